@@ -1,0 +1,46 @@
+"""Which ``ttg.local_load`` can be left in shared memory until the dot that uses it.
+
+A dot operand held in registers is the whole K extent for each of a lane's rows: for a 128 × 32 tile that is a thousand
+registers. Read from shared memory inside the dot's loop over K it is a few. That is right only while the buffer does
+not change between the load and the dot.
+"""
+from __future__ import annotations
+
+from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding
+from ..ttgir.ir import Function, Operation
+from ..ttgir.types import TensorType
+
+#: Operations after which the contents of shared memory may differ: writers, and the barriers that let others write.
+_CLOBBERS = frozenset({"ttg.local_store", "ttg.local_dealloc", "ttg.barrier", "gpu.barrier", "tt.call"})
+
+
+def lazy_loads(function: Function) -> frozenset[Operation]:
+    """The loads all of whose uses are blocked dots later in the same block with nothing between that could change
+    shared memory."""
+    assert function.body is not None
+    found = set()
+    for block in function.body.blocks:
+        for operation in block.operations:
+            for inner in operation.walk():
+                if inner.name == "ttg.local_load" and _is_lazy(inner):
+                    found.add(inner)
+    return frozenset(found)
+
+
+def _is_lazy(load: Operation) -> bool:
+    type_ = load.result.type
+    if not isinstance(type_, TensorType) or not isinstance(type_.encoding, DotOperandEncoding):
+        return False
+    if not isinstance(type_.encoding.parent, BlockedEncoding) or not load.result.uses or load.block is None:
+        return False
+    waiting = set(load.result.uses)
+    if any(use.name != "tt.dot" or use.block is not load.block for use in waiting):
+        return False
+    operations = load.block.operations
+    for operation in operations[operations.index(load) + 1:]:
+        waiting.discard(operation)
+        if not waiting:
+            return True
+        if operation.name in _CLOBBERS or operation.regions or "allocation.offset" in operation.attributes:
+            return False
+    return False

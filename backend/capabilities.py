@@ -1,0 +1,97 @@
+"""What a Vulkan device can do, as frozen data.
+
+A ``Capabilities`` value is all that the compiler may know of a device. Its canonical string is ``GPUTarget.arch``: it
+is part of the cache key, and parsing it gives the same value back.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+#: Every optional feature that lowering may ask about, with the Vulkan feature or extension that it stands for.
+FEATURES = {
+    "float16": "VkPhysicalDeviceShaderFloat16Int8Features::shaderFloat16",
+    "float64": "VkPhysicalDeviceFeatures::shaderFloat64",
+    "int8": "VkPhysicalDeviceShaderFloat16Int8Features::shaderInt8",
+    "int16": "VkPhysicalDeviceFeatures::shaderInt16",
+    "storage8": "VkPhysicalDevice8BitStorageFeatures::storageBuffer8BitAccess",
+    "storage16": "VkPhysicalDevice16BitStorageFeatures::storageBuffer16BitAccess",
+    "explicit_workgroup_layout": "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR",
+}
+
+#: Features without which no kernel can run: refused when the device is opened, so lowering never asks.
+REQUIRED = {
+    "bufferDeviceAddress": "VkPhysicalDeviceBufferDeviceAddressFeatures::bufferDeviceAddress",
+    "vulkanMemoryModel": "VkPhysicalDeviceVulkanMemoryModelFeatures::vulkanMemoryModel",
+    "vulkanMemoryModelDeviceScope": "VkPhysicalDeviceVulkanMemoryModelFeatures::vulkanMemoryModelDeviceScope",
+    "shaderInt64": "VkPhysicalDeviceFeatures::shaderInt64",
+    "computeFullSubgroups": "VkPhysicalDeviceSubgroupSizeControlFeatures::computeFullSubgroups",
+    "subgroupSizeControl": "VkPhysicalDeviceSubgroupSizeControlFeatures::subgroupSizeControl",
+}
+
+
+@dataclass(frozen=True)
+class Capabilities:
+    """Limits and optional features of a device, or of a profile of devices.
+
+    ``subgroup_size``: invocations of a subgroup; ``shared_bytes``: workgroup memory; ``push_constant_bytes``,
+    ``max_workgroup_invocations``: as in VkPhysicalDeviceLimits. ``driver`` is the VkDriverId name in lower case,
+    for workarounds alone. ``features`` are keys of FEATURES.
+    """
+
+    driver: str
+    subgroup_size: int
+    shared_bytes: int
+    push_constant_bytes: int
+    max_workgroup_invocations: int
+    features: frozenset[str]
+
+    def __post_init__(self) -> None:
+        unknown = self.features - FEATURES.keys()
+        if unknown:
+            raise ValueError(f"unknown device features {sorted(unknown)}; known: {sorted(FEATURES)}")
+        if self.subgroup_size & (self.subgroup_size - 1) or not 1 <= self.subgroup_size <= 128:
+            raise ValueError(f"subgroup size {self.subgroup_size} is not a power of two from 1 to 128")
+
+    def has(self, feature: str) -> bool:
+        """Whether the optional ``feature`` (a key of FEATURES) is there."""
+        if feature not in FEATURES:
+            raise KeyError(feature)
+        return feature in self.features
+
+    def arch(self) -> str:
+        """The canonical string, ``GPUTarget.arch``: ``vulkan1.3;driver=…;subgroup_size=…;…;features=a,b``."""
+        parts = ["vulkan1.3"]
+        for entry in fields(self):
+            value = getattr(self, entry.name)
+            parts.append(f"{entry.name}={','.join(sorted(value)) if entry.name == 'features' else value}")
+        return ";".join(parts)
+
+    @classmethod
+    def parse(cls, arch: str) -> Capabilities:
+        """The value whose ``arch()`` is given, or the profile of that name. Raises ValueError on anything else."""
+        if arch in PROFILES:
+            return PROFILES[arch]
+        head, *rest = str(arch).split(";")
+        pairs = dict(part.partition("=")[::2] for part in rest)
+        names = [entry.name for entry in fields(cls)]
+        if head != "vulkan1.3" or list(pairs) != names:
+            raise ValueError(f"{arch!r} is neither a device profile ({', '.join(PROFILES)}) nor an arch string "
+                             f"'vulkan1.3;{';'.join(name + '=…' for name in names)}'")
+        features = frozenset(filter(None, pairs["features"].split(",")))
+        numbers = {name: int(pairs[name]) for name in names if name not in ("driver", "features")}
+        return cls(driver=pairs["driver"], features=features, **numbers)
+
+
+_EVERYTHING = frozenset(FEATURES)
+
+#: Named devices to compile for when none is present. Figures are those of the vendors' published device reports.
+PROFILES = {
+    "lavapipe": Capabilities("mesa_llvmpipe", 8, 32768, 128, 1024, _EVERYTHING - {"explicit_workgroup_layout"}),
+    "nvidia-hopper": Capabilities("nvidia_proprietary", 32, 49152, 256, 1024, _EVERYTHING),
+    "generic": Capabilities("generic", 32, 32768, 128, 256, _EVERYTHING - {"explicit_workgroup_layout", "float64"}),
+}
+
+
+def with_subgroup_size(capabilities: Capabilities, size: int) -> Capabilities:
+    """The same device run at another subgroup size."""
+    return replace(capabilities, subgroup_size=size)

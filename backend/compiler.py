@@ -1,0 +1,169 @@
+"""SPIRVBackend: options, target and the stage table. Lowering itself is in ``lowering/``."""
+from __future__ import annotations
+
+import functools
+import hashlib
+from dataclasses import dataclass, fields
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from triton import knobs
+from triton._C.libtriton import ir
+from triton.backends.compiler import BaseBackend, GPUTarget, Language
+
+from . import passes
+from .capabilities import Capabilities
+from .lowering.module import lower_module
+from .lowering.context import Options as LoweringOptions
+from .runtime.validate import validate_module
+from .ttgir.parser import parse_module
+
+BACKEND = "spirv"
+
+#: Multiply-adds that one loop body of a dot may hold, by VkDriverId. Mesa's CPU driver takes 0.3 s to compile 256 and
+#: 14.7 s for 4,096; a GPU's compiler wants long bodies to hide latency.
+DOT_UNROLL = {"mesa_llvmpipe": 256}
+DOT_UNROLL_DEFAULT = 2048
+
+
+@dataclass(frozen=True)
+class SPIRVOptions:
+    """Compile options: those of upstream's GPU backends that have a meaning here, and those its front end reads."""
+
+    num_warps: int = 4
+    num_ctas: int = 1
+    num_stages: int = 3
+    warp_size: int = 32
+    enable_fp_fusion: bool = True
+    debug: bool = False
+    sanitize_overflow: bool = False
+    arch: str = ""
+    backend_name: str = BACKEND
+    ir_override: str | None = None
+    extern_libs: tuple[tuple[str, str], ...] = ()
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5", "fp8e4nv")
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "ieee"
+    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+    max_num_imprecise_acc_default: int = 0
+    launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
+    instrumentation_mode: str = ""
+    fpsan_homomorphic_casts: bool = False
+
+    def __post_init__(self) -> None:
+        if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
+            raise ValueError(f"num_warps={self.num_warps} must be a power of two")
+        if self.num_ctas != 1:
+            raise ValueError(f"num_ctas={self.num_ctas}: the SPIR-V backend supports num_ctas=1 only, because Vulkan "
+                             "has no clusters of workgroups")
+        if self.launch_cooperative_grid:
+            raise ValueError("launch_cooperative_grid=True: Vulkan cannot promise that a whole grid is resident")
+        if self.instrumentation_mode:
+            raise ValueError(f"instrumentation_mode={self.instrumentation_mode!r} is not supported by the SPIR-V backend")
+
+    def hash(self) -> str:
+        """A digest of all options."""
+        text = "-".join(f"{name}={value}" for name, value in sorted(self.__dict__.items()))
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+_OPTION_NAMES = frozenset(entry.name for entry in fields(SPIRVOptions))
+
+
+@functools.lru_cache(maxsize=1)
+def sources_digest() -> str:
+    """A digest of this backend's Python sources: what decides the code that is emitted."""
+    digest = hashlib.sha256()
+    root = Path(__file__).parent
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+class SPIRVBackend(BaseBackend):
+    """Triton to Vulkan SPIR-V."""
+
+    binary_ext = "spv"
+
+    def __init__(self, target: GPUTarget) -> None:
+        super().__init__(target)
+        self.capabilities = Capabilities.parse(str(target.arch))
+
+    @staticmethod
+    def supports_target(target: GPUTarget) -> bool:
+        """Whether ``target`` is this backend's."""
+        return target.backend == BACKEND
+
+    @functools.lru_cache(maxsize=1)  # noqa: B019  (a backend lives as long as the process)
+    def hash(self) -> str:
+        """Identifies this backend in the cache key: its sources and its target."""
+        return f"{BACKEND}-{sources_digest()}-{self.target.arch}-{self.target.warp_size}"
+
+    def parse_options(self, options: dict[str, Any]) -> SPIRVOptions:
+        """Takes the options that this backend knows. Raises ValueError for a value that it cannot honour."""
+        known = {name: value for name, value in options.items() if name in _OPTION_NAMES and value is not None}
+        known["arch"] = str(self.target.arch)
+        known["warp_size"] = self.capabilities.subgroup_size
+        known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
+        return SPIRVOptions(**known)
+
+    def pack_metadata(self, metadata: Any) -> tuple[int, int, int]:
+        """What every launch is given."""
+        return metadata.num_warps, metadata.num_ctas, metadata.shared
+
+    def get_codegen_implementation(self, options: SPIRVOptions) -> dict[str, Any]:
+        """Functions that the front end calls: a dot on multiply-adds has no smallest size."""
+        return {"min_dot_size": lambda lhs, rhs: (1, 1, 1), "convert_custom_types": _refuse_custom_types}
+
+    def get_module_map(self) -> dict[str, ModuleType]:
+        """Device implementations of language modules."""
+        return {}
+
+    def load_dialects(self, context: Any) -> None:
+        """No dialects beyond upstream's."""
+
+    def add_stages(self, stages: dict[str, Any], options: SPIRVOptions, language: Language) -> None:
+        """Fills the stage table: ttir → ttgir → spv."""
+        if language != Language.TRITON:
+            raise NotImplementedError("the SPIR-V backend compiles Triton kernels; Gluon names the hardware of one "
+                                      "vendor and is not supported")
+        stages["ttir"] = lambda source, metadata: self.make_ttir(source, options)
+        stages["ttgir"] = lambda source, metadata: self.make_ttgir(source, options)
+        stages["spv"] = lambda source, metadata: self.make_spirv(source, metadata, options)
+        if knobs.runtime.add_stages_inspection_hook is not None:
+            knobs.runtime.add_stages_inspection_hook(self, stages, options, language, self.capabilities)
+
+    # -- stages --------------------------------------------------------------------------------------------------
+    def make_ttir(self, module: Any, options: SPIRVOptions) -> Any:
+        """Front-end TTIR to optimised TTIR."""
+        passes.run(module, passes.TTIR, "make_ttir")
+        return module
+
+    def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
+        """TTIR to TTGIR with layouts chosen for this subgroup size."""
+        passes.run(module, passes.ttgir(options.num_warps, options.warp_size, options.num_ctas), "make_ttgir")
+        return module
+
+    def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
+        """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way."""
+        passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
+        passes.insert_barriers(module)
+        unroll = DOT_UNROLL.get(self.capabilities.driver, DOT_UNROLL_DEFAULT)
+        kernel = lower_module(parse_module(str(module), f"{metadata.get('name', 'kernel')}.ttgir"), self.capabilities,
+                              LoweringOptions(options.enable_fp_fusion, unroll))
+        validate_module(kernel.spirv, kernel.name)
+        metadata["name"] = kernel.name
+        metadata["shared"] = kernel.shared_bytes
+        metadata["workgroup_size"] = kernel.workgroup_size
+        metadata["argument_bytes"] = kernel.argument_bytes
+        metadata["indirect_arguments"] = kernel.indirect_arguments
+        for scratch in ("global_scratch", "profile_scratch"):
+            metadata[f"{scratch}_size"], metadata[f"{scratch}_align"] = 0, 1
+        metadata["tensordesc_meta"] = []
+        return kernel.spirv
+
+
+def _refuse_custom_types(*_: Any, **__: Any) -> None:
+    raise NotImplementedError("fp8e4b15 is not supported by the SPIR-V backend; use fp8e5 or fp8e4nv")

@@ -1,0 +1,317 @@
+"""SPIRVDriver: how Triton's runtime sees the Vulkan device."""
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import time
+from collections.abc import Callable, Iterator
+from functools import cached_property
+from typing import Any
+
+from triton.backends.compiler import GPUTarget
+from triton.backends.driver import DriverBase, decompose_descriptor, expand_signature, wrap_handle_tensordesc_impl
+
+from .capabilities import Capabilities
+from .runtime import context as vulkan_context
+from .runtime.devices import selected
+from .runtime.errors import VulkanUnavailable
+from .runtime.launch import FIRST_ARGUMENT, Entry, make_launcher
+from .runtime.pipeline import Kernel
+
+_log = logging.getLogger(__name__)
+
+#: Triton's type → the C type of the argument block.
+_CPP_TYPES = {
+    "i1": "int8_t", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
+    "u1": "uint8_t", "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
+    "fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "f32": "float", "fp64": "double",
+}
+_BENCHMARK_CACHE_BYTES = 64 << 20
+
+
+def _switched_on(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
+def compile_only() -> bool:
+    """Whether TRITON_SPIRV_COMPILE_ONLY asks to compile kernels and not to run them."""
+    return _switched_on("TRITON_SPIRV_COMPILE_ONLY")
+
+
+def unavailable_reason() -> str | None:
+    """Why no kernel can be run, with what to do about it; None where one can."""
+    if compile_only():
+        return None
+    try:
+        selected()
+        vulkan_context.native()
+    except VulkanUnavailable as error:
+        return str(error)
+    return None
+
+
+def _asked_for() -> bool:
+    return _switched_on("TRITON_SPIRV_BACKEND") or os.environ.get("TRITON_DEFAULT_BACKEND") == "spirv"
+
+
+def _gpu_driver_active() -> bool:
+    """Whether the driver of a GPU vendor, as far as it is installed, has a device here."""
+    from triton.backends import backends
+    return any(name in backends and backends[name].driver.is_active() for name in ("nvidia", "amd"))
+
+
+def flat_signature(names: list[str], signature: list[Any], tensordesc_meta: Any) -> list[Entry]:
+    """The leaves of a kernel's signature, constexprs included: (path in the launch's arguments, name, type).
+
+    A tensor descriptor stands for its base, shape and strides, as ``decompose_descriptor`` passes them.
+    """
+    position = 0
+    leaves: list[Entry] = []
+    for name, type_ in zip(names, signature):
+        expanded = expand_signature([type_], tensordesc_meta, "nvTmaDesc")
+        for part in expanded:
+            leaves.extend(_leaves((position,), name, part))
+            position += 1
+    return leaves
+
+
+def _leaves(path: tuple[int, ...], name: str, type_: Any) -> Iterator[Entry]:
+    if isinstance(type_, tuple):
+        for index, part in enumerate(type_):
+            yield from _leaves((*path, index), f"{name}[{index}]", part)
+    else:
+        yield path, name, type_
+
+
+def _argument_name(src: Any, key: Any) -> str:
+    """Name of a signature's entry: IR sources number their arguments."""
+    if isinstance(key, int):
+        names = getattr(getattr(src, "fn", None), "arg_names", ())
+        return str(names[key]) if key < len(names) else f"arg{key}"
+    return str(key)
+
+
+def _make_tensordesc_arg(arg: Any, metadata: Any, _: Any) -> list[Any]:
+    if metadata is not None:
+        raise RuntimeError("hardware tensor descriptors are not known to the SPIR-V backend")
+    return decompose_descriptor(arg)  # type: ignore[no-any-return]
+
+
+def launcher(src: Any, metadata: Any) -> Callable[..., None]:
+    """The callable that a CompiledKernel runs: ``make_launcher`` for the kernel's source and metadata.
+
+    ``metadata.arguments``: [index into flat_signature, type] of each passed argument; without it all but the
+    constexprs are passed. ``metadata.indirect_arguments``: the block goes into a buffer.
+    ``metadata.written_arguments``: indices into flat_signature of the pointers that may be written.
+    Raises ValueError where the metadata contradicts the signature.
+    """
+    if compile_only():
+        return CompileOnlyLauncher(metadata.name)
+    signature = dict(src.signature)
+    tensordesc_meta = getattr(metadata, "tensordesc_meta", None)
+    leaves = flat_signature([_argument_name(src, key) for key in signature], list(signature.values()), tensordesc_meta)
+    passed = getattr(metadata, "arguments", None)
+    if passed is None:
+        passed = [(index, type_) for index, (_, _, type_) in enumerate(leaves) if type_ != "constexpr"]
+    if any(not 0 <= index < len(leaves) for index, _ in passed):
+        raise ValueError(f"kernel '{metadata.name}': its metadata passes arguments that its signature does not have")
+    entries = [(*leaves[index][:2], type_) for index, type_ in passed]
+    written = getattr(metadata, "written_arguments", None)
+    launch = make_launcher(
+        vulkan_context.current(), metadata.name, entries, bool(getattr(metadata, "indirect_arguments", False)),
+        None if written is None else {leaves[index][1] for index in written})
+    if not any(_has_descriptor(type_) for type_ in signature.values()):
+        return launch
+    unpack = wrap_handle_tensordesc_impl(lambda *args: launch(*args[:-1], *args[-1]), signature, tensordesc_meta,
+                                         _make_tensordesc_arg)
+    return lambda *args: unpack(*args[:FIRST_ARGUMENT], args[FIRST_ARGUMENT:])
+
+
+def _has_descriptor(type_: Any) -> bool:
+    if isinstance(type_, tuple):
+        return any(map(_has_descriptor, type_))
+    return isinstance(type_, str) and type_.startswith("tensordesc")
+
+
+class CompileOnlyLauncher:
+    """A launch that returns without running, and says so once a process."""
+
+    said = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *args: Any) -> None:
+        """Does nothing."""
+        if not CompileOnlyLauncher.said:
+            CompileOnlyLauncher.said = True
+            _log.warning("kernel '%s' was compiled but not run: TRITON_SPIRV_COMPILE_ONLY is set; further launches "
+                         "are skipped without a message", self.name)
+
+
+class DeviceUtils:
+    """Loading kernels, as CompiledKernel asks for it."""
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, int, int, int, int]:
+        """(module, function, registers, spills, most invocations of a workgroup). Raises KernelRejected.
+
+        Registers and spills are 0: Vulkan does not tell them.
+        """
+        loaded = Kernel(vulkan_context.current(), name, kernel)
+        return loaded, loaded.pipeline, 0, 0, loaded.max_invocations
+
+    def unload_module(self, module: Any) -> None:
+        """Give a loaded kernel back."""
+        module.unload()
+
+    def get_device_properties(self, device: int) -> dict[str, Any]:
+        """Limits in Triton's terms; ``max_shared_mem`` in bytes."""
+        info = vulkan_context.devices()[device]
+        if info.capabilities is None:
+            raise VulkanUnavailable(f"{info.describe()} cannot run Triton kernels")
+        properties = _properties(info.capabilities)
+        if info.kind == "cpu":
+            properties["multiprocessor_count"] = os.cpu_count() or 1
+        return properties
+
+
+class CompileOnlyUtils:
+    """Kernels that are compiled and not loaded."""
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, int, int, int, int]:
+        """As DeviceUtils', with the target's limit and nothing loaded."""
+        return kernel, 0, 0, 0, _compile_only_capabilities().max_workgroup_invocations
+
+    def unload_module(self, module: Any) -> None:
+        """Nothing was loaded."""
+
+    def get_device_properties(self, device: int) -> dict[str, Any]:
+        """The target's limits, in Triton's terms."""
+        return _properties(_compile_only_capabilities())
+
+
+def _properties(capabilities: Capabilities) -> dict[str, Any]:
+    return {"max_shared_mem": capabilities.shared_bytes, "warpSize": capabilities.subgroup_size,
+            "max_threads_per_block": capabilities.max_workgroup_invocations, "arch": capabilities.arch()}
+
+
+def _compile_only_capabilities() -> Capabilities:
+    """The profile, or arch string, that TRITON_SPIRV_TARGET names."""
+    return Capabilities.parse(os.environ.get("TRITON_SPIRV_TARGET") or "generic")
+
+
+class HostEvent:
+    """A point in time on the host's clock. Launches return when they are done, so it bounds them."""
+
+    def __init__(self, enable_timing: bool = False, **_: Any) -> None:
+        self._seconds: float | None = None
+
+    def record(self, stream: Any = None) -> None:
+        """Take the time now."""
+        self._seconds = time.perf_counter()
+
+    def synchronize(self) -> None:
+        """Nothing is in flight."""
+
+    def query(self) -> bool:
+        """Whether it has happened."""
+        return self._seconds is not None
+
+    def elapsed_time(self, end: HostEvent) -> float:
+        """Milliseconds from here to ``end``. Raises RuntimeError where either was not recorded."""
+        if self._seconds is None or end._seconds is None:
+            raise RuntimeError("elapsed_time() needs two recorded events")
+        return (end._seconds - self._seconds) * 1e3
+
+
+class DeviceInterface:
+    """What triton.testing asks of a device, in the terms of ``torch.cuda``."""
+
+    Event = HostEvent
+
+    def __init__(self, driver: Any) -> None:
+        self.current_device = driver.get_current_device
+        self.set_device = driver.set_current_device
+
+    def synchronize(self, device: Any = None) -> None:
+        """Launches return when they are done: nothing is in flight."""
+
+    def device_count(self) -> int:
+        """Number of Vulkan devices."""
+        return 1 if compile_only() else len(vulkan_context.devices())
+
+
+class SPIRVDriver(DriverBase):
+    """The driver of the SPIR-V backend: a Vulkan device, or none in compile-only mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.launcher_cls = launcher
+
+    @staticmethod
+    def is_active() -> bool:
+        """Whether kernels go here: asked for by name, or no GPU vendor's own driver has a device; and usable."""
+        if not _asked_for() and _gpu_driver_active():
+            return False
+        return unavailable_reason() is None
+
+    unavailable_reason = staticmethod(unavailable_reason)
+
+    @cached_property
+    def utils(self) -> DeviceUtils | CompileOnlyUtils:
+        """Loader of compiled kernels."""
+        return CompileOnlyUtils() if compile_only() else DeviceUtils()
+
+    def get_current_target(self) -> GPUTarget:
+        """The device's capabilities as a target. Raises VulkanUnavailable."""
+        if compile_only():
+            capabilities: Capabilities | None = _compile_only_capabilities()
+        else:
+            capabilities = vulkan_context.devices()[vulkan_context.current_device()].capabilities
+        if capabilities is None:
+            raise VulkanUnavailable("the current Vulkan device cannot run Triton kernels")
+        return GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+
+    def get_current_device(self) -> int:
+        """Index of the device that launches go to. Raises VulkanUnavailable."""
+        return 0 if compile_only() else vulkan_context.current_device()
+
+    def set_current_device(self, device: int) -> None:
+        """Launch on another device from now on. Raises VulkanUnavailable where it is not usable."""
+        if not compile_only():
+            vulkan_context.set_current_device(device)
+
+    def get_current_stream(self, device: int | None = None) -> int:
+        """There is one queue."""
+        return 0
+
+    def get_active_torch_device(self) -> Any:
+        """The torch device whose tensors kernels take: the host's memory."""
+        import torch
+        return torch.device("cpu")
+
+    def get_device_interface(self) -> DeviceInterface:
+        """Events and synchronisation for triton.testing."""
+        return DeviceInterface(self)
+
+    def get_benchmarker(self) -> Any:
+        """triton.testing.do_bench."""
+        from triton.testing import do_bench
+        return do_bench
+
+    def get_empty_cache_for_benchmark(self) -> Any:
+        """A buffer larger than the last-level cache of the host, for clear_cache()."""
+        return (ctypes.c_char * _BENCHMARK_CACHE_BYTES)()
+
+    def clear_cache(self, cache: Any) -> None:
+        """Push other data out of the caches by writing ``cache``."""
+        ctypes.memset(cache, 0, len(cache))
+
+    def map_python_to_cpp_type(self, ty: str) -> str:
+        """The C type of an argument in the argument block. Raises ValueError on an unknown type."""
+        if ty.startswith("*"):
+            return "uint64_t"
+        if ty not in _CPP_TYPES:
+            raise ValueError(f"{ty} is no argument type of the SPIR-V backend; known: {', '.join(_CPP_TYPES)} and pointers")
+        return _CPP_TYPES[ty]

@@ -1,0 +1,105 @@
+"""The argument block: how a kernel reads what the launcher passes (docs/abi.md).
+
+Arguments lie in declaration order at their natural alignment. A block within the device's push-constant limit is the
+push constant itself; a larger one is in a buffer whose address is the push constant. The block is read in 32-bit
+words, so that no 8- or 16-bit push-constant feature is needed.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..spirv import opcodes as op
+from ..spirv.opcodes import MemoryAccess, StorageClass
+from ..ttgir.ir import Function
+from ..ttgir.types import FloatType, IntegerType, PointerType, Type
+from .elements import bits_in_memory
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+@dataclass(frozen=True)
+class ArgumentBlock:
+    """``offsets``: the byte offset of each argument; ``size``: bytes in all; ``indirect``: not a push constant."""
+
+    offsets: tuple[int, ...]
+    size: int
+    indirect: bool
+
+
+def argument_block(types: list[Type], push_constant_bytes: int) -> ArgumentBlock:
+    """Where arguments of these types lie."""
+    offsets, position = [], 0
+    for type_ in types:
+        if not isinstance(type_, PointerType | IntegerType | FloatType):
+            raise NotImplementedError(f"kernel arguments of type {type_} are not supported")
+        size = bits_in_memory(type_) // 8
+        position = -(-position // size) * size
+        offsets.append(position)
+        position += size
+    total = -(-position // 4) * 4
+    return ArgumentBlock(tuple(offsets), total, total > push_constant_bytes)
+
+
+def read_arguments(ctx: Context, kernel: Function) -> ArgumentBlock:
+    """Defines the kernel's block arguments."""
+    assert kernel.body is not None
+    arguments = kernel.body.entry.arguments
+    block = argument_block([argument.type for argument in arguments], ctx.capabilities.push_constant_bytes)
+    if arguments:
+        reader = _Words(ctx, block)
+        for argument, offset in zip(arguments, block.offsets, strict=True):
+            ctx[argument] = _value(ctx, reader, argument.type, offset)
+    return block
+
+
+class _Words:
+    """Reads 32-bit words of the block."""
+
+    def __init__(self, ctx: Context, block: ArgumentBlock) -> None:
+        self._ctx, module = ctx, ctx.module
+        pushed = 2 if block.indirect else block.size // 4
+        self._type = module.struct([module.array(module.u32, pushed, 4)], [0])
+        self._variable = module.variable(StorageClass.PushConstant, self._type, "arguments")
+        self._address = self._pair(0, self._pushed) if block.indirect else 0
+
+    def _pushed(self, index: int) -> int:
+        ctx, module = self._ctx, self._ctx.module
+        pointer = ctx.f.access(module.pointer(StorageClass.PushConstant, module.u32), self._variable, module.uint(0),
+                               module.uint(index))
+        return ctx.f.emit(op.Load, module.u32, pointer)
+
+    def _pair(self, index: int, word: object) -> int:
+        ctx, module = self._ctx, self._ctx.module
+        pair = ctx.f.emit(op.CompositeConstruct, module.vector(module.u32, 2), word(index),  # type: ignore[operator]
+                          word(index + 1))  # type: ignore[operator]
+        return ctx.f.bitcast(pair, module.int(64))
+
+    def word(self, index: int) -> int:
+        """Word ``index``."""
+        if not self._address:
+            return self._pushed(index)
+        ctx, module = self._ctx, self._ctx.module
+        address = ctx.f.add(self._address, module.uint(4 * index, 64))
+        pointer = ctx.f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, module.u32), address)
+        return ctx.f.emit(op.Load, module.u32, pointer, MemoryAccess.Aligned, 4)
+
+    def pair(self, index: int) -> int:
+        """Words ``index`` and ``index`` + 1 as a 64-bit integer."""
+        return self._pair(index, self.word)
+
+
+def _value(ctx: Context, reader: _Words, type_: Type, offset: int) -> int:
+    f, module = ctx.f, ctx.module
+    bits = bits_in_memory(type_)
+    type_id = ctx.type_id(type_)
+    if bits == 64:
+        return f.bitcast(reader.pair(offset // 4), type_id)
+    word = reader.word(offset // 4)
+    if bits == 32:
+        return f.bitcast(word, type_id)
+    word = f.shr(word, 8 * (offset % 4))
+    if type_ == IntegerType(1):
+        return f.compare(op.INotEqual, f.and_(word, module.uint(1)), module.uint(0))
+    return f.bitcast(f.zero_extend(word, bits), type_id)

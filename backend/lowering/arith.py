@@ -1,0 +1,256 @@
+"""The ``arith`` dialect: constants, integer and float arithmetic, comparisons, selection."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ..spirv import opcodes as op
+from ..spirv.module import float_bits
+from ..spirv.opcodes import Glsl
+from ..ttgir.ir import DenseAttr, FloatBits, Operation
+from ..ttgir.types import FloatType, IntegerType, Type
+from .elements import element_type
+from .elementwise import map_registers
+from .floats import compute_type, narrow, widen
+from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
+from .multiply_add import fuse_multiply_add
+from .registry import lowers
+
+if TYPE_CHECKING:
+    from .context import Context
+
+BOOL = IntegerType(1)
+
+#: Integer operations that are one folded instruction.
+INTEGER = {
+    "arith.addi": op.IAdd, "arith.subi": op.ISub, "arith.muli": op.IMul,
+    "arith.andi": op.BitwiseAnd, "arith.ori": op.BitwiseOr, "arith.xori": op.BitwiseXor,
+}
+
+#: The same on i1, where addition is modulo 2.
+BOOLEAN = {
+    "arith.addi": op.LogicalNotEqual, "arith.subi": op.LogicalNotEqual, "arith.muli": op.LogicalAnd,
+    "arith.andi": op.LogicalAnd, "arith.ori": op.LogicalOr, "arith.xori": op.LogicalNotEqual,
+}
+
+#: Integer operations that need more than one instruction to be defined for every operand.
+CAREFUL: dict[str, Callable[..., int]] = {
+    "arith.divsi": signed_divide, "arith.divui": unsigned_divide,
+    "arith.remsi": signed_remainder, "arith.remui": unsigned_remainder,
+    "arith.shli": lambda ctx, a, b: safe_shift(ctx, op.ShiftLeftLogical, a, b),
+    "arith.shrui": lambda ctx, a, b: safe_shift(ctx, op.ShiftRightLogical, a, b),
+    "arith.shrsi": lambda ctx, a, b: safe_shift(ctx, op.ShiftRightArithmetic, a, b),
+}
+
+#: min and max by the comparison that chooses the left operand.
+INTEGER_CHOICE = {
+    "arith.minsi": op.SLessThan, "arith.maxsi": op.SGreaterThan,
+    "arith.minui": op.ULessThan, "arith.maxui": op.UGreaterThan,
+}
+
+FLOAT = {"arith.addf": op.FAdd, "arith.subf": op.FSub, "arith.mulf": op.FMul, "arith.divf": op.FDiv,
+         "arith.remf": op.FRem}
+
+#: min and max of floats: GLSL.std.450 instruction, and whether a NaN operand makes the result NaN.
+FLOAT_CHOICE = {
+    "arith.minnumf": (Glsl.NMin, False), "arith.maxnumf": (Glsl.NMax, False),
+    "arith.minimumf": (Glsl.NMin, True), "arith.maximumf": (Glsl.NMax, True),
+}
+
+INTEGER_PREDICATE = {
+    "eq": op.IEqual, "ne": op.INotEqual, "slt": op.SLessThan, "sle": op.SLessThanEqual, "sgt": op.SGreaterThan,
+    "sge": op.SGreaterThanEqual, "ult": op.ULessThan, "ule": op.ULessThanEqual, "ugt": op.UGreaterThan,
+    "uge": op.UGreaterThanEqual,
+}
+
+FLOAT_PREDICATE = {
+    "oeq": op.FOrdEqual, "one": op.FOrdNotEqual, "olt": op.FOrdLessThan, "ole": op.FOrdLessThanEqual,
+    "ogt": op.FOrdGreaterThan, "oge": op.FOrdGreaterThanEqual, "ueq": op.FUnordEqual, "une": op.FUnordNotEqual,
+    "ult": op.FUnordLessThan, "ule": op.FUnordLessThanEqual, "ugt": op.FUnordGreaterThan,
+    "uge": op.FUnordGreaterThanEqual,
+}
+
+
+# -- constants ---------------------------------------------------------------------------------------------------
+def constant(ctx: Context, type_: Type, value: Any) -> int:
+    """The id of one constant element."""
+    type_ = element_type(type_)
+    module = ctx.module
+    if type_ == BOOL:
+        return module.boolean(bool(value))
+    if isinstance(type_, FloatType):
+        return _float_constant(ctx, type_, value)
+    ctx.type_id(type_)
+    return module.uint(int(value), module.kinds[ctx.type_id(type_)][1])
+
+
+def _float_constant(ctx: Context, type_: FloatType, value: Any) -> int:
+    module = ctx.module
+    type_id = ctx.type_id(type_)
+    kind, width = module.kinds[type_id]
+    if isinstance(value, FloatBits):
+        return module.real_bits(value.bits, width) if kind == "float" else module.uint(value.bits, width)
+    if kind == "float":
+        return module.real(float(value), width)
+    if float(value) == 0.0:
+        return module.uint(0, width)
+    if type_.name == "bf16":
+        # Printed in decimal, so it is exactly a bf16: the upper half of the f32.
+        return module.uint(float_bits(float(value), 32) >> 16, 16)
+    raise NotImplementedError(f"decimal constants of type {type_} are not supported")
+
+
+@lowers("arith.constant")
+def _constant(ctx: Context, operation: Operation) -> None:
+    result, value = operation.result, operation.attributes["value"]
+    if not isinstance(value, DenseAttr):
+        ctx[result] = constant(ctx, result.type, value)
+        return
+    if not value.splat:
+        raise NotImplementedError("a constant tensor whose elements differ has no layout to take them by")
+    ctx[result] = [constant(ctx, result.type, value.values[0])] * ctx.register_count(result.type)
+
+
+@lowers("ub.poison")
+def _poison(ctx: Context, operation: Operation) -> None:
+    value = ctx.module.null(ctx.type_id(operation.result.type))
+    ctx.define(operation.result, [value] * ctx.register_count(operation.result.type))
+
+
+# -- integers ----------------------------------------------------------------------------------------------------
+@lowers(*INTEGER)
+def _integer(ctx: Context, operation: Operation) -> None:
+    f = ctx.f
+    if element_type(operation.result.type) == BOOL:
+        opcode = BOOLEAN[operation.name]
+        shortcut = {op.LogicalAnd: f.logical_and, op.LogicalOr: f.logical_or}.get(opcode)
+        map_registers(ctx, operation, shortcut or (lambda a, b: f.emit(opcode, ctx.module.bool, a, b)))
+        return
+    opcode = INTEGER[operation.name]
+    map_registers(ctx, operation, lambda a, b: f.binary(opcode, a, b))
+
+
+@lowers(*CAREFUL)
+def _careful(ctx: Context, operation: Operation) -> None:
+    if element_type(operation.result.type) == BOOL:
+        raise NotImplementedError("division and shifts of booleans are not supported; cast to int32 first")
+    rule = CAREFUL[operation.name]
+    map_registers(ctx, operation, lambda a, b: rule(ctx, a, b))
+
+
+@lowers(*INTEGER_CHOICE)
+def _integer_choice(ctx: Context, operation: Operation) -> None:
+    f, opcode = ctx.f, INTEGER_CHOICE[operation.name]
+    if element_type(operation.result.type) == BOOL:
+        # As one signed bit true is -1, so the signed order is the reverse of the unsigned one.
+        either = operation.name in ("arith.maxui", "arith.minsi")
+        map_registers(ctx, operation, f.logical_or if either else f.logical_and)
+        return
+    map_registers(ctx, operation, lambda a, b: f.select(f.compare(opcode, a, b), a, b))
+
+
+@lowers("arith.cmpi")
+def _compare_integers(ctx: Context, operation: Operation) -> None:
+    f, predicate = ctx.f, operation.attributes["predicate"]
+    if element_type(operation.operands[0].type) != BOOL:
+        opcode = INTEGER_PREDICATE[predicate]
+        map_registers(ctx, operation, lambda a, b: f.compare(opcode, a, b))
+        return
+    if predicate in ("eq", "ne"):
+        opcode = op.LogicalEqual if predicate == "eq" else op.LogicalNotEqual
+        map_registers(ctx, operation, lambda a, b: f.emit(opcode, ctx.module.bool, a, b))
+        return
+    one, zero = ctx.module.uint(1), ctx.module.uint(0)
+    true = ctx.module.uint(-1) if predicate[0] == "s" else one
+    opcode = INTEGER_PREDICATE[predicate]
+    map_registers(ctx, operation,
+                  lambda a, b: f.compare(opcode, f.select(a, true, zero), f.select(b, true, zero)))
+
+
+# -- floats ------------------------------------------------------------------------------------------------------
+def float_binary(ctx: Context, opcode: int, type_: Type) -> Callable[[int, int], int]:
+    """An emitter of a two-operand float instruction on elements of ``type_``."""
+    type_id = ctx.type_id(compute_type(type_))
+
+    def emit(a: int, b: int) -> int:
+        return narrow(ctx, ctx.f.emit(opcode, type_id, widen(ctx, a, type_), widen(ctx, b, type_)), type_)
+
+    return emit
+
+
+@lowers(*FLOAT)
+def _float(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    if fuse_multiply_add(ctx, operation, type_):
+        return
+    map_registers(ctx, operation, float_binary(ctx, FLOAT[operation.name], type_))
+
+
+@lowers("arith.negf")
+def _negate(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    type_id = ctx.type_id(compute_type(type_))
+    map_registers(ctx, operation,
+                  lambda a: narrow(ctx, ctx.f.emit(op.FNegate, type_id, widen(ctx, a, type_)), type_))
+
+
+def choose_float(ctx: Context, number: int, propagate_nan: bool, type_: Type, a: int, b: int) -> int:
+    """min or max: GLSL's NMin and NMax give the other operand for a NaN; with ``propagate_nan`` the result is NaN."""
+    f, module = ctx.f, ctx.module
+    type_id = ctx.type_id(compute_type(type_))
+    wide_a, wide_b = widen(ctx, a, type_), widen(ctx, b, type_)
+    chosen = f.glsl(number, type_id, wide_a, wide_b)
+    if propagate_nan:
+        either = f.logical_or(f.emit(op.IsNan, module.bool, wide_a), f.emit(op.IsNan, module.bool, wide_b))
+        chosen = f.select(either, f.emit(op.FAdd, type_id, wide_a, wide_b), chosen)
+    return narrow(ctx, chosen, type_)
+
+
+@lowers(*FLOAT_CHOICE)
+def _float_choice(ctx: Context, operation: Operation) -> None:
+    number, propagate_nan = FLOAT_CHOICE[operation.name]
+    type_ = element_type(operation.result.type)
+    map_registers(ctx, operation, lambda a, b: choose_float(ctx, number, propagate_nan, type_, a, b))
+
+
+@lowers("tt.clampf")
+def _clamp(ctx: Context, operation: Operation) -> None:
+    propagate_nan = operation.attributes.get("propagateNan") == "all"
+    type_ = element_type(operation.result.type)
+
+    def emit(value: int, low: int, high: int) -> int:
+        raised = choose_float(ctx, Glsl.NMax, propagate_nan, type_, value, low)
+        return choose_float(ctx, Glsl.NMin, propagate_nan, type_, raised, high)
+
+    map_registers(ctx, operation, emit)
+
+
+@lowers("arith.cmpf")
+def _compare_floats(ctx: Context, operation: Operation) -> None:
+    f, module = ctx.f, ctx.module
+    type_ = element_type(operation.operands[0].type)
+    predicate = operation.attributes["predicate"]
+    if predicate in ("true", "false"):
+        map_registers(ctx, operation, lambda a, b: module.boolean(predicate == "true"))
+        return
+
+    def unordered(a: int, b: int) -> int:
+        return f.logical_or(f.emit(op.IsNan, module.bool, a), f.emit(op.IsNan, module.bool, b))
+
+    def emit(a: int, b: int) -> int:
+        a, b = widen(ctx, a, type_), widen(ctx, b, type_)
+        if predicate == "uno":
+            return unordered(a, b)
+        if predicate == "ord":
+            return f.logical_not(unordered(a, b))
+        return f.emit(FLOAT_PREDICATE[predicate], module.bool, a, b)
+
+    map_registers(ctx, operation, emit)
+
+
+@lowers("arith.select")
+def _select(ctx: Context, operation: Operation) -> None:
+    condition, true, false = (ctx.registers(operand) for operand in operation.operands)
+    if len(condition) == 1 and len(true) > 1:
+        condition = condition * len(true)
+    ctx.define(operation.result, [ctx.f.select(c, a, b) for c, a, b in zip(condition, true, false, strict=True)])

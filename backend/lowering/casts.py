@@ -1,0 +1,134 @@
+"""Conversions between element types: the ``arith`` casts and the ``tt`` ones."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..spirv import opcodes as op
+from ..ttgir.ir import Operation
+from ..ttgir.types import FloatType, IntegerType, PointerType, Type
+from .elements import element_type
+from .elementwise import map_registers
+from .errors import UnsupportedOperation
+from .floats import F32, compute_type, convert, narrow, widen
+from .registry import lowers
+
+if TYPE_CHECKING:
+    from .context import Context
+
+BOOL = IntegerType(1)
+
+
+def _types(operation: Operation) -> tuple[Type, Type]:
+    return element_type(operation.operands[0].type), element_type(operation.result.type)
+
+
+def boolean_as_integer(ctx: Context, value: int, width: int, true: int) -> int:
+    """i1 as an integer: ``true`` or 0."""
+    return ctx.f.select(value, ctx.module.uint(true, width), ctx.module.uint(0, width))
+
+
+@lowers("arith.extsi", "arith.extui")
+def _extend(ctx: Context, operation: Operation) -> None:
+    source, target = _types(operation)
+    width = ctx.module.kinds[ctx.type_id(target)][1]
+    signed = operation.name == "arith.extsi"
+    if source == BOOL:
+        map_registers(ctx, operation, lambda a: boolean_as_integer(ctx, a, width, -1 if signed else 1))
+        return
+    extend = ctx.f.sign_extend if signed else ctx.f.zero_extend
+    map_registers(ctx, operation, lambda a: extend(a, width))
+
+
+@lowers("arith.trunci")
+def _truncate(ctx: Context, operation: Operation) -> None:
+    _, target = _types(operation)
+    f, module = ctx.f, ctx.module
+    if target == BOOL:
+        map_registers(ctx, operation, lambda a: f.compare(op.INotEqual, f.and_(a, f.constant_like(a, 1)),
+                                                          f.constant_like(a, 0)))
+        return
+    width = module.kinds[ctx.type_id(target)][1]
+    map_registers(ctx, operation, lambda a: f.zero_extend(a, width))
+
+
+@lowers("arith.index_cast", "arith.index_castui")
+def _index_cast(ctx: Context, operation: Operation) -> None:
+    _, target = _types(operation)
+    width = ctx.module.kinds[ctx.type_id(target)][1]
+    extend = ctx.f.sign_extend if operation.name == "arith.index_cast" else ctx.f.zero_extend
+    map_registers(ctx, operation, lambda a: extend(a, width))
+
+
+@lowers("arith.sitofp", "arith.uitofp")
+def _integer_to_float(ctx: Context, operation: Operation) -> None:
+    source, target = _types(operation)
+    f = ctx.f
+    signed = operation.name == "arith.sitofp"
+    opcode = op.ConvertSToF if signed else op.ConvertUToF
+    type_id = ctx.type_id(compute_type(target))
+
+    def emit(value: int) -> int:
+        if source == BOOL:
+            value = boolean_as_integer(ctx, value, 32, -1 if signed else 1)
+        return narrow(ctx, f.emit(opcode, type_id, value), target)
+
+    map_registers(ctx, operation, emit)
+
+
+@lowers("arith.fptosi", "arith.fptoui")
+def _float_to_integer(ctx: Context, operation: Operation) -> None:
+    source, target = _types(operation)
+    f, module = ctx.f, ctx.module
+    opcode = op.ConvertFToS if operation.name == "arith.fptosi" else op.ConvertFToU
+    if target == BOOL:
+        zero = module.null(ctx.type_id(compute_type(source)))
+        map_registers(ctx, operation,
+                      lambda a: f.emit(op.FUnordNotEqual, module.bool, widen(ctx, a, source), zero))
+        return
+    type_id = ctx.type_id(target)
+    map_registers(ctx, operation, lambda a: f.emit(opcode, type_id, widen(ctx, a, source)))
+
+
+@lowers("arith.extf", "arith.truncf")
+def _float_to_float(ctx: Context, operation: Operation) -> None:
+    source, target = _types(operation)
+    map_registers(ctx, operation, lambda a: convert(ctx, a, source, target))
+
+
+@lowers("tt.fp_to_fp")
+def _fp_to_fp(ctx: Context, operation: Operation) -> None:
+    source, target = _types(operation)
+    rounding = operation.attributes.get("rounding")
+    if rounding not in (None, "rtne"):
+        if not (source == F32 and target == FloatType("bf16")):
+            raise UnsupportedOperation(operation, f"rounding '{rounding}' from {source} to {target} is not supported",
+                                       "round to nearest even (the default)")
+        f, module = ctx.f, ctx.module
+        map_registers(ctx, operation,
+                      lambda a: f.zero_extend(f.shr(f.bitcast(a, module.u32), 16), 16))
+        return
+    map_registers(ctx, operation, lambda a: convert(ctx, a, source, target))
+
+
+@lowers("arith.bitcast", "tt.bitcast")
+def _bitcast(ctx: Context, operation: Operation) -> None:
+    source, target = _types(operation)
+    if BOOL in (source, target) and source != target:
+        f = ctx.f
+        if source == BOOL:
+            width = ctx.module.kinds[ctx.type_id(target)][1]
+            map_registers(ctx, operation, lambda a: boolean_as_integer(ctx, a, width, 1))
+        else:
+            map_registers(ctx, operation, lambda a: f.compare(op.INotEqual, a, f.constant_like(a, 0)))
+        return
+    type_id = ctx.type_id(target)
+    map_registers(ctx, operation, lambda a: ctx.f.bitcast(a, type_id))
+
+
+@lowers("tt.ptr_to_int", "tt.int_to_ptr")
+def _pointer_cast(ctx: Context, operation: Operation) -> None:
+    _, target = _types(operation)
+    width = 64 if isinstance(target, PointerType) else ctx.module.kinds[ctx.type_id(target)][1]
+    map_registers(ctx, operation, lambda a: ctx.f.zero_extend(a, width))
+
+

@@ -1,0 +1,169 @@
+"""What a lowering rule works with: the function under construction, the values so far, and the target."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ..analysis.axis_info import AxisInfoAnalysis
+from ..capabilities import Capabilities
+from ..layouts.distributed import distributed_layout
+from ..layouts.linear import LinearLayout
+from ..spirv import opcodes as op
+from ..spirv.function import FunctionBuilder
+from ..spirv.module import ModuleBuilder
+from ..spirv.opcodes import BuiltIn, Capability_, StorageClass
+from ..ttgir.ir import Module, Operation, Value
+from ..ttgir.types import TensorType, Type
+from .elements import ElementTypes
+from .errors import LoweringError, UnsupportedOperation
+from .linear import unique_owner
+from .registry import RULES
+from .shared_memory import SharedBuffer, SharedMemory, SharedOperand
+
+#: A scalar is one id; a tensor is one id a register of its layout.
+Lowered: TypeAlias = "int | list[int] | SharedBuffer | SharedOperand"
+
+
+@dataclass(frozen=True)
+class Options:
+    """Compile options that change the emitted code.
+
+    ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``dot_unroll``: the most
+    multiply-adds that a dot's loop body holds.
+    """
+
+    fuse_multiply_add: bool = True
+    dot_unroll: int = 512
+
+
+class Context:
+    """State of the lowering of one function."""
+
+    def __init__(self, source: Module, module: ModuleBuilder, function: FunctionBuilder, capabilities: Capabilities,
+                 options: Options, shared: SharedMemory, axis_info: AxisInfoAnalysis,
+                 lazy_loads: frozenset[Operation]) -> None:
+        self.source = source
+        self.module = module
+        self.f = function
+        self.capabilities = capabilities
+        self.options = options
+        self.shared = shared
+        self.axis_info = axis_info
+        self.lazy_loads = lazy_loads
+        #: Memory access bits of every access to device memory.
+        self.global_access = 0
+        self.elements = ElementTypes(module, capabilities)
+        self.num_warps = int(source.attributes["ttg.num-warps"])
+        self.subgroup_size = int(source.attributes["ttg.threads-per-warp"])
+        self._values: dict[Value, Lowered] = {}
+        self._inputs: dict[int, int] = {}
+
+    # -- values --------------------------------------------------------------------------------------------------
+    def __getitem__(self, value: Value) -> Lowered:
+        return self._values[value]
+
+    def __setitem__(self, value: Value, lowered: Lowered) -> None:
+        self._values[value] = lowered
+
+    def scalar(self, value: Value) -> int:
+        """The id of a scalar value."""
+        lowered = self._values[value]
+        if not isinstance(lowered, int):
+            raise LoweringError(f"a scalar was expected, not {value.type}")
+        return lowered
+
+    def registers(self, value: Value) -> list[int]:
+        """The ids of a value, one a register; a scalar has one."""
+        lowered = self._values[value]
+        if isinstance(lowered, int):
+            return [lowered]
+        if isinstance(lowered, SharedOperand):
+            raise LoweringError(f"{value.type} was left in shared memory but is not used by a dot")
+        if not isinstance(lowered, list):
+            raise LoweringError(f"a tensor or scalar was expected, not {value.type}")
+        return lowered
+
+    def define(self, value: Value, registers: Sequence[int]) -> None:
+        """Sets a result: all registers of a tensor, or the one of a scalar."""
+        self._values[value] = list(registers) if isinstance(value.type, TensorType) else registers[0]
+
+    def alias(self, value: Value, other: Value) -> None:
+        """Makes ``value`` the same registers as ``other``."""
+        self._values[value] = self._values[other]
+
+    # -- types and layouts ---------------------------------------------------------------------------------------
+    def layout(self, tensor: Type) -> LinearLayout:
+        """The layout of a tensor type: which (register, lane, warp) holds which element."""
+        assert isinstance(tensor, TensorType) and tensor.encoding is not None, str(tensor)
+        return distributed_layout(tensor.encoding, tensor.shape)
+
+    def register_count(self, type_: Type) -> int:
+        """Registers that hold a value of this type in one invocation; 1 for a scalar."""
+        return 1 << len(self.layout(type_).bases["register"]) if isinstance(type_, TensorType) else 1
+
+    def type_id(self, type_: Type) -> int:
+        """The SPIR-V type of a scalar, or of a tensor's element."""
+        return self.elements.type_id(type_)
+
+    # -- built-ins -----------------------------------------------------------------------------------------------
+    def _input(self, number: int, name: str) -> int:
+        """A scalar built-in, read once at the start of the function."""
+        known = self._inputs.get(number)
+        if known is None:
+            variable = self.module.built_in(number, self.module.u32, name)
+            known = self._inputs[number] = self.f.load(self.module.u32, variable)
+        return known
+
+    def read_builtins(self) -> None:
+        """Reads lane and warp in the entry block, where they dominate every use."""
+        self.module.capability(Capability_.GroupNonUniform)
+        self._input(BuiltIn.SubgroupLocalInvocationId, "lane")
+        if self.num_warps > 1:
+            self._input(BuiltIn.SubgroupId, "warp")
+
+    @property
+    def lane(self) -> int:
+        """The invocation's index in its subgroup."""
+        return self._inputs[BuiltIn.SubgroupLocalInvocationId]
+
+    @property
+    def warp(self) -> int:
+        """The subgroup's index in its workgroup."""
+        return self._inputs[BuiltIn.SubgroupId] if self.num_warps > 1 else self.module.uint(0)
+
+    def owner(self, type_: Type) -> int:
+        """A boolean id, true in one invocation for each element of a tensor, or in one for a scalar: where a store is
+        to happen once."""
+        if isinstance(type_, TensorType):
+            return unique_owner(self, self.layout(type_))
+        f, zero = self.f, self.module.uint(0)
+        return f.logical_and(f.compare(op.IEqual, self.lane, zero), f.compare(op.IEqual, self.warp, zero))
+
+    def workgroup_built_in(self, number: int, name: str, axis: int) -> int:
+        """Component ``axis`` of a three-component built-in (WorkgroupId, NumWorkgroups)."""
+        module = self.module
+        variable = module.built_in(number, module.vector(module.u32, 3), name)
+        pointer = self.f.access(module.pointer(StorageClass.Input, module.u32), variable, module.uint(axis))
+        # The value never changes, so equal reads may share one result.
+        return self.f.emit(op.Load, module.u32, pointer)
+
+    def barrier(self, global_memory: bool = False) -> None:
+        """All invocations of the workgroup wait for each other, and see each other's writes."""
+        self.shared.barrier(self.f, global_memory)
+
+    # -- the driver loop -----------------------------------------------------------------------------------------
+    def lower(self, operation: Operation) -> None:
+        """Lowers one operation by its rule; an error without a place gets this operation's."""
+        rule = RULES.get(operation.name)
+        if rule is None:
+            raise UnsupportedOperation(operation, "there is no lowering rule for this operation")
+        try:
+            rule(self, operation)
+        except (UnsupportedOperation, LoweringError):
+            raise
+        except NotImplementedError as error:
+            raise UnsupportedOperation(operation, str(error)) from error
+        except Exception as error:
+            raise LoweringError(f"{operation.location}: while lowering '{operation.name}': "
+                                f"{type(error).__name__}: {error}") from error

@@ -1,0 +1,113 @@
+"""``ttg.convert_layout``: carries out the plan of layouts/conversion.py."""
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from ..layouts.conversion import (Exchange, Identity, RegisterPermutation, SubgroupShuffle, ThroughShared,
+                                  plan_conversion)
+from ..layouts.linear import LinearLayout
+from ..spirv import opcodes as op
+from ..ttgir.ir import Operation
+from ..ttgir.types import Type
+from .elements import bits_in_memory, element_type
+from .linear import apply_bases, coordinates
+from .registry import lowers
+from .shuffle import shuffle
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+@lowers("ttg.convert_layout")
+def _convert_layout(ctx: Context, operation: Operation) -> None:
+    source, target = operation.operands[0].type, operation.result.type
+    registers = ctx.registers(operation.operands[0])
+    ctx.define(operation.result, convert_registers(ctx, operation, registers, element_type(source),
+                                                   ctx.layout(source), ctx.layout(target)))
+
+
+def convert_registers(ctx: Context, operation: Operation, registers: list[int], element: Type, source: LinearLayout,
+                      target: LinearLayout) -> list[int]:
+    """``registers``, held in layout ``source``, in layout ``target``; scratch memory is the operation's allocation."""
+    plan = plan_conversion(source, target, bits_in_memory(element) // 8,
+                           int(operation.attributes.get("allocation.size", 0)))
+    if isinstance(plan, Identity):
+        return registers
+    if isinstance(plan, RegisterPermutation):
+        return [registers[index] for index in plan.sources]
+    if isinstance(plan, SubgroupShuffle):
+        return _shuffled(ctx, plan, registers)
+    return _through_shared(ctx, plan, registers, element, int(operation.attributes["allocation.offset"]))
+
+
+def _exchange(ctx: Context, step: Exchange, registers: list[int]) -> list[int]:
+    f, module = ctx.f, ctx.module
+    ones = f.xor(_parity(ctx, ctx.lane, step.lane_mask), _parity(ctx, ctx.warp, step.warp_mask))
+    odd = f.compare(op.INotEqual, ones, module.uint(0))
+    return [f.select(odd, registers[number ^ step.register_xor], register)
+            for number, register in enumerate(registers)]
+
+
+def _parity(ctx: Context, value: int, mask: int) -> int:
+    """0 or 1: the parity of ``value & mask``."""
+    f, module = ctx.f, ctx.module
+    bits = [f.and_(f.shr(value, bit), module.uint(1)) for bit in range(mask.bit_length()) if mask >> bit & 1]
+    return reduce(f.xor, bits, module.uint(0))
+
+
+def _shuffled(ctx: Context, plan: SubgroupShuffle, registers: list[int]) -> list[int]:
+    f, module = ctx.f, ctx.module
+    for step in plan.before:
+        registers = _exchange(ctx, step, registers)
+    bases = plan.lane_source.inputs
+    lane_source = f.xor(apply_bases(f, ctx.lane, bases["lane"]), apply_bases(f, ctx.warp, bases["warp"]))
+    moved = [registers[step.register] if plan.local and not step.lane_xor
+             else shuffle(ctx, registers[step.register], f.xor(lane_source, module.uint(step.lane_xor)))
+             for step in plan.shuffles]
+    values = [moved[index] for index in plan.values]
+    for step in plan.after:
+        values = _exchange(ctx, step, values)
+    return values[:plan.results]
+
+
+def _through_shared(ctx: Context, plan: ThroughShared, registers: list[int], element: Type,
+                    byte_offset: int) -> list[int]:
+    f, module, shared = ctx.f, ctx.module, ctx.shared
+    size = bits_in_memory(element) // 8
+    base = module.uint(byte_offset // size)
+    end = byte_offset + plan.size * size
+    limit = shared.width_limit(element)
+    stores = [f.add(place, base) for place in coordinates(ctx, plan.store, 0)]
+    loads = [f.add(place, base) for place in coordinates(ctx, plan.load, 0)]
+    owner = module.boolean(True)
+    for mask, value in ((plan.duplicate_lanes, ctx.lane), (plan.duplicate_warps, ctx.warp)):
+        if mask:
+            owner = f.logical_and(owner, f.compare(op.IEqual, f.and_(value, module.uint(mask)), module.uint(0)))
+    loaded: dict[int, int] = {}
+
+    for number, exchange in enumerate(plan.rounds):
+        if number:
+            ctx.barrier()
+
+        def write(vectors: tuple[tuple[int, ...], ...] = exchange.stores) -> list[int]:
+            for vector in vectors:
+                width = min(len(vector), limit)
+                for start in range(0, len(vector), width):
+                    index = f.shr(_offset(ctx, stores[vector[0]], start), width.bit_length() - 1)
+                    shared.store(ctx, element, index, [registers[r] for r in vector[start:start + width]], end)
+            return []
+
+        f.if_(owner, write)
+        ctx.barrier()
+        for vector in exchange.loads:
+            width = min(len(vector), limit)
+            for start in range(0, len(vector), width):
+                index = f.shr(_offset(ctx, loads[vector[0]], start), width.bit_length() - 1)
+                loaded.update(zip(vector[start:start + width], shared.load(ctx, element, index, width, end),
+                                  strict=True))
+    return [loaded[register] for register in plan.results]
+
+
+def _offset(ctx: Context, place: int, elements: int) -> int:
+    return ctx.f.add(place, ctx.module.uint(elements))

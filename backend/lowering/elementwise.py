@@ -1,0 +1,23 @@
+"""What all element-by-element rules share: the loop over registers."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..ttgir.ir import Operation
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+def map_registers(ctx: Context, operation: Operation, emit: Callable[..., int]) -> None:
+    """Defines the only result register by register: ``emit(*ids)`` of the operands' registers. Equal operands are
+    computed once, so broadcast registers cost nothing."""
+    known: dict[tuple[int, ...], int] = {}
+    results = []
+    for operands in zip(*(ctx.registers(operand) for operand in operation.operands), strict=True):
+        value = known.get(operands)
+        if value is None:
+            value = known[operands] = emit(*operands)
+        results.append(value)
+    ctx.define(operation.result, results)

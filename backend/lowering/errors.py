@@ -1,0 +1,32 @@
+"""What lowering says when it cannot go on."""
+from __future__ import annotations
+
+from ..ttgir.ir import Location, Operation
+
+
+class UnsupportedOperation(Exception):
+    """An operation that this backend refuses, with the user's source line and what to use instead."""
+
+    def __init__(self, operation: Operation, reason: str, instead: str = "") -> None:
+        self.operation_name = operation.name
+        self.location = operation.location
+        super().__init__(_message(operation.name, operation.location, reason, instead))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_Restored, (self.args[0],))
+
+
+class _Restored(UnsupportedOperation):
+    """An UnsupportedOperation that was pickled or copied: the message is all that remains."""
+
+    def __init__(self, message: str) -> None:
+        Exception.__init__(self, message)
+
+
+class LoweringError(Exception):
+    """A module that is not what upstream's passes produce: a bug, reported with the operation it was met in."""
+
+
+def _message(name: str, location: Location, reason: str, instead: str) -> str:
+    text = f"{location}: the SPIR-V backend cannot compile '{name}': {reason}"
+    return f"{text}; {instead}" if instead else text

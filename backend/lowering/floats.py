@@ -1,0 +1,102 @@
+"""Conversions between float formats, and the computing format of each.
+
+bf16 has no arithmetic in core SPIR-V: it is widened to f32, computed with, and rounded to nearest even (RNE).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..spirv import opcodes as op
+from ..ttgir.types import FloatType, Type
+from .elements import NATIVE_FLOATS
+
+if TYPE_CHECKING:
+    from .context import Context
+
+F32 = FloatType("f32")
+
+
+def is_native(type_: Type) -> bool:
+    """Whether SPIR-V computes with this float type itself."""
+    return isinstance(type_, FloatType) and type_.name in NATIVE_FLOATS
+
+
+def compute_type(type_: Type) -> Type:
+    """The float type that arithmetic on ``type_`` is done in."""
+    return type_ if is_native(type_) else F32
+
+
+def bf16_to_f32(ctx: Context, value: int) -> int:
+    """Exact: bf16 is the upper half of f32."""
+    f = ctx.f
+    return f.bitcast(f.shl(f.zero_extend(value, 32), 16), ctx.module.float(32))
+
+
+def f32_to_bf16(ctx: Context, value: int) -> int:
+    """Round to nearest, ties to even; NaN stays NaN (its top mantissa bit is set)."""
+    f, module = ctx.f, ctx.module
+    bits = f.bitcast(value, module.u32)
+    odd = f.and_(f.shr(bits, 16), module.uint(1))
+    rounded = f.shr(f.add(f.add(bits, module.uint(0x7FFF)), odd), 16)
+    quiet = f.or_(f.shr(bits, 16), module.uint(0x40))
+    is_nan = f.emit(op.IsNan, module.bool, value)
+    return f.zero_extend(f.select(is_nan, quiet, rounded), 16)
+
+
+def f64_to_f32_round_to_odd(ctx: Context, value: int) -> int:
+    """f64 → f32 so that a later rounding to bf16 gives what one rounding would: where the f32 is inexact, its last
+    bit is made odd (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008)."""
+    f, module = ctx.f, ctx.module
+    f32, f64, u32 = module.float(32), module.float(64), module.u32
+    near = f.emit(op.FConvert, f32, value)
+    back = f.emit(op.FConvert, f64, near)
+    bits = f.bitcast(near, u32)
+    inexact = f.emit(op.FOrdNotEqual, module.bool, back, value)
+    even = f.compare(op.IEqual, f.and_(bits, module.uint(1)), module.uint(0))
+    # The neighbour on the value's own side of an even f32 has magnitude one less or one more, and is odd.
+    magnitude_less = f.emit(op.FOrdLessThan, module.bool, f.glsl(op.Glsl.FAbs, f64, value),
+                            f.glsl(op.Glsl.FAbs, f64, back))
+    neighbour = f.select(magnitude_less, f.sub(bits, module.uint(1)), f.add(bits, module.uint(1)))
+    return f.bitcast(f.select(f.logical_and(inexact, even), neighbour, bits), f32)
+
+
+def widen(ctx: Context, value: int, type_: Type) -> int:
+    """A value of float ``type_`` as its compute_type."""
+    if is_native(type_):
+        return value
+    if type_ == FloatType("bf16"):
+        return bf16_to_f32(ctx, value)
+    raise NotImplementedError(f"arithmetic on {type_} is not supported; convert to float16 or float32 first")
+
+
+def narrow(ctx: Context, value: int, type_: Type) -> int:
+    """The compute_type value rounded to ``type_``."""
+    if is_native(type_):
+        return value
+    if type_ == FloatType("bf16"):
+        return f32_to_bf16(ctx, value)
+    raise NotImplementedError(f"arithmetic on {type_} is not supported; convert to float16 or float32 first")
+
+
+def convert(ctx: Context, value: int, source: Type, target: Type) -> int:
+    """A float of ``source`` as ``target``, rounded to nearest even."""
+    if source == target:
+        return value
+    assert isinstance(source, FloatType) and isinstance(target, FloatType)
+    f, module = ctx.f, ctx.module
+    if source.name == "f64" and target.name == "bf16":
+        return f32_to_bf16(ctx, f64_to_f32_round_to_odd(ctx, value))
+    wide = widen(ctx, value, source)
+    wide_type = compute_type(source)
+    computed = compute_type(target)
+    if target.name == "bf16" and wide_type == FloatType("f64"):
+        raise NotImplementedError("f64 to bf16")
+    if wide_type != computed:
+        wide = f.emit(op.FConvert, module.float(computed.width), wide)  # type: ignore[attr-defined]
+    return narrow(ctx, wide, target)
+
+
+def through_compute_type(ctx: Context, type_: Type, emit: Callable[..., int], *values: int) -> int:
+    """``emit`` on the values in ``type_``'s computing format, its result in ``type_`` again."""
+    return narrow(ctx, emit(*(widen(ctx, value, type_) for value in values)), type_)

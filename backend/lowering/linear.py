@@ -1,0 +1,96 @@
+"""Emitting linear layouts: index arithmetic over GF(2) as few shifts, masks and additions as possible."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ..spirv import opcodes as op
+from ..spirv.function import FunctionBuilder
+
+if TYPE_CHECKING:
+    from ..layouts.linear import LinearLayout
+    from .context import Context
+
+
+def runs(bases: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Bits of the input grouped: (first bit, number of bits, basis of the first), where each basis of a group is
+    twice the one before. Bits whose basis is zero are left out."""
+    groups: list[tuple[int, int, int]] = []
+    for bit, basis in enumerate(bases):
+        if not basis:
+            continue
+        if groups:
+            first, count, start = groups[-1]
+            # A run is a shift only while its bases are single bits that do not overlap.
+            if bit == first + count and basis == start << count and start & (start - 1) == 0:
+                groups[-1] = (first, count + 1, start)
+                continue
+        groups.append((bit, 1, basis))
+    return groups
+
+
+def image(bases: Sequence[int]) -> int:
+    """The bits that any combination of ``bases`` can set."""
+    mask = 0
+    for basis in bases:
+        mask |= basis
+    return mask
+
+
+def combine(f: FunctionBuilder, a: int, a_mask: int, b: int, b_mask: int) -> int:
+    """``a ^ b`` for values whose set bits lie in the masks: an addition where the masks do not meet, because drivers
+    fold additions into addresses."""
+    return f.xor(a, b) if a_mask & b_mask else f.add(a, b)
+
+
+def apply_bases(f: FunctionBuilder, value: int, bases: Sequence[int]) -> int:
+    """XOR of ``bases[i]`` over the set bits i of ``value``, which must be below 2^len(bases)."""
+    module = f.module
+    total = module.uint(0)
+    mask = 0
+    for first, count, basis in runs(bases):
+        bits = f.shr(value, first)
+        if first + count < len(bases):
+            bits = f.and_(bits, module.uint((1 << count) - 1))
+        term = f.mul(bits, module.uint(basis))
+        term_mask = ((1 << count) - 1) * basis if basis & (basis - 1) == 0 else basis
+        total = combine(f, total, mask, term, term_mask)
+        mask |= term_mask
+    return total
+
+
+def thread_part(ctx: Context, layout: LinearLayout, dimension: int) -> tuple[int, int]:
+    """What lane and warp contribute to coordinate ``dimension``: its id, and the mask of bits it may set."""
+    lane_bases = [basis[dimension] for basis in layout.bases["lane"]]
+    warp_bases = [basis[dimension] for basis in layout.bases["warp"]]
+    lane = apply_bases(ctx.f, ctx.lane, lane_bases)
+    warp = apply_bases(ctx.f, ctx.warp, warp_bases)
+    lane_mask, warp_mask = image(lane_bases), image(warp_bases)
+    return combine(ctx.f, lane, lane_mask, warp, warp_mask), lane_mask | warp_mask
+
+
+def register_values(bases: Sequence[int]) -> list[int]:
+    """For each register number: the XOR of the bases of its set bits."""
+    values = [0]
+    for basis in bases:
+        values += [value ^ basis for value in values]
+    return values
+
+
+def coordinates(ctx: Context, layout: LinearLayout, dimension: int) -> list[int]:
+    """The id of coordinate ``dimension`` of each register's element."""
+    f = ctx.f
+    thread, mask = thread_part(ctx, layout, dimension)
+    return [combine(f, thread, mask, f.module.uint(value), value)
+            for value in register_values([basis[dimension] for basis in layout.bases["register"]])]
+
+
+def unique_owner(ctx: Context, layout: LinearLayout) -> int:
+    """A boolean id, true in exactly one invocation for each element: lane and warp bits that move nothing are zero."""
+    f, module = ctx.f, ctx.module
+    owner = module.boolean(True)
+    for name, value in (("lane", ctx.lane), ("warp", ctx.warp)):
+        free = sum(1 << bit for bit, basis in enumerate(layout.bases[name]) if not any(basis))
+        if free:
+            owner = f.logical_and(owner, f.compare(op.IEqual, f.and_(value, module.uint(free)), module.uint(0)))
+    return owner

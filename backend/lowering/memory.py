@@ -1,0 +1,84 @@
+"""``tt.load`` and ``tt.store``: which registers go together in one access, and under which mask."""
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from ..layouts.vectors import access_width
+from ..ttgir.ir import Operation, Value
+from ..ttgir.types import TensorType
+from .elements import bits_in_memory, element_type
+from .errors import UnsupportedOperation
+from .global_memory import load_elements, store_elements
+from .packing import MAX_BITS
+from .registry import lowers
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+def vector_width(ctx: Context, pointer: Value, mask: Value | None, element_bits: int) -> int:
+    """Consecutive registers that one access may hold: their addresses are consecutive and aligned to all of them, and
+    their masks are equal."""
+    if not isinstance(pointer.type, TensorType):
+        return 1
+    info = ctx.axis_info
+    return access_width(ctx.layout(pointer.type), info[pointer], info[mask] if mask is not None else None,
+                        element_bits, MAX_BITS)
+
+
+def _optional(operation: Operation, group: int) -> Value | None:
+    values = operation.operand_group(group)
+    return values[0] if values else None
+
+
+def _refuse_block_pointer(operation: Operation) -> None:
+    if isinstance(operation.operands[0].type, TensorType) is False and operation.attributes.get("boundaryCheck"):
+        raise UnsupportedOperation(operation, "block pointers are not supported", "tensors of pointers or descriptors")
+
+
+@lowers("tt.load")
+def _load(ctx: Context, operation: Operation) -> None:
+    _refuse_block_pointer(operation)
+    pointer, mask, other = operation.operands[0], _optional(operation, 1), _optional(operation, 2)
+    type_ = element_type(operation.result.type)
+    width = vector_width(ctx, pointer, mask, bits_in_memory(type_))
+    addresses = ctx.registers(pointer)
+    volatile = bool(operation.attributes.get("isVolatile"))
+    starts = range(0, len(addresses), width)
+    if mask is None:
+        ctx.define(operation.result, [element for start in starts
+                                      for element in load_elements(ctx, addresses[start], type_, width, volatile)])
+        return
+    masks = ctx.registers(mask)
+    # Without ``other`` the element is unspecified; zero is what upstream's GPU backends give.
+    others = ctx.registers(other) if other else [ctx.module.null(ctx.type_id(type_))] * len(addresses)
+    results: list[int] = []
+    for condition, group in groupby(starts, key=masks.__getitem__):
+        members = list(group)
+        results += ctx.f.if_(
+            condition,
+            lambda members=members: [element for start in members  # type: ignore[misc]
+                                     for element in load_elements(ctx, addresses[start], type_, width, volatile)],
+            defaults=others[members[0]:members[-1] + width])
+    ctx.define(operation.result, results)
+
+
+@lowers("tt.store")
+def _store(ctx: Context, operation: Operation) -> None:
+    _refuse_block_pointer(operation)
+    pointer, value, mask = operation.operands[0], operation.operands[1], _optional(operation, 2)
+    type_ = element_type(value.type)
+    width = vector_width(ctx, pointer, mask, bits_in_memory(type_))
+    addresses, values = ctx.registers(pointer), ctx.registers(value)
+    owner = ctx.owner(pointer.type)
+    masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * len(addresses)
+    for condition, group in groupby(range(0, len(addresses), width), key=masks.__getitem__):
+        members = list(group)
+
+        def store(members: list[int] = members) -> list[int]:
+            for start in members:
+                store_elements(ctx, addresses[start], type_, values[start:start + width])
+            return []
+
+        ctx.f.if_(ctx.f.logical_and(owner, condition), store)

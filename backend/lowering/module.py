@@ -1,0 +1,84 @@
+"""A whole TTGIR module to SPIR-V: the entry point, its arguments, its body."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..analysis.axis_info import AxisInfoAnalysis
+from ..analysis.lazy_loads import lazy_loads
+from ..capabilities import Capabilities
+from ..spirv.function import FunctionBuilder
+from ..spirv.module import ModuleBuilder
+from ..spirv.opcodes import ExecutionMode_
+from ..ttgir.ir import Function, Module
+from . import families  # noqa: F401  (fills the registry)
+from .arguments import read_arguments
+from .context import Context, Options
+from .errors import LoweringError
+from .shared_memory import SharedMemory
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A compiled kernel.
+
+    ``name``: of the entry point. ``workgroup_size``: invocations. ``shared_bytes``: workgroup memory taken.
+    ``argument_bytes``: of the argument block. ``indirect_arguments``: the push constant is the block's address.
+    """
+
+    name: str
+    spirv: bytes
+    workgroup_size: int
+    shared_bytes: int
+    argument_bytes: int
+    indirect_arguments: bool
+
+
+def lower_module(source: Module, capabilities: Capabilities, options: Options) -> Kernel:
+    """Compiles the only public function of ``source``.
+
+    Raises UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand.
+    """
+    kernel = entry_function(source)
+    _check_shape(source, capabilities)
+    module = ModuleBuilder()
+    shared = SharedMemory(module, capabilities, int(source.attributes.get("ttg.shared", 0)))
+    function = FunctionBuilder(module, module.void)
+    assert kernel.body is not None
+    ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel),
+                  lazy_loads(kernel))
+    ctx.read_builtins()
+    block = read_arguments(ctx, kernel)
+    if len(kernel.body.blocks) != 1:
+        raise LoweringError(f"{kernel.location}: an early return from '{kernel.name}' is not supported; "
+                            "put the rest of the kernel under an if")
+    for operation in kernel.body.entry.operations:
+        ctx.lower(operation)
+    size = ctx.num_warps * ctx.subgroup_size
+    module.add_function(function.finish())
+    module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1]])
+    shared_bytes = shared.finish()
+    return Kernel(kernel.name, module.finish(), size, shared_bytes, block.size, block.indirect)
+
+
+def entry_function(source: Module) -> Function:
+    """The module's only public function."""
+    public = [function for function in source.functions.values() if function.public and function.body is not None]
+    if len(public) != 1:
+        raise LoweringError(f"a kernel module has one public function; this one has {len(public)}: "
+                            f"{[function.name for function in public]}")
+    return public[0]
+
+
+def _check_shape(source: Module, capabilities: Capabilities) -> None:
+    try:
+        warps, lanes = int(source.attributes["ttg.num-warps"]), int(source.attributes["ttg.threads-per-warp"])
+    except KeyError as missing:
+        raise LoweringError(f"the module lacks the attribute {missing}: it is not TTGIR") from None
+    if int(source.attributes.get("ttg.num-ctas", 1)) != 1:
+        raise LoweringError("num_ctas must be 1: Vulkan has no clusters of workgroups")
+    if lanes != capabilities.subgroup_size:
+        raise LoweringError(f"the module is for subgroups of {lanes} invocations, the target's have "
+                            f"{capabilities.subgroup_size}")
+    if warps * lanes > capabilities.max_workgroup_invocations:
+        raise LoweringError(f"num_warps={warps} needs workgroups of {warps * lanes} invocations; the target allows "
+                            f"{capabilities.max_workgroup_invocations}")

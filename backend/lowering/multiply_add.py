@@ -1,0 +1,48 @@
+"""Contraction of ``a * b + c`` into one rounding, decided here and not left to the driver.
+
+Floating-point instructions are decorated NoContraction, so what is fused does not differ between drivers. A product is
+fused where it has no other use and ``enable_fp_fusion`` is on, which is when upstream's backends let LLVM do it.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..spirv import opcodes as op
+from ..spirv.opcodes import Glsl
+from ..ttgir.ir import Operation, Value
+from ..ttgir.types import Type
+from .floats import is_native
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+def _product(value: Value, user: Operation) -> Operation | None:
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "arith.mulf" and value.uses == [user]:
+        return owner
+    return None
+
+
+def fuse_multiply_add(ctx: Context, operation: Operation, type_: Type) -> bool:
+    """Lowers an ``arith.addf`` or ``arith.subf`` with a product operand to Fma. Returns whether it did."""
+    if operation.name not in ("arith.addf", "arith.subf") or not ctx.options.fuse_multiply_add or not is_native(type_):
+        return False
+    left, right = operation.operands
+    product = _product(left, operation)
+    addend, negate_product, negate_addend = right, False, operation.name == "arith.subf"
+    if product is None:
+        product = _product(right, operation)
+        addend, negate_product, negate_addend = left, operation.name == "arith.subf", False
+    if product is None:
+        return False
+    f, type_id = ctx.f, ctx.type_id(type_)
+
+    def emit(a: int, b: int, c: int) -> int:
+        a = f.emit(op.FNegate, type_id, a) if negate_product else a
+        c = f.emit(op.FNegate, type_id, c) if negate_addend else c
+        return f.glsl(Glsl.Fma, type_id, a, b, c)
+
+    registers = (ctx.registers(value) for value in (*product.operands, addend))
+    ctx.define(operation.result, [emit(a, b, c) for a, b, c in zip(*registers, strict=True)])
+    return True

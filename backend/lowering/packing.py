@@ -1,0 +1,78 @@
+"""How consecutive elements travel to and from memory: as one scalar or one vector of at most four components.
+
+Elements narrower than a word travel in 32-bit words once there are enough of them, so that 128 bits are a vector of
+four whatever the element. i1 is a byte in memory.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..spirv import opcodes as op
+from ..ttgir.types import IntegerType, Type
+from .elements import bits_in_memory
+
+if TYPE_CHECKING:
+    from .context import Context
+
+#: The widest access of one invocation, in bits.
+MAX_BITS = 128
+
+
+@dataclass(frozen=True)
+class Packing:
+    """``parts`` components of SPIR-V type ``part``, each ``per_part`` elements of SPIR-V type ``element``.
+
+    ``boolean``: the elements are i1, held as bytes. ``bits``: of the whole access."""
+
+    element: int
+    part: int
+    parts: int
+    per_part: int
+    boolean: bool
+    bits: int
+
+    def type_id(self, ctx: Context) -> int:
+        """The SPIR-V type that is loaded or stored."""
+        return ctx.module.vector(self.part, self.parts) if self.parts > 1 else self.part
+
+
+def packing(ctx: Context, type_: Type, count: int) -> Packing:
+    """The packing of ``count`` elements of scalar ``type_``; ``count`` is a power of two, MAX_BITS at most in all."""
+    element = ctx.elements.memory_type_id(type_)
+    bits = bits_in_memory(type_)
+    boolean = type_ == IntegerType(1)
+    total = bits * count
+    assert total <= MAX_BITS, (type_, count)
+    if bits < 32 <= total:
+        return Packing(element, ctx.module.u32, total // 32, 32 // bits, boolean, total)
+    return Packing(element, element, count, 1, boolean, total)
+
+
+def unpack(ctx: Context, how: Packing, loaded: int) -> list[int]:
+    """The elements of a loaded value."""
+    f, module = ctx.f, ctx.module
+    parts = [loaded] if how.parts == 1 else [f.emit(op.CompositeExtract, how.part, loaded, index)
+                                             for index in range(how.parts)]
+    if how.per_part > 1:
+        vector = module.vector(how.element, how.per_part)
+        words = [f.bitcast(part, vector) for part in parts]
+        parts = [f.emit(op.CompositeExtract, how.element, word, index)
+                 for word in words for index in range(how.per_part)]
+    if how.boolean:
+        return [f.compare(op.INotEqual, part, module.uint(0, 8)) for part in parts]
+    return parts
+
+
+def pack(ctx: Context, how: Packing, values: Sequence[int]) -> int:
+    """The value to store for ``values``."""
+    f, module = ctx.f, ctx.module
+    parts = list(values)
+    if how.boolean:
+        parts = [f.select(value, module.uint(1, 8), module.uint(0, 8)) for value in parts]
+    if how.per_part > 1:
+        vector = module.vector(how.element, how.per_part)
+        parts = [f.bitcast(f.emit(op.CompositeConstruct, vector, *parts[start:start + how.per_part]), how.part)
+                 for start in range(0, len(parts), how.per_part)]
+    return parts[0] if how.parts == 1 else f.emit(op.CompositeConstruct, how.type_id(ctx), *parts)

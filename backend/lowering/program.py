@@ -1,0 +1,30 @@
+"""Where a program is in its grid, and the hints that say nothing at run time."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..spirv.opcodes import BuiltIn
+from ..ttgir.ir import Operation
+from .registry import lowers
+
+if TYPE_CHECKING:
+    from .context import Context
+
+GRID = {"tt.get_program_id": (BuiltIn.WorkgroupId, "workgroup_id"),
+        "tt.get_num_programs": (BuiltIn.NumWorkgroups, "num_workgroups")}
+
+
+@lowers(*GRID)
+def _grid(ctx: Context, operation: Operation) -> None:
+    number, name = GRID[operation.name]
+    ctx[operation.result] = ctx.workgroup_built_in(number, name, int(operation.attributes["axis"]))
+
+
+@lowers("llvm.intr.assume")
+def _assume(ctx: Context, operation: Operation) -> None:
+    """A promise to the optimiser; axis analysis has read what it can use of it."""
+
+
+@lowers("ttg.warp_id")
+def _warp_id(ctx: Context, operation: Operation) -> None:
+    ctx[operation.result] = ctx.warp

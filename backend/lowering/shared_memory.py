@@ -1,0 +1,125 @@
+"""Workgroup memory: where upstream's byte offsets become SPIR-V variables, and how elements are read and written.
+
+With VK_KHR_workgroup_memory_explicit_layout there is one block, seen through an aliased array for each access type.
+Without it there is one array an element type, as long as the bytes that are accessed through it; two types at one
+offset then do not alias, which upstream's allocation never relies on.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..capabilities import Capabilities
+from ..spirv import opcodes as op
+from ..spirv.function import FunctionBuilder
+from ..spirv.module import ModuleBuilder
+from ..spirv.opcodes import Capability_, MemoryAccess, Scope, Semantics, StorageClass
+from ..ttgir.types import MemDescType, TensorType, Type
+from .elements import bits_in_memory
+from .packing import MAX_BITS, Packing, pack, packing, unpack
+
+if TYPE_CHECKING:
+    from .context import Context
+
+EXPLICIT_LAYOUT = "SPV_KHR_workgroup_memory_explicit_layout"
+EXPLICIT_LAYOUT_CAPABILITY = {
+    8: Capability_.WorkgroupMemoryExplicitLayout8BitAccessKHR,
+    16: Capability_.WorkgroupMemoryExplicitLayout16BitAccessKHR,
+}
+
+
+@dataclass(frozen=True)
+class SharedBuffer:
+    """A ``!ttg.memdesc`` value that starts ``byte_offset`` bytes into the workgroup memory."""
+
+    type: MemDescType
+    byte_offset: int
+
+
+@dataclass(frozen=True)
+class SharedOperand:
+    """A tensor that is still in shared memory, read where it is used (see analysis/lazy_loads.py)."""
+
+    type: TensorType
+    buffer: SharedBuffer
+
+
+@dataclass
+class _Array:
+    """A workgroup variable whose items are vectors of ``parts`` × ``part``, and the bytes that it must hold."""
+
+    variable: int
+    item: int
+    item_bytes: int
+    part_bits: int
+    pointer_type: int
+    extent: int = 0
+
+
+class SharedMemory:
+    """The workgroup variables of one module; ``total_bytes`` is upstream's allocation."""
+
+    def __init__(self, module: ModuleBuilder, capabilities: Capabilities, total_bytes: int) -> None:
+        self._module = module
+        self._explicit = capabilities.has("explicit_workgroup_layout")
+        self._total = total_bytes
+        self._arrays: dict[int, _Array] = {}
+
+    def width_limit(self, type_: Type) -> int:
+        """The most consecutive elements of ``type_`` that one access may take. Arrays of different types do not alias
+        without the explicit layout, so there it is one."""
+        return MAX_BITS // bits_in_memory(type_) if self._explicit else 1
+
+    def _pointer(self, f: FunctionBuilder, how: Packing, item: int, index: int, end: int) -> int:
+        array = self._arrays.get(item)
+        if array is None:
+            pointer_type = self._module.pointer(StorageClass.Workgroup, item)
+            array = self._arrays[item] = _Array(self._module.id(), item, how.bits // 8,
+                                                self._module.kinds[how.part][1], pointer_type)
+        array.extent = max(array.extent, end)
+        path = (self._module.uint(0), index) if self._explicit else (index,)
+        return f.access(array.pointer_type, array.variable, *path)
+
+    def load(self, ctx: Context, type_: Type, index: int, count: int, end: int) -> list[int]:
+        """Reads ``count`` consecutive elements of scalar ``type_`` from element ``index`` × ``count`` of the workgroup
+        memory. ``end`` is the byte that no access to the buffer reaches."""
+        how = packing(ctx, type_, count)
+        item = how.type_id(ctx)
+        loaded = ctx.f.load(item, self._pointer(ctx.f, how, item, index, end), MemoryAccess.NonPrivatePointer)
+        return unpack(ctx, how, loaded)
+
+    def store(self, ctx: Context, type_: Type, index: int, values: Sequence[int], end: int) -> None:
+        """Writes consecutive elements at element ``index`` × ``len(values)`` of the workgroup memory."""
+        how = packing(ctx, type_, len(values))
+        value = pack(ctx, how, values)
+        pointer = self._pointer(ctx.f, how, how.type_id(ctx), index, end)
+        ctx.f.store(pointer, value, MemoryAccess.NonPrivatePointer)
+
+    def barrier(self, f: FunctionBuilder, global_memory: bool = False) -> None:
+        """A workgroup barrier that makes earlier writes visible; ``global_memory`` includes device memory."""
+        semantics = (Semantics.AcquireRelease | Semantics.WorkgroupMemory | Semantics.MakeAvailable
+                     | Semantics.MakeVisible | (Semantics.UniformMemory if global_memory else 0))
+        scope = self._module.uint(Scope.Workgroup)
+        f.do(op.ControlBarrier, scope, scope, self._module.uint(semantics))
+
+    def finish(self) -> int:
+        """Declares the variables. Returns the bytes of workgroup memory that the module takes."""
+        module = self._module
+        total = 0
+        for array in self._arrays.values():
+            extent = self._total if self._explicit else array.extent
+            length = max(1, -(-extent // array.item_bytes))
+            if self._explicit:
+                module.extension(EXPLICIT_LAYOUT)
+                module.capability(Capability_.WorkgroupMemoryExplicitLayoutKHR)
+                if array.part_bits in EXPLICIT_LAYOUT_CAPABILITY:
+                    module.capability(EXPLICIT_LAYOUT_CAPABILITY[array.part_bits])
+                pointee = module.struct([module.array(array.item, length, array.item_bytes)], [0])
+                module.decorate(array.variable, op.Decoration.Aliased)
+                total = max(total, length * array.item_bytes)
+            else:
+                pointee = module.array(array.item, length)
+                total += length * array.item_bytes
+            module.declare_variable(array.variable, StorageClass.Workgroup, pointee)
+        return total

@@ -1,0 +1,280 @@
+#include "arguments.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <stdexcept>
+#include <string_view>
+#include <tuple>
+
+namespace py = pybind11;
+
+namespace triton_spirv {
+namespace {
+
+struct ScalarType {
+  std::string_view name;
+  Kind kind;
+  uint32_t bytes;
+};
+
+constexpr ScalarType kScalarTypes[] = {
+    {"i1", Kind::kBool, 1},      {"u1", Kind::kBool, 1},       {"i8", Kind::kSigned, 1},    {"i16", Kind::kSigned, 2},
+    {"i32", Kind::kSigned, 4},   {"i64", Kind::kSigned, 8},    {"u8", Kind::kUnsigned, 1},  {"u16", Kind::kUnsigned, 2},
+    {"u32", Kind::kUnsigned, 4}, {"u64", Kind::kUnsigned, 8},  {"fp16", Kind::kHalf, 2},    {"bf16", Kind::kBFloat, 2},
+    {"fp32", Kind::kFloat, 4},   {"f32", Kind::kFloat, 4},     {"fp64", Kind::kDouble, 8},
+};
+
+// What torch, NumPy and ml_dtypes call an element type, and what Triton's signature calls it.
+constexpr std::pair<std::string_view, std::string_view> kElementNames[] = {
+    {"bool", "u1"},           {"int1", "u1"},           {"uint1", "u1"},         {"i1", "u1"},
+    {"half", "fp16"},         {"float16", "fp16"},      {"bfloat16", "bf16"},    {"float", "fp32"},
+    {"float32", "fp32"},      {"double", "fp64"},       {"float64", "fp64"},     {"int8", "i8"},
+    {"int16", "i16"},         {"int", "i32"},           {"int32", "i32"},        {"int64", "i64"},
+    {"uint8", "u8"},          {"uint16", "u16"},        {"uint32", "u32"},       {"uint64", "u64"},
+    {"float8_e4m3fn", "fp8e4nv"}, {"float8e4nv", "fp8e4nv"}, {"float8_e5m2", "fp8e5"}, {"float8e5", "fp8e5"},
+    {"float8e4b15", "fp8e4b15"},  {"float8_e4m3fnuz", "fp8e4b8"}, {"float8e4b8", "fp8e4b8"},
+    {"float8_e5m2fnuz", "fp8e5b16"}, {"float8e5b16", "fp8e5b16"},
+};
+
+std::string_view canonical_element(std::string_view name) {
+  const auto dot = name.rfind('.');
+  if (dot != std::string_view::npos) name.remove_prefix(dot + 1);
+  for (const auto& [from, to] : kElementNames) {
+    if (from == name) return to;
+  }
+  return name;
+}
+
+// Attribute and method names, made once and never freed.
+struct Names {
+  PyObject* data_ptr = PyUnicode_InternFromString("data_ptr");
+  PyObject* dtype = PyUnicode_InternFromString("dtype");
+  PyObject* is_cpu = PyUnicode_InternFromString("is_cpu");
+  PyObject* device = PyUnicode_InternFromString("device");
+  PyObject* type = PyUnicode_InternFromString("type");
+};
+
+const Names& names() {
+  static const Names* value = new Names;
+  return *value;
+}
+
+std::string text(PyObject* object) {
+  const py::object string = py::reinterpret_steal<py::object>(PyObject_Str(object));
+  if (!string) {
+    PyErr_Clear();
+    return "?";
+  }
+  return string.cast<std::string>();
+}
+
+std::string quoted(const Argument& argument) { return "argument '" + argument.name + "' (" + argument.type + ")"; }
+
+std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
+
+// The pending Python error, replaced by one that names the argument.
+[[noreturn]] void raise_for(const Argument& argument, PyObject* object, const char* wanted) {
+  const bool overflow = PyErr_ExceptionMatches(PyExc_OverflowError);
+  PyErr_Clear();
+  if (overflow) {
+    PyErr_SetString(PyExc_OverflowError, (quoted(argument) + ": " + text(object) + " does not fit the type").c_str());
+    throw py::error_already_set();
+  }
+  throw py::type_error(quoted(argument) + ": " + wanted + " is needed, not " + type_name(object));
+}
+
+// attribute `name` of `object`, or null without an error where there is none.
+py::object attribute(PyObject* object, PyObject* name) {
+  PyObject* value = PyObject_GetAttr(object, name);
+  if (value == nullptr) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
+    PyErr_Clear();
+  }
+  return py::reinterpret_steal<py::object>(value);
+}
+
+void check_on_host(const Argument& argument, PyObject* object) {
+  const py::object is_cpu = attribute(object, names().is_cpu);
+  if (is_cpu.ptr() == Py_True) return;
+  const py::object device = attribute(object, names().device);
+  if (!is_cpu && !device) return;
+  const py::object type = device ? attribute(device.ptr(), names().type) : py::object();
+  if (!is_cpu && type && text(type.ptr()) == "cpu") return;
+  throw py::value_error(quoted(argument) + ": the tensor is on device '" + (device ? text(device.ptr()) : std::string("?")) +
+                        "'; the SPIR-V backend takes tensors on 'cpu': pass tensor.cpu()");
+}
+
+void check_range(const Argument& argument, PyObject* object, bool fits) {
+  if (fits) return;
+  PyErr_SetString(PyExc_OverflowError, (quoted(argument) + ": " + text(object) + " does not fit the type").c_str());
+  throw py::error_already_set();
+}
+
+template <typename T>
+void write(std::byte* at, T value) {
+  std::memcpy(at, &value, sizeof(value));
+}
+
+void write_integer(std::byte* at, uint64_t value, uint32_t bytes) { std::memcpy(at, &value, bytes); }  // little-endian
+
+void write_scalar(const Argument& argument, PyObject* object, std::byte* at) {
+  switch (argument.kind) {
+    case Kind::kSigned:
+    case Kind::kUnsigned:
+    case Kind::kBool: {
+      const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(object));
+      if (!number) raise_for(argument, object, "an integer");
+      uint64_t value;
+      if (argument.kind == Kind::kSigned) {
+        const long long wide = PyLong_AsLongLong(number.ptr());
+        if (wide == -1 && PyErr_Occurred()) raise_for(argument, object, "an integer");
+        const int spare = 64 - 8 * static_cast<int>(argument.bytes);
+        value = static_cast<uint64_t>(wide);
+        check_range(argument, object, static_cast<int64_t>(value << spare) >> spare == wide);
+      } else {
+        value = PyLong_AsUnsignedLongLong(number.ptr());
+        if (value == static_cast<uint64_t>(-1) && PyErr_Occurred()) raise_for(argument, object, "an integer");
+        const uint64_t largest = argument.kind == Kind::kBool ? 1 : ~uint64_t{0} >> (64 - 8 * argument.bytes);
+        check_range(argument, object, value <= largest);
+      }
+      write_integer(at, value, argument.bytes);
+      return;
+    }
+    default: {
+      const double value = PyFloat_AsDouble(object);
+      if (value == -1.0 && PyErr_Occurred()) raise_for(argument, object, "a number");
+      if (argument.kind == Kind::kDouble) write(at, value);
+      if (argument.kind == Kind::kFloat) write(at, static_cast<float>(value));
+      if (argument.kind == Kind::kHalf) write(at, round_to_16_bits(value, 5, 10));
+      if (argument.kind == Kind::kBFloat) write(at, round_to_16_bits(value, 8, 7));
+    }
+  }
+}
+
+}  // namespace
+
+uint16_t round_to_16_bits(double value, int exponent_bits, int mantissa_bits) {
+  const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
+  const int bias = (1 << (exponent_bits - 1)) - 1;
+  const uint16_t infinity = static_cast<uint16_t>(((1 << exponent_bits) - 1) << mantissa_bits);
+  if (std::isnan(value)) return sign | infinity | static_cast<uint16_t>(1 << (mantissa_bits - 1));
+  if (std::isinf(value)) return sign | infinity;
+  if (value == 0) return sign;
+  int exponent;
+  std::frexp(value, &exponent);                      // |value| in [2^(exponent-1), 2^exponent)
+  exponent = std::max(exponent - 1, 1 - bias);       // of the last normal below, where value is subnormal
+  // In units of the last place: exact in double, so one rounding (the default mode, to nearest even).
+  const double units = std::nearbyint(std::ldexp(std::fabs(value), mantissa_bits - exponent));
+  if (exponent > bias) return sign | infinity;
+  // A carry out of the mantissa raises the exponent, up to infinity, as it should.
+  const auto bits = static_cast<uint32_t>(units) + (static_cast<uint32_t>(exponent + bias - 1) << mantissa_bits);
+  return sign | static_cast<uint16_t>(std::min<uint32_t>(bits, infinity));
+}
+
+ArgumentPlan::ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string>>& entries) {
+  uint32_t offset = 0;
+  for (const auto& [path, name, type] : entries) {
+    Argument argument{path, name, type, "", Kind::kPointer, 0, 8};
+    if (path.empty()) throw std::invalid_argument("argument '" + name + "' has no position");
+    if (type.rfind('*', 0) == 0) {
+      argument.element = canonical_element(type.rfind("*k", 0) == 0 ? std::string_view(type).substr(2) : std::string_view(type).substr(1));
+    } else {
+      const auto* found = std::find_if(std::begin(kScalarTypes), std::end(kScalarTypes), [&](const ScalarType& scalar) { return scalar.name == type; });
+      if (found == std::end(kScalarTypes)) throw std::invalid_argument("argument '" + name + "': a value of type " + type + " cannot be passed to a SPIR-V kernel");
+      argument.kind = found->kind;
+      argument.bytes = found->bytes;
+    }
+    offset = (offset + argument.bytes - 1) & ~(argument.bytes - 1);
+    argument.offset = offset;
+    offset += argument.bytes;
+    arguments_.push_back(std::move(argument));
+  }
+  bytes_ = (offset + 3) & ~uint32_t{3};
+}
+
+ArgumentPlan::~ArgumentPlan() {
+  for (Argument& argument : arguments_) Py_XDECREF(argument.dtype);
+}
+
+PyObject* ArgumentPlan::find(const Argument& argument, PyObject* args, Py_ssize_t first) const {
+  PyObject* at = args;
+  std::size_t skip = static_cast<std::size_t>(first);
+  for (const std::size_t index : argument.path) {
+    if (!PyTuple_Check(at) || index + skip >= static_cast<std::size_t>(PyTuple_GET_SIZE(at)))
+      throw py::type_error(quoted(argument) + " was not passed");
+    at = PyTuple_GET_ITEM(at, index + skip);
+    skip = 0;
+  }
+  return at;
+}
+
+void ArgumentPlan::check_element(const Argument& argument, PyObject* object) const {
+  py::object dtype = attribute(object, names().dtype);
+  if (!dtype || dtype.ptr() == argument.dtype || argument.element == "void") return;
+  const std::string name = text(dtype.ptr());
+  if (canonical_element(name) != argument.element)
+    throw py::type_error(quoted(argument) + ": the kernel was compiled for elements of type " + argument.element + ", not " + name);
+  Py_XDECREF(argument.dtype);
+  argument.dtype = dtype.release().ptr();
+}
+
+uint64_t ArgumentPlan::pointer(const Argument& argument, PyObject* object) const {
+  if (PyLong_Check(object)) {
+    const uint64_t address = PyLong_AsUnsignedLongLong(object);
+    if (address == static_cast<uint64_t>(-1) && PyErr_Occurred()) raise_for(argument, object, "an address");
+    return address;
+  }
+  if (object == Py_None) throw py::type_error(quoted(argument) + ": a tensor is needed, not None");
+  const py::object address = py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(object, names().data_ptr));
+  if (!address) {
+    if (!PyErr_ExceptionMatches(PyExc_AttributeError)) throw py::error_already_set();
+    raise_for(argument, object, "a tensor (an object with data_ptr())");
+  }
+  const uint64_t value = PyLong_AsUnsignedLongLong(address.ptr());
+  if (value == static_cast<uint64_t>(-1) && PyErr_Occurred()) raise_for(argument, object, "a tensor whose data_ptr() is an address");
+  check_on_host(argument, object);
+  check_element(argument, object);
+  return value;
+}
+
+void ArgumentPlan::pack(PyObject* args, Py_ssize_t first, std::byte* block, std::vector<uint64_t>* pointers) const {
+  for (const Argument& argument : arguments_) {
+    PyObject* object = find(argument, args, first);
+    if (argument.kind != Kind::kPointer) {
+      write_scalar(argument, object, block + argument.offset);
+      continue;
+    }
+    const uint64_t address = pointer(argument, object);
+    write(block + argument.offset, address);
+    if (pointers != nullptr) pointers->push_back(address);
+  }
+}
+
+void ArgumentPlan::replace_pointers(std::byte* block, const std::vector<uint64_t>& pointers) const {
+  std::size_t next = 0;
+  for (const Argument& argument : arguments_) {
+    if (argument.kind != Kind::kPointer) continue;
+    if (next == pointers.size()) throw std::invalid_argument("too few addresses for the pointer arguments");
+    write(block + argument.offset, pointers[next++]);
+  }
+  if (next != pointers.size()) throw std::invalid_argument("too many addresses for the pointer arguments");
+}
+
+py::list ArgumentPlan::pointer_objects(PyObject* args, Py_ssize_t first) const {
+  py::list objects;
+  for (const Argument& argument : arguments_) {
+    if (argument.kind == Kind::kPointer) objects.append(py::reinterpret_borrow<py::object>(find(argument, args, first)));
+  }
+  return objects;
+}
+
+std::vector<std::string> ArgumentPlan::pointer_names() const {
+  std::vector<std::string> found;
+  for (const Argument& argument : arguments_) {
+    if (argument.kind == Kind::kPointer) found.push_back(argument.name);
+  }
+  return found;
+}
+
+}  // namespace triton_spirv

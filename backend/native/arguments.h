@@ -1,0 +1,61 @@
+// The argument block of a kernel: which Python argument goes where, and packing it.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace triton_spirv {
+
+// How an argument is written. The signed and unsigned kinds of one width differ in their range alone.
+enum class Kind { kPointer, kSigned, kUnsigned, kBool, kHalf, kBFloat, kFloat, kDouble };
+
+struct Argument {
+  std::vector<std::size_t> path;  // index into the arguments of the call, then into nested tuples
+  std::string name;               // as the user wrote it, for errors
+  std::string type;               // Triton's: *fp32, i64, ...
+  std::string element;            // of a pointer: fp32, ...; "void" accepts anything
+  Kind kind;
+  uint32_t offset;                // bytes from the start of the block
+  uint32_t bytes;
+  mutable PyObject* dtype = nullptr;  // the dtype object that was accepted last (a reference is held)
+};
+
+// The passed arguments of a kernel in declaration order, each aligned to its size.
+class ArgumentPlan {
+ public:
+  // Each entry: (path, name, Triton type). Throws std::invalid_argument on a type that cannot be passed.
+  explicit ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string>>& entries);
+  ~ArgumentPlan();
+  ArgumentPlan(const ArgumentPlan&) = delete;
+  ArgumentPlan& operator=(const ArgumentPlan&) = delete;
+
+  // Bytes of the block, a multiple of 4.
+  uint32_t bytes() const { return bytes_; }
+  const std::vector<Argument>& arguments() const { return arguments_; }
+
+  // Writes the arguments args[first:] to `block`. `pointers`, where not null, collects the value of each pointer.
+  // Raises TypeError, ValueError or OverflowError that names the argument.
+  void pack(PyObject* args, Py_ssize_t first, std::byte* block, std::vector<uint64_t>* pointers) const;
+  // Replaces the pointers of a packed block, in declaration order.
+  void replace_pointers(std::byte* block, const std::vector<uint64_t>& pointers) const;
+  // The Python object of each pointer argument.
+  pybind11::list pointer_objects(PyObject* args, Py_ssize_t first) const;
+  std::vector<std::string> pointer_names() const;
+
+ private:
+  PyObject* find(const Argument& argument, PyObject* args, Py_ssize_t first) const;
+  uint64_t pointer(const Argument& argument, PyObject* object) const;
+  void check_element(const Argument& argument, PyObject* object) const;
+
+  std::vector<Argument> arguments_;
+  uint32_t bytes_ = 0;
+};
+
+// `value` rounded to nearest, ties to even, as an IEEE-like number of 1 + exponent + mantissa = 16 bits.
+uint16_t round_to_16_bits(double value, int exponent_bits, int mantissa_bits);
+
+}  // namespace triton_spirv

@@ -1,0 +1,64 @@
+#include "vulkan_api.h"
+
+#include <dlfcn.h>
+
+namespace triton_spirv {
+namespace {
+
+const char* result_name(VkResult result) {
+  switch (result) {
+#define CASE(name) \
+  case name:       \
+    return #name;
+    CASE(VK_NOT_READY)
+    CASE(VK_TIMEOUT)
+    CASE(VK_ERROR_OUT_OF_HOST_MEMORY)
+    CASE(VK_ERROR_OUT_OF_DEVICE_MEMORY)
+    CASE(VK_ERROR_INITIALIZATION_FAILED)
+    CASE(VK_ERROR_DEVICE_LOST)
+    CASE(VK_ERROR_MEMORY_MAP_FAILED)
+    CASE(VK_ERROR_TOO_MANY_OBJECTS)
+    CASE(VK_ERROR_INVALID_EXTERNAL_HANDLE)
+    CASE(VK_ERROR_INVALID_OPAQUE_CAPTURE_ADDRESS)
+#undef CASE
+    default:
+      return "an error without a known name";
+  }
+}
+
+}  // namespace
+
+VulkanError::VulkanError(const char* function, VkResult result)
+    : std::runtime_error(std::string(function) + " failed: " + result_name(result) + " (" +
+                         std::to_string(static_cast<int>(result)) + ")"),
+      result(result) {}
+
+PFN_vkGetInstanceProcAddr load_loader() {
+  // Never closed: driver threads may run until the process ends.
+  static void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (library == nullptr) throw std::runtime_error("libvulkan.so.1 could not be loaded; install it with: apt-get install libvulkan1");
+  auto function = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
+  if (function == nullptr) throw std::runtime_error("libvulkan.so.1 has no vkGetInstanceProcAddr");
+  return function;
+}
+
+InstanceFunctions::InstanceFunctions(VkInstance instance) {
+  const PFN_vkGetInstanceProcAddr get = load_loader();
+#define X(name)                                                   \
+  name = reinterpret_cast<PFN_##name>(get(instance, #name));      \
+  if (name == nullptr) throw std::runtime_error("the Vulkan loader has no " #name);
+  TRITON_SPIRV_INSTANCE_FUNCTIONS(X)
+#undef X
+}
+
+DeviceFunctions::DeviceFunctions(const InstanceFunctions& instance, VkDevice device) {
+#define X(name)                                                                         \
+  name = reinterpret_cast<PFN_##name>(instance.vkGetDeviceProcAddr(device, #name));     \
+  if (name == nullptr) throw std::runtime_error("the Vulkan driver has no " #name);
+  TRITON_SPIRV_DEVICE_FUNCTIONS(X)
+#undef X
+  vkGetMemoryHostPointerPropertiesEXT = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
+      instance.vkGetDeviceProcAddr(device, "vkGetMemoryHostPointerPropertiesEXT"));
+}
+
+}  // namespace triton_spirv

@@ -1,0 +1,77 @@
+// The Vulkan functions that the launch path calls, loaded from libvulkan.so.1 at run time.
+#pragma once
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+#include <cstdint>
+#include <stdexcept>
+#include <string>
+
+#define TRITON_SPIRV_INSTANCE_FUNCTIONS(X) \
+  X(vkGetDeviceProcAddr)                   \
+  X(vkGetPhysicalDeviceMemoryProperties)   \
+  X(vkGetPhysicalDeviceProperties)
+
+#define TRITON_SPIRV_DEVICE_FUNCTIONS(X) \
+  X(vkAllocateCommandBuffers)            \
+  X(vkAllocateMemory)                    \
+  X(vkBeginCommandBuffer)                \
+  X(vkBindBufferMemory)                  \
+  X(vkCmdBindPipeline)                   \
+  X(vkCmdCopyBuffer)                     \
+  X(vkCmdDispatch)                       \
+  X(vkCmdPipelineBarrier)                \
+  X(vkCmdPushConstants)                  \
+  X(vkCreateBuffer)                      \
+  X(vkCreateCommandPool)                 \
+  X(vkCreateFence)                       \
+  X(vkDestroyBuffer)                     \
+  X(vkDestroyCommandPool)                \
+  X(vkDestroyFence)                      \
+  X(vkDeviceWaitIdle)                    \
+  X(vkEndCommandBuffer)                  \
+  X(vkFreeMemory)                        \
+  X(vkGetBufferDeviceAddress)            \
+  X(vkGetBufferMemoryRequirements)       \
+  X(vkGetFenceStatus)                    \
+  X(vkMapMemory)                         \
+  X(vkQueueSubmit)                       \
+  X(vkResetFences)                       \
+  X(vkWaitForFences)
+
+namespace triton_spirv {
+
+// A Vulkan call that failed. `result` is its VkResult.
+class VulkanError : public std::runtime_error {
+ public:
+  VulkanError(const char* function, VkResult result);
+  VulkanError(const std::string& message, VkResult result) : std::runtime_error(message), result(result) {}
+  VkResult result;
+};
+
+// Throws VulkanError unless `result` is VK_SUCCESS.
+inline void check(VkResult result, const char* function) {
+  if (result != VK_SUCCESS) throw VulkanError(function, result);
+}
+
+// vkGetInstanceProcAddr of libvulkan.so.1. Throws std::runtime_error where the loader is missing.
+PFN_vkGetInstanceProcAddr load_loader();
+
+struct InstanceFunctions {
+  explicit InstanceFunctions(VkInstance instance);
+#define X(name) PFN_##name name = nullptr;
+  TRITON_SPIRV_INSTANCE_FUNCTIONS(X)
+#undef X
+};
+
+struct DeviceFunctions {
+  DeviceFunctions(const InstanceFunctions& instance, VkDevice device);
+#define X(name) PFN_##name name = nullptr;
+  TRITON_SPIRV_DEVICE_FUNCTIONS(X)
+#undef X
+  // Absent without VK_EXT_external_memory_host.
+  PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;
+};
+
+}  // namespace triton_spirv

@@ -1,0 +1,69 @@
+"""Upstream's pass pipelines, as tables: (pass group, pass name, arguments)."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from triton._C.libtriton import ir, passes
+
+#: What ``ttg.target`` says of the module.
+TARGET = "spirv:vulkan1.3"
+
+Pipeline = Sequence[tuple[Any, str, tuple[Any, ...]]]
+
+#: Front-end TTIR to optimised TTIR. Tensor descriptors become pointers: Vulkan has no tensor-map hardware.
+TTIR: Pipeline = (
+    (passes.common, "add_inliner", ()),
+    (passes.ttir, "add_rewrite_tensor_descriptor_to_pointer", ()),
+    (passes.common, "add_canonicalizer", ()),
+    (passes.ttir, "add_combine", ()),
+    (passes.ttir, "add_reorder_broadcast", ()),
+    (passes.common, "add_cse", ()),
+    (passes.ttir, "add_triton_licm", ()),
+    (passes.common, "add_symbol_dce", ()),
+    (passes.ttir, "add_loop_unroll", ()),
+)
+
+
+def ttgir(num_warps: int, subgroup_size: int, num_ctas: int) -> Pipeline:
+    """TTIR to optimised TTGIR."""
+    return (
+        (passes.ttir, "add_convert_to_ttgpuir", (TARGET, num_warps, subgroup_size, num_ctas)),
+        (passes.ttgpuir, "add_coalesce", ()),
+        (passes.ttgpuir, "add_remove_layout_conversions", ()),
+        (passes.ttgpuir, "add_optimize_thread_locality", ()),
+        (passes.ttgpuir, "add_remove_layout_conversions", ()),
+        (passes.ttgpuir, "add_optimize_dot_operands", (False,)),
+        (passes.ttir, "add_loop_aware_cse", ()),
+        (passes.ttgpuir, "add_remove_layout_conversions", ()),
+        (passes.ttgpuir, "add_reduce_data_duplication", ()),
+        (passes.ttgpuir, "add_reorder_instructions", ()),
+        (passes.ttir, "add_loop_aware_cse", ()),
+        (passes.common, "add_symbol_dce", ()),
+        (passes.common, "add_sccp", ()),
+        (passes.common, "add_cse", ()),
+        (passes.common, "add_canonicalizer", ()),
+    )
+
+
+#: Offsets in shared memory (``allocation.offset``, ``ttg.shared``).
+ALLOCATE: Pipeline = (
+    (passes.ttgpuir, "add_combine_tensor_select_and_if", ()),
+    (passes.ttgpuir, "add_allocate_shared_memory", ()),
+)
+
+
+def run(module: Any, pipeline: Pipeline, name: str) -> None:
+    """Runs a pipeline on ``module`` in place; ``name`` labels it in timings and reproducers."""
+    manager = ir.pass_manager(module.context)
+    manager.enable_debug()
+    for group, pass_name, arguments in pipeline:
+        getattr(group, pass_name)(manager, *arguments)
+    manager.run(module, name)
+
+
+def insert_barriers(module: Any) -> None:
+    """Upstream's membar analysis: a ``ttg.barrier local`` wherever shared memory needs one."""
+    # The analysis only borrows the allocation: it must live until run() returns.
+    allocation = passes.analysis.allocation(module)
+    passes.analysis.membar(allocation).run()

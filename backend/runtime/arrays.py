@@ -1,0 +1,73 @@
+"""NumPy arrays as kernel arguments, without torch."""
+from __future__ import annotations
+
+from typing import Any
+
+#: NumPy's and ml_dtypes' element types that a kernel can point at.
+ELEMENT_TYPES = frozenset((
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "bfloat16", "float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"))
+
+
+class Array:
+    """A NumPy array as Triton wants a tensor: ``dtype``, ``shape``, ``stride()``, ``data_ptr()``.
+
+    It shares the array's memory and keeps it alive; what a kernel writes is seen through the array.
+    """
+
+    __slots__ = ("_address", "array", "dtype")
+    #: As torch's tensors have it: the memory is the host's.
+    is_cpu = True
+
+    def __init__(self, array: Any) -> None:
+        name = str(array.dtype)
+        if name not in ELEMENT_TYPES or not array.dtype.isnative:
+            raise TypeError(f"an array of {array.dtype} cannot be passed to a kernel; convert it with astype() to one of "
+                            f"{', '.join(sorted(ELEMENT_TYPES))}")
+        self.array = array
+        self.dtype = array.dtype
+        self._address: int = array.__array_interface__["data"][0]
+
+    def data_ptr(self) -> int:
+        """Address of the first element."""
+        return self._address
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements along each dimension."""
+        return tuple(self.array.shape)
+
+    def stride(self, dimension: int | None = None) -> Any:
+        """Elements (not bytes) between neighbours along a dimension, or along each."""
+        strides = tuple(step // self.array.itemsize for step in self.array.strides)
+        return strides if dimension is None else strides[dimension]
+
+    def numel(self) -> int:
+        """Number of elements."""
+        return int(self.array.size)
+
+    def element_size(self) -> int:
+        """Bytes of an element."""
+        return int(self.array.itemsize)
+
+    def storage(self) -> tuple[int, int, bool]:
+        """(address, bytes, writeable) of the memory that the array is a view of."""
+        base = self.array
+        while isinstance(base.base, type(self.array)):
+            base = base.base
+        low = high = base.__array_interface__["data"][0]
+        for size, step in zip(base.shape, base.strides):
+            if size == 0:
+                return low, 0, False
+            low, high = (low + min(0, (size - 1) * step), high + max(0, (size - 1) * step))
+        return low, high + base.itemsize - low, bool(self.array.flags.writeable)
+
+    def __repr__(self) -> str:
+        return f"Array({self.array!r})"
+
+
+def array(values: Any) -> Array:
+    """The NumPy array ``values`` as a kernel argument, sharing its memory. Raises TypeError on other objects."""
+    if not hasattr(values, "__array_interface__") or not hasattr(values, "flags"):
+        raise TypeError(f"array() takes a NumPy array, not {type(values).__name__}; convert it with numpy.asarray()")
+    return Array(values)

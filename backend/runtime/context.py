@@ -1,0 +1,227 @@
+"""An open Vulkan device: its queue, its native launch object, and the kernels that it holds."""
+from __future__ import annotations
+
+import atexit
+import mmap
+import os
+import threading
+from typing import Any
+
+from ..capabilities import Capabilities
+from .devices import DeviceInfo, compute_queue_family, devices, feature_chain, select, selected
+from .errors import ValidationError, VulkanUnavailable
+from .loader import check, handle, instance, new, vulkan
+from .memory import BufferPool
+
+#: How host memory reaches a kernel.
+ZERO_COPY, IMPORTED, STAGED = "zero-copy", "imported", "staged"
+HOST_MEMORY_WAYS = (ZERO_COPY, IMPORTED, STAGED)
+
+_COMPUTE_STAGE = 0x20
+_FOREVER = 2**64 - 1
+
+
+def native() -> Any:
+    """The C++ module. Raises VulkanUnavailable where it was not built."""
+    try:
+        from .. import _native
+    except ImportError as error:
+        raise VulkanUnavailable(f"the native module of the SPIR-V backend cannot be loaded ({error}); build it with: "
+                                "cmake -S . -B build/native -G Ninja -DTRITON_SPIRV_IN_PLACE=ON && ninja -C build/native"
+                                ) from error
+    return _native
+
+
+def _timeout_ns() -> int:
+    text = os.environ.get("TRITON_SPIRV_TIMEOUT", "")
+    if not text:
+        return _FOREVER
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 < seconds < 1e9:
+        raise ValueError(f"TRITON_SPIRV_TIMEOUT={text!r} is not a number of seconds above 0")
+    return int(seconds * 1e9)
+
+
+class Context:
+    """A VkDevice with one compute queue. ``native`` is its _native.Device; ``host_memory`` one of HOST_MEMORY_WAYS.
+
+    TRITON_SPIRV_HOST_MEMORY forces another way than the best that the device has.
+    """
+
+    def __init__(self, device: DeviceInfo) -> None:
+        if device.capabilities is None:
+            raise VulkanUnavailable(f"{device.describe()} cannot run Triton kernels")
+        self.device = device
+        self.capabilities: Capabilities = device.capabilities
+        self.pid = os.getpid()
+        self._instance = instance()
+        self._native_module = native()
+        self._messenger = self._native_module.Messenger(handle(self._instance.handle)) if self._instance.validation else None
+        self._kernels: dict[int, Any] = {}
+        self._lock = threading.Lock()
+        vk = vulkan()
+        family = compute_queue_family(device)
+        self.handle = self._create_device(family)
+        queue = vk.ffi.new("VkQueue*")
+        vk.lib.vkGetDeviceQueue(self.handle, family, 0, queue)
+        self.pipeline_layout = self._create_pipeline_layout()
+        self.native = self._native_module.Device(
+            instance=handle(self._instance.handle), physical_device=handle(device.handle), device=handle(self.handle),
+            queue=handle(queue[0]), queue_family=family, pipeline_layout=handle(self.pipeline_layout),
+            host_addresses=False, timeout_ns=_timeout_ns())
+        self.device_pool = BufferPool(self.native.allocate_device)
+        self.staging_pool = BufferPool(self.native.allocate_staging)
+        self._abandoned: list[Any] = []
+        self.host_memory = self._choose_host_memory()
+        self.native.set_host_addresses(self.host_memory == ZERO_COPY)
+        self.raise_validation_errors()
+
+    def _create_device(self, family: int) -> Any:
+        vk = vulkan()
+        ffi = vk.ffi
+        features = feature_chain(self.device.extensions, self.device.vulkan_features)
+        priority = ffi.new("float*", 1.0)
+        queue = new("VkDeviceQueueCreateInfo")
+        queue.queueFamilyIndex, queue.queueCount, queue.pQueuePriorities = family, 1, priority
+        strings = [ffi.new("char[]", name.encode()) for name in sorted(self.device.extensions)]
+        names = ffi.new("char*[]", strings)
+        info = new("VkDeviceCreateInfo")
+        info.pNext = ffi.cast("void*", features.head)
+        info.queueCreateInfoCount, info.pQueueCreateInfos = 1, queue
+        info.enabledExtensionCount, info.ppEnabledExtensionNames = len(strings), names
+        out = ffi.new("VkDevice*")
+        check(vk.lib.vkCreateDevice(self.device.handle, info, ffi.NULL, out), f"{self.device.name}: vkCreateDevice")
+        return out[0]
+
+    def _create_pipeline_layout(self) -> Any:
+        """One layout for all kernels: a push-constant range of the device's full size, no descriptor sets."""
+        vk = vulkan()
+        ffi = vk.ffi
+        span = ffi.new("VkPushConstantRange*")
+        span.stageFlags, span.offset, span.size = _COMPUTE_STAGE, 0, self.capabilities.push_constant_bytes
+        info = new("VkPipelineLayoutCreateInfo")
+        info.pushConstantRangeCount, info.pPushConstantRanges = 1, span
+        out = ffi.new("VkPipelineLayout*")
+        check(vk.lib.vkCreatePipelineLayout(self.handle, info, ffi.NULL, out), "vkCreatePipelineLayout")
+        return out[0]
+
+    def _choose_host_memory(self) -> str:
+        best = ZERO_COPY if self._host_addresses_are_device_addresses() else STAGED
+        wanted = os.environ.get("TRITON_SPIRV_HOST_MEMORY", "") or best
+        if wanted not in HOST_MEMORY_WAYS:
+            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r} is none of {', '.join(HOST_MEMORY_WAYS)}")
+        if wanted == ZERO_COPY != best:
+            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: host addresses are not device addresses on "
+                             f"{self.device.name}")
+        if wanted == IMPORTED and not self.device.host_import_alignment:
+            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: {self.device.name} lacks VK_EXT_external_memory_host")
+        return wanted
+
+    def _host_addresses_are_device_addresses(self) -> bool:
+        """Whether a page, imported, has its host address: then the driver runs in this process's address space."""
+        alignment = self.device.host_import_alignment
+        if self.device.kind != "cpu" or not alignment:
+            return False
+        with mmap.mmap(-1, 2 * max(alignment, mmap.PAGESIZE)) as page:
+            view = vulkan().ffi.from_buffer(page)
+            start = -(-int(vulkan().ffi.cast("uintptr_t", view)) // alignment) * alignment
+            try:
+                imported = self.native.import_host(start, alignment)
+            except self._native_module.VulkanError:
+                return False
+            finally:
+                del view
+            same = imported.address == start
+            imported.free()
+        return same
+
+    def check_usable(self) -> None:
+        """Raise RuntimeError in a forked child, or once the context is closed."""
+        self.native.check_usable()
+
+    def raise_validation_errors(self) -> None:
+        """Raise ValidationError with what the validation layer reported since the last call, if anything."""
+        messages = self._messenger.take() if self._messenger is not None else ()
+        if messages:
+            raise ValidationError("the Vulkan validation layer reported:\n" + "\n".join(messages))
+
+    @property
+    def validates(self) -> bool:
+        """Whether the validation layer is on."""
+        return self._messenger is not None
+
+    def add_kernel(self, pipeline: int, kernel: Any) -> None:
+        """Own ``kernel`` (with ``destroy()``), known by its VkPipeline, until it is removed or the context closes."""
+        with self._lock:
+            self._kernels[pipeline] = kernel
+
+    def remove_kernel(self, pipeline: int) -> None:
+        """Destroy the kernel; nothing happens where it is gone already. None of its launches may be running."""
+        with self._lock:
+            kernel = self._kernels.pop(pipeline, None)
+        if kernel is not None and self.pid == os.getpid():
+            kernel.destroy()
+
+    def abandon(self, *objects: Any) -> None:
+        """Keep alive what a failed launch may still be using."""
+        self._abandoned.append(objects)
+
+    def close(self) -> None:
+        """Wait for all work and destroy everything. A forked child leaves its parent's objects alone."""
+        if self.handle is None or self.pid != os.getpid():
+            return
+        vk = vulkan()
+        self.device_pool.clear()
+        self.staging_pool.clear()
+        self.native.close()
+        for pipeline in list(self._kernels):
+            self.remove_kernel(pipeline)
+        vk.lib.vkDestroyPipelineLayout(self.handle, self.pipeline_layout, vk.ffi.NULL)
+        vk.lib.vkDestroyDevice(self.handle, vk.ffi.NULL)
+        self.handle = None
+        if self._messenger is not None:
+            self._messenger.close()
+
+
+_contexts: dict[int, Context] = {}
+_current: int | None = None
+_lock = threading.RLock()
+
+
+def current_device() -> int:
+    """Index into devices() of the device that launches go to. Raises VulkanUnavailable."""
+    global _current
+    if _current is None:
+        _current = devices().index(selected())
+    return _current
+
+
+def set_current_device(index: int) -> None:
+    """Launch on another device from now on. Raises VulkanUnavailable where it is not there or not usable."""
+    global _current
+    select(devices(), str(index))
+    _current = index
+
+
+def current() -> Context:
+    """The context of the current device, opened on first use. Raises VulkanUnavailable.
+
+    In a child forked after it was opened every use of it raises RuntimeError.
+    """
+    index = current_device()
+    context = _contexts.get(index)
+    if context is None:
+        with _lock:
+            context = _contexts.get(index)
+            if context is None:
+                context = _contexts[index] = Context(devices()[index])
+    return context
+
+
+@atexit.register
+def _close_all() -> None:
+    for context in _contexts.values():
+        context.close()

@@ -1,0 +1,233 @@
+"""The Vulkan devices of this machine: what each can do, and which one is used."""
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from ..capabilities import REQUIRED, Capabilities
+from .errors import VulkanUnavailable
+from .loader import INSTALL, Chain, check, instance, vulkan
+
+#: Kinds of VkPhysicalDeviceType, best first.
+KINDS = ("discrete", "integrated", "virtual", "cpu", "other")
+_KIND_OF_TYPE = {2: "discrete", 1: "integrated", 3: "virtual", 4: "cpu", 0: "other"}
+
+#: Extensions that are enabled where the device has them.
+EXTENSIONS = ("VK_EXT_external_memory_host", "VK_KHR_workgroup_memory_explicit_layout", "VK_EXT_shader_atomic_float")
+
+#: Feature structure → (the extension that defines it, the features that are enabled where the device has them).
+FEATURE_STRUCTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
+    "VkPhysicalDeviceFeatures2": (None, ("shaderFloat64", "shaderInt64", "shaderInt16")),
+    "VkPhysicalDeviceVulkan11Features": (None, ("storageBuffer16BitAccess", "uniformAndStorageBuffer16BitAccess",
+                                               "storagePushConstant16", "variablePointersStorageBuffer",
+                                               "variablePointers")),
+    "VkPhysicalDeviceVulkan12Features": (None, (
+        "storageBuffer8BitAccess", "uniformAndStorageBuffer8BitAccess", "storagePushConstant8", "shaderFloat16",
+        "shaderInt8", "shaderBufferInt64Atomics", "shaderSharedInt64Atomics", "scalarBlockLayout",
+        "shaderSubgroupExtendedTypes", "hostQueryReset", "timelineSemaphore", "bufferDeviceAddress",
+        "vulkanMemoryModel", "vulkanMemoryModelDeviceScope", "vulkanMemoryModelAvailabilityVisibilityChains")),
+    "VkPhysicalDeviceVulkan13Features": (None, ("subgroupSizeControl", "computeFullSubgroups", "synchronization2",
+                                               "maintenance4", "shaderZeroInitializeWorkgroupMemory",
+                                               "shaderIntegerDotProduct")),
+    "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR": ("VK_KHR_workgroup_memory_explicit_layout", (
+        "workgroupMemoryExplicitLayout", "workgroupMemoryExplicitLayoutScalarBlockLayout",
+        "workgroupMemoryExplicitLayout8BitAccess", "workgroupMemoryExplicitLayout16BitAccess")),
+    "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": ("VK_EXT_shader_atomic_float", (
+        "shaderBufferFloat32Atomics", "shaderBufferFloat32AtomicAdd", "shaderBufferFloat64Atomics",
+        "shaderBufferFloat64AtomicAdd", "shaderSharedFloat32Atomics", "shaderSharedFloat32AtomicAdd",
+        "shaderSharedFloat64Atomics", "shaderSharedFloat64AtomicAdd")),
+}
+
+#: Key of capabilities.FEATURES → the Vulkan features that it needs, all of them.
+CAPABILITY_FEATURES: dict[str, tuple[str, ...]] = {
+    "float16": ("shaderFloat16",),
+    "float64": ("shaderFloat64",),
+    "int8": ("shaderInt8",),
+    "int16": ("shaderInt16",),
+    "storage8": ("storageBuffer8BitAccess",),
+    "storage16": ("storageBuffer16BitAccess",),
+    "explicit_workgroup_layout": FEATURE_STRUCTS["VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR"][1],
+}
+
+_PROPERTY_STRUCTS = ("VkPhysicalDeviceProperties2", "VkPhysicalDeviceVulkan11Properties",
+                     "VkPhysicalDeviceVulkan12Properties", "VkPhysicalDeviceVulkan13Properties")
+_COMPUTE_STAGE = 0x20
+
+
+@dataclass(frozen=True)
+class DeviceInfo:
+    """A Vulkan device as probed. ``lacks`` names what it lacks of the required; ``capabilities`` is None then.
+
+    ``host_import_alignment`` is minImportedHostPointerAlignment in bytes, 0 where host memory cannot be imported.
+    ``max_subgroups`` is maxComputeWorkgroupSubgroups.
+    """
+
+    name: str
+    kind: str
+    uuid: str
+    driver: str
+    api_version: tuple[int, int]
+    lacks: tuple[str, ...]
+    capabilities: Capabilities | None
+    vulkan_features: frozenset[str]
+    extensions: frozenset[str]
+    host_import_alignment: int
+    max_subgroups: int
+    handle: Any = field(compare=False, repr=False)
+
+    def describe(self) -> str:
+        """One line: name, kind, and what it lacks, if anything."""
+        lacking = f", lacks {', '.join(self.lacks)}" if self.lacks else ""
+        return f"{self.name} ({self.kind}, Vulkan {self.api_version[0]}.{self.api_version[1]}{lacking})"
+
+
+def feature_chain(extensions: frozenset[str], enabled: frozenset[str] = frozenset()) -> Chain:
+    """The feature structures that a device with these extensions knows, with the features ``enabled`` set."""
+    structs = [name for name, (extension, _) in FEATURE_STRUCTS.items() if extension is None or extension in extensions]
+    chain = Chain(structs)
+    for name in structs:
+        for feature in FEATURE_STRUCTS[name][1]:
+            if feature in enabled:
+                setattr(_features_of(chain, name), feature, 1)
+    return chain
+
+
+def _features_of(chain: Chain, struct: str) -> Any:
+    return chain[struct].features if struct == "VkPhysicalDeviceFeatures2" else chain[struct]
+
+
+def _device_extensions(physical: Any) -> frozenset[str]:
+    vk = vulkan()
+    ffi = vk.ffi
+    count = ffi.new("uint32_t*")
+    function = vk.lib.vkEnumerateDeviceExtensionProperties
+    check(function(physical, ffi.NULL, count, ffi.NULL), "vkEnumerateDeviceExtensionProperties")
+    found = ffi.new("VkExtensionProperties[]", max(1, count[0]))
+    check(function(physical, ffi.NULL, count, found), "vkEnumerateDeviceExtensionProperties")
+    return frozenset(ffi.string(entry.extensionName).decode() for entry in found[0:count[0]])
+
+
+@cache
+def _driver_names() -> dict[int, str]:
+    prefix = "VK_DRIVER_ID_"
+    names = {name: value for name, value in vars(vulkan()).items() if name.startswith(prefix)}
+    return {value: name.removeprefix(prefix).lower() for name, value in names.items() if not name.endswith("_KHR")}
+
+
+def probe(physical: Any) -> DeviceInfo:
+    """What the VkPhysicalDevice can do."""
+    vk = vulkan()
+    ffi, lib = vk.ffi, vk.lib
+    basic = ffi.new("VkPhysicalDeviceProperties*")
+    lib.vkGetPhysicalDeviceProperties(physical, basic)
+    api_version = ((basic.apiVersion >> 22) & 0x7F, (basic.apiVersion >> 12) & 0x3FF)
+    name = ffi.string(basic.deviceName).decode(errors="replace")
+    kind = _KIND_OF_TYPE.get(basic.deviceType, "other")
+    if api_version < (1, 3):
+        return DeviceInfo(name, kind, "", "unknown", api_version, ("Vulkan 1.3",), None, frozenset(), frozenset(), 0, 0,
+                          physical)
+
+    extensions = _device_extensions(physical)
+    features = feature_chain(extensions)
+    lib.vkGetPhysicalDeviceFeatures2(physical, features.head)
+    supported = frozenset(feature for struct, (extension, names) in FEATURE_STRUCTS.items()
+                          if extension is None or extension in extensions
+                          for feature in names if getattr(_features_of(features, struct), feature))
+
+    has_import = "VK_EXT_external_memory_host" in extensions
+    host_struct = "VkPhysicalDeviceExternalMemoryHostPropertiesEXT"
+    properties = Chain((*_PROPERTY_STRUCTS, host_struct) if has_import else _PROPERTY_STRUCTS)
+    lib.vkGetPhysicalDeviceProperties2(physical, properties.head)
+    limits = properties["VkPhysicalDeviceProperties2"].properties.limits
+    vulkan11 = properties["VkPhysicalDeviceVulkan11Properties"]
+    vulkan13 = properties["VkPhysicalDeviceVulkan13Properties"]
+
+    lacks = [feature for feature in REQUIRED if feature not in supported]
+    if not vulkan13.requiredSubgroupSizeStages & _COMPUTE_STAGE and "subgroupSizeControl" not in lacks:
+        lacks.append("subgroupSizeControl in compute shaders")
+    if _compute_queue_family(physical) is None:
+        lacks.append("a compute queue")
+    driver = _driver_names().get(properties["VkPhysicalDeviceVulkan12Properties"].driverID, "unknown")
+    capabilities = None
+    if not lacks:
+        capabilities = Capabilities(
+            driver=driver,
+            subgroup_size=min(max(vulkan11.subgroupSize, vulkan13.minSubgroupSize), vulkan13.maxSubgroupSize),
+            shared_bytes=limits.maxComputeSharedMemorySize,
+            push_constant_bytes=limits.maxPushConstantsSize,
+            max_workgroup_invocations=min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]),
+            features=frozenset(key for key, needs in CAPABILITY_FEATURES.items() if supported.issuperset(needs)))
+    return DeviceInfo(
+        name=name, kind=kind, uuid=bytes(vulkan11.deviceUUID).hex(), driver=driver, api_version=api_version,
+        lacks=tuple(lacks), capabilities=capabilities, vulkan_features=supported,
+        extensions=extensions & frozenset(EXTENSIONS),
+        host_import_alignment=properties[host_struct].minImportedHostPointerAlignment if has_import else 0,
+        max_subgroups=vulkan13.maxComputeWorkgroupSubgroups, handle=physical)
+
+
+def _compute_queue_family(physical: Any) -> int | None:
+    vk = vulkan()
+    count = vk.ffi.new("uint32_t*")
+    vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(physical, count, vk.ffi.NULL)
+    families = vk.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
+    vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(physical, count, families)
+    for index in range(count[0]):
+        if families[index].queueFlags & vk.VK_QUEUE_COMPUTE_BIT:
+            return index
+    return None
+
+
+def compute_queue_family(device: DeviceInfo) -> int:
+    """Index of the queue family that kernels are submitted to."""
+    family = _compute_queue_family(device.handle)
+    if family is None:
+        raise VulkanUnavailable(f"{device.describe()} has no compute queue")
+    return family
+
+
+@cache
+def _ranked(pid: int) -> tuple[DeviceInfo, ...]:
+    found = [probe(physical) for physical in instance().physical_devices()]
+    return tuple(sorted(found, key=lambda device: (bool(device.lacks), KINDS.index(device.kind))))
+
+
+def devices() -> tuple[DeviceInfo, ...]:
+    """All Vulkan devices, best first: usable ones, then by kind. Raises VulkanUnavailable without a loader."""
+    return _ranked(os.getpid())
+
+
+def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo:
+    """The device to use: the first of ``found``, or the one that ``wanted`` (TRITON_SPIRV_DEVICE) names.
+
+    ``wanted`` is an index into ``found``, a UUID (with or without hyphens), or a part of the name, in any case.
+    Raises VulkanUnavailable where there is none, it is not there, or it lacks something required.
+    """
+    listing = "; ".join(f"{index}: {device.describe()}" for index, device in enumerate(found))
+    if not found:
+        raise VulkanUnavailable(f"no Vulkan device was found; install Mesa's CPU driver with: {INSTALL}")
+    chosen = found[0]
+    if wanted:
+        matching = _matching(found, wanted)
+        if not matching:
+            raise VulkanUnavailable(f"TRITON_SPIRV_DEVICE={wanted!r} names no Vulkan device; there are {listing}")
+        chosen = matching[0]
+    if chosen.lacks:
+        raise VulkanUnavailable(f"{chosen.describe()} cannot run Triton kernels: it lacks {', '.join(chosen.lacks)}; "
+                                f"the Vulkan devices are {listing}; Mesa's CPU driver has all that is needed: {INSTALL}")
+    return chosen
+
+
+def _matching(found: Sequence[DeviceInfo], wanted: str) -> list[DeviceInfo]:
+    if wanted.isdecimal() and len(wanted) < 9:
+        return [found[int(wanted)]] if int(wanted) < len(found) else []
+    plain = wanted.replace("-", "").lower()
+    by_uuid = [device for device in found if device.uuid == plain]
+    return by_uuid or [device for device in found if wanted.lower() in device.name.lower()]
+
+
+def selected() -> DeviceInfo:
+    """The device that this process uses. Raises VulkanUnavailable."""
+    return select(devices(), os.environ.get("TRITON_SPIRV_DEVICE"))

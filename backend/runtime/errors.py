@@ -1,0 +1,18 @@
+"""What can go wrong between a compiled kernel and its device."""
+from __future__ import annotations
+
+
+class VulkanUnavailable(RuntimeError):
+    """There is no Vulkan device to run on. The message says what is missing and the command that gets it."""
+
+
+class KernelRejected(RuntimeError):
+    """A SPIR-V module that is damaged, or that the driver refused. ``path`` is where the module was saved."""
+
+    def __init__(self, message: str, path: str) -> None:
+        super().__init__(f"{message}; the module was saved as {path}: check it with 'spirv-val --target-env vulkan1.3'")
+        self.path = path
+
+
+class ValidationError(RuntimeError):
+    """What the Khronos validation layer reported under TRITON_SPIRV_VALIDATE=1."""

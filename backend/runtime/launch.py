@@ -1,0 +1,153 @@
+"""Launching a kernel: the argument plan, and the way that each argument takes to the device."""
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import Any
+
+from .context import IMPORTED, STAGED, ZERO_COPY, Context, native
+from .memory import PLACEMENT, Span, find, merge, storage_of
+
+#: (path of the argument in the call's arguments, its name, its Triton type).
+Entry = tuple[tuple[int, ...], str, str]
+
+#: Launch arguments before the kernel's own: grid x, y, z, stream, function, kernel metadata, launch metadata, hooks.
+FIRST_ARGUMENT = 9
+_LAUNCH_METADATA, _ENTER_HOOK, _EXIT_HOOK = 6, 7, 8
+
+
+def make_launcher(context: Context, name: str, entries: Sequence[Entry], indirect: bool,
+                  written: Collection[str] | None = None) -> Callable[..., None]:
+    """A callable ``(grid_x, grid_y, grid_z, stream, function, kernel_metadata, launch_metadata, enter_hook,
+    exit_hook, *arguments)`` that runs the kernel and returns when it is done.
+
+    ``entries``: the passed arguments in declaration order. ``indirect``: the block goes into a buffer.
+    ``written``: names of the pointer arguments that the kernel may write; None: any.
+    Raises ValueError on a type that cannot be passed, or a block that is too long.
+    """
+    plan = native().ArgumentPlan([(list(path), argument, type_) for path, argument, type_ in entries])
+    launcher = native().Launcher(device=context.native, plan=plan, name=name, indirect=indirect)
+    if context.host_memory != ZERO_COPY:
+        return CopyingLauncher(context, name, launcher, plan, written)
+    if context.validates:
+        return ValidatingLauncher(context, launcher)
+    return launcher  # type: ignore[no-any-return]
+
+
+class ValidatingLauncher:
+    """Launches in place and raises what the validation layer reported."""
+
+    def __init__(self, context: Context, launcher: Callable[..., None]) -> None:
+        self._context = context
+        self._launcher = launcher
+
+    def __call__(self, *args: Any) -> None:
+        """As make_launcher's. Raises ValidationError."""
+        self._launcher(*args)
+        self._context.raise_validation_errors()
+
+
+class CopyingLauncher:
+    """Launches on a device that cannot read host memory in place.
+
+    ``transfers`` says which way each pointer argument of the last launch went; where there is launch metadata (a
+    launch hook is installed), it has the same under "transfers".
+    """
+
+    def __init__(self, context: Context, name: str, launcher: Any, plan: Any, written: Collection[str] | None) -> None:
+        self.transfers: dict[str, str] = {}
+        self._context = context
+        self._name = name
+        self._launcher = launcher
+        self._plan = plan
+        self._names: list[str] = plan.pointer_names
+        self._written = None if written is None else frozenset(written)
+        self._device_pool, self._staging_pool = context.device_pool, context.staging_pool
+
+    def __call__(self, *args: Any) -> None:
+        """As make_launcher's. Raises what the native launcher raises, and ValidationError."""
+        launch_metadata, enter, leave = args[_LAUNCH_METADATA], args[_ENTER_HOOK], args[_EXIT_HOOK]
+        arguments = self._plan.pointers(args[FIRST_ARGUMENT:])
+        transfers: dict[str, str] = {}
+        if launch_metadata is not None and hasattr(launch_metadata, "data"):
+            launch_metadata.data["transfers"] = transfers
+        if enter is not None:
+            enter(launch_metadata)
+        if all(args[:3]):
+            self._run(args, arguments, transfers)
+        self.transfers = transfers
+        if leave is not None:
+            leave(launch_metadata)
+
+    def _run(self, args: tuple[Any, ...], arguments: list[tuple[Any, int]], transfers: dict[str, str]) -> None:
+        spans = merge(self._spans(arguments))
+        bases: list[int] = []
+        copies: list[tuple[int, int, Any, Any, int, bool]] = []
+        imports: list[Any] = []
+        ways: list[str] = []
+        try:
+            for span in spans:
+                imported = self._import(span) if self._context.host_memory == IMPORTED else None
+                if imported is not None:
+                    buffer, base = imported
+                    imports.append(buffer)
+                    bases.append(base)
+                else:
+                    copies.append(self._stage(span))
+                    bases.append(copies[-1][3].address + copies[-1][4])
+                ways.append(STAGED if imported is None else IMPORTED)
+            pointers = []
+            for name, (argument, address) in zip(self._names, arguments):
+                if isinstance(argument, int) or address == 0:
+                    pointers.append(address)
+                    transfers[name] = "address"
+                    continue
+                index = find(spans, address)
+                if index is None:  # a tensor without elements
+                    pointers.append(0)
+                    transfers[name] = "empty"
+                    continue
+                pointers.append(bases[index] + address - spans[index].start)
+                transfers[name] = ways[index]
+            self._launcher.staged(*args, pointers=pointers, copies=copies)
+        except native().VulkanError:
+            # The device may still be using them.
+            self._context.abandon(imports, copies)
+            imports, copies = [], []
+            raise
+        finally:
+            for buffer in imports:
+                buffer.free()
+            for _, _, staging, device, _, _ in copies:
+                self._staging_pool.give(staging)
+                self._device_pool.give(device)
+        self._context.raise_validation_errors()
+
+    def _spans(self, arguments: list[tuple[Any, int]]) -> list[Span]:
+        spans = []
+        for name, (argument, address) in zip(self._names, arguments):
+            if isinstance(argument, int) or address == 0:
+                continue
+            try:
+                start, size, writeable = storage_of(argument, address)
+            except TypeError as error:
+                raise TypeError(f"kernel '{self._name}', argument '{name}': {error}") from None
+            if size:
+                spans.append(Span(start, start + size, writeable and (self._written is None or name in self._written)))
+        return spans
+
+    def _stage(self, span: Span) -> tuple[int, int, Any, Any, int, bool]:
+        # The device's copy keeps the host address modulo PLACEMENT, whatever the buffer's own address is.
+        device = self._device_pool.take(span.bytes + PLACEMENT)
+        offset = (span.start - device.address) % PLACEMENT
+        return span.start, span.bytes, self._staging_pool.take(span.bytes), device, offset, span.written
+
+    def _import(self, span: Span) -> tuple[Any, int] | None:
+        """(buffer, device address of the span's start); None where the driver does not take the memory."""
+        alignment = self._context.device.host_import_alignment
+        start = span.start // alignment * alignment
+        end = -(-span.end // alignment) * alignment
+        try:
+            buffer = self._context.native.import_host(start, end - start)
+        except native().VulkanError:
+            return None
+        return buffer, buffer.address + span.start - start

@@ -1,0 +1,168 @@
+"""The Vulkan loader, through the ``vulkan`` package, and structure chains for it.
+
+The package raises OSError on import where libvulkan is missing, so it is imported on first use.
+"""
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from functools import cache
+from typing import Any
+
+from .errors import VulkanUnavailable
+
+INSTALL = "apt-get install mesa-vulkan-drivers libvulkan1"
+VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
+
+
+@cache
+def vulkan() -> Any:
+    """The ``vulkan`` package. Raises VulkanUnavailable where it or the loader is missing."""
+    try:
+        import vulkan
+    except ModuleNotFoundError as error:
+        if error.name != "vulkan":
+            raise
+        raise VulkanUnavailable("the Python package 'vulkan' is missing; install it with: pip install vulkan") from None
+    except OSError:
+        raise VulkanUnavailable("the Vulkan loader (libvulkan.so.1) is missing; install it, and a driver, with: "
+                                f"{INSTALL}") from None
+    return vulkan
+
+
+def validation_wanted() -> bool:
+    """Whether TRITON_SPIRV_VALIDATE asks for the Khronos validation layer."""
+    return os.environ.get("TRITON_SPIRV_VALIDATE", "0") not in ("", "0")
+
+
+def handle(value: Any) -> int:
+    """A Vulkan handle of the ``vulkan`` package as an integer."""
+    return int(vulkan().ffi.cast("uintptr_t", value))
+
+
+def check(result: int, function: str) -> None:
+    """Raise RuntimeError unless ``result``, of the Vulkan ``function``, is VK_SUCCESS."""
+    if result != 0:
+        raise RuntimeError(f"{function} failed: {_result_names().get(result, 'an error without a known name')} ({result})")
+
+
+@cache
+def _result_names() -> dict[int, str]:
+    names = ((name, value) for name, value in vars(vulkan()).items() if name.startswith("VK_ERROR_"))
+    return {value: name for name, value in names if isinstance(value, int)}
+
+
+#: Structure → its VkStructureType, less VK_STRUCTURE_TYPE_.
+_STRUCTURE_TYPES = {
+    "VkApplicationInfo": "APPLICATION_INFO",
+    "VkComputePipelineCreateInfo": "COMPUTE_PIPELINE_CREATE_INFO",
+    "VkDeviceCreateInfo": "DEVICE_CREATE_INFO",
+    "VkDeviceQueueCreateInfo": "DEVICE_QUEUE_CREATE_INFO",
+    "VkInstanceCreateInfo": "INSTANCE_CREATE_INFO",
+    "VkPhysicalDeviceExternalMemoryHostPropertiesEXT": "PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT",
+    "VkPhysicalDeviceFeatures2": "PHYSICAL_DEVICE_FEATURES_2",
+    "VkPhysicalDeviceProperties2": "PHYSICAL_DEVICE_PROPERTIES_2",
+    "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": "PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT",
+    "VkPhysicalDeviceVulkan11Features": "PHYSICAL_DEVICE_VULKAN_1_1_FEATURES",
+    "VkPhysicalDeviceVulkan11Properties": "PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES",
+    "VkPhysicalDeviceVulkan12Features": "PHYSICAL_DEVICE_VULKAN_1_2_FEATURES",
+    "VkPhysicalDeviceVulkan12Properties": "PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES",
+    "VkPhysicalDeviceVulkan13Features": "PHYSICAL_DEVICE_VULKAN_1_3_FEATURES",
+    "VkPhysicalDeviceVulkan13Properties": "PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES",
+    "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR":
+        "PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR",
+    "VkPipelineLayoutCreateInfo": "PIPELINE_LAYOUT_CREATE_INFO",
+    "VkPipelineShaderStageCreateInfo": "PIPELINE_SHADER_STAGE_CREATE_INFO",
+    "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo":
+        "PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO",
+    "VkShaderModuleCreateInfo": "SHADER_MODULE_CREATE_INFO",
+}
+
+
+def new(struct: str) -> Any:
+    """A zeroed Vulkan structure with its sType set."""
+    vk = vulkan()
+    value = vk.ffi.new(f"{struct}*")
+    value.sType = getattr(vk, f"VK_STRUCTURE_TYPE_{_STRUCTURE_TYPES[struct]}")
+    return value
+
+
+class Chain:
+    """Zeroed Vulkan structures linked by pNext, in the order given. ``chain[name]`` is one of them."""
+
+    def __init__(self, structs: Iterable[str]) -> None:
+        ffi = vulkan().ffi
+        self._structs = {}
+        previous = None
+        for name in structs:
+            struct = new(name)
+            self._structs[name] = struct
+            if previous is None:
+                self.head = struct
+            else:
+                previous.pNext = ffi.cast("void*", struct)
+            previous = struct
+
+    def __getitem__(self, name: str) -> Any:
+        return self._structs[name]
+
+
+class Instance:
+    """A VkInstance of API 1.3, with the validation layer where it is asked for."""
+
+    def __init__(self) -> None:
+        vk = vulkan()
+        ffi = vk.ffi
+        self.validation = validation_wanted()
+        layers, extensions = [], []
+        if self.validation:
+            if VALIDATION_LAYER not in _instance_layers():
+                raise VulkanUnavailable(f"TRITON_SPIRV_VALIDATE is set but {VALIDATION_LAYER} is not installed; install "
+                                        "it with: apt-get install vulkan-validationlayers")
+            layers.append(ffi.new("char[]", VALIDATION_LAYER.encode()))
+            extensions.append(ffi.new("char[]", b"VK_EXT_debug_utils"))
+        name = ffi.new("char[]", b"triton")
+        application = new("VkApplicationInfo")
+        application.pApplicationName = name
+        application.apiVersion = (1 << 22) | (3 << 12)
+        layer_names, extension_names = ffi.new("char*[]", layers), ffi.new("char*[]", extensions)
+        info = new("VkInstanceCreateInfo")
+        info.pApplicationInfo = application
+        info.enabledLayerCount, info.ppEnabledLayerNames = len(layers), layer_names
+        info.enabledExtensionCount, info.ppEnabledExtensionNames = len(extensions), extension_names
+        out = ffi.new("VkInstance*")
+        result = vk.lib.vkCreateInstance(info, ffi.NULL, out)
+        if result == vk.VK_ERROR_INCOMPATIBLE_DRIVER:
+            raise VulkanUnavailable(f"no Vulkan driver was found; install Mesa's with: {INSTALL}")
+        check(result, "vkCreateInstance")
+        self.handle = out[0]
+
+    def physical_devices(self) -> list[Any]:
+        """Every VkPhysicalDevice, in the loader's order."""
+        vk = vulkan()
+        count = vk.ffi.new("uint32_t*")
+        check(vk.lib.vkEnumeratePhysicalDevices(self.handle, count, vk.ffi.NULL), "vkEnumeratePhysicalDevices")
+        if count[0] == 0:
+            return []
+        found = vk.ffi.new("VkPhysicalDevice[]", count[0])
+        check(vk.lib.vkEnumeratePhysicalDevices(self.handle, count, found), "vkEnumeratePhysicalDevices")
+        return list(found[0:count[0]])
+
+
+def _instance_layers() -> set[str]:
+    vk = vulkan()
+    count = vk.ffi.new("uint32_t*")
+    check(vk.lib.vkEnumerateInstanceLayerProperties(count, vk.ffi.NULL), "vkEnumerateInstanceLayerProperties")
+    found = vk.ffi.new("VkLayerProperties[]", max(1, count[0]))
+    check(vk.lib.vkEnumerateInstanceLayerProperties(count, found), "vkEnumerateInstanceLayerProperties")
+    return {vk.ffi.string(layer.layerName).decode() for layer in found[0:count[0]]}
+
+
+@cache
+def _instance_of(pid: int) -> Instance:
+    return Instance()
+
+
+def instance() -> Instance:
+    """The instance of this process; a forked child makes its own. Raises VulkanUnavailable."""
+    return _instance_of(os.getpid())

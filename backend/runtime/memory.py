@@ -1,0 +1,117 @@
+"""Host memory for devices that cannot read it in place: per-launch imports and staged copies."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+#: Device addresses keep their host address modulo this, so that alignment facts of the compiler hold.
+PLACEMENT = 256
+_SMALLEST_BUFFER = 1 << 16
+_IDLE_BYTES = 1 << 30
+
+
+@dataclass
+class Span:
+    """A range of host memory that pointer arguments lie in. ``written``: whether a kernel may have written it."""
+
+    start: int
+    end: int
+    written: bool
+
+    @property
+    def bytes(self) -> int:
+        """Size in bytes."""
+        return self.end - self.start
+
+
+def storage_of(argument: Any, address: int) -> tuple[int, int, bool]:
+    """(address, bytes, writeable) of the memory that a tensor is a view of.
+
+    A whole storage is taken, because a kernel may reach any element of it through strides of its own.
+    Raises TypeError for an object that does not tell.
+    """
+    storage = getattr(argument, "storage", None)
+    untyped = getattr(argument, "untyped_storage", None)
+    if untyped is not None:
+        memory = untyped()
+        return memory.data_ptr(), memory.nbytes(), True
+    if storage is not None:
+        return storage()
+    base = getattr(argument, "base", None)
+    if base is not None:
+        return storage_of(base, address)
+    if hasattr(argument, "numel") and hasattr(argument, "element_size"):
+        return address, argument.numel() * argument.element_size(), True
+    raise TypeError(f"a {type(argument).__name__} does not tell the size of its memory; pass a torch tensor or "
+                    "triton.backends.spirv.runtime.array(a NumPy array)")
+
+
+def merge(spans: Iterable[Span]) -> list[Span]:
+    """The union of the ranges, in order of address. Ranges that share a byte become one."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda span: span.start):
+        if merged and span.start < merged[-1].end:
+            merged[-1].end = max(merged[-1].end, span.end)
+            merged[-1].written |= span.written
+        else:
+            merged.append(Span(span.start, span.end, span.written))
+    return merged
+
+
+def find(spans: Sequence[Span], address: int) -> int | None:
+    """Index of the range that holds the address; None where none does."""
+    for index, span in enumerate(spans):
+        if span.start <= address < span.end:
+            return index
+    return None
+
+
+class BufferPool:
+    """Idle buffers by size, to be used again. Thread-safe. ``allocate`` makes a buffer of so many bytes."""
+
+    def __init__(self, allocate: Any, idle_bytes: int = _IDLE_BYTES) -> None:
+        self._allocate = allocate
+        self._idle: dict[int, list[Any]] = {}
+        self._left = idle_bytes
+        self._lock = threading.Lock()
+
+    def take(self, size: int) -> Any:
+        """A buffer of at least ``size`` bytes, at most an eighth larger once past 64 KiB."""
+        rounded = _round_up(size)
+        with self._lock:
+            idle = self._idle.get(rounded)
+            if idle:
+                self._left += rounded
+                return idle.pop()
+        try:
+            return self._allocate(rounded)
+        except RuntimeError:
+            self.clear()
+        return self._allocate(rounded)
+
+    def give(self, buffer: Any) -> None:
+        """Take a buffer back; past the limit of idle bytes it is freed."""
+        with self._lock:
+            if buffer.bytes <= self._left:
+                self._left -= buffer.bytes
+                self._idle.setdefault(buffer.bytes, []).append(buffer)
+                return
+        buffer.free()
+
+    def clear(self) -> None:
+        """Free all idle buffers."""
+        with self._lock:
+            for buffers in self._idle.values():
+                for buffer in buffers:
+                    self._left += buffer.bytes
+                    buffer.free()
+            self._idle.clear()
+
+
+def _round_up(size: int) -> int:
+    """``size`` rounded up to a multiple of an eighth of its power of two, so that sizes repeat."""
+    size = max(size, _SMALLEST_BUFFER)
+    step = 1 << (size.bit_length() - 4)
+    return -(-size // step) * step

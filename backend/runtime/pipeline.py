@@ -1,0 +1,155 @@
+"""SPIR-V modules as compute pipelines."""
+from __future__ import annotations
+
+import array
+import hashlib
+import os
+import sys
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .context import Context
+from .errors import KernelRejected, ValidationError
+from .loader import check, handle, new, vulkan
+
+_MAGIC = 0x07230203
+_HEADER_WORDS = 5
+_OP_ENTRY_POINT, _OP_EXECUTION_MODE, _OP_MODULE_PROCESSED, _OP_FUNCTION_END = 15, 16, 330, 56
+_REQUIRE_FULL_SUBGROUPS = 2  # of VkPipelineShaderStageCreateFlagBits; the vulkan package has it under the EXT name
+_MODEL_GLCOMPUTE, _MODE_LOCAL_SIZE = 5, 17
+_SUBGROUP_SIZE_NOTE = "subgroup_size="
+
+
+@dataclass(frozen=True)
+class ModuleInfo:
+    """What a kernel's SPIR-V says of itself.
+
+    ``local_size``: the workgroup's invocations along x, y, z. ``subgroup_size``: what an
+    ``OpModuleProcessed "subgroup_size=<n>"`` asks for, None where there is none.
+    """
+
+    entry_point: str
+    local_size: tuple[int, int, int]
+    subgroup_size: int | None
+
+    @property
+    def invocations(self) -> int:
+        """Invocations of a workgroup."""
+        x, y, z = self.local_size
+        return x * y * z
+
+
+def _text(words: array.array[int]) -> str:
+    return words.tobytes().split(b"\0", 1)[0].decode("utf-8", "replace")
+
+
+def read_module(spirv: bytes) -> ModuleInfo:
+    """The entry point, workgroup size and subgroup size of a module. Raises ValueError on a damaged one."""
+    if len(spirv) % 4 or len(spirv) < 4 * _HEADER_WORDS:
+        raise ValueError(f"{len(spirv)} bytes are not a SPIR-V module")
+    words = array.array("I", spirv)
+    if sys.byteorder == "big":
+        words.byteswap()
+    if words[0] != _MAGIC:
+        raise ValueError(f"not a SPIR-V module: it starts with {words[0]:#010x}, not {_MAGIC:#010x}")
+    position, last = _HEADER_WORDS, 0
+    entry_point, local_size, subgroup_size = "", (0, 0, 0), None
+    while position < len(words):
+        length, opcode = words[position] >> 16, words[position] & 0xFFFF
+        end = position + length
+        if length == 0 or end > len(words):
+            raise ValueError(f"the SPIR-V module is cut off or damaged at word {position}")
+        if opcode == _OP_ENTRY_POINT and words[position + 1] == _MODEL_GLCOMPUTE:
+            entry_point = _text(words[position + 3:end])
+        elif opcode == _OP_EXECUTION_MODE and words[position + 2] == _MODE_LOCAL_SIZE and length == 6:
+            local_size = (words[position + 3], words[position + 4], words[position + 5])
+        elif opcode == _OP_MODULE_PROCESSED:
+            note = _text(words[position + 1:end])
+            if note.startswith(_SUBGROUP_SIZE_NOTE) and note[len(_SUBGROUP_SIZE_NOTE):].isdecimal():
+                subgroup_size = int(note[len(_SUBGROUP_SIZE_NOTE):])
+        position, last = end, opcode
+    if not entry_point or not all(local_size):
+        raise ValueError("the SPIR-V module has no compute entry point with a LocalSize")
+    if last != _OP_FUNCTION_END:
+        raise ValueError("the SPIR-V module is cut off: it does not end with OpFunctionEnd")
+    return ModuleInfo(entry_point, local_size, subgroup_size)
+
+
+class Kernel:
+    """A kernel on a device. ``pipeline`` is its VkPipeline as an integer, which launches take.
+
+    Raises KernelRejected on a damaged module or one that the driver refuses; the module is saved and its path named.
+    """
+
+    def __init__(self, context: Context, name: str, spirv: bytes) -> None:
+        context.check_usable()
+        self.context = context
+        self.name = name
+        try:
+            self.info = read_module(spirv)
+        except ValueError as error:
+            raise KernelRejected(f"kernel '{name}': {error}", _save(name, spirv)) from None
+        self._module = self._pipeline = None
+        try:
+            self._create(spirv)
+            context.raise_validation_errors()
+        except (RuntimeError, ValidationError) as error:
+            self.destroy()
+            message = f"kernel '{name}' was refused by {context.device.name}: {error}"
+            raise KernelRejected(message, _save(name, spirv)) from error
+        self.pipeline = handle(self._pipeline)
+        context.add_kernel(self.pipeline, self)
+
+    def _create(self, spirv: bytes) -> None:
+        vk = vulkan()
+        ffi, device = vk.ffi, self.context.handle
+        module_info = new("VkShaderModuleCreateInfo")
+        module_info.codeSize, module_info.pCode = len(spirv), ffi.cast("uint32_t*", ffi.from_buffer(spirv))
+        module = ffi.new("VkShaderModule*")
+        check(vk.lib.vkCreateShaderModule(device, module_info, ffi.NULL, module), "vkCreateShaderModule")
+        self._module = module[0]
+
+        subgroup = new("VkPipelineShaderStageRequiredSubgroupSizeCreateInfo")
+        subgroup.requiredSubgroupSize = self.info.subgroup_size or self.context.capabilities.subgroup_size
+        entry_point = ffi.new("char[]", self.info.entry_point.encode())
+        stage = new("VkPipelineShaderStageCreateInfo")
+        stage.pNext = ffi.cast("void*", subgroup)
+        stage.stage, stage.module, stage.pName = vk.VK_SHADER_STAGE_COMPUTE_BIT, self._module, entry_point
+        if self.info.local_size[0] % subgroup.requiredSubgroupSize == 0:
+            stage.flags = _REQUIRE_FULL_SUBGROUPS
+        info = new("VkComputePipelineCreateInfo")
+        info.stage, info.layout = stage[0], self.context.pipeline_layout
+        pipeline = ffi.new("VkPipeline*")
+        check(vk.lib.vkCreateComputePipelines(device, ffi.NULL, 1, info, ffi.NULL, pipeline), "vkCreateComputePipelines")
+        self._pipeline = pipeline[0]
+
+    @property
+    def max_invocations(self) -> int:
+        """The most invocations that a workgroup may have on the device at this subgroup size."""
+        capabilities = self.context.capabilities
+        subgroup_size = self.info.subgroup_size or capabilities.subgroup_size
+        return min(capabilities.max_workgroup_invocations, self.context.device.max_subgroups * subgroup_size)
+
+    def destroy(self) -> None:
+        """Destroy the Vulkan objects. None of its launches may be running. Called by the context."""
+        vk = vulkan()
+        if self._pipeline is not None:
+            vk.lib.vkDestroyPipeline(self.context.handle, self._pipeline, vk.ffi.NULL)
+        if self._module is not None:
+            vk.lib.vkDestroyShaderModule(self.context.handle, self._module, vk.ffi.NULL)
+        self._pipeline = self._module = None
+
+    def unload(self) -> None:
+        """Give the kernel back. A second call, or one after the context closed, does nothing."""
+        self.context.remove_kernel(self.pipeline)
+
+
+def _save(name: str, spirv: Any) -> str:
+    """Write a refused module for the user to look at; its path."""
+    digest = hashlib.sha256(spirv).hexdigest()[:16]
+    plain = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)[:80]
+    path = Path(tempfile.gettempdir()) / f"triton-spirv-{os.getuid()}-{plain}-{digest}.spv"
+    path.write_bytes(spirv)
+    return str(path)

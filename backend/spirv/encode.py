@@ -1,0 +1,67 @@
+"""The binary form of a module (SPIR-V specification, section 2.3)."""
+from __future__ import annotations
+
+import array
+import struct
+import sys
+
+from . import opcodes as op
+
+MAGIC = 0x07230203
+VERSION_1_6 = 0x00010600
+#: Generator number 0: none registered.
+GENERATOR = 0
+
+#: An instruction: opcode, result type id or 0, result id or 0, then its operand words.
+Instruction = list[int]
+
+
+def string_words(text: str) -> list[int]:
+    """A literal string: UTF-8, NUL-terminated, padded to whole little-endian words (section 2.2.1)."""
+    data = text.encode() + b"\0"
+    data += b"\0" * (-len(data) % 4)
+    return list(struct.unpack(f"<{len(data) // 4}I", data))
+
+
+def encode(instructions: list[Instruction], bound: int) -> bytes:
+    """The module's bytes; ``bound`` is one more than the largest id."""
+    words = array.array("I", (MAGIC, VERSION_1_6, GENERATOR, bound, 0))
+    append, extend = words.append, words.extend
+    for instruction in instructions:
+        opcode, type_id, result, *operands = instruction
+        count = 1 + (type_id != 0) + (result != 0) + len(operands)
+        append(count << 16 | opcode)
+        if type_id:
+            append(type_id)
+        if result:
+            append(result)
+        extend(operands)
+    if sys.byteorder != "little":
+        words.byteswap()
+    return words.tobytes()
+
+
+def drop_dead(body: list[Instruction]) -> list[Instruction]:
+    """The instructions of a function body whose results are used, directly or not, by one that has an effect.
+
+    Operand words are taken for ids without asking which of them are literals: a literal can only keep something alive
+    that could have gone, never the other way round.
+    """
+    removable = op.REMOVABLE
+    by_result: dict[int, Instruction] = {}
+    pending: list[Instruction] = []
+    for instruction in body:
+        if instruction[0] in removable:
+            by_result[instruction[2]] = instruction
+        else:
+            pending.append(instruction)
+    live: set[int] = set()
+    take = by_result.get
+    while pending:
+        for word in pending.pop()[3:]:
+            if word not in live:
+                definition = take(word)
+                if definition is not None:
+                    live.add(word)
+                    pending.append(definition)
+    return [instruction for instruction in body if instruction[0] not in removable or instruction[2] in live]

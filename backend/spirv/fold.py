@@ -1,0 +1,66 @@
+"""Constant folding and algebraic identities for the integer and boolean instructions that address arithmetic emits.
+
+Floating-point instructions are never folded: their rounding is the device's.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from . import opcodes as op
+
+#: What a fold gives: a Python constant, the operand to use instead (as ``Same``), or None when nothing is known.
+Folded = int | bool | None
+
+
+def _signed(value: int, width: int) -> int:
+    return value - (1 << width) if value >> (width - 1) else value
+
+
+def _shift_left(a: int, b: int, width: int) -> int | None:
+    return a << b if b < width else None
+
+
+def _shift_right(a: int, b: int, width: int) -> int | None:
+    return a >> b if b < width else None
+
+
+def _shift_right_signed(a: int, b: int, width: int) -> int | None:
+    return _signed(a, width) >> b if b < width else None
+
+
+#: opcode → value of (a, b, width) for unsigned a and b; the result is taken modulo 2^width.
+BINARY: dict[int, Callable[[int, int, int], int | None]] = {
+    op.IAdd: lambda a, b, w: a + b,
+    op.ISub: lambda a, b, w: a - b,
+    op.IMul: lambda a, b, w: a * b,
+    op.UDiv: lambda a, b, w: a // b if b else None,
+    op.UMod: lambda a, b, w: a % b if b else None,
+    op.BitwiseAnd: lambda a, b, w: a & b,
+    op.BitwiseOr: lambda a, b, w: a | b,
+    op.BitwiseXor: lambda a, b, w: a ^ b,
+    op.ShiftLeftLogical: _shift_left,
+    op.ShiftRightLogical: _shift_right,
+    op.ShiftRightArithmetic: _shift_right_signed,
+}
+
+COMPARE: dict[int, Callable[[int, int, int], bool]] = {
+    op.IEqual: lambda a, b, w: a == b,
+    op.INotEqual: lambda a, b, w: a != b,
+    op.ULessThan: lambda a, b, w: a < b,
+    op.ULessThanEqual: lambda a, b, w: a <= b,
+    op.UGreaterThan: lambda a, b, w: a > b,
+    op.UGreaterThanEqual: lambda a, b, w: a >= b,
+    op.SLessThan: lambda a, b, w: _signed(a, w) < _signed(b, w),
+    op.SLessThanEqual: lambda a, b, w: _signed(a, w) <= _signed(b, w),
+    op.SGreaterThan: lambda a, b, w: _signed(a, w) > _signed(b, w),
+    op.SGreaterThanEqual: lambda a, b, w: _signed(a, w) >= _signed(b, w),
+}
+
+#: opcode → right operand that leaves the left one as it is.
+RIGHT_IDENTITY = {
+    op.IAdd: 0, op.ISub: 0, op.IMul: 1, op.BitwiseOr: 0, op.BitwiseXor: 0, op.ShiftLeftLogical: 0,
+    op.ShiftRightLogical: 0, op.ShiftRightArithmetic: 0, op.UDiv: 1, op.SDiv: 1,
+}
+
+#: opcodes that are zero when either operand is.
+ZERO_ABSORBS = frozenset({op.IMul, op.BitwiseAnd})

@@ -1,0 +1,343 @@
+"""The body of one SPIR-V function under construction: value numbering, folding and structured control flow."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from . import fold
+from . import opcodes as op
+from .encode import Instruction, drop_dead
+from .module import ModuleBuilder
+from .opcodes import MemoryAccess, StorageClass
+
+SELECTION_CONTROL_NONE = 0
+LOOP_CONTROL_NONE = 0
+LOOP_CONTROL_DONT_UNROLL = 2
+
+
+class FunctionBuilder:
+    """Appends instructions to a function, one basic block after the other.
+
+    A pure instruction whose operands were seen before gives the id it gave then, as long as that id dominates the
+    place of use: what was numbered inside a branch or a loop body is forgotten at its end.
+    """
+
+    def __init__(self, module: ModuleBuilder, result: int, parameters: Sequence[int] = ()) -> None:
+        self.module = module
+        self.id = module.id()
+        self.parameters = [module.id() for _ in parameters]
+        kind = module.function_type(result, parameters)
+        self._head: list[Instruction] = [[op.Function, result, self.id, 0, kind]]
+        for parameter, type_id in zip(self.parameters, parameters, strict=True):
+            self._head.append([op.FunctionParameter, type_id, parameter])
+            module.type_of[parameter] = type_id
+        self._entry = module.id()
+        self._variables: list[Instruction] = []
+        self._body: list[Instruction] = []
+        self._numbered: dict[tuple[int, ...], int] = {}
+        self._scopes: list[list[tuple[int, ...]]] = []
+        self.block = self._entry
+        self._terminated = False
+        #: Decorate floating-point arithmetic so that the driver neither contracts nor reassociates it.
+        self.exact = True
+
+    # -- single instructions -------------------------------------------------------------------------------------
+    def emit(self, opcode: int, type_id: int, *operands: int) -> int:
+        """A pure instruction with a result; gives its id, or that of an equal one."""
+        if opcode in op.COMMUTATIVE and operands[0] > operands[1]:
+            operands = (operands[1], operands[0])
+        key = (opcode, type_id, *operands)
+        known = self._numbered.get(key)
+        if known is None:
+            known = self.effect(opcode, type_id, *operands)
+            self._numbered[key] = known
+            if self._scopes:
+                self._scopes[-1].append(key)
+            if self.exact and opcode in op.CONTRACTIBLE:
+                self.module.decorate(known, op.Decoration.NoContraction)
+        return known
+
+    def effect(self, opcode: int, type_id: int, *operands: int) -> int:
+        """An instruction with a result that is never merged with another."""
+        result = self.module.id()
+        self._body.append([opcode, type_id, result, *operands])
+        self.module.type_of[result] = type_id
+        return result
+
+    def do(self, opcode: int, *operands: int) -> None:
+        """An instruction without a result."""
+        self._body.append([opcode, 0, 0, *operands])
+
+    def type_of(self, value: int) -> int:
+        """The type id of a value."""
+        return self.module.type_of[value]
+
+    def glsl(self, number: int, type_id: int, *operands: int) -> int:
+        """An instruction of GLSL.std.450."""
+        result = self.emit(op.ExtInst, type_id, self.module.glsl, number, *operands)
+        if self.exact and number == op.Glsl.Fma:
+            self.module.decorate(result, op.Decoration.NoContraction)
+        return result
+
+    # -- integers, folded ----------------------------------------------------------------------------------------
+    def binary(self, opcode: int, a: int, b: int) -> int:
+        """An integer instruction whose operands and result have one type, folded where constants allow."""
+        module = self.module
+        type_id = module.type_of[a]
+        constants = module.constants
+        right = constants.get(b)
+        left = constants.get(a)
+        if left is not None and right is None and opcode in op.COMMUTATIVE:
+            a, b, left, right = b, a, right, left
+        if right is not None:
+            width = module.kinds[type_id][1]
+            if left is not None:
+                rule = fold.BINARY.get(opcode)
+                value = rule(int(left), int(right), width) if rule else None
+                if value is not None:
+                    return module.uint(value, width)
+            if fold.RIGHT_IDENTITY.get(opcode) == right:
+                return a
+            if right == 0 and opcode in fold.ZERO_ABSORBS:
+                return b
+            if opcode == op.IMul and right & (right - 1) == 0:  # type: ignore[operator]
+                return self.binary(op.ShiftLeftLogical, a, module.uint(int(right).bit_length() - 1, width))
+        return self.emit(opcode, type_id, a, b)
+
+    def compare(self, opcode: int, a: int, b: int) -> int:
+        """An integer comparison, folded where both operands are constant."""
+        constants = self.module.constants
+        left, right = constants.get(a), constants.get(b)
+        if left is not None and right is not None:
+            width = self.module.kinds[self.module.type_of[a]][1]
+            return self.module.boolean(fold.COMPARE[opcode](int(left), int(right), width))
+        return self.emit(opcode, self.module.bool, a, b)
+
+    def add(self, a: int, b: int) -> int:
+        """``a + b``."""
+        return self.binary(op.IAdd, a, b)
+
+    def sub(self, a: int, b: int) -> int:
+        """``a - b``."""
+        return self.binary(op.ISub, a, b)
+
+    def mul(self, a: int, b: int) -> int:
+        """``a * b``."""
+        return self.binary(op.IMul, a, b)
+
+    def and_(self, a: int, b: int) -> int:
+        """``a & b``."""
+        return self.binary(op.BitwiseAnd, a, b)
+
+    def or_(self, a: int, b: int) -> int:
+        """``a | b``."""
+        return self.binary(op.BitwiseOr, a, b)
+
+    def xor(self, a: int, b: int) -> int:
+        """``a ^ b``."""
+        return self.binary(op.BitwiseXor, a, b)
+
+    def shl(self, a: int, count: int) -> int:
+        """``a << count`` for a count known here."""
+        return self.binary(op.ShiftLeftLogical, a, self.constant_like(a, count))
+
+    def shr(self, a: int, count: int) -> int:
+        """``a >> count``, logical, for a count known here."""
+        return self.binary(op.ShiftRightLogical, a, self.constant_like(a, count))
+
+    def constant_like(self, value: int, constant: int) -> int:
+        """The integer ``constant`` in the type of ``value``."""
+        return self.module.uint(constant, self.module.kinds[self.module.type_of[value]][1])
+
+    def select(self, condition: int, true: int, false: int) -> int:
+        """``condition ? true : false``."""
+        known = self.module.constants.get(condition)
+        if known is not None:
+            return true if known else false
+        if true == false:
+            return true
+        return self.emit(op.Select, self.module.type_of[true], condition, true, false)
+
+    def logical_and(self, a: int, b: int) -> int:
+        """Boolean ``a && b``."""
+        for known, other in ((a, b), (b, a)):
+            value = self.module.constants.get(known)
+            if value is not None:
+                return other if value else known
+        return a if a == b else self.emit(op.LogicalAnd, self.module.bool, a, b)
+
+    def logical_or(self, a: int, b: int) -> int:
+        """Boolean ``a || b``."""
+        for known, other in ((a, b), (b, a)):
+            value = self.module.constants.get(known)
+            if value is not None:
+                return known if value else other
+        return a if a == b else self.emit(op.LogicalOr, self.module.bool, a, b)
+
+    def logical_not(self, a: int) -> int:
+        """Boolean ``!a``."""
+        value = self.module.constants.get(a)
+        if value is not None:
+            return self.module.boolean(not value)
+        return self.emit(op.LogicalNot, self.module.bool, a)
+
+    def bitcast(self, value: int, type_id: int) -> int:
+        """The same bits as another type."""
+        if self.module.type_of[value] == type_id:
+            return value
+        return self.emit(op.Bitcast, type_id, value)
+
+    def zero_extend(self, value: int, width: int) -> int:
+        """An unsigned widening or narrowing to ``width`` bits."""
+        return self._convert(op.UConvert, value, width)
+
+    def sign_extend(self, value: int, width: int) -> int:
+        """A signed widening or narrowing to ``width`` bits."""
+        return self._convert(op.SConvert, value, width)
+
+    def _convert(self, opcode: int, value: int, width: int) -> int:
+        module = self.module
+        old = module.kinds[module.type_of[value]][1]
+        if old == width:
+            return value
+        known = module.constants.get(value)
+        if known is not None:
+            number = int(known)
+            if opcode == op.SConvert and number >> (old - 1):
+                number -= 1 << old
+            return module.uint(number, width)
+        return self.emit(opcode, module.int(width), value)
+
+    # -- memory --------------------------------------------------------------------------------------------------
+    def access(self, pointer_type: int, base: int, *indices: int) -> int:
+        """OpAccessChain."""
+        return self.emit(op.AccessChain, pointer_type, base, *indices)
+
+    def load(self, type_id: int, pointer: int, access: int = 0, alignment: int = 0) -> int:
+        """OpLoad with the given memory access bits; ``alignment`` bytes adds Aligned."""
+        return self.effect(op.Load, type_id, pointer, *self._access_words(access, alignment))
+
+    def store(self, pointer: int, value: int, access: int = 0, alignment: int = 0) -> None:
+        """OpStore."""
+        self.do(op.Store, pointer, value, *self._access_words(access, alignment))
+
+    @staticmethod
+    def _access_words(access: int, alignment: int) -> list[int]:
+        if alignment:
+            return [access | MemoryAccess.Aligned, alignment]
+        return [access] if access else []
+
+    def variable(self, pointee: int, initial: int = 0) -> int:
+        """A variable of this function's storage."""
+        pointer = self.module.pointer(StorageClass.Function, pointee)
+        variable = self.module.id()
+        self._variables.append([op.Variable, pointer, variable, StorageClass.Function, *([initial] if initial else [])])
+        self.module.type_of[variable] = pointer
+        return variable
+
+    # -- blocks --------------------------------------------------------------------------------------------------
+    def label(self, block: int) -> None:
+        """Starts a block."""
+        self._body.append([op.Label, 0, block])
+        self.block = block
+        self._terminated = False
+
+    def branch(self, target: int) -> None:
+        """Ends the block by a jump."""
+        self.do(op.Branch, target)
+        self._terminated = True
+
+    def return_(self, value: int = 0) -> None:
+        """Ends the block by a return."""
+        self.do(op.ReturnValue, value) if value else self.do(op.Return)
+        self._terminated = True
+
+    def push_scope(self) -> None:
+        """What is numbered from here on holds until the matching pop_scope."""
+        self._scopes.append([])
+
+    def pop_scope(self) -> None:
+        """Forgets what was numbered since the matching push_scope."""
+        for key in self._scopes.pop():
+            del self._numbered[key]
+
+    def if_(self, condition: int, then: Callable[[], Sequence[int]],
+            otherwise: Callable[[], Sequence[int]] | None = None, defaults: Sequence[int] = ()) -> list[int]:
+        """A selection. ``then`` and ``otherwise`` emit their blocks and give equally many values of equal types; the
+        phis that join them are returned. Without ``otherwise`` the other side's values are ``defaults``."""
+        module = self.module
+        known = module.constants.get(condition)
+        if known is not None:
+            chosen = then if known else otherwise
+            return list(chosen() if chosen else defaults)
+        true_block, merge = module.id(), module.id()
+        false_block = module.id() if otherwise else merge
+        start = self.block
+        self.do(op.SelectionMerge, merge, SELECTION_CONTROL_NONE)
+        self.do(op.BranchConditional, condition, true_block, false_block)
+        true_values, true_end = self._arm(true_block, then, merge)
+        false_values, false_end = list(defaults), start
+        if otherwise:
+            false_values, false_end = self._arm(false_block, otherwise, merge)
+        self.label(merge)
+        return [a if a == b else self.effect(op.Phi, module.type_of[a], a, true_end, b, false_end)
+                for a, b in zip(true_values, false_values, strict=True)]
+
+    def _arm(self, block: int, body: Callable[[], Sequence[int]], merge: int) -> tuple[list[int], int]:
+        self.label(block)
+        self.push_scope()
+        values = list(body())
+        self.pop_scope()
+        end = self.block
+        self.branch(merge)
+        return values, end
+
+    def loop(self, initial: Sequence[int], condition: Callable[[list[int]], int],
+             body: Callable[[list[int]], Sequence[int]], control: int = LOOP_CONTROL_NONE) -> list[int]:
+        """A loop over carried values: while ``condition(values)`` holds, ``values = body(values)``.
+
+        Returns the values at the exit. ``condition`` may emit pure instructions and loads, no control flow.
+        """
+        return self.loop_with_results(initial, lambda values: (condition(values), values), body, control)
+
+    def loop_with_results(self, initial: Sequence[int], before: Callable[[list[int]], tuple[int, Sequence[int]]],
+                          after: Callable[[list[int]], Sequence[int]], control: int = LOOP_CONTROL_NONE) -> list[int]:
+        """The general loop: ``before(carried)`` gives the condition and the values passed on; while it holds,
+        ``after(passed)`` gives the next carried values. Returns the values passed on at the exit."""
+        module = self.module
+        header, check, body, latch, merge = (module.id() for _ in range(5))
+        start = self.block
+        self.branch(header)
+        self.label(header)
+        phis: list[Instruction] = []
+        carried: list[int] = []
+        for value in initial:
+            result = module.id()
+            type_id = module.type_of[value]
+            module.type_of[result] = type_id
+            phis.append([op.Phi, type_id, result, value, start])
+            carried.append(result)
+        self._body += phis
+        self.do(op.LoopMerge, merge, latch, control)
+        self.branch(check)
+        self.label(check)
+        # The check dominates everything after the loop, so what it numbers stays known.
+        condition, passed = before(carried)
+        self.do(op.BranchConditional, condition, body, merge)
+        self.label(body)
+        self.push_scope()
+        following = list(after(list(passed)))
+        self.pop_scope()
+        self.branch(latch)
+        self.label(latch)
+        self.branch(header)
+        for phi, value in zip(phis, following, strict=True):
+            phi += [value, latch]
+        self.label(merge)
+        return list(passed)
+
+    # -- the end -------------------------------------------------------------------------------------------------
+    def finish(self) -> list[Instruction]:
+        """All instructions of the function, those without a use left out."""
+        assert self._terminated, "the last block has no terminator"
+        start: list[Instruction] = [[op.Label, 0, self._entry]]
+        return [*self._head, *start, *self._variables, *drop_dead(self._body), [op.FunctionEnd, 0, 0]]

@@ -1,0 +1,265 @@
+"""A SPIR-V module under construction: everything outside function bodies, each thing declared once."""
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+
+from . import opcodes as op
+from .encode import Instruction, encode, string_words
+from .opcodes import Capability_ as Cap
+from .opcodes import Decoration, StorageClass
+
+ADDRESSING_PHYSICAL_STORAGE_BUFFER_64 = 5348
+MEMORY_MODEL_VULKAN = 3
+EXECUTION_MODEL_GL_COMPUTE = 5
+
+#: Capability that a scalar type of this width needs (section 3.31); 32-bit types and bool need none.
+INT_CAPABILITY = {8: Cap.Int8, 16: Cap.Int16, 64: Cap.Int64}
+FLOAT_CAPABILITY = {16: Cap.Float16, 64: Cap.Float64}
+_FLOAT_FORMAT = {16: "<e", 32: "<f", 64: "<d"}
+
+
+def float_bits(value: float, width: int) -> int:
+    """The IEEE 754 bit pattern of ``value`` rounded to ``width`` bits; too large a value becomes an infinity."""
+    if math.isinf(value) or math.isnan(value):
+        exponent, mantissa = {16: (0x1F, 10), 32: (0xFF, 23), 64: (0x7FF, 52)}[width]
+        bits = exponent << mantissa | (1 << (mantissa - 1) if math.isnan(value) else 0)
+        return bits | (1 << (width - 1) if math.copysign(1, value) < 0 else 0)
+    try:
+        packed = struct.pack(_FLOAT_FORMAT[width], value)
+    except OverflowError:
+        return float_bits(math.copysign(math.inf, value), width)
+    return int.from_bytes(packed, "little")
+
+
+def bits_float(bits: int, width: int) -> float:
+    """The value of an IEEE 754 bit pattern of ``width`` bits."""
+    return float(struct.unpack(_FLOAT_FORMAT[width], bits.to_bytes(width // 8, "little"))[0])
+
+
+class ModuleBuilder:
+    """Ids, types, constants, global variables, decorations and the entry point of one module.
+
+    Integer types are declared without signedness; instructions carry it.
+    """
+
+    def __init__(self) -> None:
+        self._next = 1
+        self._capabilities: dict[int, None] = {}
+        self._extensions: dict[str, None] = {}
+        self._numbered: dict[tuple[int, ...], int] = {}
+        self._globals: list[Instruction] = []
+        self._decorations: list[Instruction] = []
+        self._decorated: set[tuple[int, ...]] = set()
+        self._names: list[Instruction] = []
+        self._interface: list[int] = []
+        self._functions: list[Instruction] = []
+        self._entry: tuple[int, str] | None = None
+        self._modes: list[list[int]] = []
+        self._inputs: dict[int, int] = {}
+        #: Constant id → its integer value (unsigned, of the type's width), float value, or bool.
+        self.constants: dict[int, int | float | bool] = {}
+        #: Type id → (kind, width): ("int", 32), ("float", 16), ("bool", 1), ("vector", n), …
+        self.kinds: dict[int, tuple[str, int]] = {}
+        #: Result id → type id, of everything that has one.
+        self.type_of: dict[int, int] = {}
+        self.glsl = self.id()
+        self.capability(Cap.Shader)
+        self.capability(Cap.VulkanMemoryModel)
+        self.capability(Cap.PhysicalStorageBufferAddresses)
+        self.void = self._declare(op.TypeVoid)
+        self.bool = self._declare(op.TypeBool)
+        self.kinds[self.bool] = ("bool", 1)
+        self.u32 = self.int(32)
+
+    def id(self) -> int:
+        """A fresh id."""
+        self._next += 1
+        return self._next - 1
+
+    def capability(self, number: int) -> None:
+        """Declares a capability once."""
+        self._capabilities[number] = None
+
+    def extension(self, name: str) -> None:
+        """Declares an extension once."""
+        self._extensions[name] = None
+
+    def _declare(self, opcode: int, *operands: int, type_id: int = 0) -> int:
+        key = (opcode, type_id, *operands)
+        known = self._numbered.get(key)
+        if known is None:
+            known = self._numbered[key] = self.id()
+            self._globals.append([opcode, type_id, known, *operands])
+            if type_id:
+                self.type_of[known] = type_id
+        return known
+
+    # -- types ---------------------------------------------------------------------------------------------------
+    def int(self, width: int) -> int:
+        """An integer type of 8, 16, 32 or 64 bits."""
+        if width in INT_CAPABILITY:
+            self.capability(INT_CAPABILITY[width])
+        type_id = self._declare(op.TypeInt, width, 0)
+        self.kinds[type_id] = ("int", width)
+        return type_id
+
+    def float(self, width: int) -> int:
+        """A floating-point type of 16, 32 or 64 bits."""
+        if width in FLOAT_CAPABILITY:
+            self.capability(FLOAT_CAPABILITY[width])
+        type_id = self._declare(op.TypeFloat, width)
+        self.kinds[type_id] = ("float", width)
+        return type_id
+
+    def vector(self, element: int, count: int) -> int:
+        """A vector of 2 to 4 scalars."""
+        type_id = self._declare(op.TypeVector, element, count)
+        self.kinds[type_id] = ("vector", count)
+        return type_id
+
+    def pointer(self, storage: int, pointee: int) -> int:
+        """A pointer type."""
+        return self._declare(op.TypePointer, storage, pointee)
+
+    def array(self, element: int, count: int, stride: int = 0) -> int:
+        """An array; ``stride`` bytes between elements where the array has an explicit layout."""
+        length = self.uint(count)
+        if not stride:
+            return self._declare(op.TypeArray, element, length)
+        # A decorated type is a type of its own, so it is not shared with the undecorated one.
+        key = (op.TypeArray, element, length, -stride)
+        known = self._numbered.get(key)
+        if known is None:
+            known = self._numbered[key] = self.id()
+            self._globals.append([op.TypeArray, 0, known, element, length])
+            self.decorate(known, Decoration.ArrayStride, stride)
+        return known
+
+    def struct(self, members: Sequence[int], offsets: Sequence[int]) -> int:
+        """A fresh Block-decorated struct with members at the given byte offsets."""
+        type_id = self.id()
+        self._globals.append([op.TypeStruct, 0, type_id, *members])
+        self.decorate(type_id, Decoration.Block)
+        for index, offset in enumerate(offsets):
+            self._decorations.append([op.MemberDecorate, 0, 0, type_id, index, Decoration.Offset, offset])
+        return type_id
+
+    def pair(self, member: int) -> int:
+        """A plain struct of two equal members, as the extended-multiplication instructions return."""
+        return self._declare(op.TypeStruct, member, member)
+
+    def function_type(self, result: int, parameters: Sequence[int]) -> int:
+        """A function type."""
+        return self._declare(op.TypeFunction, result, *parameters)
+
+    # -- constants -----------------------------------------------------------------------------------------------
+    def uint(self, value: int, width: int = 32) -> int:
+        """An integer constant; ``value`` is taken modulo 2^width."""
+        value &= (1 << width) - 1
+        # Literals narrower than a word are sign-extended only for signed types (section 2.2.1); ours are unsigned.
+        words = (value & 0xFFFFFFFF, value >> 32) if width == 64 else (value,)
+        constant = self._declare(op.Constant, *words, type_id=self.int(width))
+        self.constants[constant] = value
+        return constant
+
+    def real(self, value: float, width: int) -> int:
+        """A floating-point constant, rounded to ``width`` bits."""
+        return self.real_bits(float_bits(value, width), width)
+
+    def real_bits(self, bits: int, width: int) -> int:
+        """A floating-point constant by its bit pattern."""
+        words = (bits & 0xFFFFFFFF, bits >> 32) if width == 64 else (bits,)
+        constant = self._declare(op.Constant, *words, type_id=self.float(width))
+        self.constants[constant] = bits_float(bits, width)
+        return constant
+
+    def boolean(self, value: bool) -> int:
+        """``true`` or ``false``."""
+        constant = self._declare(op.ConstantTrue if value else op.ConstantFalse, type_id=self.bool)
+        self.constants[constant] = value
+        return constant
+
+    def composite(self, type_id: int, parts: Sequence[int]) -> int:
+        """A constant vector or array of constants."""
+        return self._declare(op.ConstantComposite, *parts, type_id=type_id)
+
+    def null(self, type_id: int) -> int:
+        """The zero of any type."""
+        kind, width = self.kinds.get(type_id, ("", 0))
+        if kind == "int":
+            return self.uint(0, width)
+        if kind == "float":
+            return self.real(0.0, width)
+        if kind == "bool":
+            return self.boolean(False)
+        return self._declare(op.ConstantNull, type_id=type_id)
+
+    # -- globals -------------------------------------------------------------------------------------------------
+    def variable(self, storage: int, pointee: int, name: str = "") -> int:
+        """A fresh module-scope variable, listed in the entry point's interface."""
+        variable = self.id()
+        self.declare_variable(variable, storage, pointee)
+        if name:
+            self.name(variable, name)
+        return variable
+
+    def declare_variable(self, variable: int, storage: int, pointee: int) -> None:
+        """Declares the module-scope variable whose id was taken before, and lists it in the interface."""
+        pointer = self.pointer(storage, pointee)
+        self._globals.append([op.Variable, pointer, variable, storage])
+        self.type_of[variable] = pointer
+        self._interface.append(variable)
+
+    def built_in(self, number: int, type_id: int, name: str) -> int:
+        """The input variable of a built-in."""
+        known = self._inputs.get(number)
+        if known is None:
+            known = self._inputs[number] = self.variable(StorageClass.Input, type_id, name)
+            self.decorate(known, Decoration.BuiltIn, number)
+        return known
+
+    def decorate(self, target: int, *words: int) -> None:
+        """Decorates an id, once."""
+        key = (target, *words)
+        if key not in self._decorated:
+            self._decorated.add(key)
+            self._decorations.append([op.Decorate, 0, 0, target, *words])
+
+    def name(self, target: int, text: str) -> None:
+        """A debug name for an id."""
+        self._names.append([op.Name, 0, 0, target, *string_words(text)])
+
+    # -- functions -----------------------------------------------------------------------------------------------
+    def add_function(self, instructions: list[Instruction]) -> None:
+        """Appends a finished function, from OpFunction to OpFunctionEnd."""
+        self._functions += instructions
+
+    def set_entry(self, function: int, name: str, modes: list[list[int]]) -> None:
+        """Makes ``function`` the compute entry point, with its execution modes (mode, literals…)."""
+        self._entry = (function, name)
+        self._modes = modes
+
+    def finish(self) -> bytes:
+        """The binary module. Sections are in the order of section 2.4; unused globals are left out."""
+        assert self._entry is not None
+        function, name = self._entry
+        used = {word for instruction in self._functions for word in instruction[1:]}
+        kept: list[Instruction] = []
+        for instruction in reversed(self._globals):
+            if instruction[2] in used:
+                kept.append(instruction)
+                used.update(instruction[1:])
+        kept.reverse()
+        live = {instruction[2] for instruction in kept} | {instruction[2] for instruction in self._functions}
+        interface = [variable for variable in self._interface if variable in live]
+        head: list[Instruction] = [[op.Capability, 0, 0, number] for number in self._capabilities]
+        head += [[op.Extension, 0, 0, *string_words(text)] for text in self._extensions]
+        head.append([op.ExtInstImport, 0, self.glsl, *string_words("GLSL.std.450")])
+        head.append([op.MemoryModel, 0, 0, ADDRESSING_PHYSICAL_STORAGE_BUFFER_64, MEMORY_MODEL_VULKAN])
+        head.append([op.EntryPoint, 0, 0, EXECUTION_MODEL_GL_COMPUTE, function, *string_words(name), *interface])
+        head += [[op.ExecutionMode, 0, 0, function, *mode] for mode in self._modes]
+        head += [entry for entry in self._names if entry[3] in live]
+        head += [entry for entry in self._decorations if entry[3] in live]
+        return encode(head + kept + self._functions, self._next)

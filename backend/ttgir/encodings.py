@@ -1,0 +1,91 @@
+"""Tensor encodings of the ``ttg`` dialect, as frozen data.
+
+The field names are those of upstream's TritonGPUAttrDefs.td. What an encoding *means* (which lane holds which
+element) is the business of ``layouts/``.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """Base of every encoding."""
+
+
+@dataclass(frozen=True)
+class BlockedEncoding(Encoding):
+    """``#ttg.blocked``: a tile of sizePerThread × threadsPerWarp × warpsPerCTA, repeated over the tensor."""
+
+    size_per_thread: tuple[int, ...]
+    threads_per_warp: tuple[int, ...]
+    warps_per_cta: tuple[int, ...]
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SliceEncoding(Encoding):
+    """``#ttg.slice``: ``parent`` with dimension ``dim`` removed."""
+
+    dim: int
+    parent: Encoding
+
+
+@dataclass(frozen=True)
+class DotOperandEncoding(Encoding):
+    """``#ttg.dot_op``: operand ``op_idx`` (0 = A, 1 = B) of a dot whose result has encoding ``parent``."""
+
+    op_idx: int
+    parent: Encoding
+    k_width: int = 0
+
+
+@dataclass(frozen=True)
+class LinearEncoding(Encoding):
+    """``#ttg.linear``: bases given outright. Each basis is one coordinate tuple; one list per input dimension."""
+
+    register: tuple[tuple[int, ...], ...]
+    lane: tuple[tuple[int, ...], ...]
+    warp: tuple[tuple[int, ...], ...]
+    block: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class SwizzledSharedEncoding(Encoding):
+    """``#ttg.swizzled_shared``: row-major in ``order``, vectors of ``vec`` permuted by the row's phase."""
+
+    vec: int
+    per_phase: int
+    max_phase: int
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PaddedSharedEncoding(Encoding):
+    """``#ttg.padded_shared``: after every ``interval`` elements, ``padding`` elements are left unused.
+
+    ``order`` and ``shape``, or ``offset``/``block`` bases, say where an element lies before the padding.
+    """
+
+    intervals: tuple[tuple[int, int], ...]
+    order: tuple[int, ...] = ()
+    shape: tuple[int, ...] = ()
+    offset: tuple[tuple[int, ...], ...] = ()
+    block: tuple[tuple[int, ...], ...] = ()
+
+
+@dataclass(frozen=True)
+class SharedLinearEncoding(Encoding):
+    """``#ttg.shared_linear``: bases of the offset given outright."""
+
+    offset: tuple[tuple[int, ...], ...]
+    block: tuple[tuple[int, ...], ...]
+    alignment: int = 16
+
+
+@dataclass(frozen=True)
+class OpaqueEncoding(Encoding):
+    """An encoding the reader can name but that this backend gives no meaning to (``#ttg.nvidia_mma`` and the like)."""
+
+    mnemonic: str
+    text: str

@@ -1,0 +1,528 @@
+"""Assembly formats: the mini-language of ``assemblyFormat`` in .td files, compiled to steps that read an operation.
+
+A format is a sequence of literals (`` `,` ``), ``$operand`` and ``$attribute``, ``type($x)``, ``qualified(type($x))``,
+``type(operands)``, ``functional-type(operands, results)``, ``operands``, ``attr-dict``, ``custom<Offsets>($x)`` and
+optional groups ``( … $anchor^ … )?``. Types that a format leaves out follow from the op's type equations.
+"""
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from .attributes import PLAIN_TYPES, element_of
+from .enums import ENUMS
+from .ir import Operation, Value
+from .types import TensorType, Type
+
+if TYPE_CHECKING:
+    from .parser import Parser
+
+Step = Callable[["Parser", "State"], None]
+
+#: Attribute kinds other than the enums.
+_PLAIN_KINDS = frozenset({"any", "str", "int", "symbol", "flags", "unit"})
+
+_FORMAT = re.compile(r"`([^`]*)`|\$(\w+)|(attr-dict|functional-type|qualified|type|operands|results|custom<\w+>)"
+                     r"|(\)\?|[(),^])|\s+")
+_SIGNATURE = re.compile(r"(\w+)([?*]?)")
+_ATTRIBUTE = re.compile(r"(\w+)(\?)?(?::(\w+))?(?:=(\w+))?")
+_EQUATION = re.compile(r"(\w+)=(?:(\w+)\((\w+)\)|(\w+))")
+
+
+class State:
+    """What has been read of one operation: operands by group, types by result, attributes."""
+
+    __slots__ = ("attributes", "groups", "results")
+
+    def __init__(self, groups: int, results: int) -> None:
+        self.groups: list[list[Value]] = [[] for _ in range(groups)]
+        self.results: list[list[Type] | None] = [None] * results
+        self.attributes: dict[str, Any] = {}
+
+
+class Format:
+    """One op's row of the table, and the reader compiled from it on first use.
+
+    ``signature`` is ``operand … -> result …`` with ``?`` after an optional and ``*`` after a variadic one.
+    ``attributes`` lists ``name``, ``name?`` (may be absent), each with ``:kind`` (an enum, or flags, int, str, symbol,
+    unit) and ``=default``. ``types`` is ``same`` (all operand and result types equal) or equations such as
+    ``result=pointee(ptr)``, each a type that follows from another. ``stripped`` gives, by operand or result, the name
+    that ``type($x)`` leaves out of its type (where the .td file allows no other type there).
+    """
+
+    __slots__ = ("_compiled", "attributes", "defaults", "enums", "equations", "name", "operands", "required", "results",
+                 "segments", "stripped", "text")
+
+    def __init__(self, name: str, signature: str, text: str, attributes: str = "", types: str = "",
+                 stripped: dict[str, str] | None = None) -> None:
+        self.name = name
+        self.text = text
+        self.stripped = stripped or {}
+        before, _, after = signature.partition("->")
+        self.operands = [match.groups() for match in _SIGNATURE.finditer(before)]
+        self.results = [match.groups() for match in _SIGNATURE.finditer(after)]
+        self.attributes: dict[str, str] = {}
+        self.defaults: dict[str, Any] = {}
+        self.required: list[str] = []
+        self.enums: list[str] = []
+        for match in _ATTRIBUTE.finditer(attributes):
+            attribute, optional, kind, default = match.groups()
+            kind = kind or "any"
+            assert kind in _PLAIN_KINDS or kind in ENUMS, (name, kind)
+            self.attributes[attribute] = kind
+            if kind in ENUMS or kind == "flags":
+                self.enums.append(attribute)
+            if default is not None:
+                self.defaults[attribute] = _DEFAULTS.get(default, default)
+            elif not optional and kind != "unit":
+                self.required.append(attribute)
+        self.equations = types
+        fixed = all(not suffix for _, suffix in self.operands)
+        self.segments = (1,) * len(self.operands) if fixed else None
+        self._compiled: tuple[list[Step], list[Step]] | None = None
+
+    def read(self, parser: Parser) -> Operation:
+        """Read what follows the op's name."""
+        if self._compiled is None:
+            self._compiled = self.compile()
+        start = parser.i - 1
+        state = State(len(self.operands), len(self.results))
+        steps, equations = self._compiled
+        for step in steps:
+            step(parser, state)
+        for step in equations:
+            step(parser, state)
+        return self._finish(parser, state, start)
+
+    def _finish(self, parser: Parser, state: State, start: int) -> Operation:
+        attributes = self.complete(parser, state.attributes, start)
+        groups = state.groups
+        segments = self.segments
+        operands: list[Value] = []
+        for group in groups:
+            operands += group
+        if segments is None:
+            segments = tuple([len(group) for group in groups])
+        elif len(operands) != len(segments):
+            parser.error(f"'{self.name}' has {len(segments)} operands, but {len(operands)} are given", start)
+        types: list[Type] = []
+        for (result, suffix), given in zip(self.results, state.results, strict=True):
+            if given is None:
+                if suffix:
+                    continue
+                parser.error(f"the type of result '{result}' of '{self.name}' is not given", start)
+            types += given
+        return parser.build(self.name, operands, types, attributes, segments)
+
+    def complete(self, parser: Parser, attributes: dict[str, Any], start: int) -> dict[str, Any]:
+        """Enums as keywords, defaults filled in; fails where an attribute is missing."""
+        for name in self.enums:
+            if name in attributes:
+                kind = self.attributes[name]
+                if kind == "flags":
+                    if attributes[name] in (("none",), ()):
+                        del attributes[name]
+                    continue
+                attributes[name] = _keyword(parser, kind, attributes[name], f"{self.name}: {name}", start)
+        for name in self.required:
+            if name not in attributes:
+                parser.error(f"'{self.name}' needs the attribute '{name}'", start)
+        for name, value in self.defaults.items():
+            attributes.setdefault(name, value)
+        return attributes
+
+    def split(self, count: int) -> tuple[int, ...] | None:
+        """The lengths of the operand groups when ``count`` operands are given and no lengths are; None if open."""
+        fixed = sum(1 for _, suffix in self.operands if not suffix)
+        free = [suffix for _, suffix in self.operands if suffix]
+        if not free:
+            return self.segments if count == fixed else None
+        rest = count - fixed
+        if rest < 0:
+            return None
+        if len(free) == 1 and (free[0] == "*" or rest <= 1):
+            return tuple(rest if suffix else 1 for _, suffix in self.operands)
+        if rest % len(free) == 0 and (rest // len(free) <= 1 or "?" not in free):
+            return tuple(rest // len(free) if suffix else 1 for _, suffix in self.operands)
+        return None
+
+    def results_of(self, types: list[Type]) -> list[list[Type]] | None:
+        """``types`` spread over the results; None where the counts do not fit."""
+        spread: list[list[Type]] = []
+        rest = len(types) - sum(1 for _, suffix in self.results if not suffix)
+        at = 0
+        for _, suffix in self.results:
+            length = rest if suffix else 1
+            spread.append(types[at:at + length])
+            at += length
+        return spread if rest >= 0 and at == len(types) else None
+
+    # Compilation
+
+    def compile(self) -> tuple[list[Step], list[Step]]:
+        """The steps that read the format, and those that check and derive types."""
+        words: list[tuple[str, str]] = []
+        at = 0
+        while at < len(self.text):
+            match = _FORMAT.match(self.text, at)
+            assert match is not None, (self.name, self.text[at:])
+            at = match.end()
+            if match.lastindex is not None:
+                words.append((("literal", "variable", "directive", "mark")[match.lastindex - 1], match[match.lastindex]))
+        spelled: list[str] = []
+        steps, end = self._sequence(words, 0, spelled)
+        assert end == len(words), (self.name, words[end:])
+        return steps, self._type_steps(spelled)
+
+    def _sequence(self, words: list[tuple[str, str]], at: int, spelled: list[str]) -> tuple[list[Step], int]:
+        steps: list[Step] = []
+        while at < len(words) and words[at] != ("mark", ")?"):
+            kind, word = words[at]
+            at += 1
+            if kind == "literal":
+                if word.strip():
+                    steps.append(_literal(word))
+            elif kind == "variable":
+                steps.append(self._variable(word))
+                if at < len(words) and words[at] == ("mark", "^"):
+                    at += 1
+            elif word == "(":
+                first = words[at]
+                inner, at = self._sequence(words, at, spelled)
+                at += 1
+                steps.append(self._optional(first, inner))
+            else:
+                arguments: list[str] = []
+                if word not in ("attr-dict", "operands"):
+                    arguments, at = self._arguments(words, at)
+                if at < len(words) and words[at] == ("mark", "^"):
+                    at += 1
+                steps.append(self._directive(word, arguments, spelled))
+        return steps, at
+
+    @staticmethod
+    def _arguments(words: list[tuple[str, str]], at: int) -> tuple[list[str], int]:
+        """The names inside ``directive( … )``, brackets and inner ``type`` dropped."""
+        depth, names = 0, []
+        while True:
+            kind, word = words[at]
+            at += 1
+            if word == "(" and kind == "mark":
+                depth += 1
+            elif kind == "mark" and word == ")":
+                depth -= 1
+                if depth == 0:
+                    return names, at
+            elif kind == "variable" or word in ("operands", "results"):
+                names.append(word)
+
+    def _operand(self, name: str) -> int:
+        return next((k for k, (operand, _) in enumerate(self.operands) if operand == name), -1)
+
+    def _result(self, name: str) -> int:
+        return next((k for k, (result, _) in enumerate(self.results) if result == name), -1)
+
+    def _variable(self, name: str) -> Step:
+        index = self._operand(name)
+        if index >= 0:
+            return _one_operand(index) if self.operands[index][1] != "*" else _operand_list(index)
+        kind = self.attributes[name]
+        return _ATTRIBUTE_STEPS[kind](name) if kind in _ATTRIBUTE_STEPS else _enum(name, kind)
+
+    def _optional(self, first: tuple[str, str], steps: list[Step]) -> Step:
+        kind, word = first
+        if kind == "literal":
+            return _when(lambda item: item == word, steps)
+        if self._operand(word) >= 0:
+            return _when(lambda item: item[0] == "%", steps)
+        keywords = ENUMS[self.attributes[word]]
+        return _when(lambda item: item in keywords, steps)
+
+    def _directive(self, word: str, arguments: list[str], spelled: list[str]) -> Step:
+        if word == "attr-dict":
+            return _attr_dict
+        if word == "operands":
+            return self._all_operands()
+        if word.startswith("custom<"):
+            return _offsets(arguments[0])
+        if word == "functional-type":
+            spelled += [name for name, _ in self.operands] + [name for name, _ in self.results]
+            return self._functional_type()
+        if arguments == ["operands"]:
+            spelled += [name for name, _ in self.operands]
+            return _all_types
+        name = arguments[0]
+        spelled.append(name)
+        index = self._operand(name)
+        if word == "type" and name in self.stripped:
+            return _stripped_type(index, self._result(name), self.stripped[name])
+        if index >= 0:
+            return _operand_types(index)
+        index = self._result(name)
+        return _result_types(index) if self.results[index][1] else _result_type(index)
+
+    def _all_operands(self) -> Step:
+        assert len(self.operands) == 1, self.name
+        return _operand_list(0)
+
+    def _functional_type(self) -> Step:
+        def step(parser: Parser, state: State) -> None:
+            start = parser.i
+            inputs = parser.reader.types_in_parentheses(parser)
+            _check_all(parser, state, inputs, start)
+            parser.expect("->")
+            start = parser.i
+            spread = self.results_of(parser.reader.result_types(parser))
+            if spread is None:
+                parser.error(f"'{self.name}' has another number of results", start)
+            state.results[:] = spread
+        return step
+
+    def _type_steps(self, spelled: list[str]) -> list[Step]:
+        if self.equations == "same":
+            source = spelled[0]
+            names = [name for name, _ in self.operands] + [name for name, _ in self.results]
+            equations = [(name, "", source) for name in names if name != source]
+        else:
+            equations = [(target, function or "", source or plain)
+                         for target, function, source, plain in _EQUATION.findall(self.equations)]
+        return [self._equation(*equation) for equation in equations]
+
+    def _equation(self, target: str, function: str, source: str) -> Step:
+        derive = _TYPE_FUNCTIONS[function]
+        constant = _CONSTANT_TYPES.get(source)
+        source_operand, source_result = self._operand(source), self._result(source)
+        operand, result = self._operand(target), self._result(target)
+        assert constant or source_operand >= 0 or source_result >= 0, (self.name, source)
+        assert operand >= 0 or result >= 0, (self.name, target)
+
+        def step(parser: Parser, state: State) -> None:
+            if operand >= 0 and not state.groups[operand]:
+                return
+            known: Type | None = constant
+            if source_operand >= 0:
+                known = state.groups[source_operand][0].type if state.groups[source_operand] else None
+            elif known is None:
+                given = state.results[source_result]
+                known = given[0] if given else None
+            expected = derive(parser, known) if known is not None else None
+            if expected is None:
+                parser.error(f"'{self.name}': the type of '{target}' cannot follow from that of '{source}' ({known})",
+                             parser.i - 1)
+            if operand >= 0:
+                for value in state.groups[operand]:
+                    if value.type is not expected:
+                        parser.bind(value, expected, parser.i - 1)
+            else:
+                given = state.results[result]
+                if given is None:
+                    state.results[result] = [expected]
+                elif given[0] is not expected:
+                    parser.error(f"'{self.name}': result '{target}' must have type {expected}, not {given[0]}",
+                                 parser.i - 1)
+        return step
+
+
+def _keyword(parser: Parser, kind: str, value: Any, what: str, start: int) -> Any:
+    """An enum attribute, given as keyword or number, as its keyword (for an enum of numbers, as its number)."""
+    enum = ENUMS[kind]
+    if isinstance(value, str):
+        if value in enum or (kind in _BIT_ENUMS and all(part in enum for part in value.split("|"))):
+            return value
+    elif isinstance(value, int) and not isinstance(value, bool):
+        if kind in _NUMERIC and value in enum.values():
+            return value
+        for keyword, number in enum.items():
+            if number == value:
+                return keyword
+        bits = [keyword for keyword, number in enum.items() if number and number & value == number]
+        if kind in _BIT_ENUMS and bits and sum(enum[bit] for bit in bits) == value:
+            return "|".join(bits)
+    parser.error(f"{what} is {value!r}, not one of {', '.join(enum)}", start)
+
+
+def _literal(word: str) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        if parser.items[parser.i] != word:
+            parser.fail(f"expected '{word}'")
+        parser.i += 1
+    return step
+
+
+def _one_operand(index: int) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        state.groups[index] = [parser.use()]
+    return step
+
+
+def _operand_list(index: int) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        state.groups[index] = parser.uses()
+    return step
+
+
+def _attr_dict(parser: Parser, state: State) -> None:
+    if parser.items[parser.i] == "{":
+        at = parser.i
+        for name, value in parser.reader.dictionary(parser).items():
+            if name in state.attributes:
+                parser.error(f"attribute '{name}' is given twice", at)
+            state.attributes[name] = value
+
+
+def _when(test: Callable[[str], bool], steps: list[Step]) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        if test(parser.items[parser.i]):
+            for inner in steps:
+                inner(parser, state)
+    return step
+
+
+def _operand_types(index: int) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        first = True
+        for value in state.groups[index]:
+            if not first:
+                parser.expect(",")
+            first = False
+            at = parser.i
+            type_ = parser.reader.type(parser)
+            if value.type is not type_:
+                parser.bind(value, type_, at)
+    return step
+
+
+def _stripped_type(operand: int, result: int, head: str) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        at = parser.i
+        type_ = parser.reader.stripped_type(parser, head)
+        if operand < 0:
+            state.results[result] = [type_]
+        else:
+            parser.bind(state.groups[operand][0], type_, at)
+    return step
+
+
+def _result_type(index: int) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        state.results[index] = [parser.reader.type(parser)]
+    return step
+
+
+def _result_types(index: int) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        state.results[index] = parser.reader.types(parser)
+    return step
+
+
+def _check_all(parser: Parser, state: State, types: list[Type], start: int) -> None:
+    values = [value for group in state.groups for value in group]
+    if len(values) != len(types):
+        parser.error(f"{len(values)} operands, but {len(types)} operand types", start)
+    for value, type_ in zip(values, types, strict=True):
+        if value.type is not type_:
+            parser.bind(value, type_, start)
+
+
+def _all_types(parser: Parser, state: State) -> None:
+    start = parser.i
+    _check_all(parser, state, parser.reader.types(parser), start)
+
+
+def _offsets(name: str) -> Step:
+    """``0, 8``: integers, the brackets around them being literals."""
+    def step(parser: Parser, state: State) -> None:
+        offsets: list[int] = []
+        if parser.items[parser.i] != "]":
+            offsets.append(parser.integer())
+            while parser.accept(","):
+                offsets.append(parser.integer())
+        state.attributes[name] = tuple(offsets)
+    return step
+
+
+def _enum(name: str, kind: str) -> Step:
+    enum = ENUMS[kind]
+    numeric = kind in _NUMERIC
+
+    def step(parser: Parser, state: State) -> None:
+        item = parser.items[parser.i]
+        if item not in enum:
+            parser.fail(f"expected one of {', '.join(enum)}")
+        parser.i += 1
+        state.attributes[name] = enum[item] if numeric else item
+    return step
+
+
+def _bit_enum(name: str) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        parts: list[str] = []
+        while True:
+            item = parser.items[parser.i]
+            if item not in ENUMS["AddrSpace"]:
+                parser.fail(f"expected one of {', '.join(ENUMS['AddrSpace'])}")
+            parts.append(item)
+            parser.i += 1
+            if not parser.accept("|"):
+                break
+        state.attributes[name] = "|".join(parts)
+    return step
+
+
+def _flags(name: str) -> Step:
+    """``<nsw, nuw>`` as a tuple of keywords."""
+    def step(parser: Parser, state: State) -> None:
+        parser.expect("<")
+        flags = [parser.name("a flag")]
+        while parser.accept(","):
+            flags.append(parser.name("a flag"))
+        parser.expect(">")
+        state.attributes[name] = tuple(flags)
+    return step
+
+
+def _unit(name: str) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        state.attributes[name] = None
+    return step
+
+
+def _any(name: str) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        state.attributes[name] = parser.reader.attribute(parser)
+    return step
+
+
+def _string(name: str) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        state.attributes[name] = parser.string()
+    return step
+
+
+def _integer(name: str) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        state.attributes[name] = parser.integer()
+    return step
+
+
+def _symbol(name: str) -> Step:
+    def step(parser: Parser, state: State) -> None:
+        state.attributes[name] = parser.symbol()
+    return step
+
+
+_DEFAULTS: dict[str, Any] = {"false": False, "true": True, "0": 0, "1": 1}
+_NUMERIC = frozenset({"ProgramIDDim"})
+_BIT_ENUMS = frozenset({"AddrSpace"})
+_ATTRIBUTE_STEPS: dict[str, Callable[[str], Step]] = {
+    "any": _any, "str": _string, "int": _integer, "symbol": _symbol, "flags": _flags, "unit": _unit,
+    "AddrSpace": _bit_enum,
+}
+_CONSTANT_TYPES: dict[str, Type] = {"token": PLAIN_TYPES["!ttg.async.token"], "i32": PLAIN_TYPES["i32"]}
+_TYPE_FUNCTIONS: dict[str, Callable[[Parser, Type], Type | None]] = {
+    "": lambda parser, type_: type_,
+    "i1": lambda parser, type_: parser.reader.i1_like(type_),
+    "pointee": lambda parser, type_: parser.reader.pointee_like(type_),
+    "element": lambda parser, type_: element_of(type_) if isinstance(type_, TensorType) else None,
+}

@@ -1,0 +1,495 @@
+"""The reader: MLIR text of TTIR or TTGIR to an ir.Module."""
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+from .assembly import FORMATS, TERMINATORS
+from .attributes import AttributeReader
+from .custom import RULES, function
+from .ir import Block, Function, Module, Operation, Region, Successor, Value
+from .lexer import END, Tokens, TTGIRSyntaxError
+from .locations import Locations
+from .types import Type
+
+__all__ = ["Parser", "TTGIRSyntaxError", "parse_module"]
+
+#: The type of a value that is used before its definition has been read.
+_UNKNOWN_TYPE: Any = None
+
+#: The most results that one operation may have.
+_MAX_RESULTS = 4096
+
+
+def parse_module(text: str, source: str = "<ttgir>") -> Module:
+    """The module that ``text`` is, as printed by MLIR with or without locations.
+
+    ``source`` names the text in errors. Raises TTGIRSyntaxError where the text is not a whole, well-formed module of
+    known operations.
+    """
+    parser = Parser(text, source)
+    try:
+        return parser.module()
+    except RecursionError:
+        parser.i = min(parser.i, len(parser.items) - 1)
+        depth_exceeded(parser)
+
+
+def depth_exceeded(parser: Parser) -> NoReturn:
+    """Fail because brackets or regions nest too deeply."""
+    parser.error("brackets or regions are nested too deeply")
+
+
+class _Scope:
+    """The names and labels of one region. ``forward`` holds values that were used before their definition was read,
+    with the token of the first use; ``hidden`` the outer names where the region is isolated from above."""
+
+    __slots__ = ("blocks", "forward", "hidden", "names", "uses_of_labels")
+
+    def __init__(self, hidden: dict[str, Value] | None) -> None:
+        self.names: list[str] = []
+        self.forward: dict[str, tuple[Value, int]] = {}
+        self.blocks: dict[str, Block] = {}
+        self.uses_of_labels: dict[str, int] = {}
+        self.hidden = hidden
+
+
+class Parser(Tokens):
+    """A cursor over the tokens of a module, with the names in scope."""
+
+    __slots__ = ("_located", "_locations", "_scope", "reader", "values")
+
+    def __init__(self, text: str, source: str) -> None:
+        super().__init__(text, source)
+        self.reader = AttributeReader()
+        self.values: dict[str, Value] = {}
+        self._scope = _Scope(None)
+        self._locations = Locations(self)
+        self._located: list[tuple[Operation | Function, str, int]] = []
+
+    # Module level
+
+    def module(self) -> Module:
+        """The whole text: aliases and one module."""
+        found: Module | None = None
+        while self.items[self.i] != END or self.i != len(self.items) - 1:
+            item = self.items[self.i]
+            if item[0] in "#!" and self.items[self.i + 1] == "=":
+                self._alias(item)
+            elif item == "module" and found is None:
+                self.i += 1
+                found = self._module_body()
+            else:
+                self.fail("expected 'module' or an alias definition" if found is None
+                          else "expected an alias definition or the end of the text")
+        if found is None:
+            self.fail("expected 'module'")
+        for operation, text, index in self._located:
+            operation.location = self._locations.resolve(text, index)
+        return found
+
+    def _alias(self, name: str) -> None:
+        if name in self.reader.aliases or name in self._locations.definitions:
+            self.error(f"alias {name} is defined twice")
+        self.i += 2
+        item = self.items[self.i]
+        if item[:4] == "loc(":
+            self._locations.definitions[name] = (item, self.i)
+            self.i += 1
+        elif name[0] == "!":
+            self.reader.aliases[name] = self.reader.type(self)
+        else:
+            self.reader.aliases[name] = self.reader.attribute(self)
+
+    def _module_body(self) -> Module:
+        if self.items[self.i][0] == "@":
+            self.symbol()
+        attributes: dict[str, Any] = {}
+        if self.accept("attributes"):
+            attributes = self.reader.dictionary(self)
+        self.expect("{")
+        functions: dict[str, Function] = {}
+        while not self.accept("}"):
+            item = self.items[self.i]
+            if item != "tt.func":
+                self.fail("expected 'tt.func' or '}'")
+            at = self.i
+            self.i += 1
+            read = function(self)
+            if read.name in functions:
+                self.error(f"function @{read.name} is defined twice", at)
+            functions[read.name] = read
+        self.location()
+        return Module(attributes, functions)
+
+    # Locations
+
+    def location(self) -> tuple[str, int] | None:
+        """A trailing ``loc(…)``: its token and the token's index, for ``located``."""
+        item = self.items[self.i]
+        if item[:4] != "loc(":
+            return None
+        self.i += 1
+        return item, self.i - 1
+
+    def located(self, owner: Operation | Function, where: tuple[str, int] | None) -> None:
+        """Give ``owner`` the location ``where`` once every alias has been read."""
+        if where is not None:
+            self._located.append((owner, *where))
+
+    # Values
+
+    def use(self) -> Value:
+        """The value that the next token names."""
+        item = self.items[self.i]
+        value = self.values.get(item)
+        if value is None:
+            value = self._forward(item)
+        self.i += 1
+        return value
+
+    def uses(self) -> list[Value]:
+        """The values that come next, commas between; none where no value comes next."""
+        if self.items[self.i][0] != "%":
+            return []
+        found = [self.use()]
+        while self.items[self.i] == "," and self.items[self.i + 1][0] == "%":
+            self.i += 1
+            found.append(self.use())
+        return found
+
+    def _forward(self, name: str) -> Value:
+        """A stand-in for a value that is defined later, in a block further down."""
+        if name[0] != "%" or len(name) < 2:
+            self.fail("expected a value (%name)")
+        known = self._scope.forward.get(name)
+        if known is None:
+            known = self._scope.forward[name] = (Value(_UNKNOWN_TYPE, _UNKNOWN_TYPE, 0, name[1:]), self.i)
+        return known[0]
+
+    def bind(self, value: Value, type_: Type, at: int) -> None:
+        """State that ``value`` has ``type_``; fails at token ``at`` where it has another."""
+        if value.type is None:
+            value.type = type_
+        elif value.type is not type_:
+            self.error(f"value %{value.name} has type {_spelled(value.type)}, but {_spelled(type_)} is needed here", at)
+
+    def define(self, name: str, type_: Type, owner: Operation | Block, index: int, at: int) -> Value:
+        """The value ``name`` (with its ``%``), defined by ``owner``."""
+        scope = self._scope
+        if name in self.values:
+            self.error(f"value {name} is defined twice", at)
+        if scope.forward and name in scope.forward:
+            value, used = scope.forward.pop(name)
+            self.bind(value, type_, at)
+            block = owner.block if isinstance(owner, Operation) else owner
+            if block is not None and any(user.block is block for user in value.uses):
+                self.error(f"value {name} is used before it is defined", used)
+            value.owner, value.index = owner, index
+        else:
+            value = Value(type_, owner, index, name[1:])
+        self.values[name] = value
+        scope.names.append(name)
+        return value
+
+    # Operations
+
+    def operation(self, block: Block) -> Operation:
+        """Read the operation that comes next into ``block``."""
+        items = self.items
+        start = self.i
+        names: list[tuple[str, int]] = []
+        if items[start][0] == "%":
+            while True:
+                at = self.i
+                item = items[at]
+                if item[0] != "%" or "#" in item or len(item) < 2:
+                    self.fail("expected a result name (%name)")
+                self.i += 1
+                if self.accept(":"):
+                    count = self.integer()
+                    if not 0 < count <= _MAX_RESULTS:
+                        self.error(f"{count} is no number of results", self.i - 1)
+                    names.append((item, count))
+                else:
+                    names.append((item, 0))
+                if items[self.i] != ",":
+                    break
+                self.i += 1
+            self.expect("=")
+        start = self.i
+        name = items[start]
+        self.i += 1
+        if name[0] == '"':
+            op = self._generic(unescape_name(self, name, start), start)
+        else:
+            rule = RULES.get(name)
+            if rule is not None:
+                op = rule(self)
+            else:
+                row = FORMATS.get(name)
+                if row is None or not row.text:
+                    self._unknown(name, start)
+                op = row.read(self)
+        op.block = block
+        if items[self.i][:4] == "loc(":
+            self._located.append((op, items[self.i], self.i))
+            self.i += 1
+        block.operations.append(op)
+        if names:
+            self._name_results(op, names, start)
+        if op.name in TERMINATORS and items[self.i] != "}" and items[self.i][0] != "^":
+            self.fail(f"expected '}}' or a block label after the terminator '{op.name}'")
+        return op
+
+    def _unknown(self, name: str, at: int) -> NoReturn:
+        if not (name[0].isalpha() or name[0] == "_"):
+            self.fail("expected an operation", at)
+        if name in FORMATS:
+            self.error(f"operation '{name}' is only read in its generic form, \"{name}\"(…)", at)
+        if "." not in name:
+            self.fail("expected an operation", at)
+        self.error(f"unknown operation '{name}'", at)
+
+    def _name_results(self, op: Operation, names: list[tuple[str, int]], start: int) -> None:
+        results = op.results
+        if sum(count or 1 for _, count in names) != len(results):
+            self.error(f"'{op.name}' has {len(results)} results, but {sum(count or 1 for _, count in names)} are named",
+                       start)
+        index = 0
+        for name, count in names:
+            if not count:
+                results[index] = self.define(name, results[index].type, op, index, start)
+                index += 1
+                continue
+            for k in range(count):
+                results[index] = self.define(f"{name}#{k}", results[index].type, op, index, start)
+                index += 1
+            if name in self.values:
+                self.error(f"value {name} is defined twice", start)
+            self.values[name] = results[index - count]
+            self._scope.names.append(name)
+
+    def build(self, name: str, operands: list[Value], types: list[Type], attributes: dict[str, Any],
+              segments: tuple[int, ...], regions: list[Region] | None = None,
+              successors: list[Successor] | None = None) -> Operation:
+        """The operation, with the uses of its operands noted and its results not yet named."""
+        op = Operation(name, operands, [], attributes, [] if regions is None else regions,
+                       [] if successors is None else successors, segments)
+        if types:
+            op.results = [Value(type_, op, index) for index, type_ in enumerate(types)]
+        for value in operands:
+            value.uses.append(op)
+        if regions:
+            for region in regions:
+                region.parent = op
+        return op
+
+    def _generic(self, name: str, start: int) -> Operation:
+        """``(operands)[successors] <{properties}> ({regions}) {attributes} : type`` after the quoted name."""
+        self.expect("(")
+        operands = self.uses()
+        self.expect(")")
+        targets: list[Block] = []
+        if self.accept("["):
+            targets.append(self.successor())
+            while self.accept(","):
+                targets.append(self.successor())
+            self.expect("]")
+        attributes: dict[str, Any] = {}
+        if self.accept("<"):
+            attributes = self.reader.dictionary(self)
+            self.expect(">")
+        regions: list[Region] = []
+        if self.accept("("):
+            regions.append(self.region(isolated=name in _ISOLATED))
+            while self.accept(","):
+                regions.append(self.region(isolated=name in _ISOLATED))
+            self.expect(")")
+        if self.items[self.i] == "{":
+            at = self.i
+            for key, value in self.reader.dictionary(self).items():
+                if key in attributes:
+                    self.error(f"attribute '{key}' is given twice", at)
+                attributes[key] = value
+        self.expect(":")
+        at = self.i
+        type_ = self.reader.function_type(self)
+        if len(type_.inputs) != len(operands):
+            self.error(f"{len(operands)} operands, but {len(type_.inputs)} operand types", at)
+        for operand, input_type in zip(operands, type_.inputs, strict=True):
+            self.bind(operand, input_type, at)
+        row = FORMATS.get(name)
+        segments = attributes.pop("operandSegmentSizes", None)
+        attributes.pop("resultSegmentSizes", None)
+        if row is not None:
+            row.complete(self, attributes, start)
+            if row.results_of(list(type_.results)) is None:
+                self.error(f"'{name}' has another number of results", at)
+            if segments is None:
+                segments = row.split(len(operands))
+        elif name not in RULES and "." not in name:
+            self.error(f"unknown operation '{name}'", start)
+        if segments is None:
+            segments = (len(operands),) if row is None else None
+        if segments is None or sum(segments) != len(operands) or (row and len(segments) != len(row.operands)):
+            self.error(f"'{name}' has another number of operands than the {len(operands)} given", start)
+        return self.build(name, operands, list(type_.results), attributes, tuple(segments), regions,
+                          self._successors(name, targets, operands, segments, attributes, start))
+
+    def _successors(self, name: str, targets: list[Block], operands: list[Value], segments: tuple[int, ...],
+                    attributes: dict[str, Any], start: int) -> list[Successor]:
+        """``targets`` with the operands that each is passed."""
+        if not targets:
+            return []
+        counts = {"cf.br": segments, "cf.cond_br": segments[1:],
+                  "cf.switch": (*segments[1:2], *attributes.get("case_operand_segments", ()))}.get(name)
+        if counts is None or len(counts) != len(targets):
+            self.error(f"'{name}' has other successors than the {len(targets)} given", start)
+        found, at = [], len(operands) - sum(counts)
+        for target, count in zip(targets, counts, strict=True):
+            found.append(Successor(target, operands[at:at + count]))
+            at += count
+        return found
+
+    # Regions and blocks
+
+    def successor(self) -> Block:
+        """The block that the next token names."""
+        label = self.items[self.i]
+        if label[0] != "^" or len(label) < 2:
+            self.fail("expected a block label (^name)")
+        scope = self._scope
+        block = scope.blocks.get(label)
+        if block is None:
+            block = scope.blocks[label] = Block(label)
+            scope.uses_of_labels[label] = self.i
+        self.i += 1
+        return block
+
+    def region(self, arguments: list[tuple[str, Type, int]] | None = None, *, isolated: bool = False,
+               implicit: str = "") -> Region:
+        """``{ … }``. ``arguments`` (name, type, token) are those of the entry block; ``implicit`` is the terminator
+        that is left out where it has no operands; ``isolated`` hides the names outside."""
+        outer = self._scope
+        scope = self._scope = _Scope(self.values if isolated else None)
+        if isolated:
+            self.values = {}
+        self.expect("{")
+        region = Region()
+        items = self.items
+        block: Block | None = None
+        if arguments is not None or implicit or (items[self.i] != "}" and items[self.i][0] != "^"):
+            if not (arguments is None and items[self.i][0] == "^"):
+                block = Block("", [], [], region)
+                region.blocks.append(block)
+                for index, (name, type_, at) in enumerate(arguments or ()):
+                    block.arguments.append(self.define(name, type_, block, index, at))
+        while items[self.i] != "}":
+            if items[self.i][0] == "^":
+                if block is not None:
+                    self._check_end(block)
+                block = self._label(region)
+                continue
+            if block is None:
+                self.fail("expected a block label or '}'")
+            self.operation(block)
+        if block is not None:
+            last = block.operations[-1].name if block.operations else ""
+            if implicit and last not in TERMINATORS:
+                end = self.build(implicit, [], [], {}, (0,))
+                end.block = block
+                block.operations.append(end)
+            self._check_end(block)
+        self.i += 1
+        for label, at in scope.uses_of_labels.items():
+            self.error(f"block {label} is not defined", at)
+        self._close(scope, outer)
+        return region
+
+    def _check_end(self, block: Block) -> None:
+        """A block must end in a terminator; of an operation that the table does not know that is taken on trust."""
+        last = block.operations[-1] if block.operations else None
+        if last is None or (last.name not in TERMINATORS and last.name in FORMATS):
+            self.fail("expected a terminator at the end of the block")
+
+    def _label(self, region: Region) -> Block:
+        """``^name(%argument: type, …):``."""
+        at = self.i
+        label = self.items[at]
+        scope = self._scope
+        known = label in scope.blocks
+        if known and label not in scope.uses_of_labels:
+            self.error(f"block {label} is defined twice")
+        block = self.successor()
+        scope.uses_of_labels.pop(label, None)
+        block.parent = region
+        region.blocks.append(block)
+        if self.accept("("):
+            while not self.accept(")"):
+                if block.arguments:
+                    self.expect(",")
+                name, type_, at = self.argument()
+                block.arguments.append(self.define(name, type_, block, len(block.arguments), at))
+                self.location()
+        self.expect(":")
+        return block
+
+    def argument(self) -> tuple[str, Type, int]:
+        """``%name: type``, with the token of the name."""
+        at = self.i
+        name = self.argument_name()
+        self.expect(":")
+        return name, self.reader.type(self), at
+
+    def argument_name(self) -> str:
+        """The next token as the name of a block argument."""
+        name = self.items[self.i]
+        if name[0] != "%" or "#" in name or len(name) < 2:
+            self.fail("expected an argument name (%name)")
+        self.i += 1
+        return name
+
+    def _close(self, scope: _Scope, outer: _Scope) -> None:
+        """Leave ``scope``: forget its names, hand undefined ones to ``outer``."""
+        self._scope = outer
+        if scope.hidden is not None:
+            for name, (_, at) in scope.forward.items():
+                self.error(f"value {name} is not defined", at)
+            self.values = scope.hidden
+            return
+        values = self.values
+        for name in scope.names:
+            del values[name]
+        for name, (value, at) in scope.forward.items():
+            known = outer.forward.get(name)
+            if known is None:
+                outer.forward[name] = (value, at)
+            else:
+                self._merge(value, known[0], at)
+
+    def _merge(self, value: Value, into: Value, at: int) -> None:
+        """``value`` and ``into`` stand for the same later definition: replace the first by the second."""
+        if value.type is not None:
+            self.bind(into, value.type, at)
+        for user in value.uses:
+            user.operands[:] = [into if operand is value else operand for operand in user.operands]
+            for successor in user.successors:
+                successor.arguments[:] = [into if operand is value else operand for operand in successor.arguments]
+        into.uses += value.uses
+
+
+#: Operations whose regions see no names from outside.
+_ISOLATED = frozenset({"ttg.warp_specialize.partitions", "tt.func", "builtin.module"})
+
+
+def unescape_name(parser: Parser, literal: str, at: int) -> str:
+    """The operation name inside the quotes of the generic form."""
+    name = literal[1:-1]
+    if not name or not all(part.isidentifier() for part in name.split(".")):
+        parser.fail("expected an operation name", at)
+    return name
+
+
+def _spelled(type_: Type) -> str:
+    encoding = getattr(type_, "encoding", None)
+    return f"{type_} with encoding {encoding}" if encoding is not None else str(type_)

@@ -1,0 +1,138 @@
+"""Types of TTGIR values, as frozen data that prints itself the way MLIR does."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .encodings import Encoding
+
+#: Bits of each float type that MLIR can print in TTGIR.
+FLOAT_BITS = {
+    "f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "f64": 64,
+    "f8E5M2": 8, "f8E4M3FN": 8, "f8E4M3FNUZ": 8, "f8E5M2FNUZ": 8, "f8E4M3B11FNUZ": 8, "f8E8M0FNU": 8, "f4E2M1FN": 4,
+}
+
+
+@dataclass(frozen=True)
+class Type:
+    """Base of every type."""
+
+
+@dataclass(frozen=True)
+class IntegerType(Type):
+    """``i1`` … ``i64``: signless, as in MLIR."""
+
+    width: int
+
+    def __str__(self) -> str:
+        return f"i{self.width}"
+
+
+@dataclass(frozen=True)
+class IndexType(Type):
+    """``index``."""
+
+    def __str__(self) -> str:
+        return "index"
+
+
+@dataclass(frozen=True)
+class FloatType(Type):
+    """A float type by its MLIR name, a key of FLOAT_BITS."""
+
+    name: str
+
+    @property
+    def width(self) -> int:
+        """Bits."""
+        return FLOAT_BITS[self.name]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True)
+class PointerType(Type):
+    """``!tt.ptr<pointee>``; address space 1 (global) unless printed otherwise."""
+
+    pointee: Type
+    address_space: int = 1
+
+    def __str__(self) -> str:
+        space = "" if self.address_space == 1 else f", {self.address_space}"
+        return f"!tt.ptr<{self.pointee}{space}>"
+
+
+@dataclass(frozen=True)
+class TensorType(Type):
+    """``tensor<shape x element, encoding>``; the encoding is None in TTIR."""
+
+    shape: tuple[int, ...]
+    element: Type
+    encoding: Encoding | None = None
+
+    @property
+    def rank(self) -> int:
+        """Number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        count = 1
+        for extent in self.shape:
+            count *= extent
+        return count
+
+    def __str__(self) -> str:
+        return f"tensor<{'x'.join(map(str, self.shape))}x{self.element}>"
+
+
+@dataclass(frozen=True)
+class MemDescType(Type):
+    """``!ttg.memdesc``: a buffer in shared memory. ``alloc_shape`` is the whole allocation's shape where it differs."""
+
+    shape: tuple[int, ...]
+    element: Type
+    encoding: Encoding
+    memory_space: str = "shared"
+    mutable: bool = False
+    alloc_shape: tuple[int, ...] = ()
+
+    def __str__(self) -> str:
+        return f"!ttg.memdesc<{'x'.join(map(str, self.shape))}x{self.element}>"
+
+
+@dataclass(frozen=True)
+class TensorDescType(Type):
+    """``!tt.tensordesc``: a host- or device-made tensor descriptor, as printed."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class TokenType(Type):
+    """``!ttg.async.token``."""
+
+    def __str__(self) -> str:
+        return "!ttg.async.token"
+
+
+@dataclass(frozen=True)
+class FunctionType(Type):
+    """``(inputs) -> results``."""
+
+    inputs: tuple[Type, ...]
+    results: tuple[Type, ...]
+
+
+@dataclass(frozen=True)
+class OpaqueType(Type):
+    """A type the reader can name but not take apart."""
+
+    text: str
+
+    def __str__(self) -> str:
+        return self.text

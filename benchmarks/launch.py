@@ -1,0 +1,159 @@
+"""A synchronous launch through the backend's native path against one written by hand with the ``vulkan`` package.
+
+Both run the same pipeline on the same tensors in this process, turn about, and return when the kernel is done. The
+hand-written one reuses its command buffer and fence, and packs its push constants with ``struct``. Prints the median
+time of each and their ratio; exits with 1 where the ratio is above 1.
+
+    python benchmarks/launch.py [--launches N] [--json FILE]
+"""
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import struct
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from backend.runtime import array
+from backend.runtime.context import Context, current
+from backend.runtime.launch import make_launcher
+from backend.runtime.loader import vulkan
+from backend.runtime.pipeline import Kernel
+
+#: x[i] = x[i] + 1 for the 64 invocations of a workgroup; the argument is *fp32 x.
+KERNEL = """
+OpCapability Shader
+OpCapability Int64
+OpCapability PhysicalStorageBufferAddresses
+OpCapability VulkanMemoryModel
+OpMemoryModel PhysicalStorageBuffer64 Vulkan
+OpEntryPoint GLCompute %main "main" %id %push
+OpExecutionMode %main LocalSize 64 1 1
+OpDecorate %id BuiltIn LocalInvocationIndex
+OpDecorate %block Block
+OpMemberDecorate %block 0 Offset 0
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%u32 = OpTypeInt 32 0
+%u64 = OpTypeInt 64 0
+%f32 = OpTypeFloat 32
+%pu32 = OpTypePointer Input %u32
+%block = OpTypeStruct %u64
+%pblock = OpTypePointer PushConstant %block
+%pu64 = OpTypePointer PushConstant %u64
+%pf32 = OpTypePointer PhysicalStorageBuffer %f32
+%id = OpVariable %pu32 Input
+%push = OpVariable %pblock PushConstant
+%c0 = OpConstant %u32 0
+%c4 = OpConstant %u64 4
+%one = OpConstant %f32 1
+%main = OpFunction %void None %fn
+%entry = OpLabel
+%i = OpLoad %u32 %id
+%wide = OpUConvert %u64 %i
+%offset = OpIMul %u64 %wide %c4
+%xp = OpAccessChain %pu64 %push %c0
+%x = OpLoad %u64 %xp
+%at = OpIAdd %u64 %x %offset
+%q = OpConvertUToPtr %pf32 %at
+%v = OpLoad %f32 %q Aligned 4
+%sum = OpFAdd %f32 %v %one
+OpStore %q %sum Aligned 4
+OpReturn
+OpFunctionEnd
+"""
+
+
+def assemble(text: str) -> bytes:
+    """The SPIR-V module of an assembly text, by spirv-as."""
+    import subprocess
+    return subprocess.run(["spirv-as", "--target-env", "vulkan1.3", "-", "-o", "-"], input=text.encode(), check=True,
+                          capture_output=True).stdout
+
+
+def by_hand(context: Context, pipeline: int, address: int) -> Callable[[], None]:
+    """The launch as a careful user of the ``vulkan`` package writes it."""
+    vk = vulkan()
+    device = context.handle
+    family = 0
+    queue = vk.vkGetDeviceQueue(device, family, 0)
+    pool = vk.vkCreateCommandPool(device, vk.VkCommandPoolCreateInfo(
+        flags=vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queueFamilyIndex=family), None)
+    commands = vk.vkAllocateCommandBuffers(device, vk.VkCommandBufferAllocateInfo(
+        commandPool=pool, level=vk.VK_COMMAND_BUFFER_LEVEL_PRIMARY, commandBufferCount=1))[0]
+    fence = vk.vkCreateFence(device, vk.VkFenceCreateInfo(), None)
+    begin = vk.VkCommandBufferBeginInfo(flags=vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)
+    submit = vk.VkSubmitInfo(commandBufferCount=1, pCommandBuffers=[commands])
+    bound = vk.ffi.cast("VkPipeline", pipeline)
+
+    def launch() -> None:
+        push = vk.ffi.from_buffer(struct.pack("<Q", address))
+        vk.vkBeginCommandBuffer(commands, begin)
+        vk.vkCmdBindPipeline(commands, vk.VK_PIPELINE_BIND_POINT_COMPUTE, bound)
+        vk.vkCmdPushConstants(commands, context.pipeline_layout, vk.VK_SHADER_STAGE_COMPUTE_BIT, 0, 8, push)
+        vk.vkCmdDispatch(commands, 1, 1, 1)
+        vk.vkEndCommandBuffer(commands)
+        vk.vkQueueSubmit(queue, 1, submit, fence)
+        vk.vkWaitForFences(device, 1, [fence], vk.VK_TRUE, 10**10)
+        vk.vkResetFences(device, 1, [fence])
+
+    return launch
+
+
+def measure(functions: dict[str, Callable[[], None]], launches: int) -> dict[str, float]:
+    """Median microseconds of a call of each, in rounds that alternate, so that both see the same machine."""
+    times: dict[str, list[float]] = {name: [] for name in functions}
+    rounds = 20
+    for function in functions.values():
+        for _ in range(200):
+            function()
+    for _ in range(rounds):
+        for name, function in functions.items():
+            for _ in range(launches // rounds):
+                start = time.perf_counter()
+                function()
+                times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(values) * 1e6 for name, values in times.items()}
+
+
+def main() -> int:
+    """Measure, print, and tell whether the native path is the faster."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
+    parser.add_argument("--launches", type=int, default=4000, help="launches of each kind")
+    parser.add_argument("--json", type=Path, help="write the figures there")
+    options = parser.parse_args()
+    context = current()
+    if context.host_memory != "zero-copy":
+        print(f"{context.device.name}: host memory is {context.host_memory}; this compares launches without copies")
+        return 2
+    kernel = Kernel(context, "increment", assemble(KERNEL))
+    launcher = make_launcher(context, "increment", [((0,), "x", "*fp32")], indirect=False)
+    native_values, hand_values = numpy.zeros(64, numpy.float32), numpy.zeros(64, numpy.float32)
+    argument = array(native_values)
+    functions: dict[str, Callable[[], Any]] = {
+        "native": lambda: launcher(1, 1, 1, 0, kernel.pipeline, None, None, None, None, argument),
+        "by hand": by_hand(context, kernel.pipeline, array(hand_values).data_ptr()),
+    }
+    medians = measure(functions, options.launches)
+    if not (native_values == hand_values).all() or native_values[0] == 0:
+        raise RuntimeError("the two launches disagree")
+    ratio = medians["native"] / medians["by hand"]
+    print(f"{context.device.name}: synchronous launch of a tiny kernel, median of {options.launches}")
+    for name, value in medians.items():
+        print(f"  {name:8} {value:8.1f} µs")
+    print(f"  ratio    {ratio:8.2f}   (must be at most 1)")
+    if options.json:
+        options.json.write_text(json.dumps({"device": context.device.name, "microseconds": medians, "ratio": ratio}))
+    return int(ratio > 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

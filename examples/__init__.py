@@ -1,0 +1,1 @@
+"""Kernels in Triton, each file runnable alone: ``python -m examples.vector_add``."""

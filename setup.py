@@ -1,0 +1,94 @@
+"""build, bdist_wheel and `pip install .` of the Triton wheel with the SPIR-V backend inside.
+
+`build` lays out an importable tree in build/lib, `bdist_wheel` writes a wheel to dist/; `bdist_wheel --source` builds
+upstream from its submodule. TRITON_PLUGIN_DIRS, TRITON_WHEEL_NAME and TRITON_WHEEL_VERSION_SUFFIX are honoured as
+upstream does. docs/building.md tells more.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any, ClassVar
+
+from setuptools import Command, setup
+
+ROOT = Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))
+
+from tools.errors import ToolError  # noqa: E402
+from tools.project import Project  # noqa: E402
+
+try:
+    from tools.packaging import metadata, source_form, wheel
+except ImportError as error:
+    raise SystemExit(f"error: {error.name} is missing: pip install -r requirements/build.txt") from None
+
+
+class Build(Command):
+    """The importable tree."""
+
+    description = "lay out the patched Triton with its plugins as an importable tree"
+    user_options: ClassVar[list[Any]] = [("build-lib=", None, "folder to put it in (default: build/lib)")]
+
+    def initialize_options(self) -> None:
+        self.build_lib: str | None = None
+
+    def finalize_options(self) -> None:
+        pass
+
+    def run(self) -> None:
+        wheel.build_tree(Project(ROOT), Path(self.build_lib).absolute() if self.build_lib else None)
+
+
+class BdistWheel(Command):
+    """The wheel."""
+
+    description = "build the patched Triton wheel with its plugins"
+    user_options: ClassVar[list[Any]] = [
+        ("dist-dir=", "d", "folder to put the wheel in (default: dist)"),
+        ("source", None, "build upstream from its submodule, not from its release wheel"),
+    ]
+    boolean_options: ClassVar[list[str]] = ["source"]
+
+    def initialize_options(self) -> None:
+        self.dist_dir: str | None = None
+        self.source = False
+
+    def finalize_options(self) -> None:
+        pass
+
+    def run(self) -> None:
+        build = source_form.build_wheel if self.source else wheel.build_wheel
+        build(Project(ROOT), Path(self.dist_dir).absolute() if self.dist_dir else None)
+
+
+class Unsupported(Command):
+    """A command that would leave half an installation."""
+
+    description = "not supported: use pip install ."
+    user_options: ClassVar[list[Any]] = []
+
+    def initialize_options(self) -> None:
+        raise ToolError(f"setup.py {self.get_command_name()} is not supported: use `pip install .`")
+
+    def finalize_options(self) -> None:
+        pass
+
+    def run(self) -> None:
+        pass
+
+
+def main() -> None:
+    """Run the commands of the command line."""
+    try:
+        who = metadata.identity(Project(ROOT))
+        commands: dict[str, type[Command]] = {"build": Build, "bdist_wheel": BdistWheel}
+        commands |= dict.fromkeys(("install", "develop", "sdist", "editable_wheel"), Unsupported)
+        setup(name=who.name, version=who.version, packages=[], py_modules=[], cmdclass=commands)
+    except ToolError as error:
+        raise SystemExit(f"error: {error}") from None
+
+
+if __name__ == "__main__":
+    main()

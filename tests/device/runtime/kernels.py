@@ -1,0 +1,164 @@
+"""Kernels written by hand in SPIR-V assembly, for tests of the runtime alone.
+
+They follow the backend's ABI (docs/abi.md): a push-constant block, physical storage addresses, no descriptor sets.
+"""
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+_HEADER = """
+OpCapability Shader
+OpCapability Int64
+OpCapability PhysicalStorageBufferAddresses
+OpCapability VulkanMemoryModel
+OpExtension "SPV_KHR_physical_storage_buffer"
+OpMemoryModel PhysicalStorageBuffer64 Vulkan
+OpEntryPoint GLCompute %main "main" %id %push
+OpExecutionMode %main LocalSize {local_size} 1 1
+OpDecorate %id BuiltIn GlobalInvocationId
+"""
+
+#: z[i] = x[i] + y[i] for i < n; arguments (*fp32 x, *fp32 y, *fp32 z, i32 n). The last workgroup is masked.
+_ADD = _HEADER + """
+OpDecorate %block Block
+OpMemberDecorate %block 0 Offset 0
+OpMemberDecorate %block 1 Offset 8
+OpMemberDecorate %block 2 Offset 16
+OpMemberDecorate %block 3 Offset 24
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%bool = OpTypeBool
+%u32 = OpTypeInt 32 0
+%u64 = OpTypeInt 64 0
+%f32 = OpTypeFloat 32
+%v3 = OpTypeVector %u32 3
+%pv3 = OpTypePointer Input %v3
+%block = OpTypeStruct %u64 %u64 %u64 %u32
+%pblock = OpTypePointer PushConstant %block
+%pu64 = OpTypePointer PushConstant %u64
+%pu32 = OpTypePointer PushConstant %u32
+%pf32 = OpTypePointer PhysicalStorageBuffer %f32
+%id = OpVariable %pv3 Input
+%push = OpVariable %pblock PushConstant
+%c0 = OpConstant %u32 0
+%c1 = OpConstant %u32 1
+%c2 = OpConstant %u32 2
+%c3 = OpConstant %u32 3
+%c4 = OpConstant %u64 4
+%main = OpFunction %void None %fn
+%entry = OpLabel
+%gid = OpLoad %v3 %id
+%i = OpCompositeExtract %u32 %gid 0
+%np = OpAccessChain %pu32 %push %c3
+%n = OpLoad %u32 %np
+%in = OpULessThan %bool %i %n
+OpSelectionMerge %done None
+OpBranchConditional %in %body %done
+%body = OpLabel
+%wide = OpUConvert %u64 %i
+%offset = OpIMul %u64 %wide %c4
+%xp = OpAccessChain %pu64 %push %c0
+%x = OpLoad %u64 %xp
+%xa = OpIAdd %u64 %x %offset
+%xq = OpConvertUToPtr %pf32 %xa
+%xv = OpLoad %f32 %xq Aligned 4
+%yp = OpAccessChain %pu64 %push %c1
+%y = OpLoad %u64 %yp
+%ya = OpIAdd %u64 %y %offset
+%yq = OpConvertUToPtr %pf32 %ya
+%yv = OpLoad %f32 %yq Aligned 4
+%sum = OpFAdd %f32 %xv %yv
+%zp = OpAccessChain %pu64 %push %c2
+%z = OpLoad %u64 %zp
+%za = OpIAdd %u64 %z %offset
+%zq = OpConvertUToPtr %pf32 %za
+OpStore %zq %sum Aligned 4
+OpBranch %done
+%done = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+
+
+def _words(indirect: bool, count: int) -> str:
+    """Copies the ``count`` 32-bit words of the argument block to its first argument, a pointer: what a kernel sees."""
+    storage = "PhysicalStorageBuffer" if indirect else "PushConstant"
+    aligned = " Aligned 4" if indirect else ""
+    block = "%outer = OpTypeStruct %u64" if indirect else "%outer = OpTypeStruct %array"
+    if indirect:
+        base = ("%one = OpAccessChain %ppu64 %push %c0\n%address = OpLoad %u64 %one\n"
+                "%base = OpConvertUToPtr %pinner %address\n")
+        decorate = "OpDecorate %inner Block\nOpMemberDecorate %inner 0 Offset 0\n"
+        types = ("%inner = OpTypeStruct %array\n%pinner = OpTypePointer PhysicalStorageBuffer %inner\n"
+                 "%ppu64 = OpTypePointer PushConstant %u64\n")
+    else:
+        base, decorate, types = "%base = OpCopyObject %pouter %push\n", "", ""
+    pword = f"%pword = OpTypePointer {storage} %u32\n"
+    out_pointer = "" if indirect else "%pstore = OpTypePointer PhysicalStorageBuffer %u32\n"
+    store = "%pword" if indirect else "%pstore"
+    return _HEADER + f"""
+OpDecorate %outer Block
+OpMemberDecorate %outer 0 Offset 0
+OpDecorate %array ArrayStride 4
+{decorate}
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%u32 = OpTypeInt 32 0
+%u64 = OpTypeInt 64 0
+%v3 = OpTypeVector %u32 3
+%v2 = OpTypeVector %u32 2
+%pv3 = OpTypePointer Input %v3
+%count = OpConstant %u32 {count}
+%array = OpTypeArray %u32 %count
+{block}
+%pouter = OpTypePointer PushConstant %outer
+{types}{pword}{out_pointer}
+%id = OpVariable %pv3 Input
+%push = OpVariable %pouter PushConstant
+%c0 = OpConstant %u32 0
+%c1 = OpConstant %u32 1
+%c4 = OpConstant %u64 4
+%main = OpFunction %void None %fn
+%entry = OpLabel
+%gid = OpLoad %v3 %id
+%i = OpCompositeExtract %u32 %gid 0
+{base}
+%lowp = OpAccessChain %pword %base %c0 %c0
+%low = OpLoad %u32 %lowp{aligned}
+%highp = OpAccessChain %pword %base %c0 %c1
+%high = OpLoad %u32 %highp{aligned}
+%pair = OpCompositeConstruct %v2 %low %high
+%out = OpBitcast %u64 %pair
+%from = OpAccessChain %pword %base %c0 %i
+%word = OpLoad %u32 %from{aligned}
+%wide = OpUConvert %u64 %i
+%offset = OpIMul %u64 %wide %c4
+%to = OpIAdd %u64 %out %offset
+%target = OpConvertUToPtr {store} %to
+OpStore %target %word Aligned 4
+OpReturn
+OpFunctionEnd
+"""
+
+
+def assemble(text: str) -> bytes:
+    """The module of an assembly text, checked with spirv-val."""
+    if shutil.which("spirv-as") is None:
+        pytest.fail("spirv-as is missing; install it with: apt-get install spirv-tools")
+    module = subprocess.run(["spirv-as", "--target-env", "vulkan1.3", "-", "-o", "-"], input=text.encode(), check=True,
+                            capture_output=True).stdout
+    subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=module, check=True)
+    return module
+
+
+def add(local_size: int = 64) -> bytes:
+    """z[i] = x[i] + y[i] for i < n; arguments (*fp32 x, *fp32 y, *fp32 z, i32 n)."""
+    return assemble(_ADD.format(local_size=local_size))
+
+
+def dump_words(count: int, indirect: bool) -> bytes:
+    """Writes the words of the argument block to its first argument (*u32), one a workgroup: grid (count, 1, 1)."""
+    return assemble(_words(indirect, count).format(local_size=1))

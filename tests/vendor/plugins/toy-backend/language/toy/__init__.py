@@ -1,0 +1,2 @@
+"""Goes to triton.language.extra.toy."""
+WHERE = "language"

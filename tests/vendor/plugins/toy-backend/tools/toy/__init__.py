@@ -1,0 +1,2 @@
+"""Goes to triton.tools.extra.toy."""
+WHERE = "tools"

@@ -1,0 +1,406 @@
+"""sync, apply, status, export and check on a toy upstream: a release wheel of four files, and a queue of two patches."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tools.errors import ToolError
+from tools.project import Project, is_free_threaded
+from tools.queue import parse_patch, queue_hash
+from tools.repository import Repository
+from tools.upstream import sync
+from tools.verbs import apply, check, export, status
+
+ALPHA = "".join(f"line {number}\n" for number in range(1, 41))
+
+FIRST = """\
+From: A Person <a@example.org>
+Subject: first: change the second line
+
+Why: the toy needs it.
+Upstream-Status: not submitted
+---
+diff --git a/python/triton/alpha.py b/python/triton/alpha.py
+--- a/python/triton/alpha.py
++++ b/python/triton/alpha.py
+@@ -1,5 +1,5 @@
+ line 1
+-line 2
++line two
+ line 3
+ line 4
+ line 5
+@@ -35,6 +35,7 @@ line 34
+ line 35
+ line 36
+ line 37
++line 37 and a half
+ line 38
+ line 39
+ line 40
+"""
+
+SECOND = """\
+From: A Person <a@example.org>
+Subject: second: add a file
+
+Why: so does this,
+over two lines.
+Upstream-Status: not submitted
+---
+diff --git a/python/triton/gamma.py b/python/triton/gamma.py
+new file mode 100644
+--- /dev/null
++++ b/python/triton/gamma.py
+@@ -0,0 +1 @@
++GAMMA = 3
+\\ No newline at end of file
+"""
+
+
+def write_release(folder: Path) -> tuple[str, str]:
+    """Write the toy release wheel; returns its file name and sha256."""
+    import platform
+    import sys
+
+    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
+    name = f"triton-1.0-{tag}-{tag}{'t' if is_free_threaded() else ''}-linux_{platform.machine()}.whl"
+    folder.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(folder / name, "w") as archive:
+        archive.writestr("triton/__init__.py", "__version__ = '1.0'\n")
+        archive.writestr("triton/alpha.py", ALPHA)
+        archive.writestr("triton/_C/libtriton.so", b"\x7fELF")
+        archive.writestr("triton/include/header.h", "int x;\n")
+        archive.writestr("triton-1.0.dist-info/METADATA", "Name: triton\nVersion: 1.0\n")
+    return name, hashlib.sha256((folder / name).read_bytes()).hexdigest()
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    """A project on the toy upstream, synced and not yet applied."""
+    import platform
+    import sys
+
+    project = Project(tmp_path / "repo")
+    name, sha256 = write_release(project.cache / "wheels")
+    python, abi = name.split("-")[2:4]
+    project.lock_file.write_text(
+        f'[upstream]\nname = "triton"\nversion = "1.0"\nurl = "https://example.org/t.git"\nref = "v1.0"\n'
+        f'commit = "{"ab" * 20}"\n\n[queue]\nsha256 = ""\n\n[[wheel]]\npython = "{python}"\nabi = "{abi}"\n'
+        f'arch = "{platform.machine()}"\nfile = "{name}"\nsha256 = "{sha256}"\n'
+    )
+    assert sys.version_info[0] == 3
+    (project.root / ".gitmodules").write_text('[submodule "upstream"]\n\tpath = upstream\n\turl = https://example.org/t.git\n')
+    project.patches.mkdir()
+    (project.patches / "series").write_text("first.patch\nsecond.patch\n")
+    (project.patches / "first.patch").write_text(FIRST)
+    (project.patches / "second.patch").write_text(SECOND)
+    layer = project.overlay / "python/triton/layer.py"
+    layer.parent.mkdir(parents=True)
+    layer.write_text("LAYER = 1\n")
+    project.write_queue_hash(queue_hash(project))
+    with project.exclusive():
+        sync(project)
+    return project
+
+
+def snapshot(folder: Path) -> dict[str, bytes]:
+    """Every file but git's own, with its content."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and ".git" not in path.parts
+    }
+
+
+def git(project: Project, *arguments: str) -> str:
+    identity = {f"GIT_{who}_{what}": "me@here" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    return subprocess.run(
+        ["git", *arguments], cwd=project.tree, env={**os.environ, **identity}, check=True, capture_output=True, text=True
+    ).stdout
+
+
+def codes(project: Project) -> list[str]:
+    return [code for code, _ in check.faults(project)]
+
+
+def test_sync_lays_the_wheel_out_and_is_idempotent(project: Project) -> None:
+    assert (project.tree / "python/triton/alpha.py").read_text() == ALPHA
+    assert (project.tree / "dist-info/METADATA").is_file()
+    assert git(project, "ls-files").split() == ["python/triton/__init__.py", "python/triton/alpha.py"]
+    before = project.tree.stat().st_ino
+    sync(project)
+    assert project.tree.stat().st_ino == before
+
+
+def test_sync_refuses_a_wheel_with_another_hash(project: Project) -> None:
+    (wheel,) = (project.cache / "wheels").glob("*.whl")
+    wheel.write_bytes(wheel.read_bytes() + b"x")
+    (project.tree / "release.json").unlink()
+    before = snapshot(project.tree)
+    with pytest.raises(ToolError, match="sha256 is .* the file was not used"):
+        sync(project)
+    assert snapshot(project.tree) == before
+
+
+def test_apply_makes_one_commit_a_patch_and_is_idempotent(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    assert apply.run(project, []) == 0
+    subjects = git(project, "log", "--reverse", "--format=%s").splitlines()
+    assert subjects == ["upstream", "overlay", "first: change the second line", "second: add a file"]
+    tree = project.tree / "python/triton"
+    assert (tree / "alpha.py").read_text().startswith("line 1\nline two\n")
+    assert (tree / "gamma.py").read_text() == "GAMMA = 3"
+    assert (tree / "layer.py").read_text() == "LAYER = 1\n"
+    head, before = git(project, "rev-parse", "HEAD"), snapshot(project.tree)
+    capsys.readouterr()
+    assert apply.run(project, []) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert (git(project, "rev-parse", "HEAD"), snapshot(project.tree)) == (head, before)
+
+
+def test_the_same_queue_gives_the_same_commits(project: Project) -> None:
+    with Repository(project) as repository:
+        assert repository.commit_queue() == repository.commit_queue()
+
+
+def test_apply_follows_a_changed_queue(project: Project) -> None:
+    apply.run(project, [])
+    (project.patches / "series").write_text("first.patch  # the second one is dropped\n\n")
+    (project.overlay / "python/triton/layer.py").write_text("LAYER = 2\n")
+    apply.run(project, [])
+    assert not (project.tree / "python/triton/gamma.py").exists()
+    assert (project.tree / "python/triton/layer.py").read_text() == "LAYER = 2\n"
+    assert (project.tree / "python/triton/_C/libtriton.so").read_bytes() == b"\x7fELF"
+
+
+@pytest.mark.parametrize("change", ["edit", "new file"])
+def test_apply_refuses_a_dirty_tree(project: Project, change: str) -> None:
+    apply.run(project, [])
+    name = {"edit": "alpha.py", "new file": "mine.py"}[change]
+    (project.tree / "python/triton" / name).write_text("mine\n")
+    before = snapshot(project.tree)
+    with pytest.raises(ToolError, match=rf"uncommitted changes \(python/triton/{name}\)"):
+        apply.run(project, [])
+    assert snapshot(project.tree) == before
+    assert "tree-dirty" in codes(project)
+
+
+def test_apply_refuses_commits_that_were_not_exported(project: Project) -> None:
+    apply.run(project, [])
+    (project.tree / "python/triton/alpha.py").write_text("mine\n")
+    git(project, "commit", "-qam", "mine")
+    with pytest.raises(ToolError, match="commits that are not in patches/"):
+        apply.run(project, [])
+    assert "tree-ahead" in codes(project)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (" line 35\n", " line 35 was never here\n", "python/triton/alpha.py, hunk 2 of 2: @@ -35,6 +35,7 @@ line 34"),
+        ("-line 2\n", "-line B\n", "python/triton/alpha.py, hunk 1 of 2: @@ -1,5 +1,5 @@"),
+        ("alpha", "missing", "python/triton/missing.py does not exist in the tree"),
+    ],
+)
+def test_a_conflict_is_named_and_leaves_the_tree_as_it_was(project: Project, old: str, new: str, message: str) -> None:
+    apply.run(project, [])
+    head, before = git(project, "rev-parse", "HEAD"), snapshot(project.tree)
+    (project.patches / "first.patch").write_text(FIRST.replace(old, new))
+    with pytest.raises(ToolError) as caught:
+        apply.run(project, [])
+    assert str(caught.value) == f"patch first.patch does not apply: {message}"
+    assert (git(project, "rev-parse", "HEAD"), snapshot(project.tree)) == (head, before)
+    assert git(project, "status", "--porcelain") == ""
+    assert "patch-conflict" in codes(project)
+
+
+def test_a_patch_that_adds_a_file_that_is_there(project: Project) -> None:
+    (project.overlay / "python/triton/gamma.py").write_text("taken\n")
+    with pytest.raises(ToolError, match=r"patch second.patch does not apply: python/triton/gamma.py already exists"):
+        apply.run(project, [])
+
+
+def test_an_apply_that_was_killed_is_finished_by_the_next_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Repository(project) as repository:
+        target = repository.commit_queue()[-1]
+        repository._write_state(moving_to=target, queue=queue_hash(project), head=target)
+    # As a kill in the middle of git's reset leaves it: one file of the new state, and the index locked.
+    (project.tree / "python/triton/alpha.py").write_text("half")
+    (project.tree / ".git/index.lock").write_text("")
+    assert apply.run(project, []) == 0
+    assert (project.tree / "python/triton/gamma.py").exists()
+    assert git(project, "status", "--porcelain") == ""
+
+
+def test_export_gives_the_same_bytes(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    apply.run(project, [])
+    before = {**snapshot(project.patches), **snapshot(project.overlay)}
+    assert export.run(project, []) == 0
+    assert "nothing to do" in capsys.readouterr().out
+    assert {**snapshot(project.patches), **snapshot(project.overlay)} == before
+
+
+def test_export_from_an_empty_patches_folder_gives_the_same_bytes(project: Project) -> None:
+    apply.run(project, [])
+    with Repository(project) as repository:
+        overlay, patches = export.collect(repository)
+    assert {patch.name: patch.text() for patch in patches} == {"first.patch": FIRST, "second.patch": SECOND}
+    assert overlay == {"python/triton/layer.py": b"LAYER = 1\n"}
+
+
+def test_export_takes_a_new_commit_as_a_new_patch(project: Project) -> None:
+    apply.run(project, [])
+    (project.tree / "python/triton/alpha.py").write_text(ALPHA.replace("line 20", "line twenty"))
+    git(project, "commit", "-qam", "third: A new one!\n\nWhy: a test.\nUpstream-Status: none")
+    assert export.run(project, []) == 0
+    assert (project.patches / "series").read_text() == "first.patch\nsecond.patch\nthird-a-new-one.patch\n"
+    patch = parse_patch("third", (project.patches / "third-a-new-one.patch").read_text())
+    assert (patch.header("Why"), patch.header("Upstream-Status")) == ("a test.", "none")
+    assert codes(project) == []
+    assert apply.run(project, []) == 0
+
+
+def test_export_drops_a_patch_whose_commit_is_gone(project: Project) -> None:
+    apply.run(project, [])
+    git(project, "reset", "-q", "--hard", "HEAD^")
+    assert export.run(project, []) == 0
+    assert (project.patches / "series").read_text() == "first.patch\n"
+    assert not (project.patches / "second.patch").exists()
+    assert codes(project) == []
+
+
+def test_export_refuses_where_patches_changed_since(project: Project) -> None:
+    apply.run(project, [])
+    (project.patches / "series").write_text("first.patch\n")
+    with pytest.raises(ToolError, match="changed since the last apply"):
+        export.run(project, [])
+    assert (project.patches / "second.patch").exists()
+
+
+@pytest.mark.parametrize(
+    ("path", "message"),
+    [
+        ("python/triton/../../../etc/x.py", "is not a plain path inside the source tree"),
+        ("/etc/x.py", "is not a plain path inside the source tree"),
+        ("lib/Dialect/Triton/IR/Ops.cpp", "needs the source form"),
+        ("python/triton/_C/libtriton.so", "needs the source form"),
+    ],
+)
+def test_a_patch_cannot_write_elsewhere(project: Project, path: str, message: str) -> None:
+    (project.patches / "first.patch").write_text(FIRST.replace("python/triton/alpha.py", path))
+    with pytest.raises(ToolError, match=message):
+        apply.run(project, [])
+
+
+def test_a_patch_cannot_make_a_link(project: Project) -> None:
+    (project.patches / "second.patch").write_text(SECOND.replace("mode 100644", "mode 120000"))
+    with pytest.raises(ToolError, match="adds a link"):
+        apply.run(project, [])
+
+
+def test_an_overlay_link_is_refused(project: Project) -> None:
+    (project.overlay / "python/triton/link.py").symlink_to("/etc/passwd")
+    with pytest.raises(ToolError, match="is a link"):
+        apply.run(project, [])
+
+
+def _edit(path: Path, old: str, new: str) -> None:
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new))
+
+
+def _change(project: Project, what: str) -> None:
+    lock = project.lock_file
+    match what:
+        case "lock-unusable":
+            lock.write_text("[upstream")
+        case "lock-commit":
+            _edit(lock, "ab" * 20, "abc")
+        case "lock-sha256":
+            _edit(lock, 'sha256 = "', 'sha256 = "x')
+            _edit(lock, '[queue]\nsha256 = "x', '[queue]\nsha256 = "')
+        case "lock-file-name":
+            _edit(lock, 'file = "triton-1.0', 'file = "triton-1.1')
+        case "submodule-url":
+            _edit(project.root / ".gitmodules", "example.org", "example.com")
+        case "submodule-missing":
+            subprocess.run(["git", "init", "-q", str(project.root)], check=True)
+        case "submodule-commit":
+            subprocess.run(["git", "init", "-q", str(project.root)], check=True)
+            entry = f"160000,{'cd' * 20},upstream"
+            command = ["git", "-C", str(project.root), "update-index", "--add", "--cacheinfo", entry]
+            subprocess.run(command, check=True)
+        case "patch-unlisted":
+            (project.patches / "stray.patch").write_text(FIRST)
+        case "patch-missing":
+            (project.patches / "second.patch").unlink()
+        case "patch-malformed":
+            _edit(project.patches / "first.patch", "Subject:", "Topic:")
+        case "patch-no-why":
+            _edit(project.patches / "first.patch", "Why:", "Because:")
+        case "patch-no-upstream-status":
+            _edit(project.patches / "first.patch", "Upstream-Status:", "Status:")
+        case "series-unusable":
+            (project.patches / "series").write_text("first.patch\nfirst.patch\n")
+        case "queue-hash" | "tree-stale":
+            (project.overlay / "python/triton/layer.py").write_text("LAYER = 3\n")
+        case "tree-missing":
+            project.tree.rename(project.build / "elsewhere")
+        case "tree-version":
+            _edit(lock, 'version = "1.0"', 'version = "1.1"')
+        case "export-differs":
+            _edit(project.patches / "first.patch", "@@ -35,6 +35,7 @@", "@@ -30,6 +30,7 @@")
+        case _:
+            raise AssertionError(what)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "lock-unusable",
+        "lock-commit",
+        "lock-sha256",
+        "lock-file-name",
+        "submodule-url",
+        "submodule-missing",
+        "submodule-commit",
+        "patch-unlisted",
+        "patch-missing",
+        "patch-malformed",
+        "patch-no-why",
+        "patch-no-upstream-status",
+        "series-unusable",
+        "queue-hash",
+        "tree-stale",
+        "tree-missing",
+        "tree-version",
+        "export-differs",
+    ],
+)
+def test_check_gives_a_reason_code(project: Project, code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    apply.run(project, [])
+    capsys.readouterr()
+    assert check.run(project, []) == 0
+    assert capsys.readouterr().out == "ok: lock, series and tree agree\n"
+    _change(project, code)
+    assert check.run(project, []) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert code in [line.split(":", 1)[0] for line in lines]
+
+
+def test_status_tells_what_is_applied(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    status.run(project, [])
+    assert "first.patch: not applied" in capsys.readouterr().out
+    apply.run(project, [])
+    (project.tree / "python/triton/alpha.py").write_text("mine\n")
+    status.run(project, [])
+    text = capsys.readouterr().out
+    assert "second.patch: applied" in text
+    assert "changed    python/triton/alpha.py" in text

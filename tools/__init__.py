@@ -1,0 +1,1 @@
+"""Build and upkeep commands of this repository: `python3 -m tools <verb>`."""

@@ -1,0 +1,63 @@
+"""`python3 -m tools <verb>`: starts on the standard library alone and goes on in the repository's .venv."""
+
+from __future__ import annotations
+
+import sys
+
+if sys.version_info < (3, 11):  # noqa: UP036 (this is where an older Python learns of it)
+    raise SystemExit("error: Python 3.11 or newer is needed, this is " + sys.version.split()[0])
+
+from importlib import import_module  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+from .errors import ToolError  # noqa: E402
+from .project import ROOT, Project  # noqa: E402
+from .venv import enter  # noqa: E402
+
+# verb → (what it does, the requirements it runs with)
+VERBS = {
+    "demo": ("set up, build and install the wheel, run the example kernels", "run"),
+    "test": ("set up, build and install the wheel, run linters and the test suite [pytest arguments]", "test"),
+    "sync": ("fetch upstream's release wheel and lay it out in build/upstream", "build"),
+    "apply": ("apply overlay/ and patches/ to build/upstream", "build"),
+    "status": ("tell what state tree, series and lock are in", "build"),
+    "export": ("write the commits of build/upstream back to patches/ and overlay/", "build"),
+    "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
+    "wheel": ("build the wheel into dist/ [setup.py bdist_wheel arguments]", "build"),
+}
+
+
+def usage() -> str:
+    width = max(map(len, VERBS))
+    lines = [f"  {verb:<{width}}  {what}" for verb, (what, _) in VERBS.items()]
+    return "usage: python3 -m tools [--root DIR] <verb> [arguments]\n\n" + "\n".join(lines)
+
+
+def main(arguments: list[str]) -> int:
+    """Run one verb; returns the exit status: 0 done, 1 failed, 2 wrong usage."""
+    root = ROOT
+    if arguments[:1] == ["--root"] and len(arguments) > 1:
+        root, rest = Path(arguments[1]).resolve(), arguments[2:]
+    else:
+        rest = arguments
+    if not rest or rest[0] in ("-h", "--help", "help"):
+        print(usage())
+        return 0 if rest else 2
+    verb = rest[0]
+    if verb not in VERBS:
+        print(f"error: there is no verb {verb!r}\n\n{usage()}", file=sys.stderr)
+        return 2
+    try:
+        enter(Project(ROOT), VERBS[verb][1], arguments)
+        status: int = import_module(f".verbs.{verb}", __package__).run(Project(root), rest[1:])
+        return status
+    except ToolError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

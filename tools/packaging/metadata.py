@@ -1,0 +1,97 @@
+"""The wheel's dist-info: upstream's own, with our name, version, dependencies, entry points and licences."""
+
+from __future__ import annotations
+
+import configparser
+import io
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ToolError
+from ..project import Project
+from .plugins import Plugin
+
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
+_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?\+[a-z0-9]+([._-][a-z0-9]+)*", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Name and version of the distribution."""
+
+    name: str
+    version: str
+
+    @property
+    def stem(self) -> str:
+        """`name-version` as file names have it."""
+        return f"{re.sub(r'[-_.]+', '_', self.name).lower()}-{self.version}"
+
+    @property
+    def dist_info(self) -> str:
+        return f"{self.stem}.dist-info"
+
+
+def identity(project: Project) -> Identity:
+    """Upstream's version with ours as local version; TRITON_WHEEL_NAME and TRITON_WHEEL_VERSION_SUFFIX are honoured.
+
+    A version holds one `+` only, so that of a suffix such as `+cpu` becomes a dot.
+    """
+    name = os.environ.get("TRITON_WHEEL_NAME") or "triton"
+    if not _NAME.fullmatch(name):
+        raise ToolError(f"TRITON_WHEEL_NAME={name!r} is not a distribution name")
+    suffix = os.environ.get("TRITON_WHEEL_VERSION_SUFFIX", "")
+    version = f"{project.lock().version}+spirv.{project.settings()['version']}{suffix.replace('+', '.')}"
+    if not _VERSION.fullmatch(version):
+        raise ToolError(f"TRITON_WHEEL_VERSION_SUFFIX={suffix!r} gives {version!r}, which is not a version (PEP 440)")
+    return Identity(name, re.sub(r"(?<=\+)(.*)", lambda m: re.sub(r"[-_]", ".", m.group(1).lower()), version))
+
+
+def metadata_text(upstream: str, who: Identity, dependencies: list[str], licences: list[str]) -> str:
+    """Upstream's METADATA with what is ours changed or added."""
+    head, separator, body = upstream.partition("\n\n")
+    lines: list[str] = []
+    for line in head.splitlines():
+        if line.startswith("Name:"):
+            line = f"Name: {who.name}"
+        elif line.startswith("Version:"):
+            line = f"Version: {who.version}"
+        lines.append(line)
+    lines += [f"License-File: {name}" for name in licences]
+    lines += [f"Requires-Dist: {requirement}" for requirement in dependencies]
+    return "\n".join(lines) + (f"{separator}{body}" if separator else "\n")
+
+
+def entry_points_text(upstream: str, plugins: list[Plugin]) -> str:
+    """Upstream's entry points and one in triton.backends for each plugin."""
+    parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string(upstream)
+    if not parser.has_section("triton.backends"):
+        parser.add_section("triton.backends")
+    for plugin in plugins:
+        parser.set("triton.backends", plugin.name, f"triton.backends.{plugin.name}")
+    out = io.StringIO()
+    parser.write(out)
+    return out.getvalue()
+
+
+def dist_info_files(
+    source: Path, who: Identity, plugins: list[Plugin], dependencies: list[str], tags: list[str]
+) -> dict[str, bytes]:
+    """Name in dist-info → content, all but RECORD."""
+    licences = {f"{plugin.name}/{path.name}": path for plugin in plugins for path in plugin.licences}
+    files = {
+        path.relative_to(source).as_posix(): path.read_bytes()
+        for path in sorted(source.rglob("*"))
+        if path.is_file() and path.name not in ("RECORD", "INSTALLER", "REQUESTED", "direct_url.json")
+    }
+    metadata = metadata_text(files["METADATA"].decode(), who, dependencies, sorted(licences))
+    files["METADATA"] = metadata.encode()
+    files["entry_points.txt"] = entry_points_text(files["entry_points.txt"].decode(), plugins).encode()
+    wheel = ["Wheel-Version: 1.0", "Generator: triton-spirv tools", "Root-Is-Purelib: false"]
+    files["WHEEL"] = "".join(f"{line}\n" for line in [*wheel, *(f"Tag: {tag}" for tag in tags)]).encode()
+    files |= {f"licenses/{name}": path.read_bytes() for name, path in licences.items()}
+    return files

@@ -1,0 +1,74 @@
+"""Build a plugin's compiled code with CMake and Ninja.
+
+A plugin's CMakeLists.txt must work on its own (not only under upstream's add_subdirectory), and install what it
+builds relative to the backend's package folder.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+from ..errors import ToolError
+from ..progress import step
+from .plugins import Plugin
+
+
+def _program(name: str) -> str:
+    """A build program: the interpreter's own (from its package), else the one on PATH."""
+    scripts = sysconfig.get_path("scripts")
+    found = shutil.which(name, path=os.pathsep.join([scripts, os.environ.get("PATH", os.defpath)]))
+    if not found:
+        raise ToolError(f"{name} is missing: pip install -r requirements/build.txt")
+    return found
+
+
+def _run(plugin: Plugin, command: list[str]) -> None:
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    if done.returncode:
+        sys.stderr.write(done.stdout)
+        raise ToolError(f"plugin {plugin.folder}: `{' '.join(command[:3])} …` failed; its output is above")
+
+
+def build_native(plugin: Plugin, build: Path) -> dict[str, Path]:
+    """Configure, build and install a plugin's compiled code. Returns path in the wheel → file."""
+    if not plugin.has_native:
+        return {}
+    try:
+        import pybind11
+    except ImportError:
+        raise ToolError("pybind11 is missing: pip install -r requirements/build.txt") from None
+    # One folder for each interpreter and source folder: CMake's cache fits no other.
+    key = hashlib.sha256(f"{plugin.folder}\0{sys.executable}\0{sys.version}".encode()).hexdigest()[:12]
+    folder = build / "native" / f"{plugin.name}-{key}"
+    stage = folder / "stage"
+    ninja = _program("ninja")
+    cmake = _program("cmake")
+    configure = [
+        cmake,
+        "-S",
+        str(plugin.folder),
+        "-B",
+        str(folder),
+        "-G",
+        "Ninja",
+        "-DCMAKE_BUILD_TYPE=Release",
+        f"-DCMAKE_MAKE_PROGRAM={ninja}",
+        f"-DPython_EXECUTABLE={sys.executable}",
+        f"-DPython3_EXECUTABLE={sys.executable}",
+        f"-Dpybind11_DIR={pybind11.get_cmake_dir()}",
+    ]
+    with step(f"build the native part of {plugin.name}"):
+        _run(plugin, configure)
+        _run(plugin, [cmake, "--build", str(folder)])
+        shutil.rmtree(stage, ignore_errors=True)
+        _run(plugin, [cmake, "--install", str(folder), "--prefix", str(stage), "--strip"])
+    built = {f"{plugin.package}/{path.relative_to(stage).as_posix()}": path for path in sorted(stage.rglob("*.so"))}
+    if not built:
+        raise ToolError(f"plugin {plugin.folder}: its CMakeLists.txt installed no library")
+    return built

@@ -1,0 +1,197 @@
+"""Put the patched upstream tree and the plugins together, as build/lib or as a wheel."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+import tempfile
+import time
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..errors import ToolError
+from ..progress import note, step
+from ..project import Project
+from ..queue import is_tracked
+from ..repository import Repository
+from ..upstream import Release, prepare
+from .archive import Archive, Stream, stream_of_member
+from .metadata import Identity, dist_info_files, identity
+from .native import build_native
+from .plugins import Plugin, load_plugins, plugin_folders
+from .strip import STRIPPED, find_strip, stripped
+from .tags import platform_tag, python_tag
+
+# Files from this size on are linked into build/lib, not copied.
+_LINK_FROM = 1 << 20
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One file of the wheel: where it is on disk, and its compressed form where there is one."""
+
+    source: Path
+    executable: bool
+    stream: Stream | None = None
+
+
+@dataclass(frozen=True)
+class Content:
+    """Everything that goes into the wheel."""
+
+    who: Identity
+    tags: tuple[str, str, str]
+    entries: dict[str, Entry]
+    dist_info: dict[str, bytes]
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.who.stem}-{'-'.join(self.tags)}.whl"
+
+
+def _record_digests(release: Release) -> dict[str, str]:
+    """Path in upstream's wheel → its sha256 as RECORD has it."""
+    with (release.dist_info / "RECORD").open(newline="") as handle:
+        return {row[0]: row[1].removeprefix("sha256=") for row in csv.reader(handle) if row[1]}
+
+
+def _upstream_entries(project: Project, release: Release) -> dict[str, Entry]:
+    """The patched text files of the tree, and the rest of the release wheel as it is (libraries stripped)."""
+    entries: dict[str, Entry] = {}
+    python = release.tree / "python"
+    with Repository(project) as repository:
+        for path in repository.tracked_files():
+            name = path.removeprefix("python/")
+            source = python / name
+            entries[name] = Entry(source, os.access(source, os.X_OK))
+    digests = _record_digests(release)
+    with zipfile.ZipFile(release.wheel) as archive:
+        members = [info for info in archive.infolist() if info.filename.startswith("triton/") and not info.is_dir()]
+    for info in members:
+        name = info.filename
+        if is_tracked(f"python/{name}"):
+            continue
+        source = python / name
+        if name in STRIPPED:
+            library, stream = stripped(project.cache, source, digests[name])
+            entries[name] = Entry(library, True, stream)
+        else:
+            stream = stream_of_member(release.wheel, info, digests[name])
+            entries[name] = Entry(source, bool(info.external_attr >> 16 & 0o111), stream)
+    return entries
+
+
+def check_plugins(project: Project, in_tree: frozenset[str] = frozenset({"nvidia", "amd"})) -> list[Plugin]:
+    """The plugins that TRITON_PLUGIN_DIRS names, checked against the contract."""
+    return load_plugins(plugin_folders(os.environ, project.root), in_tree)
+
+
+def collect(project: Project) -> Content:
+    """Work out the wheel's content: patched tree, plugins, native parts, metadata.
+
+    Plugins and settings are checked first, so that a mistake there stops the run before anything is fetched or built.
+    """
+    plugins = check_plugins(project)
+    who = identity(project)
+    find_strip()
+    release = prepare(project)
+    in_tree = frozenset(path.parent.name for path in (release.tree / "python/triton/backends").glob("*/compiler.py"))
+    plugins = check_plugins(project, in_tree)
+    entries = _upstream_entries(project, release)
+    built: list[Path] = []
+    for plugin in plugins:
+        native = build_native(plugin, project.build)
+        built += native.values()
+        for name, path in {**plugin.files(), **native}.items():
+            if name in entries:
+                raise ToolError(f"plugin {plugin.folder}: {name} is a file of upstream")
+            entries[name] = Entry(path, os.access(path, os.X_OK))
+    upstream_platform = release.wheel.stem.split("-", 4)[4]
+    python, abi = python_tag()
+    tags = (python, abi, platform_tag(upstream_platform, built))
+    expanded = [f"{python}-{abi}-{plat}" for plat in tags[2].split(".")]
+    dependencies = list(project.settings()["dependencies"])
+    dist_info = dist_info_files(release.dist_info, who, plugins, dependencies, expanded)
+    return Content(who, tags, dict(sorted(entries.items())), dist_info)
+
+
+def _timestamp() -> tuple[int, int, int, int, int, int]:
+    """The time stamp of every member: SOURCE_DATE_EPOCH, or the start of 1980."""
+    epoch = max(int(os.environ.get("SOURCE_DATE_EPOCH", "0")), 315532800)
+    return time.gmtime(epoch)[:6]
+
+
+def write_wheel(content: Content, folder: Path) -> Path:
+    """Write the wheel; the same content gives the same bytes. It appears whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    target = folder / content.file_name
+    record: list[tuple[str, str, str]] = []
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=".wheel-")
+    try:
+        with step(f"write {content.file_name}"), os.fdopen(handle, "wb") as out, Archive(out, _timestamp()) as archive:
+            for name, entry in content.entries.items():
+                if entry.stream is not None:
+                    digest, size = archive.add_stream(name, entry.stream, entry.executable)
+                else:
+                    digest, size = archive.add_bytes(name, entry.source.read_bytes(), entry.executable)
+                record.append((name, f"sha256={digest}", str(size)))
+            for relative, data in sorted(content.dist_info.items()):
+                name = f"{content.who.dist_info}/{relative}"
+                digest, size = archive.add_bytes(name, data)
+                record.append((name, f"sha256={digest}", str(size)))
+            name = f"{content.who.dist_info}/RECORD"
+            text = io.StringIO()
+            csv.writer(text, lineterminator="\n").writerows([*record, (name, "", "")])
+            archive.add_bytes(name, text.getvalue().encode())
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, target)
+    finally:
+        Path(temporary).unlink(missing_ok=True)
+    return target
+
+
+def write_tree(content: Content, folder: Path) -> Path:
+    """Lay the content out as an importable tree, with its metadata, so that entry points are found from there."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    scratch = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".lib-"))
+    try:
+        fresh = scratch / "lib"
+        with step(f"lay out {folder}"):
+            for name, entry in content.entries.items():
+                target = fresh / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                if entry.source.stat().st_size >= _LINK_FROM:
+                    try:
+                        os.link(entry.source, target)
+                        continue
+                    except OSError:
+                        pass  # another file system: copy
+                shutil.copyfile(entry.source, target)
+                target.chmod(0o755 if entry.executable else 0o644)
+            for relative, data in content.dist_info.items():
+                target = fresh / content.who.dist_info / relative
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+        if folder.exists():
+            folder.rename(scratch / "old")
+        fresh.rename(folder)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return folder
+
+
+def build_tree(project: Project, folder: Path | None = None) -> Path:
+    """`setup.py build`: the importable tree under build/lib."""
+    with project.exclusive():
+        return write_tree(collect(project), folder or project.build / "lib")
+
+
+def build_wheel(project: Project, folder: Path | None = None) -> Path:
+    """`setup.py bdist_wheel`: the wheel, in dist/ unless told otherwise."""
+    with project.exclusive():
+        wheel = write_wheel(collect(project), folder or project.dist)
+    note(f"{wheel}: {wheel.stat().st_size / 1e6:.0f} MB")
+    return wheel

@@ -1,0 +1,288 @@
+"""The git repository made of the upstream tree: one commit for upstream, one for overlay/, one for each patch.
+
+Commits are made with git's plumbing on an index of their own, so the work tree changes in one step at the end, and
+not at all where a patch fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+
+import git
+
+from .errors import ToolError
+from .project import Project, replace_file
+from .queue import (
+    DEFAULT_AUTHOR,
+    TRACKED_SUFFIXES,
+    UNTRACKED_FOLDERS,
+    Patch,
+    load_series,
+    overlay_files,
+    queue_hash,
+)
+
+UPSTREAM_REF = "refs/queue/upstream"
+OVERLAY_MARK = "Patch-File: (overlay)"
+
+# Every commit has this date, so that the same queue gives the same commits.
+_DATE = "1980-01-01T00:00:00+00:00"
+
+_DIFF_OPTIONS = (
+    "--no-color",
+    "--no-ext-diff",
+    "--no-textconv",
+    "--no-renames",
+    "--unified=3",
+    "--inter-hunk-context=0",
+    "--diff-algorithm=myers",
+    "--src-prefix=a/",
+    "--dst-prefix=b/",
+)
+
+
+def _environment(author: str = DEFAULT_AUTHOR) -> dict[str, str]:
+    """Settings that make git's answers the same on every machine."""
+    name, _, mail = author.partition("<")
+    return {
+        "GIT_CONFIG_GLOBAL": os.devnull,
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_AUTHOR_NAME": name.strip() or "unknown",
+        "GIT_AUTHOR_EMAIL": mail.rstrip("> ") or "unknown",
+        "GIT_AUTHOR_DATE": _DATE,
+        "GIT_COMMITTER_NAME": "tools",
+        "GIT_COMMITTER_EMAIL": "tools@localhost",
+        "GIT_COMMITTER_DATE": _DATE,
+        "LC_ALL": "C",
+    }
+
+
+def _open(path: Path) -> git.Repo:
+    for variable in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"):
+        os.environ.pop(variable, None)
+    repo = git.Repo(path)
+    repo.git.update_environment(**_environment())
+    return repo
+
+
+def create(path: Path) -> None:
+    """Make the repository of a freshly laid out upstream tree, with its files as the first commit."""
+    for variable in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"):
+        os.environ.pop(variable, None)
+    with git.Git().custom_environment(**_environment()):
+        repo = git.Repo.init(path, b="patched")
+    repo.git.update_environment(**_environment())
+    with repo.config_writer() as config:
+        config.set_value("core", "autocrlf", "false")
+        config.set_value("core", "quotepath", "false")
+        config.set_value("core", "fsmonitor", "false")
+        config.set_value("gc", "auto", "0")
+    patterns = ["/*", "!/python/", "/python/*", "!/python/triton/", "/python/triton/**", "!/python/triton/**/"]
+    patterns += [f"!/python/triton/**/*{suffix}" for suffix in TRACKED_SUFFIXES]
+    patterns += [f"!/python/triton/*{suffix}" for suffix in TRACKED_SUFFIXES]
+    patterns += [f"{folder}/" for folder in UNTRACKED_FOLDERS]
+    exclude = path / ".git" / "info" / "exclude"
+    exclude.parent.mkdir(exist_ok=True)
+    exclude.write_text("".join(f"{pattern}\n" for pattern in patterns))
+    repo.git.add("--all")
+    repo.git.commit("--allow-empty", "--quiet", "-m", "upstream")
+    repo.git.update_ref(UPSTREAM_REF, "HEAD")
+    repo.close()
+
+
+@dataclass(frozen=True)
+class Status:
+    """What state the tree is in."""
+
+    head: str
+    upstream: str
+    applied_queue: str
+    """Hash of the queue that was applied last, '' where none was."""
+    applied_head: str
+    """The commit that the last apply ended on; another HEAD means commits of one's own."""
+    dirty: tuple[str, ...]
+    """`git status` lines of uncommitted changes."""
+
+
+class Repository:
+    """The git side of build/upstream."""
+
+    def __init__(self, project: Project) -> None:
+        self.project = project
+        if not (project.tree / ".git").is_dir():
+            raise ToolError("there is no upstream tree yet: run `python3 -m tools sync`")
+        self._repo = _open(project.tree)
+        self._git = self._repo.git
+        self._state_file = project.tree / ".git" / "queue.json"
+        self._recover()
+
+    def close(self) -> None:
+        self._repo.close()
+
+    def __enter__(self) -> Repository:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- state -------------------------------------------------------------------------------------------------
+
+    def _state(self) -> dict[str, str]:
+        if self._state_file.exists():
+            state: dict[str, str] = json.loads(self._state_file.read_text())
+            return state
+        return {}
+
+    def _write_state(self, **state: str) -> None:
+        replace_file(self._state_file, json.dumps(state).encode())
+
+    def _recover(self) -> None:
+        """Finish an apply that was killed while it changed the work tree."""
+        target = self._state().get("moving_to")
+        if target:
+            (self.project.tree / ".git" / "index.lock").unlink(missing_ok=True)
+            self._move(target, self._state()["queue"])
+
+    def _move(self, commit: str, queue: str) -> None:
+        self._write_state(moving_to=commit, queue=queue, head=commit)
+        self._git.reset("--hard", "--quiet", commit)
+        self._write_state(queue=queue, head=commit)
+
+    def status(self) -> Status:
+        """The tree's present state."""
+        state = self._state()
+        upstream = self._git.rev_parse(UPSTREAM_REF)
+        dirty = self._git.status("--porcelain", "--untracked-files=all")
+        return Status(
+            head=self._git.rev_parse("HEAD"),
+            upstream=upstream,
+            applied_queue=state.get("queue", ""),
+            applied_head=state.get("head", upstream),
+            dirty=tuple(dirty.splitlines()),
+        )
+
+    def refuse_unsaved(self) -> None:
+        """Refuse a tree whose work would be lost: uncommitted changes, or commits that were not exported."""
+        status = self.status()
+        where = self.project.tree
+        if status.dirty:
+            some = ", ".join(line[3:] for line in status.dirty[:3]) + (" …" if len(status.dirty) > 3 else "")
+            raise ToolError(
+                f"{where} has uncommitted changes ({some}): commit them there and run `python3 -m tools export`, "
+                f"or throw them away with `git -C {where} reset --hard && git -C {where} clean -fd`"
+            )
+        if status.head != status.applied_head:
+            raise ToolError(
+                f"{where} has commits that are not in patches/: run `python3 -m tools export`, "
+                f"or throw them away with `git -C {where} reset --hard {status.applied_head[:12]}`"
+            )
+
+    def tracked_files(self) -> list[str]:
+        """The paths of HEAD's tree."""
+        return [path for path in self._git.ls_tree("-r", "-z", "--name-only", "HEAD").split("\0") if path]
+
+    # -- queue → commits ---------------------------------------------------------------------------------------
+
+    def _commit_tree(self, index: dict[str, str], parent: str, message: str, author: str) -> str:
+        with self._git.custom_environment(**index, **_environment(author)):
+            tree = self._git.write_tree()
+            commit: str = self._git.commit_tree(tree, "-p", parent, "-m", message)
+        return commit
+
+    def commit_queue(self) -> list[str]:
+        """Make the commits of overlay and series on top of upstream, without touching the work tree.
+
+        Returns their ids, the overlay's first. A ToolError names the patch, file and hunk that do not apply.
+        """
+        patches = load_series(self.project)
+        with tempfile.TemporaryDirectory(dir=self.project.build, prefix=".apply-") as scratch:
+            index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+            with self._git.custom_environment(**index):
+                self._git.read_tree(UPSTREAM_REF)
+                for relative, path in overlay_files(self.project).items():
+                    blob = self._git.hash_object("-w", "--no-filters", "--", str(path))
+                    mode = "100755" if os.access(path, os.X_OK) else "100644"
+                    self._git.update_index("--add", "--cacheinfo", f"{mode},{blob},{relative}")
+            parent = self._git.rev_parse(UPSTREAM_REF)
+            commits = [self._commit_tree(index, parent, f"overlay\n\n{OVERLAY_MARK}\n", DEFAULT_AUTHOR)]
+            for patch in patches:
+                diff = Path(scratch) / "diff"
+                diff.write_text(patch.diff)
+                with self._git.custom_environment(**index):
+                    try:
+                        self._git.apply("--cached", "--whitespace=nowarn", str(diff))
+                    except git.GitCommandError as error:
+                        raise ToolError(_conflict(patch, str(error.stderr))) from None
+                commits.append(self._commit_tree(index, commits[-1], patch.message(), patch.author))
+        return commits
+
+    def apply(self) -> bool:
+        """Bring the tree to upstream + overlay + series. False where it is there already."""
+        wanted = queue_hash(self.project)
+        self.refuse_unsaved()
+        if self.status().applied_queue == wanted:
+            return False
+        self._move(self.commit_queue()[-1], wanted)
+        return True
+
+    # -- commits → queue ---------------------------------------------------------------------------------------
+
+    def commits(self, head: str = "HEAD") -> list[str]:
+        """The commits on top of upstream, oldest first."""
+        return self._git.rev_list("--reverse", f"{UPSTREAM_REF}..{head}").split()
+
+    def is_overlay(self, commit: str) -> bool:
+        return OVERLAY_MARK in self._git.show("-s", "--format=%B", commit)
+
+    def overlay_of(self, commit: str) -> dict[str, bytes]:
+        """Path → content of the files that an overlay commit lays over upstream."""
+        names = self._git.diff("--name-only", "-z", "--no-renames", "--diff-filter=d", f"{commit}^", commit)
+        return {path: self._blob(commit, path) for path in names.split("\0") if path}
+
+    def _blob(self, commit: str, path: str) -> bytes:
+        return self._bytes("cat-file", "blob", f"{commit}:{path}")
+
+    def _bytes(self, *arguments: str) -> bytes:
+        """What a git command prints, byte for byte."""
+        command = ["git", *arguments]
+        data = self._git.execute(command, strip_newline_in_stdout=False, stdout_as_string=False)
+        assert isinstance(data, bytes)
+        return data
+
+    def patch_of(self, commit: str) -> Patch:
+        """A commit as a patch; its file name is the one it came from, or made of its subject."""
+        message = self._git.show("-s", "--format=%B", commit).strip("\n")
+        author = self._git.show("-s", "--format=%an <%ae>", commit)
+        named = re.search(r"^Patch-File: (\S+)$", message, re.MULTILINE)
+        message = re.sub(r"\n*^Patch-File: .*$\n*", "", message, flags=re.MULTILINE)
+        subject, _, body = message.partition("\n")
+        slug = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")
+        diff = self._bytes("diff", *_DIFF_OPTIONS, f"{commit}^", commit).decode()
+        text = re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+.*\n", "", diff, flags=re.MULTILINE)
+        return Patch(named.group(1) if named else f"{slug}.patch", author, subject, body.strip("\n"), text)
+
+    def adopt(self, queue: str) -> None:
+        """Note that HEAD is what the queue with that hash gives (after an export)."""
+        self._write_state(queue=queue, head=self._git.rev_parse("HEAD"))
+
+
+def _conflict(patch: Patch, stderr: str) -> str:
+    """Say which file and hunk of a patch do not apply, from what `git apply` printed."""
+    hunks = patch.hunks()
+    for path, line in re.findall(r"error: patch failed: (.*):(\d+)", stderr):
+        of_file = hunks.get(path, [])
+        for number, (start, header) in enumerate(of_file, 1):
+            if start == int(line):
+                return f"patch {patch.name} does not apply: {path}, hunk {number} of {len(of_file)}: {header}"
+        return f"patch {patch.name} does not apply: {path}, line {line}"
+    for path, reason in re.findall(r"error: (.*): (does not exist in index|already exists in index)", stderr):
+        return f"patch {patch.name} does not apply: {path} {reason.replace(' in index', ' in the tree')}"
+    lines = [line for line in stderr.splitlines() if "error:" in line]
+    detail = lines[0].split("error:", 1)[1].strip(" '") if lines else stderr.strip()
+    return f"patch {patch.name} does not apply: {detail}"

@@ -1,0 +1,113 @@
+"""System packages: found missing by what they provide, installed with apt-get where that is possible."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from .errors import ToolError
+from .progress import step
+
+_DATA_FOLDERS = ("/usr/share/vulkan", "/usr/local/share/vulkan", "/etc/vulkan")
+
+
+@dataclass(frozen=True)
+class Need:
+    """Something the system must provide."""
+
+    what: str
+    packages: tuple[str, ...]
+    present: Callable[[], bool]
+
+
+def _has_loader() -> bool:
+    try:
+        ctypes.CDLL("libvulkan.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def _has_manifest(folder: str, pattern: str) -> bool:
+    return any(any(Path(data, folder).glob(pattern)) for data in _DATA_FOLDERS)
+
+
+def _has_driver() -> bool:
+    if any(os.environ.get(name) for name in ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES")):
+        return True
+    return _has_manifest("icd.d", "*.json")
+
+
+def _has_vulkan_headers() -> bool:
+    folders = ["/usr/include", "/usr/local/include"]
+    if sdk := os.environ.get("VULKAN_SDK"):
+        folders.append(f"{sdk}/include")
+    return any(Path(folder, "vulkan/vulkan_core.h").exists() for folder in folders)
+
+
+def _has_python_headers() -> bool:
+    return Path(sysconfig.get_path("include"), "Python.h").exists()
+
+
+def _on_path(*programs: str) -> Callable[[], bool]:
+    return lambda: all(shutil.which(program) for program in programs)
+
+
+_PYTHON_DEV = f"python{sys.version_info[0]}.{sys.version_info[1]}-dev"
+
+BUILD = (
+    Need("a C++ compiler", ("g++",), lambda: any(shutil.which(name) for name in ("c++", "g++", "clang++"))),
+    Need("git", ("git",), _on_path("git")),
+    Need("strip and readelf", ("binutils",), _on_path("strip", "readelf")),
+    Need("Python's headers", (_PYTHON_DEV,), _has_python_headers),
+    Need("the Vulkan headers", ("libvulkan-dev",), _has_vulkan_headers),
+)
+RUN = (
+    Need("the Vulkan loader", ("libvulkan1",), _has_loader),
+    Need("a Vulkan driver", ("mesa-vulkan-drivers",), _has_driver),
+)
+TEST = (
+    Need("spirv-val and spirv-dis", ("spirv-tools",), _on_path("spirv-val", "spirv-dis")),
+    Need(
+        "the Vulkan validation layers",
+        ("vulkan-validationlayers",),
+        lambda: _has_manifest("explicit_layer.d", "VkLayer_khronos_validation.json"),
+    ),
+)
+
+
+def ensure(needs: tuple[Need, ...]) -> None:
+    """Install what is missing with apt-get when root; else a ToolError with the command to type."""
+    missing = [need for need in needs if not need.present()]
+    if not missing:
+        return
+    packages = [package for need in missing for package in need.packages]
+    what = ", ".join(need.what for need in missing)
+    apt = shutil.which("apt-get")
+    if apt is None:
+        raise ToolError(f"missing on this system: {what}; install it with your package manager (on Debian and Ubuntu: "
+                        f"apt-get install {' '.join(packages)})")
+    if os.geteuid() != 0:
+        raise ToolError(
+            f"missing on this system: {what}; type: "
+            f"sudo apt-get update && sudo apt-get install -y --no-install-recommends {' '.join(packages)}"
+        )
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    with step(f"apt-get install {' '.join(packages)}", quiet_child=False):
+        for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
+            quiet = [] if sys.stderr.isatty() else ["-qq"]
+            done = subprocess.run(
+                [apt, *quiet, *command], env=environment, stdin=subprocess.DEVNULL, stdout=sys.stderr, check=False
+            )
+            if done.returncode:
+                raise ToolError(f"`apt-get {' '.join(command)}` failed: see its message above")
+    still = [need.what for need in missing if not need.present()]
+    if still:
+        raise ToolError(f"apt-get installed {' '.join(packages)}, but there is still no {', '.join(still)}")

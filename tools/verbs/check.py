@@ -1,0 +1,135 @@
+"""`check`: verify that lock, series and tree agree. One line for each fault, its reason code first; exit status 1."""
+
+from __future__ import annotations
+
+import configparser
+import re
+from collections.abc import Iterator
+
+import git
+
+from ..errors import ToolError
+from ..project import Lock, Project
+from ..queue import load_series, parse_patch, queue_hash, series_names
+from ..repository import Repository
+
+Fault = tuple[str, str]
+
+
+def check_lock(lock: Lock) -> Iterator[Fault]:
+    """What the lock says for itself: commit, hashes, the version in each file name."""
+    if not re.fullmatch(r"[0-9a-f]{40}", lock.commit):
+        yield "lock-commit", f"upstream.lock.toml: {lock.commit!r} is not a full commit id"
+    for wheel in lock.wheels:
+        if not re.fullmatch(r"[0-9a-f]{64}", wheel.sha256):
+            yield "lock-sha256", f"upstream.lock.toml: {wheel.file}: {wheel.sha256!r} is not a sha256"
+        if not wheel.file.startswith(f"{lock.name}-{lock.version}-{wheel.python}-{wheel.abi}-"):
+            yield "lock-file-name", f"upstream.lock.toml: {wheel.file} is not {lock.name} {lock.version} for its tags"
+
+
+def check_submodule(project: Project, lock: Lock) -> Iterator[Fault]:
+    """That .gitmodules and the submodule entry name the lock's repository and commit."""
+    modules = configparser.ConfigParser()
+    modules.read(project.root / ".gitmodules")
+    url = modules.get('submodule "upstream"', "url", fallback=None)
+    if url != lock.url:
+        yield "submodule-url", f".gitmodules has {url}, upstream.lock.toml has {lock.url}"
+    try:
+        repo = git.Repo(project.root)
+    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
+        return  # an unpacked archive has no index to compare with
+    try:
+        entry = repo.git.ls_files("--stage", "--", "upstream").split()
+    except git.GitCommandError as error:
+        yield "submodule-unreadable", f"git cannot read the index of {project.root}: {str(error.stderr).strip()}"
+        return
+    finally:
+        repo.close()
+    if entry[:1] != ["160000"]:
+        yield "submodule-missing", "the index has no submodule entry for upstream/"
+    elif entry[1] != lock.commit:
+        yield "submodule-commit", f"upstream/ is pinned to {entry[1][:12]}, upstream.lock.toml to {lock.commit[:12]}"
+
+
+def check_series(project: Project) -> Iterator[Fault]:
+    """That each patch file is listed, whole, in order, and says why it is there."""
+    names = series_names(project)
+    for path in sorted(project.patches.glob("*.patch")):
+        if path.name not in names:
+            yield "patch-unlisted", f"patches/{path.name} is not in patches/series"
+    for name in names:
+        path = project.patches / name
+        if not path.is_file():
+            yield "patch-missing", f"patches/series names {name}, which is not in patches/"
+            continue
+        try:
+            patch = parse_patch(name, path.read_text())
+        except ToolError as error:
+            yield "patch-malformed", str(error)
+            continue
+        for key in ("Why", "Upstream-Status"):
+            if not patch.header(key):
+                yield f"patch-no-{key.lower()}", f"patches/{name} has no `{key}:` in its header"
+    try:
+        load_series(project)
+        digest = queue_hash(project)
+    except ToolError as error:
+        yield "series-unusable", str(error)
+        return
+    lock = project.lock()
+    if digest != lock.queue:
+        yield "queue-hash", f"the queue's hash is {digest}, upstream.lock.toml has {lock.queue}: run `tools export`"
+
+
+def check_tree(project: Project, lock: Lock) -> Iterator[Fault]:
+    """That the series applies to the locked upstream, exports to the same bytes, and is what the tree holds."""
+    if not (project.tree / ".git").is_dir():
+        yield "tree-missing", "there is no build/upstream: run `python3 -m tools apply`"
+        return
+    with Repository(project) as repository:
+        found = re.search(
+            r"^__version__ = ['\"]([^'\"]+)", (project.tree / "python/triton/__init__.py").read_text(), re.MULTILINE
+        )
+        if not found or found.group(1) != lock.version:
+            version = found.group(1) if found else "unknown"
+            yield "tree-version", f"build/upstream is version {version}, upstream.lock.toml says {lock.version}"
+        try:
+            commits = repository.commit_queue()
+        except ToolError as error:
+            yield "patch-conflict", str(error)
+            return
+        patches = [repository.patch_of(commit) for commit in commits[1:]]
+        for patch in patches:
+            if patch.text().encode() != (project.patches / patch.name).read_bytes():
+                yield "export-differs", f"patches/{patch.name} is not what export would write: run `tools export`"
+        status = repository.status()
+        if status.dirty:
+            yield "tree-dirty", f"build/upstream has uncommitted changes: {status.dirty[0][3:]}"
+        if status.head != status.applied_head:
+            yield "tree-ahead", "build/upstream has commits that are not in patches/: run `tools export`"
+        elif status.applied_queue != queue_hash(project):
+            yield "tree-stale", "build/upstream does not hold the present queue: run `python3 -m tools apply`"
+
+
+def faults(project: Project) -> list[Fault]:
+    """All faults, as (reason code, explanation)."""
+    try:
+        lock = project.lock()
+    except ToolError as error:
+        return [("lock-unusable", str(error))]
+    found = [*check_lock(lock), *check_submodule(project, lock)]
+    series = list(check_series(project))
+    found += series
+    if all(code in ("queue-hash", "patch-unlisted") or code.startswith("patch-no-") for code, _ in series):
+        found += check_tree(project, lock)
+    return found
+
+
+def run(project: Project, arguments: list[str]) -> int:
+    with project.exclusive():
+        found = faults(project)
+    for code, explanation in found:
+        print(f"{code}: {explanation}")
+    if not found:
+        print("ok: lock, series and tree agree")
+    return 1 if found else 0

@@ -1,0 +1,13 @@
+"""`sync`: fetch upstream's release wheel, check it against the lock, lay it out in build/upstream."""
+
+from __future__ import annotations
+
+from ..project import Project
+from ..upstream import sync
+
+
+def run(project: Project, arguments: list[str]) -> int:
+    with project.exclusive():
+        release = sync(project)
+    print(f"{release.tree}: {project.lock().name} {release.version}")
+    return 0

@@ -1,0 +1,39 @@
+"""`test`: set everything up, then run the linters, `check` and the test suite against the installed wheel."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from .. import system
+from ..errors import ToolError
+from ..installed import ensure_installed
+from ..progress import step
+from ..project import Project
+from . import check
+
+
+def _lint(project: Project) -> None:
+    for name, command in (("ruff", ["ruff", "check"]), ("mypy", ["mypy"])):
+        with step(name, quiet_child=False):
+            done = subprocess.run([sys.executable, "-m", *command], cwd=project.root, stdout=sys.stderr, check=False)
+        if done.returncode:
+            raise ToolError(f"{name} found faults: see above")
+
+
+def _names_tests(argument: str) -> bool:
+    return not argument.startswith("-") and Path(argument.split("::", 1)[0]).exists()
+
+
+def run(project: Project, arguments: list[str]) -> int:
+    system.ensure(system.BUILD + system.RUN + system.TEST)
+    wheel = ensure_installed(project)
+    _lint(project)
+    if check.run(project, []):
+        raise ToolError("`tools check` found faults: see above")
+    selection = arguments if any(map(_names_tests, arguments)) else ["tests", *arguments]
+    environment = {**os.environ, "TRITON_SPIRV_WHEEL": str(wheel)}
+    command = [sys.executable, "-m", "pytest", *selection]
+    return subprocess.run(command, cwd=project.root, env=environment, check=False).returncode
