@@ -12,6 +12,7 @@ import argparse
 import json
 import statistics
 import struct
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -19,14 +20,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from backend.runtime import array
-from backend.runtime.context import Context, current
-from backend.runtime.launch import make_launcher
-from backend.runtime.loader import vulkan
-from backend.runtime.pipeline import Kernel
+from triton.backends.spirv.runtime import array
+from triton.backends.spirv.runtime.context import Context, current
+from triton.backends.spirv.runtime.devices import compute_queue_family
+from triton.backends.spirv.runtime.launch import make_launcher
+from triton.backends.spirv.runtime.loader import vulkan
+from triton.backends.spirv.runtime.pipeline import Kernel
 
 #: x[i] = x[i] + 1 for the 64 invocations of a workgroup; the argument is *fp32 x.
 KERNEL = """
@@ -74,7 +73,6 @@ OpFunctionEnd
 
 def assemble(text: str) -> bytes:
     """The SPIR-V module of an assembly text, by spirv-as."""
-    import subprocess
     return subprocess.run(["spirv-as", "--target-env", "vulkan1.3", "-", "-o", "-"], input=text.encode(), check=True,
                           capture_output=True).stdout
 
@@ -83,7 +81,7 @@ def by_hand(context: Context, pipeline: int, address: int) -> Callable[[], None]
     """The launch as a careful user of the ``vulkan`` package writes it."""
     vk = vulkan()
     device = context.handle
-    family = 0
+    family = compute_queue_family(context.device)
     queue = vk.vkGetDeviceQueue(device, family, 0)
     pool = vk.vkCreateCommandPool(device, vk.VkCommandPoolCreateInfo(
         flags=vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queueFamilyIndex=family), None)

@@ -1,10 +1,12 @@
-"""sync, apply, status, export and check on a toy upstream: a release wheel of four files, and a queue of two patches."""
+"""sync, apply, status, export and check on a toy upstream: a small release wheel, and two patches."""
 
 from __future__ import annotations
 
 import hashlib
 import os
+import platform
 import subprocess
+import sys
 import zipfile
 from pathlib import Path
 
@@ -66,9 +68,6 @@ new file mode 100644
 
 def write_release(folder: Path) -> tuple[str, str]:
     """Write the toy release wheel; returns its file name and sha256."""
-    import platform
-    import sys
-
     tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
     name = f"triton-1.0-{tag}-{tag}{'t' if is_free_threaded() else ''}-linux_{platform.machine()}.whl"
     folder.mkdir(parents=True, exist_ok=True)
@@ -84,9 +83,6 @@ def write_release(folder: Path) -> tuple[str, str]:
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A project on the toy upstream, synced and not yet applied."""
-    import platform
-    import sys
-
     project = Project(tmp_path / "repo")
     name, sha256 = write_release(project.cache / "wheels")
     python, abi = name.split("-")[2:4]
@@ -95,8 +91,8 @@ def project(tmp_path: Path) -> Project:
         f'commit = "{"ab" * 20}"\n\n[queue]\nsha256 = ""\n\n[[wheel]]\npython = "{python}"\nabi = "{abi}"\n'
         f'arch = "{platform.machine()}"\nfile = "{name}"\nsha256 = "{sha256}"\n'
     )
-    assert sys.version_info[0] == 3
-    (project.root / ".gitmodules").write_text('[submodule "upstream"]\n\tpath = upstream\n\turl = https://example.org/t.git\n')
+    modules = '[submodule "upstream"]\n\tpath = upstream\n\turl = https://example.org/t.git\n'
+    (project.root / ".gitmodules").write_text(modules)
     project.patches.mkdir()
     (project.patches / "series").write_text("first.patch\nsecond.patch\n")
     (project.patches / "first.patch").write_text(FIRST)
@@ -121,9 +117,10 @@ def snapshot(folder: Path) -> dict[str, bytes]:
 
 def git(project: Project, *arguments: str) -> str:
     identity = {f"GIT_{who}_{what}": "me@here" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    return subprocess.run(
-        ["git", *arguments], cwd=project.tree, env={**os.environ, **identity}, check=True, capture_output=True, text=True
-    ).stdout
+    command = ["git", *arguments]
+    environment = {**os.environ, **identity}
+    done = subprocess.run(command, cwd=project.tree, env=environment, check=True, capture_output=True, text=True)
+    return done.stdout
 
 
 def codes(project: Project) -> list[str]:
@@ -226,7 +223,7 @@ def test_a_patch_that_adds_a_file_that_is_there(project: Project) -> None:
         apply.run(project, [])
 
 
-def test_an_apply_that_was_killed_is_finished_by_the_next_run(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_apply_that_was_killed_is_finished_by_the_next_run(project: Project) -> None:
     with Repository(project) as repository:
         target = repository.commit_queue()[-1]
         repository._write_state(moving_to=target, queue=queue_hash(project), head=target)

@@ -1,4 +1,4 @@
-"""Kernels written by hand in SPIR-V assembly, for tests of the runtime alone.
+"""Kernels written by hand in SPIR-V assembly, and what launches them, for tests of the runtime alone.
 
 They follow the backend's ABI (docs/abi.md): a push-constant block, physical storage addresses, no descriptor sets.
 """
@@ -6,8 +6,15 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
+import numpy
 import pytest
+from triton.backends.spirv.runtime import array
+from triton.backends.spirv.runtime.context import Context, current
+from triton.backends.spirv.runtime.launch import make_launcher
+from triton.backends.spirv.runtime.pipeline import Kernel
 
 _HEADER = """
 OpCapability Shader
@@ -154,11 +161,77 @@ def assemble(text: str) -> bytes:
     return module
 
 
-def add(local_size: int = 64) -> bytes:
-    """z[i] = x[i] + y[i] for i < n; arguments (*fp32 x, *fp32 y, *fp32 z, i32 n)."""
-    return assemble(_ADD.format(local_size=local_size))
+@pytest.fixture(scope="session")
+def add_module() -> bytes:
+    """z[i] = x[i] + y[i] for i < n; arguments (*fp32 x, *fp32 y, *fp32 z, i32 n); 64 elements a workgroup."""
+    return assemble(_ADD.format(local_size=64))
 
 
-def dump_words(count: int, indirect: bool) -> bytes:
-    """Writes the words of the argument block to its first argument (*u32), one a workgroup: grid (count, 1, 1)."""
-    return assemble(_words(indirect, count).format(local_size=1))
+@pytest.fixture(scope="session")
+def word_module() -> Callable[[int, bool], bytes]:
+    """(count, indirect) → a module that writes the ``count`` words of its argument block to its first argument
+    (*u32), one a workgroup: grid (count, 1, 1)."""
+    return lambda count, indirect: assemble(_words(indirect, count).format(local_size=1))
+
+
+ADD_ENTRIES = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]
+
+
+class Launchable:
+    """A kernel of the current device, called as ``kernel(grid, *arguments)``."""
+
+    def __init__(self, context: Context, spirv: bytes, entries: Sequence[Any], indirect: bool = False,
+                 written: Sequence[str] | None = None) -> None:
+        self.context = context
+        self.kernel = Kernel(context, "test", spirv)
+        self.launcher: Any = make_launcher(context, "test", entries, indirect, written)
+
+    def __call__(self, grid: tuple[int, ...], *arguments: Any, hooks: tuple[Any, Any] = (None, None),
+                 launch_metadata: Any = None) -> None:
+        grid = (*grid, 1, 1)[:3]
+        self.launcher(*grid, 0, self.kernel.pipeline, None, launch_metadata, *hooks, *arguments)
+
+
+@pytest.fixture(params=["default", "staged", "imported"])
+def context(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
+    """The device's own context, and one with each other way for host memory."""
+    if request.param == "default":
+        yield current()
+        return
+    monkeypatch.setenv("TRITON_SPIRV_HOST_MEMORY", request.param)
+    other = Context(current().device)
+    yield other
+    other.close()
+
+
+@pytest.fixture
+def launchable(context: Context) -> Callable[..., Launchable]:
+    """Makes a Launchable on the context."""
+    return lambda *args, **kwargs: Launchable(context, *args, **kwargs)
+
+
+@pytest.fixture
+def add(launchable: Callable[..., Launchable], add_module: bytes) -> Iterator[Launchable]:
+    """The add kernel, loaded."""
+    loaded = launchable(add_module, ADD_ENTRIES)
+    yield loaded
+    loaded.kernel.unload()
+
+
+def padded(values: Any, before: int = 0, after: int = 64) -> tuple[Any, Any]:
+    """(whole, part): an array with ``values`` at ``before`` elements in, and its view of them; the rest is -7."""
+    whole = numpy.full(before + len(values) + after, -7, values.dtype)
+    whole[before:before + len(values)] = values
+    return whole, whole[before:before + len(values)]
+
+
+@pytest.fixture
+def make_padded() -> Callable[..., tuple[Any, Any]]:
+    """``padded``."""
+    return padded
+
+
+@pytest.fixture
+def view() -> Callable[[Any], Any]:
+    """NumPy array → kernel argument."""
+    return array

@@ -1,0 +1,185 @@
+"""What goes wrong outside a launch: refused modules, a missing driver, forks, closed contexts, validation."""
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from triton.backends.spirv.runtime import KernelRejected
+from triton.backends.spirv.runtime.context import Context, current
+from triton.backends.spirv.runtime.launch import make_launcher
+from triton.backends.spirv.runtime.pipeline import Kernel
+
+_ENTRIES = '[((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]'
+_PRELUDE = f"""
+import os, sys, numpy
+from pathlib import Path
+from triton.backends.spirv.runtime import array
+from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.runtime.launch import make_launcher
+from triton.backends.spirv.runtime.pipeline import Kernel
+module = Path(sys.argv[1]).read_bytes()
+values = numpy.ones(64, numpy.float32)
+def run():
+    kernel = Kernel(current(), "add", module)
+    launch = make_launcher(current(), "add", {_ENTRIES}, indirect=False)
+    launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, array(values), array(values), array(values), 64)
+"""
+
+
+def _python(script: str, module: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    arguments = [sys.executable, "-c", script, *([str(module)] if module else [])]
+    return subprocess.run(arguments, env={**os.environ, **environment}, capture_output=True, text=True, timeout=120,
+                          check=False)
+
+
+@pytest.fixture
+def add_file(add_module: bytes, tmp_path: Path) -> Path:
+    path = tmp_path / "add.spv"
+    path.write_bytes(add_module)
+    return path
+
+
+@pytest.mark.parametrize("damage", [lambda module: b"", lambda module: b"garbage!" * 9, lambda module: module[:-8],
+                                    lambda module: module[:200], lambda module: module[:-1]])
+def test_damaged_module_is_saved_and_named(add_module: bytes, damage: Any) -> None:
+    damaged = damage(add_module)
+    with pytest.raises(KernelRejected, match=r"kernel 'a/kernel': .*saved as .*\.spv") as raised:
+        Kernel(current(), "a/kernel", damaged)
+    saved = Path(raised.value.path)
+    assert saved.read_bytes() == damaged
+    saved.unlink()
+
+
+def test_missing_driver() -> None:
+    script = ("from triton.backends.spirv.driver import SPIRVDriver\n"
+              "print(SPIRVDriver.is_active(), SPIRVDriver.unavailable_reason())\n"
+              "from triton.backends.spirv.runtime.context import current\ncurrent()")
+    done = _python(script, VK_DRIVER_FILES="/nonexistent", VK_ICD_FILENAMES="/nonexistent")
+    assert done.returncode != 0
+    assert re.match(r"False no Vulkan (driver|device) was found; .*apt-get install mesa-vulkan-drivers", done.stdout)
+    assert "VulkanUnavailable: no Vulkan" in done.stderr
+
+
+def test_missing_loader() -> None:
+    """The vulkan package raises OSError on import then; the runtime's modules still import."""
+    script = ("import cffi\noriginal = cffi.FFI.dlopen\n"
+              "def missing(self, name, *rest): raise OSError(name)\n"
+              "cffi.FFI.dlopen = missing\n"
+              "from triton.backends.spirv.driver import SPIRVDriver\n"
+              "print(SPIRVDriver.is_active(), SPIRVDriver.unavailable_reason())")
+    done = _python(script)
+    assert done.stdout.startswith("False the Vulkan loader (libvulkan.so.1) is missing"), done.stderr
+
+
+def test_unknown_device_is_refused() -> None:
+    done = _python("from triton.backends.spirv.runtime.context import current\ncurrent()", TRITON_SPIRV_DEVICE="no such")
+    assert "VulkanUnavailable: TRITON_SPIRV_DEVICE='no such' names no Vulkan device; there are 0: " in done.stderr
+
+
+def test_fork_after_the_first_launch_is_refused(add_file: Path) -> None:
+    script = _PRELUDE + """
+run()
+pid = os.fork()
+if pid == 0:
+    try:
+        run()
+    except RuntimeError as error:
+        print("child:", error, flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+run()
+print("parent:", values[0])
+"""
+    done = _python(script, add_file)
+    assert "child: the Vulkan device was opened before this process was forked" in done.stdout, done.stderr
+    assert "parent: 4.0" in done.stdout, done.stderr
+
+
+def test_fork_before_the_first_launch_works(add_file: Path) -> None:
+    script = _PRELUDE + """
+from triton.backends.spirv.runtime.devices import selected
+selected()
+pid = os.fork()
+run()
+print("child" if pid == 0 else "parent", values[0], flush=True)
+if pid:
+    sys.exit(os.waitpid(pid, 0)[1])
+"""
+    done = _python(script, add_file)
+    assert done.returncode == 0, done.stderr
+    assert sorted(done.stdout.split("\n")) == ["", "child 2.0", "parent 2.0"]
+
+
+def test_validation_layer_is_clean(add_file: Path) -> None:
+    script = _PRELUDE + 'run()\nassert current().validates\nprint("ran", values[0])'
+    for way in ("", "staged", "imported"):
+        done = _python(script, add_file, TRITON_SPIRV_VALIDATE="1", TRITON_SPIRV_HOST_MEMORY=way)
+        assert done.returncode == 0, done.stderr
+        assert done.stdout.endswith("ran 2.0\n")
+        assert "VUID" not in done.stdout + done.stderr
+
+
+def test_validation_errors_are_raised(add_file: Path) -> None:
+    """A push-constant block larger than the device's range is the layer's to find."""
+    script = _PRELUDE + """
+module = Path(sys.argv[1]).with_name("large.spv").read_bytes()
+run()
+"""
+    text = subprocess.run(["spirv-dis", "--raw-id", str(add_file)], check=True, capture_output=True, text=True).stdout
+    text, changed = re.subn(r"(OpMemberDecorate %\d+ 3 Offset) 24", r"\1 65536", text)
+    assert changed == 1
+    subprocess.run(["spirv-as", "--target-env", "vulkan1.3", "-", "-o", str(add_file.with_name("large.spv"))],
+                   input=text, text=True, check=True)
+    done = _python(script, add_file, TRITON_SPIRV_VALIDATE="1")
+    assert "the Vulkan validation layer reported" in done.stderr
+    assert "KernelRejected: kernel 'add' was refused" in done.stderr
+
+
+def test_closed_context_refuses(add_module: bytes) -> None:
+    context = Context(current().device)
+    kernel = Kernel(context, "add", add_module)
+    launch = make_launcher(context, "add", [], indirect=False)
+    context.close()
+    context.close()
+    kernel.unload()
+    with pytest.raises(RuntimeError, match="the Vulkan device is closed"):
+        launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None)
+    with pytest.raises(RuntimeError, match="the Vulkan device is closed"):
+        Kernel(context, "add", add_module)
+
+
+def test_unload_twice(add_module: bytes) -> None:
+    kernel = Kernel(current(), "add", add_module)
+    assert kernel.info.local_size == (64, 1, 1)
+    assert kernel.max_invocations >= 128
+    kernel.unload()
+    kernel.unload()
+
+
+def test_host_memory_switch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_SPIRV_HOST_MEMORY", "telepathy")
+    with pytest.raises(ValueError, match="'telepathy' is none of zero-copy, imported, staged"):
+        Context(current().device)
+
+
+def test_two_contexts_at_once(add_module: bytes) -> None:
+    first, second = current(), Context(current().device)
+    assert first.native is not second.native
+    results = []
+    for context in (first, second):
+        kernel = Kernel(context, "add", add_module)
+        launch = make_launcher(context, "add", [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"),
+                                                ((3,), "n", "i32")], indirect=False)
+        from triton.backends.spirv.runtime import array
+        one, z = numpy.ones(64, numpy.float32), numpy.zeros(64, numpy.float32)
+        launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, array(one), array(one), array(z), 64)
+        results.append(z.sum())
+        kernel.unload()
+    second.close()
+    assert results == [128, 128]

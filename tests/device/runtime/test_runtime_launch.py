@@ -1,0 +1,216 @@
+"""Launches of hand-written kernels on the Vulkan device, each with every way for host memory."""
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import ml_dtypes
+import numpy
+import pytest
+import torch
+from triton.backends.spirv.runtime.context import current
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 1003, 100_003])
+def test_add_numpy(add: Any, make_padded: Callable[..., Any], view: Any, n: int) -> None:
+    random = numpy.random.default_rng(n)
+    x, y = random.standard_normal(n, numpy.float32), random.standard_normal(n, numpy.float32)
+    whole, z = make_padded(numpy.zeros(n, numpy.float32), before=8)
+    add((-(-n // 64),), view(x), view(y), view(z), n)
+    numpy.testing.assert_array_equal(z, x + y)
+    assert (whole[:8] == -7).all() and (whole[8 + n:] == -7).all()
+
+
+def test_add_torch(add: Any) -> None:
+    x, y = torch.rand(1003), torch.rand(1003)
+    z = torch.zeros(1003)
+    add((16,), x, y, z, 1003)
+    torch.testing.assert_close(z, x + y, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("offset", [1, 3, 5])
+def test_misaligned_pointers(add: Any, offset: int) -> None:
+    base = torch.full((3, 300), -7.0)
+    x, y, z = (row[offset:offset + 201] for row in base)
+    x.copy_(torch.rand(201))
+    y.copy_(torch.rand(201))
+    before = base.clone()
+    add((4,), x, y, z, 201)
+    torch.testing.assert_close(z, x + y, rtol=0, atol=0)
+    before[2, offset:offset + 201] = z
+    torch.testing.assert_close(base, before, rtol=0, atol=0)
+
+
+def test_aliasing_arguments_share_memory(add: Any, view: Any) -> None:
+    """z overlaps x: the kernel must see one memory, not two copies of which the last wins."""
+    memory = numpy.arange(256, dtype=numpy.float32)
+    ones = numpy.ones(64, numpy.float32)
+    add((1,), view(memory[:64]), view(ones), view(memory[:64]), 64)
+    numpy.testing.assert_array_equal(memory[:64], numpy.arange(64) + 1)
+    numpy.testing.assert_array_equal(memory[64:], numpy.arange(64, 256))
+
+
+def test_negative_strides_and_read_only_arrays(add: Any, view: Any) -> None:
+    memory = numpy.arange(64, dtype=numpy.float32)
+    backwards = memory[::-1]
+    constant = numpy.full(64, 2, numpy.float32)
+    constant.flags.writeable = False
+    z = numpy.zeros(65, numpy.float32)
+    # A pointer to the last element of `memory`: the kernel reads it and, masked, nothing past it.
+    add((1,), view(backwards), view(constant), view(z), 1)
+    assert z[0] == 63 + 2
+    assert (constant == 2).all()
+
+
+def test_empty_tensors_and_zero_grid(add: Any, view: Any) -> None:
+    empty = numpy.zeros(0, numpy.float32)
+    add((1,), view(empty), torch.zeros(0), view(empty), 0)
+    z = numpy.zeros(64, numpy.float32)
+    one = numpy.ones(64, numpy.float32)
+    calls: list[str] = []
+    for grid in [(0, 1, 1), (1, 0, 1), (1, 1, 0)]:
+        add(grid, view(one), view(one), view(z), 64, hooks=(lambda _: calls.append("enter"), lambda _: calls.append("exit")))
+    assert (z == 0).all()
+    assert calls == ["enter", "exit"] * 3
+
+
+def test_grid_past_the_limit_is_refused(add: Any, view: Any) -> None:
+    one = numpy.ones(64, numpy.float32)
+    arguments = view(one), view(one), view(one), 64
+    with pytest.raises(ValueError, match="grid size of axis 1, 4294967296, is past the device's limit of"):
+        add((1, 2**32), *arguments)
+    with pytest.raises(ValueError, match="past the device's limit"):
+        add((2**80,), *arguments)
+    with pytest.raises(ValueError, match="axis 2 is negative"):
+        add((1, 1, -1), *arguments)
+    with pytest.raises(TypeError):
+        add((1.5,), *arguments)
+    assert (one == 1).all()
+
+
+def test_launch_metadata_tells_the_way(add: Any, context: Any, view: Any) -> None:
+    one = numpy.ones(64, numpy.float32)
+    metadata = SimpleNamespace(data={})
+    add((1,), view(one), view(one), view(one), 64, launch_metadata=metadata)
+    assert metadata.data["transfers"] == dict.fromkeys("xyz", context.host_memory)
+    assert add.launcher.transfers == dict.fromkeys("xyz", context.host_memory)
+
+
+def test_only_written_arguments_are_copied_back(launchable: Any, context: Any, add_module: bytes, view: Any) -> None:
+    """`written` names a wrong argument here, so that it shows: nothing comes back where copies are made."""
+    entries = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]
+    add = launchable(add_module, entries, written=["x"])
+    one, z = numpy.ones(64, numpy.float32), numpy.zeros(64, numpy.float32)
+    add((1,), view(one), view(one), view(z), 64)
+    assert (z == (0 if context.host_memory == "staged" else 2)).all()
+
+
+_BAD = [
+    (2, None, TypeError, r"argument 'z' \(\*fp32\): a tensor is needed, not None"),
+    (0, "text", TypeError, r"argument 'x' \(\*fp32\): a tensor .* is needed, not str"),
+    (0, numpy.zeros(4, numpy.float32), TypeError, r"argument 'x' .* not numpy.ndarray"),
+    (1, torch.zeros(4, dtype=torch.float64), TypeError, r"argument 'y' .* elements of type fp32, not torch.float64"),
+    (1, torch.zeros(4, device="meta"), ValueError, r"argument 'y' .* on device 'meta'; .* tensor.cpu\(\)"),
+    (3, 1.5, TypeError, r"argument 'n' \(i32\): an integer is needed, not float"),
+    (3, 2**31, OverflowError, r"argument 'n' \(i32\): 2147483648 does not fit"),
+    (3, -2**70, OverflowError, r"argument 'n' \(i32\): -\d+ does not fit"),
+    (3, None, TypeError, r"argument 'n' \(i32\): an integer is needed, not NoneType"),
+]
+
+
+@pytest.mark.parametrize(("position", "value", "error", "message"), _BAD)
+def test_bad_argument_is_named(add: Any, position: int, value: Any, error: type[Exception], message: str) -> None:
+    arguments: list[Any] = [torch.zeros(64), torch.zeros(64), torch.zeros(64), 64]
+    arguments[position] = value
+    with pytest.raises(error, match=message):
+        add((1,), *arguments)
+    with pytest.raises(TypeError, match="argument 'n' .* was not passed"):
+        add((1,), *arguments[:2], torch.zeros(64))
+
+
+@pytest.mark.parametrize("indirect", [False, True])
+def test_argument_block(launchable: Any, word_module: Any, view: Any, indirect: bool) -> None:
+    """The block as a kernel sees it: every type, in declaration order, naturally aligned."""
+    values = [("i1", True, 1), ("i8", -2, 1), ("u8", 200, 1), ("i16", -300, 2), ("u16", 65535, 2), ("fp16", 1.5, 2),
+              ("bf16", -2.5, 2), ("i32", -5, 4), ("u32", 2**32 - 1, 4), ("fp32", 0.1, 4), ("i64", -2**63, 8),
+              ("u64", 2**64 - 1, 8), ("fp64", 0.1, 8), ("u1", 0, 1)]
+    dtypes = {"i1": "u1", "u1": "u1", "fp16": "f2", "bf16": ml_dtypes.bfloat16, "fp32": "f4", "fp64": "f8"}
+    block, expected_offsets = bytearray(8), []
+    for type_, value, size in values:
+        block.extend(b"\0" * (-len(block) % size))
+        expected_offsets.append(len(block))
+        block += numpy.array(value, dtypes.get(type_, type_[0] + str(size))).tobytes()
+    block.extend(b"\0" * (-len(block) % 4))
+    count = len(block) // 4
+    entries = [((0,), "out", "*u32")] + [((index + 1,), f"a{index}", type_) for index, (type_, _, _) in enumerate(values)]
+    kernel = launchable(word_module(count, indirect), entries, indirect=indirect)
+    out = numpy.zeros(count, numpy.uint32)
+    kernel((count,), view(out), *(value for _, value, _ in values))
+    assert out[2:].tobytes() == bytes(block[8:])
+
+
+def test_indirect_arguments_past_the_push_constant_limit(launchable: Any, word_module: Any, view: Any) -> None:
+    count = 100
+    entries = [((0,), "out", "*u32")] + [((index + 1,), f"a{index}", "i32") for index in range(count - 2)]
+    with pytest.raises(ValueError, match="400 bytes of arguments, more than the device's .* compile it with indirect"):
+        launchable(word_module(count, True), entries, indirect=False)
+    kernel = launchable(word_module(count, True), entries, indirect=True)
+    for start in (0, 1000):
+        out = numpy.zeros(count, numpy.uint32)
+        kernel((count,), view(out), *range(start, start + count - 2))
+        assert out[2:].tolist() == list(range(start, start + count - 2))
+
+
+def test_nested_tuples(launchable: Any, add_module: bytes, view: Any) -> None:
+    kernel = launchable(add_module, [((0, 0), "xy[0]", "*fp32"), ((0, 1, 0), "xy[1][0]", "*fp32"), ((2,), "z", "*fp32"),
+                                     ((3,), "n", "i32")])
+    one, z = numpy.ones(64, numpy.float32), numpy.zeros(64, numpy.float32)
+    kernel((1,), (view(one), (view(one),)), "a constexpr", view(z), 64)
+    assert (z == 2).all()
+    with pytest.raises(TypeError, match=r"argument 'xy\[1\]\[0\]' .* was not passed"):
+        kernel((1,), (view(one), ()), "a constexpr", view(z), 64)
+
+
+def test_threads(add: Any, view: Any) -> None:
+    failures: list[BaseException | int] = []
+
+    def work(seed: int) -> None:
+        try:
+            random = numpy.random.default_rng(seed)
+            for _ in range(100):
+                x, y = random.standard_normal(500, numpy.float32), random.standard_normal(500, numpy.float32)
+                z = numpy.zeros(500, numpy.float32)
+                add((8,), view(x), view(y), view(z), 500)
+                if not (z == x + y).all():
+                    failures.append(seed)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_cpu_device_is_zero_copy() -> None:
+    context = current()
+    assert context.host_memory == ("zero-copy" if context.device.kind == "cpu" else "staged")
+
+
+def test_launches_leave_memory_where_it_was(add: Any, view: Any) -> None:
+    one = view(numpy.ones(1 << 16, numpy.float32))
+
+    def resident() -> int:
+        with open("/proc/self/statm") as file:
+            return int(file.read().split()[1]) * 4096
+
+    for _ in range(50):
+        add((1,), one, one, one, 64)
+    before = resident()
+    for _ in range(500):
+        add((1,), one, one, one, 64)
+    assert resident() - before < 8 << 20

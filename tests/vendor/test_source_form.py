@@ -1,0 +1,126 @@
+"""The source form on a toy upstream: what it says where something is missing, and what it hands to upstream."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import zipfile
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, TOY_PLUGIN
+
+from tools.errors import ToolError
+from tools.packaging import source_form
+from tools.project import Project
+
+# A setup.py that writes what it was given into a file with a wheel's name.
+SETUP = '''\
+import json, os, sys, zipfile
+TRITON_VERSION = "1.0"
+out = sys.argv[sys.argv.index("--dist-dir") + 1]
+os.makedirs(out)
+keys = ("TRITON_PLUGIN_DIRS", "TRITON_WHEEL_VERSION_SUFFIX", "LLVM_SYSPATH")
+plugins = os.environ["TRITON_PLUGIN_DIRS"].split(";")
+seen = {key: os.environ[key] for key in keys}
+seen["parts"] = [sorted(os.listdir(folder)) for folder in plugins]
+seen["alpha"] = open("python/triton/alpha.py").read()
+seen["layer"] = open("python/triton/layer.py").read()
+with zipfile.ZipFile(os.path.join(out, "triton-1.0-py3-none-any.whl"), "w") as archive:
+    archive.writestr("seen.json", json.dumps(seen))
+'''
+
+PATCH = """\
+Subject: change
+
+Why: test
+Upstream-Status: none
+---
+diff --git a/python/triton/alpha.py b/python/triton/alpha.py
+--- a/python/triton/alpha.py
++++ b/python/triton/alpha.py
+@@ -1 +1 @@
+-old
++new
+"""
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    """A project whose submodule is a toy, and an LLVM that is there by name."""
+    project = Project(tmp_path / "repo")
+    (project.submodule / "python/triton").mkdir(parents=True)
+    (project.submodule / "setup.py").write_text(SETUP)
+    (project.submodule / "python/triton/alpha.py").write_text("old\n")
+    (project.submodule / "cmake").mkdir()
+    (project.submodule / "cmake/llvm-hash.txt").write_text("0123abcd\n")
+    project.patches.mkdir()
+    (project.patches / "series").write_text("change.patch\n")
+    (project.patches / "change.patch").write_text(PATCH)
+    layer = project.overlay / "python/triton/layer.py"
+    layer.parent.mkdir(parents=True)
+    layer.write_text("LAYER = 1\n")
+    shutil.copy(ROOT / "pyproject.toml", project.root)
+    project.lock_file.write_text(
+        f'wheel = []\n[upstream]\nname = "triton"\nversion = "1.0"\nurl = "u"\nref = "v1.0"\ncommit = "{"ab" * 20}"\n'
+        '[queue]\nsha256 = ""\n'
+    )
+    llvm = tmp_path / "llvm"
+    (llvm / "lib/cmake/mlir").mkdir(parents=True)
+    (llvm / "lib/cmake/mlir/MLIRConfig.cmake").touch()
+    monkeypatch.setenv("LLVM_SYSPATH", str(llvm))
+    monkeypatch.setenv("TRITON_PLUGIN_DIRS", str(TOY_PLUGIN))
+    monkeypatch.delenv("TRITON_WHEEL_VERSION_SUFFIX", raising=False)
+    return project
+
+
+def test_it_drives_upstreams_setup_py_on_a_patched_copy(project: Project) -> None:
+    wheel = source_form.build_wheel(project)
+    assert wheel.parent == project.dist
+    with zipfile.ZipFile(wheel) as archive:
+        seen = json.loads(archive.read("seen.json"))
+    assert seen["TRITON_PLUGIN_DIRS"] == str(TOY_PLUGIN)
+    assert seen["TRITON_WHEEL_VERSION_SUFFIX"] == f"+spirv.{project.settings()['version']}"
+    assert (seen["alpha"], seen["layer"]) == ("new\n", "LAYER = 1\n")
+    assert (project.submodule / "python/triton/alpha.py").read_text() == "old\n"
+    assert not list(project.build.glob(".source-*"))
+
+
+def test_of_this_repository_upstream_is_shown_the_plugin_alone(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(TOY_PLUGIN / "backend", project.root / "backend")
+    (project.root / "CMakeLists.txt").touch()
+    (project.root / "tools").mkdir()
+    monkeypatch.delenv("TRITON_PLUGIN_DIRS")
+    with zipfile.ZipFile(source_form.build_wheel(project)) as archive:
+        assert json.loads(archive.read("seen.json"))["parts"] == [["CMakeLists.txt", "backend"]]
+
+
+def test_a_submodule_that_is_not_checked_out(project: Project) -> None:
+    (project.submodule / "setup.py").unlink()
+    with pytest.raises(ToolError, match="run `git submodule update --init upstream`"):
+        source_form.build_wheel(project)
+
+
+def test_a_submodule_of_another_version(project: Project) -> None:
+    setup = project.submodule / "setup.py"
+    setup.write_text(setup.read_text().replace('TRITON_VERSION = "1.0"', 'TRITON_VERSION = "1.1"'))
+    with pytest.raises(ToolError, match=r"upstream/ is triton 1.1, .* says 1.0: run .* checkout FETCH_HEAD"):
+        source_form.build_wheel(project)
+
+
+@pytest.mark.parametrize(("value", "message"), [(None, "LLVM_SYSPATH is not set"), ("/none", "LLVM_SYSPATH=/none has")])
+def test_a_missing_llvm(
+    project: Project, monkeypatch: pytest.MonkeyPatch, value: str | None, message: str
+) -> None:
+    monkeypatch.setenv("LLVM_SYSPATH", value) if value else monkeypatch.delenv("LLVM_SYSPATH")
+    with pytest.raises(ToolError, match=f"{message}.*build LLVM at 0123abcd"):
+        source_form.build_wheel(project)
+
+
+def test_a_patch_that_does_not_apply(project: Project) -> None:
+    (project.submodule / "python/triton/alpha.py").write_text("other\n")
+    with pytest.raises(ToolError, match="patch change.patch does not apply to upstream/"):
+        source_form.build_wheel(project)
+    assert not list(project.dist.glob("*.whl"))
