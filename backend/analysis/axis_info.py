@@ -49,7 +49,7 @@ def power_of_two_divisor(value: int) -> int:
 
 def unknown(type_: Type) -> AxisInfo:
     """No claims about a value of ``type_``."""
-    ones = (1,) * max(len(_shape(type_)), 1)
+    ones = (1,) * len(_shape(type_))
     return AxisInfo(ones, ones, ones)
 
 
@@ -132,8 +132,13 @@ def _rule(*names: str) -> Callable[[Rule], Rule]:
 
 def _dims(info: AxisInfo, claims: Callable[[int], tuple[int, int, int]]) -> AxisInfo:
     """The value whose (contiguity, divisibility, constancy) along each dimension is ``claims(dim)``."""
-    found = [claims(dim) for dim in range(info.rank)]
-    return AxisInfo(*(tuple(column) for column in zip(*found, strict=True)))
+    return _columns([claims(dim) for dim in range(info.rank)])
+
+
+def _columns(claims: Sequence[tuple[int, int, int]]) -> AxisInfo:
+    """One (contiguity, divisibility, constancy) a dimension."""
+    contiguity, divisibility, constancy = zip(*claims, strict=True)
+    return AxisInfo(contiguity, divisibility, constancy)
 
 
 def _truncating_divide(a: int, b: int) -> int:
@@ -454,8 +459,8 @@ def _transpose(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
     order = operation.attributes["order"]
     order = order.values if isinstance(order, DenseAttr) else order
-    return AxisInfo(*(tuple(entries[dim] for dim in order)
-                      for entries in (info.contiguity, info.divisibility, info.constancy)), info.constant)
+    return replace(_columns([(info.contiguity[dim], info.divisibility[dim], info.constancy[dim]) for dim in order]),
+                   constant=info.constant)
 
 
 @_rule("tt.reshape")
@@ -472,7 +477,7 @@ def _reshape(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
         extent = min(_shape(before)[-1], _shape(after)[-1])
         contiguity = min(info.contiguity[-1], extent)
         claims[-1] = contiguity, _at(info, info.rank - 1, contiguity, _step(before)), min(info.constancy[-1], extent)
-    return AxisInfo(*(tuple(column) for column in zip(*claims, strict=True)))
+    return _columns(claims)
 
 
 @_rule("tt.load")
@@ -500,19 +505,20 @@ def with_hints(info: AxisInfo, attributes: dict[str, Any]) -> AxisInfo:
 
     A promise is one number, or one a dimension; what was known already is kept where it says more.
     """
-    changed = {}
     for attribute, field in _HINTS.items():
         hint = attributes.get(attribute)
         if hint is None:
             continue
         if isinstance(hint, DenseAttr):
             hint = hint.values * info.rank if hint.splat else hint.values
-        numbers = tuple(hint) if isinstance(hint, tuple) else (int(hint),) * info.rank
-        known = getattr(info, field)
+        numbers = hint if isinstance(hint, tuple) else (hint,)
+        known: tuple[int, ...] = getattr(info, field)
         if len(numbers) == len(known):
-            changed[field] = tuple(max(old, power_of_two_divisor(int(number)))
-                                   for old, number in zip(known, numbers, strict=True))
-    return replace(info, **changed) if changed else info
+            best = tuple(max(old, power_of_two_divisor(int(number)))
+                         for old, number in zip(known, numbers, strict=True))
+            info = AxisInfo(**{name: best if name == field else getattr(info, name) for name in _HINTS.values()},
+                            constant=info.constant)
+    return info
 
 
 class AxisInfoAnalysis:
@@ -603,7 +609,7 @@ class AxisInfoAnalysis:
                 return carried
             rounds += 1
             if rounds >= MAX_ROUNDS:
-                found = [new if new == old else AxisInfo(*((1,) * old.rank,) * 3)
+                found = [new if new == old else _columns([(1, 1, 1)] * old.rank)
                          for old, new in zip(carried, found, strict=True)]
             carried = found
 

@@ -38,6 +38,10 @@ class Span:
         """Dimension of the subspace."""
         return len(self._rows)
 
+    def basis(self) -> list[int]:
+        """A basis of the subspace."""
+        return [vector for vector, _ in self._rows.values()]
+
     def reduce(self, vector: int) -> tuple[int, int]:
         """What is left of ``vector`` after subtracting members, and the mask of the added vectors subtracted."""
         rows = self._rows

@@ -33,7 +33,7 @@ bool Launcher::read_grid(const py::args& args, uint32_t grid[3]) const {
     int overflow = 0;
     const long long size = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
     const uint32_t limit = device_->limits().maxComputeWorkGroupCount[axis];
-    if (overflow < 0 || size < 0) throw py::value_error("kernel '" + name_ + "': the grid size of axis " + std::to_string(axis) + " is negative");
+    if (overflow < 0 || (overflow == 0 && size < 0)) throw py::value_error("kernel '" + name_ + "': the grid size of axis " + std::to_string(axis) + " is negative");
     if (overflow > 0 || size > static_cast<long long>(limit))
       throw py::value_error("kernel '" + name_ + "': the grid size of axis " + std::to_string(axis) + ", " + py::str(number).cast<std::string>() +
                             ", is past the device's limit of " + std::to_string(limit) + "; use another axis, or larger blocks");

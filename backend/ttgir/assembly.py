@@ -84,8 +84,8 @@ _op("tt.dot", "a b c -> d",
     "$a `,` $b `,` $c (`,` `inputPrecision` `=` $inputPrecision^)? attr-dict `:` type($a) `*` type($b) `->` type($d)",
     "inputPrecision:InputPrecision=ieee maxNumImpreciseAcc=0", "c=d")
 _op("tt.dot_scaled", "a b c a_scale? b_scale? -> d",
-    "$a (`scale` $a_scale^)? `,` $b (`scale` $b_scale^)? `,` $c `lhs` `=` $a_elem_type `rhs` `=` $b_elem_type attr-dict "
-    "`:` type($a) (`,` type($a_scale)^)? `*` type($b) (`,` type($b_scale)^)? `->` type($d)",
+    "$a (`scale` $a_scale^)? `,` $b (`scale` $b_scale^)? `,` $c `lhs` `=` $a_elem_type `rhs` `=` $b_elem_type "
+    "attr-dict `:` type($a) (`,` type($a_scale)^)? `*` type($b) (`,` type($b_scale)^)? `->` type($d)",
     "a_elem_type:ScaleDotElemType b_elem_type:ScaleDotElemType fastMath lhs_k_pack=true rhs_k_pack=true", "c=d")
 
 # tt: regions and their terminators, calls, debugging
@@ -137,7 +137,8 @@ _op("ttg.local_dealloc", "src", "$src attr-dict `:` qualified(type($src))")
 _op("ttg.memdesc_index", "src index -> result",
     "$src `[` $index `]` attr-dict `:` qualified(type($src)) `->` qualified(type($result))", types="index=i32")
 _op("ttg.memdesc_subslice", "src -> result",
-    "$src `[` custom<Offsets>($offsets) `]` attr-dict `:` qualified(type($src)) `->` qualified(type($result))", "offsets")
+    "$src `[` custom<Offsets>($offsets) `]` attr-dict `:` qualified(type($src)) `->` qualified(type($result))",
+    "offsets")
 _op("ttg.memdesc_trans", "src -> result", _VIEW, "order")
 _ops("ttg.memdesc_reshape ttg.memdesc_reinterpret", "src -> result", _VIEW)
 _op("ttg.local_load", "src token_? -> result",
@@ -219,7 +220,8 @@ _ops("math.atan2 math.copysign math.powf", "lhs rhs -> result",
      "$lhs `,` $rhs (`fastmath` `` $fastmath^)? attr-dict `:` type($result)", "fastmath?:flags", "same")
 _op("math.ipowi", "lhs rhs -> result", "$lhs `,` $rhs attr-dict `:` type($result)", "", "same")
 _op("math.fpowi", "lhs rhs -> result",
-    "$lhs `,` $rhs (`fastmath` `` $fastmath^)? attr-dict `:` type($lhs) `,` type($rhs)", "fastmath?:flags", "result=lhs")
+    "$lhs `,` $rhs (`fastmath` `` $fastmath^)? attr-dict `:` type($lhs) `,` type($rhs)", "fastmath?:flags",
+    "result=lhs")
 _op("math.fma", "a b c -> result", "$a `,` $b `,` $c (`fastmath` `` $fastmath^)? attr-dict `:` type($result)",
     "fastmath?:flags", "same")
 _op("math.clampf", "value min max -> result",

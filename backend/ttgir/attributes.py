@@ -122,9 +122,11 @@ class AttributeReader:
         elif item in self.aliases and isinstance(self.aliases[item], Type):
             made = self.aliases[item]
         elif bracket and head == "tensor":
-            made = self._tensor(Tokens(self._dimensions(body, shape := []), parent=tokens), tuple(shape))
+            shape, rest = self._dimensions(body)
+            made = self._tensor(Tokens(rest, parent=tokens), shape)
         elif bracket and head == "!ttg.memdesc":
-            made = self._memdesc(Tokens(self._dimensions(body, shape := []), parent=tokens), tuple(shape))
+            shape, rest = self._dimensions(body)
+            made = self._memdesc(Tokens(rest, parent=tokens), shape)
         elif bracket and head == "!tt.ptr":
             made = self._pointer(Tokens(body[:-1], parent=tokens))
         elif bracket and head.startswith("!tt.tensordesc"):
@@ -155,12 +157,11 @@ class AttributeReader:
         return made
 
     @staticmethod
-    def _dimensions(body: str, shape: list[int]) -> str:
-        """Move the leading ``32x16x`` of a type's body into ``shape``; what is left."""
+    def _dimensions(body: str) -> tuple[tuple[int, ...], str]:
+        """The leading ``32x16x`` of a type's body as a shape, and what is left of the body."""
         match = _SHAPE.match(body)
         assert match is not None
-        shape.extend(int(extent) for extent in match[0].split("x")[:-1])
-        return body[match.end():-1]
+        return tuple(int(extent) for extent in match[0].split("x")[:-1]), body[match.end():-1]
 
     def _tensor(self, body: Tokens, shape: tuple[int, ...]) -> TensorType:
         element = self.type(body)
@@ -184,7 +185,8 @@ class AttributeReader:
         space = self.attribute(body)
         if not isinstance(space, str):
             body.fail("expected a memory space", body.i - 1)
-        mutable, allocated = False, ()
+        mutable = False
+        allocated: tuple[int, ...] = ()
         while body.accept(","):
             if body.accept("mutable"):
                 mutable = True
@@ -315,7 +317,8 @@ class AttributeReader:
             return self._scalar(tokens, item, type_, at), type_
         if not isinstance(type_, (IntegerType, IndexType, OpaqueType)):
             tokens.fail("expected an integer or float type", tokens.i - 1)
-        return int(item, 0) if item[:2] == "0x" else int(item), type_
+        value = int(item, 0) if item[:2] == "0x" else int(item)
+        return bool(value) if type_ is PLAIN_TYPES["i1"] else value, type_
 
     @staticmethod
     def _scalar(tokens: Tokens, item: str, type_: Type | None, at: int) -> Any:
@@ -389,7 +392,8 @@ class AttributeReader:
     def _dense(self, tokens: Tokens) -> tuple[DenseAttr, Type]:
         tokens.i += 2
         start = tokens.i
-        depth, literals, splat = 0, [], False
+        depth, splat = 0, False
+        literals: list[int] = []
         while tokens.items[tokens.i] != ">" or depth:
             item = tokens.items[tokens.i]
             if item == "[":

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from .attributes import PLAIN_TYPES
 from .ir import Block, Function, Operation, Region, Successor, Value
-from .types import FunctionType, TensorType, Type
+from .types import FunctionType, Type
 
 if TYPE_CHECKING:
     from .parser import Parser

@@ -25,6 +25,7 @@ _PLAIN_KINDS = frozenset({"any", "str", "int", "symbol", "flags", "unit"})
 
 _FORMAT = re.compile(r"`([^`]*)`|\$(\w+)|(attr-dict|functional-type|qualified|type|operands|results|custom<\w+>)"
                      r"|(\)\?|[(),^])|\s+")
+_WORDS = ("", "literal", "variable", "directive", "mark")
 _SIGNATURE = re.compile(r"(\w+)([?*]?)")
 _ATTRIBUTE = re.compile(r"(\w+)(\?)?(?::(\w+))?(?:=(\w+))?")
 _EQUATION = re.compile(r"(\w+)=(?:(\w+)\((\w+)\)|(\w+))")
@@ -169,7 +170,7 @@ class Format:
             assert match is not None, (self.name, self.text[at:])
             at = match.end()
             if match.lastindex is not None:
-                words.append((("literal", "variable", "directive", "mark")[match.lastindex - 1], match[match.lastindex]))
+                words.append((_WORDS[match.lastindex], match[match.lastindex]))
         spelled: list[str] = []
         steps, end = self._sequence(words, 0, spelled)
         assert end == len(words), (self.name, words[end:])
@@ -204,7 +205,8 @@ class Format:
     @staticmethod
     def _arguments(words: list[tuple[str, str]], at: int) -> tuple[list[str], int]:
         """The names inside ``directive( … )``, brackets and inner ``type`` dropped."""
-        depth, names = 0, []
+        depth = 0
+        names: list[str] = []
         while True:
             kind, word = words[at]
             at += 1

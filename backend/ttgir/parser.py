@@ -10,6 +10,7 @@ from .ir import Block, Function, Module, Operation, Region, Successor, Value
 from .lexer import END, Tokens, TTGIRSyntaxError
 from .locations import Locations
 from .types import Type
+from .verify import check_calls, check_terminators
 
 __all__ = ["Parser", "TTGIRSyntaxError", "parse_module"]
 
@@ -56,7 +57,9 @@ class _Scope:
 class Parser(Tokens):
     """A cursor over the tokens of a module, with the names in scope."""
 
-    __slots__ = ("_located", "_locations", "_scope", "reader", "values")
+    __slots__ = ("_calls", "_located", "_locations", "_scope", "_terminators", "reader", "values")
+
+    reader: AttributeReader
 
     def __init__(self, text: str, source: str) -> None:
         super().__init__(text, source)
@@ -65,6 +68,8 @@ class Parser(Tokens):
         self._scope = _Scope(None)
         self._locations = Locations(self)
         self._located: list[tuple[Operation | Function, str, int]] = []
+        self._terminators: list[tuple[Operation, int]] = []
+        self._calls: list[tuple[Operation, int]] = []
 
     # Module level
 
@@ -83,6 +88,7 @@ class Parser(Tokens):
                           else "expected an alias definition or the end of the text")
         if found is None:
             self.fail("expected 'module'")
+        check_calls(self, found, self._calls)
         for operation, text, index in self._located:
             operation.location = self._locations.resolve(text, index)
         return found
@@ -114,7 +120,9 @@ class Parser(Tokens):
                 self.fail("expected 'tt.func' or '}'")
             at = self.i
             self.i += 1
+            self._terminators.clear()
             read = function(self)
+            check_terminators(self, read, self._terminators)
             if read.name in functions:
                 self.error(f"function @{read.name} is defined twice", at)
             functions[read.name] = read
@@ -237,8 +245,12 @@ class Parser(Tokens):
         block.operations.append(op)
         if names:
             self._name_results(op, names, start)
-        if op.name in TERMINATORS and items[self.i] != "}" and items[self.i][0] != "^":
-            self.fail(f"expected '}}' or a block label after the terminator '{op.name}'")
+        if op.name in TERMINATORS:
+            self._terminators.append((op, start))
+            if items[self.i] != "}" and items[self.i][0] != "^":
+                self.fail(f"expected '}}' or a block label after the terminator '{op.name}'")
+        elif op.name == "tt.call":
+            self._calls.append((op, start))
         return op
 
     def _unknown(self, name: str, at: int) -> NoReturn:
@@ -399,6 +411,7 @@ class Parser(Tokens):
                 end = self.build(implicit, [], [], {}, (0,))
                 end.block = block
                 block.operations.append(end)
+                self._terminators.append((end, self.i))
             self._check_end(block)
         self.i += 1
         for label, at in scope.uses_of_labels.items():

@@ -1,0 +1,74 @@
+"""Checks that need the whole function or module: what a terminator passes on must be what its receiver takes."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .ir import Function, Module, Operation, Value
+from .types import Type
+
+if TYPE_CHECKING:
+    from .parser import Parser
+
+#: What the terminators of a region pass to the operation that owns it: its results.
+_YIELDS_RESULTS = frozenset({
+    ("scf.for", "scf.yield"), ("scf.if", "scf.yield"), ("ttg.mask", "ttg.mask.return"),
+    ("ttg.warp_specialize", "ttg.warp_yield"),
+})
+
+#: The only terminators that may leave each kind of region, by owner; an owner that is not here takes any.
+_LEAVES = {
+    "scf.for": ("scf.yield",), "scf.if": ("scf.yield",), "scf.while": ("scf.yield", "scf.condition"),
+    "tt.reduce": ("tt.reduce.return",), "tt.scan": ("tt.scan.return",), "ttg.mask": ("ttg.mask.return",),
+    "tt.map_elementwise": ("tt.map_elementwise.return",), "ttg.warp_specialize.partitions": ("ttg.warp_return",),
+}
+
+#: Operations that end a block without leaving its region.
+_INNER = frozenset({"cf.br", "cf.cond_br", "cf.switch", "ub.unreachable", "ttg.warp_specialize.partitions"})
+
+
+def _types(values: Sequence[Value]) -> list[Type]:
+    return [value.type for value in values]
+
+
+def _compare(parser: Parser, what: str, given: list[Type], needed: Sequence[Type], at: int) -> None:
+    if given != list(needed):
+        parser.error(f"{what}: given ({', '.join(map(str, given))}), needed ({', '.join(map(str, needed))})", at)
+
+
+def check_terminators(parser: Parser, function: Function, terminators: Sequence[tuple[Operation, int]]) -> None:
+    """Fail where one of the ``terminators`` (each with its token) of ``function`` does not fit its receiver."""
+    for op, at in terminators:
+        for successor in op.successors:
+            _compare(parser, f"arguments of block {successor.block.label}", _types(successor.arguments),
+                     _types(successor.block.arguments), at)
+        if op.name in _INNER:
+            continue
+        assert op.block is not None and op.block.parent is not None
+        owner = op.block.parent.parent
+        if owner is None:
+            if op.name != "tt.return":
+                parser.error(f"'{op.name}' cannot end a function; 'tt.return' does", at)
+            _compare(parser, f"results of @{function.name}", _types(op.operands), function.type.results, at)
+            continue
+        if op.name not in _LEAVES.get(owner.name, (op.name,)):
+            parser.error(f"'{op.name}' cannot end a region of '{owner.name}'", at)
+        if (owner.name, op.name) in _YIELDS_RESULTS:
+            _compare(parser, f"results of '{owner.name}'", _types(op.operands), _types(owner.results), at)
+        elif op.name == "scf.condition":
+            _compare(parser, "results of 'scf.while'", _types(op.operands[1:]), _types(owner.results), at)
+            after = owner.regions[1].blocks
+            _compare(parser, "arguments of the second region of 'scf.while'",
+                     _types(after[0].arguments) if after else [], _types(owner.results), at)
+        elif owner.name == "scf.while":
+            _compare(parser, "values carried by 'scf.while'", _types(op.operands), _types(owner.operands), at)
+
+
+def check_calls(parser: Parser, module: Module, calls: Sequence[tuple[Operation, int]]) -> None:
+    """Fail where one of the ``calls`` (``tt.call`` with its token) names no function, or one of another type."""
+    for op, at in calls:
+        callee = module.functions.get(op.attributes["callee"])
+        if callee is None:
+            parser.error(f"function @{op.attributes['callee']} is not defined", at)
+        _compare(parser, f"arguments of @{callee.name}", _types(op.operands), callee.type.inputs, at)
+        _compare(parser, f"results of @{callee.name}", _types(op.results), callee.type.results, at)

@@ -1,0 +1,144 @@
+"""Reduction plans, simulated over every register, lane and warp; and the vector widths of accesses."""
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from triton.backends.spirv.layouts.distributed import distributed_layout
+from triton.backends.spirv.layouts.linear import LinearLayout, unflatten
+from triton.backends.spirv.layouts.reduction import ReductionError, ReductionPlan, plan_reduction
+from triton.backends.spirv.ttgir.encodings import BlockedEncoding, DotOperandEncoding, SliceEncoding
+
+from .strategies import arbitrary_layouts, blocked_encodings, shapes
+from .test_conversion import contents
+
+Bag = Counter[int]  #: the elements that a value is the combination of, with how often each was combined
+
+
+def simulate(plan: ReductionPlan, layout: LinearLayout) -> dict[tuple[int, int], list[Bag]]:
+    """What each lane holds in each result register."""
+    held = contents(layout)
+    values = {thread: [Counter(registers[r] for r in group) for group in plan.groups]
+              for thread, registers in held.items()}
+    for mask in plan.lane_masks:
+        values = {(lane, warp): [mine + theirs for mine, theirs in zip(bags, values[lane ^ mask, warp], strict=True)]
+                  for (lane, warp), bags in values.items()}
+    across = plan.across_warps
+    if across:
+        totals: dict[tuple[int, int], dict[int, Bag]] = {thread: {} for thread in values}
+        for groups in across.rounds:
+            memory: dict[int, Bag] = {}
+            for (lane, warp), bags in values.items():
+                if lane & across.duplicate_lanes or warp & across.duplicate_warps:
+                    continue
+                for group in groups:
+                    offset = across.store.apply_flat(register=group, lane=lane, warp=warp)
+                    assert offset < across.size and offset not in memory, "two lanes store one partial result"
+                    memory[offset] = bags[group]
+            for (lane, warp), total in totals.items():
+                for group in groups:
+                    total[group] = sum((memory[across.load.apply_flat(partial=partial, register=group, lane=lane,
+                                                                      warp=warp)]
+                                        for partial in range(across.partials)), Counter())
+        values = {thread: [total[group] for group in range(len(plan.groups))] for thread, total in totals.items()}
+    return {thread: [bags[group] for group in plan.results] for thread, bags in values.items()}
+
+
+def check(layout: LinearLayout, axis: int, element_bytes: tuple[int, ...], scratch_bytes: int) -> ReductionPlan:
+    plan = plan_reduction(layout, axis, element_bytes, scratch_bytes)
+    places = [unflatten(index, layout.shape) for index in range(layout.size)]
+    lines: dict[int, Bag] = {}
+    strides = layout.drop_dim(axis)
+    for index, place in enumerate(places):
+        rest = place[:axis] + place[axis + 1:]
+        number = 0
+        for coordinate, extent in zip(rest, strides.shape, strict=True):
+            number = number * extent + coordinate
+        lines.setdefault(number, Counter())[index] += 1
+    expected = {thread: [lines[point] for point in points] for thread, points in contents(plan.result).items()}
+    assert simulate(plan, layout) == expected, plan
+    for group in plan.groups:
+        along = [unflatten(layout.images("register")[register], layout.shape)[axis] for register in group]
+        assert along == sorted(along)
+    if plan.across_warps:
+        assert plan.across_warps.size * sum(element_bytes) <= scratch_bytes
+    return plan
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.integers(1, 3), st.integers(0, 4), st.integers(0, 3), st.sampled_from([(4,), (2,), (4, 8)]))
+def test_blocked_with_much_and_little_memory(data: st.DataObject, rank: int, lanes: int, warps: int,
+                                             element_bytes: tuple[int, ...]) -> None:
+    shape = data.draw(shapes(rank, rank, 4))
+    layout = distributed_layout(data.draw(blocked_encodings(rank, lanes, warps)), shape)
+    axis = data.draw(st.integers(0, rank - 1))
+    scratch = layout.size * sum(element_bytes)
+    plan = check(layout, axis, element_bytes, scratch)
+    encoding_free = distributed_layout(
+        SliceEncoding(axis, data.draw(blocked_encodings(rank, lanes, warps))), shape[:axis] + shape[axis + 1:])
+    assert plan.result.shape == encoding_free.shape
+    while plan.across_warps and scratch:
+        scratch //= 2
+        try:
+            plan = check(layout, axis, element_bytes, scratch)
+        except ReductionError as error:
+            assert f"owns {scratch} bytes" in str(error)
+            break
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data(), st.integers(0, 3), st.integers(0, 2))
+def test_slices_and_dot_operands(data: st.DataObject, lanes: int, warps: int) -> None:
+    """Layouts with copies: each element is combined once."""
+    shape = data.draw(shapes(2, 2, 4))
+    inner = DotOperandEncoding(data.draw(st.integers(0, 1)), data.draw(blocked_encodings(2, lanes, warps)))
+    outer = SliceEncoding(data.draw(st.integers(0, 2)), data.draw(blocked_encodings(3, lanes, warps)))
+    for encoding in (inner, outer):
+        layout = distributed_layout(encoding, shape)
+        plan = check(layout, data.draw(st.integers(0, 1)), (4,), 4 * layout.size)
+        assert plan.result.rank == 1
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), st.integers(1, 6), st.integers(0, 3), st.integers(0, 2), st.integers(0, 6))
+def test_arbitrary_layouts_are_right_or_refused(data: st.DataObject, bits: int, lanes: int, warps: int,
+                                                split: int) -> None:
+    layout = data.draw(arbitrary_layouts(bits, lanes, warps)).reshape((1 << min(split, bits), 1 << bits - min(split, bits)))
+    for axis in (0, 1):
+        try:
+            check(layout, axis, (4,), 4 << bits)
+        except ReductionError as error:
+            assert "convert the layout" in str(error)
+
+
+def test_the_result_is_numbered_as_its_slice_encoding() -> None:
+    parent = BlockedEncoding((2, 4), (4, 8), (2, 2), (1, 0))
+    for axis, shape in ((0, (64, 128)), (1, (64, 128))):
+        plan = check(distributed_layout(parent, shape), axis, (4,), 1 << 16)
+        assert plan.result == distributed_layout(SliceEncoding(axis, parent), (shape[1 - axis],))
+
+
+def test_softmax_row() -> None:
+    """1024 elements, 4 warps of 32 lanes, 4 registers at a time: registers, five exchanges, four partial results."""
+    plan = check(distributed_layout(BlockedEncoding((4,), (32,), (4,), (0,)), (1024,)), 0, (4,), 16)
+    assert plan.groups == (tuple(range(8)),)
+    assert sorted(plan.lane_masks) == [1, 2, 4, 8, 16]
+    assert plan.across_warps is not None
+    assert (plan.across_warps.partials, plan.across_warps.size, plan.results) == (4, 4, (0,))
+    assert (plan.across_warps.duplicate_lanes, plan.across_warps.duplicate_warps) == (31, 0)
+
+
+def test_operands_of_several_sizes_are_laid_out_largest_first() -> None:
+    layout = distributed_layout(BlockedEncoding((1,), (32,), (4,), (0,)), (128,))
+    across = plan_reduction(layout, 0, (2, 8, 4), 56).across_warps
+    assert across is not None and across.operand_offsets == (48, 0, 32)
+
+
+def test_refusals() -> None:
+    layout = distributed_layout(BlockedEncoding((1,), (32,), (4,), (0,)), (128,))
+    with pytest.raises(ReductionError, match="owns 12 bytes"):
+        plan_reduction(layout, 0, (4,), 12)
+    with pytest.raises(ReductionError, match="dimension 1"):
+        plan_reduction(layout, 1, (4,), 16)

@@ -1,0 +1,90 @@
+"""Choosing a device, and reading modules, without a device."""
+from __future__ import annotations
+
+import struct
+
+import pytest
+from triton.backends.spirv.capabilities import FEATURES, PROFILES, REQUIRED
+from triton.backends.spirv.runtime import VulkanUnavailable
+from triton.backends.spirv.runtime.devices import CAPABILITY_FEATURES, FEATURE_STRUCTS, DeviceInfo, select
+from triton.backends.spirv.runtime.pipeline import ModuleInfo, read_module
+
+
+def _device(name: str, kind: str, uuid: str, lacks: tuple[str, ...] = ()) -> DeviceInfo:
+    return DeviceInfo(name, kind, uuid, "generic", (1, 3), lacks, None if lacks else PROFILES["generic"], frozenset(),
+                      frozenset(), 0, 32, None)
+
+
+_FOUND = (_device("NVIDIA H100", "discrete", "ab" * 16), _device("Intel Arc", "integrated", "cd" * 16),
+          _device("Old Card", "discrete", "ef" * 16, ("shaderInt64", "vulkanMemoryModel")))
+
+
+@pytest.mark.parametrize(("wanted", "name"), [
+    (None, "NVIDIA H100"), ("", "NVIDIA H100"), ("0", "NVIDIA H100"), ("1", "Intel Arc"), ("arc", "Intel Arc"),
+    ("cd" * 16, "Intel Arc"), ("CDCDCDCD-cdcd-cdcd-cdcd-cdcdcdcdcdcd", "Intel Arc")])
+def test_select(wanted: str | None, name: str) -> None:
+    assert select(_FOUND, wanted).name == name
+
+
+@pytest.mark.parametrize(("wanted", "message"), [
+    ("7", "TRITON_SPIRV_DEVICE='7' names no Vulkan device; there are 0: NVIDIA H100"),
+    ("radeon", "'radeon' names no Vulkan device"),
+    ("old", r"Old Card \(discrete, .*\) cannot run Triton kernels: it lacks shaderInt64, vulkanMemoryModel")])
+def test_select_refuses(wanted: str, message: str) -> None:
+    with pytest.raises(VulkanUnavailable, match=message):
+        select(_FOUND, wanted)
+
+
+def test_no_device() -> None:
+    with pytest.raises(VulkanUnavailable, match="no Vulkan device was found; .*apt-get install mesa-vulkan-drivers"):
+        select((), None)
+
+
+def test_every_capability_is_probed_and_enabled() -> None:
+    assert CAPABILITY_FEATURES.keys() == FEATURES.keys()
+    enabled = {feature for _, features in FEATURE_STRUCTS.values() for feature in features}
+    assert enabled.issuperset(REQUIRED)
+    for needs in CAPABILITY_FEATURES.values():
+        assert needs and enabled.issuperset(needs)
+
+
+def _instruction(opcode: int, *words: int) -> list[int]:
+    return [(len(words) + 1) << 16 | opcode, *words]
+
+
+def _text(value: str) -> list[int]:
+    data = value.encode() + b"\0"
+    return list(struct.unpack(f"<{-(-len(data) // 4)}I", data.ljust(-(-len(data) // 4) * 4, b"\0")))
+
+
+def _module(*parts: list[int]) -> bytes:
+    words = [0x07230203, 0x10600, 0, 10, 0, *(word for part in parts for word in part)]
+    return struct.pack(f"<{len(words)}I", *words)
+
+
+_ENTRY = _instruction(15, 5, 1, *_text("add_kernel"), 2, 3)
+_LOCAL_SIZE = _instruction(16, 1, 17, 32, 2, 1)
+_END = _instruction(56)
+
+
+def test_read_module() -> None:
+    assert read_module(_module(_ENTRY, _LOCAL_SIZE, _END)) == ModuleInfo("add_kernel", (32, 2, 1), None)
+    note = _instruction(330, *_text("subgroup_size=16"))
+    other = _instruction(330, *_text("another tool"))
+    found = read_module(_module(_ENTRY, _LOCAL_SIZE, other, note, _END))
+    assert found.subgroup_size == 16
+    assert found.invocations == 64
+
+
+@pytest.mark.parametrize(("module", "message"), [
+    (b"", "0 bytes are not a SPIR-V module"),
+    (b"\0" * 21, "21 bytes are not"),
+    (b"ELF!" * 9, "not a SPIR-V module: it starts with 0x21464c45"),
+    (_module(_LOCAL_SIZE, _END), "no compute entry point with a LocalSize"),
+    (_module(_ENTRY, _END), "no compute entry point with a LocalSize"),
+    (_module(_ENTRY, _LOCAL_SIZE), "does not end with OpFunctionEnd"),
+    (_module(_ENTRY, _LOCAL_SIZE, [0], _END), "cut off or damaged at word"),
+    (_module(_ENTRY, _LOCAL_SIZE, [9 << 16 | 61]), "cut off or damaged at word")])
+def test_damaged_modules(module: bytes, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read_module(module)
