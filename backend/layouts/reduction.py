@@ -9,7 +9,7 @@ lanes may hold interleaved parts, so the combination must be commutative as well
 """
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -116,9 +116,9 @@ def _steps(others: Sequence[int], along: Sequence[int], seen: Span) -> tuple[int
     return tuple(mask for mask in masks if seen.add(combine(along, mask)))
 
 
-def _across_warps(registers: dict[str, Sequence[int]], places: dict[str, Sequence[int]], combined: Sequence[int],
-                  steps: Sequence[int], axis_bits: int, other_bits: int, element_bytes: tuple[int, ...],
-                  scratch_bytes: int) -> AcrossWarps:
+def _across_warps(registers: Mapping[str, Sequence[int]], places: Mapping[str, Sequence[int]],
+                  combined: Sequence[int], steps: Sequence[int], axis_bits: int, other_bits: int,
+                  element_bytes: tuple[int, ...], scratch_bytes: int) -> AcrossWarps:
     """Offsets: the place along the other dimensions in the low bits, which partial result in the high ones.
 
     ``registers``: places along the other dimensions of groups, lanes and warps; ``places``: those along the axis.

@@ -11,7 +11,7 @@ from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
 from .elements import bits_in_memory, element_type
-from .linear import apply_bases, coordinates
+from .linear import apply_bases, coordinates, not_duplicate
 from .registry import lowers
 from .shuffle import shuffle
 
@@ -80,10 +80,7 @@ def _through_shared(ctx: Context, plan: ThroughShared, registers: list[int], ele
     limit = shared.width_limit(element)
     stores = [f.add(place, base) for place in coordinates(ctx, plan.store, 0)]
     loads = [f.add(place, base) for place in coordinates(ctx, plan.load, 0)]
-    owner = module.boolean(True)
-    for mask, value in ((plan.duplicate_lanes, ctx.lane), (plan.duplicate_warps, ctx.warp)):
-        if mask:
-            owner = f.logical_and(owner, f.compare(op.IEqual, f.and_(value, module.uint(mask)), module.uint(0)))
+    owner = not_duplicate(ctx, plan.duplicate_lanes, plan.duplicate_warps)
     loaded: dict[int, int] = {}
 
     for number, exchange in enumerate(plan.rounds):

@@ -87,10 +87,16 @@ def coordinates(ctx: Context, layout: LinearLayout, dimension: int) -> list[int]
 
 def unique_owner(ctx: Context, layout: LinearLayout) -> int:
     """A boolean id, true in exactly one invocation for each element: lane and warp bits that move nothing are zero."""
+    free = {name: sum(1 << bit for bit, basis in enumerate(layout.inputs[name]) if not basis)
+            for name in ("lane", "warp")}
+    return not_duplicate(ctx, free["lane"], free["warp"])
+
+
+def not_duplicate(ctx: Context, duplicate_lanes: int, duplicate_warps: int) -> int:
+    """A boolean id: false where the lane number meets ``duplicate_lanes`` or the warp number ``duplicate_warps``."""
     f, module = ctx.f, ctx.module
     owner = module.boolean(True)
-    for name, value in (("lane", ctx.lane), ("warp", ctx.warp)):
-        free = sum(1 << bit for bit, basis in enumerate(layout.bases[name]) if not any(basis))
-        if free:
-            owner = f.logical_and(owner, f.compare(op.IEqual, f.and_(value, module.uint(free)), module.uint(0)))
+    for mask, value in ((duplicate_lanes, ctx.lane), (duplicate_warps, ctx.warp)):
+        if mask:
+            owner = f.logical_and(owner, f.compare(op.IEqual, f.and_(value, module.uint(mask)), module.uint(0)))
     return owner

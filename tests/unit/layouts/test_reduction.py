@@ -76,9 +76,6 @@ def test_blocked_with_much_and_little_memory(data: st.DataObject, rank: int, lan
     axis = data.draw(st.integers(0, rank - 1))
     scratch = layout.size * sum(element_bytes)
     plan = check(layout, axis, element_bytes, scratch)
-    encoding_free = distributed_layout(
-        SliceEncoding(axis, data.draw(blocked_encodings(rank, lanes, warps))), shape[:axis] + shape[axis + 1:])
-    assert plan.result.shape == encoding_free.shape
     while plan.across_warps and scratch:
         scratch //= 2
         try:
@@ -105,7 +102,8 @@ def test_slices_and_dot_operands(data: st.DataObject, lanes: int, warps: int) ->
 @given(st.data(), st.integers(1, 6), st.integers(0, 3), st.integers(0, 2), st.integers(0, 6))
 def test_arbitrary_layouts_are_right_or_refused(data: st.DataObject, bits: int, lanes: int, warps: int,
                                                 split: int) -> None:
-    layout = data.draw(arbitrary_layouts(bits, lanes, warps)).reshape((1 << min(split, bits), 1 << bits - min(split, bits)))
+    rows = min(split, bits)
+    layout = data.draw(arbitrary_layouts(bits, lanes, warps)).reshape((1 << rows, 1 << bits - rows))
     for axis in (0, 1):
         try:
             check(layout, axis, (4,), 4 << bits)

@@ -65,6 +65,9 @@ class ToyBackend(BaseBackend):
     def load_dialects(self, context: Any) -> None:
         pass
 
+    def pack_metadata(self, metadata: Any) -> tuple[Any, ...]:
+        return ()
+
     def get_codegen_implementation(self, options: object) -> dict[str, Any]:
         return {"min_dot_size": lambda lhs, rhs: (1, 1, 1)}
 
