@@ -16,6 +16,12 @@ FEATURES = {
     "storage8": "VkPhysicalDevice8BitStorageFeatures::storageBuffer8BitAccess",
     "storage16": "VkPhysicalDevice16BitStorageFeatures::storageBuffer16BitAccess",
     "explicit_workgroup_layout": "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR",
+    "int64_atomics": "VkPhysicalDeviceShaderAtomicInt64Features::shaderBufferInt64Atomics",
+    "float32_atomic_add": "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT::shaderBufferFloat32AtomicAdd",
+    "float64_atomic_add": "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT::shaderBufferFloat64AtomicAdd",
+    "round_to_nearest_even": "VkPhysicalDeviceFloatControlsProperties::shaderRoundingModeRTEFloat*",
+    "preserve_denormals": "VkPhysicalDeviceFloatControlsProperties::shaderDenormPreserveFloat*",
+    "preserve_signed_zero_inf_nan": "VkPhysicalDeviceFloatControlsProperties::shaderSignedZeroInfNanPreserveFloat*",
 }
 
 #: Features without which no kernel can run: refused when the device is opened, so lowering never asks.
@@ -82,13 +88,23 @@ class Capabilities:
         return cls(driver=pairs["driver"], features=features, **numbers)
 
 
+#: Features that stand for a VkPhysicalDeviceFloatControlsProperties entry at each width of float that the device has,
+#: with the part of the entry's name before the width.
+FLOAT_CONTROLS = {
+    "round_to_nearest_even": "shaderRoundingModeRTEFloat",
+    "preserve_denormals": "shaderDenormPreserveFloat",
+    "preserve_signed_zero_inf_nan": "shaderSignedZeroInfNanPreserveFloat",
+}
+
 _EVERYTHING = frozenset(FEATURES)
 
 #: Named devices to compile for when none is present. Figures are those of the vendors' published device reports.
 PROFILES = {
-    "lavapipe": Capabilities("mesa_llvmpipe", 8, 32768, 128, 1024, _EVERYTHING - {"explicit_workgroup_layout"}),
+    "lavapipe": Capabilities("mesa_llvmpipe", 8, 32768, 128, 1024, _EVERYTHING - {
+        "explicit_workgroup_layout", "float64_atomic_add", "preserve_denormals"}),
     "nvidia-hopper": Capabilities("nvidia_proprietary", 32, 49152, 256, 1024, _EVERYTHING),
-    "generic": Capabilities("generic", 32, 32768, 128, 256, _EVERYTHING - {"explicit_workgroup_layout", "float64"}),
+    "generic": Capabilities("generic", 32, 32768, 128, 256, _EVERYTHING - {
+        "explicit_workgroup_layout", "float64", "float32_atomic_add", "float64_atomic_add", *FLOAT_CONTROLS}),
 }
 
 

@@ -68,7 +68,7 @@ def flat_signature(names: list[str], signature: list[Any], tensordesc_meta: Any)
     """
     position = 0
     leaves: list[Entry] = []
-    for name, type_ in zip(names, signature):
+    for name, type_ in zip(names, signature, strict=True):
         expanded = expand_signature([type_], tensordesc_meta, "nvTmaDesc")
         for part in expanded:
             leaves.extend(_leaves((position,), name, part))
@@ -313,5 +313,6 @@ class SPIRVDriver(DriverBase):
         if ty.startswith("*"):
             return "uint64_t"
         if ty not in _CPP_TYPES:
-            raise ValueError(f"{ty} is no argument type of the SPIR-V backend; known: {', '.join(_CPP_TYPES)} and pointers")
+            raise ValueError(f"{ty} is no argument type of the SPIR-V backend; known: {', '.join(_CPP_TYPES)} and "
+                             "pointers")
         return _CPP_TYPES[ty]

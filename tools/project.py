@@ -7,6 +7,7 @@ import hashlib
 import os
 import platform
 import re
+import shutil
 import sys
 import sysconfig
 import tomllib
@@ -17,6 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ToolError
+
+# Folders in build/ that hold what is being made.
+SCRATCH_PREFIXES = (".sync-", ".apply-", ".lib-", ".source-")
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -162,10 +166,16 @@ class Project:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Hold the build folder: a second run of the tools waits until the first is through."""
+        """Hold the build folder: a second run of the tools waits until the first is through.
+
+        What a killed run left half-done is removed; each step's result appears under its own name by a rename only.
+        """
         self.build.mkdir(parents=True, exist_ok=True)
         with (self.build / ".lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
+            for prefix in SCRATCH_PREFIXES:
+                for leftover in self.build.glob(f"{prefix}*"):
+                    shutil.rmtree(leftover, ignore_errors=True)
             yield
 
 

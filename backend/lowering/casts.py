@@ -9,7 +9,7 @@ from ..ttgir.types import FloatType, IntegerType, PointerType, Type
 from .elements import element_type
 from .elementwise import map_registers
 from .errors import UnsupportedOperation
-from .floats import F32, compute_type, convert, narrow, widen
+from .floats import compute_type, convert, convert_toward_zero, narrow, widen
 from .registry import lowers
 
 if TYPE_CHECKING:
@@ -99,14 +99,14 @@ def _float_to_float(ctx: Context, operation: Operation) -> None:
 def _fp_to_fp(ctx: Context, operation: Operation) -> None:
     source, target = _types(operation)
     rounding = operation.attributes.get("rounding")
-    if rounding not in (None, "rtne"):
-        if not (source == F32 and target == FloatType("bf16")):
-            raise UnsupportedOperation(operation, f"rounding '{rounding}' from {source} to {target} is not supported",
-                                       "round to nearest even (the default)")
-        f, module = ctx.f, ctx.module
-        map_registers(ctx, operation,
-                      lambda a: f.zero_extend(f.shr(f.bitcast(a, module.u32), 16), 16))
+    if rounding == "rtz":
+        if source == FloatType("f64"):
+            raise UnsupportedOperation(operation, f"rounding towards zero from {source} to {target} is not supported",
+                                       "convert to float32 first, or round to nearest even (the default)")
+        map_registers(ctx, operation, lambda a: convert_toward_zero(ctx, a, source, target))
         return
+    if rounding not in (None, "rtne"):
+        raise UnsupportedOperation(operation, f"rounding '{rounding}' is not known", "use 'rtne' or 'rtz'")
     map_registers(ctx, operation, lambda a: convert(ctx, a, source, target))
 
 

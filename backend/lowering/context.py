@@ -12,7 +12,7 @@ from ..layouts.linear import LinearLayout
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
-from ..spirv.opcodes import BuiltIn, Capability_, StorageClass
+from ..spirv.opcodes import BuiltIn, Capability_, Scope, StorageClass
 from ..ttgir.ir import Module, Operation, Value
 from ..ttgir.types import TensorType, Type
 from .elements import ElementTypes
@@ -148,9 +148,10 @@ class Context:
         # The value never changes, so equal reads may share one result.
         return self.f.emit(op.Load, module.u32, pointer)
 
-    def barrier(self, global_memory: bool = False) -> None:
-        """All invocations of the workgroup wait for each other, and see each other's writes."""
-        self.shared.barrier(self.f, global_memory)
+    def barrier(self, global_memory: bool = False, scope: int = Scope.Workgroup) -> None:
+        """All invocations of the workgroup wait for each other, and see each other's writes to shared memory and, with
+        ``global_memory``, to device memory; with scope Device, so do other workgroups that synchronise with it."""
+        self.shared.barrier(self.f, global_memory, scope)
 
     # -- the driver loop -----------------------------------------------------------------------------------------
     def lower(self, operation: Operation) -> None:

@@ -1,6 +1,6 @@
 """Conversions between float formats, and the computing format of each.
 
-bf16 has no arithmetic in core SPIR-V: it is widened to f32, computed with, and rounded to nearest even (RNE).
+bf16 and fp8 have no arithmetic in core SPIR-V: they are widened to f32, computed with, and rounded to nearest even.
 """
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..spirv import opcodes as op
 from ..ttgir.types import FloatType, Type
 from .elements import NATIVE_FLOATS
+from .formats import FORMATS, format_to_f32, round_to_format
 
 if TYPE_CHECKING:
     from .context import Context
@@ -45,7 +46,7 @@ def f32_to_bf16(ctx: Context, value: int) -> int:
 
 
 def f64_to_f32_round_to_odd(ctx: Context, value: int) -> int:
-    """f64 → f32 so that a later rounding to bf16 gives what one rounding would: where the f32 is inexact, its last
+    """f64 → f32 so that a later rounding to a narrower format gives what one rounding would: where the f32 is inexact, its last
     bit is made odd (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008)."""
     f, module = ctx.f, ctx.module
     f32, f64, u32 = module.float(32), module.float(64), module.u32
@@ -65,8 +66,11 @@ def widen(ctx: Context, value: int, type_: Type) -> int:
     """A value of float ``type_`` as its compute_type."""
     if is_native(type_):
         return value
-    if type_ == FloatType("bf16"):
+    assert isinstance(type_, FloatType)
+    if type_.name == "bf16":
         return bf16_to_f32(ctx, value)
+    if type_.name in FORMATS:
+        return format_to_f32(ctx, value, type_.name)
     raise NotImplementedError(f"arithmetic on {type_} is not supported; convert to float16 or float32 first")
 
 
@@ -74,27 +78,52 @@ def narrow(ctx: Context, value: int, type_: Type) -> int:
     """The compute_type value rounded to ``type_``."""
     if is_native(type_):
         return value
-    if type_ == FloatType("bf16"):
+    assert isinstance(type_, FloatType)
+    if type_.name == "bf16":
         return f32_to_bf16(ctx, value)
+    if type_.name in FORMATS:
+        return round_to_format(ctx, value, type_.name)
     raise NotImplementedError(f"arithmetic on {type_} is not supported; convert to float16 or float32 first")
 
 
+def f32_to_f16(ctx: Context, value: int) -> int:
+    """Round to nearest, ties to even: one instruction where the device lets the module ask for that rounding."""
+    f16 = ctx.module.float(16)
+    if ctx.capabilities.has("round_to_nearest_even"):
+        return ctx.f.emit(op.FConvert, f16, value)
+    return ctx.f.bitcast(round_to_format(ctx, value, "f16"), f16)
+
+
 def convert(ctx: Context, value: int, source: Type, target: Type) -> int:
-    """A float of ``source`` as ``target``, rounded to nearest even."""
+    """A float of ``source`` as ``target``, rounded once, to nearest even."""
     if source == target:
         return value
     assert isinstance(source, FloatType) and isinstance(target, FloatType)
     f, module = ctx.f, ctx.module
-    if source.name == "f64" and target.name == "bf16":
-        return f32_to_bf16(ctx, f64_to_f32_round_to_odd(ctx, value))
+    if source.name == "f64":
+        if target.name == "f32":
+            return f.emit(op.FConvert, module.float(32), value)
+        value, source = f64_to_f32_round_to_odd(ctx, value), F32
     wide = widen(ctx, value, source)
-    wide_type = compute_type(source)
-    computed = compute_type(target)
-    if target.name == "bf16" and wide_type == FloatType("f64"):
-        raise NotImplementedError("f64 to bf16")
-    if wide_type != computed:
-        wide = f.emit(op.FConvert, module.float(computed.width), wide)  # type: ignore[attr-defined]
-    return narrow(ctx, wide, target)
+    if compute_type(source).name == "f16" and target.name != "f16":  # type: ignore[attr-defined]
+        wide = f.emit(op.FConvert, module.float(64 if target.name == "f64" else 32), wide)
+    elif target.name == "f64":
+        return f.emit(op.FConvert, module.float(64), wide)
+    return f32_to_f16(ctx, wide) if target.name == "f16" else narrow(ctx, wide, target)
+
+
+def convert_toward_zero(ctx: Context, value: int, source: Type, target: Type) -> int:
+    """A float of ``source`` (at most 32 bits wide) as the narrower ``target``, rounded towards zero."""
+    assert isinstance(target, FloatType)
+    f, module = ctx.f, ctx.module
+    wide = convert(ctx, value, source, F32)
+    if target.name == "bf16":
+        bits = f.bitcast(wide, module.u32)
+        quiet = f.select(f.emit(op.IsNan, module.bool, wide), f.or_(bits, module.uint(0x400000)), bits)
+        return f.zero_extend(f.shr(quiet, 16), 16)
+    if target.name not in FORMATS:
+        raise NotImplementedError(f"rounding towards zero to {target} is not supported; round to nearest even")
+    return f.bitcast(round_to_format(ctx, wide, target.name, toward_zero=True), ctx.type_id(target))
 
 
 def through_compute_type(ctx: Context, type_: Type, emit: Callable[..., int], *values: int) -> int:

@@ -8,12 +8,13 @@ from ..analysis.lazy_loads import lazy_loads
 from ..capabilities import Capabilities
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
-from ..spirv.opcodes import ExecutionMode_
+from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..ttgir.ir import Function, Module
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .context import Context, Options
 from .errors import LoweringError
+from .float_controls import float_modes
 from .shared_memory import SharedMemory
 
 
@@ -46,6 +47,8 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
     assert kernel.body is not None
     ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel),
                   lazy_loads(kernel))
+    if _communicates(kernel):
+        ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()
     block = read_arguments(ctx, kernel)
     if len(kernel.body.blocks) != 1:
@@ -55,7 +58,8 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
         ctx.lower(operation)
     size = ctx.num_warps * ctx.subgroup_size
     module.add_function(function.finish())
-    module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1]])
+    module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1],
+                                                *float_modes(module, capabilities)])
     shared_bytes = shared.finish()
     return Kernel(kernel.name, module.finish(), size, shared_bytes, block.size, block.indirect)
 
@@ -67,6 +71,15 @@ def entry_function(source: Module) -> Function:
         raise LoweringError(f"a kernel module has one public function; this one has {len(public)}: "
                             f"{[function.name for function in public]}")
     return public[0]
+
+
+def _communicates(kernel: Function) -> bool:
+    """Whether invocations may exchange values through device memory, so that no access may be private to one (section
+    3.26, NonPrivatePointer)."""
+    assert kernel.body is not None
+    return any(inner.name.startswith("tt.atomic") or inner.name == "tt.call"
+               or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") != "local")
+               for block in kernel.body.blocks for operation in block.operations for inner in operation.walk())
 
 
 def _check_shape(source: Module, capabilities: Capabilities) -> None:

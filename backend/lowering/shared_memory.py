@@ -96,12 +96,12 @@ class SharedMemory:
         pointer = self._pointer(ctx.f, how, how.type_id(ctx), index, end)
         ctx.f.store(pointer, value, MemoryAccess.NonPrivatePointer)
 
-    def barrier(self, f: FunctionBuilder, global_memory: bool = False) -> None:
+    def barrier(self, f: FunctionBuilder, global_memory: bool, memory_scope: int) -> None:
         """A workgroup barrier that makes earlier writes visible; ``global_memory`` includes device memory."""
         semantics = (Semantics.AcquireRelease | Semantics.WorkgroupMemory | Semantics.MakeAvailable
                      | Semantics.MakeVisible | (Semantics.UniformMemory if global_memory else 0))
-        scope = self._module.uint(Scope.Workgroup)
-        f.do(op.ControlBarrier, scope, scope, self._module.uint(semantics))
+        f.do(op.ControlBarrier, self._module.uint(Scope.Workgroup), self._module.uint(memory_scope),
+             self._module.uint(semantics))
 
     def finish(self) -> int:
         """Declares the variables. Returns the bytes of workgroup memory that the module takes."""

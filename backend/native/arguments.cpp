@@ -19,22 +19,43 @@ struct ScalarType {
 };
 
 constexpr ScalarType kScalarTypes[] = {
-    {"i1", Kind::kBool, 1},      {"u1", Kind::kBool, 1},       {"i8", Kind::kSigned, 1},    {"i16", Kind::kSigned, 2},
-    {"i32", Kind::kSigned, 4},   {"i64", Kind::kSigned, 8},    {"u8", Kind::kUnsigned, 1},  {"u16", Kind::kUnsigned, 2},
-    {"u32", Kind::kUnsigned, 4}, {"u64", Kind::kUnsigned, 8},  {"fp16", Kind::kHalf, 2},    {"bf16", Kind::kBFloat, 2},
-    {"fp32", Kind::kFloat, 4},   {"f32", Kind::kFloat, 4},     {"fp64", Kind::kDouble, 8},
+    {"i1", Kind::kBool, 1},      {"u1", Kind::kBool, 1},      {"i8", Kind::kSigned, 1},   {"i16", Kind::kSigned, 2},
+    {"i32", Kind::kSigned, 4},   {"i64", Kind::kSigned, 8},   {"u8", Kind::kUnsigned, 1}, {"u16", Kind::kUnsigned, 2},
+    {"u32", Kind::kUnsigned, 4}, {"u64", Kind::kUnsigned, 8}, {"fp16", Kind::kHalf, 2},   {"bf16", Kind::kBFloat, 2},
+    {"fp32", Kind::kFloat, 4},   {"f32", Kind::kFloat, 4},    {"fp64", Kind::kDouble, 8},
 };
 
 // What torch, NumPy and ml_dtypes call an element type, and what Triton's signature calls it.
 constexpr std::pair<std::string_view, std::string_view> kElementNames[] = {
-    {"bool", "u1"},           {"int1", "u1"},           {"uint1", "u1"},         {"i1", "u1"},
-    {"half", "fp16"},         {"float16", "fp16"},      {"bfloat16", "bf16"},    {"float", "fp32"},
-    {"float32", "fp32"},      {"double", "fp64"},       {"float64", "fp64"},     {"int8", "i8"},
-    {"int16", "i16"},         {"int", "i32"},           {"int32", "i32"},        {"int64", "i64"},
-    {"uint8", "u8"},          {"uint16", "u16"},        {"uint32", "u32"},       {"uint64", "u64"},
-    {"float8_e4m3fn", "fp8e4nv"}, {"float8e4nv", "fp8e4nv"}, {"float8_e5m2", "fp8e5"}, {"float8e5", "fp8e5"},
-    {"float8e4b15", "fp8e4b15"},  {"float8_e4m3fnuz", "fp8e4b8"}, {"float8e4b8", "fp8e4b8"},
-    {"float8_e5m2fnuz", "fp8e5b16"}, {"float8e5b16", "fp8e5b16"},
+    {"bool", "u1"},
+    {"int1", "u1"},
+    {"uint1", "u1"},
+    {"i1", "u1"},
+    {"half", "fp16"},
+    {"float16", "fp16"},
+    {"bfloat16", "bf16"},
+    {"float", "fp32"},
+    {"float32", "fp32"},
+    {"double", "fp64"},
+    {"float64", "fp64"},
+    {"int8", "i8"},
+    {"int16", "i16"},
+    {"int", "i32"},
+    {"int32", "i32"},
+    {"int64", "i64"},
+    {"uint8", "u8"},
+    {"uint16", "u16"},
+    {"uint32", "u32"},
+    {"uint64", "u64"},
+    {"float8_e4m3fn", "fp8e4nv"},
+    {"float8e4nv", "fp8e4nv"},
+    {"float8_e5m2", "fp8e5"},
+    {"float8e5", "fp8e5"},
+    {"float8e4b15", "fp8e4b15"},
+    {"float8_e4m3fnuz", "fp8e4b8"},
+    {"float8e4b8", "fp8e4b8"},
+    {"float8_e5m2fnuz", "fp8e5b16"},
+    {"float8e5b16", "fp8e5b16"},
 };
 
 std::string_view canonical_element(std::string_view name) {
@@ -101,7 +122,8 @@ void check_on_host(const Argument& argument, PyObject* object) {
   if (!is_cpu && !device) return;
   const py::object type = device ? attribute(device.ptr(), names().type) : py::object();
   if (!is_cpu && type && text(type.ptr()) == "cpu") return;
-  throw py::value_error(quoted(argument) + ": the tensor is on device '" + (device ? text(device.ptr()) : std::string("?")) +
+  throw py::value_error(quoted(argument) + ": the tensor is on device '" +
+                        (device ? text(device.ptr()) : std::string("?")) +
                         "'; the SPIR-V backend takes tensors on 'cpu': pass tensor.cpu()");
 }
 
@@ -162,8 +184,8 @@ uint16_t round_to_16_bits(double value, int exponent_bits, int mantissa_bits) {
   if (std::isinf(value)) return sign | infinity;
   if (value == 0) return sign;
   int exponent;
-  std::frexp(value, &exponent);                      // |value| in [2^(exponent-1), 2^exponent)
-  exponent = std::max(exponent - 1, 1 - bias);       // of the last normal below, where value is subnormal
+  std::frexp(value, &exponent);                 // |value| in [2^(exponent-1), 2^exponent)
+  exponent = std::max(exponent - 1, 1 - bias);  // of the last normal below, where value is subnormal
   // In units of the last place: exact in double, so one rounding (the default mode, to nearest even).
   const double units = std::nearbyint(std::ldexp(std::fabs(value), mantissa_bits - exponent));
   if (exponent > bias) return sign | infinity;
@@ -178,10 +200,14 @@ ArgumentPlan::ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>
     Argument argument{path, name, type, "", Kind::kPointer, 0, 8};
     if (path.empty()) throw std::invalid_argument("argument '" + name + "' has no position");
     if (type.rfind('*', 0) == 0) {
-      argument.element = canonical_element(type.rfind("*k", 0) == 0 ? std::string_view(type).substr(2) : std::string_view(type).substr(1));
+      argument.element = canonical_element(type.rfind("*k", 0) == 0 ? std::string_view(type).substr(2)
+                                                                    : std::string_view(type).substr(1));
     } else {
-      const auto* found = std::find_if(std::begin(kScalarTypes), std::end(kScalarTypes), [&](const ScalarType& scalar) { return scalar.name == type; });
-      if (found == std::end(kScalarTypes)) throw std::invalid_argument("argument '" + name + "': a value of type " + type + " cannot be passed to a SPIR-V kernel");
+      const auto* found = std::find_if(std::begin(kScalarTypes), std::end(kScalarTypes),
+                                       [&](const ScalarType& scalar) { return scalar.name == type; });
+      if (found == std::end(kScalarTypes))
+        throw std::invalid_argument("argument '" + name + "': a value of type " + type +
+                                    " cannot be passed to a SPIR-V kernel");
       argument.kind = found->kind;
       argument.bytes = found->bytes;
     }
@@ -214,7 +240,8 @@ void ArgumentPlan::check_element(const Argument& argument, PyObject* object) con
   if (!dtype || dtype.ptr() == argument.dtype || argument.element == "void") return;
   const std::string name = text(dtype.ptr());
   if (canonical_element(name) != argument.element)
-    throw py::type_error(quoted(argument) + ": the kernel was compiled for elements of type " + argument.element + ", not " + name);
+    throw py::type_error(quoted(argument) + ": the kernel was compiled for elements of type " + argument.element +
+                         ", not " + name);
   Py_XDECREF(argument.dtype);
   argument.dtype = dtype.release().ptr();
 }
@@ -232,7 +259,8 @@ uint64_t ArgumentPlan::pointer(const Argument& argument, PyObject* object) const
     raise_for(argument, object, "a tensor (an object with data_ptr())");
   }
   const uint64_t value = PyLong_AsUnsignedLongLong(address.ptr());
-  if (value == static_cast<uint64_t>(-1) && PyErr_Occurred()) raise_for(argument, object, "a tensor whose data_ptr() is an address");
+  if (value == static_cast<uint64_t>(-1) && PyErr_Occurred())
+    raise_for(argument, object, "a tensor whose data_ptr() is an address");
   check_on_host(argument, object);
   check_element(argument, object);
   return value;
@@ -264,7 +292,8 @@ void ArgumentPlan::replace_pointers(std::byte* block, const std::vector<uint64_t
 py::list ArgumentPlan::pointer_objects(PyObject* args, Py_ssize_t first) const {
   py::list objects;
   for (const Argument& argument : arguments_) {
-    if (argument.kind == Kind::kPointer) objects.append(py::reinterpret_borrow<py::object>(find(argument, args, first)));
+    if (argument.kind == Kind::kPointer)
+      objects.append(py::reinterpret_borrow<py::object>(find(argument, args, first)));
   }
   return objects;
 }

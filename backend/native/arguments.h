@@ -19,7 +19,7 @@ struct Argument {
   std::string type;               // Triton's: *fp32, i64, ...
   std::string element;            // of a pointer: fp32, ...; "void" accepts anything
   Kind kind;
-  uint32_t offset;                // bytes from the start of the block
+  uint32_t offset;  // bytes from the start of the block
   uint32_t bytes;
   mutable PyObject* dtype = nullptr;  // the dtype object that was accepted last (a reference is held)
 };

@@ -1,6 +1,7 @@
 // A Vulkan device as the launch path sees it: buffers, and dispatches that are recorded, submitted and waited for.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -15,7 +16,8 @@ class Device;
 // A buffer with its own memory. `address` is its device address; `host` its mapped address, or null.
 class Buffer {
  public:
-  Buffer(std::shared_ptr<Device> device, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, VkDeviceAddress address, void* host)
+  Buffer(std::shared_ptr<Device> device, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
+         VkDeviceAddress address, void* host)
       : device_(std::move(device)), buffer_(buffer), memory_(memory), bytes_(bytes), address_(address), host_(host) {}
   ~Buffer() { free(); }
   Buffer(const Buffer&) = delete;
@@ -45,11 +47,11 @@ enum class MemoryKind {
 
 // A host range that is copied to the device before a dispatch and, where `write_back` is set, back after it.
 struct StagedCopy {
-  std::byte* host;       // first byte of the range
-  VkDeviceSize bytes;    // of the range
-  Buffer* staging;       // mapped; the range starts at its first byte
-  Buffer* device;        // the kernel's copy
-  VkDeviceSize offset;   // of the range in `device`
+  std::byte* host;      // first byte of the range
+  VkDeviceSize bytes;   // of the range
+  Buffer* staging;      // mapped; the range starts at its first byte
+  Buffer* device;       // the kernel's copy
+  VkDeviceSize offset;  // of the range in `device`
   bool write_back;
 };
 
@@ -70,7 +72,8 @@ class Device : public std::enable_shared_from_this<Device> {
   ~Device() { close(); }
 
   // Waits for all work and destroys what this object made. Later launches and allocations are refused.
-  void close();
+  // False, with nothing destroyed, where a dispatch never ended, or in a forked child.
+  bool close();
 
   std::unique_ptr<Buffer> allocate(VkDeviceSize bytes, MemoryKind kind);
   // Host memory as a buffer; pointer and size are multiples of minImportedHostPointerAlignment.
@@ -101,7 +104,8 @@ class Device : public std::enable_shared_from_this<Device> {
   void record(Slot& slot, const Dispatch& dispatch, const std::vector<StagedCopy>& copies);
   void wait(Slot& slot);
   uint32_t memory_type(uint32_t allowed, VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred) const;
-  std::unique_ptr<Buffer> bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation, bool map, const void* next);
+  std::unique_ptr<Buffer> bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation, bool map,
+                               const void* next);
 
   InstanceFunctions instance_functions_;
   DeviceFunctions vk_;
@@ -113,6 +117,7 @@ class Device : public std::enable_shared_from_this<Device> {
   uint64_t timeout_ns_;
   unsigned fork_generation_;
   bool closed_ = false;
+  std::atomic<bool> stuck_{false};  // a dispatch did not end in time
   VkPhysicalDeviceLimits limits_{};
   VkPhysicalDeviceMemoryProperties memory_{};
   std::mutex slots_mutex_;

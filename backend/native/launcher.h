@@ -13,7 +13,16 @@
 namespace triton_spirv {
 
 // Where Triton's launch arguments are, before the kernel's own.
-enum LaunchArgument : Py_ssize_t { kGrid = 0, kStream = 3, kFunction, kKernelMetadata, kLaunchMetadata, kEnterHook, kExitHook, kKernelArguments };
+enum LaunchArgument : Py_ssize_t {
+  kGrid = 0,
+  kStream = 3,
+  kFunction,
+  kKernelMetadata,
+  kLaunchMetadata,
+  kEnterHook,
+  kExitHook,
+  kKernelArguments
+};
 
 class Launcher {
  public:
@@ -26,14 +35,16 @@ class Launcher {
 
   // The same with other device addresses for the pointer arguments, in declaration order, and copies around it.
   // Calls no hooks. The buffers of `copies` are kept alive by the caller.
-  void launch_staged(const pybind11::args& args, const std::vector<uint64_t>& pointers, const std::vector<StagedCopy>& copies) const;
+  void launch_staged(const pybind11::args& args, const std::vector<uint64_t>& pointers,
+                     const std::vector<StagedCopy>& copies) const;
 
   // Which way each pointer argument goes when launch() is called. Launch metadata has it under "transfers".
   pybind11::dict transfers() const;
 
  private:
   bool read_grid(const pybind11::args& args, uint32_t grid[3]) const;
-  void run(const pybind11::args& args, const uint32_t grid[3], const std::vector<uint64_t>* pointers, const std::vector<StagedCopy>& copies) const;
+  void run(const pybind11::args& args, const uint32_t grid[3], const std::vector<uint64_t>* pointers,
+           const std::vector<StagedCopy>& copies) const;
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<ArgumentPlan> plan_;

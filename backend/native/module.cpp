@@ -20,7 +20,8 @@ Handle handle(uint64_t value) {
 // A copy as Python gives it: (host address, bytes, staging buffer, device buffer, offset, write back).
 using PythonCopy = std::tuple<uint64_t, uint64_t, Buffer*, Buffer*, uint64_t, bool>;
 
-void launch_staged(const Launcher& launcher, const py::args& args, const std::vector<uint64_t>& pointers, const std::vector<PythonCopy>& python_copies) {
+void launch_staged(const Launcher& launcher, const py::args& args, const std::vector<uint64_t>& pointers,
+                   const std::vector<PythonCopy>& python_copies) {
   std::vector<StagedCopy> copies;
   copies.reserve(python_copies.size());
   for (const auto& [host, bytes, staging, device, offset, write_back] : python_copies) {
@@ -36,8 +37,9 @@ void launch_staged(const Launcher& launcher, const py::args& args, const std::ve
 PYBIND11_MODULE(_native, m) {
   m.doc() = "The launch path of Triton's SPIR-V backend: packs arguments, submits a dispatch, waits for it.";
 
-  static PyObject* vulkan_error = PyErr_NewExceptionWithDoc("triton.backends.spirv._native.VulkanError",
-                                                            "A Vulkan call failed. `result` is its VkResult.", PyExc_RuntimeError, nullptr);
+  static PyObject* vulkan_error =
+      PyErr_NewExceptionWithDoc("triton.backends.spirv._native.VulkanError",
+                                "A Vulkan call failed. `result` is its VkResult.", PyExc_RuntimeError, nullptr);
   m.add_object("VulkanError", py::reinterpret_borrow<py::object>(vulkan_error));
   py::register_exception_translator([](std::exception_ptr pointer) {
     try {
@@ -53,32 +55,43 @@ PYBIND11_MODULE(_native, m) {
       .def("free", &Buffer::free, "Give the memory back. Nothing may be using it. A second call does nothing.")
       .def_property_readonly("bytes", &Buffer::bytes)
       .def_property_readonly("address", &Buffer::address, "Its device address; 0 once freed.")
-      .def_property_readonly("host", [](const Buffer& self) { return reinterpret_cast<uint64_t>(self.host()); },
-                             "Its mapped host address; 0 where it is not mapped.");
+      .def_property_readonly(
+          "host", [](const Buffer& self) { return reinterpret_cast<uint64_t>(self.host()); },
+          "Its mapped host address; 0 where it is not mapped.");
 
   py::class_<Device, std::shared_ptr<Device>>(m, "Device", "An open Vulkan device, given by the handles of its owner.")
-      .def(py::init([](uint64_t instance, uint64_t physical, uint64_t device, uint64_t queue, uint32_t family, uint64_t layout, bool host_addresses,
-                       uint64_t timeout_ns) {
-             return std::make_shared<Device>(handle<VkInstance>(instance), handle<VkPhysicalDevice>(physical), handle<VkDevice>(device),
-                                             handle<VkQueue>(queue), family, handle<VkPipelineLayout>(layout), host_addresses, timeout_ns);
+      .def(py::init([](uint64_t instance, uint64_t physical, uint64_t device, uint64_t queue, uint32_t family,
+                       uint64_t layout, bool host_addresses, uint64_t timeout_ns) {
+             return std::make_shared<Device>(handle<VkInstance>(instance), handle<VkPhysicalDevice>(physical),
+                                             handle<VkDevice>(device), handle<VkQueue>(queue), family,
+                                             handle<VkPipelineLayout>(layout), host_addresses, timeout_ns);
            }),
-           py::kw_only(), py::arg("instance"), py::arg("physical_device"), py::arg("device"), py::arg("queue"), py::arg("queue_family"),
-           py::arg("pipeline_layout"), py::arg("host_addresses"), py::arg("timeout_ns"))
+           py::kw_only(), py::arg("instance"), py::arg("physical_device"), py::arg("device"), py::arg("queue"),
+           py::arg("queue_family"), py::arg("pipeline_layout"), py::arg("host_addresses"), py::arg("timeout_ns"))
       .def("close", &Device::close, py::call_guard<py::gil_scoped_release>(),
-           "Wait for all work and destroy what this object made; the handles stay the owner's.")
+           "Wait for all work and destroy what this object made; the handles stay the owner's. False, with nothing "
+           "destroyed, where a dispatch never ended, or in a forked child.")
       .def("check_usable", &Device::check_usable, "Raise RuntimeError in a forked child, or once closed.")
-      .def("allocate_device", [](Device& self, uint64_t bytes) { return self.allocate(bytes, MemoryKind::kDevice); }, py::arg("bytes"),
-           "A device-local buffer.")
-      .def("allocate_staging", [](Device& self, uint64_t bytes) { return self.allocate(bytes, MemoryKind::kStaging); }, py::arg("bytes"),
-           "A mapped, coherent buffer.")
-      .def("import_host", [](Device& self, uint64_t pointer, uint64_t bytes) { return self.import_host(reinterpret_cast<void*>(pointer), bytes); },
-           py::arg("pointer"), py::arg("bytes"),
-           "Host memory as a buffer; pointer and size are multiples of minImportedHostPointerAlignment.")
-      .def("set_host_addresses", &Device::set_host_addresses, py::arg("holds"), "Whether host addresses are device addresses.");
+      .def(
+          "allocate_device", [](Device& self, uint64_t bytes) { return self.allocate(bytes, MemoryKind::kDevice); },
+          py::arg("bytes"), "A device-local buffer.")
+      .def(
+          "allocate_staging", [](Device& self, uint64_t bytes) { return self.allocate(bytes, MemoryKind::kStaging); },
+          py::arg("bytes"), "A mapped, coherent buffer.")
+      .def(
+          "import_host",
+          [](Device& self, uint64_t pointer, uint64_t bytes) {
+            return self.import_host(reinterpret_cast<void*>(pointer), bytes);
+          },
+          py::arg("pointer"), py::arg("bytes"),
+          "Host memory as a buffer; pointer and size are multiples of minImportedHostPointerAlignment.")
+      .def("set_host_addresses", &Device::set_host_addresses, py::arg("holds"),
+           "Whether host addresses are device addresses.");
 
-  py::class_<ArgumentPlan, std::shared_ptr<ArgumentPlan>>(m, "ArgumentPlan", "The passed arguments of a kernel, in declaration order.")
-      .def(py::init<const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string>>&>(), py::arg("entries"),
-           "entries: (path of the argument, its name, its Triton type) each.")
+  py::class_<ArgumentPlan, std::shared_ptr<ArgumentPlan>>(m, "ArgumentPlan",
+                                                          "The passed arguments of a kernel, in declaration order.")
+      .def(py::init<const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string>>&>(),
+           py::arg("entries"), "entries: (path of the argument, its name, its Triton type) each.")
       .def_property_readonly("bytes", &ArgumentPlan::bytes, "Size of the block, a multiple of 4.")
       .def_property_readonly("offsets",
                              [](const ArgumentPlan& self) {
@@ -87,35 +100,40 @@ PYBIND11_MODULE(_native, m) {
                                return offsets;
                              })
       .def_property_readonly("pointer_names", &ArgumentPlan::pointer_names)
-      .def("pack",
-           [](const ArgumentPlan& self, const py::tuple& arguments) {
-             std::vector<std::byte> block(self.bytes());
-             self.pack(arguments.ptr(), 0, block.data(), nullptr);
-             return py::bytes(reinterpret_cast<const char*>(block.data()), block.size());
-           },
-           py::arg("arguments"), "The block for these arguments.")
-      .def("pointers",
-           [](const ArgumentPlan& self, const py::tuple& arguments) {
-             std::vector<std::byte> block(self.bytes());
-             std::vector<uint64_t> pointers;
-             self.pack(arguments.ptr(), 0, block.data(), &pointers);
-             py::list result;
-             const py::list objects = self.pointer_objects(arguments.ptr(), 0);
-             for (std::size_t index = 0; index < pointers.size(); ++index) result.append(py::make_tuple(objects[index], pointers[index]));
-             return result;
-           },
-           py::arg("arguments"), "(object, address) of each pointer argument.");
+      .def(
+          "pack",
+          [](const ArgumentPlan& self, const py::tuple& arguments) {
+            std::vector<std::byte> block(self.bytes());
+            self.pack(arguments.ptr(), 0, block.data(), nullptr);
+            return py::bytes(reinterpret_cast<const char*>(block.data()), block.size());
+          },
+          py::arg("arguments"), "The block for these arguments.")
+      .def(
+          "pointers",
+          [](const ArgumentPlan& self, const py::tuple& arguments) {
+            std::vector<std::byte> block(self.bytes());
+            std::vector<uint64_t> pointers;
+            self.pack(arguments.ptr(), 0, block.data(), &pointers);
+            py::list result;
+            const py::list objects = self.pointer_objects(arguments.ptr(), 0);
+            for (std::size_t index = 0; index < pointers.size(); ++index)
+              result.append(py::make_tuple(objects[index], pointers[index]));
+            return result;
+          },
+          py::arg("arguments"), "(object, address) of each pointer argument.");
 
   py::class_<Launcher>(m, "Launcher", "Runs a kernel; called as Triton calls a compiled kernel's run().")
-      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<ArgumentPlan>, std::string, bool>(), py::kw_only(), py::arg("device"), py::arg("plan"),
-           py::arg("name"), py::arg("indirect"))
+      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<ArgumentPlan>, std::string, bool>(), py::kw_only(),
+           py::arg("device"), py::arg("plan"), py::arg("name"), py::arg("indirect"))
       .def("__call__", &Launcher::launch)
       .def_property_readonly("transfers", &Launcher::transfers, "Which way each pointer argument goes in a plain call.")
       .def("staged", &launch_staged, py::kw_only(), py::arg("pointers"), py::arg("copies"),
-           "Launch on other addresses, with copies (host address, bytes, staging, device, offset, write back) around it. Calls no hooks.");
+           "Launch on other addresses, with copies (host address, bytes, staging, device, offset, write back) around "
+           "it. Calls no hooks.");
 
   py::class_<Messenger>(m, "Messenger", "Collects the errors that the validation layer reports.")
-      .def(py::init([](uint64_t instance) { return std::make_unique<Messenger>(handle<VkInstance>(instance)); }), py::arg("instance"))
+      .def(py::init([](uint64_t instance) { return std::make_unique<Messenger>(handle<VkInstance>(instance)); }),
+           py::arg("instance"))
       .def("take", &Messenger::take, "The messages since the last call.")
       .def("close", &Messenger::close);
 }

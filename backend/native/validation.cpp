@@ -3,7 +3,8 @@
 namespace triton_spirv {
 
 Messenger::Messenger(VkInstance instance) : instance_(instance) {
-  const auto create = reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(load_loader()(instance, "vkCreateDebugUtilsMessengerEXT"));
+  const auto create =
+      reinterpret_cast<PFN_vkCreateDebugUtilsMessengerEXT>(load_loader()(instance, "vkCreateDebugUtilsMessengerEXT"));
   if (create == nullptr) throw std::runtime_error("the Vulkan instance lacks VK_EXT_debug_utils");
   VkDebugUtilsMessengerCreateInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
   info.messageSeverity = VK_DEBUG_UTILS_MESSAGE_SEVERITY_ERROR_BIT_EXT;
@@ -13,8 +14,8 @@ Messenger::Messenger(VkInstance instance) : instance_(instance) {
   check(create(instance, &info, nullptr, &messenger_), "vkCreateDebugUtilsMessengerEXT");
 }
 
-VkBool32 Messenger::receive(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT, const VkDebugUtilsMessengerCallbackDataEXT* data,
-                            void* self) {
+VkBool32 Messenger::receive(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
+                            const VkDebugUtilsMessengerCallbackDataEXT* data, void* self) {
   auto* messenger = static_cast<Messenger*>(self);
   const std::lock_guard<std::mutex> guard(messenger->mutex_);
   messenger->messages_.emplace_back(data->pMessage);
@@ -30,7 +31,8 @@ std::vector<std::string> Messenger::take() {
 
 void Messenger::close() {
   if (messenger_ == VK_NULL_HANDLE) return;
-  const auto destroy = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(load_loader()(instance_, "vkDestroyDebugUtilsMessengerEXT"));
+  const auto destroy = reinterpret_cast<PFN_vkDestroyDebugUtilsMessengerEXT>(
+      load_loader()(instance_, "vkDestroyDebugUtilsMessengerEXT"));
   destroy(instance_, messenger_, nullptr);
   messenger_ = VK_NULL_HANDLE;
 }

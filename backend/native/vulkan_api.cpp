@@ -36,7 +36,8 @@ VulkanError::VulkanError(const char* function, VkResult result)
 PFN_vkGetInstanceProcAddr load_loader() {
   // Never closed: driver threads may run until the process ends.
   static void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw std::runtime_error("libvulkan.so.1 could not be loaded; install it with: apt-get install libvulkan1");
+  if (library == nullptr)
+    throw std::runtime_error("libvulkan.so.1 could not be loaded; install it with: apt-get install libvulkan1");
   auto function = reinterpret_cast<PFN_vkGetInstanceProcAddr>(dlsym(library, "vkGetInstanceProcAddr"));
   if (function == nullptr) throw std::runtime_error("libvulkan.so.1 has no vkGetInstanceProcAddr");
   return function;
@@ -44,16 +45,16 @@ PFN_vkGetInstanceProcAddr load_loader() {
 
 InstanceFunctions::InstanceFunctions(VkInstance instance) {
   const PFN_vkGetInstanceProcAddr get = load_loader();
-#define X(name)                                                   \
-  name = reinterpret_cast<PFN_##name>(get(instance, #name));      \
+#define X(name)                                              \
+  name = reinterpret_cast<PFN_##name>(get(instance, #name)); \
   if (name == nullptr) throw std::runtime_error("the Vulkan loader has no " #name);
   TRITON_SPIRV_INSTANCE_FUNCTIONS(X)
 #undef X
 }
 
 DeviceFunctions::DeviceFunctions(const InstanceFunctions& instance, VkDevice device) {
-#define X(name)                                                                         \
-  name = reinterpret_cast<PFN_##name>(instance.vkGetDeviceProcAddr(device, #name));     \
+#define X(name)                                                                     \
+  name = reinterpret_cast<PFN_##name>(instance.vkGetDeviceProcAddr(device, #name)); \
   if (name == nullptr) throw std::runtime_error("the Vulkan driver has no " #name);
   TRITON_SPIRV_DEVICE_FUNCTIONS(X)
 #undef X

@@ -22,8 +22,8 @@ class Array:
     def __init__(self, array: Any) -> None:
         name = str(array.dtype)
         if name not in ELEMENT_TYPES or not array.dtype.isnative:
-            raise TypeError(f"an array of {array.dtype} cannot be passed to a kernel; convert it with astype() to one of "
-                            f"{', '.join(sorted(ELEMENT_TYPES))}")
+            raise TypeError(f"an array of {array.dtype} cannot be passed to a kernel; convert it with astype() to one "
+                            f"of {', '.join(sorted(ELEMENT_TYPES))}")
         self.array = array
         self.dtype = array.dtype
         self._address: int = array.__array_interface__["data"][0]
@@ -56,7 +56,7 @@ class Array:
         while isinstance(base.base, type(self.array)):
             base = base.base
         low = high = base.__array_interface__["data"][0]
-        for size, step in zip(base.shape, base.strides):
+        for size, step in zip(base.shape, base.strides, strict=True):
             if size == 0:
                 return low, 0, False
             low, high = (low + min(0, (size - 1) * step), high + max(0, (size - 1) * step))

@@ -5,6 +5,7 @@ import atexit
 import mmap
 import os
 import threading
+from importlib import import_module
 from typing import Any
 
 from ..capabilities import Capabilities
@@ -24,12 +25,11 @@ _FOREVER = 2**64 - 1
 def native() -> Any:
     """The C++ module. Raises VulkanUnavailable where it was not built."""
     try:
-        from .. import _native
+        return import_module("..._native", __name__)
     except ImportError as error:
         raise VulkanUnavailable(f"the native module of the SPIR-V backend cannot be loaded ({error}); build it with: "
-                                "cmake -S . -B build/native -G Ninja -DTRITON_SPIRV_IN_PLACE=ON && ninja -C build/native"
-                                ) from error
-    return _native
+                                "cmake -S . -B build/native -G Ninja -DTRITON_SPIRV_IN_PLACE=ON && "
+                                "ninja -C build/native") from error
 
 
 def _timeout_ns() -> int:
@@ -59,7 +59,9 @@ class Context:
         self.pid = os.getpid()
         self._instance = instance()
         self._native_module = native()
-        self._messenger = self._native_module.Messenger(handle(self._instance.handle)) if self._instance.validation else None
+        self._messenger = None
+        if self._instance.validation:
+            self._messenger = self._native_module.Messenger(handle(self._instance.handle))
         self._kernels: dict[int, Any] = {}
         self._lock = threading.Lock()
         vk = vulkan()
@@ -117,7 +119,8 @@ class Context:
             raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: host addresses are not device addresses on "
                              f"{self.device.name}")
         if wanted == IMPORTED and not self.device.host_import_alignment:
-            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: {self.device.name} lacks VK_EXT_external_memory_host")
+            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: {self.device.name} lacks "
+                             "VK_EXT_external_memory_host")
         return wanted
 
     def _host_addresses_are_device_addresses(self) -> bool:
@@ -176,7 +179,9 @@ class Context:
         vk = vulkan()
         self.device_pool.clear()
         self.staging_pool.clear()
-        self.native.close()
+        if not self.native.close():  # a kernel never ended: nothing can be destroyed under it
+            self.handle = None
+            return
         for pipeline in list(self._kernels):
             self.remove_kernel(pipeline)
         vk.lib.vkDestroyPipelineLayout(self.handle, self.pipeline_layout, vk.ffi.NULL)

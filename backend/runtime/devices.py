@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from ..capabilities import REQUIRED, Capabilities
+from ..capabilities import FLOAT_CONTROLS, REQUIRED, Capabilities
 from .errors import VulkanUnavailable
 from .loader import INSTALL, Chain, check, instance, vulkan
 
@@ -50,6 +50,9 @@ CAPABILITY_FEATURES: dict[str, tuple[str, ...]] = {
     "storage8": ("storageBuffer8BitAccess",),
     "storage16": ("storageBuffer16BitAccess",),
     "explicit_workgroup_layout": FEATURE_STRUCTS["VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR"][1],
+    "int64_atomics": ("shaderBufferInt64Atomics",),
+    "float32_atomic_add": ("shaderBufferFloat32AtomicAdd",),
+    "float64_atomic_add": ("shaderBufferFloat64AtomicAdd",),
 }
 
 _PROPERTY_STRUCTS = ("VkPhysicalDeviceProperties2", "VkPhysicalDeviceVulkan11Properties",
@@ -159,13 +162,21 @@ def probe(physical: Any) -> DeviceInfo:
             shared_bytes=limits.maxComputeSharedMemorySize,
             push_constant_bytes=limits.maxPushConstantsSize,
             max_workgroup_invocations=min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]),
-            features=frozenset(key for key, needs in CAPABILITY_FEATURES.items() if supported.issuperset(needs)))
+            features=frozenset(key for key, needs in CAPABILITY_FEATURES.items() if supported.issuperset(needs))
+            | _float_controls(properties["VkPhysicalDeviceVulkan12Properties"], supported))
     return DeviceInfo(
         name=name, kind=kind, uuid=bytes(vulkan11.deviceUUID).hex(), driver=driver, api_version=api_version,
         lacks=tuple(lacks), capabilities=capabilities, vulkan_features=supported,
         extensions=extensions & frozenset(EXTENSIONS),
         host_import_alignment=properties[host_struct].minImportedHostPointerAlignment if has_import else 0,
         max_subgroups=vulkan13.maxComputeWorkgroupSubgroups, handle=physical)
+
+
+def _float_controls(vulkan12: Any, supported: frozenset[str]) -> frozenset[str]:
+    """The keys of FLOAT_CONTROLS that the device has at every width of float that it computes with."""
+    widths = [32, *([16] if "shaderFloat16" in supported else []), *([64] if "shaderFloat64" in supported else [])]
+    return frozenset(key for key, name in FLOAT_CONTROLS.items()
+                     if all(getattr(vulkan12, f"{name}{width}") for width in widths))
 
 
 def _compute_queue_family(physical: Any) -> int | None:
@@ -216,7 +227,8 @@ def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo
         chosen = matching[0]
     if chosen.lacks:
         raise VulkanUnavailable(f"{chosen.describe()} cannot run Triton kernels: it lacks {', '.join(chosen.lacks)}; "
-                                f"the Vulkan devices are {listing}; Mesa's CPU driver has all that is needed: {INSTALL}")
+                                f"the Vulkan devices are {listing}; Mesa's CPU driver has all that is needed: "
+                                f"{INSTALL}")
     return chosen
 
 

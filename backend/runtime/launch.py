@@ -36,7 +36,8 @@ def make_launcher(context: Context, name: str, entries: Sequence[Entry], indirec
 class ValidatingLauncher:
     """Launches in place and raises what the validation layer reported."""
 
-    def __init__(self, context: Context, launcher: Callable[..., None]) -> None:
+    def __init__(self, context: Context, launcher: Any) -> None:
+        self.transfers: dict[str, str] = launcher.transfers
         self._context = context
         self._launcher = launcher
 
@@ -96,7 +97,7 @@ class CopyingLauncher:
                     bases.append(copies[-1][3].address + copies[-1][4])
                 ways.append(STAGED if imported is None else IMPORTED)
             pointers = []
-            for name, (argument, address) in zip(self._names, arguments):
+            for name, (argument, address) in zip(self._names, arguments, strict=True):
                 if isinstance(argument, int) or address == 0:
                     pointers.append(address)
                     transfers[name] = "address"
@@ -124,7 +125,7 @@ class CopyingLauncher:
 
     def _spans(self, arguments: list[tuple[Any, int]]) -> list[Span]:
         spans = []
-        for name, (argument, address) in zip(self._names, arguments):
+        for name, (argument, address) in zip(self._names, arguments, strict=True):
             if isinstance(argument, int) or address == 0:
                 continue
             try:

@@ -43,7 +43,8 @@ def handle(value: Any) -> int:
 def check(result: int, function: str) -> None:
     """Raise RuntimeError unless ``result``, of the Vulkan ``function``, is VK_SUCCESS."""
     if result != 0:
-        raise RuntimeError(f"{function} failed: {_result_names().get(result, 'an error without a known name')} ({result})")
+        name = _result_names().get(result, "an error without a known name")
+        raise RuntimeError(f"{function} failed: {name} ({result})")
 
 
 @cache
@@ -117,8 +118,8 @@ class Instance:
         layers, extensions = [], []
         if self.validation:
             if VALIDATION_LAYER not in _instance_layers():
-                raise VulkanUnavailable(f"TRITON_SPIRV_VALIDATE is set but {VALIDATION_LAYER} is not installed; install "
-                                        "it with: apt-get install vulkan-validationlayers")
+                raise VulkanUnavailable(f"TRITON_SPIRV_VALIDATE is set but {VALIDATION_LAYER} is not installed; "
+                                        "install it with: apt-get install vulkan-validationlayers")
             layers.append(ffi.new("char[]", VALIDATION_LAYER.encode()))
             extensions.append(ffi.new("char[]", b"VK_EXT_debug_utils"))
         name = ffi.new("char[]", b"triton")

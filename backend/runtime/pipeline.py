@@ -122,7 +122,8 @@ class Kernel:
         info = new("VkComputePipelineCreateInfo")
         info.stage, info.layout = stage[0], self.context.pipeline_layout
         pipeline = ffi.new("VkPipeline*")
-        check(vk.lib.vkCreateComputePipelines(device, ffi.NULL, 1, info, ffi.NULL, pipeline), "vkCreateComputePipelines")
+        result = vk.lib.vkCreateComputePipelines(device, ffi.NULL, 1, info, ffi.NULL, pipeline)
+        check(result, "vkCreateComputePipelines")
         self._pipeline = pipeline[0]
 
     @property

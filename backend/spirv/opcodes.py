@@ -232,6 +232,8 @@ class Capability_:
     VulkanMemoryModel = 5345
     VulkanMemoryModelDeviceScope = 5346
     PhysicalStorageBufferAddresses = 5347
+    AtomicFloat32AddEXT = 6033
+    AtomicFloat64AddEXT = 6034
 
 
 class Decoration:

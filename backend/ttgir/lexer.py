@@ -9,7 +9,7 @@ import re
 from typing import Any, NoReturn
 
 #: How deep brackets may nest inside one type, attribute body or location token.
-NESTING = 12
+NESTING = 8
 
 #: What ends every token list. It matches no token that the grammar knows.
 END = "\0"

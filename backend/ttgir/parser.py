@@ -190,7 +190,7 @@ class Parser(Tokens):
             value, used = scope.forward.pop(name)
             self.bind(value, type_, at)
             block = owner.block if isinstance(owner, Operation) else owner
-            if block is not None and any(user.block is block for user in value.uses):
+            if block is not None and any(_inside(user, block) for user in value.uses):
                 self.error(f"value {name} is used before it is defined", used)
             value.owner, value.index = owner, index
         else:
@@ -205,7 +205,7 @@ class Parser(Tokens):
         """Read the operation that comes next into ``block``."""
         items = self.items
         start = self.i
-        names: list[tuple[str, int]] = []
+        names: list[tuple[str, int, int]] = []
         if items[start][0] == "%":
             while True:
                 at = self.i
@@ -217,9 +217,9 @@ class Parser(Tokens):
                     count = self.integer()
                     if not 0 < count <= _MAX_RESULTS:
                         self.error(f"{count} is no number of results", self.i - 1)
-                    names.append((item, count))
+                    names.append((item, count, at))
                 else:
-                    names.append((item, 0))
+                    names.append((item, 0, at))
                 if items[self.i] != ",":
                     break
                 self.i += 1
@@ -262,22 +262,22 @@ class Parser(Tokens):
             self.fail("expected an operation", at)
         self.error(f"unknown operation '{name}'", at)
 
-    def _name_results(self, op: Operation, names: list[tuple[str, int]], start: int) -> None:
+    def _name_results(self, op: Operation, names: list[tuple[str, int, int]], start: int) -> None:
         results = op.results
-        if sum(count or 1 for _, count in names) != len(results):
-            self.error(f"'{op.name}' has {len(results)} results, but {sum(count or 1 for _, count in names)} are named",
-                       start)
+        named = sum(count or 1 for _, count, _ in names)
+        if named != len(results):
+            self.error(f"'{op.name}' has {len(results)} results, but {named} are named", start)
         index = 0
-        for name, count in names:
+        for name, count, at in names:
             if not count:
-                results[index] = self.define(name, results[index].type, op, index, start)
+                results[index] = self.define(name, results[index].type, op, index, at)
                 index += 1
                 continue
             for k in range(count):
-                results[index] = self.define(f"{name}#{k}", results[index].type, op, index, start)
+                results[index] = self.define(f"{name}#{k}", results[index].type, op, index, at)
                 index += 1
             if name in self.values:
-                self.error(f"value {name} is defined twice", start)
+                self.error(f"value {name} is defined twice", at)
             self.values[name] = results[index - count]
             self._scope.names.append(name)
 
@@ -501,6 +501,16 @@ def unescape_name(parser: Parser, literal: str, at: int) -> str:
     if not name or not all(part.isidentifier() for part in name.split(".")):
         parser.fail("expected an operation name", at)
     return name
+
+
+def _inside(operation: Operation | None, block: Block) -> bool:
+    """Whether ``operation`` is in ``block`` or in a region of an operation there."""
+    while operation is not None:
+        holder = operation.block
+        if holder is block:
+            return True
+        operation = holder.parent.parent if holder is not None and holder.parent is not None else None
+    return False
 
 
 def _spelled(type_: Type) -> str:

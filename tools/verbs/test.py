@@ -15,12 +15,15 @@ from ..project import Project
 from . import check
 
 
-def _lint(project: Project) -> None:
+def _lint(project: Project) -> list[str]:
+    """Run the linters; returns the names of those that found faults."""
+    failed: list[str] = []
     for name, command in (("ruff", ["ruff", "check"]), ("mypy", ["mypy"])):
         with step(name, quiet_child=False):
             done = subprocess.run([sys.executable, "-m", *command], cwd=project.root, stdout=sys.stderr, check=False)
         if done.returncode:
-            raise ToolError(f"{name} found faults: see above")
+            failed.append(name)
+    return failed
 
 
 def _names_tests(argument: str) -> bool:
@@ -30,10 +33,13 @@ def _names_tests(argument: str) -> bool:
 def run(project: Project, arguments: list[str]) -> int:
     system.ensure(system.BUILD + system.RUN + system.TEST)
     wheel = ensure_installed(project)
-    _lint(project)
+    failed = _lint(project)
     if check.run(project, []):
-        raise ToolError("`tools check` found faults: see above")
+        failed.append("tools check")
     selection = arguments if any(map(_names_tests, arguments)) else ["tests", *arguments]
     environment = {**os.environ, "TRITON_SPIRV_WHEEL": str(wheel)}
     command = [sys.executable, "-m", "pytest", *selection]
-    return subprocess.run(command, cwd=project.root, env=environment, check=False).returncode
+    status = subprocess.run(command, cwd=project.root, env=environment, check=False).returncode
+    if failed:
+        raise ToolError(f"{' and '.join(failed)} found faults: see above")
+    return status

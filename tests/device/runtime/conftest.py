@@ -174,6 +174,51 @@ def word_module() -> Callable[[int, bool], bytes]:
     return lambda count, indirect: assemble(_words(indirect, count).format(local_size=1))
 
 
+#: Never ends; the argument is *u32 x, which is read and stays 0.
+_ENDLESS = _HEADER + """
+OpDecorate %block Block
+OpMemberDecorate %block 0 Offset 0
+%void = OpTypeVoid
+%fn = OpTypeFunction %void
+%bool = OpTypeBool
+%u32 = OpTypeInt 32 0
+%u64 = OpTypeInt 64 0
+%v3 = OpTypeVector %u32 3
+%pv3 = OpTypePointer Input %v3
+%block = OpTypeStruct %u64
+%pblock = OpTypePointer PushConstant %block
+%pu64 = OpTypePointer PushConstant %u64
+%pu32 = OpTypePointer PhysicalStorageBuffer %u32
+%id = OpVariable %pv3 Input
+%push = OpVariable %pblock PushConstant
+%c0 = OpConstant %u32 0
+%main = OpFunction %void None %fn
+%entry = OpLabel
+%xp = OpAccessChain %pu64 %push %c0
+%x = OpLoad %u64 %xp
+%q = OpConvertUToPtr %pu32 %x
+OpBranch %head
+%head = OpLabel
+OpLoopMerge %done %next None
+OpBranch %body
+%body = OpLabel
+%v = OpLoad %u32 %q Volatile|Aligned 4
+%ends = OpINotEqual %bool %v %c0
+OpBranchConditional %ends %done %next
+%next = OpLabel
+OpBranch %head
+%done = OpLabel
+OpReturn
+OpFunctionEnd
+"""
+
+
+@pytest.fixture(scope="session")
+def endless_module() -> bytes:
+    """A kernel that ends when its argument (*u32) points at something else than 0."""
+    return assemble(_ENDLESS.format(local_size=8))
+
+
 ADD_ENTRIES = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]
 
 

@@ -76,7 +76,8 @@ def test_missing_loader(tmp_path: Path) -> None:
 
 
 def test_unknown_device_is_refused() -> None:
-    done = _python("from triton.backends.spirv.runtime.context import current\ncurrent()", TRITON_SPIRV_DEVICE="no such")
+    script = "from triton.backends.spirv.runtime.context import current\ncurrent()"
+    done = _python(script, TRITON_SPIRV_DEVICE="no such")
     assert "VulkanUnavailable: TRITON_SPIRV_DEVICE='no such' names no Vulkan device; there are 0: " in done.stderr
 
 
@@ -137,6 +138,31 @@ run()
     done = _python(script, add_file, TRITON_SPIRV_VALIDATE="1")
     assert "the Vulkan validation layer reported" in done.stderr
     assert "KernelRejected: kernel 'add' was refused" in done.stderr
+
+
+def test_a_kernel_that_never_ends(endless_module: bytes, tmp_path: Path) -> None:
+    """The time limit ends the launch; the process can go on, launches no more, and exits."""
+    path = tmp_path / "endless.spv"
+    path.write_bytes(endless_module)
+    script = _PRELUDE + """
+kernel = Kernel(current(), "endless", module)
+launch = make_launcher(current(), "endless", [((0,), "x", "*u32")], indirect=False)
+zero = numpy.zeros(1, numpy.uint32)
+for _ in range(2):
+    try:
+        launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, array(zero))
+    except RuntimeError as error:
+        print(type(error).__name__, error, flush=True)
+current().close()
+os._exit(0)
+"""
+    done = _python(script, path, TRITON_SPIRV_TIMEOUT="0.3")
+    first, second = done.stdout.splitlines()
+    assert first.startswith("VulkanError the kernel did not end within the time limit of 300 ms"), done.stderr
+    assert second.startswith("RuntimeError a kernel on the Vulkan device did not end in time"), done.stderr
+    assert done.returncode == 0
+    done = _python(_PRELUDE + "run()", path, TRITON_SPIRV_TIMEOUT="soon")
+    assert "ValueError: TRITON_SPIRV_TIMEOUT='soon' is not a number of seconds above 0" in done.stderr
 
 
 def test_closed_context_refuses(add_module: bytes) -> None:

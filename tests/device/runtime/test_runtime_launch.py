@@ -71,7 +71,8 @@ def test_empty_tensors_and_zero_grid(add: Any, view: Any) -> None:
     one = numpy.ones(64, numpy.float32)
     calls: list[str] = []
     for grid in [(0, 1, 1), (1, 0, 1), (1, 1, 0)]:
-        add(grid, view(one), view(one), view(z), 64, hooks=(lambda _: calls.append("enter"), lambda _: calls.append("exit")))
+        hooks = (lambda _: calls.append("enter"), lambda _: calls.append("exit"))
+        add(grid, view(one), view(one), view(z), 64, hooks=hooks)
     assert (z == 0).all()
     assert calls == ["enter", "exit"] * 3
 
@@ -147,7 +148,8 @@ def test_argument_block(launchable: Any, word_module: Any, view: Any, indirect: 
         block += numpy.array(value, dtypes.get(type_, type_[0] + str(size))).tobytes()
     block.extend(b"\0" * (-len(block) % 4))
     count = len(block) // 4
-    entries = [((0,), "out", "*u32")] + [((index + 1,), f"a{index}", type_) for index, (type_, _, _) in enumerate(values)]
+    entries = [((0,), "out", "*u32")]
+    entries += [((index,), f"a{index}", type_) for index, (type_, _, _) in enumerate(values, start=1)]
     kernel = launchable(word_module(count, indirect), entries, indirect=indirect)
     out = numpy.zeros(count, numpy.uint32)
     kernel((count,), view(out), *(value for _, value, _ in values))

@@ -13,8 +13,9 @@ from triton.backends.spirv.driver import CompileOnlyLauncher, SPIRVDriver, flat_
 
 
 def test_flat_signature() -> None:
-    leaves = flat_signature(["x", "pair", "BLOCK", "desc", "n"],
-                            ["*fp32", ("i32", ("constexpr", "*fp16")), "constexpr", "tensordesc<fp16[16, 16]>", "i64"], None)
+    signature = {"x": "*fp32", "pair": ("i32", ("constexpr", "*fp16")), "BLOCK": "constexpr",
+                 "desc": "tensordesc<fp16[16, 16]>", "n": "i64"}
+    leaves = flat_signature(list(signature), list(signature.values()), None)
     assert leaves[:5] == [((0,), "x", "*fp32"), ((1, 0), "pair[0]", "i32"), ((1, 1, 0), "pair[1][0]", "constexpr"),
                           ((1, 1, 1), "pair[1][1]", "*fp16"), ((2,), "BLOCK", "constexpr")]
     descriptor = leaves[5:-1]

@@ -1,0 +1,226 @@
+"""``tt.atomic_rmw`` and ``tt.atomic_cas``: one invocation acts for each element; the others are told its result.
+
+What the device has no instruction for is a compare-and-swap loop on the 32- or 64-bit word that holds the element.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..layouts.linear import LinearLayout
+from ..spirv import opcodes as op
+from ..spirv.opcodes import Capability_, Glsl, Scope, Semantics, StorageClass
+from ..ttgir.ir import Operation, Value
+from ..ttgir.types import FloatType, IntegerType, TensorType, Type
+from .arith import choose_float, float_binary
+from .elements import bits_in_memory, element_type
+from .errors import UnsupportedOperation
+from .linear import coordinates
+from .registry import lowers
+
+if TYPE_CHECKING:
+    from .context import Context
+
+#: Kinds that 32- and 64-bit integers have an instruction for.
+INTEGER_KIND = {
+    "add": op.AtomicIAdd, "and": op.AtomicAnd, "or": op.AtomicOr, "xor": op.AtomicXor, "max": op.AtomicSMax,
+    "min": op.AtomicSMin, "umax": op.AtomicUMax, "umin": op.AtomicUMin, "exch": op.AtomicExchange,
+}
+
+FLOAT_ADD_CAPABILITY = {32: Capability_.AtomicFloat32AddEXT, 64: Capability_.AtomicFloat64AddEXT}
+
+#: Host and device agree on memory only between launches, so ``sys`` is as far as the device reaches.
+SCOPES = {"cta": Scope.Workgroup, "gpu": Scope.Device, "sys": Scope.Device}
+
+#: New value of a word's element, from the old one: what a compare-and-swap loop repeats.
+Update = Callable[[int], int]
+
+
+def _scope(ctx: Context, operation: Operation) -> int:
+    ctx.module.capability(Capability_.VulkanMemoryModelDeviceScope)
+    return ctx.module.uint(SCOPES[operation.attributes["scope"]])
+
+
+def _relaxed(ctx: Context) -> int:
+    """The semantics of every atomic instruction. Acquire and release are barriers around it (see _act): Mesa's CPU
+    driver takes semantics on an instruction for a barrier of the whole workgroup, wherever it stands, so that a
+    compare-and-swap loop with them loses updates (Mesa 22.3; tests/device/test_atomics.py has the case)."""
+    return ctx.module.uint(Semantics.Relaxed)
+
+
+def _pointer(ctx: Context, address: int, width: int) -> int:
+    module = ctx.module
+    if width == 64:
+        if not ctx.capabilities.has("int64_atomics"):
+            raise NotImplementedError("the device has no 64-bit atomics (feature int64_atomics)")
+        module.capability(Capability_.Int64Atomics)
+    return ctx.f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, module.int(width)), address)
+
+
+def _swap_loop(ctx: Context, address: int, width: int, scope: int, update: Update) -> int:
+    """Replaces the word at ``address`` by ``update(word)``; gives the word that was replaced."""
+    f, module = ctx.f, ctx.module
+    word = module.int(width)
+    pointer = _pointer(ctx, address, width)
+    first = f.effect(op.AtomicLoad, word, pointer, scope, _relaxed(ctx))
+
+    def attempt(carried: list[int]) -> tuple[int, list[int]]:
+        expected = carried[0]
+        found = f.effect(op.AtomicCompareExchange, word, pointer, scope, _relaxed(ctx), _relaxed(ctx),
+                         update(expected), expected)
+        return f.compare(op.INotEqual, found, expected), [found]
+
+    return f.loop_with_results([first], attempt, lambda passed: passed)[0]
+
+
+def _within_word(ctx: Context, address: int, element_bits: int, scope: int, update: Update) -> int:
+    """The same for an element narrower than a word: the loop is on the aligned word that holds it."""
+    f, module = ctx.f, ctx.module
+    place = f.shl(f.and_(f.zero_extend(address, 32), module.uint(3)), 3)
+    base = f.and_(address, module.uint(~3, 64))
+    mask = f.binary(op.ShiftLeftLogical, module.uint((1 << element_bits) - 1), place)
+    keep = f.xor(mask, module.uint(-1))
+
+    def element(word: int) -> int:
+        return f.zero_extend(f.binary(op.ShiftRightLogical, word, place), element_bits)
+
+    def replace(word: int) -> int:
+        new = f.zero_extend(update(element(word)), 32)
+        return f.or_(f.and_(word, keep), f.binary(op.ShiftLeftLogical, new, place))
+
+    return element(_swap_loop(ctx, base, 32, scope, replace))
+
+
+def _new_value(ctx: Context, kind: str, type_: Type, value: int) -> Update:
+    """What ``kind`` makes of an element's old bits, as bits."""
+    f, module = ctx.f, ctx.module
+    bits_type = module.int(bits_in_memory(type_))
+    type_id = ctx.type_id(type_)
+    if kind == "exch":
+        return lambda old: f.bitcast(value, bits_type)
+    if isinstance(type_, FloatType):
+        if kind == "fadd":
+            rule = float_binary(ctx, op.FAdd, type_)
+        elif kind in ("max", "min"):
+            number = Glsl.NMax if kind == "max" else Glsl.NMin
+            rule = lambda a, b: choose_float(ctx, number, False, type_, a, b)  # noqa: E731
+        else:
+            raise NotImplementedError(f"atomic {kind} of {type_} is not supported")
+        return lambda old: f.bitcast(rule(f.bitcast(old, type_id), value), bits_type)
+    compare = {"max": op.SGreaterThan, "min": op.SLessThan, "umax": op.UGreaterThan, "umin": op.ULessThan}.get(kind)
+    if compare:
+        return lambda old: f.select(f.compare(compare, old, value), old, value)
+    opcode = {"add": op.IAdd, "and": op.BitwiseAnd, "or": op.BitwiseOr, "xor": op.BitwiseXor}[kind]
+    return lambda old: f.binary(opcode, old, value)
+
+
+def _modify(ctx: Context, operation: Operation, scope: int, type_: Type, address: int, value: int) -> int:
+    """One read-modify-write; gives the old element."""
+    f, module = ctx.f, ctx.module
+    kind = operation.attributes["atomic_rmw_op"]
+    width = bits_in_memory(type_)
+    type_id = ctx.type_id(type_)
+    if width < 32:
+        old = _within_word(ctx, address, width, scope, _new_value(ctx, kind, type_, value))
+        return f.bitcast(old, type_id)
+    if kind == "exch" or isinstance(type_, IntegerType):
+        word = module.int(width)
+        old = f.effect(INTEGER_KIND[kind], word, _pointer(ctx, address, width), scope, _relaxed(ctx),
+                       f.bitcast(value, word))
+        return f.bitcast(old, type_id)
+    if kind == "fadd" and ctx.capabilities.has(f"float{width}_atomic_add"):
+        module.extension("SPV_EXT_shader_atomic_float_add")
+        module.capability(FLOAT_ADD_CAPABILITY[width])
+        pointer = f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, type_id), address)
+        return f.effect(op.AtomicFAddEXT, type_id, pointer, scope, _relaxed(ctx), value)
+    return f.bitcast(_swap_loop(ctx, address, width, scope, _new_value(ctx, kind, type_, value)), type_id)
+
+
+def _exchange(ctx: Context, scope: int, type_: Type, address: int, expected: int, value: int) -> int:
+    """One compare-and-swap by bits; gives the old element."""
+    f, module = ctx.f, ctx.module
+    width = bits_in_memory(type_)
+    type_id, word = ctx.type_id(type_), module.int(width)
+    wanted, new = f.bitcast(expected, word), f.bitcast(value, word)
+    if width < 32:
+        old = _within_word(ctx, address, width, scope,
+                           lambda found: f.select(f.compare(op.IEqual, found, wanted), new, found))
+        return f.bitcast(old, type_id)
+    old = f.effect(op.AtomicCompareExchange, word, _pointer(ctx, address, width), scope, _relaxed(ctx),
+                   _relaxed(ctx), new, wanted)
+    return f.bitcast(old, type_id)
+
+
+# -- which invocation acts ---------------------------------------------------------------------------------------
+def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int],
+         one: Callable[[int], int]) -> None:
+    """Runs ``one(register)`` in the invocation that owns each element, between the barriers that its memory semantics
+    ask for, and defines the result in all that hold the element."""
+    f, module, pointer = ctx.f, ctx.module, operation.operands[0]
+    sem = operation.attributes["sem"]
+    owner = ctx.owner(pointer.type)
+    zero = module.null(ctx.type_id(type_))
+    if sem in ("release", "acq_rel"):
+        ctx.barrier(global_memory=True, scope=Scope.Device)
+    results = []
+    for register, mask in enumerate(masks):
+        results += f.if_(f.logical_and(owner, mask), lambda register=register: [one(register)],  # type: ignore[misc]
+                         defaults=[zero])
+    if sem in ("acquire", "acq_rel"):
+        ctx.barrier(global_memory=True, scope=Scope.Device)
+    if operation.result.uses:
+        results = _share(ctx, operation, type_, results, owner)
+    ctx.define(operation.result, results)
+
+
+def _share(ctx: Context, operation: Operation, type_: Type, results: list[int], owner: int) -> list[int]:
+    """Gives each owner's results to the invocations that hold copies of its elements."""
+    pointer = operation.operands[0].type
+    if ctx.module.constants.get(owner) is True:
+        return results
+    offset = operation.attributes.get("allocation.offset")
+    if offset is None:
+        raise UnsupportedOperation(operation, "its result is used in invocations that do not own its elements, and it "
+                                              "owns no workgroup memory")
+    f, module, shared = ctx.f, ctx.module, ctx.shared
+    size = bits_in_memory(type_) // 8
+    layout = ctx.layout(pointer) if isinstance(pointer, TensorType) else LinearLayout.from_flat(
+        {"register": [], "lane": [0] * (ctx.subgroup_size.bit_length() - 1),
+         "warp": [0] * (ctx.num_warps.bit_length() - 1)}, ())
+    flat = LinearLayout.from_flat(layout.inputs, (layout.size,))
+    places = [f.add(place, module.uint(int(offset) // size)) for place in coordinates(ctx, flat, 0)]
+    end = int(offset) + layout.size * size
+
+    def write() -> list[int]:
+        for place, value in zip(places, results, strict=True):
+            shared.store(ctx, type_, place, [value], end)
+        return []
+
+    f.if_(owner, write)
+    ctx.barrier()
+    return [shared.load(ctx, type_, place, 1, end)[0] for place in places]
+
+
+def _masks(ctx: Context, mask: Value | None, count: int) -> list[int]:
+    return ctx.registers(mask) if mask is not None else [ctx.module.boolean(True)] * count
+
+
+@lowers("tt.atomic_rmw")
+def _atomic_rmw(ctx: Context, operation: Operation) -> None:
+    pointer, value = operation.operands[:2]
+    mask = operation.operand_group(2)
+    type_ = element_type(value.type)
+    addresses, values = ctx.registers(pointer), ctx.registers(value)
+    scope = _scope(ctx, operation)
+    _act(ctx, operation, type_, _masks(ctx, mask[0] if mask else None, len(addresses)),
+         lambda register: _modify(ctx, operation, scope, type_, addresses[register], values[register]))
+
+
+@lowers("tt.atomic_cas")
+def _atomic_cas(ctx: Context, operation: Operation) -> None:
+    pointer, expected, value = operation.operands
+    type_ = element_type(value.type)
+    addresses, wanted, new = ctx.registers(pointer), ctx.registers(expected), ctx.registers(value)
+    scope = _scope(ctx, operation)
+    _act(ctx, operation, type_, _masks(ctx, None, len(addresses)),
+         lambda register: _exchange(ctx, scope, type_, addresses[register], wanted[register], new[register]))

@@ -1,0 +1,24 @@
+"""Execution modes that pin the device's float behaviour down, where the device has them."""
+from __future__ import annotations
+
+from ..capabilities import Capabilities
+from ..spirv.module import ModuleBuilder
+from ..spirv.opcodes import Capability_, ExecutionMode_
+
+#: Feature → (the capability it needs, the execution mode, which takes a width).
+MODES = {
+    "round_to_nearest_even": (Capability_.RoundingModeRTE, ExecutionMode_.RoundingModeRTE),
+    "preserve_denormals": (Capability_.DenormPreserve, ExecutionMode_.DenormPreserve),
+    "preserve_signed_zero_inf_nan": (Capability_.SignedZeroInfNanPreserve, ExecutionMode_.SignedZeroInfNanPreserve),
+}
+
+
+def float_modes(module: ModuleBuilder, capabilities: Capabilities) -> list[list[int]]:
+    """The modes for every width of float that ``module`` declares."""
+    widths = sorted(width for kind, width in module.kinds.values() if kind == "float")
+    modes = []
+    for feature, (capability, mode) in MODES.items():
+        if widths and capabilities.has(feature):
+            module.capability(capability)
+            modes += [[mode, width] for width in widths]
+    return modes

@@ -1,0 +1,60 @@
+"""Small steps that passes over the IR are made of. They keep ``Value.uses`` and ``Operation.block`` right."""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .attributes import PLAIN_TYPES
+from .ir import UNKNOWN, Block, Location, Operation, Region, Value
+from .types import Type
+
+
+class UnsupportedControlFlow(Exception):
+    """A branch or call that cannot be rewritten: the ``operation``, the ``reason`` and what to do ``instead``."""
+
+    def __init__(self, operation: Operation, reason: str, instead: str) -> None:
+        super().__init__(f"{operation.location}: {operation.name}: {reason}; {instead}")
+        self.operation, self.reason, self.instead = operation, reason, instead
+
+
+def append(block: Block, name: str, operands: Sequence[Value] = (), types: Sequence[Type] = (),
+           attributes: dict[str, Any] | None = None, regions: Sequence[Region] = (), *,
+           segments: tuple[int, ...] | None = None, location: Location = UNKNOWN) -> Operation:
+    """Adds an operation at the end of ``block``; ``types`` are those of its results."""
+    made = Operation(name, list(operands), [], attributes or {}, list(regions), [],
+                     (len(operands),) if segments is None else segments, location, block)
+    made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]
+    for value in operands:
+        value.uses.append(made)
+    for region in regions:
+        region.parent = made
+    block.operations.append(made)
+    return made
+
+
+def integer(block: Block, value: int, type_: Type = PLAIN_TYPES["i32"]) -> Value:
+    """An integer constant at the end of ``block``."""
+    return append(block, "arith.constant", types=[type_], attributes={"value": value}).result
+
+
+def move(operations: Iterable[Operation], block: Block) -> None:
+    """Puts operations that were taken out of their block at the end of ``block``."""
+    for operation in operations:
+        operation.block = block
+        block.operations.append(operation)
+
+
+def drop_uses(operation: Operation) -> None:
+    """Forgets that ``operation``, which goes away, uses its operands."""
+    for value in operation.operands:
+        value.uses.remove(operation)
+
+
+def replace_uses(old: Value, new: Value) -> None:
+    """Makes every user of ``old`` use ``new``."""
+    for user in old.uses:
+        user.operands[:] = [new if operand is old else operand for operand in user.operands]
+        for successor in user.successors:
+            successor.arguments[:] = [new if operand is old else operand for operand in successor.arguments]
+    new.uses += old.uses
+    old.uses.clear()

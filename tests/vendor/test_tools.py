@@ -1,0 +1,159 @@
+"""The commands themselves: bootstrap, system packages, the lock's choice of a wheel, the wheel's tag."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+from tools import system
+from tools.__main__ import VERBS
+from tools.errors import ToolError
+from tools.packaging import tags
+from tools.project import Lock, Project
+from tools.system import Need
+from tools.venv import Stamps
+
+
+def run_tools(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the tools on the standard library alone (-S: no site-packages)."""
+    command = [sys.executable, "-S", "-m", "tools", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def test_usage_names_every_verb_and_needs_the_standard_library_only() -> None:
+    done = run_tools("--help")
+    assert done.returncode == 0, done.stderr
+    assert all(f"  {verb} " in done.stdout for verb in VERBS)
+    assert {path.stem for path in (ROOT / "tools/verbs").glob("[a-z]*.py")} == set(VERBS)
+
+
+def test_an_unknown_verb() -> None:
+    done = run_tools("bulid")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: there is no verb 'bulid'\n")
+
+
+def missing(what: str, *packages: str) -> Need:
+    return Need(what, packages, lambda: False)
+
+
+NEEDS = (missing("a loader", "libloader1"), missing("a driver", "one-driver", "two-driver"))
+
+
+def test_what_is_there_needs_nothing() -> None:
+    system.ensure((Need("nothing", ("no-such-package",), lambda: True),))
+
+
+def test_without_root_the_exact_command_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system.shutil, "which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with pytest.raises(ToolError) as caught:
+        system.ensure(NEEDS)
+    assert str(caught.value) == (
+        "missing on this system: a loader, a driver; type: sudo apt-get update && "
+        "sudo apt-get install -y --no-install-recommends libloader1 one-driver two-driver"
+    )
+
+
+def test_without_apt_the_packages_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(system.shutil, "which", lambda name: None)
+    with pytest.raises(ToolError, match="a loader, a driver; install it with your package manager"):
+        system.ensure(NEEDS)
+
+
+def test_as_root_apt_get_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    apt = tmp_path / "apt-get"
+    apt.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
+    apt.chmod(0o755)
+    monkeypatch.setattr(system.shutil, "which", lambda name: str(apt))
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    need = Need("a log", ("log-package",), lambda: log.exists() and "install" in log.read_text())
+    system.ensure((need,))
+    lines = [line.replace("-qq ", "") for line in log.read_text().splitlines()]
+    assert lines == ["update", "install -y --no-install-recommends log-package"]
+    with pytest.raises(ToolError, match="but there is still no a ghost"):
+        system.ensure((missing("a ghost", "ghost"),))
+
+
+@pytest.fixture(scope="module")
+def lock() -> Lock:
+    return Project(ROOT).lock()
+
+
+@pytest.mark.parametrize("arch", ["x86_64", "aarch64"])
+@pytest.mark.parametrize(
+    ("python", "free_threaded", "tag"),
+    [
+        ((3, 11), False, "cp311-cp311"),
+        ((3, 12), False, "cp312-abi3"),
+        ((3, 13), False, "cp312-abi3"),
+        ((3, 14), False, "cp312-abi3"),
+        ((3, 14), True, "cp314-cp314t"),
+    ],
+)
+def test_the_lock_has_a_wheel(lock: Lock, arch: str, python: tuple[int, int], free_threaded: bool, tag: str) -> None:
+    wheel = lock.wheel_for(python, free_threaded, arch)
+    assert f"-{tag}-" in wheel.file
+    assert arch in wheel.file
+
+
+@pytest.mark.parametrize(
+    ("python", "free_threaded", "arch"),
+    [((3, 10), False, "x86_64"), ((3, 13), True, "x86_64"), ((3, 12), False, "riscv64")],
+)
+def test_the_lock_has_no_wheel(lock: Lock, python: tuple[int, int], free_threaded: bool, arch: str) -> None:
+    with pytest.raises(ToolError, match=f"has no release wheel for Python 3.{python[1]}.* on {arch}; it has cp311"):
+        lock.wheel_for(python, free_threaded, arch)
+
+
+@pytest.mark.parametrize(
+    ("needed", "expected"),
+    [
+        ([], "upstream"),
+        ([28], "upstream"),
+        ([17, 5], "upstream"),
+        ([34, 29], "manylinux_2_34_x86_64"),
+        ([34, None], "linux_x86_64"),
+    ],
+)
+def test_the_platform_tag(monkeypatch: pytest.MonkeyPatch, needed: list[int | None], expected: str) -> None:
+    libraries = {Path(f"lib{number}.so"): value for number, value in enumerate(needed)}
+    monkeypatch.setattr(tags, "needed_glibc", libraries.__getitem__)
+    monkeypatch.setattr(tags.platform, "machine", lambda: "x86_64")
+    assert tags.platform_tag("upstream", list(libraries)) == expected
+
+
+def test_a_library_that_manylinux_does_not_allow(tmp_path: Path) -> None:
+    (tmp_path / "other.c").write_text("int other(void) { return 1; }\n")
+    (tmp_path / "own.c").write_text("int other(void); int own(void) { return other(); }\n")
+    for command in (["cc", "-shared", "-fPIC", "-o", "libother.so", "other.c"],
+                    ["cc", "-shared", "-fPIC", "-o", "libown.so", "own.c", "-L.", "-lother"]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    found = tags.needed_glibc(tmp_path / "libother.so")
+    assert found is not None and found < 28
+    assert tags.needed_glibc(tmp_path / "libown.so") is None
+
+
+def test_stamps_hold_what_was_last_set(tmp_path: Path) -> None:
+    stamps = Stamps(Project(tmp_path))
+    assert stamps.get("step") == ""
+    assert not stamps.is_current("step", "a")
+    stamps.set("step", "a")
+    assert stamps.is_current("step", "a")
+    stamps.set("step", "b")
+    assert not stamps.is_current("step", "a")
+
+
+def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    for name in (".sync-1", ".apply-2", ".lib-3", ".source-4"):
+        (project.build / name / "half").mkdir(parents=True)
+    (project.build / "lib").mkdir()
+    with project.exclusive():
+        assert sorted(path.name for path in project.build.iterdir()) == [".lock", "lib"]
