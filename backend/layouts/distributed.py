@@ -6,7 +6,7 @@ Registers that would all hold the same element are left out, except in a dot ope
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, Encoding, LinearEncoding, SliceEncoding
@@ -33,12 +33,10 @@ def distributed_layout(encoding: Encoding, shape: tuple[int, ...]) -> LinearLayo
 
 
 def _blocked(encoding: BlockedEncoding, shape: tuple[int, ...]) -> LinearLayout:
-    tile = (_standard(REGISTER, encoding.size_per_thread, encoding.order)
-            * _standard(LANE, encoding.threads_per_warp, encoding.order)
-            * _standard(WARP, encoding.warps_per_cta, encoding.order))
-    if tile.rank != len(shape):
-        raise LayoutError(f"{encoding} has rank {tile.rank}, the tensor has shape {shape}")
-    return _cut(_repeat(tile, shape, encoding.order), shape, keep_registers=False)
+    if len(encoding.order) != len(shape):
+        raise LayoutError(f"{encoding} has rank {len(encoding.order)}, the tensor has shape {shape}")
+    return _tiled({REGISTER: encoding.size_per_thread, LANE: encoding.threads_per_warp, WARP: encoding.warps_per_cta},
+                  encoding.order, shape).without_zeros(REGISTER)
 
 
 def _slice(encoding: SliceEncoding, shape: tuple[int, ...]) -> LinearLayout:
@@ -59,10 +57,8 @@ def _dot_operand(encoding: DotOperandEncoding, shape: tuple[int, ...]) -> Linear
     inner = rank - 1 if encoding.op_idx == 0 else rank - 2
     registers = list(parent.size_per_thread)
     registers[inner] = shape[inner]
-    tile = (_standard(REGISTER, registers, parent.order)
-            * _standard(LANE, parent.threads_per_warp, parent.order, broadcast=inner)
-            * _standard(WARP, parent.warps_per_cta, parent.order, broadcast=inner))
-    return _cut(_repeat(tile, shape, parent.order), shape)
+    return _tiled({REGISTER: registers, LANE: parent.threads_per_warp, WARP: parent.warps_per_cta}, parent.order, shape,
+                  inner)
 
 
 def _linear(encoding: LinearEncoding, shape: tuple[int, ...]) -> LinearLayout:
@@ -82,7 +78,7 @@ def _linear(encoding: LinearEncoding, shape: tuple[int, ...]) -> LinearLayout:
         if moved is not None and moved not in order:
             order.append(moved)
     order += [dim for dim in reversed(range(rank)) if dim not in order]
-    return _cut(_repeat(LinearLayout(bases, extents), shape, order), shape, keep_registers=False)
+    return _cut(_repeat(LinearLayout(bases, extents), shape, order), shape)
 
 
 _RULES: dict[type, Callable[..., LinearLayout]] = {
@@ -93,14 +89,27 @@ _RULES: dict[type, Callable[..., LinearLayout]] = {
 }
 
 
-def _standard(name: str, sizes: Sequence[int], order: Sequence[int], broadcast: int | None = None) -> LinearLayout:
-    """Input ``name`` counts along dimension order[0] first; along ``broadcast`` it counts without moving."""
-    rank = len(order)
-    layout = LinearLayout.zeros(name, 1, rank)
+def _tiled(parts: Mapping[str, Sequence[int]], order: Sequence[int], shape: tuple[int, ...],
+           private: int | None = None) -> LinearLayout:
+    """Tiles of ``parts``, each around the one before and counting along order[0] first; repeated over ``shape`` in
+    further registers, and wrapped to it: a step beyond ``shape`` is zero. Along ``private`` only registers move."""
+    strides = [1] * len(shape)
+    for dim in reversed(range(len(shape) - 1)):
+        strides[dim] = strides[dim + 1] * shape[dim + 1]
+    extents = [1] * len(shape)
+    inputs: dict[str, list[int]] = {}
+    for name, sizes in parts.items():
+        bases = inputs[name] = []
+        for dim in order:
+            moves = name == REGISTER or dim != private
+            for _ in range(log2(sizes[dim], f"{name} extent")):
+                bases.append(extents[dim] * strides[dim] if moves and extents[dim] < shape[dim] else 0)
+                extents[dim] <<= moves
     for dim in order:
-        layout = layout * (LinearLayout.zeros(name, sizes[dim], rank) if dim == broadcast
-                           else LinearLayout.identity(name, sizes[dim], dim, rank))
-    return layout
+        while extents[dim] < shape[dim]:
+            inputs[REGISTER].append(extents[dim] * strides[dim])
+            extents[dim] *= 2
+    return LinearLayout.from_flat(inputs, shape)
 
 
 def _repeat(tile: LinearLayout, shape: tuple[int, ...], order: Sequence[int]) -> LinearLayout:
@@ -113,11 +122,9 @@ def _repeat(tile: LinearLayout, shape: tuple[int, ...], order: Sequence[int]) ->
     return tile
 
 
-def _cut(layout: LinearLayout, shape: tuple[int, ...], keep_registers: bool = True) -> LinearLayout:
-    """``layout`` cut to ``shape``: the largest steps along an extent that is too large become zero.
-
-    With ``keep_registers`` false a register basis that would become zero is left out instead.
-    """
+def _cut(layout: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
+    """``layout`` cut to ``shape``: along an extent that is too large, the largest steps become zero, or are left out
+    where registers make them."""
     if layout.shape == shape:
         return layout
     bases = {name: [list(point) for point in points] for name, points in layout.bases.items()}
@@ -128,7 +135,7 @@ def _cut(layout: LinearLayout, shape: tuple[int, ...], keep_registers: bool = Tr
         for _, name, index in steps:
             if extent <= wanted:
                 break
-            if name == REGISTER and not keep_registers:
+            if name == REGISTER:
                 dropped.add(index)
             bases[name][index][dim] = 0
             extent //= 2

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 from ..spirv import opcodes as op
 from ..ttgir.ir import Block, Operation, Value
+from .integers import unsigned_divide
 from .registry import lowers
 
 if TYPE_CHECKING:
@@ -31,22 +32,55 @@ def lower_block(ctx: Context, block: Block) -> list[int]:
     return _flatten(ctx, block.terminator.operands)
 
 
+def _cannot_wrap(ctx: Context, upper: int, step: int, unsigned: bool) -> bool:
+    """Whether the counter stays within its type when it steps past ``upper``: the step is 1, or both are constants
+    that leave room."""
+    known_upper, known_step = ctx.module.constants.get(upper), ctx.module.constants.get(step)
+    if known_step == 1:
+        return True
+    if known_upper is None or known_step is None:
+        return False
+    width = ctx.module.kinds[ctx.f.type_of(upper)][1]
+    limit, end = (1 << width if unsigned else 1 << (width - 1)), int(known_upper)
+    if end >= limit:  # negative
+        end -= 1 << width
+    return 0 < int(known_step) < limit and end + int(known_step) <= limit
+
+
+def _rounds(ctx: Context, lower: int, upper: int, step: int, less: int) -> int:
+    """How often a loop runs, as an unsigned integer of the counter's type: the distance fits even where it does not
+    in the signed type."""
+    f = ctx.f
+    one = f.constant_like(lower, 1)
+    full = f.add(unsigned_divide(ctx, f.sub(f.sub(upper, lower), one), step), one)
+    return f.select(f.compare(less, lower, upper), full, f.constant_like(lower, 0))
+
+
 @lowers("scf.for")
 def _for(ctx: Context, operation: Operation) -> None:
+    """The counter is carried where it cannot wrap around at the end of its type; elsewhere rounds are counted, so that
+    the loop ends near INT_MAX too."""
     lower_bound, upper_bound, step, *initial = operation.operands
     body = operation.regions[0].entry
     f = ctx.f
-    end, increment = ctx.scalar(upper_bound), ctx.scalar(step)
-    less = op.ULessThan if operation.attributes.get("unsignedCmp") else op.SLessThan
+    start, end, increment = ctx.scalar(lower_bound), ctx.scalar(upper_bound), ctx.scalar(step)
+    unsigned = "unsignedCmp" in operation.attributes
+    less = op.ULessThan if unsigned else op.SLessThan
 
-    def run(carried: list[int]) -> list[int]:
-        ctx[body.arguments[0]] = carried[0]
-        _bind(ctx, body.arguments[1:], carried[1:])
-        following = lower_block(ctx, body)
-        return [f.add(carried[0], increment), *following]
+    def run(counter: int, following: int, carried: list[int]) -> list[int]:
+        ctx[body.arguments[0]] = counter
+        _bind(ctx, body.arguments[1:], carried)
+        return [following, *lower_block(ctx, body)]
 
-    results = f.loop([ctx.scalar(lower_bound), *_flatten(ctx, initial)],
-                     lambda carried: f.compare(less, carried[0], end), run)
+    if _cannot_wrap(ctx, end, increment, unsigned):
+        results = f.loop([start, *_flatten(ctx, initial)], lambda carried: f.compare(less, carried[0], end),
+                         lambda carried: run(carried[0], f.add(carried[0], increment), carried[1:]))
+    else:
+        rounds, one = _rounds(ctx, start, end, increment, less), f.constant_like(start, 1)
+        results = f.loop([f.constant_like(start, 0), *_flatten(ctx, initial)],
+                         lambda carried: f.compare(op.ULessThan, carried[0], rounds),
+                         lambda carried: run(f.add(start, f.mul(carried[0], increment)), f.add(carried[0], one),
+                                             carried[1:]))
     _bind(ctx, operation.results, results[1:])
 
 

@@ -15,6 +15,7 @@ from .arguments import read_arguments
 from .context import Context, Options
 from .errors import LoweringError
 from .float_controls import float_modes
+from .functions import kernel_function
 from .shared_memory import SharedMemory
 
 
@@ -35,11 +36,11 @@ class Kernel:
 
 
 def lower_module(source: Module, capabilities: Capabilities, options: Options) -> Kernel:
-    """Compiles the only public function of ``source``.
+    """Compiles the only public function of ``source``, which is rewritten on the way.
 
     Raises UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand.
     """
-    kernel = entry_function(source)
+    kernel = kernel_function(source)
     _check_shape(source, capabilities)
     module = ModuleBuilder()
     shared = SharedMemory(module, capabilities, int(source.attributes.get("ttg.shared", 0)))
@@ -51,9 +52,6 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()
     block = read_arguments(ctx, kernel)
-    if len(kernel.body.blocks) != 1:
-        raise LoweringError(f"{kernel.location}: an early return from '{kernel.name}' is not supported; "
-                            "put the rest of the kernel under an if")
     for operation in kernel.body.entry.operations:
         ctx.lower(operation)
     size = ctx.num_warps * ctx.subgroup_size
@@ -62,15 +60,6 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
                                                 *float_modes(module, capabilities)])
     shared_bytes = shared.finish()
     return Kernel(kernel.name, module.finish(), size, shared_bytes, block.size, block.indirect)
-
-
-def entry_function(source: Module) -> Function:
-    """The module's only public function."""
-    public = [function for function in source.functions.values() if function.public and function.body is not None]
-    if len(public) != 1:
-        raise LoweringError(f"a kernel module has one public function; this one has {len(public)}: "
-                            f"{[function.name for function in public]}")
-    return public[0]
 
 
 def _communicates(kernel: Function) -> bool:

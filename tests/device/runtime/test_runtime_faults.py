@@ -141,7 +141,10 @@ run()
 
 
 def test_a_kernel_that_never_ends(endless_module: bytes, tmp_path: Path) -> None:
-    """The time limit ends the launch; the process can go on, launches no more, and exits."""
+    """The time limit ends the launch; the process can go on, launches no more, and exits.
+
+    The grid is large because Mesa's CPU driver ends every loop after 65,535 iterations.
+    """
     path = tmp_path / "endless.spv"
     path.write_bytes(endless_module)
     script = _PRELUDE + """
@@ -150,7 +153,7 @@ launch = make_launcher(current(), "endless", [((0,), "x", "*u32")], indirect=Fal
 zero = numpy.zeros(1, numpy.uint32)
 for _ in range(2):
     try:
-        launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, array(zero))
+        launch(65535, 65535, 1, 0, kernel.pipeline, None, None, None, None, array(zero))
     except RuntimeError as error:
         print(type(error).__name__, error, flush=True)
 current().close()

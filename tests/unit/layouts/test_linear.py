@@ -6,15 +6,13 @@ from itertools import product
 from operator import xor
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from triton.backends.spirv.layouts import gf2
 from triton.backends.spirv.layouts.linear import LinearLayout, flatten, unflatten
 
 from .strategies import arbitrary_layouts
 
-settings.register_profile("linear", deadline=None)
-settings.load_profile("linear")
 vectors = st.lists(st.integers(0, 63), max_size=6)
 
 
@@ -82,7 +80,8 @@ def test_points_survive_reshape_and_transpose(bits: int, lanes: int, warps: int,
     free = layout.free_masks()
     kept = [at for at in product(*(range(layout.input_size(name)) for name in layout.inputs))
             if not any(value & mask for value, mask in zip(at, free.values(), strict=True))]
-    assert sorted(layout.apply_flat(**dict(zip(layout.inputs, at, strict=True))) for at in kept) == list(range(layout.size))
+    images = [layout.apply_flat(**dict(zip(layout.inputs, at, strict=True))) for at in kept]
+    assert sorted(images) == list(range(layout.size))
 
 
 def test_product_and_composition() -> None:

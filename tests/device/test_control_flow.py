@@ -1,0 +1,447 @@
+"""Control flow on the device, against NumPy or plain Python."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+BLOCK = 64
+INT_MAX = 2**31 - 1
+
+
+def run(kernel: triton.JITFunction, *scalars: object, programs: int = 1, **options: int) -> numpy.ndarray:
+    """What ``kernel(x, *scalars)`` makes of x[i] = i, one row a program."""
+    x = torch.arange(programs * BLOCK, dtype=torch.float32)
+    kernel[(programs,)](x, *scalars, BLOCK=BLOCK, **options)
+    return x.numpy().reshape(programs, BLOCK)
+
+
+def rows(programs: int, change: Callable[[int, numpy.ndarray], numpy.ndarray]) -> numpy.ndarray:
+    """x[i] = i after ``change(program, row)``."""
+    x = numpy.arange(programs * BLOCK, dtype=numpy.float32).reshape(programs, BLOCK)
+    return numpy.stack([change(program, row) for program, row in enumerate(x)])
+
+
+# -- early returns -----------------------------------------------------------------------------------------------
+@triton.jit
+def one_return(x, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    if pid >= n:
+        return
+    at = x + pid * BLOCK + tl.arange(0, BLOCK)
+    tl.store(at, tl.load(at) + 1)
+
+
+@pytest.mark.parametrize("n", [0, 2, 9])
+def test_return_before_the_rest(n: int) -> None:
+    expected = rows(4, lambda program, row: row + 1 if program < n else row)
+    numpy.testing.assert_array_equal(run(one_return, n, programs=4), expected)
+
+
+@triton.jit
+def nested_returns(x, n, m, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    at = x + pid * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(at)
+    if pid >= n:
+        a = a * 2
+        if n > m:
+            tl.store(at, a)
+            return
+        else:
+            a += 5
+    elif n == 7:
+        return
+    tl.store(at, a + 1)
+
+
+@pytest.mark.parametrize("n", [0, 2, 7])
+@pytest.mark.parametrize("m", [1, 8])
+def test_returns_inside_nested_branches(n: int, m: int) -> None:
+    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
+        if program >= n:
+            return row * 2 if n > m else row * 2 + 6
+        return row if n == 7 else row + 1
+
+    numpy.testing.assert_array_equal(run(nested_returns, n, m, programs=8), rows(8, change))
+
+
+@triton.jit
+def shared_tail(x, n, m, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    at = x + pid * BLOCK + tl.arange(0, BLOCK)
+    if pid == 0:
+        return
+    a = tl.load(at)
+    b = a
+    if n > m:
+        tl.store(at, a)
+        return
+    for i in range(n):
+        a += i
+        if i > 2:
+            b += a
+        else:
+            b -= 1
+    if m == 3:
+        a = a + 1
+    if n == 3:
+        tl.store(at, a)
+        return
+    else:
+        tl.store(at, a * 7 + b)
+        return
+
+
+@pytest.mark.parametrize(("n", "m"), [(4, 3), (3, 3), (2, 3), (3, 5), (6, 9), (0, 0)])
+def test_returns_that_share_a_block_and_follow_a_loop(n: int, m: int) -> None:
+    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
+        if program == 0 or n > m:
+            return row
+        a, b = row, row
+        for i in range(n):
+            a = a + i
+            b = b + a if i > 2 else b - 1
+        if m == 3:
+            a = a + 1
+        return a if n == 3 else a * 7 + b
+
+    numpy.testing.assert_array_equal(run(shared_tail, n, m, programs=3), rows(3, change))
+
+
+@triton.jit
+def return_after_loop_in_branch(x, n, m, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, BLOCK)
+    a = tl.load(at)
+    count = 0
+    if n > 3:
+        for i in range(n):
+            a += i
+            count += 2
+        if m > 3:
+            tl.store(at, a * 3 + count)
+            return
+        if m == 2:
+            a -= 9
+            if n == 5:
+                return
+    tl.store(at, a + count)
+
+
+@pytest.mark.parametrize("n", [3, 4, 5])
+@pytest.mark.parametrize("m", [1, 2, 4])
+def test_values_of_a_loop_after_several_returns(n: int, m: int) -> None:
+    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
+        if n <= 3:
+            return row
+        a, count = row + sum(range(n)), 2 * n
+        if m > 3:
+            return a * 3 + count
+        if m == 2:
+            return row if n == 5 else a - 9 + count
+        return a + count
+
+    numpy.testing.assert_array_equal(run(return_after_loop_in_branch, n, m), rows(1, change))
+
+
+@triton.jit
+def barriers_after_return(x, n, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    i = tl.arange(0, 8)
+    at = x + pid * BLOCK + i[:, None] * 8 + i[None, :]
+    a = tl.load(at)
+    if pid == n:
+        a = tl.dot(a, a)
+        if n == 1:
+            tl.store(at, tl.trans(a))
+            return
+    elif pid == 0:
+        return
+    a = tl.dot(tl.trans(a), a)
+    tl.store(at, a)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2])
+def test_barriers_and_shared_memory_under_a_branch(n: int) -> None:
+    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
+        a = row.reshape(8, 8)
+        if program == n:
+            a = a @ a
+            if n == 1:
+                return a.T.ravel()
+        elif program == 0:
+            return row
+        return (a.T @ a).ravel()
+
+    numpy.testing.assert_allclose(run(barriers_after_return, n, programs=4), rows(4, change), rtol=1e-5)
+
+
+# -- loops -------------------------------------------------------------------------------------------------------
+@triton.jit
+def count_up(out, start, stop, STEP: tl.constexpr, BLOCK: tl.constexpr):
+    rounds = start * 0
+    last = start * 0
+    for i in range(start, stop, STEP):
+        rounds += 1
+        last = i
+    tl.store(out, rounds.to(tl.int64))
+    tl.store(out + 1, last.to(tl.int64))
+
+
+@triton.jit
+def count_up_by(out, start, stop, step, BLOCK: tl.constexpr):
+    rounds = start * 0
+    last = start * 0
+    for i in range(start, stop, step):
+        rounds += 1
+        last = i
+    tl.store(out, rounds.to(tl.int64))
+    tl.store(out + 1, last.to(tl.int64))
+
+
+LIMITS = [(0, 0), (5, 5), (9, 5), (-7, 6), (0, 10), (3, 17), (INT_MAX - 7, INT_MAX), (INT_MAX, INT_MAX),
+          (-INT_MAX - 1, -INT_MAX + 9), (2**40, 2**40 + 11), (-2**40, -2**40 + 3), (2**63 - 9, 2**63 - 1),
+          (-2**63, -2**63 + 5)]
+
+
+def counted(start: int, stop: int, step: int) -> list[int]:
+    values = range(start, stop, step)
+    return [len(values), values[-1] if values else 0]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 8, -1, -3])
+@pytest.mark.parametrize(("start", "stop"), LIMITS)
+def test_range_with_a_constant_step(start: int, stop: int, step: int) -> None:
+    if step < 0:
+        start, stop = stop, start
+    out = torch.zeros(2, dtype=torch.int64)
+    count_up[(1,)](out, start, stop, step, BLOCK)
+    assert out.tolist() == counted(start, stop, step)
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 8])
+@pytest.mark.parametrize(("start", "stop"), LIMITS)
+def test_range_with_a_step_known_at_run_time(start: int, stop: int, step: int) -> None:
+    out = torch.zeros(2, dtype=torch.int64)
+    count_up_by[(1,)](out, start, stop, step, BLOCK)
+    assert out.tolist() == counted(start, stop, step)
+
+
+def test_a_range_over_the_whole_of_int32_in_large_steps() -> None:
+    out = torch.zeros(2, dtype=torch.int64)
+    count_up_by[(1,)](out, -2**31, INT_MAX, 2**30, BLOCK)
+    assert out.tolist() == counted(-2**31, INT_MAX, 2**30)
+
+
+@triton.jit
+def carried_values(x, n, m, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, BLOCK)
+    a = tl.load(at)
+    b = a + 1
+    k = n
+    for i in range(n):
+        a, b = b, a + k
+        for j in range(i, m):
+            k += j
+            while k > 40:
+                k -= 13
+                if i % 2 == 0:
+                    b += 1
+                elif j == 2:
+                    a, b = b, a
+        if k % 3 == 0:
+            for _ in range(m - 4):
+                a -= 2
+    tl.store(at, a + 2 * b + k)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+@pytest.mark.parametrize("m", [0, 3, 7])
+def test_nested_loops_that_carry_tensors_and_scalars(n: int, m: int) -> None:
+    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
+        a, b, k = row, row + 1, n
+        for i in range(n):
+            a, b = b, a + k
+            for j in range(i, m):
+                k += j
+                while k > 40:
+                    k -= 13
+                    if i % 2 == 0:
+                        b = b + 1
+                    elif j == 2:
+                        a, b = b, a
+            if k % 3 == 0:
+                a = a - 2 * max(m - 4, 0)
+        return a + 2 * b + k
+
+    numpy.testing.assert_array_equal(run(carried_values, n, m), rows(1, change))
+
+
+@triton.jit
+def loop_options(x, n, m, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, BLOCK)
+    a = tl.load(at)
+    for i in tl.range(0, n, num_stages=3):
+        a += tl.load(at) * i
+    for i in tl.range(0, n, 2, loop_unroll_factor=4):
+        a = a * 2 - i
+    for i in tl.range(n, flatten=True):
+        for j in tl.range(m, disallow_acc_multi_buffer=True, disable_licm=True):
+            a += i * j
+    for i in tl.static_range(3, 9, 2):
+        a += i * n
+    for i in tl.range(m, warp_specialize=False):
+        a -= i
+    tl.store(at, a)
+
+
+@pytest.mark.parametrize(("n", "m"), [(0, 3), (1, 1), (5, 4), (8, 0)])
+def test_options_of_range_change_no_result(n: int, m: int) -> None:
+    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
+        a = row
+        for i in range(n):
+            a = a + row * i
+        for i in range(0, n, 2):
+            a = a * 2 - i
+        for i in range(n):
+            for j in range(m):
+                a = a + i * j
+        return a + n * (3 + 5 + 7) - sum(range(m))
+
+    numpy.testing.assert_array_equal(run(loop_options, n, m), rows(1, change))
+
+
+@triton.jit
+def complex_while(x, n, m, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, BLOCK)
+    a = tl.load(at)
+    steps = 0
+    while (n < 10 and m > 3) or n == 12:
+        n += 1
+        steps += 1
+        a += n
+        while not (m < n):
+            m -= 2
+            a -= 1
+    tl.store(at, a * 2 + steps)
+
+
+@pytest.mark.parametrize("n", [-4, 9, 11, 12])
+@pytest.mark.parametrize("m", [3, 4, 20])
+def test_while_with_a_compound_condition(n: int, m: int) -> None:
+    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
+        a, steps, i, j = row, 0, n, m
+        while (i < 10 and j > 3) or i == 12:
+            i += 1
+            steps += 1
+            a = a + i
+            while not j < i:
+                j -= 2
+                a = a - 1
+        return a * 2 + steps
+
+    numpy.testing.assert_array_equal(run(complex_while, n, m), rows(1, change))
+
+
+@triton.jit
+def data_dependent_while(x, out, BLOCK: tl.constexpr):
+    pid = tl.program_id(0)
+    steps = 0
+    value = tl.load(x + pid).to(tl.int64)
+    while value != 1:
+        value = value // 2 if value % 2 == 0 else 3 * value + 1
+        steps += 1
+    tl.store(out + pid * BLOCK + tl.arange(0, BLOCK), steps)
+
+
+def test_while_that_depends_on_loaded_data() -> None:
+    x, out = torch.arange(1, 30, dtype=torch.int32), torch.zeros(29, BLOCK, dtype=torch.int32)
+    data_dependent_while[(29,)](x, out, BLOCK=BLOCK)
+    for value, row in zip(x.tolist(), out.numpy(), strict=True):
+        steps = 0
+        while value != 1:
+            value = value // 2 if value % 2 == 0 else 3 * value + 1
+            steps += 1
+        assert (row == steps).all()
+
+
+@triton.jit
+def pointer_carried(x, n, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, BLOCK)
+    total = tl.zeros([BLOCK], tl.float32)
+    for _ in range(n):
+        total += tl.load(at)
+        at += BLOCK
+    if n % 2 == 1:
+        at -= BLOCK
+    tl.store(at, total)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+def test_pointers_carried_around_a_loop(n: int) -> None:
+    expected = rows(4, lambda program, row: row)
+    expected[n - n % 2] = expected[:n].sum(axis=0)
+    x = torch.arange(4 * BLOCK, dtype=torch.float32)
+    pointer_carried[(1,)](x, n, BLOCK=BLOCK)
+    numpy.testing.assert_array_equal(x.numpy().reshape(4, BLOCK), expected)
+
+
+@triton.jit
+def booleans_carried(x, n, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, BLOCK)
+    a = tl.load(at)
+    flag = n > 2
+    mask = a > 10
+    for i in range(n):
+        if flag:
+            a += 1
+        flag = (i % 2 == 0) == flag
+        mask = mask & (a < 60 - i)
+    tl.store(at, a + 100, mask=mask)
+
+
+@pytest.mark.parametrize("n", [0, 2, 5])
+def test_booleans_and_masks_carried_around_a_loop(n: int) -> None:
+    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
+        a, flag, mask = row, n > 2, row > 10
+        for i in range(n):
+            if flag:
+                a = a + 1
+            flag = (i % 2 == 0) == flag
+            mask = mask & (a < 60 - i)
+        return numpy.where(mask, a + 100, row)
+
+    numpy.testing.assert_array_equal(run(booleans_carried, n), rows(1, change))
+
+
+@triton.jit
+def branch_results(x, n, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, BLOCK)
+    a = tl.load(at)
+    if n > 4:
+        b, c, d = a * 2, n + 1, n > 6
+    elif n > 2:
+        b, c, d = a - 1, n * n, n == 3
+    else:
+        b, c, d = a, n, n < 0
+    if d:
+        b = -b
+    tl.store(at, b + c)
+
+
+@pytest.mark.parametrize("n", [-1, 0, 3, 4, 5, 7])
+def test_branches_with_several_results(n: int) -> None:
+    def change(program: int, row: numpy.ndarray) -> numpy.ndarray:
+        if n > 4:
+            b, c, d = row * 2, n + 1, n > 6
+        elif n > 2:
+            b, c, d = row - 1, n * n, n == 3
+        else:
+            b, c, d = row, n, n < 0
+        return (-b if d else b) + c
+
+    numpy.testing.assert_array_equal(run(branch_results, n), rows(1, change))
