@@ -9,13 +9,12 @@ from types import ModuleType
 from typing import Any
 
 from triton import knobs
-from triton._C.libtriton import ir
 from triton.backends.compiler import BaseBackend, GPUTarget, Language
 
 from . import passes
 from .capabilities import Capabilities
-from .lowering.module import lower_module
 from .lowering.context import Options as LoweringOptions
+from .lowering.module import lower_module
 from .runtime.validate import validate_module
 from .ttgir.parser import parse_module
 
@@ -61,7 +60,8 @@ class SPIRVOptions:
         if self.launch_cooperative_grid:
             raise ValueError("launch_cooperative_grid=True: Vulkan cannot promise that a whole grid is resident")
         if self.instrumentation_mode:
-            raise ValueError(f"instrumentation_mode={self.instrumentation_mode!r} is not supported by the SPIR-V backend")
+            raise ValueError(f"instrumentation_mode={self.instrumentation_mode!r}: the SPIR-V backend has no "
+                             "instrumentation")
 
     def hash(self) -> str:
         """A digest of all options."""

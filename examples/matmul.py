@@ -48,8 +48,8 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk,
     tl.store(c_ptrs, total.to(c_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))
 
 
-def matmul(a: Any, b: Any, c: Any, m: int, n: int, k: int, activation: str = "", block: tuple[int, int, int] = (64, 64,
-                                                                                                             32)) -> None:
+def matmul(a: Any, b: Any, c: Any, m: int, n: int, k: int, activation: str = "",
+           block: tuple[int, int, int] = (64, 64, 32)) -> None:
     """``c = activation(a @ b)`` for contiguous a (m, k), b (k, n), c (m, n)."""
     block_m, block_n, block_k = block
     grid = (triton.cdiv(m, block_m) * triton.cdiv(n, block_n), )

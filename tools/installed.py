@@ -60,6 +60,8 @@ def ensure_installed(project: Project) -> Path:
     if digest == wanted:
         return wheel
     distribution = wheel.name.split("-", 1)[0]
+    # An installation that is killed halfway must not pass for the older one.
+    stamps.set("installed", f"unfinished {name or distribution}")
     with step(f"install {wheel.name}", quiet_child=False):
         if name and name != distribution:
             # Two distributions must not own the same triton/ folder.

@@ -4,8 +4,14 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from ..layouts.conversion import (Exchange, Identity, RegisterPermutation, SubgroupShuffle, ThroughShared,
-                                  plan_conversion)
+from ..layouts.conversion import (
+    Exchange,
+    Identity,
+    RegisterPermutation,
+    SubgroupShuffle,
+    ThroughShared,
+    plan_conversion,
+)
 from ..layouts.linear import LinearLayout
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation

@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
+from typing import TypeAlias
 
 from . import opcodes as op
 from .encode import Instruction, encode, string_words
@@ -37,6 +38,12 @@ def bits_float(bits: int, width: int) -> float:
     """The value of an IEEE 754 bit pattern of ``width`` bits."""
     return float(struct.unpack(_FLOAT_FORMAT[width], bits.to_bytes(width // 8, "little"))[0])
 
+#: The names ``int``, ``float`` and ``bool`` are types of the module inside ModuleBuilder.
+Id: TypeAlias = int
+Number: TypeAlias = int
+Real: TypeAlias = float
+Boolean: TypeAlias = bool
+
 
 class ModuleBuilder:
     """Ids, types, constants, global variables, decorations and the entry point of one module.
@@ -56,10 +63,10 @@ class ModuleBuilder:
         self._interface: list[int] = []
         self._functions: list[Instruction] = []
         self._entry: tuple[int, str] | None = None
-        self._modes: list[list[int]] = []
+        self._modes: list[list[Number]] = []
         self._inputs: dict[int, int] = {}
         #: Constant id → its integer value (unsigned, of the type's width), float value, or bool.
-        self.constants: dict[int, int | float | bool] = {}
+        self.constants: dict[int, Number | Real | Boolean] = {}
         #: Type id → (kind, width): ("int", 32), ("float", 16), ("bool", 1), ("vector", n), …
         self.kinds: dict[int, tuple[str, int]] = {}
         #: Result id → type id, of everything that has one.
@@ -73,12 +80,12 @@ class ModuleBuilder:
         self.kinds[self.bool] = ("bool", 1)
         self.u32 = self.int(32)
 
-    def id(self) -> int:
+    def id(self) -> Id:
         """A fresh id."""
         self._next += 1
         return self._next - 1
 
-    def capability(self, number: int) -> None:
+    def capability(self, number: Number) -> None:
         """Declares a capability once."""
         self._capabilities[number] = None
 
@@ -86,7 +93,7 @@ class ModuleBuilder:
         """Declares an extension once."""
         self._extensions[name] = None
 
-    def _declare(self, opcode: int, *operands: int, type_id: int = 0) -> int:
+    def _declare(self, opcode: Number, *operands: Number, type_id: Id = 0) -> Id:
         key = (opcode, type_id, *operands)
         known = self._numbered.get(key)
         if known is None:
@@ -97,7 +104,7 @@ class ModuleBuilder:
         return known
 
     # -- types ---------------------------------------------------------------------------------------------------
-    def int(self, width: int) -> int:
+    def int(self, width: Number) -> Id:
         """An integer type of 8, 16, 32 or 64 bits."""
         if width in INT_CAPABILITY:
             self.capability(INT_CAPABILITY[width])
@@ -105,7 +112,7 @@ class ModuleBuilder:
         self.kinds[type_id] = ("int", width)
         return type_id
 
-    def float(self, width: int) -> int:
+    def float(self, width: Number) -> Id:
         """A floating-point type of 16, 32 or 64 bits."""
         if width in FLOAT_CAPABILITY:
             self.capability(FLOAT_CAPABILITY[width])
@@ -113,17 +120,17 @@ class ModuleBuilder:
         self.kinds[type_id] = ("float", width)
         return type_id
 
-    def vector(self, element: int, count: int) -> int:
+    def vector(self, element: Id, count: Number) -> Id:
         """A vector of 2 to 4 scalars."""
         type_id = self._declare(op.TypeVector, element, count)
         self.kinds[type_id] = ("vector", count)
         return type_id
 
-    def pointer(self, storage: int, pointee: int) -> int:
+    def pointer(self, storage: Number, pointee: Id) -> Id:
         """A pointer type."""
         return self._declare(op.TypePointer, storage, pointee)
 
-    def array(self, element: int, count: int, stride: int = 0) -> int:
+    def array(self, element: Id, count: Number, stride: Number = 0) -> Id:
         """An array; ``stride`` bytes between elements where the array has an explicit layout."""
         length = self.uint(count)
         if not stride:
@@ -137,7 +144,7 @@ class ModuleBuilder:
             self.decorate(known, Decoration.ArrayStride, stride)
         return known
 
-    def struct(self, members: Sequence[int], offsets: Sequence[int]) -> int:
+    def struct(self, members: Sequence[Id], offsets: Sequence[Number]) -> Id:
         """A fresh Block-decorated struct with members at the given byte offsets."""
         type_id = self.id()
         self._globals.append([op.TypeStruct, 0, type_id, *members])
@@ -146,16 +153,16 @@ class ModuleBuilder:
             self._decorations.append([op.MemberDecorate, 0, 0, type_id, index, Decoration.Offset, offset])
         return type_id
 
-    def pair(self, member: int) -> int:
+    def pair(self, member: Id) -> Id:
         """A plain struct of two equal members, as the extended-multiplication instructions return."""
         return self._declare(op.TypeStruct, member, member)
 
-    def function_type(self, result: int, parameters: Sequence[int]) -> int:
+    def function_type(self, result: Id, parameters: Sequence[Id]) -> Id:
         """A function type."""
         return self._declare(op.TypeFunction, result, *parameters)
 
     # -- constants -----------------------------------------------------------------------------------------------
-    def uint(self, value: int, width: int = 32) -> int:
+    def uint(self, value: Number, width: Number = 32) -> Id:
         """An integer constant; ``value`` is taken modulo 2^width."""
         value &= (1 << width) - 1
         # Literals narrower than a word are sign-extended only for signed types (section 2.2.1); ours are unsigned.
@@ -164,28 +171,28 @@ class ModuleBuilder:
         self.constants[constant] = value
         return constant
 
-    def real(self, value: float, width: int) -> int:
+    def real(self, value: Real, width: Number) -> Id:
         """A floating-point constant, rounded to ``width`` bits."""
         return self.real_bits(float_bits(value, width), width)
 
-    def real_bits(self, bits: int, width: int) -> int:
+    def real_bits(self, bits: Number, width: Number) -> Id:
         """A floating-point constant by its bit pattern."""
         words = (bits & 0xFFFFFFFF, bits >> 32) if width == 64 else (bits,)
         constant = self._declare(op.Constant, *words, type_id=self.float(width))
         self.constants[constant] = bits_float(bits, width)
         return constant
 
-    def boolean(self, value: bool) -> int:
+    def boolean(self, value: Boolean) -> Id:
         """``true`` or ``false``."""
         constant = self._declare(op.ConstantTrue if value else op.ConstantFalse, type_id=self.bool)
         self.constants[constant] = value
         return constant
 
-    def composite(self, type_id: int, parts: Sequence[int]) -> int:
+    def composite(self, type_id: Id, parts: Sequence[Id]) -> Id:
         """A constant vector or array of constants."""
         return self._declare(op.ConstantComposite, *parts, type_id=type_id)
 
-    def null(self, type_id: int) -> int:
+    def null(self, type_id: Id) -> Id:
         """The zero of any type."""
         kind, width = self.kinds.get(type_id, ("", 0))
         if kind == "int":
@@ -197,7 +204,7 @@ class ModuleBuilder:
         return self._declare(op.ConstantNull, type_id=type_id)
 
     # -- globals -------------------------------------------------------------------------------------------------
-    def variable(self, storage: int, pointee: int, name: str = "") -> int:
+    def variable(self, storage: Number, pointee: Id, name: str = "") -> Id:
         """A fresh module-scope variable, listed in the entry point's interface."""
         variable = self.id()
         self.declare_variable(variable, storage, pointee)
@@ -205,14 +212,14 @@ class ModuleBuilder:
             self.name(variable, name)
         return variable
 
-    def declare_variable(self, variable: int, storage: int, pointee: int) -> None:
+    def declare_variable(self, variable: Id, storage: Number, pointee: Id) -> None:
         """Declares the module-scope variable whose id was taken before, and lists it in the interface."""
         pointer = self.pointer(storage, pointee)
         self._globals.append([op.Variable, pointer, variable, storage])
         self.type_of[variable] = pointer
         self._interface.append(variable)
 
-    def built_in(self, number: int, type_id: int, name: str) -> int:
+    def built_in(self, number: Number, type_id: Id, name: str) -> Id:
         """The input variable of a built-in."""
         known = self._inputs.get(number)
         if known is None:
@@ -220,14 +227,14 @@ class ModuleBuilder:
             self.decorate(known, Decoration.BuiltIn, number)
         return known
 
-    def decorate(self, target: int, *words: int) -> None:
+    def decorate(self, target: Id, *words: Number) -> None:
         """Decorates an id, once."""
         key = (target, *words)
         if key not in self._decorated:
             self._decorated.add(key)
             self._decorations.append([op.Decorate, 0, 0, target, *words])
 
-    def name(self, target: int, text: str) -> None:
+    def name(self, target: Id, text: str) -> None:
         """A debug name for an id."""
         self._names.append([op.Name, 0, 0, target, *string_words(text)])
 
@@ -236,7 +243,7 @@ class ModuleBuilder:
         """Appends a finished function, from OpFunction to OpFunctionEnd."""
         self._functions += instructions
 
-    def set_entry(self, function: int, name: str, modes: list[list[int]]) -> None:
+    def set_entry(self, function: Id, name: str, modes: list[list[Number]]) -> None:
         """Makes ``function`` the compute entry point, with its execution modes (mode, literals…)."""
         self._entry = (function, name)
         self._modes = modes

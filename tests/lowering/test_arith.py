@@ -2,8 +2,9 @@
 from __future__ import annotations
 
 import pytest
-from conftest import compile_body, disassemble
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
+
+from tests.lowering.harness import compile_body, disassemble
 
 
 def scalar(operation: str, type_: str, second: str = "%b") -> str:
@@ -87,7 +88,8 @@ CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 2
 
 
 def test_maximum_propagates_nan_and_maxnum_does_not(filecheck):
-    filecheck(disassemble(compile_body(scalar("arith.maximumf", "f32"), arguments("f32"))), "CHECK: NMax\nCHECK: OpIsNan\n")
+    filecheck(disassemble(compile_body(scalar("arith.maximumf", "f32"), arguments("f32"))),
+              "CHECK: NMax\nCHECK: OpIsNan\n")
     filecheck(disassemble(compile_body(scalar("arith.maxnumf", "f32"), arguments("f32"))),
               "CHECK-NOT: OpIsNan\nCHECK: NMax\n")
 
@@ -108,7 +110,7 @@ CHECK: OpReturn
 
 
 def test_unknown_operation_is_refused_with_its_source_line():
-    text = '    %0 = tt.elementwise_inline_asm "x" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %a : ' \
-           'i32 -> i32 loc("kernel.py":12:5)'
+    text = ('    %0 = tt.elementwise_inline_asm "x" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %a '
+            ': i32 -> i32 loc("kernel.py":12:5)')
     with pytest.raises(UnsupportedOperation, match=r"kernel\.py:12:5.*'tt\.elementwise_inline_asm'"):
         compile_body("    %a = tt.load %p : !tt.ptr<i32>\n" + text, "%p: !tt.ptr<i32>")

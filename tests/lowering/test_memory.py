@@ -2,9 +2,10 @@
 from __future__ import annotations
 
 import pytest
-from conftest import compile_body, disassemble
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
+
+from tests.lowering.harness import compile_body, disassemble
 
 POINTER = '%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}'
 

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 
 import pytest
-from conftest import Venv
+from vendor_support import Venv
 
 from tools.project import ReleaseWheel
 

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, TOY_PLUGIN
+from vendor_support import ROOT, TOY_PLUGIN
 
 from tools.errors import ToolError
 from tools.packaging.plugins import load_plugin, load_plugins, plugin_folders

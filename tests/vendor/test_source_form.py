@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, TOY_PLUGIN
+from vendor_support import ROOT, TOY_PLUGIN
 
 from tools.errors import ToolError
 from tools.packaging import source_form

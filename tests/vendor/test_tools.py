@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+from vendor_support import ROOT
 
 from tools import system
 from tools.__main__ import VERBS

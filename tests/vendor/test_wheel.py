@@ -15,7 +15,7 @@ from email.parser import Parser
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, build_wheel
+from vendor_support import ROOT, build_wheel
 
 from tools.project import Project, ReleaseWheel
 from tools.queue import overlay_files, series_names

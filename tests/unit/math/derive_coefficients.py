@@ -206,6 +206,13 @@ def main() -> None:
             print("        ),")
         print("    },")
     print("}")
+    mpmath.mp.dps = 400
+    digits = f"{int(2 / mpmath.pi * mpf(2) ** 1248):0312x}"
+    print("\n#: The first 1,248 bits of 2/pi after the binary point, most significant first.")
+    print("TWO_OVER_PI = int(")
+    for start in range(0, len(digits), 96):
+        print(f'    "{digits[start:start + 96]}"')
+    print("    , 16)")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from triton.backends.spirv.capabilities import FEATURES, PROFILES, REQUIRED
+from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, REQUIRED
 from triton.backends.spirv.runtime import VulkanUnavailable
 from triton.backends.spirv.runtime.devices import CAPABILITY_FEATURES, FEATURE_STRUCTS, DeviceInfo, select
 from triton.backends.spirv.runtime.pipeline import ModuleInfo, read_module
@@ -41,7 +41,7 @@ def test_no_device() -> None:
 
 
 def test_every_capability_is_probed_and_enabled() -> None:
-    assert CAPABILITY_FEATURES.keys() == FEATURES.keys()
+    assert CAPABILITY_FEATURES.keys() | FLOAT_CONTROLS.keys() == FEATURES.keys()
     enabled = {feature for _, features in FEATURE_STRUCTS.values() for feature in features}
     assert enabled.issuperset(REQUIRED)
     for needs in CAPABILITY_FEATURES.values():

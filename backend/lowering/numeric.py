@@ -1,0 +1,398 @@
+"""Arithmetic written as Python expressions: what the math functions are built with.
+
+``Numeric(ctx, width)`` is f32 or f64 arithmetic. A Real, Int or Bool wraps the id of one scalar; operators emit
+instructions. Float arithmetic is decorated NoContraction, so error-free transformations hold; ``fma`` alone may round
+once or twice, as the device does.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from ..spirv import opcodes as op
+from ..spirv.module import float_bits
+from ..spirv.opcodes import Glsl
+from .coefficients import POLYNOMIALS
+
+if TYPE_CHECKING:
+    from .context import Context
+
+#: Bits of the significand after the leading one.
+MANTISSA = {32: 23, 64: 52}
+BIAS = {32: 127, 64: 1023}
+
+#: Drivers (VkDriverId) whose GLSL Fma rounds once. Vulkan allows a product and a sum, which is what Mesa's CPU driver
+#: does.
+FUSED_DRIVERS = frozenset({"nvidia_proprietary", "amd_proprietary", "amd_open_source", "mesa_radv"})
+
+
+def round_bits(value: Fraction, bits: int) -> float:
+    """``value`` truncated to ``bits`` significant bits."""
+    exponent = 0
+    while abs(value) >= 1 << bits:
+        value, exponent = value / 2, exponent + 1
+    while abs(value) < 1 << (bits - 1):
+        value, exponent = value * 2, exponent - 1
+    return float(int(value) * Fraction(2) ** exponent)
+
+
+def split_constant(value: Fraction, bits: int, count: int) -> tuple[float, ...]:
+    """``count`` floats of at most ``bits`` bits, and a last one that is the rest."""
+    parts = []
+    for _ in range(count):
+        parts.append(round_bits(value, bits))
+        value -= Fraction(parts[-1])
+    return (*parts, float(value))
+
+
+class Bool:
+    """A boolean."""
+
+    __slots__ = ("id", "n")
+
+    def __init__(self, n: Numeric, id_: int) -> None:
+        self.n, self.id = n, id_
+
+    def __and__(self, other: Bool) -> Bool:
+        return Bool(self.n, self.n.f.logical_and(self.id, other.id))
+
+    def __or__(self, other: Bool) -> Bool:
+        return Bool(self.n, self.n.f.logical_or(self.id, other.id))
+
+    def __xor__(self, other: Bool) -> Bool:
+        return Bool(self.n, self.n.f.emit(op.LogicalNotEqual, self.n.module.bool, self.id, other.id))
+
+    def __invert__(self) -> Bool:
+        return Bool(self.n, self.n.f.logical_not(self.id))
+
+
+class Int:
+    """An integer; ``<`` and the like are methods that say whether they are signed."""
+
+    __slots__ = ("id", "n")
+
+    def __init__(self, n: Numeric, id_: int) -> None:
+        self.n, self.id = n, id_
+
+    @property
+    def width(self) -> int:
+        """Bits."""
+        return self.n.module.kinds[self.n.f.type_of(self.id)][1]
+
+    def _of(self, other: Int | int) -> int:
+        return other.id if isinstance(other, Int) else self.n.module.uint(other, self.width)
+
+    def _binary(self, opcode: int, other: Int | int) -> Int:
+        return Int(self.n, self.n.f.binary(opcode, self.id, self._of(other)))
+
+    def __add__(self, other: Int | int) -> Int:
+        return self._binary(op.IAdd, other)
+
+    def __sub__(self, other: Int | int) -> Int:
+        return self._binary(op.ISub, other)
+
+    def __rsub__(self, other: int) -> Int:
+        return Int(self.n, self.n.f.sub(self._of(other), self.id))
+
+    def __mul__(self, other: Int | int) -> Int:
+        return self._binary(op.IMul, other)
+
+    def __and__(self, other: Int | int) -> Int:
+        return self._binary(op.BitwiseAnd, other)
+
+    def __or__(self, other: Int | int) -> Int:
+        return self._binary(op.BitwiseOr, other)
+
+    def __xor__(self, other: Int | int) -> Int:
+        return self._binary(op.BitwiseXor, other)
+
+    def __lshift__(self, other: Int | int) -> Int:
+        return self._binary(op.ShiftLeftLogical, other)
+
+    def __rshift__(self, other: Int | int) -> Int:
+        """Logical."""
+        return self._binary(op.ShiftRightLogical, other)
+
+    def __neg__(self) -> Int:
+        return 0 - self
+
+    def __invert__(self) -> Int:
+        return self ^ -1
+
+    def sar(self, other: Int | int) -> Int:
+        """Arithmetic shift right."""
+        return self._binary(op.ShiftRightArithmetic, other)
+
+    def _compare(self, opcode: int, other: Int | int) -> Bool:
+        return Bool(self.n, self.n.f.compare(opcode, self.id, self._of(other)))
+
+    def eq(self, other: Int | int) -> Bool:
+        """``==``."""
+        return self._compare(op.IEqual, other)
+
+    def ne(self, other: Int | int) -> Bool:
+        """``!=``."""
+        return self._compare(op.INotEqual, other)
+
+    def slt(self, other: Int | int) -> Bool:
+        """Signed ``<``."""
+        return self._compare(op.SLessThan, other)
+
+    def sgt(self, other: Int | int) -> Bool:
+        """Signed ``>``."""
+        return self._compare(op.SGreaterThan, other)
+
+    def ult(self, other: Int | int) -> Bool:
+        """Unsigned ``<``."""
+        return self._compare(op.ULessThan, other)
+
+    def ugt(self, other: Int | int) -> Bool:
+        """Unsigned ``>``."""
+        return self._compare(op.UGreaterThan, other)
+
+    def resize(self, width: int, signed: bool = False) -> Int:
+        """To another width."""
+        f = self.n.f
+        return Int(self.n, f.sign_extend(self.id, width) if signed else f.zero_extend(self.id, width))
+
+    def real(self, signed: bool = True) -> Real:
+        """The number as a float, rounded."""
+        return Real(self.n, self.n.f.emit(op.ConvertSToF if signed else op.ConvertUToF, self.n.type_id, self.id))
+
+    def as_real(self) -> Real:
+        """The bits as a float."""
+        return Real(self.n, self.n.f.bitcast(self.id, self.n.type_id))
+
+
+class Real:
+    """A float of the arithmetic's width."""
+
+    __slots__ = ("id", "n")
+
+    def __init__(self, n: Numeric, id_: int) -> None:
+        self.n, self.id = n, id_
+
+    def _of(self, other: Real | float) -> int:
+        return other.id if isinstance(other, Real) else self.n.module.real(other, self.n.width)
+
+    def _binary(self, opcode: int, other: Real | float) -> Real:
+        return Real(self.n, self.n.f.emit(opcode, self.n.type_id, self.id, self._of(other)))
+
+    def _reverse(self, opcode: int, other: float) -> Real:
+        return Real(self.n, self.n.f.emit(opcode, self.n.type_id, self._of(other), self.id))
+
+    def __add__(self, other: Real | float) -> Real:
+        return self._binary(op.FAdd, other)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Real | float) -> Real:
+        return self._binary(op.FSub, other)
+
+    def __rsub__(self, other: float) -> Real:
+        return self._reverse(op.FSub, other)
+
+    def __mul__(self, other: Real | float) -> Real:
+        return self._binary(op.FMul, other)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, other: Real | float) -> Real:
+        return self._binary(op.FDiv, other)
+
+    def __rtruediv__(self, other: float) -> Real:
+        return self._reverse(op.FDiv, other)
+
+    def __neg__(self) -> Real:
+        return (self.bits() ^ (1 << (self.n.width - 1))).as_real()
+
+    def __abs__(self) -> Real:
+        return self._glsl(Glsl.FAbs)
+
+    def _compare(self, opcode: int, other: Real | float) -> Bool:
+        return Bool(self.n, self.n.f.emit(opcode, self.n.module.bool, self.id, self._of(other)))
+
+    def __lt__(self, other: Real | float) -> Bool:
+        return self._compare(op.FOrdLessThan, other)
+
+    def __le__(self, other: Real | float) -> Bool:
+        return self._compare(op.FOrdLessThanEqual, other)
+
+    def __gt__(self, other: Real | float) -> Bool:
+        return self._compare(op.FOrdGreaterThan, other)
+
+    def __ge__(self, other: Real | float) -> Bool:
+        return self._compare(op.FOrdGreaterThanEqual, other)
+
+    def eq(self, other: Real | float) -> Bool:
+        """Ordered ``==``."""
+        return self._compare(op.FOrdEqual, other)
+
+    def ne(self, other: Real | float) -> Bool:
+        """Unordered ``!=``."""
+        return self._compare(op.FUnordNotEqual, other)
+
+    def is_nan(self) -> Bool:
+        """Whether it is a NaN."""
+        return self.magnitude().ugt(self.n.infinity_bits)
+
+    def is_inf(self) -> Bool:
+        """Whether it is an infinity."""
+        return self.magnitude().eq(self.n.infinity_bits)
+
+    def is_finite(self) -> Bool:
+        """Whether it is neither an infinity nor a NaN."""
+        return self.magnitude().ult(self.n.infinity_bits)
+
+    def negative(self) -> Bool:
+        """Whether the sign bit is set."""
+        return self.bits().slt(0)
+
+    def _glsl(self, number: int, *others: Real) -> Real:
+        return Real(self.n, self.n.f.glsl(number, self.n.type_id, self.id, *(other.id for other in others)))
+
+    def floor(self) -> Real:
+        """Largest integer not above."""
+        return self._glsl(Glsl.Floor)
+
+    def ceil(self) -> Real:
+        """Smallest integer not below."""
+        return self._glsl(Glsl.Ceil)
+
+    def trunc(self) -> Real:
+        """Towards zero."""
+        return self._glsl(Glsl.Trunc)
+
+    def rint(self) -> Real:
+        """Nearest integer, ties to even."""
+        return self._glsl(Glsl.RoundEven)
+
+    def sqrt(self) -> Real:
+        """The device's own square root."""
+        return self._glsl(Glsl.Sqrt)
+
+    def bits(self) -> Int:
+        """The bits as an integer."""
+        return Int(self.n, self.n.f.bitcast(self.id, self.n.int_id))
+
+    def magnitude(self) -> Int:
+        """The bits without the sign."""
+        return self.bits() & ((1 << (self.n.width - 1)) - 1)
+
+    def to_int(self, width: int = 0, signed: bool = True) -> Int:
+        """Towards zero; undefined where it does not fit."""
+        type_id = self.n.module.int(width or self.n.width)
+        return Int(self.n, self.n.f.emit(op.ConvertFToS if signed else op.ConvertFToU, type_id, self.id))
+
+    def with_sign_of(self, other: Real) -> Real:
+        """copysign."""
+        return (self.magnitude() | (other.bits() & (1 << (self.n.width - 1)))).as_real()
+
+
+class Numeric:
+    """f32 or f64 arithmetic in the function that ``ctx`` builds."""
+
+    def __init__(self, ctx: Context, width: int) -> None:
+        self.ctx, self.width = ctx, width
+        self.f, self.module = ctx.f, ctx.module
+        if width == 64 and not ctx.capabilities.has("float64"):
+            raise NotImplementedError(f"the device '{ctx.capabilities.driver}' has no float64 arithmetic (feature "
+                                      "float64), which this function is computed in")
+        self.type_id, self.int_id = ctx.module.float(width), ctx.module.int(width)
+        self.mantissa, self.bias = MANTISSA[width], BIAS[width]
+        self.infinity_bits = float_bits(float("inf"), width)
+        #: Whether ``fma`` rounds once.
+        self.fused = ctx.capabilities.driver in FUSED_DRIVERS
+
+    def real(self, value: float) -> Real:
+        """A constant."""
+        return Real(self, self.module.real(value, self.width))
+
+    def wrap(self, id_: int) -> Real:
+        """A Real of an id of this width."""
+        return Real(self, id_)
+
+    def integer(self, value: int, width: int = 0) -> Int:
+        """A constant, of the float's width by default."""
+        return Int(self, self.module.uint(value, width or self.width))
+
+    def convert(self, value: Real) -> Real:
+        """A float of another width as one of this."""
+        return value if value.n.width == self.width else Real(self, self.f.emit(op.FConvert, self.type_id, value.id))
+
+    def fma(self, a: Real | float, b: Real | float, c: Real | float) -> Real:
+        """``a * b + c``, rounded once or twice."""
+        ids = (x.id if isinstance(x, Real) else self.module.real(x, self.width) for x in (a, b, c))
+        return Real(self, self.f.glsl(Glsl.Fma, self.type_id, *ids))
+
+    def where(self, condition: Bool, true: Any, false: Any) -> Any:
+        """``condition ? true : false`` of two Reals, or two Ints; one may be a Python number."""
+        typed = true if isinstance(true, (Real, Int)) else false
+        kind = type(typed)
+        ids = [value.id if isinstance(value, (Real, Int)) else typed._of(value) for value in (true, false)]
+        return kind(self, self.f.select(condition.id, *ids))
+
+    def minimum(self, a: Real, b: Real | float) -> Real:
+        """The smaller; ``a`` where it is NaN."""
+        return self.where(a > b, b, a)
+
+    def maximum(self, a: Real, b: Real | float) -> Real:
+        """The larger; ``a`` where it is NaN."""
+        return self.where(a < b, b, a)
+
+    def horner(self, x: Real, coefficients: Sequence[float]) -> Real:
+        """The polynomial with these coefficients, lowest power first."""
+        result: Real | float = coefficients[-1]
+        for coefficient in reversed(coefficients[:-1]):
+            result = self.fma(x, result, coefficient)
+        assert isinstance(result, Real)
+        return result
+
+    def poly(self, name: str, x: Real) -> Real:
+        """The polynomial of that name in coefficients.py."""
+        return self.horner(x, POLYNOMIALS[name][self.width])
+
+    def pow2(self, exponent: Int) -> Real:
+        """2^exponent for a normal result."""
+        return ((exponent + self.bias) << self.mantissa).as_real()
+
+    def scale(self, x: Real, exponent: Int) -> Real:
+        """x 2^exponent, rounded once, for any exponent whose half is that of a normal number and normal ``x`` of
+        moderate size."""
+        half = exponent.sar(1)
+        return x * self.pow2(half) * self.pow2(exponent - half)
+
+    def branch(self, condition: Bool, then: Callable[[], Sequence[Any]], defaults: Sequence[Any]) -> list[Any]:
+        """The values of ``then()`` where the condition holds, else ``defaults``; skipped where no lane needs it."""
+        results = self.f.if_(condition.id, lambda: [value.id for value in then()],
+                             defaults=[value.id for value in defaults])
+        return [type(default)(default.n, result) for default, result in zip(defaults, results, strict=True)]
+
+    # -- error-free transformations --------------------------------------------------------------------------------
+    def two_sum(self, a: Real, b: Real) -> tuple[Real, Real]:
+        """``a + b`` and its rounding error, exactly (Knuth)."""
+        s = a + b
+        t = s - a
+        return s, (a - (s - t)) + (b - t)
+
+    def quick_two_sum(self, a: Real, b: Real) -> tuple[Real, Real]:
+        """two_sum for |a| >= |b| (Dekker)."""
+        s = a + b
+        return s, b - (s - a)
+
+    def two_product(self, a: Real, b: Real) -> tuple[Real, Real]:
+        """``a * b`` and its rounding error, exactly, unless something under- or overflows (Veltkamp, Dekker)."""
+        p = a * b
+        if self.fused:
+            return p, self.fma(a, b, -p)
+        splitter = float((1 << (self.mantissa // 2 + 1)) + 1)
+
+        def split(x: Real) -> tuple[Real, Real]:
+            t = x * splitter
+            high = t - (t - x)
+            return high, x - high
+
+        a_high, a_low = split(a)
+        b_high, b_low = split(b)
+        return p, ((a_high * b_high - p) + a_high * b_low + a_low * b_high) + a_low * b_low
