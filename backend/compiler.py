@@ -20,10 +20,19 @@ from .ttgir.parser import parse_module
 
 BACKEND = "spirv"
 
-#: Multiply-adds that one loop body of a dot may hold, by VkDriverId. Mesa's CPU driver takes 0.3 s to compile 256 and
-#: 14.7 s for 4,096; a GPU's compiler wants long bodies to hide latency.
-DOT_UNROLL = {"mesa_llvmpipe": 256}
-DOT_UNROLL_DEFAULT = 2048
+@dataclass(frozen=True)
+class Tuning:
+    """What suits a driver: see lowering.context.Options."""
+
+    dot_unroll: int
+    shared_banks: bool
+    prefetch: bool
+
+
+#: By VkDriverId. Mesa's CPU driver takes 0.3 s to compile 256 multiply-adds and 14.7 s for 4,096; a GPU's compiler wants
+#: long bodies to hide latency.
+TUNING = {"mesa_llvmpipe": Tuning(dot_unroll=256, shared_banks=False, prefetch=False)}
+TUNING_DEFAULT = Tuning(dot_unroll=2048, shared_banks=True, prefetch=True)
 
 
 @dataclass(frozen=True)
@@ -150,9 +159,10 @@ class SPIRVBackend(BaseBackend):
         """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way."""
         passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
         passes.insert_barriers(module)
-        unroll = DOT_UNROLL.get(self.capabilities.driver, DOT_UNROLL_DEFAULT)
+        tuning = TUNING.get(self.capabilities.driver, TUNING_DEFAULT)
         kernel = lower_module(parse_module(str(module), f"{metadata.get('name', 'kernel')}.ttgir"), self.capabilities,
-                              LoweringOptions(options.enable_fp_fusion, unroll))
+                              LoweringOptions(options.enable_fp_fusion, tuning.dot_unroll, tuning.shared_banks,
+                                              tuning.prefetch))
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
         metadata["shared"] = kernel.shared_bytes

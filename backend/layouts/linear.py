@@ -294,3 +294,12 @@ class LinearLayout:
             inputs[f"dim{dim}"] = tuple(columns[start:end])
             end = start
         return LinearLayout.from_flat(inputs, [1 << len(bases) for bases in self.inputs.values()])
+
+
+def same_copies(left: LinearLayout, right: LinearLayout) -> bool:
+    """Whether inputs that hold the same element under ``left`` do so under ``right``, and the other way round. Then the
+    elements of a tensor in one layout are those of the other, in another order."""
+    sizes = [{name: len(bases) for name, bases in layout.inputs.items()} for layout in (left, right)]
+    if sizes[0] != sizes[1] or left.image_rank != right.image_rank:
+        return False
+    return all(right.apply_flat(**copy) == 0 for copy in left.kernel())

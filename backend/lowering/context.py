@@ -30,11 +30,14 @@ class Options:
     """Compile options that change the emitted code.
 
     ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``dot_unroll``: the most
-    multiply-adds that a dot's loop body holds.
+    multiply-adds that a dot's loop body holds. ``shared_banks``: workgroup memory is banked, as on a GPU, so dot
+    operands are laid out for it. ``prefetch``: load the next iteration's dot operands ahead (ttgir/prefetch.py).
     """
 
     fuse_multiply_add: bool = True
     dot_unroll: int = 512
+    shared_banks: bool = False
+    prefetch: bool = False
 
 
 class Context:
@@ -152,6 +155,12 @@ class Context:
         """All invocations of the workgroup wait for each other, and see each other's writes to shared memory and, with
         ``global_memory``, to device memory; with scope Device, so do other workgroups that synchronise with it."""
         self.shared.barrier(self.f, global_memory, scope)
+
+    def extra_shared(self, size: int) -> int:
+        """The byte offset of ``size`` bytes of workgroup memory beyond upstream's allocation, for an operation that it
+        gave none. They belong to the caller until the next call, before which all invocations wait for each other."""
+        self.barrier()
+        return self.shared.extra(size)
 
     # -- the driver loop -----------------------------------------------------------------------------------------
     def lower(self, operation: Operation) -> None:

@@ -1,12 +1,14 @@
 """``ttg.convert_layout``: carries out the plan of layouts/conversion.py."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from ..layouts.conversion import (
     Exchange,
     Identity,
+    Plan,
     RegisterPermutation,
     SubgroupShuffle,
     ThroughShared,
@@ -38,13 +40,27 @@ def convert_registers(ctx: Context, operation: Operation, registers: list[int], 
     """``registers``, held in layout ``source``, in layout ``target``; scratch memory is the operation's allocation."""
     plan = plan_conversion(source, target, bits_in_memory(element) // 8,
                            int(operation.attributes.get("allocation.size", 0)))
+    return _carry_out(ctx, plan, registers, element, lambda _: int(operation.attributes["allocation.offset"]))
+
+
+def move_registers(ctx: Context, registers: list[int], element: Type, source: LinearLayout,
+                   target: LinearLayout) -> list[int]:
+    """The same for an operation that owns no scratch memory: where some is needed, it is beyond upstream's."""
+    size = bits_in_memory(element) // 8
+    plan = plan_conversion(source, target, size, source.size * size)
+    return _carry_out(ctx, plan, registers, element, ctx.extra_shared)
+
+
+def _carry_out(ctx: Context, plan: Plan, registers: list[int], element: Type,
+               scratch: Callable[[int], int]) -> list[int]:
+    """``scratch(bytes)``: the byte offset of that much workgroup memory."""
     if isinstance(plan, Identity):
         return registers
     if isinstance(plan, RegisterPermutation):
         return [registers[index] for index in plan.sources]
     if isinstance(plan, SubgroupShuffle):
         return _shuffled(ctx, plan, registers)
-    return _through_shared(ctx, plan, registers, element, int(operation.attributes["allocation.offset"]))
+    return _through_shared(ctx, plan, registers, element, scratch(plan.size * (bits_in_memory(element) // 8)))
 
 
 def _exchange(ctx: Context, step: Exchange, registers: list[int]) -> list[int]:

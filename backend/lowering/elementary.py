@@ -10,7 +10,7 @@ from collections.abc import Callable
 from fractions import Fraction
 
 from .coefficients import TWO_OVER_PI
-from .numeric import Int, Numeric, Real, split_constant
+from .numeric import Int, Numeric, Real, split_constant, wide_product
 
 LN2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068")
 LOG2_10 = Fraction("3.32192809488736234787031942948939017586483139302458061205476")
@@ -155,9 +155,8 @@ def log10(n: Numeric, x: Real) -> Real:
 
 def log1p(n: Numeric, x: Real) -> Real:
     """log(1 + x), without cancellation beside 0."""
-    u = 1.0 + x
     # What rounding lost of 1 + x, as a part of it: log(u + e) = log(u) + e/u.
-    lost = n.where(x > 1.0, x - (u - 1.0), 1.0 - (u - x)) if False else x - (u - 1.0)
+    u, lost = n.two_sum(x, n.real(1.0))
     lost = n.where(abs(x) > 2.0 ** (n.mantissa + 2), 0.0, lost)
     k, m = _decompose(n, u)
     f = m - 1.0
@@ -191,16 +190,6 @@ def _window(n: Numeric, word_bits: int, start: Int, count: int) -> list[Int]:
             for a, b in zip(loaded, loaded[1:], strict=False)]
 
 
-def _multiply_high(n: Numeric, a: Int, b: Int) -> tuple[Int, Int]:
-    """The high and low 64 bits of a product of 64-bit numbers."""
-    mask = 0xFFFFFFFF
-    a_low, a_high, b_low, b_high = a & mask, a >> 32, b & mask, b >> 32
-    low = a_low * b_low
-    middle = a_high * b_low + (low >> 32)
-    other = a_low * b_high + (middle & mask)
-    return a_high * b_high + (middle >> 32) + (other >> 32), a * b
-
-
 def _payne_hanek(n: Numeric, x: Real) -> tuple[Int, Real, Real]:
     """Quadrant and remainder (high + low) of any finite |x| from the bits of 2/pi that count (Payne and Hanek)."""
     bits = x.magnitude()
@@ -225,8 +214,8 @@ def _payne_hanek(n: Numeric, x: Real) -> tuple[Int, Real, Real]:
         value = top + bottom
         value = (value.bits() ^ (sign.resize(32) & 0x80000000)).as_real()
         return quadrant.resize(32), value * half_pi[0], value * half_pi[1]
-    high0, _ = _multiply_high(n, significand, window[2])
-    high1, low1 = _multiply_high(n, significand, window[1])
+    high0, _ = wide_product(significand, window[2])
+    high1, low1 = wide_product(significand, window[1])
     second = low1 + high0
     carry = n.where(second.ult(low1), n.integer(1), 0)
     first = significand * window[0] + high1 + carry

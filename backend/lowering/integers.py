@@ -82,3 +82,13 @@ def signed_remainder(ctx: Context, a: int, b: int) -> int:
     magnitude_a, sign_a = _magnitude(ctx, a)
     magnitude_b, _ = _magnitude(ctx, b)
     return f.sub(f.xor(unsigned_remainder(ctx, magnitude_a, magnitude_b), sign_a), sign_a)
+
+
+def multiply_high(ctx: Context, a: int, b: int) -> int:
+    """The upper half of the double-width product of unsigned numbers."""
+    f, module = ctx.f, ctx.module
+    type_id = f.type_of(a)
+    if _width(ctx, a) == 32:
+        product = f.mul(f.zero_extend(a, 64), f.zero_extend(b, 64))
+        return f.zero_extend(f.shr(product, 32), 32)
+    return f.emit(op.CompositeExtract, type_id, f.emit(op.UMulExtended, module.pair(type_id), a, b), 1)

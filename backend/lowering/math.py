@@ -8,13 +8,21 @@ from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, Type
+from . import elementary, precise, special
 from .elements import element_type
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
+from .integers import multiply_high
+from .numeric import Numeric, Real
+from .powers import power
 from .registry import lowers
+from .rolled import map_rolled
 
 if TYPE_CHECKING:
     from .context import Context
+
+F64 = FloatType("f64")
+Function = Callable[..., Real]
 
 #: Exact in every format: one GLSL.std.450 instruction for f16, f32 and f64 alike.
 EXACT = {
@@ -22,13 +30,46 @@ EXACT = {
     "math.roundeven": Glsl.RoundEven,
 }
 
-#: One GLSL.std.450 instruction on f32; f16 and bf16 are computed in f32 and rounded.
-SINGLE = {
-    "math.exp": Glsl.Exp, "math.exp2": Glsl.Exp2, "math.log": Glsl.Log, "math.log2": Glsl.Log2,
-    "math.sin": Glsl.Sin, "math.cos": Glsl.Cos, "math.tan": Glsl.Tan, "math.tanh": Glsl.Tanh,
-    "math.sinh": Glsl.Sinh, "math.cosh": Glsl.Cosh, "math.asin": Glsl.Asin, "math.acos": Glsl.Acos,
-    "math.atan": Glsl.Atan, "math.sqrt": Glsl.Sqrt, "math.rsqrt": Glsl.InverseSqrt,
+#: Functions in f32 and f64; f16 and bf16 are computed in f32 and rounded.
+ELEMENTARY: dict[str, Function] = {
+    "math.exp": elementary.exp, "math.exp2": elementary.exp2, "math.expm1": elementary.expm1,
+    "math.log": elementary.log, "math.log2": elementary.log2, "math.log10": elementary.log10,
+    "math.log1p": elementary.log1p, "math.sin": elementary.sin, "math.cos": elementary.cos, "math.tan": elementary.tan,
+    "math.tanh": elementary.tanh, "math.sinh": elementary.sinh, "math.cosh": elementary.cosh,
+    "math.asin": elementary.asin, "math.acos": elementary.acos, "math.atan": elementary.atan,
+    "math.asinh": elementary.asinh, "math.acosh": elementary.acosh, "math.atanh": elementary.atanh,
+    "math.atan2": elementary.atan2, "math.cbrt": elementary.cbrt, "math.sqrt": elementary.sqrt,
+    "math.rsqrt": elementary.rsqrt,
 }
+
+
+def in_format(ctx: Context, type_: Type, function: Function, *values: int) -> int:
+    """``function`` of a Numeric and Reals, on values of ``type_``: f64 in f64, narrower formats in f32."""
+    computed = F64 if type_ == F64 else F32
+    n = Numeric(ctx, computed.width)
+    result = function(n, *(n.wrap(convert(ctx, value, type_, computed)) for value in values))
+    return convert(ctx, result.id, computed, type_)
+
+
+def in_double(function: Function) -> Function:
+    """``function`` computed in f64 and rounded, whatever the arithmetic it is called with."""
+
+    def emit(n: Numeric, *values: Real) -> Real:
+        wide = n if n.width == 64 else Numeric(n.ctx, 64)
+        return n.convert(function(wide, *(wide.convert(value) for value in values)))
+
+    return emit
+
+
+def erf(n: Numeric, x: Real) -> Real:
+    """The error function, in an own form for each width."""
+    return special.erf_single(n, x) if n.width == 32 else special.erf(n, x)
+
+
+#: Functions whose code is long: computed in a loop over registers where there are many.
+LONG: dict[str, Function] = {"math.erf": erf, "math.erfc": in_double(special.erfc), "math.powf": in_double(power)}
+LONG |= {name: ELEMENTARY.pop(name) for name in (
+    "math.sin", "math.cos", "math.tan", "math.atan2", "math.asinh", "math.acosh", "math.atanh", "math.cbrt")}
 
 
 @lowers(*EXACT)
@@ -39,22 +80,16 @@ def _exact(ctx: Context, operation: Operation) -> None:
                   lambda a: narrow(ctx, ctx.f.glsl(number, type_id, widen(ctx, a, type_)), type_))
 
 
-def in_single(ctx: Context, type_: Type, emit: Callable[..., int], *values: int) -> int:
-    """``emit`` applied to values of ``type_`` converted to f32; its f32 result converted back."""
-    if type_ == FloatType("f64"):
-        raise NotImplementedError("this function of float64 is not supported; use float32")
-    return convert(ctx, emit(*(convert(ctx, value, type_, F32) for value in values)), F32, type_)
+@lowers(*ELEMENTARY)
+def _elementary(ctx: Context, operation: Operation) -> None:
+    type_, function = element_type(operation.result.type), ELEMENTARY[operation.name]
+    map_registers(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
 
 
-@lowers(*SINGLE)
-def _single(ctx: Context, operation: Operation) -> None:
-    type_, number = element_type(operation.result.type), SINGLE[operation.name]
-    f32 = ctx.module.float(32)
-    if type_ == FloatType("f64") and operation.name in ("math.sqrt", "math.rsqrt"):
-        f64 = ctx.type_id(type_)
-        map_registers(ctx, operation, lambda a: ctx.f.glsl(number, f64, a))
-        return
-    map_registers(ctx, operation, lambda a: in_single(ctx, type_, lambda x: ctx.f.glsl(number, f32, x), a))
+@lowers(*LONG)
+def _long(ctx: Context, operation: Operation) -> None:
+    type_, function = element_type(operation.result.type), LONG[operation.name]
+    map_rolled(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
 
 
 @lowers("math.absi")
@@ -67,22 +102,38 @@ def _absolute_integer(ctx: Context, operation: Operation) -> None:
 @lowers("math.fma")
 def _fma(ctx: Context, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
-    type_id = ctx.type_id(compute_type(type_))
-    map_registers(ctx, operation, lambda a, b, c: narrow(
-        ctx, ctx.f.glsl(Glsl.Fma, type_id, *(widen(ctx, value, type_) for value in (a, b, c))), type_))
+    if ctx.capabilities.driver in precise.FUSED_DRIVERS and type_ in (F32, F64):
+        type_id = ctx.type_id(type_)
+        map_registers(ctx, operation, lambda a, b, c: ctx.f.glsl(Glsl.Fma, type_id, a, b, c))
+        return
+    # The product of two numbers of 11 bits or fewer is exact in f32.
+    function = precise.fma if type_ in (F32, F64) else _short_fma
+    map_rolled(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
+
+
+def _short_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:
+    """a b + c, so that rounding it to 11 or fewer bits is one rounding: the sum is rounded to odd."""
+    return precise.odd_sum(n, a * b, c)
+
+
+@lowers("tt.precise_sqrt")
+def _precise_sqrt(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    map_rolled(ctx, operation, lambda a: in_format(ctx, type_, precise.sqrt, a))
+
+
+@lowers("tt.precise_divf")
+def _precise_divide(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    map_rolled(ctx, operation, lambda a, b: in_format(ctx, type_, precise.divide, a, b))
+
+
+@lowers("tt.approx_divf")
+def _approximate_divide(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    map_registers(ctx, operation, lambda a, b: in_format(ctx, type_, lambda n, x, y: x / y, a, b))
 
 
 @lowers("tt.mulhiui")
 def _multiply_high(ctx: Context, operation: Operation) -> None:
-    f, module = ctx.f, ctx.module
-
-    def emit(a: int, b: int) -> int:
-        type_id = f.type_of(a)
-        width = module.kinds[type_id][1]
-        if width == 32:
-            product = f.mul(f.zero_extend(a, 64), f.zero_extend(b, 64))
-            return f.zero_extend(f.shr(product, 32), 32)
-        pair = module.pair(type_id)
-        return f.emit(op.CompositeExtract, type_id, f.emit(op.UMulExtended, pair, a, b), 1)
-
-    map_registers(ctx, operation, emit)
+    map_registers(ctx, operation, lambda a, b: multiply_high(ctx, a, b))

@@ -4,12 +4,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..analysis.axis_info import AxisInfoAnalysis
+from ..analysis.dot_buffers import place_operands
 from ..analysis.lazy_loads import lazy_loads
 from ..capabilities import Capabilities
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..ttgir.ir import Function, Module
+from ..ttgir.prefetch import prefetch_dot_operands
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .context import Context, Options
@@ -46,8 +48,12 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
     shared = SharedMemory(module, capabilities, int(source.attributes.get("ttg.shared", 0)))
     function = FunctionBuilder(module, module.void)
     assert kernel.body is not None
-    ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel),
-                  lazy_loads(kernel))
+    if options.prefetch:
+        prefetch_dot_operands(kernel)
+    loads = lazy_loads(kernel)
+    if options.shared_banks:
+        place_operands(loads)
+    ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel), loads)
     if _communicates(kernel):
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()

@@ -290,6 +290,16 @@ class Real:
         return (self.magnitude() | (other.bits() & (1 << (self.n.width - 1)))).as_real()
 
 
+def wide_product(a: Int, b: Int) -> tuple[Int, Int]:
+    """The high and low 64 bits of a product of unsigned 64-bit numbers."""
+    mask = 0xFFFFFFFF
+    a_low, a_high, b_low, b_high = a & mask, a >> 32, b & mask, b >> 32
+    low = a_low * b_low
+    middle = a_high * b_low + (low >> 32)
+    other = a_low * b_high + (middle & mask)
+    return a_high * b_high + (middle >> 32) + (other >> 32), a * b
+
+
 class Numeric:
     """f32 or f64 arithmetic in the function that ``ctx`` builds."""
 

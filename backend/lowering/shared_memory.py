@@ -63,13 +63,19 @@ class SharedMemory:
     def __init__(self, module: ModuleBuilder, capabilities: Capabilities, total_bytes: int) -> None:
         self._module = module
         self._explicit = capabilities.has("explicit_workgroup_layout")
-        self._total = total_bytes
+        self._total = self._upstream = total_bytes
         self._arrays: dict[int, _Array] = {}
 
     def width_limit(self, type_: Type) -> int:
         """The most consecutive elements of ``type_`` that one access may take. Arrays of different types do not alias
         without the explicit layout, so there it is one."""
         return MAX_BITS // bits_in_memory(type_) if self._explicit else 1
+
+    def extra(self, size: int) -> int:
+        """The byte offset of ``size`` bytes after upstream's allocation; the same bytes at every call."""
+        start = -(-self._upstream // (MAX_BITS // 8)) * (MAX_BITS // 8)
+        self._total = max(self._total, start + size)
+        return start
 
     def _pointer(self, f: FunctionBuilder, how: Packing, item: int, index: int, end: int) -> int:
         array = self._arrays.get(item)

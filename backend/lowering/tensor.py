@@ -1,15 +1,17 @@
-"""Operations that make tensors or rename their elements: register moves at most, no data movement between lanes."""
+"""Operations that make tensors or rename their elements: register moves, save for a reshape between layouts that hold
+elements in different lanes."""
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..layouts.linear import flatten, unflatten
+from ..layouts.linear import flatten, same_copies, unflatten
 from ..ttgir.ir import Operation
 from ..ttgir.types import PointerType, TensorType, Type
+from .convert_layout import move_registers
 from .elements import bits_in_memory, element_type
 from .elementwise import map_registers
-from .errors import LoweringError, UnsupportedOperation
+from .errors import LoweringError
 from .linear import coordinates
 from .registry import lowers
 
@@ -108,11 +110,15 @@ def _trans(ctx: Context, operation: Operation) -> None:
 
 @lowers("tt.reshape")
 def _reshape(ctx: Context, operation: Operation) -> None:
-    old, new = ctx.layout(operation.operands[0].type), ctx.layout(operation.result.type)
-    if any(old.inputs[name] != new.inputs[name] for name in ("lane", "warp")):
-        raise UnsupportedOperation(operation, "this reshape moves elements between invocations",
-                                   "convert the layout first")
-    _move_registers(ctx, operation, lambda place: place)
+    source, target = operation.operands[0].type, operation.result.type
+    old, new = ctx.layout(source), ctx.layout(target)
+    registers = ctx.registers(operation.operands[0])
+    if "allow_reorder" in operation.attributes and same_copies(old, new):
+        ctx.define(operation.result, registers)
+        return
+    flat = (old.size,)
+    ctx.define(operation.result, move_registers(ctx, registers, element_type(source), old.reshape(flat),
+                                                new.reshape(flat)))
 
 
 @lowers("tt.join")

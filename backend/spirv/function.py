@@ -251,6 +251,11 @@ class FunctionBuilder:
         self.do(op.ReturnValue, value) if value else self.do(op.Return)
         self._terminated = True
 
+    @property
+    def nesting(self) -> int:
+        """How many selections and loops the current block is inside."""
+        return len(self._scopes)
+
     def push_scope(self) -> None:
         """What is numbered from here on holds until the matching pop_scope."""
         self._scopes.append([])

@@ -174,20 +174,21 @@ class _Structurer:
               into: Block) -> _Outcome:
         """The ``scf.if`` whose regions are ``then`` and ``otherwise``, with what both hand on."""
         joined: dict[int, list[Value]] = {}
-        differing: list[tuple[list[Value], int, Value | None, Value | None]] = []
+        differing: list[tuple[list[Value], int]] = []
+        yields: tuple[list[Value], list[Value]] = ([], [])
         for number in sorted(a.targets.keys() | b.targets.keys()):
             left, right = a.targets.get(number), b.targets.get(number)
             values = joined[number] = list(left or right or ())
             for index, value in enumerate(values):
                 if left is not None and right is not None:
-                    if left[index] is not right[index]:
-                        differing.append((values, index, left[index], right[index]))
-                elif _inside(value, then if right is None else otherwise):
-                    differing.append((values, index, left and left[index], right and right[index]))
-        types = [values[index].type for values, index, _, _ in differing]
-        yields = [[value if value is not None else _poison(block, type_) for value, type_ in zip(side, types, strict=True)]
-                  for block, side in ((then, [entry[2] for entry in differing]),
-                                      (otherwise, [entry[3] for entry in differing]))]
+                    if left[index] is right[index]:
+                        continue
+                elif not _inside(value, then if right is None else otherwise):
+                    continue
+                differing.append((values, index))
+                yields[0].append(_poison(then, value.type) if left is None else left[index])
+                yields[1].append(_poison(otherwise, value.type) if right is None else right[index])
+        types = [values[index].type for values, index in differing]
         if len(joined) > 1:
             types.append(PLAIN_TYPES["i32"])
             yields[0].append(_selector(a, then))
@@ -196,7 +197,7 @@ class _Structurer:
         if types or otherwise.operations:
             regions[1] = _region(otherwise, "scf.yield", yields[1])
         results = append(into, "scf.if", [condition], types, regions=regions, location=branch.location).results
-        for (values, index, _, _), result in zip(differing, results, strict=False):
+        for (values, index), result in zip(differing, results, strict=False):
             values[index] = result
         return _Outcome(joined, results[-1] if len(joined) > 1 else None)
 

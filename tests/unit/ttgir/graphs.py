@@ -76,34 +76,28 @@ def branching_functions(draw: st.DrawFn, loops: bool = False) -> str:
                  f"%o{block} = arith.addi %q{block}, %c{block} : i32",
                  f"%g{block} = arith.subi {fuel}, %one{block} : i32"]
 
-        def target(number: int, source: int = block) -> str:
-            return f"^bb{number}(%o{source}, %g{source} : i32, i32)" if previous[number] < 0 else f"^bb{number}"
-
-        def bit(name: str, shift: int, source: int = block) -> str:
-            text.extend([f"%{name}m{source} = arith.constant {1 << shift} : i32",
-                         f"%{name}b{source} = arith.andi %o{source}, %{name}m{source} : i32",
-                         f"%{name}{source} = arith.cmpi ne, %{name}b{source}, %z{source} : i32"])
-            return f"%{name}{source}"
-
-        successors = forward[block]
+        shift = draw(st.integers(0, 4))
+        test = [f"%tm{block} = arith.constant {1 << shift} : i32",
+                f"%tb{block} = arith.andi %o{block}, %tm{block} : i32",
+                f"%t{block} = arith.cmpi ne, %tb{block}, %z{block} : i32"]
+        targets = [f"^bb{number}(%o{block}, %g{block} : i32, i32)" if previous[number] < 0 else f"^bb{number}"
+                   for number in forward[block]]
         head = back[block]
         if head is not None:
-            text += [f"%alive{block} = arith.cmpi sgt, %g{block}, %z{block} : i32"]
-            taken = bit("t", draw(st.integers(0, 4)))
-            text += [f"%back{block} = arith.andi %alive{block}, {taken} : i1",
-                     f"cf.cond_br %back{block}, {target(head)}, {target(successors[0])}"]
-        elif not successors:
+            text += [f"%alive{block} = arith.cmpi sgt, %g{block}, %z{block} : i32", *test,
+                     f"%back{block} = arith.andi %alive{block}, %t{block} : i1",
+                     f"cf.cond_br %back{block}, ^bb{head}(%o{block}, %g{block} : i32, i32), {targets[0]}"]
+        elif not targets:
             text.append(f"tt.return %o{block} : i32")
-        elif len(successors) == 1:
-            text.append(f"cf.br {target(successors[0])}")
-        elif len(successors) == 2:
-            text.append(f"cf.cond_br {bit('t', draw(st.integers(0, 4)))}, {target(successors[0])}, "
-                        f"{target(successors[1])}")
+        elif len(targets) == 1:
+            text.append(f"cf.br {targets[0]}")
+        elif len(targets) == 2:
+            text += [*test, f"cf.cond_br %t{block}, {targets[0]}, {targets[1]}"]
         else:
             text += [f"%three{block} = arith.constant 3 : i32",
                      f"%case{block} = arith.andi %o{block}, %three{block} : i32",
-                     f"cf.switch %case{block} : i32, [\n default: {target(successors[0])},\n "
-                     f"1: {target(successors[1])},\n 3: {target(successors[2])}\n]"]
+                     f"cf.switch %case{block} : i32, [\n default: {targets[0]},\n 1: {targets[1]},\n "
+                     f"3: {targets[2]}\n]"]
     return function("\n".join(text), "%seed: i32, %fuel: i32")
 
 

@@ -1,0 +1,344 @@
+"""Correctly rounded arithmetic in every rounding mode, on any device: numbers are taken apart into integers, computed
+with exactly, and rounded by :func:`pack`, subnormals, overflow and ties included. Float instructions give only estimates,
+which the exact remainder corrects.
+
+Modes: ``rn`` to nearest, ties to even; ``rz`` towards zero; ``rd`` down; ``ru`` up.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..spirv.opcodes import Glsl
+from .numeric import FUSED_DRIVERS, Bool, Int, Numeric, Real, wide_product
+
+__all__ = ["FUSED_DRIVERS", "add", "convert", "divide", "fma", "from_int", "multiply", "odd_sum", "pack", "sqrt"]
+
+#: Drivers whose own division and square root are the CPU's, and so correctly rounded.
+EXACT_DIVISION_DRIVERS = frozenset({"mesa_llvmpipe"})
+
+MODES = ("rn", "rz", "rd", "ru")
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A finite number: (-1)^negative significand 2^exponent, with a 64-bit significand and a 32-bit exponent."""
+
+    negative: Bool
+    significand: Int
+    exponent: Int
+
+
+def _leading_zeros(n: Numeric, x: Int) -> Int:
+    """Of a 64-bit number that is not 0, as 32 bits."""
+    high, low = (x >> 32).resize(32), x.resize(32)
+    upper = high.ne(0)
+    word = n.where(upper, high, low)
+    msb = Int(n, n.f.glsl(Glsl.FindUMsb, n.module.u32, word.id))
+    return n.where(upper, n.integer(31, 32), 63) - msb
+
+
+def _right_sticky(n: Numeric, x: Int, count: Int) -> Int:
+    """``x >> count`` with what is lost kept as the last bit; any count that is not negative."""
+    far = count.ugt(63)
+    near = n.where(far, n.integer(63, 32), count).resize(64)
+    kept = x >> near
+    lost = (x & ((n.integer(1, 64) << near) - 1)).ne(0) | (far & x.ne(0))
+    kept = n.where(far, 0, kept)
+    return kept | n.where(lost, n.integer(1, 64), 0)
+
+
+def unpack(n: Numeric, x: Real) -> Parts:
+    """The parts of a finite number, its significand normalised to bit 62; that of 0 is 0."""
+    bits = x.magnitude()
+    exponent = (bits >> n.mantissa).resize(32)
+    normal = exponent.ne(0)
+    significand = (bits & ((1 << n.mantissa) - 1)).resize(64)
+    significand = n.where(normal, significand | (1 << n.mantissa), significand)
+    exponent = n.where(normal, exponent, 1) - (n.bias + n.mantissa)
+    shift = _leading_zeros(n, significand | 1) - 1
+    # A subnormal 1 keeps its bit: only 0 itself is changed by the | 1 above, to another 0.
+    return Parts(x.negative(), significand << shift.resize(64), exponent - shift)
+
+
+def pack(n: Numeric, parts: Parts, mode: str) -> Real:
+    """Rounds to the format of ``n``. The significand's last bit may stand for everything below it, where at least two
+    bits are between it and the result's last. A significand of 0 gives a zero of the sign."""
+    value = parts.significand
+    zeros = _leading_zeros(n, value | 1)
+    # To bit 62, so that a subnormal's whole significand can be shifted out.
+    aligned = value << zeros.resize(64)
+    aligned = (aligned >> 1) | (aligned & 1)
+    exponent = parts.exponent - zeros + 63
+    smallest = 1 - n.bias
+    below = smallest - exponent
+    tiny = below.sgt(0)
+    drop = n.where(tiny, below, 0) + (62 - n.mantissa)
+    lost_all = drop.sgt(63)
+    drop = n.where(lost_all, 63, drop).resize(64)
+    aligned = n.where(lost_all, 1, aligned)
+    kept = aligned >> drop
+    rest = aligned & ((n.integer(1, 64) << drop) - 1)
+    inexact = rest.ne(0)
+    if mode == "rn":
+        half = n.integer(1, 64) << (drop - 1)
+        up = rest.ugt(half) | (rest.eq(half) & (kept & 1).ne(0))
+    elif mode == "rz":
+        up = None
+    else:
+        up = inexact & (parts.negative if mode == "rd" else ~parts.negative)
+    code = kept.resize(n.width)
+    if up is not None:
+        code = code + n.where(up, n.integer(1), 0)
+    biased = (exponent + (n.bias - 1)).resize(n.width, signed=True) << n.mantissa
+    code = n.where(tiny, code, code + biased)
+    largest = n.infinity_bits - 1
+    over = n.where(tiny, n.integer(0, 32), exponent).sgt(n.bias) | code.ugt(largest)
+    if mode == "rn":
+        limit: Int = n.integer(n.infinity_bits)
+    elif mode == "rz":
+        limit = n.integer(largest)
+    else:
+        away = parts.negative if mode == "rd" else ~parts.negative
+        limit = n.where(away, n.integer(n.infinity_bits), largest)
+    code = n.where(over, limit, code)
+    code = n.where(value.eq(0), 0, code)
+    return (code | n.where(parts.negative, n.integer(1 << (n.width - 1)), 0)).as_real()
+
+
+def _add_parts(n: Numeric, a: Parts, b: Parts) -> Parts:
+    """The sum of two numbers normalised to bit 62; what falls below the last bit is kept as that bit. Exact where it
+    matters: bits are lost only for exponents more than 10 apart, and the difference then cancels one bit at most."""
+    a_zero, b_zero = a.significand.eq(0), b.significand.eq(0)
+    a_exponent = n.where(a_zero, -100000, a.exponent)
+    b_exponent = n.where(b_zero, -100000, b.exponent)
+    swap = b_exponent.sgt(a_exponent) | (b_exponent.eq(a_exponent) & b.significand.ugt(a.significand))
+    large = n.where(swap, b.significand, a.significand)
+    small = n.where(swap, a.significand, b.significand)
+    exponent = n.where(swap, b_exponent, a_exponent)
+    distance = n.where(swap, b_exponent - a_exponent, a_exponent - b_exponent)
+    small = _right_sticky(n, small, distance)
+    subtract = a.negative ^ b.negative
+    total = n.where(subtract, large - small, large + small)
+    negative = (a.negative & ~swap) | (b.negative & swap)
+    return Parts(negative, total, exponent)
+
+
+def _never(n: Numeric) -> Bool:
+    return Bool(n, n.module.boolean(False))
+
+
+def _all_finite(*values: Real) -> Bool:
+    result = values[0].is_finite()
+    for value in values[1:]:
+        result = result & value.is_finite()
+    return result
+
+
+def add(n: Numeric, a: Real, b: Real, mode: str = "rn") -> Real:
+    """a + b."""
+    if mode == "rn":
+        return a + b
+    pa, pb = unpack(n, a), unpack(n, b)
+    total = _exact_zero(n, _add_parts(n, pa, pb), pa.negative, pb.negative, mode)
+    return n.where(_all_finite(a, b), pack(n, total, mode), a + b)
+
+
+def _exact_zero(n: Numeric, total: Parts, a_negative: Bool, b_negative: Bool, mode: str) -> Parts:
+    zero = total.significand.eq(0)
+    sign = (a_negative | b_negative) if mode == "rd" else (a_negative & b_negative)
+    return Parts((total.negative & ~zero) | (sign & zero), total.significand, total.exponent)
+
+
+def _product(n: Numeric, a: Parts, b: Parts) -> tuple[Int, Int]:
+    """The 126-bit product of two significands, as high and low 64 bits."""
+    return wide_product(a.significand, b.significand)
+
+
+def multiply(n: Numeric, a: Real, b: Real, mode: str = "rn") -> Real:
+    """a b."""
+    if mode == "rn":
+        return a * b
+    pa, pb = unpack(n, a), unpack(n, b)
+    high, low = _product(n, pa, pb)
+    significand = high | n.where(low.ne(0), n.integer(1, 64), 0)
+    parts = Parts(pa.negative ^ pb.negative, significand, pa.exponent + pb.exponent + 64)
+    return n.where(_all_finite(a, b), pack(n, parts, mode), a * b)
+
+
+def fma(n: Numeric, a: Real, b: Real, c: Real, mode: str = "rn") -> Real:
+    """a b + c, rounded once."""
+    if mode == "rn" and n.fused:
+        return n.fma(a, b, c)
+    pa, pb, pc = unpack(n, a), unpack(n, b), unpack(n, c)
+    high, low = _product(n, pa, pb)
+    # To bit 126: both factors have their leading bit at 62, so the product's is at 124 or 125.
+    zero = (high | low).eq(0)
+    twice = high.ult(1 << 61)
+    shift = n.where(twice, n.integer(2, 64), 1)
+    high, low = (high << shift) | (low >> (64 - shift)), low << shift
+    exponent = pa.exponent + pb.exponent - shift.resize(32)
+    negative = pa.negative ^ pb.negative
+    if n.width == 32:
+        # 48 bits count: the product fits the upper word.
+        product = Parts(negative, high, exponent + 64)
+        total = _add_parts(n, product, pc)
+    else:
+        total = _add_wide(n, negative, high, low, exponent, zero, pc)
+    total = _exact_zero(n, total, negative, pc.negative, mode)
+    return n.where(_all_finite(a, b, c), pack(n, total, mode), a * b + c)
+
+
+def _add_wide(n: Numeric, negative: Bool, high: Int, low: Int, exponent: Int, zero: Bool, c: Parts) -> Parts:
+    """A 128-bit product (high, low) 2^exponent, its leading bit at 126, plus ``c``; 64 bits with a sticky one."""
+    c_zero = c.significand.eq(0)
+    p_exponent = n.where(zero, -100000, exponent)
+    c_exponent = n.where(c_zero, -100000, c.exponent - 64)
+    swap = c_exponent.sgt(p_exponent) | (c_exponent.eq(p_exponent) & (
+        c.significand.ugt(high)))
+    large_high, large_low = n.where(swap, c.significand, high), n.where(swap, 0, low)
+    small_high, small_low = n.where(swap, high, c.significand), n.where(swap, low, 0)
+    top = n.where(swap, c_exponent, p_exponent)
+    distance = n.where(swap, c_exponent - p_exponent, p_exponent - c_exponent)
+    # Shift right by up to 127, what is lost kept as the last bit.
+    distance = n.where(distance.ugt(127), 127, distance)
+    words = distance.ugt(63)
+    fallen = n.where(words & small_low.ne(0), n.integer(1, 64), 0)
+    small_low = n.where(words, small_high, small_low)
+    small_high = n.where(words, 0, small_high)
+    bits = (distance & 63).resize(64)
+    moved = n.where(bits.eq(0), 0, small_high << ((64 - bits) & 63))
+    lost = (small_low & ((n.integer(1, 64) << bits) - 1)).ne(0)
+    small_low = (small_low >> bits) | moved | fallen | n.where(lost, n.integer(1, 64), 0)
+    small_high = small_high >> bits
+    subtract = negative ^ c.negative
+    sum_low = large_low + small_low
+    sum_high = large_high + small_high + n.where(sum_low.ult(large_low), n.integer(1, 64), 0)
+    difference_low = large_low - small_low
+    difference_high = large_high - small_high - n.where(large_low.ult(small_low), n.integer(1, 64), 0)
+    total_high, total_low = n.where(subtract, difference_high, sum_high), n.where(subtract, difference_low, sum_low)
+    # Equal exponents and leading words but a larger product, or the other way round: the difference may be negative.
+    wrong = subtract & total_high.slt(0)
+    flipped_low = 0 - total_low
+    flipped_high = ~total_high + n.where(flipped_low.eq(0), n.integer(1, 64), 0)
+    total_high = n.where(wrong, flipped_high, total_high)
+    total_low = n.where(wrong, flipped_low, total_low)
+    # Normalise into the upper word.
+    empty = total_high.eq(0)
+    upper = n.where(empty, total_low, total_high)
+    lower = n.where(empty, 0, total_low)
+    top = n.where(empty, top - 64, top)
+    zeros = _leading_zeros(n, upper | 1)
+    shift = zeros.resize(64)
+    upper = (upper << shift) | n.where(shift.eq(0), 0, lower >> ((64 - shift) & 63))
+    lower = lower << shift
+    significand = upper | n.where(lower.ne(0), n.integer(1, 64), 0)
+    sign = ((negative & ~swap) | (c.negative & swap)) ^ wrong
+    return Parts(sign, significand, top - zeros + 64)
+
+
+def divide(n: Numeric, a: Real, b: Real, mode: str = "rn") -> Real:
+    """a / b."""
+    if mode == "rn" and n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
+        return a / b
+    pa, pb = unpack(n, a), unpack(n, b)
+    # Significands of mantissa + 1 bits; the quotient gets four more, and the remainder the last bit.
+    extra = n.mantissa + 4
+    drop = 62 - n.mantissa
+    x, y = pa.significand >> drop, pb.significand >> drop
+    y = n.where(y.eq(0), 1, y)
+    real_y = y.real(signed=False)
+    scale = 2.0**extra
+    quotient = (x.real(signed=False) / real_y * scale).to_int(64)
+    # |x 2^extra - quotient y| is far below 2^63, so 64 bits hold it though neither term fits.
+    target = x << extra
+    for _ in range(2):
+        remainder = target - quotient * y
+        quotient = quotient + (remainder.real() / real_y).to_int(64)
+    remainder = target - quotient * y
+    for _ in range(2):
+        under = remainder.slt(0)
+        quotient, remainder = (n.where(under, quotient - 1, quotient), n.where(under, remainder + y, remainder))
+    for _ in range(2):
+        over = ~remainder.slt(0) & ~remainder.ult(y)
+        quotient, remainder = (n.where(over, quotient + 1, quotient), n.where(over, remainder - y, remainder))
+    significand = (quotient << 1) | n.where(remainder.ne(0), n.integer(1, 64), 0)
+    parts = Parts(pa.negative ^ pb.negative, significand, pa.exponent - pb.exponent - (extra + 1))
+    regular = _all_finite(a, b) & b.ne(0.0)
+    return n.where(regular, pack(n, parts, mode), _divide_specials(n, a, b))
+
+
+def _divide_specials(n: Numeric, a: Real, b: Real) -> Real:
+    """a / b where an operand is infinite or NaN, or b is 0."""
+    negative = a.negative() ^ b.negative()
+    signed_infinity = n.where(negative, n.real(float("-inf")), float("inf"))
+    signed_zero = n.where(negative, n.real(-0.0), 0.0)
+    value = n.where(b.is_inf(), signed_zero, signed_infinity)
+    invalid = (a.is_inf() & b.is_inf()) | (a.eq(0.0) & b.eq(0.0)) | a.is_nan() | b.is_nan()
+    return n.where(invalid, float("nan"), value)
+
+
+def sqrt(n: Numeric, x: Real, mode: str = "rn") -> Real:
+    """The square root."""
+    if mode == "rn" and n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
+        return x.sqrt()
+    p = unpack(n, x)
+    # significand 2^exponent with mantissa + 2 or + 1 bits and an even exponent.
+    drop = 61 - n.mantissa
+    odd = (p.exponent + drop) & 1
+    significand = (p.significand >> drop) >> odd.resize(64)
+    exponent = p.exponent + drop + odd
+    extra = n.mantissa + 5
+    extra += extra & 1
+    root = (significand.real(signed=False).sqrt() * 2.0 ** (extra // 2)).to_int(64)
+    target = significand << extra
+    root = n.where(root.eq(0), 1, root)
+    for _ in range(2):
+        remainder = target - root * root
+        root = root + (remainder.real() / (2.0 * root.real(signed=False))).to_int(64)
+    remainder = target - root * root
+    for _ in range(2):
+        under = remainder.slt(0)
+        remainder = n.where(under, remainder + (root << 1) - 1, remainder)
+        root = n.where(under, root - 1, root)
+    for _ in range(2):
+        over = remainder.sgt(root << 1)
+        remainder = n.where(over, remainder - (root << 1) - 1, remainder)
+        root = n.where(over, root + 1, root)
+    result = (root << 1) | n.where(remainder.ne(0), n.integer(1, 64), 0)
+    parts = Parts(_never(n), result, (exponent - extra).sar(1) - 1)
+    value = pack(n, parts, mode)
+    value = n.where(x.eq(0.0) | x.is_nan(), x, n.where(x.negative(), float("nan"), value))
+    return n.where(x.eq(float("inf")), x, value)
+
+
+def odd_sum(n: Numeric, a: Real, b: Real) -> Real:
+    """a + b in f32 with the last bit of an inexact sum made odd, so that a later rounding is the only one."""
+    total, error = n.two_sum(a, b)
+    bits = total.bits()
+    inexact = error.ne(0.0) & total.is_finite() & error.is_finite()
+    even = (bits & 1).eq(0)
+    # The neighbour on the error's side; a sum with an error is not 0.
+    away = ~(error.negative() ^ total.negative())
+    moved = n.where(away, bits + 1, bits - 1)
+    return n.where(inexact & even, moved, bits).as_real()
+
+
+def convert(n: Numeric, x: Real, mode: str = "rn") -> Real:
+    """A float of a wider format rounded to that of ``n``."""
+    wide = x.n
+    if mode == "rn":
+        return n.convert(x)
+    p = unpack(wide, x)
+    rounded = pack(n, Parts(p.negative, p.significand, p.exponent), mode)
+    return n.where(x.is_finite(), rounded, n.convert(x))
+
+
+def from_int(n: Numeric, x: Int, signed: bool, mode: str = "rn") -> Real:
+    """An integer of 32 or 64 bits rounded to the format of ``n``."""
+    if mode == "rn" or (x.width == 32 and n.width == 64):
+        return x.real(signed)
+    wide = x.resize(64, signed)
+    negative = wide.slt(0) if signed else _never(n)
+    magnitude = n.where(negative, 0 - wide, wide) if signed else wide
+    # An integer that is 0 is +0 in every mode.
+    return pack(n, Parts(negative, magnitude, n.integer(0, 32)), mode)

@@ -1,0 +1,291 @@
+"""Special functions in f64: error functions, gamma functions and Bessel functions. f32 is computed in f64 and rounded."""
+from __future__ import annotations
+
+import math
+
+from .coefficients import POLYNOMIALS
+from .elementary import cos, exp, exp_of_sum, log, sin, sinpi
+from .numeric import Numeric, Real
+
+#: Past this, erfcx(x) is 1/(x sqrt(pi)) (1 - 1/(2x^2) + 3/(4x^4) - 15/(8x^6) + 105/(16x^8) - 945/(32x^10)) to 2^-53.
+ERFCX_TOP = 28.0
+
+
+def erf_single(n: Numeric, x: Real) -> Real:
+    """The error function in f32."""
+    a = abs(x)
+    z = x * x
+    small = a + a * n.poly("ERF", z)
+    t = n.minimum(a, 4.0) - 2.5
+    power = n.poly("LOG2_ERFC", t)
+    large = 1.0 - _exp2_small(n, power)
+    value = n.where(a < 1.0, small, n.where(a > 4.0, 1.0, large))
+    return n.where(x.is_nan(), x, value.with_sign_of(x))
+
+
+def _exp2_small(n: Numeric, x: Real) -> Real:
+    """2^x for x from -30 to 0."""
+    rounder = 1.5 * 2.0**23
+    shifted = x + rounder
+    r = x - (shifted - rounder)
+    power = n.pow2(shifted.bits() - n.real(rounder).bits())
+    return power * (1.0 + r * n.poly("EXP2M1", r))
+
+
+def _erfcx_positive(n: Numeric, a: Real) -> Real:
+    """exp(a^2) erfc(a) for a >= 0."""
+    b = n.minimum(a, ERFCX_TOP)
+    t = (b - 4.0) / (b + 4.0)
+    near = n.poly("ERFCX", t) / (1.0 + 2.0 * b)
+    far = n.maximum(a, ERFCX_TOP)
+    u = 1.0 / far
+    z = u * u
+    tail = n.horner(z, (1.0, -0.5, 0.75, -1.875, 6.5625, -29.53125))
+    return n.where(a > ERFCX_TOP, u * (1 / math.sqrt(math.pi)) * tail, near)
+
+
+def _exp_minus_square(n: Numeric, a: Real, factor: float = 1.0) -> Real:
+    """exp(-factor a^2), with the square kept exactly; ``factor`` is 1 or 1/2."""
+    b = n.minimum(a, 40.0)
+    square, error = n.two_product(b, b)
+    return exp_of_sum(n, -factor * square, -factor * error)
+
+
+def erfc(n: Numeric, x: Real) -> Real:
+    """1 - erf(x)."""
+    a = abs(x)
+    small = 1.0 - (x + x * n.poly("ERF", x * x))
+    # Beside 0 the sum cancels nothing: erf is at most 0.52 there.
+    tail = _exp_minus_square(n, a) * _erfcx_positive(n, a)
+    large = n.where(x < 0.0, 2.0 - tail, tail)
+    value = n.where(a < 0.46875, small, large)
+    return n.where(x.is_nan(), x, value)
+
+
+def erf(n: Numeric, x: Real) -> Real:
+    """The error function in f64."""
+    a = abs(x)
+    small = a + a * n.poly("ERF", x * x)
+    value = n.where(a < 1.0, small, 1.0 - _exp_minus_square(n, a) * _erfcx_positive(n, a))
+    return n.where(x.is_nan(), x, value.with_sign_of(x))
+
+
+def erfcx(n: Numeric, x: Real) -> Real:
+    """exp(x^2) erfc(x)."""
+    a = abs(x)
+    positive = _erfcx_positive(n, a)
+    b = n.minimum(a, 40.0)
+    square, error = n.two_product(b, b)
+    growth = exp_of_sum(n, square, error)
+    value = n.where(x < 0.0, 2.0 * growth - positive, positive)
+    return n.where(x.is_nan(), x, value)
+
+
+def normcdf(n: Numeric, x: Real) -> Real:
+    """The cumulative distribution of the standard normal."""
+    a = abs(x)
+    b = a * math.sqrt(0.5)
+    tail = 0.5 * _exp_minus_square(n, a, 0.5) * _erfcx_positive(n, b)
+    value = n.where(x < 0.0, tail, 1.0 - tail)
+    return n.where(x.is_nan(), x, value)
+
+
+def _normal_quantile_tail(n: Numeric, p: Real) -> Real:
+    """z > 0 whose upper tail probability erfc(z) is ``p``, for 0 < p <= 1."""
+    # Winitzki's closed form, off by less than 1%, then Newton steps on log(erfc), which is nearly quadratic.
+    w = log(n, p * (2.0 - p))
+    c = 2.0 / (math.pi * 0.147)
+    half = c + 0.5 * w
+    z = ((half * half - w * (1.0 / 0.147)).sqrt() - half).sqrt()
+    z = n.where(z.is_nan(), 0.0, z)
+    target = log(n, p)
+    for _ in range(4):
+        scaled = _erfcx_positive(n, z)
+        difference = (log(n, scaled) - z * z) - target
+        # d log(erfc) / dz = -2/sqrt(pi) / erfcx(z); Halley's term for the second derivative.
+        slope = (-2.0 / math.sqrt(math.pi)) / scaled
+        step = difference / slope
+        curvature = -(slope + 2.0 * z)
+        z = z - step / (1.0 - 0.5 * step * curvature * -1.0)
+        z = n.where(z < 0.0, 0.0, z)
+    return z
+
+
+def erfinv(n: Numeric, x: Real) -> Real:
+    """The inverse of erf; NaN past 1."""
+    a = abs(x)
+    tail = _normal_quantile_tail(n, n.maximum(1.0 - a, 2.0**-60))
+    # Beside 0: Newton's step on erf itself from the series' first terms.
+    y = a * (math.sqrt(math.pi) / 2)
+    z = y * y
+    y = y * n.horner(z, (1.0, 1 / 3, 7 / 30, 127 / 630, 4369 / 22680))
+    for _ in range(2):
+        difference = erf(n, y) - a
+        step = difference / ((2.0 / math.sqrt(math.pi)) * exp(n, -(y * y)))
+        y = y - step / (1.0 + y * step)
+    value = n.where(a < 0.5, y, tail)
+    value = n.where(a.eq(1.0), float("inf"), n.where(a > 1.0, float("nan"), value))
+    value = n.where(a < 2.0**-500, a * (math.sqrt(math.pi) / 2), value)
+    return n.where(x.is_nan(), x, value.with_sign_of(x))
+
+
+def erfcinv(n: Numeric, x: Real) -> Real:
+    """The inverse of erfc, from 0 to 2."""
+    upper = x > 1.0
+    p = n.where(upper, 2.0 - x, x)
+    tail = _normal_quantile_tail(n, n.maximum(p, 5e-324))
+    inner = erfinv(n, 1.0 - x)
+    value = n.where(upper, -tail, tail)
+    value = n.where(abs(1.0 - x) < 0.5, inner, value)
+    value = n.where(x.eq(0.0), float("inf"), n.where(x.eq(2.0), float("-inf"), value))
+    return n.where((x < 0.0) | (x > 2.0), float("nan"), n.where(x.is_nan(), x, value))
+
+
+def normcdfinv(n: Numeric, x: Real) -> Real:
+    """The quantile of the standard normal."""
+    return erfcinv(n, 2.0 * x) * -math.sqrt(2.0)
+
+
+# -- gamma -------------------------------------------------------------------------------------------------------
+def _shift_to_two(n: Numeric, x: Real) -> tuple[Real, Real]:
+    """``(z, product)``: gamma(x) = gamma(2 + z) product, for x from 0.5 to 8.5 up, z within 1/2."""
+    product = n.real(1.0)
+    y = x
+    for _ in range(6):
+        large = y > 2.5
+        y = n.where(large, y - 1.0, y)
+        product = n.where(large, product * y, product)
+    small = y < 1.5
+    product = n.where(small, product / y, product)
+    return n.where(small, y + 1.0, y) - 2.0, product
+
+
+def _stirling(n: Numeric, x: Real) -> Real:
+    """log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi)/2 for x >= 8."""
+    u = 1.0 / x
+    return u * n.poly("STIRLING", u * u)
+
+
+def lgamma(n: Numeric, x: Real) -> Real:
+    """log|gamma(x)|."""
+    a = abs(x)
+    tiny = a < 2.0**-60
+    # Below 1/2 the argument is moved up by one: gamma(a) = gamma(a + 1)/a.
+    below = a < 0.5
+    b = n.where(below, a + 1.0, a)
+    z, product = _shift_to_two(n, n.minimum(b, 8.0))
+    near = z * n.poly("LGAMMA2", z) + log(n, product)
+    log_a = log(n, a)
+    near = n.where(below, near - log_a, near)
+    large = n.maximum(a, 8.0)
+    far = (large - 0.5) * (log_a - 1.0) + (0.5 * (math.log(2 * math.pi) - 1.0) + _stirling(n, large))
+    positive = n.where(a > 8.0, far, near)
+    positive = n.where(tiny, -log_a, positive)
+    # Reflection: |gamma(-a)| = pi / (a |sin(pi a)| gamma(a)).
+    s = abs(sinpi(n, a)) * a
+    negative = math.log(math.pi) - log(n, s) - positive
+    value = n.where((x < 0.0) & ~tiny, negative, positive)
+    pole = (x <= 0.0) & x.eq(x.floor())
+    value = n.where(pole | a.is_inf(), float("inf"), value)
+    return n.where(x.is_nan(), x, value)
+
+
+def tgamma(n: Numeric, x: Real) -> Real:
+    """gamma(x)."""
+    from .powers import power
+
+    a = abs(x)
+    below = a < 0.5
+    b = n.where(below, a + 1.0, a)
+    z, product = _shift_to_two(n, n.minimum(b, 8.0))
+    near = n.poly("GAMMA2", z) * product
+    large = n.minimum(n.maximum(a, 8.0), 200.0)
+    root = power(n, large, 0.5 * large - 0.25)
+    far = root * (root * (exp(n, -large) * (math.sqrt(2 * math.pi) * exp(n, _stirling(n, large)))))
+    # Two halves of the power keep it in range up to gamma(171.6).
+    positive = n.where(a > 8.0, far, near)
+    positive = n.where(below, positive / a, positive)
+    s = sinpi(n, a) * a
+    reflected = -math.pi / (s * positive)
+    # Where gamma(a) overflows the quotient is subnormal or 0.
+    value = n.where(x < 0.0, reflected, positive)
+    value = n.where(a.eq(0.0), n.real(float("inf")).with_sign_of(x), value)
+    value = n.where((x < 0.0) & x.eq(x.floor()), float("nan"), value)
+    value = n.where(x > 172.0, float("inf"), value)
+    value = n.where((x < -186.0) & x.ne(x.floor()), 0.0, value)
+    return n.where(x.is_nan(), x, value)
+
+
+# -- Bessel functions --------------------------------------------------------------------------------------------
+def _near(n: Numeric, name: str, a: Real) -> Real:
+    b = n.minimum(a, 8.0)
+    return n.poly(name, b * b * (1 / 32) - 1.0)
+
+
+def _hankel(n: Numeric, order: int, a: Real, second: bool) -> Real:
+    """J (or Y, ``second``) of a >= 8: sqrt(2/(pi a)) (P cos(w) - Q sin(w)), w = a - (2 order + 1) pi/4."""
+    b = n.maximum(a, 8.0)
+    u = 8.0 / b
+    p, q = n.poly(f"J{order}_P", u * u), u * n.poly(f"J{order}_Q", u * u)
+    s, c = sin(n, b), cos(n, b)
+    # sqrt(2) cos(w) and sqrt(2) sin(w) by the addition theorems.
+    cos_w, sin_w = (c + s, s - c) if order == 0 else (s - c, -(s + c))
+    value = p * sin_w + q * cos_w if second else p * cos_w - q * sin_w
+    value = value / (math.pi * b).sqrt() if isinstance(b, float) else value / (b * math.pi).sqrt()
+    return n.where(a.is_inf(), 0.0, value)
+
+
+def j0(n: Numeric, x: Real) -> Real:
+    """Bessel function of the first kind, order 0."""
+    a = abs(x)
+    value = n.where(a < 8.0, _near(n, "J0", a), _hankel(n, 0, a, second=False))
+    return n.where(x.is_nan(), x, value)
+
+
+def j1(n: Numeric, x: Real) -> Real:
+    """Bessel function of the first kind, order 1."""
+    a = abs(x)
+    value = n.where(a < 8.0, a * _near(n, "J1", a), _hankel(n, 1, a, second=False))
+    value = (value.bits() ^ (x.bits() & (1 << 63))).as_real()
+    return n.where(x.is_nan(), x, value)
+
+
+def _second_kind(n: Numeric, x: Real, value: Real) -> Real:
+    value = n.where(x.eq(0.0), float("-inf"), value)
+    return n.where(x < 0.0, float("nan"), n.where(x.is_nan(), x, value))
+
+
+def y0(n: Numeric, x: Real) -> Real:
+    """Bessel function of the second kind, order 0."""
+    near = _near(n, "Y0", x) + (2 / math.pi) * log(n, x) * _near(n, "J0", x)
+    return _second_kind(n, x, n.where(x < 8.0, near, _hankel(n, 0, x, second=True)))
+
+
+def y1(n: Numeric, x: Real) -> Real:
+    """Bessel function of the second kind, order 1."""
+    near = x * _near(n, "Y1", x) + (2 / math.pi) * (log(n, x) * (x * _near(n, "J1", x)) - 1.0 / x)
+    return _second_kind(n, x, n.where(x < 8.0, near, _hankel(n, 1, x, second=True)))
+
+
+def _modified(n: Numeric, order: int, a: Real) -> Real:
+    b = n.minimum(a, 8.0)
+    near = _near(n, f"I{order}", a) * exp(n, b * b * (1 / 16))
+    large = n.maximum(a, 8.0)
+    # e^a is split in two, because it overflows before I does.
+    half = exp(n, 0.5 * n.minimum(large, 800.0))
+    far = half * (half * (n.poly(f"I{order}_LARGE", 16.0 / large - 1.0) / large.sqrt()))
+    far = n.where(a > 720.0, float("inf"), far)
+    return n.where(a < 8.0, near * a if order else near, far)
+
+
+def cyl_bessel_i0(n: Numeric, x: Real) -> Real:
+    """Modified Bessel function of the first kind, order 0."""
+    return n.where(x.is_nan(), x, _modified(n, 0, abs(x)))
+
+
+def cyl_bessel_i1(n: Numeric, x: Real) -> Real:
+    """Modified Bessel function of the first kind, order 1."""
+    return n.where(x.is_nan(), x, _modified(n, 1, abs(x)).with_sign_of(x))
+
+
+assert POLYNOMIALS

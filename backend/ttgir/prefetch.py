@@ -1,0 +1,199 @@
+"""Loads the next iteration's dot operands before the current iteration computes with its own.
+
+Without it each iteration of a matrix product waits for device memory, stores to shared memory, waits at a barrier and
+computes, one after the other. Here the loaded tiles become values that the loop carries: iteration i starts the loads of
+iteration i + 1, computes, and only then needs them.
+
+A load qualifies where it can be repeated ahead of time: its address and mask are pure functions of the loop's carried
+values, and nothing in the loop writes to device memory.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .ir import Block, Function, Operation, Value
+from .types import IntegerType, TensorType, Type
+
+BOOL = IntegerType(1)
+_PURE_DIALECTS = ("arith.", "math.")
+_PURE = frozenset({"tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.make_range", "tt.trans", "tt.reshape",
+                   "tt.get_program_id", "tt.get_num_programs", "tt.bitcast"})
+_READ_ONLY = _PURE | {"tt.load", "tt.dot", "tt.reduce", "tt.reduce.return", "scf.yield", "ttg.local_alloc",
+                      "ttg.local_load", "ttg.local_dealloc", "ttg.memdesc_trans", "ttg.convert_layout", "tt.fp_to_fp"}
+
+
+def prefetch_dot_operands(function: Function) -> None:
+    """Rewrites every qualifying ``scf.for`` of ``function`` in place."""
+    assert function.body is not None
+    loops = [inner for block in function.body.blocks for operation in block.operations for inner in operation.walk()
+             if inner.name == "scf.for"]
+    for loop in loops:
+        body = loop.regions[0].entry
+        if any(operation.name == "tt.dot" for operation in body.operations) and _only_reads(body):
+            for load in [operation for operation in body.operations if _feeds_buffer(operation)]:
+                _prefetch(loop, load)
+
+
+def _is_pure(operation: Operation) -> bool:
+    return operation.name in _PURE or operation.name.startswith(_PURE_DIALECTS)
+
+
+def _only_reads(body: Block) -> bool:
+    return all((inner.name in _READ_ONLY or inner.name.startswith(_PURE_DIALECTS)
+                or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") == "local"))
+               for operation in body.operations for inner in operation.walk())
+
+
+def _feeds_buffer(operation: Operation) -> bool:
+    """Whether an operation is a plain load whose value goes to shared memory and nowhere else."""
+    return (operation.name == "tt.load" and not operation.attributes.get("isVolatile")
+            and isinstance(operation.result.type, TensorType)
+            and bool(operation.result.uses) and all(use.name == "ttg.local_alloc" for use in operation.result.uses))
+
+
+@dataclass
+class _Cloner:
+    """Repeats pure operations of a loop's body with its carried values replaced. ``made`` are the copies in order."""
+
+    body: Block
+    known: dict[Value, Value]
+    made: list[Operation] = field(default_factory=list)
+
+    def value(self, value: Value) -> Value | None:
+        """The copy of ``value``; None where it depends on something that cannot be repeated."""
+        if value in self.known:
+            return self.known[value]
+        owner = value.owner
+        if not isinstance(owner, Operation) or owner.block is not self.body:
+            # Defined outside the loop: the same value. An argument of the body is in ``known``.
+            return value
+        if not _is_pure(owner) or owner.regions:
+            return None
+        copy = self.operation(owner)
+        if copy is None:
+            return None
+        for old, new in zip(owner.results, copy.results, strict=True):
+            self.known[old] = new
+        return self.known[value]
+
+    def operation(self, operation: Operation) -> Operation | None:
+        """The copy of an operation."""
+        operands: list[Value] = []
+        for operand in operation.operands:
+            copied = self.value(operand)
+            if copied is None:
+                return None
+            operands.append(copied)
+        return self.make(operation.name, operands, [result.type for result in operation.results],
+                         dict(operation.attributes), operation, operation.segments)
+
+    def make(self, name: str, operands: list[Value], types: list[Type], attributes: dict[str, object],
+             like: Operation, segments: tuple[int, ...] = ()) -> Operation:
+        """A new operation at the place and location of ``like``."""
+        made = Operation(name, operands, [], attributes, segments=segments or (1,) * len(operands),
+                         location=like.location, block=like.block)
+        made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]
+        self.made.append(made)
+        return made
+
+    def connect(self) -> None:
+        """Records the copies as users of their operands."""
+        for operation in self.made:
+            for operand in operation.operands:
+                operand.uses.append(operation)
+
+
+def _guarded_load(cloner: _Cloner, load: Operation, position: Value, bound: Value, predicate: str) -> Operation | None:
+    """A copy of ``load`` that reads nothing unless ``position`` is below ``bound``."""
+    copy = cloner.operation(load)
+    if copy is None:
+        return None
+    cloner.made.pop()
+    result = load.result.type
+    assert isinstance(result, TensorType)
+    mask_type = TensorType(result.shape, BOOL, result.encoding)
+    inside = cloner.make("arith.cmpi", [position, bound], [BOOL], {"predicate": predicate}, load).result
+    mask = cloner.make("tt.splat", [inside], [mask_type], {}, load).result
+    pointer, old_mask, other = copy.operand_group(0), copy.operand_group(1), copy.operand_group(2)
+    if old_mask:
+        mask = cloner.make("arith.andi", [old_mask[0], mask], [mask_type], {}, load).result
+    return cloner.make("tt.load", [*pointer, mask, *other], [result], dict(load.attributes), load, (1, 1, len(other)))
+
+
+def _prefetch(loop: Operation, load: Operation) -> bool:
+    """Moves ``load`` one iteration ahead. Returns whether it could be."""
+    lower, upper, step, *initial = loop.operands
+    body = loop.regions[0].entry
+    induction, *carried = body.arguments
+    terminator = body.terminator
+    predicate = "ult" if loop.attributes.get("unsignedCmp") else "slt"
+    if loop.block is None:
+        return False
+
+    # The first iteration's load, before the loop.
+    first = _Cloner(body, {induction: lower, **dict(zip(carried, initial, strict=True))})
+    early = _guarded_load(first, load, lower, upper, predicate)
+    # The next iteration's load, where this one's was.
+    now = _Cloner(body, {})
+    following = now.make("arith.addi", [induction, step], [induction.type], {}, load).result
+    yields: dict[Value, Value] = {induction: following}
+    for argument, value in zip(carried, terminator.operands, strict=True):
+        yields[argument] = value
+    # A yielded value is computed later in the body; what of it is needed is repeated here with today's values.
+    today = _Cloner(body, {argument: argument for argument in body.arguments}, now.made)
+    ahead = _Cloner(body, {}, now.made)
+    for argument in _arguments_used(body, load):
+        value = following if argument is induction else today.value(yields[argument])
+        if value is None:
+            return False
+        ahead.known[argument] = value
+    late = _guarded_load(ahead, load, following, upper, predicate)
+    if early is None or late is None:
+        return False
+
+    for operation in first.made:
+        operation.block = loop.block
+    place = loop.block.operations.index(loop)
+    loop.block.operations[place:place] = first.made
+    place = body.operations.index(load)
+    body.operations[place:place + 1] = now.made
+    first.connect()
+    now.connect()
+    for operand in load.operands:
+        operand.uses.remove(load)
+    _carry(loop, load.result, early.result, late.result)
+    return True
+
+
+def _arguments_used(body: Block, load: Operation) -> list[Value]:
+    """The block arguments that the operands of ``load`` depend on."""
+    found: dict[Value, None] = {}
+    seen: set[Value] = set()
+    pending = list(load.operands)
+    while pending:
+        value = pending.pop()
+        if value in seen:
+            continue
+        seen.add(value)
+        if value.owner is body:
+            found[value] = None
+        elif isinstance(value.owner, Operation) and value.owner.block is body:
+            pending += value.owner.operands
+    return list(found)
+
+
+def _carry(loop: Operation, old: Value, first: Value, following: Value) -> None:
+    """Adds a carried value to the loop, and uses it wherever ``old`` was used."""
+    body = loop.regions[0].entry
+    argument = Value(old.type, body, len(body.arguments))
+    body.arguments.append(argument)
+    for use in old.uses:
+        use.operands = [argument if operand is old else operand for operand in use.operands]
+    argument.uses = list(old.uses)
+    loop.operands.append(first)
+    first.uses.append(loop)
+    loop.segments = (1, 1, 1, len(loop.operands) - 3)
+    body.terminator.operands.append(following)
+    following.uses.append(body.terminator)
+    body.terminator.segments = (len(body.terminator.operands),)
+    loop.results.append(Value(old.type, loop, len(loop.results)))

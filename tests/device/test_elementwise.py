@@ -1,0 +1,266 @@
+"""Float arithmetic, comparison and selection against NumPy, for every format, odd sizes and numbers of warps."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+from tests.device.helpers import FLOATS, Guarded, assert_same, assert_ulp, inputs, numpy_dtype, pairs, to_torch
+
+#: (elements, block, warps): each number of warps, sizes that no block divides, blocks smaller than a workgroup.
+SHAPES = ((1, 16, 1), (7, 8, 8), (31, 64, 2), (1000, 256, 4), (1023, 1024, 8))
+
+ARITHMETIC = ("add", "sub", "mul", "div", "neg", "abs", "minimum", "maximum", "minimum_nan", "maximum_nan", "clamp",
+              "clamp_nan", "where", "fma")
+COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
+
+@triton.jit
+def arithmetic_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    a, b = tl.load(a_ptr + at, mask), tl.load(b_ptr + at, mask)
+    tl.store(out_ptr + at, a + b, mask)
+    tl.store(out_ptr + n + at, a - b, mask)
+    tl.store(out_ptr + 2 * n + at, a * b, mask)
+    tl.store(out_ptr + 3 * n + at, a / b, mask)
+    tl.store(out_ptr + 4 * n + at, -a, mask)
+    tl.store(out_ptr + 5 * n + at, tl.abs(a), mask)
+    tl.store(out_ptr + 6 * n + at, tl.minimum(a, b), mask)
+    tl.store(out_ptr + 7 * n + at, tl.maximum(a, b), mask)
+    tl.store(out_ptr + 8 * n + at, tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL), mask)
+    tl.store(out_ptr + 9 * n + at, tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL), mask)
+    low, high = tl.full([BLOCK], -1.0, a.dtype), tl.full([BLOCK], 1.5, a.dtype)
+    tl.store(out_ptr + 10 * n + at, tl.clamp(a, low, high), mask)
+    tl.store(out_ptr + 11 * n + at, tl.clamp(a, low, high, propagate_nan=tl.PropagateNan.ALL), mask)
+    tl.store(out_ptr + 12 * n + at, tl.where(a > 0.5, b, -a), mask)
+    tl.store(out_ptr + 13 * n + at, tl.fma(a, b, a), mask)
+
+
+@triton.jit
+def comparison_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    a, b = tl.load(a_ptr + at, mask), tl.load(b_ptr + at, mask)
+    tl.store(out_ptr + at, a < b, mask)
+    tl.store(out_ptr + n + at, a <= b, mask)
+    tl.store(out_ptr + 2 * n + at, a > b, mask)
+    tl.store(out_ptr + 3 * n + at, a >= b, mask)
+    tl.store(out_ptr + 4 * n + at, a == b, mask)
+    tl.store(out_ptr + 5 * n + at, a != b, mask)
+
+
+def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
+    """float64 values in the format, rounded once."""
+    with np.errstate(all="ignore"):
+        return values.astype(numpy_dtype(dtype))
+
+
+def exact(op: str, a: np.ndarray, b: np.ndarray, dtype: str) -> np.ndarray:
+    """The correctly rounded result of the formats that float64 holds exactly; float64's own for float64."""
+    with np.errstate(all="ignore"):
+        return rounded({"add": np.add, "sub": np.subtract, "mul": np.multiply}[op](a, b), dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize(("n", "block", "warps"), SHAPES)
+def test_arithmetic(dtype, n, block, warps):
+    a, b = pairs(dtype, n)
+    out = Guarded((len(ARITHMETIC), n), dtype)
+    arithmetic_kernel[(triton.cdiv(n, block),)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=block, num_warps=warps)
+    got = dict(zip(ARITHMETIC, out.values(), strict=True))
+    x, y = a.astype(np.float64), b.astype(np.float64)
+    for op in ("add", "sub", "mul"):
+        assert_same(got[op], exact(op, x, y, dtype), op, a, b)
+    with np.errstate(all="ignore"):
+        assert_ulp(got["div"], x / y, dtype, 3, "div")
+        wide = np.longdouble if dtype == "float64" else np.float64
+        product = a.astype(wide) * b.astype(wide)
+        finite = np.isfinite((product + a.astype(wide)).astype(np.float64))
+        # Two roundings are allowed; the first may be much larger than the sum.
+        error = np.abs((got["fma"].astype(wide) - (product + a.astype(wide))).astype(np.float64))
+        unit = np.maximum(np.abs(product.astype(np.float64)), np.abs(x)) * float(np.exp2(-{
+            "float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype]))
+        smallest = float(np.finfo(np.float32).tiny) if dtype != "float64" else np.finfo(np.float64).tiny
+        largest = 65504.0 if dtype == "float16" else float(np.finfo(dtype if dtype != "bfloat16" else "float32").max)
+        kept = finite & (np.abs(product.astype(np.float64)) < largest / 4)
+        assert (error[kept] <= 2 * unit[kept] + smallest + (2.0 ** -24 if dtype == "float16" else 0)).all()
+    assert_same(got["neg"], -a, "neg", a)
+    assert_same(got["abs"], np.abs(a), "abs", a)
+    equal_zeros = (x == 0) & (y == 0)
+    with np.errstate(all="ignore"):
+        for op, quiet, loud in (("minimum", np.fmin, np.minimum), ("maximum", np.fmax, np.maximum)):
+            for name, reference in ((op, quiet), (f"{op}_nan", loud)):
+                expected = rounded(reference(x, y), dtype)
+                # Which zero is the smaller is left open.
+                expected[equal_zeros] = got[name][equal_zeros]
+                assert (got[name][equal_zeros] == 0).all()
+                assert_same(got[name], expected, name, a, b)
+        low_first = np.fmin(np.fmax(x, -1.0), 1.5)
+        assert_same(got["clamp"], rounded(low_first, dtype), "clamp", a)
+        assert_same(got["clamp_nan"], rounded(np.where(np.isnan(x), np.nan, low_first), dtype), "clamp_nan", a)
+        assert_same(got["where"], np.where(x > 0.5, b, -a), "where", a, b)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_comparison(dtype):
+    n = 1023
+    a, b = pairs(dtype, n)
+    b[-100:] = a[-100:]
+    out = Guarded((len(COMPARISONS), n), "bool")
+    comparison_kernel[(4,)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=256)
+    for name, row in zip(COMPARISONS, out.values(), strict=True):
+        with np.errstate(invalid="ignore"):
+            expected = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal,
+                        "!=": np.not_equal}[name](a, b)
+        assert_same(row, np.asarray(expected, bool), name, a, b)
+
+
+@triton.jit
+def remainder_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a, b = tl.load(a_ptr + at, at < n), tl.load(b_ptr + at, at < n, other=1)
+    tl.store(out_ptr + at, a % b, at < n)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_remainder_has_the_sign_of_the_dividend(dtype):
+    rng = np.random.default_rng(3)
+    a = rng.integers(-1000, 1000, 500).astype(numpy_dtype(dtype))
+    b = rng.choice([-7.0, -2.5, 0.5, 3.0, 16.0, 125.0], 500).astype(numpy_dtype(dtype))
+    out = Guarded(500, dtype)
+    remainder_kernel[(1,)](to_torch(a), to_torch(b), out.tensor, 500, BLOCK=512)
+    expected = np.fmod(a.astype(np.float64), b.astype(np.float64)).astype(numpy_dtype(dtype))
+    assert_same(out.values(), expected, "remainder", a, b)
+
+
+@triton.jit
+def subnormal_kernel(a_ptr, half_ptr, same_ptr, negative_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a = tl.load(a_ptr + at)
+    tl.store(half_ptr + at, a * 0.5)
+    tl.store(same_ptr + at, tl.where(at < 0, a * 2, a))
+    tl.store(negative_ptr + at, -a)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_subnormals(dtype):
+    """Moved and negated exactly; arithmetic may flush them, to a zero of the right sign."""
+    bits = {"float16": np.uint16, "bfloat16": np.uint16, "float32": np.uint32, "float64": np.uint64}[dtype]
+    a = np.arange(1, 65, dtype=bits).view(numpy_dtype(dtype))
+    outputs = [Guarded(64, dtype) for _ in range(3)]
+    subnormal_kernel[(1,)](to_torch(a), *(output.tensor for output in outputs), BLOCK=64)
+    half, same, negative = (output.values() for output in outputs)
+    assert_same(same, a, "moved")
+    assert_same(negative, -a, "negated")
+    expected = (a.astype(np.float64) * 0.5).astype(numpy_dtype(dtype)) if dtype != "float64" else a * 0.5
+    assert ((half == expected) | (half == 0)).all()
+    assert not np.signbit(half.astype(np.float64)).any()
+
+
+# -- scalar arguments --------------------------------------------------------------------------------------------
+@triton.jit
+def scalar_kernel(out_ptr, value, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out_ptr + at, tl.zeros([BLOCK], out_ptr.dtype.element_ty) + value)
+
+
+@pytest.mark.parametrize(("dtype", "value"), [
+    ("int32", 1), ("int32", 16), ("int32", -5), ("int32", 2**31 - 1), ("int32", -2**31), ("int64", 2**31),
+    ("int64", -2**31 - 1), ("int64", 2**63 - 1), ("int64", -2**63), ("uint64", 2**64 - 1), ("int32", True),
+    ("int32", False), ("float32", 0.1), ("float32", -0.0), ("float32", float("inf")), ("float32", float("nan")),
+    ("float32", 1.0), ("float64", 3), ("float64", -7), ("float32", 2.5e-39),
+])
+def test_scalar_argument(dtype, value):
+    out = Guarded(32, dtype)
+    scalar_kernel[(1,)](out.tensor, value, BLOCK=32)
+    expected = np.full(32, value, dtype) + np.zeros(32, dtype)
+    assert_same(out.values(), expected, repr(value))
+
+
+@triton.jit
+def typed_scalar_kernel(out_ptr, a: tl.float16, b: tl.bfloat16, c: tl.float32, d: tl.float64, e: tl.int8, f: tl.int16,
+                        g: tl.int32, h: tl.int64, i: tl.uint8, j: tl.uint16, k: tl.uint32, m: tl.uint64, o: tl.int1):
+    tl.store(out_ptr, a.to(tl.float64))
+    tl.store(out_ptr + 1, b.to(tl.float64))
+    tl.store(out_ptr + 2, c.to(tl.float64))
+    tl.store(out_ptr + 3, d)
+    tl.store(out_ptr + 4, e.to(tl.float64))
+    tl.store(out_ptr + 5, f.to(tl.float64))
+    tl.store(out_ptr + 6, g.to(tl.float64))
+    tl.store(out_ptr + 7, h.to(tl.float64))
+    tl.store(out_ptr + 8, i.to(tl.float64))
+    tl.store(out_ptr + 9, j.to(tl.float64))
+    tl.store(out_ptr + 10, k.to(tl.float64))
+    tl.store(out_ptr + 11, m.to(tl.float64))
+    tl.store(out_ptr + 12, o.to(tl.float64))
+
+
+def test_annotated_scalar_arguments_of_every_type():
+    out = Guarded(13, "float64")
+    values = (-1.25, 3.140625, 0.1, 0.1, -100, -30000, -2**31, -2**53, 200, 60000, 2**32 - 1, 2**63, True)
+    typed_scalar_kernel[(1,)](out.tensor, *values)
+    expected = np.array(values, np.float64)
+    expected[2] = np.float32(0.1)
+    assert_same(out.values(), expected, "typed scalars")
+
+
+@triton.jit
+def specialised_kernel(out_ptr, maybe_ptr, one, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    value = at * one
+    if maybe_ptr is not None:
+        value += tl.load(maybe_ptr + at, at < n, other=0)
+    tl.store(out_ptr + at, value, at < n)
+
+
+@pytest.mark.parametrize("one", (1, 2))
+@pytest.mark.parametrize("given", (True, False))
+def test_arguments_that_become_constants(one, given):
+    out, extra = Guarded(60, "int32"), np.arange(60, dtype=np.int32) ** 2
+    specialised_kernel[(1,)](out.tensor, to_torch(extra) if given else None, one, 60, BLOCK=64)
+    assert_same(out.values(), np.arange(60, dtype=np.int32) * one + (extra if given else 0), "specialised")
+
+
+@triton.jit
+def many_arguments_kernel(out_ptr, a0, a1, a2, p0, p1, p2, p3, p4, p5, p6, p7, p8, p9, b0, b1, b2, p10, p11, p12, c0,
+                          BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    total = tl.load(p0 + at) + 2 * tl.load(p1 + at) + 3 * tl.load(p2 + at) + 4 * tl.load(p3 + at)
+    total += 5 * tl.load(p4 + at) + 6 * tl.load(p5 + at) + 7 * tl.load(p6 + at) + 8 * tl.load(p7 + at)
+    total += 9 * tl.load(p8 + at) + 10 * tl.load(p9 + at) + 11 * tl.load(p10 + at) + 12 * tl.load(p11 + at)
+    total += 13 * tl.load(p12 + at)
+    tl.store(out_ptr + at, total + a0 + a1 * 2 + a2 * 3 + b0 + b1 * 2.5 + b2 + c0)
+
+
+def test_more_arguments_than_push_constants_hold():
+    rng = np.random.default_rng(9)
+    tensors = [rng.integers(-50, 50, 64).astype(np.float64) for _ in range(13)]
+    given = [to_torch(tensor) for tensor in tensors]
+    scalars = (-3, 2**40, 17, 0.5, -1.25, True, 99)
+    out = Guarded(64, "float64")
+    compiled = many_arguments_kernel[(1,)](out.tensor, *scalars[:3], *given[:10], *scalars[3:6], *given[10:],
+                                           scalars[6], BLOCK=64)
+    assert compiled.metadata.indirect_arguments and compiled.metadata.argument_bytes > 128
+    a0, a1, a2, b0, b1, b2, c0 = map(float, scalars)
+    expected = sum(weight * tensor for weight, tensor in enumerate(tensors, 1))
+    expected = expected + a0 + a1 * 2 + a2 * 3 + b0 + b1 * 2.5 + b2 + c0
+    assert_same(out.values(), expected, "indirect arguments")
+
+
+@triton.jit
+def chain_kernel(a_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a = tl.load(a_ptr + at, at < n)
+    zero = tl.full([BLOCK], -0.0, a.dtype)
+    tl.store(out_ptr + at, a * zero, at < n)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_negative_zero_constant_keeps_its_sign(dtype):
+    a = np.abs(inputs(dtype, 40))
+    a = np.where(np.isfinite(a.astype(np.float64)), a, np.ones_like(a))
+    out = Guarded(40, dtype)
+    chain_kernel[(1,)](to_torch(a), out.tensor, 40, BLOCK=64)
+    assert_same(out.values(), np.full(40, -0.0, numpy_dtype(dtype)), "negative zero", a)
