@@ -14,6 +14,7 @@ from .elements import bits_in_memory, element_type
 from .linear import apply_bases, coordinates, not_duplicate
 from .regions import combiner
 from .registry import lowers
+from .scratch import scratch_offset
 from .shuffle import shuffle
 
 if TYPE_CHECKING:
@@ -32,33 +33,17 @@ def _scan(ctx: Context, operation: Operation) -> None:
     sizes = tuple(bits_in_memory(type_) // 8 for type_ in types)
     operands = [ctx.registers(operand) for operand in operation.operands]
     combine = combiner(ctx, operation)
-    scratch = Scratch(operation)
     try:
-        results = _Scan(ctx, plan_scan(layout, axis, reverse, sizes), types, combine, scratch).run(operands)
+        results = _Scan(ctx, plan_scan(layout, axis, reverse, sizes), types, combine, operation).run(operands)
     except ScanError:
         simple = simple_layout(layout)
         moved = [move_registers(ctx, registers, type_, layout, simple)
                  for registers, type_ in zip(operands, types, strict=True)]
-        moved = _Scan(ctx, plan_scan(simple, axis, reverse, sizes), types, combine, scratch).run(moved)
+        moved = _Scan(ctx, plan_scan(simple, axis, reverse, sizes), types, combine, operation).run(moved)
         results = [move_registers(ctx, registers, type_, simple, layout)
                    for registers, type_ in zip(moved, types, strict=True)]
     for result, registers in zip(operation.results, results, strict=True):
         ctx.define(result, registers)
-
-
-class Scratch:
-    """The workgroup memory that upstream allocated for an operation."""
-
-    def __init__(self, operation: Operation) -> None:
-        self.size = int(operation.attributes.get("allocation.size", 0))
-        self.offset = int(operation.attributes.get("allocation.offset", 0))
-
-    def take(self, ctx: Context, size: int) -> int:
-        """The byte offset of ``size`` bytes that nobody else uses until the next barrier. Where upstream's do not
-        suffice, bytes after all of upstream's."""
-        if size <= self.size:
-            return self.offset
-        return ctx.extra_shared(size)
 
 
 @dataclass(slots=True)
@@ -73,8 +58,8 @@ class _Scan:
     """One scan under way. A chunk is what the first run of registers joined; the combination of all that comes before it
     is kept apart until the end, so that each register is combined with it once."""
 
-    def __init__(self, ctx: Context, plan: ScanPlan, types: list[Type], combine: Combine, scratch: Scratch) -> None:
-        self.ctx, self.plan, self.types, self.combine, self.scratch = ctx, plan, types, combine, scratch
+    def __init__(self, ctx: Context, plan: ScanPlan, types: list[Type], combine: Combine, operation: Operation) -> None:
+        self.ctx, self.plan, self.types, self.combine, self.operation = ctx, plan, types, combine, operation
         self.used_scratch = False
 
     def run(self, operands: list[list[int]]) -> list[list[int]]:
@@ -190,7 +175,7 @@ class _Scan:
         if self.used_scratch:
             ctx.barrier()
         self.used_scratch = True
-        base = self.scratch.take(ctx, step.bytes)
+        base = scratch_offset(ctx, self.operation, step.bytes)
         sizes = [bits_in_memory(type_) // 8 for type_ in self.types]
         starts = [base + offset for offset in step.operand_offsets]
         ends = [start + step.size * size for start, size in zip(starts, sizes, strict=True)]

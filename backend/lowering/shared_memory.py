@@ -15,7 +15,7 @@ from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Capability_, MemoryAccess, Scope, Semantics, StorageClass
-from ..ttgir.types import MemDescType, TensorType, Type
+from ..ttgir.types import IntegerType, MemDescType, TensorType, Type
 from .elements import bits_in_memory
 from .packing import MAX_BITS, Packing, pack, packing, unpack
 
@@ -101,6 +101,13 @@ class SharedMemory:
         value = pack(ctx, how, values)
         pointer = self._pointer(ctx.f, how, how.type_id(ctx), index, end)
         ctx.f.store(pointer, value, MemoryAccess.NonPrivatePointer)
+
+    def increment(self, ctx: Context, index: int, end: int) -> None:
+        """Adds 1 to the 32-bit word at element ``index``, atomically within the workgroup."""
+        module = self._module
+        pointer = self._pointer(ctx.f, packing(ctx, IntegerType(32), 1), module.u32, index, end)
+        ctx.f.effect(op.AtomicIAdd, module.u32, pointer, module.uint(Scope.Workgroup), module.uint(Semantics.Relaxed),
+                     module.uint(1))
 
     def barrier(self, f: FunctionBuilder, global_memory: bool, memory_scope: int) -> None:
         """A workgroup barrier that makes earlier writes visible; ``global_memory`` includes device memory."""

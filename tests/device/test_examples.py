@@ -15,7 +15,7 @@ def all_cases() -> Iterator[pytest.param]:
             yield pytest.param(case, id=f"{case.kernel} {case.size}")
 
 
-@pytest.mark.parametrize("case", all_cases())
+@pytest.mark.parametrize("case", list(all_cases()))
 def test_example(case: Case) -> None:
     result = measure(case, seconds=0.0)
     assert result.passed, f"largest error {result.error}, allowed {case.tolerance}"

@@ -1,0 +1,89 @@
+"""``tt.gather``: by shuffles where layouts/gather.py finds them, else through workgroup memory.
+
+An index outside of the source has no meaning in the language; here it counts modulo the extent, so that no other memory
+is read.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..layouts.gather import INDEX, GatherByShuffles, plan_gather
+from ..layouts.linear import LinearLayout
+from ..spirv import opcodes as op
+from ..ttgir.ir import Operation
+from ..ttgir.types import TensorType
+from .elements import bits_in_memory
+from .linear import apply_bases, coordinates, register_values, unique_owner
+from .registry import lowers
+from .scratch import scratch_offset
+from .shuffle import shuffle
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+@lowers("tt.gather")
+def _gather(ctx: Context, operation: Operation) -> None:
+    f, module = ctx.f, ctx.module
+    source, indices = operation.operands
+    assert isinstance(source.type, TensorType)
+    axis = int(operation.attributes["axis"])
+    last = source.type.shape[axis] - 1
+    places = [f.and_(f.sign_extend(index, 32), module.uint(last)) for index in ctx.registers(indices)]
+    result = ctx.layout(indices.type)
+    plan = plan_gather(ctx.layout(source.type), result, axis)
+    if plan is not None:
+        values = _by_shuffles(ctx, plan, ctx.registers(source), places)
+    else:
+        values = _through_shared(ctx, operation, source.type, ctx.registers(source), result, axis, places)
+    ctx.define(operation.result, values)
+
+
+def _by_shuffles(ctx: Context, plan: GatherByShuffles, registers: list[int], places: list[int]) -> list[int]:
+    f, module = ctx.f, ctx.module
+
+    def own(layout: LinearLayout) -> int:
+        return f.xor(apply_bases(f, ctx.lane, layout.inputs["lane"]), apply_bases(f, ctx.warp, layout.inputs["warp"]))
+
+    thread_lane, thread_register = own(plan.lane), own(plan.register)
+    lanes, numbers = (register_values(layout.inputs["register"]) for layout in (plan.lane, plan.register))
+    results = []
+    for place, lane_part, register_part in zip(places, lanes, numbers, strict=True):
+        lane = f.xor(f.xor(apply_bases(f, place, plan.lane.inputs[INDEX]), thread_lane), module.uint(lane_part))
+        register = f.xor(apply_bases(f, place, plan.register.inputs[INDEX]), thread_register)
+        value = shuffle(ctx, registers[plan.candidates[0] ^ register_part], lane)
+        for candidate in plan.candidates[1:]:
+            other = shuffle(ctx, registers[candidate ^ register_part], lane)
+            value = f.select(f.compare(op.IEqual, register, module.uint(candidate)), other, value)
+        results.append(value)
+    return results
+
+
+def _through_shared(ctx: Context, operation: Operation, source: TensorType, registers: list[int],
+                    result: LinearLayout, axis: int, places: list[int]) -> list[int]:
+    """The whole source in row-major order, then each element from its index."""
+    f, module, shared, element = ctx.f, ctx.module, ctx.shared, source.element
+    size = bits_in_memory(element) // 8
+    layout = ctx.layout(source)
+    start = scratch_offset(ctx, operation, layout.size * size)
+    base, end = module.uint(start // size), start + layout.size * size
+    stores = coordinates(ctx, layout.reshape((layout.size,)), 0)
+    first: dict[int, int] = {}
+
+    def write() -> list[int]:
+        for register, place in enumerate(layout.images("register")):
+            if first.setdefault(place, register) == register:
+                shared.store(ctx, element, f.add(stores[register], base), [registers[register]], end)
+        return []
+
+    f.if_(unique_owner(ctx, layout), write)
+    ctx.barrier()
+    strides = [1] * source.rank
+    for dim in reversed(range(source.rank - 1)):
+        strides[dim] = strides[dim + 1] * source.shape[dim + 1]
+    offsets = [f.add(f.mul(place, module.uint(strides[axis])), base) for place in places]
+    for dim in range(source.rank):
+        if dim != axis:
+            offsets = [f.add(offset, f.mul(coordinate, module.uint(strides[dim])))
+                       for offset, coordinate in zip(offsets, coordinates(ctx, result, dim), strict=True)]
+    return [shared.load(ctx, element, offset, 1, end)[0] for offset in offsets]

@@ -1,0 +1,62 @@
+"""``tt.histogram``: counters in workgroup memory, incremented by atomics."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..spirv import opcodes as op
+from ..ttgir.ir import Operation
+from ..ttgir.types import IntegerType, TensorType
+from .elements import bits_in_memory
+from .linear import coordinates, unique_owner
+from .registry import lowers
+from .scratch import scratch_offset
+
+if TYPE_CHECKING:
+    from .context import Context
+
+COUNTER = IntegerType(32)
+COUNTER_BYTES = 4
+
+
+@lowers("tt.histogram")
+def _histogram(ctx: Context, operation: Operation) -> None:
+    """A value below zero, or not below the number of bins, is not counted."""
+    f, module, shared = ctx.f, ctx.module, ctx.shared
+    source, *mask = operation.operands
+    result = operation.result.type
+    assert isinstance(result, TensorType)
+    bins = result.size
+    start = scratch_offset(ctx, operation, bins * COUNTER_BYTES)
+    base, end = module.uint(start // COUNTER_BYTES), start + bins * COUNTER_BYTES
+    places = [f.add(place, base) for place in coordinates(ctx, ctx.layout(result), 0)]
+    zero = module.uint(0)
+
+    def clear() -> list[int]:
+        for place in dict.fromkeys(places):
+            shared.store(ctx, COUNTER, place, [zero], end)
+        return []
+
+    f.if_(unique_owner(ctx, ctx.layout(result)), clear)
+    ctx.barrier()
+    layout = ctx.layout(source.type)
+    values, masks = ctx.registers(source), ctx.registers(mask[0]) if mask else None
+    owner = unique_owner(ctx, layout)
+    counted: set[int] = set()
+    for register, place in enumerate(layout.images("register")):
+        if place in counted:
+            continue
+        counted.add(place)
+        value = values[register]
+        condition = f.logical_and(owner, f.compare(op.ULessThan, value, f.constant_like(value, bins)))
+        if masks:
+            condition = f.logical_and(condition, masks[register])
+
+        def count(value: int = value) -> list[int]:
+            shared.increment(ctx, f.add(f.zero_extend(value, 32), base), end)
+            return []
+
+        f.if_(condition, count)
+    ctx.barrier()
+    width = bits_in_memory(result.element)
+    ctx.define(operation.result, [f.zero_extend(shared.load(ctx, COUNTER, place, 1, end)[0], width)
+                                  for place in places])

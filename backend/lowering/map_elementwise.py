@@ -1,0 +1,34 @@
+"""``tt.map_elementwise``: its region, applied to as many consecutive registers at a time as a pack has."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..ttgir.ir import Operation
+from .errors import UnsupportedOperation
+from .registry import lowers
+
+if TYPE_CHECKING:
+    from .context import Context
+
+
+@lowers("tt.map_elementwise")
+def _map_elementwise(ctx: Context, operation: Operation) -> None:
+    pack = int(operation.attributes["pack"])
+    block = operation.regions[0].entry
+    operands = [ctx.registers(operand) for operand in operation.operands]
+    count = len(operands[0])
+    if count % pack:
+        raise UnsupportedOperation(operation, f"pack={pack} does not divide the {count} elements of the tensor that an "
+                                              "invocation holds", "use a smaller pack, a larger tensor or fewer warps")
+    results: list[list[int]] = [[] for _ in operation.results]
+    for start in range(0, count, pack):
+        arguments = [registers[start + place] for registers in operands for place in range(pack)]
+        for argument, value in zip(block.arguments, arguments, strict=True):
+            ctx[argument] = value
+        for inner in block.operations[:-1]:
+            ctx.lower(inner)
+        returned = [ctx.scalar(value) for value in block.terminator.operands]
+        for number, registers in enumerate(results):
+            registers += returned[number * pack:(number + 1) * pack]
+    for result, registers in zip(operation.results, results, strict=True):
+        ctx.define(result, registers)
