@@ -128,7 +128,9 @@ class SPIRVBackend(BaseBackend):
 
     def get_module_map(self) -> dict[str, ModuleType]:
         """Device implementations of language modules."""
-        return {}
+        from . import libdevice
+
+        return {"triton.language.extra.libdevice": libdevice}
 
     def load_dialects(self, context: Any) -> None:
         """No dialects beyond upstream's."""
@@ -152,7 +154,9 @@ class SPIRVBackend(BaseBackend):
 
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """TTIR to TTGIR with layouts chosen for this subgroup size."""
-        passes.run(module, passes.ttgir(options.num_warps, options.warp_size, options.num_ctas), "make_ttgir")
+        passes.run(module, passes.layouts(options.num_warps, options.warp_size, options.num_ctas), "make_layouts")
+        passes.decompose_scaled_dots(module)
+        passes.run(module, passes.TTGIR, "make_ttgir")
         return module
 
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:

@@ -4,8 +4,7 @@ from __future__ import annotations
 import ctypes
 import logging
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +13,10 @@ from triton.backends.driver import DriverBase, decompose_descriptor, expand_sign
 
 from .capabilities import Capabilities
 from .runtime import context as vulkan_context
+from .runtime.buffer import DeviceBuffer, empty
 from .runtime.devices import selected
 from .runtime.errors import VulkanUnavailable
+from .runtime.interface import DeviceInterface, IdleInterface
 from .runtime.launch import FIRST_ARGUMENT, Entry, make_launcher
 from .runtime.pipeline import Kernel
 
@@ -27,7 +28,8 @@ _CPP_TYPES = {
     "u1": "uint8_t", "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
     "fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "f32": "float", "fp64": "double",
 }
-_BENCHMARK_CACHE_BYTES = 64 << 20
+#: Larger than the last-level cache of a host, and of a GPU.
+_HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20
 
 
 def _switched_on(variable: str) -> bool:
@@ -201,45 +203,13 @@ def _compile_only_capabilities() -> Capabilities:
     return Capabilities.parse(os.environ.get("TRITON_SPIRV_TARGET") or "generic")
 
 
-class HostEvent:
-    """A point in time on the host's clock. Launches return when they are done, so it bounds them."""
-
-    def __init__(self, enable_timing: bool = False, **_: Any) -> None:
-        self._seconds: float | None = None
-
-    def record(self, stream: Any = None) -> None:
-        """Take the time now."""
-        self._seconds = time.perf_counter()
-
-    def synchronize(self) -> None:
-        """Nothing is in flight."""
-
-    def query(self) -> bool:
-        """Whether it has happened."""
-        return self._seconds is not None
-
-    def elapsed_time(self, end: HostEvent) -> float:
-        """Milliseconds from here to ``end``. Raises RuntimeError where either was not recorded."""
-        if self._seconds is None or end._seconds is None:
-            raise RuntimeError("elapsed_time() needs two recorded events")
-        return (end._seconds - self._seconds) * 1e3
-
-
-class DeviceInterface:
-    """What triton.testing asks of a device, in the terms of ``torch.cuda``."""
-
-    Event = HostEvent
-
-    def __init__(self, driver: Any) -> None:
-        self.current_device = driver.get_current_device
-        self.set_device = driver.set_current_device
-
-    def synchronize(self, device: Any = None) -> None:
-        """Launches return when they are done: nothing is in flight."""
-
-    def device_count(self) -> int:
-        """Number of Vulkan devices."""
-        return 1 if compile_only() else len(vulkan_context.devices())
+def _call_once(fn: Callable[[], Any], quantiles: Sequence[float] | None = None, return_mode: str = "mean",
+               **_: Any) -> float | list[float]:
+    """Stands for do_bench where kernels are compiled and not run: zeros after one call."""
+    fn()
+    if quantiles is not None:
+        return [0.0] * len(quantiles)
+    return [0.0] if return_mode == "all" else 0.0
 
 
 class SPIRVDriver(DriverBase):
@@ -257,6 +227,12 @@ class SPIRVDriver(DriverBase):
         return unavailable_reason() is None
 
     unavailable_reason = staticmethod(unavailable_reason)
+    #: Whether kernels are run, and not compiled only.
+    can_launch = property(lambda self: not compile_only())
+
+    def why_no_launch(self) -> str:
+        """Why kernels are not run where ``can_launch`` is False."""
+        return "TRITON_SPIRV_COMPILE_ONLY is set"
 
     @cached_property
     def utils(self) -> DeviceUtils | CompileOnlyUtils:
@@ -291,21 +267,30 @@ class SPIRVDriver(DriverBase):
         import torch
         return torch.device("cpu")
 
-    def get_device_interface(self) -> DeviceInterface:
-        """Events and synchronisation for triton.testing."""
-        return DeviceInterface(self)
+    def get_device_interface(self) -> DeviceInterface | IdleInterface:
+        """Events, streams and synchronisation, in the terms of ``torch.cuda``."""
+        return IdleInterface() if compile_only() else DeviceInterface()
 
     def get_benchmarker(self) -> Any:
-        """triton.testing.do_bench."""
+        """triton.testing.do_bench, which times with the events of get_device_interface()."""
+        if compile_only():
+            return _call_once
         from triton.testing import do_bench
         return do_bench
 
     def get_empty_cache_for_benchmark(self) -> Any:
-        """A buffer larger than the last-level cache of the host, for clear_cache()."""
-        return (ctypes.c_char * _BENCHMARK_CACHE_BYTES)()
+        """A buffer larger than the last-level cache of the device, for clear_cache()."""
+        if compile_only() or vulkan_context.current().device.kind == "cpu":
+            return (ctypes.c_char * _HOST_CACHE_BYTES)()
+        return empty(_DEVICE_CACHE_BYTES, "uint8")
 
     def clear_cache(self, cache: Any) -> None:
         """Push other data out of the caches by writing ``cache``."""
+        if isinstance(cache, DeviceBuffer):
+            cache.fill(0)
+            return
+        if not compile_only():
+            vulkan_context.current().native.synchronize()
         ctypes.memset(cache, 0, len(cache))
 
     def map_python_to_cpp_type(self, ty: str) -> str:

@@ -9,6 +9,10 @@ from triton._C.libtriton import ir, passes
 #: What ``ttg.target`` says of the module.
 TARGET = "spirv:vulkan1.3"
 
+#: What it says while upstream's add_accelerate_matmul runs, which wants an NVIDIA compute capability: 6.0 has no matrix
+#: instructions, so all that the pass does is decompose tt.dot_scaled and widen the operands of tt.dot to its result.
+NO_MATRIX_INSTRUCTIONS = "cuda:60"
+
 Pipeline = Sequence[tuple[Any, str, tuple[Any, ...]]]
 
 #: Front-end TTIR to optimised TTIR. Tensor descriptors become pointers: Vulkan has no tensor-map hardware.
@@ -25,25 +29,33 @@ TTIR: Pipeline = (
 )
 
 
-def ttgir(num_warps: int, subgroup_size: int, num_ctas: int) -> Pipeline:
-    """TTIR to optimised TTGIR."""
+def layouts(num_warps: int, subgroup_size: int, num_ctas: int) -> Pipeline:
+    """TTIR to TTGIR."""
     return (
         (passes.ttir, "add_convert_to_ttgpuir", (TARGET, num_warps, subgroup_size, num_ctas)),
         (passes.ttgpuir, "add_coalesce", ()),
         (passes.ttgpuir, "add_remove_layout_conversions", ()),
         (passes.ttgpuir, "add_optimize_thread_locality", ()),
-        (passes.ttgpuir, "add_remove_layout_conversions", ()),
-        (passes.ttgpuir, "add_optimize_dot_operands", (False,)),
-        (passes.ttir, "add_loop_aware_cse", ()),
-        (passes.ttgpuir, "add_remove_layout_conversions", ()),
-        (passes.ttgpuir, "add_reduce_data_duplication", ()),
-        (passes.ttgpuir, "add_reorder_instructions", ()),
-        (passes.ttir, "add_loop_aware_cse", ()),
-        (passes.common, "add_symbol_dce", ()),
-        (passes.common, "add_sccp", ()),
-        (passes.common, "add_cse", ()),
-        (passes.common, "add_canonicalizer", ()),
     )
+
+
+#: Block-scaled dots (``tt.dot_scaled``) to plain ones.
+DECOMPOSE_SCALED_DOTS: Pipeline = ((passes.ttgpuir, "add_accelerate_matmul", ()), )
+
+#: TTGIR to optimised TTGIR.
+TTGIR: Pipeline = (
+    (passes.ttgpuir, "add_remove_layout_conversions", ()),
+    (passes.ttgpuir, "add_optimize_dot_operands", (False,)),
+    (passes.ttir, "add_loop_aware_cse", ()),
+    (passes.ttgpuir, "add_remove_layout_conversions", ()),
+    (passes.ttgpuir, "add_reduce_data_duplication", ()),
+    (passes.ttgpuir, "add_reorder_instructions", ()),
+    (passes.ttir, "add_loop_aware_cse", ()),
+    (passes.common, "add_symbol_dce", ()),
+    (passes.common, "add_sccp", ()),
+    (passes.common, "add_cse", ()),
+    (passes.common, "add_canonicalizer", ()),
+)
 
 
 #: Offsets in shared memory (``allocation.offset``, ``ttg.shared``).
@@ -60,6 +72,17 @@ def run(module: Any, pipeline: Pipeline, name: str) -> None:
     for group, pass_name, arguments in pipeline:
         getattr(group, pass_name)(manager, *arguments)
     manager.run(module, name)
+
+
+def decompose_scaled_dots(module: Any) -> None:
+    """Block-scaled dots to plain dots of scaled operands; a module without any is left as it is."""
+    names: list[str] = []
+    module.walk(lambda operation: names.append(operation.get_name()))
+    if "tt.dot_scaled" in names:
+        target = ir.builder(module.context).get_string_attr
+        module.set_attr("ttg.target", target(NO_MATRIX_INSTRUCTIONS))
+        run(module, DECOMPOSE_SCALED_DOTS, "decompose_scaled_dots")
+        module.set_attr("ttg.target", target(TARGET))
 
 
 def insert_barriers(module: Any) -> None:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import ctypes
+import dataclasses
 import fcntl
 import hashlib
+import json
 import os
 import platform
-import re
 import shutil
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .errors import ToolError
 
 # Folders in build/ that hold what is being made.
-SCRATCH_PREFIXES = (".sync-", ".apply-", ".lib-", ".source-")
+SCRATCH_PREFIXES = (".sync-", ".apply-", ".lib-", ".source-", ".journal-", ".rebase-", ".target-")
+
+# Folders whose lock this process holds.
+_held: set[Path] = set()
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -62,6 +67,10 @@ class Lock:
     commit: str
     queue: str
     wheels: tuple[ReleaseWheel, ...]
+    commit_note: str = ""
+    """What is to be known about `commit`."""
+    shadowed: Mapping[str, str] = field(default_factory=dict)
+    """Overlay file that takes the place of a file of upstream → sha256 of the file that it was written against."""
 
     def wheel_for(self, python: tuple[int, int], free_threaded: bool, arch: str) -> ReleaseWheel:
         """The release wheel of that interpreter; a ToolError names what the lock has where there is none."""
@@ -71,6 +80,31 @@ class Lock:
         known = ", ".join(f"{w.python}-{w.abi}-{w.arch}" for w in self.wheels)
         wanted = f"Python {python[0]}.{python[1]}{' free-threaded' if free_threaded else ''} on {arch}"
         raise ToolError(f"upstream.lock.toml has no release wheel for {wanted}; it has {known}")
+
+    def text(self) -> str:
+        """The lock as upstream.lock.toml has it."""
+        quoted = json.dumps
+        lines = [
+            "# The upstream that patches/ and overlay/ are written for. `python3 -m tools check` verifies this file;",
+            "# `rebase` and `export` write it.",
+            "",
+            "[upstream]",
+            *(f"{key} = {quoted(getattr(self, key))}" for key in ("name", "version", "url", "ref", "commit")),
+        ]
+        if self.commit_note:
+            lines.append(f"commit_note = {quoted(self.commit_note)}")
+        lines += ["", "# sha256 over series, patches and overlay.", "[queue]", f"sha256 = {quoted(self.queue)}", ""]
+        if self.shadowed:
+            lines += ["# Overlay files in the place of a file of upstream, with the sha256 of that file.", "[shadowed]"]
+            lines += [f"{quoted(path)} = {quoted(digest)}" for path, digest in sorted(self.shadowed.items())] + [""]
+        lines += [
+            "# The release wheels. One with abi = \"abi3\" serves its Python and every later one that is not",
+            "# free-threaded.",
+        ]
+        for wheel in self.wheels:
+            lines.append("[[wheel]]")
+            lines += [f"{key} = {quoted(value)}" for key, value in dataclasses.asdict(wheel).items()] + [""]
+        return "\n".join(lines).rstrip("\n") + "\n"
 
     def wheel_for_this_python(self) -> ReleaseWheel:
         """The release wheel of the running interpreter."""
@@ -138,7 +172,9 @@ class Project:
                 ref=upstream["ref"],
                 commit=upstream["commit"],
                 queue=data["queue"]["sha256"],
-                wheels=tuple(ReleaseWheel(**wheel) for wheel in data["wheel"]),
+                wheels=tuple(ReleaseWheel(**wheel) for wheel in data.get("wheel", [])),
+                commit_note=upstream.get("commit_note", ""),
+                shadowed=dict(data.get("shadowed", {})),
             )
         except FileNotFoundError:
             raise ToolError(f"{self.lock_file} is missing") from None
@@ -146,17 +182,6 @@ class Project:
             raise ToolError(f"{self.lock_file} is not TOML: {error}") from None
         except (KeyError, TypeError) as error:
             raise ToolError(f"{self.lock_file}: missing or unknown key: {error}") from None
-
-    def write_queue_hash(self, digest: str) -> bool:
-        """Put the queue's hash in the lock, leaving the rest of the file alone. True where it changed."""
-        text = self.lock_file.read_text()
-        new, count = re.subn(r'(\[queue\]\nsha256 = ")[0-9a-f]*(")', rf"\g<1>{digest}\g<2>", text)
-        if count != 1:
-            raise ToolError(f'{self.lock_file}: no `[queue]` table that starts with `sha256 = "…"`')
-        if new == text:
-            return False
-        replace_file(self.lock_file, new.encode())
-        return True
 
     def settings(self) -> dict[str, Any]:
         """The [tool.triton-spirv] table of pyproject.toml: `version` and `dependencies`."""
@@ -168,15 +193,33 @@ class Project:
     def exclusive(self) -> Iterator[None]:
         """Hold the build folder: a second run of the tools waits until the first is through.
 
-        What a killed run left half-done is removed; each step's result appears under its own name by a rename only.
+        What a killed run left half-done is finished or removed; each step's result appears under its own name by a
+        rename only. It may be nested within a process.
         """
+        from .journal import recover
+
+        if self.build in _held:
+            yield
+            return
         self.build.mkdir(parents=True, exist_ok=True)
         with (self.build / ".lock").open("w") as handle:
             fcntl.flock(handle, fcntl.LOCK_EX)
-            for prefix in SCRATCH_PREFIXES:
-                for leftover in self.build.glob(f"{prefix}*"):
-                    shutil.rmtree(leftover, ignore_errors=True)
-            yield
+            _held.add(self.build)
+            try:
+                for prefix in SCRATCH_PREFIXES:
+                    for leftover in self.build.glob(f"{prefix}*"):
+                        shutil.rmtree(leftover, ignore_errors=True)
+                recover(self)
+                yield
+            finally:
+                _held.discard(self.build)
+
+
+def pip_environment() -> dict[str, str]:
+    """The environment for a pip that may be called from within pip's own isolated build."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
+    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
+    return environment
 
 
 def replace_file(path: Path, data: bytes) -> None:
@@ -188,3 +231,22 @@ def replace_file(path: Path, data: bytes) -> None:
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def exchange(fresh: Path, place: Path, old: Path) -> None:
+    """Put a folder in the place of another, in one step where the system can; the other one ends up at `old`."""
+    if not place.exists():
+        fresh.rename(place)
+        return
+    if _swap(fresh, place):
+        fresh.rename(old)
+        return
+    place.rename(old)
+    fresh.rename(place)
+
+
+def _swap(one: Path, other: Path) -> bool:
+    """Exchange the names of two folders (Linux); False where that is not possible."""
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    at_cwd, exchange_flag = -100, 2
+    return rename is not None and rename(at_cwd, os.fsencode(one), at_cwd, os.fsencode(other), exchange_flag) == 0

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -27,6 +28,7 @@ DEFAULT_AUTHOR = "Triton SPIR-V developers <triton-spirv@localhost>"
 TRACKED_SUFFIXES = (".py", ".pyi", ".md", ".txt", ".c", ".cpp", ".cc")
 UNTRACKED_FOLDERS = ("include", "lib", "bin", "__pycache__")
 
+_NAMES = re.compile(r"^(?:---|\+\+\+|rename from|rename to|copy from|copy to) (.*?)\t?$")
 _HUNK = re.compile(r"^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@")
 
 
@@ -56,12 +58,17 @@ class Patch:
         return found.group(1).strip() if found else ""
 
     def paths(self) -> tuple[str, ...]:
-        """The source-tree paths that the diff touches."""
+        """The source-tree paths that the diff names, wherever git reads one."""
         found: dict[str, None] = {}
+        in_header = False
         for line in self.diff.splitlines():
-            match = re.match(r"^diff --git a/(.*) b/(.*)$", line)
-            if match:
+            if match := re.match(r"^diff --git a/(.*) b/(.*)$", line):
                 found.update(dict.fromkeys(match.groups()))
+                in_header = True
+            elif line.startswith("@@ "):
+                in_header = False
+            elif in_header and (match := _NAMES.match(line)) and match.group(1) != "/dev/null":
+                found[re.sub(r"^[ab]/", "", match.group(1)) if line[:3] in ("---", "+++") else match.group(1)] = None
         return tuple(found)
 
     def hunks(self) -> dict[str, list[tuple[int, str]]]:
@@ -116,8 +123,11 @@ def series_names(project: Project) -> list[str]:
     return [name for name in names if name]
 
 
-def load_series(project: Project) -> list[Patch]:
-    """Read the whole series; a ToolError names the first patch that is missing, doubled or unsafe."""
+def load_series(project: Project, compiled: bool = False) -> list[Patch]:
+    """Read the whole series; a ToolError names the first patch that is missing, doubled or unsafe.
+
+    With `compiled` a patch may touch any file of the source tree: that is what the source form builds from.
+    """
     patches: list[Patch] = []
     seen: set[str] = set()
     for name in series_names(project):
@@ -130,18 +140,18 @@ def load_series(project: Project) -> list[Patch]:
         if not path.is_file():
             raise ToolError(f"patches/series names {name}, which is not in patches/")
         patch = parse_patch(name, path.read_text())
-        refuse_unsafe(patch)
+        refuse_unsafe(patch, compiled)
         patches.append(patch)
     return patches
 
 
-def refuse_unsafe(patch: Patch) -> None:
-    """Refuse a patch that would write outside the tree, make a link, or needs a compiled upstream."""
+def refuse_unsafe(patch: Patch, compiled: bool = False) -> None:
+    """Refuse a patch that would write outside the tree, make a link, or (unless `compiled`) change compiled code."""
     for path in patch.paths():
         where = PurePosixPath(path)
         if where.is_absolute() or ".." in where.parts or ".git" in where.parts or path.startswith('"'):
             raise ToolError(f"patch {patch.name}: {path} is not a plain path inside the source tree")
-        if not path.startswith("python/triton/") or not is_tracked(path):
+        if not compiled and (not path.startswith("python/triton/") or not is_tracked(path)):
             raise ToolError(
                 f"patch {patch.name}: {path} is not among the text files of the release wheel (python/triton/**); "
                 "a change of compiled code needs the source form (--source)"
@@ -171,21 +181,33 @@ def overlay_files(project: Project) -> dict[str, Path]:
     return files
 
 
-def queue_hash(project: Project) -> str:
-    """sha256 over the series, every patch in it and every overlay file: names, lengths and bytes."""
+def queue_digest(patches: Mapping[str, bytes], overlay: Mapping[str, bytes]) -> str:
+    """sha256 over the series, every patch in it (in order) and every overlay file: names, lengths and bytes."""
     digest = hashlib.sha256()
 
     def feed(kind: str, name: str, data: bytes) -> None:
         digest.update(f"{kind} {name} {len(data)}\n".encode())
         digest.update(data)
 
-    names = series_names(project)
-    feed("series", "series", "".join(f"{name}\n" for name in names).encode())
-    for name in names:
-        path: Path = project.patches / name
+    feed("series", "series", series_text(list(patches)))
+    for name, data in patches.items():
+        feed("patch", name, data)
+    for relative, data in sorted(overlay.items()):
+        feed("overlay", relative, data)
+    return digest.hexdigest()
+
+
+def series_text(names: list[str]) -> bytes:
+    """The content of patches/series."""
+    return "".join(f"{name}\n" for name in names).encode()
+
+
+def queue_hash(project: Project) -> str:
+    """`queue_digest` of what is in patches/ and overlay/."""
+    patches: dict[str, bytes] = {}
+    for name in series_names(project):
+        path = project.patches / name
         if not path.is_file():
             raise ToolError(f"patches/series names {name}, which is not in patches/")
-        feed("patch", name, path.read_bytes())
-    for relative, path in overlay_files(project).items():
-        feed("overlay", relative, path.read_bytes())
-    return digest.hexdigest()
+        patches[name] = path.read_bytes()
+    return queue_digest(patches, {name: path.read_bytes() for name, path in overlay_files(project).items()})

@@ -6,16 +6,20 @@ not at all where a patch fails.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import tempfile
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import git
 
 from .errors import ToolError
+from .faults import point
 from .project import Project, replace_file
 from .queue import (
     DEFAULT_AUTHOR,
@@ -110,26 +114,106 @@ class Status:
     """`git status` lines of uncommitted changes."""
 
 
-class Repository:
+class History:
+    """A git repository with upstream's tree as one commit, and a queue as commits on top of it."""
+
+    def __init__(self, folder: Path, scratch: Path) -> None:
+        self.folder = folder
+        self._scratch = scratch
+        self._repo = _open(folder)
+        self._git = self._repo.git
+
+    def close(self) -> None:
+        self._repo.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _commit_tree(self, index: dict[str, str], parent: str, message: str, author: str) -> str:
+        with self._git.custom_environment(**index, **_environment(author)):
+            tree = self._git.write_tree()
+            commit: str = self._git.commit_tree(tree, "-p", parent, "-m", message)
+        return commit
+
+    def build_queue(self, base: str, patches: list[Patch], overlay: dict[str, Path]) -> list[str]:
+        """Make the commits of an overlay and a series on top of a commit, without touching the work tree.
+
+        Returns their ids, the overlay's first. A ToolError names the patch, file and hunk that do not apply.
+        """
+        with tempfile.TemporaryDirectory(dir=self._scratch, prefix=".apply-") as scratch:
+            index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+            with self._git.custom_environment(**index):
+                self._git.read_tree(base)
+                for relative, path in overlay.items():
+                    blob = self._git.hash_object("-w", "--no-filters", "--", str(path))
+                    mode = "100755" if os.access(path, os.X_OK) else "100644"
+                    self._git.update_index("--add", "--cacheinfo", f"{mode},{blob},{relative}")
+            parent = self._git.rev_parse(base)
+            commits = [self._commit_tree(index, parent, f"overlay\n\n{OVERLAY_MARK}\n", DEFAULT_AUTHOR)]
+            for patch in patches:
+                diff = Path(scratch) / "diff"
+                diff.write_text(patch.diff)
+                with self._git.custom_environment(**index):
+                    try:
+                        self._git.apply("--cached", "--whitespace=nowarn", str(diff))
+                    except git.GitCommandError as error:
+                        raise ToolError(_conflict(patch, str(error.stderr))) from None
+                commits.append(self._commit_tree(index, commits[-1], patch.message(), patch.author))
+        return commits
+
+    def commits(self, head: str = "HEAD") -> list[str]:
+        """The commits on top of upstream, oldest first."""
+        return self._git.rev_list("--reverse", f"{UPSTREAM_REF}..{head}").split()
+
+    def is_overlay(self, commit: str) -> bool:
+        return OVERLAY_MARK in self._git.show("-s", "--format=%B", commit)
+
+    def overlay_of(self, commit: str) -> dict[str, bytes]:
+        """Path → content of the files that an overlay commit lays over upstream."""
+        names = self._git.diff("--name-only", "-z", "--no-renames", "--diff-filter=d", f"{commit}^", commit)
+        return {path: self._blob(commit, path) for path in names.split("\0") if path}
+
+    def _blob(self, commit: str, path: str) -> bytes:
+        return self._bytes("cat-file", "blob", f"{commit}:{path}")
+
+    def _bytes(self, *arguments: str) -> bytes:
+        """What a git command prints, byte for byte."""
+        command = ["git", *arguments]
+        data = self._git.execute(command, strip_newline_in_stdout=False, stdout_as_string=False)
+        assert isinstance(data, bytes)
+        return data
+
+    def patch_of(self, commit: str) -> Patch:
+        """A commit as a patch; its file name is the one it came from, or made of its subject."""
+        message = self._git.show("-s", "--format=%B", commit).strip("\n")
+        author = self._git.show("-s", "--format=%an <%ae>", commit)
+        named = re.search(r"^Patch-File: (\S+)$", message, re.MULTILINE)
+        message = re.sub(r"\n*^Patch-File: .*$\n*", "", message, flags=re.MULTILINE)
+        subject, _, body = message.partition("\n")
+        slug = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")
+        diff = self._bytes("diff", *_DIFF_OPTIONS, f"{commit}^", commit).decode()
+        text = re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+.*\n", "", diff, flags=re.MULTILINE)
+        return Patch(named.group(1) if named else f"{slug}.patch", author, subject, body.strip("\n"), text)
+
+    def shadowed(self, overlay: Iterable[str], base: str = UPSTREAM_REF) -> dict[str, str]:
+        """Overlay path → sha256 of upstream's file of that path, for those that upstream has."""
+        there = {path for path in self._git.ls_tree("-r", "-z", "--name-only", base).split("\0") if path}
+        return {path: hashlib.sha256(self._blob(base, path)).hexdigest() for path in sorted(there & set(overlay))}
+
+
+class Repository(History):
     """The git side of build/upstream."""
 
     def __init__(self, project: Project) -> None:
         self.project = project
         if not (project.tree / ".git").is_dir():
             raise ToolError("there is no upstream tree yet: run `python3 -m tools sync`")
-        self._repo = _open(project.tree)
-        self._git = self._repo.git
+        super().__init__(project.tree, project.build)
         self._state_file = project.tree / ".git" / "queue.json"
         self._recover()
-
-    def close(self) -> None:
-        self._repo.close()
-
-    def __enter__(self) -> Repository:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     # -- state -------------------------------------------------------------------------------------------------
 
@@ -151,7 +235,9 @@ class Repository:
 
     def _move(self, commit: str, queue: str) -> None:
         self._write_state(moving_to=commit, queue=queue, head=commit)
+        point("apply-moving")
         self._git.reset("--hard", "--quiet", commit)
+        point("apply-reset")
         self._write_state(queue=queue, head=commit)
 
     def status(self) -> Status:
@@ -187,40 +273,9 @@ class Repository:
         """The paths of HEAD's tree."""
         return [path for path in self._git.ls_tree("-r", "-z", "--name-only", "HEAD").split("\0") if path]
 
-    # -- queue → commits ---------------------------------------------------------------------------------------
-
-    def _commit_tree(self, index: dict[str, str], parent: str, message: str, author: str) -> str:
-        with self._git.custom_environment(**index, **_environment(author)):
-            tree = self._git.write_tree()
-            commit: str = self._git.commit_tree(tree, "-p", parent, "-m", message)
-        return commit
-
     def commit_queue(self) -> list[str]:
-        """Make the commits of overlay and series on top of upstream, without touching the work tree.
-
-        Returns their ids, the overlay's first. A ToolError names the patch, file and hunk that do not apply.
-        """
-        patches = load_series(self.project)
-        with tempfile.TemporaryDirectory(dir=self.project.build, prefix=".apply-") as scratch:
-            index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
-            with self._git.custom_environment(**index):
-                self._git.read_tree(UPSTREAM_REF)
-                for relative, path in overlay_files(self.project).items():
-                    blob = self._git.hash_object("-w", "--no-filters", "--", str(path))
-                    mode = "100755" if os.access(path, os.X_OK) else "100644"
-                    self._git.update_index("--add", "--cacheinfo", f"{mode},{blob},{relative}")
-            parent = self._git.rev_parse(UPSTREAM_REF)
-            commits = [self._commit_tree(index, parent, f"overlay\n\n{OVERLAY_MARK}\n", DEFAULT_AUTHOR)]
-            for patch in patches:
-                diff = Path(scratch) / "diff"
-                diff.write_text(patch.diff)
-                with self._git.custom_environment(**index):
-                    try:
-                        self._git.apply("--cached", "--whitespace=nowarn", str(diff))
-                    except git.GitCommandError as error:
-                        raise ToolError(_conflict(patch, str(error.stderr))) from None
-                commits.append(self._commit_tree(index, commits[-1], patch.message(), patch.author))
-        return commits
+        """`build_queue` of the project's series and overlay on top of upstream."""
+        return self.build_queue(UPSTREAM_REF, load_series(self.project), overlay_files(self.project))
 
     def apply(self) -> bool:
         """Bring the tree to upstream + overlay + series. False where it is there already."""
@@ -228,44 +283,10 @@ class Repository:
         self.refuse_unsaved()
         if self.status().applied_queue == wanted:
             return False
-        self._move(self.commit_queue()[-1], wanted)
+        commits = self.commit_queue()
+        point("apply-committed")
+        self._move(commits[-1], wanted)
         return True
-
-    # -- commits → queue ---------------------------------------------------------------------------------------
-
-    def commits(self, head: str = "HEAD") -> list[str]:
-        """The commits on top of upstream, oldest first."""
-        return self._git.rev_list("--reverse", f"{UPSTREAM_REF}..{head}").split()
-
-    def is_overlay(self, commit: str) -> bool:
-        return OVERLAY_MARK in self._git.show("-s", "--format=%B", commit)
-
-    def overlay_of(self, commit: str) -> dict[str, bytes]:
-        """Path → content of the files that an overlay commit lays over upstream."""
-        names = self._git.diff("--name-only", "-z", "--no-renames", "--diff-filter=d", f"{commit}^", commit)
-        return {path: self._blob(commit, path) for path in names.split("\0") if path}
-
-    def _blob(self, commit: str, path: str) -> bytes:
-        return self._bytes("cat-file", "blob", f"{commit}:{path}")
-
-    def _bytes(self, *arguments: str) -> bytes:
-        """What a git command prints, byte for byte."""
-        command = ["git", *arguments]
-        data = self._git.execute(command, strip_newline_in_stdout=False, stdout_as_string=False)
-        assert isinstance(data, bytes)
-        return data
-
-    def patch_of(self, commit: str) -> Patch:
-        """A commit as a patch; its file name is the one it came from, or made of its subject."""
-        message = self._git.show("-s", "--format=%B", commit).strip("\n")
-        author = self._git.show("-s", "--format=%an <%ae>", commit)
-        named = re.search(r"^Patch-File: (\S+)$", message, re.MULTILINE)
-        message = re.sub(r"\n*^Patch-File: .*$\n*", "", message, flags=re.MULTILINE)
-        subject, _, body = message.partition("\n")
-        slug = re.sub(r"[^a-z0-9]+", "-", subject.lower()).strip("-")
-        diff = self._bytes("diff", *_DIFF_OPTIONS, f"{commit}^", commit).decode()
-        text = re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+.*\n", "", diff, flags=re.MULTILINE)
-        return Patch(named.group(1) if named else f"{slug}.patch", author, subject, body.strip("\n"), text)
 
     def adopt(self, queue: str) -> None:
         """Note that HEAD is what the queue with that hash gives (after an export)."""

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from .errors import ToolError
+from .faults import point
 from .progress import note, step
-from .project import Lock, Project, ReleaseWheel, file_sha256
+from .project import Lock, Project, ReleaseWheel, exchange, file_sha256, pip_environment
 
 _MARK = "release.json"
 
@@ -45,13 +46,6 @@ def _verify(path: Path, wheel: ReleaseWheel) -> None:
         raise ToolError(f"{path}: sha256 is {found}, upstream.lock.toml says {wheel.sha256}; the file was not used")
 
 
-def _pip_environment() -> dict[str, str]:
-    """The environment for a pip that may be called from within pip's own isolated build."""
-    environment = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
-    environment["PIP_DISABLE_PIP_VERSION_CHECK"] = "1"
-    return environment
-
-
 def fetch(project: Project, lock: Lock, wheel: ReleaseWheel) -> Path:
     """The release wheel, downloaded with pip where it is not there yet, and checked against the lock either way."""
     target = wheel_path(project, wheel)
@@ -65,7 +59,7 @@ def fetch(project: Project, lock: Lock, wheel: ReleaseWheel) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as scratch:
         with step(f"fetch {wheel.file}", quiet_child=False):
             command += ["--dest", scratch, f"{lock.name}=={lock.version}"]
-            done = subprocess.run(command, env=_pip_environment(), stdout=sys.stderr, check=False)
+            done = subprocess.run(command, env=pip_environment(), stdout=sys.stderr, check=False)
         if done.returncode:
             raise ToolError(f"pip could not download {lock.name}=={lock.version}: see its message above")
         found = Path(scratch) / wheel.file
@@ -73,6 +67,7 @@ def fetch(project: Project, lock: Lock, wheel: ReleaseWheel) -> Path:
             names = ", ".join(path.name for path in Path(scratch).iterdir()) or "nothing"
             raise ToolError(f"pip downloaded {names} where upstream.lock.toml expects {wheel.file}")
         _verify(found, wheel)
+        point("fetch-downloaded")
         os.replace(found, target)
     return target
 
@@ -124,11 +119,12 @@ def sync(project: Project) -> Release:
         fresh = scratch / "upstream"
         with step(f"lay out {lock.name} {lock.version}"):
             _unpack(release.wheel, lock, fresh)
+            point("sync-unpacked")
             repository.create(fresh)
             (fresh / _MARK).write_text(json.dumps(wanted))
-        if project.tree.exists():
-            project.tree.rename(scratch / "old")
-        fresh.rename(project.tree)
+        point("sync-created")
+        exchange(fresh, project.tree, scratch / "old")
+        point("sync-exchanged")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return release

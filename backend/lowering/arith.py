@@ -1,6 +1,7 @@
 """The ``arith`` dialect: constants, integer and float arithmetic, comparisons, selection."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +12,20 @@ from ..ttgir.ir import DenseAttr, FloatBits, Operation
 from ..ttgir.types import FloatType, IntegerType, Type
 from .elements import element_type
 from .elementwise import map_registers
-from .floats import compute_type, narrow, widen
+from .floats import F32, compute_type, convert, narrow, widen
 from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .multiply_add import fuse_multiply_add
+from .numeric import Numeric
 from .registry import lowers
+from .remainder import remainder
+from .rolled import map_rolled
+from .zeros import kept_zero
 
 if TYPE_CHECKING:
     from .context import Context
 
 BOOL = IntegerType(1)
+F64 = FloatType("f64")
 
 #: Integer operations that are one folded instruction.
 INTEGER = {
@@ -48,8 +54,7 @@ INTEGER_CHOICE = {
     "arith.minui": op.ULessThan, "arith.maxui": op.UGreaterThan,
 }
 
-FLOAT = {"arith.addf": op.FAdd, "arith.subf": op.FSub, "arith.mulf": op.FMul, "arith.divf": op.FDiv,
-         "arith.remf": op.FRem}
+FLOAT = {"arith.addf": op.FAdd, "arith.subf": op.FSub, "arith.mulf": op.FMul, "arith.divf": op.FDiv}
 
 #: min and max of floats: GLSL.std.450 instruction, and whether a NaN operand makes the result NaN.
 FLOAT_CHOICE = {
@@ -92,11 +97,11 @@ def _float_constant(ctx: Context, type_: FloatType, value: Any) -> int:
         return module.real_bits(value.bits, width) if kind == "float" else module.uint(value.bits, width)
     if kind == "float":
         return module.real(float(value), width)
-    if float(value) == 0.0:
-        return module.uint(0, width)
     if type_.name == "bf16":
         # Printed in decimal, so it is exactly a bf16: the upper half of the f32.
         return module.uint(float_bits(float(value), 32) >> 16, 16)
+    if float(value) == 0.0 and math.copysign(1, float(value)) > 0:
+        return module.uint(0, width)
     raise NotImplementedError(f"decimal constants of type {type_} are not supported")
 
 
@@ -173,7 +178,8 @@ def float_binary(ctx: Context, opcode: int, type_: Type) -> Callable[[int, int],
     type_id = ctx.type_id(compute_type(type_))
 
     def emit(a: int, b: int) -> int:
-        return narrow(ctx, ctx.f.emit(opcode, type_id, widen(ctx, a, type_), widen(ctx, b, type_)), type_)
+        a, b = (widen(ctx, kept_zero(ctx, value, type_), type_) for value in (a, b))
+        return narrow(ctx, ctx.f.emit(opcode, type_id, a, b), type_)
 
     return emit
 
@@ -184,6 +190,19 @@ def _float(ctx: Context, operation: Operation) -> None:
     if fuse_multiply_add(ctx, operation, type_):
         return
     map_registers(ctx, operation, float_binary(ctx, FLOAT[operation.name], type_))
+
+
+@lowers("arith.remf")
+def _float_remainder(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    computed = type_ if type_ == F64 else F32
+    n = Numeric(ctx, computed.width)
+
+    def emit(a: int, b: int) -> int:
+        a, b = (convert(ctx, value, type_, computed) for value in (a, b))
+        return convert(ctx, remainder(n, n.wrap(a), n.wrap(b)).id, computed, type_)
+
+    map_rolled(ctx, operation, emit)
 
 
 @lowers("arith.negf")

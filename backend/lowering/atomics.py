@@ -1,4 +1,4 @@
-"""``tt.atomic_rmw`` and ``tt.atomic_cas``: one invocation acts for each element; the others are told its result.
+"""Atomic operations on device memory: one invocation acts for each element; the others are told its result.
 
 What the device has no instruction for is a compare-and-swap loop on the 32- or 64-bit word that holds the element.
 """
@@ -155,7 +155,7 @@ def _exchange(ctx: Context, scope: int, type_: Type, address: int, expected: int
 def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int],
          one: Callable[[int], int]) -> None:
     """Runs ``one(register)`` in the invocation that owns each element, between the barriers that its memory semantics
-    ask for, and defines the result in all that hold the element."""
+    ask for, and defines the result, of ``type_``, in all that hold the element."""
     f, module, pointer = ctx.f, ctx.module, operation.operands[0]
     sem = operation.attributes["sem"]
     owner = ctx.owner(pointer.type)
@@ -168,6 +168,8 @@ def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int],
                          defaults=[zero])
     if sem in ("acquire", "acq_rel"):
         ctx.barrier(global_memory=True, scope=Scope.Device)
+    if not operation.results:
+        return
     if operation.result.uses:
         results = _share(ctx, operation, type_, results, owner)
     ctx.define(operation.result, results)
@@ -224,3 +226,77 @@ def _atomic_cas(ctx: Context, operation: Operation) -> None:
     scope = _scope(ctx, operation)
     _act(ctx, operation, type_, _masks(ctx, None, len(addresses)),
          lambda register: _exchange(ctx, scope, type_, addresses[register], wanted[register], new[register]))
+
+
+@lowers("tt.atomic_load")
+def _atomic_load(ctx: Context, operation: Operation) -> None:
+    mask = operation.operand_group(1)
+    type_ = element_type(operation.result.type)
+    addresses = ctx.registers(operation.operands[0])
+    scope = _scope(ctx, operation)
+    _act(ctx, operation, type_, _masks(ctx, mask[0] if mask else None, len(addresses)),
+         lambda register: _read(ctx, scope, type_, addresses[register]))
+
+
+def _read(ctx: Context, scope: int, type_: Type, address: int) -> int:
+    f, module = ctx.f, ctx.module
+    width = bits_in_memory(type_)
+    if width < 32:
+        place = f.shl(f.and_(f.zero_extend(address, 32), module.uint(3)), 3)
+        pointer = _pointer(ctx, f.and_(address, module.uint(~3, 64)), 32)
+        word = f.effect(op.AtomicLoad, module.u32, pointer, scope, _relaxed(ctx))
+        return f.bitcast(f.zero_extend(f.binary(op.ShiftRightLogical, word, place), width), ctx.type_id(type_))
+    word = f.effect(op.AtomicLoad, module.int(width), _pointer(ctx, address, width), scope, _relaxed(ctx))
+    return f.bitcast(word, ctx.type_id(type_))
+
+
+@lowers("tt.atomic_store")
+def _atomic_store(ctx: Context, operation: Operation) -> None:
+    pointer, value = operation.operands[:2]
+    mask = operation.operand_group(2)
+    type_ = element_type(value.type)
+    addresses, values = ctx.registers(pointer), ctx.registers(value)
+    scope = _scope(ctx, operation)
+    _act(ctx, operation, type_, _masks(ctx, mask[0] if mask else None, len(addresses)),
+         lambda register: _write(ctx, scope, type_, addresses[register], values[register]))
+
+
+def _write(ctx: Context, scope: int, type_: Type, address: int, value: int) -> int:
+    """An atomic store; gives a value that means nothing. Narrow elements share a word with others, so that theirs is a
+    compare-and-swap loop."""
+    f, module = ctx.f, ctx.module
+    width = bits_in_memory(type_)
+    if width < 32:
+        bits = f.bitcast(value, module.int(width))
+        _within_word(ctx, address, width, scope, lambda _: bits)
+    else:
+        f.do(op.AtomicStore, _pointer(ctx, address, width), scope, _relaxed(ctx), f.bitcast(value, module.int(width)))
+    return module.null(ctx.type_id(type_))
+
+
+@lowers("tt.atomic_poll")
+def _atomic_poll(ctx: Context, operation: Operation) -> None:
+    """Loads until the element is as expected. The result is what the last load found: a driver that ends loops early
+    (docs/limits.md) gives False, not a wrong True."""
+    pointer, expected = operation.operands[:2]
+    timeout = operation.operand_group(2)
+    once = bool(timeout) and ctx.module.constants.get(ctx.scalar(timeout[0])) == 0
+    if timeout and not once:
+        raise UnsupportedOperation(operation, "Vulkan promises no clock, so that a timeout cannot be measured",
+                                   "poll without timeout_ns, or with timeout_ns=0 in a loop of your own")
+    type_ = element_type(expected.type)
+    addresses, wanted = ctx.registers(pointer), ctx.registers(expected)
+    scope = _scope(ctx, operation)
+    f = ctx.f
+
+    def poll(register: int) -> int:
+        def found(_: list[int]) -> tuple[int, list[int]]:
+            value = _read(ctx, scope, type_, addresses[register])
+            equal = f.compare(op.IEqual, value, wanted[register])
+            return f.logical_not(equal), [equal]
+
+        if once:
+            return found([])[1][0]
+        return f.loop_with_results([], found, lambda _: [])[0]
+
+    _act(ctx, operation, IntegerType(1), _masks(ctx, None, len(addresses)), poll)

@@ -9,7 +9,8 @@ from ..ttgir.types import FloatType, IntegerType, PointerType, Type
 from .elements import element_type
 from .elementwise import map_registers
 from .errors import UnsupportedOperation
-from .floats import compute_type, convert, convert_toward_zero, narrow, widen
+from .floats import compute_type, convert, convert_toward_zero, is_native, narrow, widen
+from .integers import magnitude
 from .registry import lowers
 
 if TYPE_CHECKING:
@@ -59,6 +60,32 @@ def _index_cast(ctx: Context, operation: Operation) -> None:
     map_registers(ctx, operation, lambda a: extend(a, width))
 
 
+#: Integer width → (first bit of the numbers that it is for, low bits that are merged into one): at most 24 bits
+#: remain, which f32 holds exactly, and at least 10, which is more than the formats narrower than f16 have.
+_MERGED = {32: ((24, 8),), 64: ((24, 14), (38, 28), (52, 40))}
+
+
+def _round_to_odd(ctx: Context, value: int, signed: bool) -> int:
+    """An integer as an f32 whose last bits stand for all that is lost, so that rounding it once more, to a format of
+    at most 8 significant bits, is right."""
+    f, module = ctx.f, ctx.module
+    width = module.kinds[f.type_of(value)][1]
+    f32 = module.float(32)
+    size, sign = magnitude(ctx, value) if signed else (value, 0)
+    kept, scale = size, module.real(1.0, 32)
+    for first, low in _MERGED[width]:
+        lost = f.compare(op.INotEqual, f.and_(size, module.uint((1 << low) - 1, width)), module.uint(0, width))
+        merged = f.or_(f.shr(size, low), f.select(lost, module.uint(1, width), module.uint(0, width)))
+        large = f.compare(op.UGreaterThanEqual, size, module.uint(1 << first, width))
+        kept = f.select(large, merged, kept)
+        scale = f.select(large, module.real(2.0**low, 32), scale)
+    result = f.emit(op.FMul, f32, f.emit(op.ConvertUToF, f32, kept), scale)
+    if not signed:
+        return result
+    negative = f.compare(op.INotEqual, sign, module.uint(0, width))
+    return f.select(negative, f.emit(op.FNegate, f32, result), result)
+
+
 @lowers("arith.sitofp", "arith.uitofp")
 def _integer_to_float(ctx: Context, operation: Operation) -> None:
     source, target = _types(operation)
@@ -70,6 +97,8 @@ def _integer_to_float(ctx: Context, operation: Operation) -> None:
     def emit(value: int) -> int:
         if source == BOOL:
             value = boolean_as_integer(ctx, value, 32, -1 if signed else 1)
+        elif not is_native(target) and source.width in _MERGED:  # type: ignore[attr-defined]
+            return narrow(ctx, _round_to_odd(ctx, value, signed), target)
         return narrow(ctx, f.emit(opcode, type_id, value), target)
 
     map_registers(ctx, operation, emit)

@@ -18,6 +18,7 @@ from ..ttgir.types import TensorType, Type
 from .elements import ElementTypes
 from .errors import LoweringError, UnsupportedOperation
 from .linear import unique_owner
+from .refusals import refusal
 from .registry import RULES
 from .shared_memory import SharedBuffer, SharedMemory, SharedOperand
 
@@ -167,7 +168,7 @@ class Context:
         """Lowers one operation by its rule; an error without a place gets this operation's."""
         rule = RULES.get(operation.name)
         if rule is None:
-            raise UnsupportedOperation(operation, "there is no lowering rule for this operation")
+            raise refusal(operation)
         try:
             rule(self, operation)
         except (UnsupportedOperation, LoweringError):

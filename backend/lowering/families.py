@@ -1,5 +1,44 @@
 """Imports every family of rules, so that the registry is full."""
-from . import arith, atomics, casts, control_flow, convert_layout, dot, math, memory, program, reduce, scan, shared, tensor
+from . import (
+    arith,
+    atomics,
+    casts,
+    control_flow,
+    convert_layout,
+    dot,
+    extended,
+    externs,
+    fp4,
+    gather,
+    histogram,
+    map_elementwise,
+    math,
+    memory,
+    program,
+    reduce,
+    scan,
+    shared,
+    tensor,
+)
 
-__all__ = ["arith", "atomics", "casts", "control_flow", "convert_layout", "dot", "math", "memory", "program", "reduce", "scan", "shared",
-           "tensor"]
+__all__ = [
+    "arith",
+    "atomics",
+    "casts",
+    "control_flow",
+    "convert_layout",
+    "dot",
+    "extended",
+    "externs",
+    "fp4",
+    "gather",
+    "histogram",
+    "map_elementwise",
+    "math",
+    "memory",
+    "program",
+    "reduce",
+    "scan",
+    "shared",
+    "tensor",
+]

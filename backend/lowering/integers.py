@@ -57,7 +57,7 @@ def _unsigned(ctx: Context, opcode: int, a: int, b: int) -> int:
     return module.uint(0, width)
 
 
-def _magnitude(ctx: Context, value: int) -> tuple[int, int]:
+def magnitude(ctx: Context, value: int) -> tuple[int, int]:
     """|value| as an unsigned number, and the value's sign spread over all bits."""
     f = ctx.f
     width = _width(ctx, value)
@@ -69,8 +69,8 @@ def signed_divide(ctx: Context, a: int, b: int) -> int:
     """``a / b`` rounded towards zero, through an unsigned division: OpSDiv is undefined for the smallest integer over
     -1, and traps on some CPUs."""
     f = ctx.f
-    magnitude_a, sign_a = _magnitude(ctx, a)
-    magnitude_b, sign_b = _magnitude(ctx, b)
+    magnitude_a, sign_a = magnitude(ctx, a)
+    magnitude_b, sign_b = magnitude(ctx, b)
     sign = f.xor(sign_a, sign_b)
     return f.sub(f.xor(unsigned_divide(ctx, magnitude_a, magnitude_b), sign), sign)
 
@@ -79,8 +79,8 @@ def signed_remainder(ctx: Context, a: int, b: int) -> int:
     """The remainder with the sign of ``a``. OpSRem of 64-bit integers is wrong on NVIDIA drivers, and undefined where
     either operand is negative on Vulkan without maintenance8; the unsigned remainder is neither."""
     f = ctx.f
-    magnitude_a, sign_a = _magnitude(ctx, a)
-    magnitude_b, _ = _magnitude(ctx, b)
+    magnitude_a, sign_a = magnitude(ctx, a)
+    magnitude_b, _ = magnitude(ctx, b)
     return f.sub(f.xor(unsigned_remainder(ctx, magnitude_a, magnitude_b), sign_a), sign_a)
 
 

@@ -8,15 +8,15 @@ from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, Type
-from . import elementary, precise, special
+from . import elementary, exact_functions, integer_functions, precise, special
 from .elements import element_type
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import multiply_high
-from .numeric import Numeric, Real
-from .powers import power
+from .numeric import Bool, Int, Numeric, Real
+from .powers import power, power_any
 from .registry import lowers
-from .rolled import map_rolled
+from .rolled import LONG, MEDIUM, map_rolled
 
 if TYPE_CHECKING:
     from .context import Context
@@ -66,9 +66,10 @@ def erf(n: Numeric, x: Real) -> Real:
     return special.erf_single(n, x) if n.width == 32 else special.erf(n, x)
 
 
-#: Functions whose code is long: computed in a loop over registers where there are many.
-LONG: dict[str, Function] = {"math.erf": erf, "math.erfc": in_double(special.erfc), "math.powf": in_double(power)}
-LONG |= {name: ELEMENTARY.pop(name) for name in (
+#: Functions with their lengths: computed in a loop over registers where there are many.
+LENGTHY: dict[str, tuple[Function, int]] = {
+    "math.erf": (erf, MEDIUM), "math.erfc": (in_double(special.erfc), LONG), "math.powf": (in_double(power), LONG)}
+LENGTHY |= {name: (ELEMENTARY.pop(name), MEDIUM) for name in (
     "math.sin", "math.cos", "math.tan", "math.atan2", "math.asinh", "math.acosh", "math.atanh", "math.cbrt")}
 
 
@@ -86,10 +87,10 @@ def _elementary(ctx: Context, operation: Operation) -> None:
     map_registers(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
 
 
-@lowers(*LONG)
-def _long(ctx: Context, operation: Operation) -> None:
-    type_, function = element_type(operation.result.type), LONG[operation.name]
-    map_rolled(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
+@lowers(*LENGTHY)
+def _lengthy(ctx: Context, operation: Operation) -> None:
+    type_, (function, length) = element_type(operation.result.type), LENGTHY[operation.name]
+    map_rolled(ctx, operation, lambda *values: in_format(ctx, type_, function, *values), length)
 
 
 @lowers("math.absi")
@@ -114,6 +115,83 @@ def _fma(ctx: Context, operation: Operation) -> None:
 def _short_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:
     """a b + c, so that rounding it to 11 or fewer bits is one rounding: the sum is rounded to odd."""
     return precise.odd_sum(n, a * b, c)
+
+
+@lowers("math.round")
+def _round(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    map_registers(ctx, operation, lambda a: in_format(ctx, type_, exact_functions.round_away, a))
+
+
+@lowers("math.copysign")
+def _copy_sign(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    map_registers(ctx, operation, lambda a, b: in_format(ctx, type_, lambda n, x, y: x.with_sign_of(y), a, b))
+
+
+@lowers("math.clampf")
+def _clamp(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    map_registers(ctx, operation, lambda *values: in_format(
+        ctx, type_, lambda n, x, low, high: n.minimum(n.maximum(x, low), high), *values))
+
+
+#: Predicates of a float by its class.
+CLASSES: dict[str, Callable[[Real], Bool]] = {
+    "math.isnan": Real.is_nan, "math.isinf": Real.is_inf, "math.isfinite": Real.is_finite,
+    "math.isnormal": lambda x: x.is_finite() & ~x.magnitude().ult(1 << x.n.mantissa),
+}
+
+
+@lowers(*CLASSES)
+def _class(ctx: Context, operation: Operation) -> None:
+    type_, predicate = element_type(operation.operands[0].type), CLASSES[operation.name]
+    if operation.name == "math.isnormal" and type_ not in (F32, F64):
+        raise NotImplementedError(f"isnormal of {type_} is not supported; compare the magnitude with the smallest "
+                                  "normal number")
+    computed = F64 if type_ == F64 else F32
+    n = Numeric(ctx, computed.width)
+    map_registers(ctx, operation, lambda a: predicate(n.wrap(convert(ctx, a, type_, computed))).id)
+
+
+@lowers("math.fpowi")
+def _integer_power(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    computed = F64 if type_ == F64 else F32
+
+    def emit(base: int, exponent: int) -> int:
+        n = Numeric(ctx, computed.width)
+        x = n.wrap(convert(ctx, base, type_, computed))
+        return convert(ctx, power_any(n, x, Int(n, exponent)).id, computed, type_)
+
+    map_rolled(ctx, operation, emit, LONG)
+
+
+@lowers("math.sincos")
+def _sine_and_cosine(ctx: Context, operation: Operation) -> None:
+    type_ = element_type(operation.operands[0].type)
+    for result, function in zip(operation.results, (elementary.sin, elementary.cos), strict=True):
+        ctx.define(result, [in_format(ctx, type_, function, a) for a in ctx.registers(operation.operands[0])])
+
+
+@lowers("math.ctlz", "math.cttz", "math.ctpop")
+def _count_bits(ctx: Context, operation: Operation) -> None:
+    n = Numeric(ctx, 32)
+
+    def emit(a: int) -> int:
+        value = Int(n, a)
+        width = value.width
+        wide = value if width >= 32 else value.resize(32)
+        if operation.name == "math.ctpop":
+            count = integer_functions.popc(n, wide)
+        elif operation.name == "math.ctlz":
+            count = integer_functions.clz(n, wide) - (wide.width - width)
+        else:
+            count = integer_functions.ffs(n, wide) - 1
+            count = n.where(wide.eq(0), width, count)
+        return count.resize(width).id
+
+    map_registers(ctx, operation, emit)
 
 
 @lowers("tt.precise_sqrt")

@@ -12,6 +12,7 @@ from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import Type
 from .floats import is_native
+from .zeros import kept_zero
 
 if TYPE_CHECKING:
     from .context import Context
@@ -39,6 +40,7 @@ def fuse_multiply_add(ctx: Context, operation: Operation, type_: Type) -> bool:
     f, type_id = ctx.f, ctx.type_id(type_)
 
     def emit(a: int, b: int, c: int) -> int:
+        a, b, c = (kept_zero(ctx, value, type_) for value in (a, b, c))
         a = f.emit(op.FNegate, type_id, a) if negate_product else a
         c = f.emit(op.FNegate, type_id, c) if negate_addend else c
         return f.glsl(Glsl.Fma, type_id, a, b, c)

@@ -272,6 +272,10 @@ class Real:
         """The device's own square root."""
         return self._glsl(Glsl.Sqrt)
 
+    def inverse_sqrt(self) -> Real:
+        """The device's own 1/sqrt(x)."""
+        return self._glsl(Glsl.InverseSqrt)
+
     def bits(self) -> Int:
         """The bits as an integer."""
         return Int(self.n, self.n.f.bitcast(self.id, self.n.int_id))

@@ -5,7 +5,7 @@ from fractions import Fraction
 
 from .coefficients import POLYNOMIALS
 from .elementary import LN2, _decompose, exp_of_sum
-from .numeric import Numeric, Real, split_constant
+from .numeric import Int, Numeric, Real, split_constant
 
 LN2_THREE = split_constant(LN2, 40, 1)
 THIRD = split_constant(Fraction(1, 3), 53, 1)
@@ -64,3 +64,10 @@ def power(n: Numeric, x: Real, y: Real) -> Real:
     value = n.where(y.is_inf(), at_infinity, value)
     value = n.where(x.is_nan() | y.is_nan(), x + y, value)
     return n.where(x.eq(1.0) | y.eq(0.0), 1.0, value)
+
+
+def power_any(n: Numeric, x: Real, y: Real | Int) -> Real:
+    """x^y; an integer ``y`` is exact as f64."""
+    wide = n if n.width == 64 else Numeric(n.ctx, 64)
+    exponent = Int(wide, y.id).real() if isinstance(y, Int) else wide.convert(y)
+    return n.convert(power(wide, wide.convert(x), exponent))

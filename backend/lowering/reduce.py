@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from ..layouts.reduction import AcrossWarps, plan_reduction
+from ..layouts.reduction import AcrossWarps, ReductionPlan, plan_reduction
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
 from .elements import bits_in_memory, element_type
@@ -19,13 +19,18 @@ if TYPE_CHECKING:
 
 Combine = Callable[[list[int], list[int]], list[int]]
 
+#: Combinations of one operation that give the same bits in every order, and those that do for two operands.
+ANY_ORDER = frozenset({
+    "arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi", "arith.minui",
+    "arith.maxui",
+})
+COMMUTATIVE = ANY_ORDER | {"arith.addf", "arith.mulf"}
+
 
 @lowers("tt.reduce")
 def _reduce(ctx: Context, operation: Operation) -> None:
     types = [element_type(operand.type) for operand in operation.operands]
-    sizes = tuple(bits_in_memory(type_) // 8 for type_ in types)
-    plan = plan_reduction(ctx.layout(operation.operands[0].type), int(operation.attributes["axis"]), sizes,
-                          int(operation.attributes.get("allocation.size", 0)))
+    plan, byte_offset = _plan(ctx, operation, tuple(bits_in_memory(type_) // 8 for type_ in types))
     combine = combiner(ctx, operation)
     operands = [ctx.registers(operand) for operand in operation.operands]
     totals = [reduce(combine, ([operand[register] for operand in operands] for register in group))
@@ -33,15 +38,40 @@ def _reduce(ctx: Context, operation: Operation) -> None:
     for mask in plan.lane_masks:
         totals = [combine(total, [shuffle_xor(ctx, value, mask) for value in total]) for total in totals]
     if plan.across_warps:
-        totals = _across_warps(ctx, plan.across_warps, totals, types, int(operation.attributes["allocation.offset"]),
-                               combine)
+        totals = _across_warps(ctx, operation, plan.across_warps, totals, types, byte_offset, combine)
     for number, result in enumerate(operation.results):
         ctx.define(result, [totals[group][number] for group in plan.results])
 
 
-def _across_warps(ctx: Context, step: AcrossWarps, totals: list[list[int]], types: list[Type], byte_offset: int,
-                  combine: Combine) -> list[list[int]]:
-    """Stores each warp's part, then every invocation reads and combines all parts."""
+def _plan(ctx: Context, operation: Operation, sizes: tuple[int, ...]) -> tuple[ReductionPlan, int]:
+    """The plan, and where its workgroup memory begins. Upstream allocates for one partial result a lane; several
+    registers then take turns, two barriers each time, so more memory is taken where there is some."""
+    layout, axis = ctx.layout(operation.operands[0].type), int(operation.attributes["axis"])
+    owned = int(operation.attributes.get("allocation.size", 0))
+    plan = plan_reduction(layout, axis, sizes, owned)
+    across = plan.across_warps
+    if across is None:
+        return plan, 0
+    if len(across.rounds) > 1:
+        room = min(owned * len(across.rounds), ctx.shared.room())
+        if room > owned:
+            wider = plan_reduction(layout, axis, sizes, room)
+            assert wider.across_warps is not None
+            if len(wider.across_warps.rounds) < len(across.rounds):
+                return wider, ctx.extra_shared(wider.across_warps.size * sum(sizes))
+    return plan, int(operation.attributes["allocation.offset"])
+
+
+def _order_is_free(operation: Operation, partials: int) -> bool:
+    """Whether each invocation may combine the partial results in an order of its own."""
+    combination = operation.regions[0].entry.operations
+    return len(combination) == 2 and combination[0].name in (COMMUTATIVE if partials == 2 else ANY_ORDER)
+
+
+def _across_warps(ctx: Context, operation: Operation, step: AcrossWarps, totals: list[list[int]], types: list[Type],
+                  byte_offset: int, combine: Combine) -> list[list[int]]:
+    """Stores each warp's part, then every invocation reads and combines all parts: all in ascending order, or where the
+    order does not matter, its own and the others."""
     f, module, shared = ctx.f, ctx.module, ctx.shared
     stores = coordinates(ctx, step.store, 0)
     loads = coordinates(ctx, step.load, 0)
@@ -49,6 +79,7 @@ def _across_warps(ctx: Context, step: AcrossWarps, totals: list[list[int]], type
     sizes = [bits_in_memory(type_) // 8 for type_ in types]
     starts = [byte_offset + offset for offset in step.operand_offsets]
     ends = [start + step.size * size for start, size in zip(starts, sizes, strict=True)]
+    own_first = _order_is_free(operation, step.partials)
     owner = not_duplicate(ctx, step.duplicate_lanes, step.duplicate_warps)
     results = list(totals)
 
@@ -68,7 +99,11 @@ def _across_warps(ctx: Context, step: AcrossWarps, totals: list[list[int]], type
         f.if_(owner, lambda groups=groups: write(groups))  # type: ignore[misc]
         ctx.barrier()
         for group in groups:
-            # Bits of a place that the partial's number sets are those that the load layout leaves at zero.
-            parts = [read(f.add(loads[group], module.uint(place))) for place in partial_places]
+            if own_first:
+                parts = [totals[group], *(read(f.xor(stores[group], module.uint(place)))
+                                          for place in partial_places[1:])]
+            else:
+                # Bits of a place that the partial's number sets are those that the load layout leaves at zero.
+                parts = [read(f.add(loads[group], module.uint(place))) for place in partial_places]
             results[group] = reduce(combine, parts)
     return results

@@ -13,16 +13,35 @@ from .elementwise import map_registers
 if TYPE_CHECKING:
     from .context import Context
 
-#: Registers up to which long code is repeated. A loop keeps its operands and results in indexed arrays, which GPUs hold
-#: in memory of their own.
-UNROLLED = 4
+#: Instructions of unrolled code that one operation may take, by VkDriverId. Mesa's CPU driver compiles a basic block in
+#: more than linear time. A loop keeps its operands and results in indexed arrays, which GPUs hold in memory.
+UNROLLED_INSTRUCTIONS = {"mesa_llvmpipe": 400}
+UNROLLED_INSTRUCTIONS_DEFAULT = 4000
+
+#: Instructions of one element's code, roughly.
+MEDIUM, LONG = 100, 500
 
 
-def map_rolled(ctx: Context, operation: Operation, emit: Callable[..., int]) -> None:
-    """map_registers for code so long that repeating it costs more than a loop."""
+def _in_loop(operation: Operation) -> bool:
+    """Whether a loop of the kernel holds the operation."""
+    block = operation.block
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        owner = block.parent.parent
+        if owner.name in ("scf.for", "scf.while"):
+            return True
+        block = owner.block
+    return False
+
+
+def map_rolled(ctx: Context, operation: Operation, emit: Callable[..., int], length: int = MEDIUM) -> None:
+    """map_registers for code of about ``length`` instructions an element, in a loop where repeating it is too long.
+
+    Inside a loop of the kernel none is added: Mesa's CPU driver ends loops after 65,535 iterations in all.
+    """
     rows = list(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
     distinct = list(dict.fromkeys(rows))
-    if len(distinct) <= UNROLLED:
+    budget = UNROLLED_INSTRUCTIONS.get(ctx.capabilities.driver, UNROLLED_INSTRUCTIONS_DEFAULT)
+    if len(distinct) <= max(1, budget // length) or _in_loop(operation):
         map_registers(ctx, operation, emit)
         return
     f, module = ctx.f, ctx.module

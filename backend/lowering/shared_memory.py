@@ -63,6 +63,7 @@ class SharedMemory:
     def __init__(self, module: ModuleBuilder, capabilities: Capabilities, total_bytes: int) -> None:
         self._module = module
         self._explicit = capabilities.has("explicit_workgroup_layout")
+        self._limit = capabilities.shared_bytes
         self._total = self._upstream = total_bytes
         self._arrays: dict[int, _Array] = {}
 
@@ -71,9 +72,17 @@ class SharedMemory:
         without the explicit layout, so there it is one."""
         return MAX_BITS // bits_in_memory(type_) if self._explicit else 1
 
+    def room(self) -> int:
+        """Bytes that ``extra`` may give: what the device has beyond upstream's allocation."""
+        return self._limit - self._extra_start
+
+    @property
+    def _extra_start(self) -> int:
+        return -(-self._upstream // (MAX_BITS // 8)) * (MAX_BITS // 8)
+
     def extra(self, size: int) -> int:
         """The byte offset of ``size`` bytes after upstream's allocation; the same bytes at every call."""
-        start = -(-self._upstream // (MAX_BITS // 8)) * (MAX_BITS // 8)
+        start = self._extra_start
         self._total = max(self._total, start + size)
         return start
 

@@ -1,11 +1,11 @@
-"""Special functions in f64: error functions, gamma functions and Bessel functions. f32 is computed in f64 and rounded."""
+"""Special functions in f64: error, gamma and Bessel functions. f32 is computed in f64 and rounded."""
 from __future__ import annotations
 
 import math
 
-from .coefficients import POLYNOMIALS
-from .elementary import cos, exp, exp_of_sum, log, sin, sinpi
-from .numeric import Numeric, Real
+from ..spirv import opcodes as op
+from .elementary import cos, exp, exp_of_sum, log, log1p, sin, sinpi
+from .numeric import Int, Numeric, Real
 
 #: Past this, erfcx(x) is 1/(x sqrt(pi)) (1 - 1/(2x^2) + 3/(4x^4) - 15/(8x^6) + 105/(16x^8) - 945/(32x^10)) to 2^-53.
 ERFCX_TOP = 28.0
@@ -170,12 +170,14 @@ def lgamma(n: Numeric, x: Real) -> Real:
     """log|gamma(x)|."""
     a = abs(x)
     tiny = a < 2.0**-60
-    # Below 1/2 the argument is moved up by one: gamma(a) = gamma(a + 1)/a.
-    below = a < 0.5
-    b = n.where(below, a + 1.0, a)
-    z, product = _shift_to_two(n, n.minimum(b, 8.0))
-    near = z * n.poly("LGAMMA2", z) + log(n, product)
+    # log(gamma(2 + z)) is z P(z): z is a - 1 and a where gamma is divided by 1 + z, and by (1 + z) z.
+    below, middle = a < 0.5, a < 1.5
+    shifted, product = _shift_to_two(n, n.minimum(n.maximum(a, 1.5), 8.0))
+    z = n.where(below, a, n.where(middle, a - 1.0, shifted))
+    factor = log1p(n, n.where(middle, z, product - 1.0))
     log_a = log(n, a)
+    near = z * n.poly("LGAMMA2", z)
+    near = n.where(middle, near - factor, near + factor)
     near = n.where(below, near - log_a, near)
     large = n.maximum(a, 8.0)
     far = (large - 0.5) * (log_a - 1.0) + (0.5 * (math.log(2 * math.pi) - 1.0) + _stirling(n, large))
@@ -231,7 +233,7 @@ def _hankel(n: Numeric, order: int, a: Real, second: bool) -> Real:
     # sqrt(2) cos(w) and sqrt(2) sin(w) by the addition theorems.
     cos_w, sin_w = (c + s, s - c) if order == 0 else (s - c, -(s + c))
     value = p * sin_w + q * cos_w if second else p * cos_w - q * sin_w
-    value = value / (math.pi * b).sqrt() if isinstance(b, float) else value / (b * math.pi).sqrt()
+    value = value / (b * math.pi).sqrt()
     return n.where(a.is_inf(), 0.0, value)
 
 
@@ -288,4 +290,67 @@ def cyl_bessel_i1(n: Numeric, x: Real) -> Real:
     return n.where(x.is_nan(), x, _modified(n, 1, abs(x)).with_sign_of(x))
 
 
-assert POLYNOMIALS
+def yn(n: Numeric, order: Int, x: Real) -> Real:
+    """Bessel function of the second kind of integer order, by the upward recurrence."""
+    f, module = n.f, n.module
+    count = n.where(order.slt(0), 0 - order, order)
+    first, second = y0(n, x), y1(n, x)
+
+    def body(carried: list[int]) -> list[int]:
+        k, low, high = Int(n, carried[0]), Real(n, carried[1]), Real(n, carried[2])
+        following = (k + k).real() / x * high - low
+        # Once infinite it stays so.
+        following = n.where(high.eq(float("-inf")), high, following)
+        return [(k + 1).id, high.id, following.id]
+
+    _, _, result = f.loop([module.uint(1), first.id, second.id],
+                          lambda carried: f.compare(op.SLessThan, carried[0], count.id), body)
+    value = n.where(count.eq(0), first, Real(n, result))
+    value = n.where(x.eq(float("inf")), 0.0, value)
+    odd = order.slt(0) & (order & 1).ne(0)
+    return n.where(odd, -value, value)
+
+
+def jn(n: Numeric, order: Int, x: Real) -> Real:
+    """Bessel function of the first kind of integer order: the upward recurrence where the order is below |x|, else the
+    downward one (Miller), scaled by J0 or J1, whichever is larger."""
+    f, module = n.f, n.module
+    count = n.where(order.slt(0), 0 - order, order)
+    a = abs(x)
+    first, second = j0(n, a), j1(n, a)
+    safe = n.maximum(n.where(a.is_finite(), a, 1.0), 1e-300)
+    upward = count.real() < safe
+    limit = n.where(upward, count, 0)
+
+    def up(carried: list[int]) -> list[int]:
+        k, low, high = Int(n, carried[0]), Real(n, carried[1]), Real(n, carried[2])
+        return [(k + 1).id, high.id, ((k + k).real() / safe * high - low).id]
+
+    _, _, above = f.loop([module.uint(1), first.id, second.id],
+                         lambda carried: f.compare(op.SLessThan, carried[0], limit.id), up)
+    # Start far enough above the order that the arbitrary start has died away.
+    margin = (count.real() * 40.0).sqrt().to_int(32) + 30
+    start = n.where(upward, 0, ((count + margin) >> 1) << 1)
+    zero, one = n.real(0.0), n.real(1e-300)
+
+    def down(carried: list[int]) -> list[int]:
+        k, high, current, kept = Int(n, carried[0]), *(Real(n, value) for value in carried[1:])
+        lower = (k + k).real() / safe * current - high
+        large = abs(lower) > 1e200
+        factor = n.where(large, n.real(1e-200), 1.0)
+        kept = n.where((k - 1).eq(count), lower, kept) * factor
+        return [(k - 1).id, (current * factor).id, (lower * factor).id, kept.id]
+
+    _, one_value, zero_value, kept = f.loop(
+        [start.id, zero.id, one.id, zero.id],
+        lambda carried: f.compare(op.SGreaterThan, carried[0], module.uint(0)), down)
+    below_one, below_zero = Real(n, one_value), Real(n, zero_value)
+    by_zero = abs(first) > abs(second)
+    below = Real(n, kept) * (n.where(by_zero, first, second) / n.where(by_zero, below_zero, below_one))
+    below = n.where((a < 1e-290), 0.0, below)
+    value = n.where(upward, Real(n, above), below)
+    value = n.where(count.eq(0), first, n.where(count.eq(1), second, value))
+    value = n.where(a.is_inf(), 0.0, value)
+    odd = (order & 1).ne(0) & (order.slt(0) ^ x.negative())
+    value = n.where(odd, -value, value)
+    return n.where(x.is_nan(), x, value)

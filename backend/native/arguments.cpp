@@ -74,6 +74,7 @@ struct Names {
   PyObject* is_cpu = PyUnicode_InternFromString("is_cpu");
   PyObject* device = PyUnicode_InternFromString("device");
   PyObject* type = PyUnicode_InternFromString("type");
+  PyObject* index = PyUnicode_InternFromString("index");
 };
 
 const Names& names() {
@@ -115,16 +116,28 @@ py::object attribute(PyObject* object, PyObject* name) {
   return py::reinterpret_steal<py::object>(value);
 }
 
-void check_on_host(const Argument& argument, PyObject* object) {
+// Where the tensor's memory lies. Raises ValueError for a device that kernels here cannot reach.
+Place place_of(const Argument& argument, PyObject* object, int wanted) {
   const py::object is_cpu = attribute(object, names().is_cpu);
-  if (is_cpu.ptr() == Py_True) return;
+  if (is_cpu.ptr() == Py_True) return kHost;
   const py::object device = attribute(object, names().device);
-  if (!is_cpu && !device) return;
+  if (!is_cpu && !device) return kHost;
   const py::object type = device ? attribute(device.ptr(), names().type) : py::object();
-  if (!is_cpu && type && text(type.ptr()) == "cpu") return;
+  if (type && PyUnicode_Check(type.ptr())) {
+    if (PyUnicode_CompareWithASCIIString(type.ptr(), "cpu") == 0) return kHost;
+    if (PyUnicode_CompareWithASCIIString(type.ptr(), "cuda") == 0) return kCuda;
+    if (PyUnicode_CompareWithASCIIString(type.ptr(), "spirv") == 0) {
+      const py::object index = attribute(device.ptr(), names().index);
+      const long number = index && PyLong_Check(index.ptr()) ? PyLong_AsLong(index.ptr()) : wanted;
+      if (wanted < 0 || number == wanted) return kDevice;
+      throw py::value_error(quoted(argument) + ": the tensor is on device '" + text(device.ptr()) +
+                            "', the kernel was launched on 'spirv:" + std::to_string(wanted) +
+                            "': move the tensor there with .to(), or launch with that device as the current one");
+    }
+  }
   throw py::value_error(quoted(argument) + ": the tensor is on device '" +
                         (device ? text(device.ptr()) : std::string("?")) +
-                        "'; the SPIR-V backend takes tensors on 'cpu': pass tensor.cpu()");
+                        "'; the SPIR-V backend takes tensors on 'spirv' and 'cpu': pass tensor.cpu()");
 }
 
 void check_range(const Argument& argument, PyObject* object, bool fits) {
@@ -176,6 +189,20 @@ void write_scalar(const Argument& argument, PyObject* object, std::byte* at) {
 
 }  // namespace
 
+const char* place_name(Place place) {
+  switch (place) {
+    case kAddress:
+      return "address";
+    case kHost:
+      return "host";
+    case kDevice:
+      return "device";
+    case kCuda:
+      return "cuda";
+  }
+  return "?";
+}
+
 uint16_t round_to_16_bits(double value, int exponent_bits, int mantissa_bits) {
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const int bias = (1 << (exponent_bits - 1)) - 1;
@@ -200,6 +227,7 @@ ArgumentPlan::ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>
     Argument argument{path, name, type, "", Kind::kPointer, 0, 8};
     if (path.empty()) throw std::invalid_argument("argument '" + name + "' has no position");
     if (type.rfind('*', 0) == 0) {
+      ++pointer_count_;
       argument.element = canonical_element(type.rfind("*k", 0) == 0 ? std::string_view(type).substr(2)
                                                                     : std::string_view(type).substr(1));
     } else {
@@ -246,8 +274,9 @@ void ArgumentPlan::check_element(const Argument& argument, PyObject* object) con
   argument.dtype = dtype.release().ptr();
 }
 
-uint64_t ArgumentPlan::pointer(const Argument& argument, PyObject* object) const {
+uint64_t ArgumentPlan::pointer(const Argument& argument, PyObject* object, int device, Place& place) const {
   if (PyLong_Check(object)) {
+    place = kAddress;
     const uint64_t address = PyLong_AsUnsignedLongLong(object);
     if (address == static_cast<uint64_t>(-1) && PyErr_Occurred()) raise_for(argument, object, "an address");
     return address;
@@ -261,22 +290,28 @@ uint64_t ArgumentPlan::pointer(const Argument& argument, PyObject* object) const
   const uint64_t value = PyLong_AsUnsignedLongLong(address.ptr());
   if (value == static_cast<uint64_t>(-1) && PyErr_Occurred())
     raise_for(argument, object, "a tensor whose data_ptr() is an address");
-  check_on_host(argument, object);
+  place = place_of(argument, object, device);
   check_element(argument, object);
   return value;
 }
 
-void ArgumentPlan::pack(PyObject* args, Py_ssize_t first, std::byte* block, std::vector<uint64_t>* pointers) const {
+uint8_t ArgumentPlan::pack(PyObject* args, Py_ssize_t first, std::byte* block, int device, Place* places,
+                           std::vector<uint64_t>* pointers) const {
+  uint8_t all = 0;
   for (const Argument& argument : arguments_) {
     PyObject* object = find(argument, args, first);
     if (argument.kind != Kind::kPointer) {
       write_scalar(argument, object, block + argument.offset);
       continue;
     }
-    const uint64_t address = pointer(argument, object);
+    Place place;
+    const uint64_t address = pointer(argument, object, device, place);
     write(block + argument.offset, address);
+    all |= place;
+    if (places != nullptr) *places++ = place;
     if (pointers != nullptr) pointers->push_back(address);
   }
+  return all;
 }
 
 void ArgumentPlan::replace_pointers(std::byte* block, const std::vector<uint64_t>& pointers) const {

@@ -13,6 +13,14 @@ namespace triton_spirv {
 // How an argument is written. The signed and unsigned kinds of one width differ in their range alone.
 enum class Kind { kPointer, kSigned, kUnsigned, kBool, kHalf, kBFloat, kFloat, kDouble };
 
+// Where the memory of a pointer argument lies. Bits, so that a launch's places can be collected in one number.
+enum Place : uint8_t {
+  kAddress = 1,  // an integer: a device address
+  kHost = 2,
+  kDevice = 4,  // of this runtime's own device
+  kCuda = 8,
+};
+
 struct Argument {
   std::vector<std::size_t> path;  // index into the arguments of the call, then into nested tuples
   std::string name;               // as the user wrote it, for errors
@@ -37,9 +45,12 @@ class ArgumentPlan {
   uint32_t bytes() const { return bytes_; }
   const std::vector<Argument>& arguments() const { return arguments_; }
 
-  // Writes the arguments args[first:] to `block`. `pointers`, where not null, collects the value of each pointer.
-  // Raises TypeError, ValueError or OverflowError that names the argument.
-  void pack(PyObject* args, Py_ssize_t first, std::byte* block, std::vector<uint64_t>* pointers) const;
+  // Writes the arguments args[first:] to `block`. `places`, with a place for each pointer, and `pointers` get where each
+  // pointer's memory lies and its value, if they are not null. Tensors on another device than number `device` are
+  // refused; -1: any. Returns all places, or-ed. Raises TypeError, ValueError or OverflowError that names the argument.
+  uint8_t pack(PyObject* args, Py_ssize_t first, std::byte* block, int device, Place* places,
+               std::vector<uint64_t>* pointers) const;
+  std::size_t pointer_count() const { return pointer_count_; }
   // Replaces the pointers of a packed block, in declaration order.
   void replace_pointers(std::byte* block, const std::vector<uint64_t>& pointers) const;
   // The Python object of each pointer argument.
@@ -48,12 +59,16 @@ class ArgumentPlan {
 
  private:
   PyObject* find(const Argument& argument, PyObject* args, Py_ssize_t first) const;
-  uint64_t pointer(const Argument& argument, PyObject* object) const;
+  uint64_t pointer(const Argument& argument, PyObject* object, int device, Place& place) const;
   void check_element(const Argument& argument, PyObject* object) const;
 
   std::vector<Argument> arguments_;
   uint32_t bytes_ = 0;
+  std::size_t pointer_count_ = 0;
 };
+
+// What launch metadata calls a place.
+const char* place_name(Place place);
 
 // `value` rounded to nearest, ties to even, as an IEEE-like number of 1 + exponent + mantissa = 16 bits.
 uint16_t round_to_16_bits(double value, int exponent_bits, int mantissa_bits);

@@ -1,8 +1,9 @@
 #include "device.h"
 
 #include <pthread.h>
+#include <unistd.h>
 
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <thread>
@@ -22,21 +23,37 @@ constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
                                             VK_BUFFER_USAGE_TRANSFER_DST_BIT |
                                             VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
 
-// Most kernels that a user waits for are short. Asking the fence this long before sleeping on it saves a wake-up.
+// Most kernels that a user waits for are short. Asking the semaphore this long before sleeping on it saves a wake-up.
 constexpr auto kPollTime = std::chrono::microseconds(100);
+// A sleep is cut into pieces of this length, so that Ctrl-C is heard.
+constexpr uint64_t kSleepNs = 200'000'000;
 
 }  // namespace
 
+Buffer::~Buffer() {
+  try {
+    free();
+  } catch (...) {
+    // The device is lost, or its work never ended: the memory stays where it is until the process ends.
+  }
+}
+
 void Buffer::free() {
   if (!device_) return;
-  // A forked child must not touch its parent's memory; a closed device has none left.
-  if (!device_->closed_ && device_->fork_generation_ == fork_generation.load(std::memory_order_relaxed)) {
-    device_->vk_.vkDestroyBuffer(device_->device_, buffer_, nullptr);
-    device_->vk_.vkFreeMemory(device_->device_, memory_, nullptr);
-  }
-  device_.reset();
+  const std::shared_ptr<Device> device = std::move(device_);
+  const VkDeviceAddress address = address_;
   host_ = nullptr;
   address_ = 0;
+  // A forked child must not touch its parent's memory; a closed device has none left.
+  if (device->closed_ || device->fork_generation_ != fork_generation.load(std::memory_order_relaxed)) return;
+  device->synchronize();
+  {
+    const std::lock_guard<std::mutex> guard(device->buffers_mutex_);
+    const auto found = device->buffers_.find(address);
+    if (found != device->buffers_.end() && found->second.second == buffer_) device->buffers_.erase(found);
+  }
+  device->vk_.vkDestroyBuffer(device->device_, buffer_, nullptr);
+  device->vk_.vkFreeMemory(device->device_, memory_, nullptr);
 }
 
 Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
@@ -55,6 +72,27 @@ Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, 
   instance_functions_.vkGetPhysicalDeviceProperties(physical, &properties);
   limits_ = properties.limits;
   instance_functions_.vkGetPhysicalDeviceMemoryProperties(physical, &memory_);
+  uint32_t count = 0;
+  instance_functions_.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  instance_functions_.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families.data());
+  if (queue_family_ < count) timestamp_bits_ = families[queue_family_].timestampValidBits;
+  make_ring();
+}
+
+void Device::make_ring() {
+  const VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr,
+                                       VK_SEMAPHORE_TYPE_TIMELINE, 0};
+  const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
+  check(vk_.vkCreateSemaphore(device_, &semaphore, nullptr, &timeline_), "vkCreateSemaphore");
+  const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
+                                     VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queue_family_};
+  check(vk_.vkCreateCommandPool(device_, &pool, nullptr, &pool_), "vkCreateCommandPool");
+  std::array<VkCommandBuffer, kRing> commands;
+  const VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_,
+                                         VK_COMMAND_BUFFER_LEVEL_PRIMARY, kRing};
+  check(vk_.vkAllocateCommandBuffers(device_, &info, commands.data()), "vkAllocateCommandBuffers");
+  for (std::size_t index = 0; index < kRing; ++index) ring_[index].commands = commands[index];
 }
 
 void Device::check_usable() const {
@@ -62,18 +100,39 @@ void Device::check_usable() const {
     throw std::runtime_error(
         "the Vulkan device was opened before this process was forked and cannot be used here; "
         "start workers with the 'spawn' or 'forkserver' method, or fork before the first launch");
+  if (lost_)
+    throw VulkanError("the Vulkan device was lost in earlier work of this process; restart the process",
+                      VK_ERROR_DEVICE_LOST);
   if (stuck_) throw std::runtime_error("a kernel on the Vulkan device did not end in time; restart the process");
   if (closed_) throw std::runtime_error("the Vulkan device is closed");
+}
+
+// A call that failed: the device may be lost, which every later use is told.
+void Device::fail(const char* function, VkResult result) {
+  if (result != VK_ERROR_DEVICE_LOST) throw VulkanError(function, result);
+  lost_ = true;
+  throw VulkanError(std::string(function) +
+                        " failed: VK_ERROR_DEVICE_LOST (-4): the device reset or a kernel accessed memory that is not "
+                        "there; results of unfinished kernels are lost; restart the process",
+                    result);
 }
 
 bool Device::close() {
   if (fork_generation_ != fork_generation.load(std::memory_order_relaxed) || stuck_) return false;
   if (closed_) return true;
-  vk_.vkDeviceWaitIdle(device_);
-  const std::lock_guard<std::mutex> guard(slots_mutex_);
-  for (auto& slot : slots_) destroy(*slot);
-  slots_.clear();
+  try {
+    if (!lost_) synchronize();
+  } catch (const std::exception&) {
+    if (stuck_) return false;
+  }
+  for (Slot& slot : ring_) slot.block.reset();
+  for (Chunk& chunk : chunks_) chunk.buffer.reset();
+  const std::lock_guard<std::mutex> guard(queue_mutex_);
   closed_ = true;
+  for (const VkQueryPool pool : query_pools_) vk_.vkDestroyQueryPool(device_, pool, nullptr);
+  query_pools_.clear();
+  if (pool_ != VK_NULL_HANDLE) vk_.vkDestroyCommandPool(device_, pool_, nullptr);
+  if (timeline_ != VK_NULL_HANDLE) vk_.vkDestroySemaphore(device_, timeline_, nullptr);
   return true;
 }
 
@@ -105,7 +164,10 @@ std::unique_ptr<Buffer> Device::bind(VkBuffer buffer, uint32_t type, VkDeviceSiz
   }
   const VkBufferDeviceAddressInfo where{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr, buffer};
   const VkDeviceAddress address = vk_.vkGetBufferDeviceAddress(device_, &where);
-  return std::make_unique<Buffer>(shared_from_this(), buffer, memory, bytes, address, host);
+  auto made = std::make_unique<Buffer>(shared_from_this(), buffer, memory, bytes, address, host);
+  const std::lock_guard<std::mutex> guard(buffers_mutex_);
+  buffers_[address] = {bytes, buffer};
+  return made;
 }
 
 std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
@@ -131,6 +193,26 @@ std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
   return bind(buffer, type, bytes, needs.size, staging, nullptr);
 }
 
+std::unique_ptr<Buffer> Device::import(const void* external, VkDeviceSize bytes, uint32_t types, const void* memory,
+                                       bool whole) {
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, external};
+  info.size = bytes;
+  info.usage = kBufferUsage;
+  VkBuffer buffer;
+  check(vk_.vkCreateBuffer(device_, &info, nullptr, &buffer), "vkCreateBuffer");
+  VkMemoryRequirements needs;
+  vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
+  uint32_t type;
+  try {
+    type = whole ? memory_type(needs.memoryTypeBits & types, 0, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
+                 : memory_type(needs.memoryTypeBits & types, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+  } catch (...) {
+    vk_.vkDestroyBuffer(device_, buffer, nullptr);
+    throw;
+  }
+  return bind(buffer, type, bytes, bytes, false, memory);
+}
+
 std::unique_ptr<Buffer> Device::import_host(void* pointer, VkDeviceSize bytes) {
   check_usable();
   if (vk_.vkGetMemoryHostPointerPropertiesEXT == nullptr)
@@ -141,81 +223,80 @@ std::unique_ptr<Buffer> Device::import_host(void* pointer, VkDeviceSize bytes) {
         "vkGetMemoryHostPointerPropertiesEXT");
   const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
                                                   handle};
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &external};
-  info.size = bytes;
-  info.usage = kBufferUsage;
-  VkBuffer buffer;
-  check(vk_.vkCreateBuffer(device_, &info, nullptr, &buffer), "vkCreateBuffer");
-  VkMemoryRequirements needs;
-  vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
-  uint32_t type;
-  try {
-    type = memory_type(needs.memoryTypeBits & properties.memoryTypeBits, 0, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT);
-  } catch (...) {
-    vk_.vkDestroyBuffer(device_, buffer, nullptr);
-    throw;
-  }
-  const VkImportMemoryHostPointerInfoEXT import{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT, nullptr, handle,
+  const VkImportMemoryHostPointerInfoEXT memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT, nullptr, handle,
                                                 pointer};
-  return bind(buffer, type, bytes, bytes, false, &import);
+  return import(&external, bytes, properties.memoryTypeBits, &memory, true);
 }
 
-std::unique_ptr<Device::Slot> Device::acquire() {
-  {
-    const std::lock_guard<std::mutex> guard(slots_mutex_);
-    check_usable();
-    if (!slots_.empty()) {
-      auto slot = std::move(slots_.back());
-      slots_.pop_back();
-      return slot;
+std::unique_ptr<Buffer> Device::import_fd(int fd, VkDeviceSize bytes) {
+  check_usable();
+  constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
+                                                  handle};
+  const VkImportMemoryFdInfoKHR memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, nullptr, handle, fd};
+  try {
+    return import(&external, bytes, ~uint32_t{0}, &memory, false);
+  } catch (...) {
+    ::close(fd);  // it is the driver's only after a success
+    throw;
+  }
+}
+
+void Device::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,
+                     VkAccessFlags reads) {
+  const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, writes, reads};
+  vk_.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
+}
+
+bool Device::done(uint64_t value) {
+  if (reached_.load(std::memory_order_acquire) >= value) return true;
+  uint64_t now = 0;
+  checked(vk_.vkGetSemaphoreCounterValue(device_, timeline_, &now), "vkGetSemaphoreCounterValue");
+  // Some drivers report a lost device as the largest value.
+  if (now > submitted_.load(std::memory_order_acquire) + 1) fail("vkGetSemaphoreCounterValue", VK_ERROR_DEVICE_LOST);
+  uint64_t seen = reached_.load(std::memory_order_relaxed);
+  while (seen < now && !reached_.compare_exchange_weak(seen, now)) {
+  }
+  return now >= value;
+}
+
+void Device::wait(uint64_t value) {
+  if (reached_.load(std::memory_order_acquire) >= value) return;
+  check_usable();
+  const auto start = std::chrono::steady_clock::now();
+  while (!done(value)) {
+    const auto spent = std::chrono::steady_clock::now() - start;
+    if (spent < kPollTime) {
+      std::this_thread::yield();
+      continue;
+    }
+    const auto spent_ns = static_cast<uint64_t>(std::chrono::nanoseconds(spent).count());
+    if (spent_ns >= timeout_ns_) {
+      stuck_ = true;
+      throw VulkanError(
+          "the kernel did not end within the time limit of " + std::to_string(timeout_ns_ / 1000000) +
+              " ms (TRITON_SPIRV_TIMEOUT, in seconds); it may still be running and writing to its arguments",
+          VK_TIMEOUT);
+    }
+    VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+    info.semaphoreCount = 1;
+    info.pSemaphores = &timeline_;
+    info.pValues = &value;
+    const VkResult result = vk_.vkWaitSemaphores(device_, &info, std::min(kSleepNs, timeout_ns_ - spent_ns));
+    if (result == VK_TIMEOUT) {
+      if (while_waiting != nullptr) while_waiting();
+    } else {
+      checked(result, "vkWaitSemaphores");
     }
   }
-  auto slot = std::make_unique<Slot>();
-  try {
-    const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
-                                       VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queue_family_};
-    check(vk_.vkCreateCommandPool(device_, &pool, nullptr, &slot->pool), "vkCreateCommandPool");
-    const VkCommandBufferAllocateInfo commands{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, slot->pool,
-                                               VK_COMMAND_BUFFER_LEVEL_PRIMARY, 1};
-    check(vk_.vkAllocateCommandBuffers(device_, &commands, &slot->commands), "vkAllocateCommandBuffers");
-    const VkFenceCreateInfo fence{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
-    check(vk_.vkCreateFence(device_, &fence, nullptr, &slot->fence), "vkCreateFence");
-  } catch (...) {
-    destroy(*slot);
-    throw;
+}
+
+void Device::record_dispatch(Slot& slot, const Dispatch& dispatch) {
+  if (dispatch.indirect) {
+    if (!slot.block || slot.block->bytes() < dispatch.block_bytes)
+      slot.block = allocate(dispatch.block_bytes, MemoryKind::kStaging);
+    std::memcpy(slot.block->host(), dispatch.block, dispatch.block_bytes);
   }
-  return slot;
-}
-
-void Device::release(std::unique_ptr<Slot> slot) {
-  const std::lock_guard<std::mutex> guard(slots_mutex_);
-  slots_.push_back(std::move(slot));
-}
-
-void Device::destroy(Slot& slot) {
-  slot.block.reset();
-  if (slot.fence != VK_NULL_HANDLE) vk_.vkDestroyFence(device_, slot.fence, nullptr);
-  if (slot.pool != VK_NULL_HANDLE) vk_.vkDestroyCommandPool(device_, slot.pool, nullptr);
-}
-
-void Device::record(Slot& slot, const Dispatch& dispatch, const std::vector<StagedCopy>& copies) {
-  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
-                                       VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-  check(vk_.vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer");
-  const auto barrier = [&](VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,
-                           VkAccessFlags reads) {
-    const VkMemoryBarrier memory{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, writes, reads};
-    vk_.vkCmdPipelineBarrier(slot.commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
-  };
-  const VkAccessFlags kernel_access = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
-  for (const StagedCopy& copy : copies) {
-    const VkBufferCopy region{0, copy.offset, copy.bytes};
-    vk_.vkCmdCopyBuffer(slot.commands, copy.staging->buffer(), copy.device->buffer(), 1, &region);
-  }
-  if (!copies.empty())
-    barrier(VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            kernel_access);
-
   vk_.vkCmdBindPipeline(slot.commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
   if (dispatch.indirect) {
     const VkDeviceAddress address = slot.block->address();
@@ -225,77 +306,66 @@ void Device::record(Slot& slot, const Dispatch& dispatch, const std::vector<Stag
                            dispatch.block);
   }
   vk_.vkCmdDispatch(slot.commands, dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]);
+}
 
-  bool writes_back = false;
-  for (const StagedCopy& copy : copies) writes_back |= copy.write_back;
-  if (writes_back) {
-    barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_TRANSFER_BIT,
-            VK_ACCESS_TRANSFER_READ_BIT);
+uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
+  return submit(
+      [&](Slot& slot) {
+        barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+        record_dispatch(slot, dispatch);
+      },
+      after);
+}
+
+void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies) {
+  if (copies.empty() && host_addresses_) {
+    // The device is this processor: the semaphore alone makes what it wrote visible here.
+    wait(launch(dispatch));
+    return;
+  }
+  for (const StagedCopy& copy : copies) std::memcpy(copy.staging->host(), copy.host, copy.bytes);
+  wait(submit([&](Slot& slot) {
+    barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+    for (const StagedCopy& copy : copies) {
+      const VkBufferCopy region{0, copy.offset, copy.bytes};
+      vk_.vkCmdCopyBuffer(slot.commands, copy.staging->buffer(), copy.device->buffer(), 1, &region);
+    }
+    barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, kWorkStages, kWorkReads);
+    record_dispatch(slot, dispatch);
+    barrier(slot.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+            VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_HOST_BIT,
+            VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_HOST_READ_BIT);
     for (const StagedCopy& copy : copies) {
       const VkBufferCopy region{copy.offset, 0, copy.bytes};
       if (copy.write_back)
         vk_.vkCmdCopyBuffer(slot.commands, copy.device->buffer(), copy.staging->buffer(), 1, &region);
     }
-    barrier(VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+    barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
             VK_ACCESS_HOST_READ_BIT);
-  } else if (!host_addresses_) {
-    // Imported host memory. Where host addresses are device addresses the device is this processor: the fence does.
-    barrier(VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-            VK_ACCESS_HOST_READ_BIT);
-  }
-  check(vk_.vkEndCommandBuffer(slot.commands), "vkEndCommandBuffer");
-}
-
-void Device::wait(Slot& slot) {
-  const auto deadline = std::chrono::steady_clock::now() + kPollTime;
-  VkResult result;
-  while ((result = vk_.vkGetFenceStatus(device_, slot.fence)) == VK_NOT_READY &&
-         std::chrono::steady_clock::now() < deadline)
-    std::this_thread::yield();
-  if (result == VK_NOT_READY) result = vk_.vkWaitForFences(device_, 1, &slot.fence, VK_TRUE, timeout_ns_);
-  if (result == VK_TIMEOUT) {
-    stuck_ = true;
-    throw VulkanError(
-        "the kernel did not end within the time limit of " + std::to_string(timeout_ns_ / 1000000) +
-            " ms (TRITON_SPIRV_TIMEOUT, in seconds); it may still be running and writing to its arguments",
-        result);
-  }
-  check(result, "vkWaitForFences");
-  check(vk_.vkResetFences(device_, 1, &slot.fence), "vkResetFences");
-}
-
-void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies) {
-  auto slot = acquire();
-  bool submitted = false;
-  try {
-    if (dispatch.indirect) {
-      if (!slot->block || slot->block->bytes() < dispatch.block_bytes)
-        slot->block = allocate(dispatch.block_bytes, MemoryKind::kStaging);
-      std::memcpy(slot->block->host(), dispatch.block, dispatch.block_bytes);
-    }
-    for (const StagedCopy& copy : copies) std::memcpy(copy.staging->host(), copy.host, copy.bytes);
-    record(*slot, dispatch, copies);
-    VkSubmitInfo submit{VK_STRUCTURE_TYPE_SUBMIT_INFO};
-    submit.commandBufferCount = 1;
-    submit.pCommandBuffers = &slot->commands;
-    {
-      const std::lock_guard<std::mutex> guard(queue_mutex_);
-      check(vk_.vkQueueSubmit(queue_, 1, &submit, slot->fence), "vkQueueSubmit");
-    }
-    submitted = true;
-    wait(*slot);
-  } catch (...) {
-    // What was submitted may still be in use by the device: such a slot is given up.
-    if (submitted)
-      (void)slot.release();
-    else
-      destroy(*slot);
-    throw;
-  }
+  }));
   for (const StagedCopy& copy : copies) {
     if (copy.write_back) std::memcpy(copy.host, copy.staging->host(), copy.bytes);
   }
-  release(std::move(slot));
+}
+
+Device::Location Device::find(VkDeviceAddress address, VkDeviceSize bytes) {
+  const std::lock_guard<std::mutex> guard(buffers_mutex_);
+  auto after = buffers_.upper_bound(address);
+  if (after != buffers_.begin()) {
+    const auto& [base, buffer] = *std::prev(after);
+    if (address - base <= buffer.first && bytes <= buffer.first - (address - base))
+      return {buffer.second, address - base};
+  }
+  throw std::invalid_argument("the " + std::to_string(bytes) + " bytes at device address " + std::to_string(address) +
+                              " are not memory of this Vulkan device, or were freed");
+}
+
+bool Device::owns(VkDeviceAddress address, VkDeviceSize bytes) {
+  const std::lock_guard<std::mutex> guard(buffers_mutex_);
+  auto after = buffers_.upper_bound(address);
+  if (after == buffers_.begin()) return false;
+  const auto& [base, buffer] = *std::prev(after);
+  return address - base <= buffer.first && bytes <= buffer.first - (address - base);
 }
 
 }  // namespace triton_spirv

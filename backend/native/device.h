@@ -1,8 +1,14 @@
-// A Vulkan device as the launch path sees it: buffers, and dispatches that are recorded, submitted and waited for.
+// A Vulkan device as the launch path sees it: buffers, and work that goes to one queue in order.
+//
+// Every submission signals the next value of one timeline semaphore. Work begins when all that was submitted before it
+// is done, so whoever submits later sees what was written earlier.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -19,11 +25,11 @@ class Buffer {
   Buffer(std::shared_ptr<Device> device, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
          VkDeviceAddress address, void* host)
       : device_(std::move(device)), buffer_(buffer), memory_(memory), bytes_(bytes), address_(address), host_(host) {}
-  ~Buffer() { free(); }
+  ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // Gives the memory back. Nothing may be using it. A second call does nothing.
+  // Gives the memory back once all submitted work is done. A second call does nothing.
   void free();
   VkBuffer buffer() const { return buffer_; }
   VkDeviceSize bytes() const { return bytes_; }
@@ -64,48 +70,114 @@ struct Dispatch {
   bool indirect;
 };
 
+// The stages that kernels and copies run in, and how they touch memory.
+constexpr VkPipelineStageFlags kWorkStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+constexpr VkAccessFlags kWorkWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+constexpr VkAccessFlags kWorkReads = kWorkWrites | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
+
+// A semaphore of another API and the value to wait for.
+struct ExternalWait {
+  VkSemaphore semaphore;
+  uint64_t value;
+};
+
+// A timestamp query of the device. Freed ones are used again.
+struct Query {
+  VkQueryPool pool;
+  uint32_t index;
+};
+
 class Device : public std::enable_shared_from_this<Device> {
  public:
-  // The handles belong to the caller, who destroys them after close(). `timeout_ns`: how long a dispatch may take.
+  // The handles belong to the caller, who destroys them after close(). `timeout_ns`: how long a wait may take.
   Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
          VkPipelineLayout layout, bool host_addresses, uint64_t timeout_ns);
   ~Device() { close(); }
 
   // Waits for all work and destroys what this object made. Later launches and allocations are refused.
-  // False, with nothing destroyed, where a dispatch never ended, or in a forked child.
+  // False, with nothing destroyed, where work never ended, or in a forked child.
   bool close();
 
   std::unique_ptr<Buffer> allocate(VkDeviceSize bytes, MemoryKind kind);
   // Host memory as a buffer; pointer and size are multiples of minImportedHostPointerAlignment.
   std::unique_ptr<Buffer> import_host(void* pointer, VkDeviceSize bytes);
+  // Memory that another API exported as an opaque file descriptor, which is the device's from then on.
+  std::unique_ptr<Buffer> import_fd(int fd, VkDeviceSize bytes);
 
-  // Runs the dispatch and returns when it is done. Thread-safe; call it without the GIL.
+  // All below are thread-safe; call them without the GIL.
+
+  // Submits the dispatch and returns the value that the timeline has when it is done.
+  uint64_t launch(const Dispatch& dispatch, const ExternalWait* after = nullptr);
+  // Runs the dispatch with copies around it, and returns when it is done.
   void run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies);
+  // Returns when the timeline has reached `value`. Throws VulkanError after the time limit.
+  void wait(uint64_t value);
+  // Returns when everything that was submitted is done.
+  void synchronize() { wait(submitted()); }
+  // The value of the last submission.
+  uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
+  bool done(uint64_t value);
+
+  // Copies between host memory and device memory at `address`, which must lie in a buffer of this device.
+  void upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize bytes);
+  void download(std::byte* host, VkDeviceAddress address, VkDeviceSize bytes);
+  void copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize bytes);
+  // Repeats a 32-bit word; address and size are multiples of 4.
+  void fill(VkDeviceAddress address, VkDeviceSize bytes, uint32_t word);
+  // Whether [address, address + bytes) lies in one buffer of this device.
+  bool owns(VkDeviceAddress address, VkDeviceSize bytes);
+
+  bool has_timestamps() const { return timestamp_bits_ != 0; }
+  Query acquire_query();
+  void release_query(Query query);
+  // Writes the time when all earlier work is done. Returns the timeline's value.
+  uint64_t write_timestamp(Query query);
+  // Nanoseconds from one timestamp to another; the submissions of both must be done.
+  double elapsed(Query from, Query to);
 
   // Whether host addresses are device addresses, so that a dispatch may be given any host pointer.
   void set_host_addresses(bool holds) { host_addresses_ = holds; }
+  bool host_addresses() const { return host_addresses_; }
   const VkPhysicalDeviceLimits& limits() const { return limits_; }
-  // Throws if this process was forked from the one that made the device, or the device is closed.
+  // Throws if this process was forked from the one that made the device, or the device is lost or closed.
   void check_usable() const;
+  // Called now and then while a wait lasts; may throw.
+  static inline void (*while_waiting)() = nullptr;
 
  private:
   friend class Buffer;
-  // What one dispatch in flight needs. A free one is reused.
+  // A command buffer of the ring, with what its commands need.
   struct Slot {
-    VkCommandPool pool = VK_NULL_HANDLE;
     VkCommandBuffer commands = VK_NULL_HANDLE;
-    VkFence fence = VK_NULL_HANDLE;
+    uint64_t value = 0;             // of its last submission
     std::unique_ptr<Buffer> block;  // holds the argument block of an indirect dispatch
   };
+  struct Location {
+    VkBuffer buffer;
+    VkDeviceSize offset;
+  };
+  struct Chunk {
+    std::unique_ptr<Buffer> buffer;
+    uint64_t value = 0;
+  };
 
-  std::unique_ptr<Slot> acquire();
-  void release(std::unique_ptr<Slot> slot);
-  void destroy(Slot& slot);
-  void record(Slot& slot, const Dispatch& dispatch, const std::vector<StagedCopy>& copies);
-  void wait(Slot& slot);
+  template <typename Record>
+  uint64_t submit(Record&& record, const ExternalWait* after = nullptr);
+  void make_ring();
+  void record_dispatch(Slot& slot, const Dispatch& dispatch);
+  void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,
+               VkAccessFlags reads);
+  void fail(const char* function, VkResult result);
+  void checked(VkResult result, const char* function) {
+    if (result != VK_SUCCESS) fail(function, result);
+  }
+  Chunk& chunk(std::size_t turn);
+  Location find(VkDeviceAddress address, VkDeviceSize bytes);
   uint32_t memory_type(uint32_t allowed, VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred) const;
   std::unique_ptr<Buffer> bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation, bool map,
                                const void* next);
+  std::unique_ptr<Buffer> import(const void* external, VkDeviceSize bytes, uint32_t types, const void* memory,
+                                 bool whole);
 
   InstanceFunctions instance_functions_;
   DeviceFunctions vk_;
@@ -116,13 +188,67 @@ class Device : public std::enable_shared_from_this<Device> {
   bool host_addresses_;
   uint64_t timeout_ns_;
   unsigned fork_generation_;
-  bool closed_ = false;
-  std::atomic<bool> stuck_{false};  // a dispatch did not end in time
+  std::atomic<bool> closed_{false};
+  std::atomic<bool> stuck_{false};  // work did not end in time
+  std::atomic<bool> lost_{false};
+  uint32_t timestamp_bits_ = 0;
   VkPhysicalDeviceLimits limits_{};
   VkPhysicalDeviceMemoryProperties memory_{};
-  std::mutex slots_mutex_;
-  std::vector<std::unique_ptr<Slot>> slots_;
-  std::mutex queue_mutex_;
+
+  static constexpr std::size_t kRing = 128;
+  std::mutex queue_mutex_;  // the queue, the ring and the command pool
+  VkSemaphore timeline_ = VK_NULL_HANDLE;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  std::array<Slot, kRing> ring_;
+  std::size_t next_slot_ = 0;
+  std::atomic<uint64_t> submitted_{0};
+  std::atomic<uint64_t> reached_{0};  // the highest value that was seen
+
+  std::mutex buffers_mutex_;
+  std::map<VkDeviceAddress, std::pair<VkDeviceSize, VkBuffer>> buffers_;
+
+  std::mutex transfer_mutex_;  // the chunks
+  std::array<Chunk, 2> chunks_;
+
+  std::mutex queries_mutex_;
+  std::vector<VkQueryPool> query_pools_;
+  std::vector<Query> free_queries_;
 };
+
+// Records commands with `record(slot)` into the next command buffer of the ring and submits them.
+template <typename Record>
+uint64_t Device::submit(Record&& record, const ExternalWait* after) {
+  const std::lock_guard<std::mutex> guard(queue_mutex_);
+  check_usable();
+  Slot& slot = ring_[next_slot_];
+  wait(slot.value);
+  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
+                                       VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
+  checked(vk_.vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer");
+  record(slot);
+  checked(vk_.vkEndCommandBuffer(slot.commands), "vkEndCommandBuffer");
+  const uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
+  const VkPipelineStageFlags everything = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+  VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+  values.signalSemaphoreValueCount = 1;
+  values.pSignalSemaphoreValues = &value;
+  VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &slot.commands;
+  info.signalSemaphoreCount = 1;
+  info.pSignalSemaphores = &timeline_;
+  if (after != nullptr) {
+    values.waitSemaphoreValueCount = 1;
+    values.pWaitSemaphoreValues = &after->value;
+    info.waitSemaphoreCount = 1;
+    info.pWaitSemaphores = &after->semaphore;
+    info.pWaitDstStageMask = &everything;
+  }
+  checked(vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
+  slot.value = value;
+  next_slot_ = (next_slot_ + 1) % kRing;
+  submitted_.store(value, std::memory_order_release);
+  return value;
+}
 
 }  // namespace triton_spirv

@@ -15,8 +15,27 @@ void call_hook(PyObject* hook, PyObject* launch_metadata) {
 
 }  // namespace
 
-Launcher::Launcher(std::shared_ptr<Device> device, std::shared_ptr<ArgumentPlan> plan, std::string name, bool indirect)
-    : device_(std::move(device)), plan_(std::move(plan)), name_(std::move(name)), indirect_(indirect) {
+class Launcher::Block {
+ public:
+  explicit Block(uint32_t bytes) {
+    if (bytes > kInlineBlockBytes) long_.resize(bytes);
+  }
+  std::byte* data() { return long_.empty() ? inline_ : long_.data(); }
+
+ private:
+  std::byte inline_[kInlineBlockBytes] = {};
+  std::vector<std::byte> long_;
+};
+
+Launcher::Launcher(std::shared_ptr<Device> device, std::shared_ptr<ArgumentPlan> plan, std::string name, bool indirect,
+                   int device_index, py::object copying)
+    : device_(std::move(device)),
+      plan_(std::move(plan)),
+      name_(std::move(name)),
+      indirect_(indirect),
+      device_index_(device_index),
+      copying_(std::move(copying)),
+      places_(plan_->pointer_count(), kHost) {
   const uint32_t limit = device_->limits().maxPushConstantsSize;
   if (!indirect_ && plan_->bytes() > limit)
     throw std::invalid_argument("kernel '" + name_ + "' has " + std::to_string(plan_->bytes()) +
@@ -47,48 +66,62 @@ bool Launcher::read_grid(const py::args& args, uint32_t grid[3]) const {
   return !empty;
 }
 
-void Launcher::run(const py::args& args, const uint32_t grid[3], const std::vector<uint64_t>* pointers,
-                   const std::vector<StagedCopy>& copies) const {
-  std::byte inline_block[kInlineBlockBytes] = {};
-  std::vector<std::byte> long_block;
-  std::byte* block = inline_block;
-  if (plan_->bytes() > kInlineBlockBytes) {
-    long_block.resize(plan_->bytes());
-    block = long_block.data();
-  }
-  plan_->pack(args.ptr(), kKernelArguments, block, nullptr);
-  if (pointers != nullptr) plan_->replace_pointers(block, *pointers);
+VkPipeline Launcher::pipeline(const py::args& args) const {
   PyObject* function = PyTuple_GET_ITEM(args.ptr(), kFunction);
   const unsigned long long handle = PyLong_AsUnsignedLongLong(function);
   if (handle == static_cast<unsigned long long>(-1) && PyErr_Occurred()) throw py::error_already_set();
   if (handle == 0) throw py::value_error("kernel '" + name_ + "' is not loaded");
-  const Dispatch dispatch{
-      reinterpret_cast<VkPipeline>(handle), {grid[0], grid[1], grid[2]}, block, plan_->bytes(), indirect_};
-  const py::gil_scoped_release unlocked;
-  device_->run(dispatch, copies);
+  return reinterpret_cast<VkPipeline>(handle);
 }
 
 py::dict Launcher::transfers() const {
+  if (copied_) return copying_.attr("transfers");
   py::dict ways;
-  for (const std::string& name : plan_->pointer_names()) ways[py::str(name)] = "zero-copy";
+  std::size_t next = 0;
+  for (const std::string& name : plan_->pointer_names()) {
+    const Place place = places_[next++];
+    ways[py::str(name)] = place == kHost ? "zero-copy" : place_name(place);
+  }
   return ways;
 }
 
-void Launcher::launch(const py::args& args) const {
+void Launcher::launch(const py::args& args) {
   uint32_t grid[3];
   const bool runs = read_grid(args, grid);
+  Block block(plan_->bytes());
+  uint8_t places = 0;
+  if (runs) places = plan_->pack(args.ptr(), kKernelArguments, block.data(), device_index_, places_.data(), nullptr);
+  copied_ = (places & kCuda) || ((places & kHost) && !device_->host_addresses());
+  if (copied_) {
+    copying_(*args);
+    return;
+  }
   PyObject* const metadata = PyTuple_GET_ITEM(args.ptr(), kLaunchMetadata);
   if (metadata != Py_None && PyObject_HasAttrString(metadata, "data"))
     py::handle(metadata).attr("data")["transfers"] = transfers();
   call_hook(PyTuple_GET_ITEM(args.ptr(), kEnterHook), metadata);
-  if (runs) run(args, grid, nullptr, {});
+  if (runs) {
+    const Dispatch dispatch{
+        pipeline(args), {grid[0], grid[1], grid[2]}, block.data(), plan_->bytes(), indirect_};
+    const py::gil_scoped_release unlocked;
+    if ((places & kDevice) && !(places & kHost))
+      device_->launch(dispatch);
+    else
+      device_->run(dispatch, {});
+  }
   call_hook(PyTuple_GET_ITEM(args.ptr(), kExitHook), metadata);
 }
 
 void Launcher::launch_staged(const py::args& args, const std::vector<uint64_t>& pointers,
-                             const std::vector<StagedCopy>& copies) const {
+                             const std::vector<StagedCopy>& copies) {
   uint32_t grid[3];
-  if (read_grid(args, grid)) run(args, grid, &pointers, copies);
+  if (!read_grid(args, grid)) return;
+  Block block(plan_->bytes());
+  plan_->pack(args.ptr(), kKernelArguments, block.data(), device_index_, nullptr, nullptr);
+  plan_->replace_pointers(block.data(), pointers);
+  const Dispatch dispatch{pipeline(args), {grid[0], grid[1], grid[2]}, block.data(), plan_->bytes(), indirect_};
+  const py::gil_scoped_release unlocked;
+  device_->run(dispatch, copies);
 }
 
 }  // namespace triton_spirv

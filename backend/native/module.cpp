@@ -4,6 +4,7 @@
 
 #include "arguments.h"
 #include "device.h"
+#include "event.h"
 #include "launcher.h"
 #include "validation.h"
 
@@ -20,7 +21,7 @@ Handle handle(uint64_t value) {
 // A copy as Python gives it: (host address, bytes, staging buffer, device buffer, offset, write back).
 using PythonCopy = std::tuple<uint64_t, uint64_t, Buffer*, Buffer*, uint64_t, bool>;
 
-void launch_staged(const Launcher& launcher, const py::args& args, const std::vector<uint64_t>& pointers,
+void launch_staged(Launcher& launcher, const py::args& args, const std::vector<uint64_t>& pointers,
                    const std::vector<PythonCopy>& python_copies) {
   std::vector<StagedCopy> copies;
   copies.reserve(python_copies.size());
@@ -32,10 +33,17 @@ void launch_staged(const Launcher& launcher, const py::args& args, const std::ve
   launcher.launch_staged(args, pointers, copies);
 }
 
+// Lets Ctrl-C end a wait.
+void check_signals() {
+  const py::gil_scoped_acquire locked;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
 }  // namespace
 
 PYBIND11_MODULE(_native, m) {
-  m.doc() = "The launch path of Triton's SPIR-V backend: packs arguments, submits a dispatch, waits for it.";
+  m.doc() = "The launch path of Triton's SPIR-V backend: packs arguments and submits dispatches.";
+  Device::while_waiting = check_signals;
 
   static PyObject* vulkan_error =
       PyErr_NewExceptionWithDoc("triton.backends.spirv._native.VulkanError",
@@ -52,7 +60,8 @@ PYBIND11_MODULE(_native, m) {
   });
 
   py::class_<Buffer>(m, "Buffer", "A Vulkan buffer with its own memory.")
-      .def("free", &Buffer::free, "Give the memory back. Nothing may be using it. A second call does nothing.")
+      .def("free", &Buffer::free, py::call_guard<py::gil_scoped_release>(),
+           "Give the memory back once all submitted work is done. A second call does nothing.")
       .def_property_readonly("bytes", &Buffer::bytes)
       .def_property_readonly("address", &Buffer::address, "Its device address; 0 once freed.")
       .def_property_readonly(
@@ -85,8 +94,41 @@ PYBIND11_MODULE(_native, m) {
           },
           py::arg("pointer"), py::arg("bytes"),
           "Host memory as a buffer; pointer and size are multiples of minImportedHostPointerAlignment.")
+      .def("import_fd", &Device::import_fd, py::arg("fd"), py::arg("bytes"),
+           "Memory that another API exported as an opaque file descriptor, which is taken over.")
+      .def("synchronize", &Device::synchronize, py::call_guard<py::gil_scoped_release>(),
+           "Wait until all submitted work is done.")
+      .def_property_readonly("submitted", &Device::submitted, "Number of submissions until now.")
+      .def("done", &Device::done, py::arg("value"), "Whether the submission of that number is done.")
+      .def(
+          "upload",
+          [](Device& self, uint64_t address, uint64_t host, uint64_t bytes) {
+            self.upload(address, reinterpret_cast<const std::byte*>(host), bytes);
+          },
+          py::call_guard<py::gil_scoped_release>(), py::arg("address"), py::arg("host"), py::arg("bytes"),
+          "Copy host memory to the device. The host memory may be reused at once.")
+      .def(
+          "download",
+          [](Device& self, uint64_t host, uint64_t address, uint64_t bytes) {
+            self.download(reinterpret_cast<std::byte*>(host), address, bytes);
+          },
+          py::call_guard<py::gil_scoped_release>(), py::arg("host"), py::arg("address"), py::arg("bytes"),
+          "Copy device memory to the host, after all work submitted before.")
+      .def("copy", &Device::copy, py::call_guard<py::gil_scoped_release>(), py::arg("to"), py::arg("from_"),
+           py::arg("bytes"), "Copy between ranges of device memory that do not overlap.")
+      .def("fill", &Device::fill, py::call_guard<py::gil_scoped_release>(), py::arg("address"), py::arg("bytes"),
+           py::arg("word"), "Repeat a 32-bit word; address and size are multiples of 4.")
+      .def("owns", &Device::owns, py::arg("address"), py::arg("bytes"), "Whether the range is in one of its buffers.")
+      .def_property_readonly("has_timestamps", &Device::has_timestamps)
       .def("set_host_addresses", &Device::set_host_addresses, py::arg("holds"),
            "Whether host addresses are device addresses.");
+
+  py::class_<Event>(m, "Event", "A point on the device's timeline.")
+      .def(py::init<std::shared_ptr<Device>, bool>(), py::arg("device"), py::arg("timing"))
+      .def("record", &Event::record, py::call_guard<py::gil_scoped_release>(), "After all work submitted until now.")
+      .def("query", &Event::query, "Whether it was reached.")
+      .def("synchronize", &Event::synchronize, py::call_guard<py::gil_scoped_release>())
+      .def("elapsed_ms", &Event::elapsed_ms, py::call_guard<py::gil_scoped_release>(), py::arg("end"));
 
   py::class_<ArgumentPlan, std::shared_ptr<ArgumentPlan>>(m, "ArgumentPlan",
                                                           "The passed arguments of a kernel, in declaration order.")
@@ -104,29 +146,32 @@ PYBIND11_MODULE(_native, m) {
           "pack",
           [](const ArgumentPlan& self, const py::tuple& arguments) {
             std::vector<std::byte> block(self.bytes());
-            self.pack(arguments.ptr(), 0, block.data(), nullptr);
+            self.pack(arguments.ptr(), 0, block.data(), -1, nullptr, nullptr);
             return py::bytes(reinterpret_cast<const char*>(block.data()), block.size());
           },
           py::arg("arguments"), "The block for these arguments.")
       .def(
           "pointers",
-          [](const ArgumentPlan& self, const py::tuple& arguments) {
+          [](const ArgumentPlan& self, const py::tuple& arguments, int device) {
             std::vector<std::byte> block(self.bytes());
             std::vector<uint64_t> pointers;
-            self.pack(arguments.ptr(), 0, block.data(), &pointers);
+            std::vector<Place> places(self.pointer_count());
+            self.pack(arguments.ptr(), 0, block.data(), device, places.data(), &pointers);
             py::list result;
             const py::list objects = self.pointer_objects(arguments.ptr(), 0);
             for (std::size_t index = 0; index < pointers.size(); ++index)
-              result.append(py::make_tuple(objects[index], pointers[index]));
+              result.append(py::make_tuple(objects[index], pointers[index], place_name(places[index])));
             return result;
           },
-          py::arg("arguments"), "(object, address) of each pointer argument.");
+          py::arg("arguments"), py::arg("device") = -1,
+          "(object, address, place) of each pointer argument; place: 'address', 'host', 'device' or 'cuda'.");
 
   py::class_<Launcher>(m, "Launcher", "Runs a kernel; called as Triton calls a compiled kernel's run().")
-      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<ArgumentPlan>, std::string, bool>(), py::kw_only(),
-           py::arg("device"), py::arg("plan"), py::arg("name"), py::arg("indirect"))
+      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<ArgumentPlan>, std::string, bool, int, py::object>(),
+           py::kw_only(), py::arg("device"), py::arg("plan"), py::arg("name"), py::arg("indirect"),
+           py::arg("device_index") = -1, py::arg("copying") = py::none())
       .def("__call__", &Launcher::launch)
-      .def_property_readonly("transfers", &Launcher::transfers, "Which way each pointer argument goes in a plain call.")
+      .def_property_readonly("transfers", &Launcher::transfers, "Which way each pointer argument of the last call went.")
       .def("staged", &launch_staged, py::kw_only(), py::arg("pointers"), py::arg("copies"),
            "Launch on other addresses, with copies (host address, bytes, staging, device, offset, write back) around "
            "it. Calls no hooks.");

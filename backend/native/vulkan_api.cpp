@@ -60,6 +60,8 @@ DeviceFunctions::DeviceFunctions(const InstanceFunctions& instance, VkDevice dev
 #undef X
   vkGetMemoryHostPointerPropertiesEXT = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
       instance.vkGetDeviceProcAddr(device, "vkGetMemoryHostPointerPropertiesEXT"));
+  vkGetSemaphoreFdKHR =
+      reinterpret_cast<PFN_vkGetSemaphoreFdKHR>(instance.vkGetDeviceProcAddr(device, "vkGetSemaphoreFdKHR"));
 }
 
 }  // namespace triton_spirv

@@ -11,34 +11,39 @@
 #define TRITON_SPIRV_INSTANCE_FUNCTIONS(X) \
   X(vkGetDeviceProcAddr)                   \
   X(vkGetPhysicalDeviceMemoryProperties)   \
-  X(vkGetPhysicalDeviceProperties)
+  X(vkGetPhysicalDeviceProperties)         \
+  X(vkGetPhysicalDeviceQueueFamilyProperties)
 
 #define TRITON_SPIRV_DEVICE_FUNCTIONS(X) \
-  X(vkAllocateCommandBuffers)            \
-  X(vkAllocateMemory)                    \
-  X(vkBeginCommandBuffer)                \
-  X(vkBindBufferMemory)                  \
-  X(vkCmdBindPipeline)                   \
-  X(vkCmdCopyBuffer)                     \
-  X(vkCmdDispatch)                       \
-  X(vkCmdPipelineBarrier)                \
-  X(vkCmdPushConstants)                  \
-  X(vkCreateBuffer)                      \
-  X(vkCreateCommandPool)                 \
-  X(vkCreateFence)                       \
-  X(vkDestroyBuffer)                     \
-  X(vkDestroyCommandPool)                \
-  X(vkDestroyFence)                      \
-  X(vkDeviceWaitIdle)                    \
-  X(vkEndCommandBuffer)                  \
-  X(vkFreeMemory)                        \
-  X(vkGetBufferDeviceAddress)            \
-  X(vkGetBufferMemoryRequirements)       \
-  X(vkGetFenceStatus)                    \
-  X(vkMapMemory)                         \
-  X(vkQueueSubmit)                       \
-  X(vkResetFences)                       \
-  X(vkWaitForFences)
+  X(vkAllocateCommandBuffers)           \
+  X(vkAllocateMemory)                   \
+  X(vkBeginCommandBuffer)               \
+  X(vkBindBufferMemory)                 \
+  X(vkCmdBindPipeline)                  \
+  X(vkCmdCopyBuffer)                    \
+  X(vkCmdDispatch)                      \
+  X(vkCmdFillBuffer)                    \
+  X(vkCmdPipelineBarrier)               \
+  X(vkCmdPushConstants)                 \
+  X(vkCmdResetQueryPool)                \
+  X(vkCmdWriteTimestamp)                \
+  X(vkCreateBuffer)                     \
+  X(vkCreateCommandPool)                \
+  X(vkCreateQueryPool)                  \
+  X(vkCreateSemaphore)                  \
+  X(vkDestroyBuffer)                    \
+  X(vkDestroyCommandPool)               \
+  X(vkDestroyQueryPool)                 \
+  X(vkDestroySemaphore)                 \
+  X(vkEndCommandBuffer)                 \
+  X(vkFreeMemory)                       \
+  X(vkGetBufferDeviceAddress)           \
+  X(vkGetBufferMemoryRequirements)      \
+  X(vkGetQueryPoolResults)              \
+  X(vkGetSemaphoreCounterValue)         \
+  X(vkMapMemory)                        \
+  X(vkQueueSubmit)                      \
+  X(vkWaitSemaphores)
 
 namespace triton_spirv {
 
@@ -72,6 +77,8 @@ struct DeviceFunctions {
 #undef X
   // Absent without VK_EXT_external_memory_host.
   PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;
+  // Absent without VK_KHR_external_semaphore_fd.
+  PFN_vkGetSemaphoreFdKHR vkGetSemaphoreFdKHR = nullptr;
 };
 
 }  // namespace triton_spirv

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from ..capabilities import Capabilities
+from .allocator import DeviceAllocator
 from .devices import DeviceInfo, compute_queue_family, devices, feature_chain, select, selected
 from .errors import ValidationError, VulkanUnavailable
 from .loader import check, handle, instance, new, vulkan
@@ -46,7 +47,8 @@ def _timeout_ns() -> int:
 
 
 class Context:
-    """A VkDevice with one compute queue. ``native`` is its _native.Device; ``host_memory`` one of HOST_MEMORY_WAYS.
+    """A VkDevice with one compute queue. ``native`` is its _native.Device; ``host_memory`` one of HOST_MEMORY_WAYS;
+    ``index`` its number in devices(), that of ``spirv:<index>``; ``memory`` allocates device memory.
 
     TRITON_SPIRV_HOST_MEMORY forces another way than the best that the device has.
     """
@@ -55,6 +57,7 @@ class Context:
         if device.capabilities is None:
             raise VulkanUnavailable(f"{device.describe()} cannot run Triton kernels")
         self.device = device
+        self.index = devices().index(device)
         self.capabilities: Capabilities = device.capabilities
         self.pid = os.getpid()
         self._instance = instance()
@@ -74,6 +77,7 @@ class Context:
             instance=handle(self._instance.handle), physical_device=handle(device.handle), device=handle(self.handle),
             queue=handle(queue[0]), queue_family=family, pipeline_layout=handle(self.pipeline_layout),
             host_addresses=False, timeout_ns=_timeout_ns())
+        self.memory = DeviceAllocator(self.native.allocate_device)
         self.device_pool = BufferPool(self.native.allocate_device)
         self.staging_pool = BufferPool(self.native.allocate_staging)
         self._abandoned: list[Any] = []
@@ -162,10 +166,11 @@ class Context:
             self._kernels[pipeline] = kernel
 
     def remove_kernel(self, pipeline: int) -> None:
-        """Destroy the kernel; nothing happens where it is gone already. None of its launches may be running."""
+        """Destroy the kernel once its launches are done; nothing happens where it is gone already."""
         with self._lock:
             kernel = self._kernels.pop(pipeline, None)
         if kernel is not None and self.pid == os.getpid():
+            self.native.synchronize()
             kernel.destroy()
 
     def abandon(self, *objects: Any) -> None:
@@ -177,6 +182,7 @@ class Context:
         if self.handle is None or self.pid != os.getpid():
             return
         vk = vulkan()
+        self.memory.close()
         self.device_pool.clear()
         self.staging_pool.clear()
         if not self.native.close():  # a kernel never ended: nothing can be destroyed under it
@@ -216,12 +222,17 @@ def current() -> Context:
 
     In a child forked after it was opened every use of it raises RuntimeError.
     """
-    index = current_device()
+    return of_device(current_device())
+
+
+def of_device(index: int) -> Context:
+    """The context of the device of that number in devices(), opened on first use. Raises VulkanUnavailable."""
     context = _contexts.get(index)
     if context is None:
         with _lock:
             context = _contexts.get(index)
             if context is None:
+                select(devices(), str(index))
                 context = _contexts[index] = Context(devices()[index])
     return context
 

@@ -12,32 +12,35 @@ Entry = tuple[tuple[int, ...], str, str]
 
 #: Launch arguments before the kernel's own: grid x, y, z, stream, function, kernel metadata, launch metadata, hooks.
 FIRST_ARGUMENT = 9
+#: Places of pointer arguments that are passed by address.
+_IN_PLACE = ("address", "device")
 _LAUNCH_METADATA, _ENTER_HOOK, _EXIT_HOOK = 6, 7, 8
 
 
 def make_launcher(context: Context, name: str, entries: Sequence[Entry], indirect: bool,
                   written: Collection[str] | None = None) -> Callable[..., None]:
     """A callable ``(grid_x, grid_y, grid_z, stream, function, kernel_metadata, launch_metadata, enter_hook,
-    exit_hook, *arguments)`` that runs the kernel and returns when it is done.
+    exit_hook, *arguments)`` that runs the kernel. It returns once the kernel is submitted where tensors are passed and
+    all of them are in device memory, otherwise when it is done. Its ``transfers`` tells which way each pointer argument
+    of the last launch went; where there is launch metadata (a launch hook is installed), it has the same under
+    "transfers".
 
     ``entries``: the passed arguments in declaration order. ``indirect``: the block goes into a buffer.
     ``written``: names of the pointer arguments that the kernel may write; None: any.
     Raises ValueError on a type that cannot be passed, or a block that is too long.
     """
     plan = native().ArgumentPlan([(list(path), argument, type_) for path, argument, type_ in entries])
-    launcher = native().Launcher(device=context.native, plan=plan, name=name, indirect=indirect)
-    if context.host_memory != ZERO_COPY:
-        return CopyingLauncher(context, name, launcher, plan, written)
-    if context.validates:
-        return ValidatingLauncher(context, launcher)
-    return launcher  # type: ignore[no-any-return]
+    options = {"device": context.native, "plan": plan, "name": name, "indirect": indirect,
+               "device_index": context.index}
+    copying = CopyingLauncher(context, name, native().Launcher(**options), plan, written)
+    launcher = native().Launcher(**options, copying=copying)
+    return ValidatingLauncher(context, launcher) if context.validates else launcher
 
 
 class ValidatingLauncher:
-    """Launches in place and raises what the validation layer reported."""
+    """Launches and raises what the validation layer reported."""
 
     def __init__(self, context: Context, launcher: Any) -> None:
-        self.transfers: dict[str, str] = launcher.transfers
         self._context = context
         self._launcher = launcher
 
@@ -46,13 +49,14 @@ class ValidatingLauncher:
         self._launcher(*args)
         self._context.raise_validation_errors()
 
+    @property
+    def transfers(self) -> dict[str, str]:
+        """Which way each pointer argument of the last launch went."""
+        return self._launcher.transfers  # type: ignore[no-any-return]
+
 
 class CopyingLauncher:
-    """Launches on a device that cannot read host memory in place.
-
-    ``transfers`` says which way each pointer argument of the last launch went; where there is launch metadata (a
-    launch hook is installed), it has the same under "transfers".
-    """
+    """Launches where some tensor is in memory that the device cannot reach in place: those are copied or imported."""
 
     def __init__(self, context: Context, name: str, launcher: Any, plan: Any, written: Collection[str] | None) -> None:
         self.transfers: dict[str, str] = {}
@@ -67,7 +71,7 @@ class CopyingLauncher:
     def __call__(self, *args: Any) -> None:
         """As make_launcher's. Raises what the native launcher raises, and ValidationError."""
         launch_metadata, enter, leave = args[_LAUNCH_METADATA], args[_ENTER_HOOK], args[_EXIT_HOOK]
-        arguments = self._plan.pointers(args[FIRST_ARGUMENT:])
+        arguments = self._plan.pointers(args[FIRST_ARGUMENT:], self._context.index)
         transfers: dict[str, str] = {}
         if launch_metadata is not None and hasattr(launch_metadata, "data"):
             launch_metadata.data["transfers"] = transfers
@@ -79,7 +83,7 @@ class CopyingLauncher:
         if leave is not None:
             leave(launch_metadata)
 
-    def _run(self, args: tuple[Any, ...], arguments: list[tuple[Any, int]], transfers: dict[str, str]) -> None:
+    def _run(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]], transfers: dict[str, str]) -> None:
         spans = merge(self._spans(arguments))
         bases: list[int] = []
         copies: list[tuple[int, int, Any, Any, int, bool]] = []
@@ -97,10 +101,10 @@ class CopyingLauncher:
                     bases.append(copies[-1][3].address + copies[-1][4])
                 ways.append(STAGED if imported is None else IMPORTED)
             pointers = []
-            for name, (argument, address) in zip(self._names, arguments, strict=True):
-                if isinstance(argument, int) or address == 0:
+            for name, (_, address, place) in zip(self._names, arguments, strict=True):
+                if place in _IN_PLACE or address == 0:
                     pointers.append(address)
-                    transfers[name] = "address"
+                    transfers[name] = place if place in _IN_PLACE else "empty"
                     continue
                 index = find(spans, address)
                 if index is None:  # a tensor without elements
@@ -123,10 +127,10 @@ class CopyingLauncher:
                 self._device_pool.give(device)
         self._context.raise_validation_errors()
 
-    def _spans(self, arguments: list[tuple[Any, int]]) -> list[Span]:
+    def _spans(self, arguments: list[tuple[Any, int, str]]) -> list[Span]:
         spans = []
-        for name, (argument, address) in zip(self._names, arguments, strict=True):
-            if isinstance(argument, int) or address == 0:
+        for name, (argument, address, place) in zip(self._names, arguments, strict=True):
+            if place in _IN_PLACE or address == 0:
                 continue
             try:
                 start, size, writeable = storage_of(argument, address)

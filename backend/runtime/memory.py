@@ -79,7 +79,7 @@ class BufferPool:
 
     def take(self, size: int) -> Any:
         """A buffer of at least ``size`` bytes, at most an eighth larger once past 64 KiB."""
-        rounded = _round_up(size)
+        rounded = round_up(size)
         with self._lock:
             idle = self._idle.get(rounded)
             if idle:
@@ -110,8 +110,8 @@ class BufferPool:
             self._idle.clear()
 
 
-def _round_up(size: int) -> int:
+def round_up(size: int, smallest: int = _SMALLEST_BUFFER) -> int:
     """``size`` rounded up to a multiple of an eighth of its power of two, so that sizes repeat."""
-    size = max(size, _SMALLEST_BUFFER)
-    step = 1 << (size.bit_length() - 4)
+    size = max(size, smallest)
+    step = max(1 << (size.bit_length() - 4), min(smallest, 512))
     return -(-size // step) * step

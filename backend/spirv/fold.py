@@ -56,6 +56,10 @@ COMPARE: dict[int, Callable[[int, int, int], bool]] = {
     op.SGreaterThanEqual: lambda a, b, w: _signed(a, w) >= _signed(b, w),
 }
 
+#: Comparisons whose outcome sign extension does not change.
+SIGNED_COMPARE = frozenset({op.IEqual, op.INotEqual, op.SLessThan, op.SLessThanEqual, op.SGreaterThan,
+                            op.SGreaterThanEqual})
+
 #: opcode → right operand that leaves the left one as it is.
 RIGHT_IDENTITY = {
     op.IAdd: 0, op.ISub: 0, op.IMul: 1, op.BitwiseOr: 0, op.BitwiseXor: 0, op.ShiftLeftLogical: 0,
@@ -64,3 +68,9 @@ RIGHT_IDENTITY = {
 
 #: opcodes that are zero when either operand is.
 ZERO_ABSORBS = frozenset({op.IMul, op.BitwiseAnd})
+
+#: opcodes that an operand's own definition, or a constant operand, may make unnecessary.
+SIMPLER = frozenset({op.BitwiseXor, op.Bitcast, op.Select, op.LogicalEqual, op.LogicalNotEqual})
+
+#: opcodes whose results those simplifications look through.
+TRANSPARENT = frozenset({op.BitwiseXor, op.Bitcast, op.LogicalNot})

@@ -34,7 +34,11 @@ class FunctionBuilder:
         self._variables: list[Instruction] = []
         self._body: list[Instruction] = []
         self._numbered: dict[tuple[int, ...], int] = {}
+        #: Result → (opcode, type, operands), for the opcodes that simplifications look through.
+        self._definitions: dict[int, tuple[int, ...]] = {}
         self._scopes: list[list[tuple[int, ...]]] = []
+        #: 64-bit number → the narrower one that it extends.
+        self._sign_extended: dict[int, int] = {}
         self.block = self._entry
         self._terminated = False
         #: Decorate floating-point arithmetic so that the driver neither contracts nor reassociates it.
@@ -45,16 +49,47 @@ class FunctionBuilder:
         """A pure instruction with a result; gives its id, or that of an equal one."""
         if opcode in op.COMMUTATIVE and operands[0] > operands[1]:
             operands = (operands[1], operands[0])
+        if opcode in fold.SIMPLER:
+            simpler = self._simplify(opcode, type_id, operands)
+            if simpler is not None:
+                return simpler
         key = (opcode, type_id, *operands)
         known = self._numbered.get(key)
         if known is None:
             known = self.effect(opcode, type_id, *operands)
             self._numbered[key] = known
+            if opcode in fold.TRANSPARENT:
+                self._definitions[known] = key
             if self._scopes:
                 self._scopes[-1].append(key)
             if self.exact and opcode in op.CONTRACTIBLE:
                 self.module.decorate(known, op.Decoration.NoContraction)
         return known
+
+    def _simplify(self, opcode: int, type_id: int, operands: tuple[int, ...]) -> int | None:
+        """A value that equals the instruction's and was there before, or takes less; None where none is known."""
+        definitions = self._definitions
+        if opcode == op.BitwiseXor:  # a ^ (a ^ b)
+            for outer, inner in (operands, operands[::-1]):
+                definition = definitions.get(inner)
+                if definition is not None and definition[0] == opcode and outer in definition[2:]:
+                    return definition[3] if definition[2] == outer else definition[2]
+            return None
+        if opcode == op.Bitcast:
+            definition = definitions.get(operands[0])
+            if definition is not None and definition[0] == opcode and self.module.type_of[definition[2]] == type_id:
+                return definition[2]
+            return None
+        if opcode == op.Select:
+            definition = definitions.get(operands[0])
+            if definition is not None and definition[0] == op.LogicalNot:
+                return self.select(definition[2], operands[2], operands[1])
+            return None
+        for one, other in (operands, operands[::-1]):  # LogicalEqual, LogicalNotEqual
+            known = self.module.constants.get(one)
+            if known is not None:
+                return other if known == (opcode == op.LogicalEqual) else self.logical_not(other)
+        return None
 
     def effect(self, opcode: int, type_id: int, *operands: int) -> int:
         """An instruction with a result that is never merged with another."""
@@ -104,13 +139,32 @@ class FunctionBuilder:
         return self.emit(opcode, type_id, a, b)
 
     def compare(self, opcode: int, a: int, b: int) -> int:
-        """An integer comparison, folded where both operands are constant."""
+        """An integer comparison, folded where both operands are constant, and made on the narrow number where one
+        operand was sign-extended and the other is a constant: cheaper, and Mesa 22.3 gets the wide one wrong."""
         constants = self.module.constants
         left, right = constants.get(a), constants.get(b)
         if left is not None and right is not None:
             width = self.module.kinds[self.module.type_of[a]][1]
             return self.module.boolean(fold.COMPARE[opcode](int(left), int(right), width))
+        if opcode in fold.SIGNED_COMPARE:
+            for known, other in ((right, a), (left, b)):
+                narrow = self._sign_extended.get(other)
+                if known is not None and narrow is not None:
+                    return self._compare_narrow(opcode, narrow, int(known), other == b)
         return self.emit(opcode, self.module.bool, a, b)
+
+    def _compare_narrow(self, opcode: int, narrow: int, constant: int, constant_first: bool) -> int:
+        """The comparison of a sign-extended number with a constant of the wide type, without the extension."""
+        module = self.module
+        wide_width, width = 64, module.kinds[module.type_of[narrow]][1]
+        value = constant - (1 << wide_width) if constant >> (wide_width - 1) else constant
+        if -(1 << (width - 1)) <= value < 1 << (width - 1):
+            operands = (module.uint(value, width), narrow) if constant_first else (narrow, module.uint(value, width))
+            return self.compare(opcode, *operands)
+        # Any narrow number is on the same side of such a constant.
+        operands = (value, 0) if constant_first else (0, value)
+        mask = (1 << wide_width) - 1
+        return module.boolean(fold.COMPARE[opcode](operands[0] & mask, operands[1] & mask, wide_width))
 
     def add(self, a: int, b: int) -> int:
         """``a + b``."""
@@ -205,7 +259,10 @@ class FunctionBuilder:
             if opcode == op.SConvert and number >> (old - 1):
                 number -= 1 << old
             return module.uint(number, width)
-        return self.emit(opcode, module.int(width), value)
+        result = self.emit(opcode, module.int(width), value)
+        if opcode == op.SConvert and width == 64:
+            self._sign_extended[result] = value
+        return result
 
     # -- memory --------------------------------------------------------------------------------------------------
     def access(self, pointer_type: int, base: int, *indices: int) -> int:

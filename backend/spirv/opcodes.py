@@ -129,6 +129,7 @@ BitwiseOr = 197
 BitwiseXor = 198
 BitwiseAnd = 199
 Not = 200
+BitReverse = 204
 BitCount = 205
 
 # Barriers and atomics.
@@ -179,7 +180,7 @@ PURE = frozenset({
     SLessThanEqual, FOrdEqual, FUnordEqual, FOrdNotEqual, FUnordNotEqual, FOrdLessThan, FUnordLessThan,
     FOrdGreaterThan, FUnordGreaterThan, FOrdLessThanEqual, FUnordLessThanEqual, FOrdGreaterThanEqual,
     FUnordGreaterThanEqual, ShiftRightLogical, ShiftRightArithmetic, ShiftLeftLogical, BitwiseOr, BitwiseXor,
-    BitwiseAnd, Not, BitCount,
+    BitwiseAnd, Not, BitReverse, BitCount,
 })
 
 #: Instructions with a result that can be dropped when unused, though two equal ones may differ.

@@ -143,10 +143,10 @@ def _prefetch(loop: Operation, load: Operation) -> bool:
     today = _Cloner(body, {argument: argument for argument in body.arguments}, now.made)
     ahead = _Cloner(body, {}, now.made)
     for argument in _arguments_used(body, load):
-        value = following if argument is induction else today.value(yields[argument])
-        if value is None:
+        tomorrow = following if argument is induction else today.value(yields[argument])
+        if tomorrow is None:
             return False
-        ahead.known[argument] = value
+        ahead.known[argument] = tomorrow
     late = _guarded_load(ahead, load, following, upper, predicate)
     if early is None or late is None:
         return False

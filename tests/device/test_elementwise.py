@@ -6,7 +6,7 @@ import pytest
 import triton
 import triton.language as tl
 
-from tests.device.helpers import FLOATS, Guarded, assert_same, assert_ulp, inputs, numpy_dtype, pairs, to_torch
+from tests.device.helpers import FLOATS, Guarded, assert_same, assert_ulp, inputs, numpy_dtype, pairs, special_floats, to_torch
 
 #: (elements, block, warps): each number of warps, sizes that no block divides, blocks smaller than a workgroup.
 SHAPES = ((1, 16, 1), (7, 8, 8), (31, 64, 2), (1000, 256, 4), (1023, 1024, 8))
@@ -119,20 +119,52 @@ def test_comparison(dtype):
 
 @triton.jit
 def remainder_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
-    at = tl.arange(0, BLOCK)
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     a, b = tl.load(a_ptr + at, at < n), tl.load(b_ptr + at, at < n, other=1)
     tl.store(out_ptr + at, a % b, at < n)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_remainder_has_the_sign_of_the_dividend(dtype):
-    rng = np.random.default_rng(3)
-    a = rng.integers(-1000, 1000, 500).astype(numpy_dtype(dtype))
-    b = rng.choice([-7.0, -2.5, 0.5, 3.0, 16.0, 125.0], 500).astype(numpy_dtype(dtype))
-    out = Guarded(500, dtype)
-    remainder_kernel[(1,)](to_torch(a), to_torch(b), out.tensor, 500, BLOCK=512)
-    expected = np.fmod(a.astype(np.float64), b.astype(np.float64)).astype(numpy_dtype(dtype))
+def test_remainder_is_exact(dtype):
+    """fmod's: the sign of the dividend, and no error however large the quotient."""
+    special = np.concatenate([special_floats(dtype), (np.array([2.5, -7, 125, 1e-3, 3e4, -0.625])).astype(
+        numpy_dtype(dtype)), np.array([1, 3], np.uint16 if dtype == "bfloat16" else np.dtype(dtype).str.replace(
+            "f", "u")).view(numpy_dtype(dtype))])
+    a, b = (grid.ravel() for grid in np.meshgrid(special, special))
+    more = np.random.default_rng(3).standard_normal((2, 100)) * [[1e4], [2.0]]
+    a, b = (np.concatenate([head, tail.astype(numpy_dtype(dtype))]) for head, tail in zip((a, b), more, strict=True))
+    out = Guarded(a.size, dtype)
+    remainder_kernel[(triton.cdiv(a.size, 64),)](to_torch(a), to_torch(b), out.tensor, a.size, BLOCK=64)
+    with np.errstate(invalid="ignore"):
+        expected = np.fmod(a.astype(np.float64), b.astype(np.float64)).astype(numpy_dtype(dtype))
     assert_same(out.values(), expected, "remainder", a, b)
+
+
+@triton.jit
+def zero_kernel(a_ptr, out_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    a = tl.load(a_ptr + at)
+    zero = tl.zeros([BLOCK], a.dtype)
+    tl.store(out_ptr + at, a * zero)
+    tl.store(out_ptr + BLOCK + at, zero / a)
+    tl.store(out_ptr + 2 * BLOCK + at, a + zero)
+    tl.store(out_ptr + 3 * BLOCK + at, zero - a)
+    tl.store(out_ptr + 4 * BLOCK + at, a - a)
+    tl.store(out_ptr + 5 * BLOCK + at, a / a)
+    tl.store(out_ptr + 6 * BLOCK + at, a * zero + 1)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_constant_zero_operands_keep_nan_and_signs(dtype):
+    a = np.resize(special_floats(dtype), 16)
+    out = Guarded((7, 16), dtype)
+    zero_kernel[(1,)](to_torch(a), out.tensor, BLOCK=16)
+    zero = np.zeros_like(a)
+    with np.errstate(all="ignore"):
+        expected = {"x * 0": a * zero, "0 / x": zero / a, "x + 0": a + zero, "0 - x": zero - a, "x - x": a - a,
+                    "x / x": a / a, "x * 0 + 1": a * zero + np.ones_like(a)}
+    for row, (name, values) in zip(out.values(), expected.items(), strict=True):
+        assert_same(row, values, name, a)
 
 
 @triton.jit

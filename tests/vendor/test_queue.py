@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import platform
@@ -100,7 +101,7 @@ def project(tmp_path: Path) -> Project:
     layer = project.overlay / "python/triton/layer.py"
     layer.parent.mkdir(parents=True)
     layer.write_text("LAYER = 1\n")
-    project.write_queue_hash(queue_hash(project))
+    project.lock_file.write_text(dataclasses.replace(project.lock(), queue=queue_hash(project)).text())
     with project.exclusive():
         sync(project)
     return project

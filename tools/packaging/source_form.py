@@ -82,7 +82,7 @@ def _patch(tree: Path, project: Project) -> None:
         target = tree / relative
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, target)
-    for patch in load_series(project):
+    for patch in load_series(project, compiled=True):
         done = subprocess.run(
             ["git", "apply", "--whitespace=nowarn", "-"], cwd=tree, input=patch.diff, text=True, capture_output=True,
             env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}, check=False,

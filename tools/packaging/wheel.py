@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..errors import ToolError
+from ..faults import point
 from ..progress import note, step
-from ..project import Project
+from ..project import Project, exchange
 from ..queue import is_tracked
 from ..repository import Repository
 from ..upstream import Release, prepare
@@ -138,6 +139,7 @@ def write_wheel(content: Content, folder: Path) -> Path:
                 else:
                     digest, size = archive.add_bytes(name, entry.source.read_bytes(), entry.executable)
                 record.append((name, f"sha256={digest}", str(size)))
+                point("wheel-member")
             for relative, data in sorted(content.dist_info.items()):
                 name = f"{content.who.dist_info}/{relative}"
                 digest, size = archive.add_bytes(name, data)
@@ -146,8 +148,10 @@ def write_wheel(content: Content, folder: Path) -> Path:
             text = io.StringIO()
             csv.writer(text, lineterminator="\n").writerows([*record, (name, "", "")])
             archive.add_bytes(name, text.getvalue().encode())
+        point("wheel-written")
         os.chmod(temporary, 0o644)
         os.replace(temporary, target)
+        point("wheel-named")
     finally:
         Path(temporary).unlink(missing_ok=True)
     return target
@@ -175,9 +179,9 @@ def write_tree(content: Content, folder: Path) -> Path:
                 target = fresh / content.who.dist_info / relative
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
-        if folder.exists():
-            folder.rename(scratch / "old")
-        fresh.rename(folder)
+        point("tree-laid-out")
+        exchange(fresh, folder, scratch / "old")
+        point("tree-exchanged")
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return folder

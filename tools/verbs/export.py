@@ -5,9 +5,21 @@ A commit that came from a patch keeps that patch's file name; another gets one m
 
 from __future__ import annotations
 
+import dataclasses
+
+from .. import journal
 from ..errors import ToolError
-from ..project import Project, replace_file
-from ..queue import Patch, overlay_files, parse_patch, queue_hash, refuse_unsafe, series_names
+from ..project import Lock, Project
+from ..queue import (
+    Patch,
+    overlay_files,
+    parse_patch,
+    queue_digest,
+    queue_hash,
+    refuse_unsafe,
+    series_names,
+    series_text,
+)
 from ..repository import Repository
 
 
@@ -41,43 +53,37 @@ def run(project: Project, arguments: list[str]) -> int:
             # patches/ was edited since the last apply and the tree was not: the tree holds the older state.
             raise ToolError("patches/ or overlay/ changed since the last apply: run `python3 -m tools apply` first")
         overlay, patches = collect(repository)
-        written = _write(project, overlay, patches)
-        digest = queue_hash(project)
-        if project.write_queue_hash(digest):
-            written.append(project.lock_file.name)
-        repository.adopt(digest)
-    for name in written:
-        print(f"wrote {name}")
-    if not written:
+        lock = dataclasses.replace(project.lock(), shadowed=repository.shadowed(overlay))
+        files, lock = changed_files(project, overlay, patches, lock)
+        if files:
+            journal.commit(project, journal.Change(files))
+        repository.adopt(lock.queue)
+    for name, data in files.items():
+        print(f"wrote {name}" if data is not None else f"removed {name}")
+    if not files:
         print("nothing to do: patches/ and overlay/ are what the tree gives")
     return 0
 
 
-def _write(project: Project, overlay: dict[str, bytes], patches: list[Patch]) -> list[str]:
-    """Write what differs, drop what is gone, the series last. Returns the names that changed."""
-    changed: list[str] = []
-    for path, data in overlay.items():
-        target = project.overlay / path
-        if not target.exists() or target.read_bytes() != data:
-            replace_file(target, data)
-            changed.append(f"overlay/{path}")
-    for path, old in overlay_files(project).items():
-        if path not in overlay:
-            old.unlink()
-            changed.append(f"overlay/{path} (removed)")
+def changed_files(
+    project: Project, overlay: dict[str, bytes], patches: list[Patch], lock: Lock
+) -> tuple[dict[str, bytes | None], Lock]:
+    """What to write (None: to remove) so that the checkout holds that overlay, series and lock; and the lock, with
+    the queue's hash in it."""
+    texts = {patch.name: patch.text().encode() for patch in patches}
+    lock = dataclasses.replace(lock, queue=queue_digest(texts, overlay))
+    wanted: dict[str, bytes] = {f"overlay/{path}": data for path, data in overlay.items()}
+    wanted |= {f"patches/{name}": data for name, data in texts.items()}
+    files: dict[str, bytes | None] = {
+        path: data
+        for path, data in wanted.items()
+        if not (project.root / path).exists() or (project.root / path).read_bytes() != data
+    }
     before = series_names(project)
-    for patch in patches:
-        target = project.patches / patch.name
-        data = patch.text().encode()
-        if not target.exists() or target.read_bytes() != data:
-            replace_file(target, data)
-            changed.append(f"patches/{patch.name}")
-    names = [patch.name for patch in patches]
-    if names != before:
-        replace_file(project.patches / "series", "".join(f"{name}\n" for name in names).encode())
-        changed.append("patches/series")
-    for name in before:
-        if name not in names:
-            (project.patches / name).unlink(missing_ok=True)
-            changed.append(f"patches/{name} (removed)")
-    return changed
+    if before != list(texts):
+        files["patches/series"] = series_text(list(texts))
+    if lock != project.lock():
+        files[project.lock_file.name] = lock.text().encode()
+    gone = [f"overlay/{path}" for path in overlay_files(project)] + [f"patches/{name}" for name in before]
+    files |= dict.fromkeys(path for path in gone if path not in wanted)
+    return files, lock

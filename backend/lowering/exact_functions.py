@@ -1,0 +1,75 @@
+"""Functions with exact results: rounding, exponents, neighbours, remainders."""
+from __future__ import annotations
+
+from .numeric import Int, Numeric, Real
+from .precise import Parts, pack, unpack
+from .remainder import remainder as fmod
+
+
+def round_away(n: Numeric, x: Real) -> Real:
+    """The nearest integer, ties away from 0."""
+    a = abs(x)
+    whole = a.trunc()
+    return n.where(a - whole >= 0.5, whole + 1.0, whole).with_sign_of(x)
+
+
+def _exponent(n: Numeric, x: Real) -> Int:
+    """floor(log2|x|) of a finite number that is not 0, as 32 bits."""
+    return unpack(n, x).exponent + 62
+
+
+def ilogb(n: Numeric, x: Real) -> Int:
+    """The exponent; the smallest int for 0 and NaN, the largest for infinities."""
+    value = n.where(x.eq(0.0) | x.is_nan(), -(1 << 31), _exponent(n, x))
+    return n.where(x.is_inf(), (1 << 31) - 1, value)
+
+
+def logb(n: Numeric, x: Real) -> Real:
+    """The exponent as a float; -infinity for 0."""
+    value = n.where(x.eq(0.0), float("-inf"), _exponent(n, x).real())
+    return n.where(x.is_finite(), value, abs(x))
+
+
+def ldexp(n: Numeric, x: Real, exponent: Int) -> Real:
+    """x 2^exponent, rounded once."""
+    parts = unpack(n, x)
+    # Past this every number becomes 0 or infinity.
+    exponent = n.where(exponent.sgt(5000), 5000, n.where(exponent.slt(-5000), -5000, exponent))
+    value = pack(n, Parts(parts.negative, parts.significand, parts.exponent + exponent), "rn")
+    return n.where(x.is_finite(), value, x)
+
+
+def next_after(n: Numeric, x: Real, y: Real) -> Real:
+    """The next number from x towards y."""
+    bits = x.bits()
+    # A step up in magnitude where y lies away from 0.
+    away = (y > x) ^ x.negative()
+    moved = n.where(away, bits + 1, bits - 1).as_real()
+    smallest = n.integer(1).as_real().with_sign_of(y)
+    value = n.where(x.eq(0.0), smallest, moved)
+    value = n.where(x.eq(y), y, value)
+    return n.where(x.is_nan() | y.is_nan(), x + y, value)
+
+
+def positive_difference(n: Numeric, x: Real, y: Real) -> Real:
+    """x - y, or 0 where that is negative."""
+    value = n.where(x > y, x - y, 0.0)
+    return n.where(x.is_nan() | y.is_nan(), x + y, value)
+
+
+def remainder(n: Numeric, x: Real, y: Real) -> Real:
+    """x - y rint(x/y), exactly."""
+    b = abs(y)
+    huge = b > 2.0 ** (n.bias - 1)
+    doubled = n.where(huge, b, b + b)
+    a = abs(fmod(n, x, n.where(y.is_inf(), y, doubled)))
+    tiny = b < 2.0 ** (3 - n.bias)
+    # Twice a against b, or a against half of b, whichever is exact.
+    left, right = n.where(tiny, a + a, a), n.where(tiny, b, b * 0.5)
+    first = left > right
+    once = n.where(first, a - b, a)
+    left_again = n.where(tiny, once + once, once)
+    value = n.where(first & (left_again >= right), once - b, once)
+    value = n.where(huge & first, a - b, value)
+    value = (value.bits() ^ (x.bits() & (1 << (n.width - 1)))).as_real()
+    return n.where(y.is_inf() & x.is_finite(), x, value)

@@ -1,0 +1,184 @@
+"""``tt.extern_elementwise``: the functions of ``tl.extra.libdevice``, by symbol."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ..ttgir.ir import Operation
+from . import elementary, exact_functions, integer_functions, precise, special
+from .errors import UnsupportedOperation
+from .extern_signatures import SYMBOLS, Form
+from .math import erf, in_double
+from .numeric import Bool, Int, Numeric, Real
+from .powers import power_any
+from .registry import lowers
+from .remainder import remainder as fmod
+from .rolled import LONG, MEDIUM, map_rolled
+
+if TYPE_CHECKING:
+    from .context import Context
+
+Emitter = Callable[..., "Real | Int | Bool"]
+
+
+def absolute(n: Numeric, x: Int | Real) -> Int | Real:
+    """|x|."""
+    return n.where(x.slt(0), 0 - x, x) if isinstance(x, Int) else abs(x)
+
+
+# -- conversions -------------------------------------------------------------------------------------------------
+def to_integer(n: Numeric, x: Real, mode: str, width: int, signed: bool) -> Int:
+    """Rounded by ``mode``; past the range its end, NaN 0."""
+    rounded = {"rn": x.rint, "rz": x.trunc, "rd": x.floor, "ru": x.ceil}[mode]()
+    low, high = (-(2.0 ** (width - 1)), 2.0 ** (width - 1)) if signed else (0.0, 2.0**width)
+    inside = (rounded >= low) & (rounded < high)
+    safe = n.where(inside, rounded, 0.0).to_int(width, signed)
+    least, most = (1 << (width - 1), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
+    value = n.where(rounded >= high, most, safe)
+    return n.where(rounded < low, least, value)
+
+
+def from_integer(n: Numeric, x: Int, mode: str, signed: bool) -> Real:
+    """An integer as a float, rounded by ``mode``."""
+    return precise.from_int(n, x, signed, mode)
+
+
+def to_single(n: Numeric, x: Real, mode: str) -> Real:
+    """f64 to f32, rounded by ``mode``."""
+    return precise.convert(n, x, mode)
+
+
+def same_bits(n: Numeric, x: Int | Real) -> Int | Real:
+    """Float bits as an integer, or the other way round."""
+    return x.bits() if isinstance(x, Real) else x.as_real()
+
+
+def hiloint2double(n: Numeric, high: Int, low: Int) -> Real:
+    """The f64 of two halves of its bits."""
+    return ((high.resize(64) << 32) | low.resize(64)).as_real()
+
+
+# -- floats ------------------------------------------------------------------------------------------------------
+def saturate(n: Numeric, x: Real) -> Real:
+    """Clamped to [0, 1]; NaN becomes 0."""
+    return n.where(x > 0.0, n.minimum(x, 1.0), 0.0)
+
+
+def rcp64h(n: Numeric, x: Real) -> Real:
+    """1/x with the low 32 bits cleared."""
+    return ((1.0 / x).bits() & (0xFFFFFFFF << 32)).as_real()
+
+
+def reciprocal_root(n: Numeric, x: Real) -> Real:
+    """1/sqrt(x), rounded once but for ties that no f32 meets: the f64 result is off by less than 2^-51."""
+    wide = Numeric(n.ctx, 64)
+    return n.convert(elementary.rsqrt(wide, wide.convert(x)))
+
+
+def fast_power(n: Numeric, x: Real, y: Real) -> Real:
+    """2^(y log2(x))."""
+    return elementary.exp2(n, y * elementary.log2(n, x))
+
+
+def bessel_n(n: Numeric, order: Int, x: Real, function: Callable[..., Real]) -> Real:
+    """A Bessel function of integer order, in f64."""
+    wide = n if n.width == 64 else Numeric(n.ctx, 64)
+    return n.convert(function(wide, Int(wide, order.id), wide.convert(x)))
+
+
+def subtract(n: Numeric, a: Real, b: Real, mode: str) -> Real:
+    """a - b."""
+    return precise.add(n, a, -b, mode) if mode != "rn" else a - b
+
+
+def reciprocal(n: Numeric, x: Real, mode: str) -> Real:
+    """1/x."""
+    return precise.divide(n, n.real(1.0), x, mode)
+
+
+#: Functions of the arithmetic's own width.
+_SAME_WIDTH = ("exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan sinpi cospi asin acos atan sinh cosh tanh asinh "
+               "acosh atanh cbrt rcbrt sqrt rsqrt atan2 hypot rhypot").split()
+
+#: Functions that are computed in f64 whatever their type.
+_IN_DOUBLE = ("erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 "
+              "cyl_bessel_i1").split()
+
+EMITTERS: dict[str, Emitter] = {
+    **{name: getattr(elementary, name) for name in _SAME_WIDTH},
+    **{name: in_double(getattr(special, name)) for name in _IN_DOUBLE},
+    **{f"{name}_{mode}": partial(function, mode=mode) for mode in precise.MODES for name, function in {
+        "add": precise.add, "sub": subtract, "mul": precise.multiply, "div": precise.divide, "fma": precise.fma,
+        "sqrt": precise.sqrt, "rcp": reciprocal, "double2float": to_single}.items()},
+    **{f"{source}2{name}_{mode}": partial(to_integer, mode=mode, width=width, signed=signed)
+       for mode in precise.MODES for source in ("float", "double")
+       for name, width, signed in (("int", 32, True), ("uint", 32, False), ("ll", 64, True), ("ull", 64, False))},
+    **{f"{name}2{target}_{mode}": partial(from_integer, mode=mode, signed=signed)
+       for mode in precise.MODES for target in ("float", "double")
+       for name, signed in (("int", True), ("uint", False), ("ll", True), ("ull", False))},
+    **{name: same_bits for name in ("float_as_int", "float_as_uint", "int_as_float", "uint_as_float",
+                                    "double_as_longlong", "longlong_as_double")},
+    **{name: getattr(integer_functions, name)
+       for name in "clz ffs popc brev byte_perm mulhi mul24 sad hadd rhadd".split()},
+    "abs": absolute,
+    "floor": lambda n, x: x.floor(), "ceil": lambda n, x: x.ceil(), "trunc": lambda n, x: x.trunc(),
+    "rint": lambda n, x: x.rint(), "nearbyint": lambda n, x: x.rint(), "round": exact_functions.round_away,
+    "logb": exact_functions.logb, "ilogb": exact_functions.ilogb, "copysign": lambda n, x, y: x.with_sign_of(y),
+    "nextafter": exact_functions.next_after, "fmod": fmod, "remainder": exact_functions.remainder,
+    "fdim": exact_functions.positive_difference, "ldexp": exact_functions.ldexp, "scalbn": exact_functions.ldexp,
+    "fma": precise.fma, "norm3d": elementary.hypot, "norm4d": elementary.hypot, "rnorm3d": elementary.rhypot,
+    "rnorm4d": elementary.rhypot, "pow": power_any, "erf": erf,
+    "jn": partial(bessel_n, function=special.jn), "yn": partial(bessel_n, function=special.yn),
+    "rcp64h": rcp64h, "saturatef": saturate, "rsqrt_rn": reciprocal_root,
+    "fast_sinf": elementary.sin, "fast_cosf": elementary.cos, "fast_tanf": elementary.tan,
+    "fast_tanhf": elementary.tanh, "fast_expf": elementary.exp, "fast_exp10f": elementary.exp10,
+    "fast_logf": elementary.log, "fast_log2f": elementary.log2, "fast_log10f": elementary.log10,
+    "fast_dividef": lambda n, x, y: x / y, "fast_powf": fast_power,
+    "isnan": lambda n, x: x.is_nan(), "isinf": lambda n, x: x.is_inf(), "finitef": lambda n, x: x.is_finite(),
+    "isfinited": lambda n, x: x.is_finite(), "signbit": lambda n, x: x.negative(),
+    "llrint": partial(to_integer, mode="rn", width=64, signed=True),
+    "llround": lambda n, x: to_integer(n, exact_functions.round_away(n, x), "rz", 64, True),
+    "double2loint": lambda n, x: x.bits().resize(32), "double2hiint": lambda n, x: (x.bits() >> 32).resize(32),
+    "hiloint2double": hiloint2double,
+}
+
+#: Functions of several hundred instructions.
+_LONG = frozenset({*_IN_DOUBLE, "pow", "jn", "yn", "erf"})
+
+#: Integer functions that differ with signedness.
+_SIGNED = frozenset({"mulhi", "mul24", "sad", "hadd", "rhadd"})
+
+
+def _arithmetic(form: Form) -> int:
+    """Width of the float arithmetic of a form: that of the result, else of the operand; 32 where there are none."""
+    floats = [code for code in (form.result, *form.arguments) if code[0] == "f"]
+    return int(floats[0][1:]) if floats else 32
+
+
+@lowers("tt.extern_elementwise")
+def _extern(ctx: Context, operation: Operation) -> None:
+    symbol = operation.attributes["symbol"]
+    form = SYMBOLS.get(symbol)
+    if form is None:
+        raise UnsupportedOperation(operation, f"there is no function '{symbol}' for Vulkan devices",
+                                   "use a function of tl.extra.libdevice, or write it in Triton")
+    emitter = EMITTERS[form.name]
+    if form.name in _SIGNED:
+        emitter = partial(emitter, signed=form.arguments[0][0] == "i")
+
+    def emit(*ids: int) -> int:
+        values: list[Any] = []
+        n = Numeric(ctx, _arithmetic(form))
+        for id_, code in zip(ids, form.arguments, strict=True):
+            if code[0] == "f":
+                width = int(code[1:])
+                values.append(Real(n if width == n.width else Numeric(ctx, width), id_))
+            else:
+                values.append(Int(n, id_))
+        result = emitter(n, *values)
+        if isinstance(result, Bool):
+            return n.where(result, n.integer(1, 32), 0).id
+        return result.id
+
+    map_rolled(ctx, operation, emit, LONG if form.name in _LONG else MEDIUM)

@@ -1,0 +1,54 @@
+"""``ttg.fp4_to_fp``: two e2m1 numbers a byte to a float format that holds them exactly.
+
+e2m1 has a sign, two bits of exponent with bias 1 and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6.
+"""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ..layouts.linear import flatten, unflatten
+from ..spirv import opcodes as op
+from ..ttgir.ir import Operation
+from ..ttgir.types import FloatType, TensorType
+from .errors import UnsupportedOperation
+from .registry import lowers
+
+if TYPE_CHECKING:
+    from .context import Context
+
+#: Target format → (mantissa bits, exponent bias).
+TARGETS = {"f16": (10, 15), "bf16": (7, 127), "f32": (23, 127)}
+
+
+def _decode(ctx: Context, code: int, target: FloatType) -> int:
+    """The low four bits of an i32 as a float."""
+    f, module = ctx.f, ctx.module
+    mantissa, bias = TARGETS[target.name]
+    half = (bias - 1) << mantissa
+    magnitude = f.and_(code, module.uint(7))
+    normal = f.add(f.shl(magnitude, mantissa - 1), module.uint(half))
+    # Below 1 there are 0 and the subnormal 0.5.
+    bits = f.select(f.compare(op.ULessThan, magnitude, module.uint(2)), f.mul(magnitude, module.uint(half)), normal)
+    bits = f.or_(bits, f.shl(f.and_(code, module.uint(8)), target.width - 4))
+    return f.bitcast(f.zero_extend(bits, target.width), ctx.type_id(target))
+
+
+@lowers("ttg.fp4_to_fp")
+def _fp4_to_fp(ctx: Context, operation: Operation) -> None:
+    source, result = operation.operands[0], operation.result
+    assert isinstance(source.type, TensorType) and isinstance(result.type, TensorType)
+    target = result.type.element
+    if not isinstance(target, FloatType) or target.name not in TARGETS:
+        raise UnsupportedOperation(operation, f"e2m1 numbers are not converted to {target}",
+                                   "convert them to float16, bfloat16 or float32")
+    axis = int(operation.attributes["axis"])
+    lookup: dict[int, int] = {}
+    for register, place in zip(ctx.registers(source), ctx.layout(source.type).images("register"), strict=True):
+        lookup.setdefault(place, register)
+    registers = []
+    for place in ctx.layout(result.type).images("register"):
+        point = list(unflatten(place, result.type.shape))
+        point[axis], upper = divmod(point[axis], 2)
+        pair = ctx.f.zero_extend(lookup[flatten(point, source.type.shape)], 32)
+        registers.append(_decode(ctx, ctx.f.shr(pair, 4) if upper else pair, target))
+    ctx.define(result, registers)

@@ -1,0 +1,34 @@
+"""Float zeros that a driver may not fold.
+
+Mesa's CPU driver takes ``x * 0``, ``0 / x``, ``x + 0`` and ``0 - x`` for what they are in the reals, although the
+instructions are NoContraction: NaN, infinities and the sign of zero are then lost. It does so by looking for the
+constant, so it is given a zero that it does not recognise.
+"""
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from ..spirv.opcodes import BuiltIn
+from ..ttgir.types import Type
+from .elements import bits_in_memory
+
+if TYPE_CHECKING:
+    from .context import Context
+
+#: Drivers (VkDriverId) that fold.
+FOLDING_DRIVERS = frozenset({"mesa_llvmpipe"})
+
+#: A bit that no workgroup number of these drivers has. (Lane numbers are constants to Mesa's CPU driver.)
+UNUSED_BIT = 31
+
+
+def kept_zero(ctx: Context, value: int, type_: Type) -> int:
+    """``value``, of float type ``type_``; where it is the constant +0 and the driver folds it, an equal value that is
+    computed at run time."""
+    known = ctx.module.constants.get(value)
+    if known is None or known != 0 or math.copysign(1, known) < 0 or ctx.capabilities.driver not in FOLDING_DRIVERS:
+        return value
+    f = ctx.f
+    zero = f.shr(ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", 2), UNUSED_BIT)
+    return f.bitcast(f.zero_extend(zero, bits_in_memory(type_)), ctx.type_id(type_))

@@ -1,0 +1,132 @@
+// Copies between host and device memory, and timestamps.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "device.h"
+
+namespace triton_spirv {
+namespace {
+
+constexpr VkDeviceSize kChunkBytes = VkDeviceSize{8} << 20;
+constexpr uint32_t kQueriesAPool = 256;
+
+}  // namespace
+
+// The next of the chunks in turn, free to be written by the host. The caller holds transfer_mutex_.
+Device::Chunk& Device::chunk(std::size_t turn) {
+  Chunk& chunk = chunks_[turn % chunks_.size()];
+  if (!chunk.buffer) chunk.buffer = allocate(kChunkBytes, MemoryKind::kStaging);
+  wait(chunk.value);
+  return chunk;
+}
+
+void Device::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize bytes) {
+  if (bytes == 0) return;
+  const std::lock_guard<std::mutex> guard(transfer_mutex_);
+  const Location to = find(address, bytes);
+  std::size_t turn = 0;
+  for (VkDeviceSize at = 0; at < bytes; at += kChunkBytes, ++turn) {
+    Chunk& from = chunk(turn);
+    const VkBufferCopy region{0, to.offset + at, std::min(kChunkBytes, bytes - at)};
+    std::memcpy(from.buffer->host(), host + at, region.size);
+    from.value = submit([&](Slot& slot) {
+      barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+      vk_.vkCmdCopyBuffer(slot.commands, from.buffer->buffer(), to.buffer, 1, &region);
+    });
+  }
+}
+
+void Device::download(std::byte* host, VkDeviceAddress address, VkDeviceSize bytes) {
+  if (bytes == 0) return;
+  const std::lock_guard<std::mutex> guard(transfer_mutex_);
+  const Location from = find(address, bytes);
+  const std::size_t turns = (bytes + kChunkBytes - 1) / kChunkBytes;
+  // One chunk is filled by the device while the host empties the other.
+  for (std::size_t turn = 0; turn <= turns; ++turn) {
+    if (turn < turns) {
+      Chunk& to = chunk(turn);
+      const VkDeviceSize at = turn * kChunkBytes;
+      const VkBufferCopy region{from.offset + at, 0, std::min(kChunkBytes, bytes - at)};
+      to.value = submit([&](Slot& slot) {
+        barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+        vk_.vkCmdCopyBuffer(slot.commands, from.buffer, to.buffer->buffer(), 1, &region);
+        barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
+                VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+      });
+    }
+    if (turn > 0) {
+      const VkDeviceSize at = (turn - 1) * kChunkBytes;
+      std::memcpy(host + at, chunk(turn - 1).buffer->host(), std::min(kChunkBytes, bytes - at));
+    }
+  }
+}
+
+void Device::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize bytes) {
+  if (bytes == 0 || to == from) return;
+  const Location target = find(to, bytes), source = find(from, bytes);
+  if (target.buffer == source.buffer &&
+      std::max(target.offset, source.offset) - std::min(target.offset, source.offset) < bytes)
+    throw std::invalid_argument("a copy's source and target overlap in device memory");
+  const VkBufferCopy region{source.offset, target.offset, bytes};
+  submit([&](Slot& slot) {
+    barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+    vk_.vkCmdCopyBuffer(slot.commands, source.buffer, target.buffer, 1, &region);
+  });
+}
+
+void Device::fill(VkDeviceAddress address, VkDeviceSize bytes, uint32_t word) {
+  if (bytes == 0) return;
+  const Location to = find(address, bytes);
+  if (bytes % 4 != 0 || to.offset % 4 != 0)
+    throw std::invalid_argument("fill() takes an address and a size that are multiples of 4");
+  submit([&](Slot& slot) {
+    barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+    vk_.vkCmdFillBuffer(slot.commands, to.buffer, to.offset, bytes, word);
+  });
+}
+
+Query Device::acquire_query() {
+  const std::lock_guard<std::mutex> guard(queries_mutex_);
+  check_usable();
+  if (free_queries_.empty()) {
+    const VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP,
+                                     kQueriesAPool, 0};
+    VkQueryPool pool;
+    checked(vk_.vkCreateQueryPool(device_, &info, nullptr, &pool), "vkCreateQueryPool");
+    query_pools_.push_back(pool);
+    for (uint32_t index = 0; index < kQueriesAPool; ++index) free_queries_.push_back({pool, index});
+  }
+  const Query query = free_queries_.back();
+  free_queries_.pop_back();
+  return query;
+}
+
+void Device::release_query(Query query) {
+  const std::lock_guard<std::mutex> guard(queries_mutex_);
+  free_queries_.push_back(query);
+}
+
+uint64_t Device::write_timestamp(Query query) {
+  return submit([&](Slot& slot) {
+    vk_.vkCmdResetQueryPool(slot.commands, query.pool, query.index, 1);
+    barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+    vk_.vkCmdWriteTimestamp(slot.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, query.pool, query.index);
+  });
+}
+
+double Device::elapsed(Query from, Query to) {
+  uint64_t ticks[2];
+  const Query queries[2] = {from, to};
+  for (int end = 0; end < 2; ++end)
+    checked(vk_.vkGetQueryPoolResults(device_, queries[end].pool, queries[end].index, 1, sizeof(ticks[end]),
+                                      &ticks[end], sizeof(ticks[end]), VK_QUERY_RESULT_64_BIT),
+            "vkGetQueryPoolResults");
+  const uint64_t mask = timestamp_bits_ >= 64 ? ~uint64_t{0} : (uint64_t{1} << timestamp_bits_) - 1;
+  // Signed, so that events given in the wrong order yield a negative time.
+  const int spare = timestamp_bits_ >= 64 ? 0 : 64 - static_cast<int>(timestamp_bits_);
+  const auto difference = static_cast<int64_t>(((ticks[1] - ticks[0]) & mask) << spare) >> spare;
+  return static_cast<double>(difference) * static_cast<double>(limits_.timestampPeriod);
+}
+
+}  // namespace triton_spirv

@@ -1,0 +1,143 @@
+"""Device memory for tensors: small ones share buffers, and what was freed is used again."""
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Any
+
+from .memory import round_up
+
+#: Allocations up to this many bytes are cut from slabs: drivers allow a few thousand buffers with memory of their own.
+LARGEST_SHARED = 1 << 20
+_SLAB_BYTES = 4 << 20
+#: Every address is a multiple of this.
+ALIGNMENT = 512
+
+
+class OutOfDeviceMemory(MemoryError):
+    """The device has no room left for an allocation, with everything idle given back."""
+
+
+class Allocation:
+    """Device memory at ``address``; given back by ``free()``, or when nothing refers to it.
+
+    Work that was submitted before it is given back may still use it: later work on it comes after that.
+    """
+
+    __slots__ = ("_allocator", "_cell", "_size", "address", "bytes")
+
+    def __init__(self, allocator: DeviceAllocator, address: int, size: int, cell: Any, bytes_: int) -> None:
+        self._allocator: DeviceAllocator | None = allocator
+        self._cell = cell
+        self._size = size
+        self.address = address
+        self.bytes = bytes_
+
+    def free(self) -> None:
+        """Give the memory back. A second call does nothing."""
+        allocator, self._allocator = self._allocator, None
+        if allocator is not None:
+            allocator.give_back(self._size, self.address, self._cell)
+            self.address = 0
+
+    def __del__(self) -> None:
+        self.free()
+
+
+class DeviceAllocator:
+    """Allocates device memory through ``allocate`` (bytes → a native buffer). Thread-safe.
+
+    ``allocated`` and ``reserved``: bytes in use, and bytes taken from the device.
+    """
+
+    def __init__(self, allocate: Any) -> None:
+        self._allocate = allocate
+        self._lock = threading.Lock()
+        self._idle: dict[int, list[tuple[int, Any]]] = {}  # size → (address, its buffer)
+        self._slabs: dict[Any, list[int]] = {}  # buffer → [cells, idle cells]
+        # What was freed, until the next allocation: a tensor may be collected while the lock is held.
+        self._returned: deque[tuple[int, int, Any]] = deque()
+        self.allocated = 0
+        self.reserved = 0
+
+    def allocate(self, bytes_: int) -> Allocation:
+        """At least ``bytes_`` bytes, aligned to ALIGNMENT. Raises OutOfDeviceMemory and ValueError."""
+        if bytes_ < 0:
+            raise ValueError(f"an allocation of {bytes_} bytes")
+        size = max(ALIGNMENT, round_up(bytes_, ALIGNMENT))
+        with self._lock:
+            self._take_back()
+            idle = self._idle.get(size)
+            if not idle:
+                self._grow(size)
+                idle = self._idle[size]
+            address, buffer = idle.pop()
+            if size <= LARGEST_SHARED:
+                self._slabs[buffer][1] -= 1
+            self.allocated += size
+        return Allocation(self, address, size, buffer, bytes_)
+
+    def give_back(self, size: int, address: int, buffer: Any) -> None:
+        """Called by Allocation.free()."""
+        self._returned.append((size, address, buffer))
+
+    def release_idle(self) -> None:
+        """Give all memory that is not in use back to the device, once submitted work is done."""
+        with self._lock:
+            self._take_back()
+            self._release_idle()
+
+    def _take_back(self) -> None:
+        while self._returned:
+            size, address, buffer = self._returned.popleft()
+            self._idle.setdefault(size, []).append((address, buffer))
+            if size <= LARGEST_SHARED:
+                self._slabs[buffer][1] += 1
+            self.allocated -= size
+
+    def _grow(self, size: int) -> None:
+        if size > LARGEST_SHARED:
+            buffer = self._buffer(size)
+            self._idle.setdefault(size, []).append((buffer.address, buffer))
+            return
+        cells = _SLAB_BYTES // size
+        buffer = self._buffer(cells * size)
+        self._slabs[buffer] = [cells, cells]
+        # The list is popped from its end: addresses are handed out in rising order.
+        self._idle.setdefault(size, []).extend((buffer.address + cell * size, buffer) for cell in reversed(range(cells)))
+
+    def _buffer(self, bytes_: int) -> Any:
+        try:
+            buffer = self._allocate(bytes_)
+        except RuntimeError:
+            self._release_idle()
+            try:
+                buffer = self._allocate(bytes_)
+            except RuntimeError as error:
+                raise OutOfDeviceMemory(
+                    f"the device has no room for {bytes_} bytes: {self.allocated} bytes are in use by tensors, "
+                    f"{self.reserved} are reserved; free tensors, or use smaller ones ({error})") from error
+        self.reserved += buffer.bytes
+        return buffer
+
+    def _release_idle(self) -> None:
+        for size, cells in self._idle.items():
+            kept = []
+            freed = set()
+            for address, buffer in cells:
+                if size <= LARGEST_SHARED and self._slabs[buffer][0] != self._slabs[buffer][1]:
+                    kept.append((address, buffer))
+                else:
+                    freed.add(buffer)
+            cells[:] = kept
+            for buffer in freed:
+                self._slabs.pop(buffer, None)
+                self.reserved -= buffer.bytes
+                buffer.free()
+
+    def close(self) -> None:
+        """Forget everything: the device is being closed. What is in use stays allocated until it is."""
+        with self._lock:
+            self._take_back()
+            self._release_idle()
+            self._idle.clear()

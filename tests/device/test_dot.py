@@ -1,0 +1,215 @@
+"""tl.dot against NumPy in float64: formats, shapes, numbers of warps, transposed operands, chains, loops."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+from tests.device.helpers import Guarded, assert_same, numpy_dtype, to_torch
+
+#: Bits of the significand that a product's operands have.
+DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
+
+
+@triton.jit
+def dot_kernel(a_ptr, b_ptr, c_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TRANS_A: tl.constexpr,
+               TRANS_B: tl.constexpr, OUT: tl.constexpr, PRECISION: tl.constexpr, ACCUMULATE: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    if TRANS_A:
+        a = tl.trans(tl.load(a_ptr + k[:, None] * M + m[None, :]))
+    else:
+        a = tl.load(a_ptr + m[:, None] * K + k[None, :])
+    if TRANS_B:
+        b = tl.load(b_ptr + n[:, None] * K + k[None, :]).T
+    else:
+        b = tl.load(b_ptr + k[:, None] * N + n[None, :])
+    at = m[:, None] * N + n[None, :]
+    if ACCUMULATE:
+        out = tl.dot(a, b, tl.load(c_ptr + at), out_dtype=OUT, input_precision=PRECISION)
+    else:
+        out = tl.dot(a, b, out_dtype=OUT, input_precision=PRECISION)
+    tl.store(out_ptr + at, out)
+
+
+def operands(dtype: str, *shapes: tuple[int, ...], seed: int = 0) -> list[np.ndarray]:
+    rng = np.random.default_rng(seed)
+    if dtype in ("int8", "int32"):
+        return [rng.integers(-128, 128, shape).astype(dtype) for shape in shapes]
+    return [rng.standard_normal(shape).astype(numpy_dtype(dtype)) for shape in shapes]
+
+
+def check(actual: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray | None, accumulator: str, out: str) -> None:
+    """The error bound of a sum of K products in the accumulator's format, then one rounding."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    expected, size = a @ b, np.abs(a) @ np.abs(b)
+    if c is not None:
+        expected, size = expected + c.astype(np.float64), size + np.abs(c.astype(np.float64))
+    bound = (a.shape[-1] + 2) * size * 2.0**-DIGITS[accumulator] + np.abs(expected) * 2.0**-DIGITS[out] + 1e-30
+    error = np.abs(actual.astype(np.float64) - expected)
+    assert (error <= bound).all(), (float(error.max()), float((error / bound).max()))
+
+
+def run(dtype: str, M: int, N: int, K: int, warps: int = 4, trans_a: bool = False, trans_b: bool = False,
+        out: str = "float32", precision: str | None = None, accumulate: bool = False) -> None:
+    a, b = operands(dtype, (M, K), (K, N))
+    kept = "int32" if dtype == "int8" else out
+    (c,) = operands(kept, (M, N), seed=1)
+    result = Guarded((M, N), kept)
+    dot_kernel[(1,)](to_torch(a.T if trans_a else a), to_torch(b.T if trans_b else b), to_torch(c), result.tensor,
+                     M, N, K, trans_a, trans_b, getattr(tl, kept), precision, accumulate, num_warps=warps)
+    if dtype == "int8":
+        expected = a.astype(np.int32) @ b.astype(np.int32) + (c if accumulate else 0)
+        assert_same(result.values(), expected, "int8")
+    else:
+        accumulator = "float64" if dtype == "float64" else "float32"
+        check(result.values(), a, b, c if accumulate else None, accumulator, out)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 2, 2), (4, 1, 8), (1, 16, 4), (16, 16, 16), (16, 16, 1), (32, 64, 16),
+                                   (64, 16, 128), (8, 128, 2)])
+@pytest.mark.parametrize("warps", (1, 4, 8))
+def test_shapes(shape, warps):
+    run("float32", *shape, warps=warps)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float32", "float64", "int8"))
+@pytest.mark.parametrize(("trans_a", "trans_b"), [(False, False), (True, False), (False, True), (True, True)])
+def test_formats_and_transposition(dtype, trans_a, trans_b):
+    out = dtype if dtype == "float64" else "float32"
+    run(dtype, 32, 16, 64, trans_a=trans_a, trans_b=trans_b, accumulate=True, out=out, warps=2)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
+def test_half_precision_results(dtype):
+    run("float16", 16, 32, 32, out="float16")
+    run(dtype, 16, 32, 32, accumulate=True)
+
+
+@pytest.mark.parametrize("dtype", ("float16", "float32"))
+def test_large_tile(dtype):
+    run(dtype, 128, 32, 64, warps=8, accumulate=True)
+
+
+@pytest.mark.parametrize("precision", ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"))
+def test_input_precision_is_never_less_than_asked(precision):
+    run("float32", 32, 32, 32, precision=precision)
+
+
+@triton.jit
+def batched_kernel(a_ptr, b_ptr, out_ptr, B: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    batch = tl.arange(0, B)[:, None, None]
+    m, n = tl.arange(0, M)[None, :, None], tl.arange(0, N)[None, None, :]
+    k_row, k_column = tl.arange(0, K)[None, None, :], tl.arange(0, K)[None, :, None]
+    a = tl.load(a_ptr + (batch * M + m) * K + k_row)
+    b = tl.load(b_ptr + (batch * K + k_column) * N + n)
+    tl.store(out_ptr + (batch * M + m) * N + n, tl.dot(a, b, out_dtype=out_ptr.dtype.element_ty))
+
+
+@pytest.mark.parametrize("shape", [(2, 16, 16, 16), (4, 8, 32, 4), (8, 2, 2, 2)])
+@pytest.mark.parametrize("dtype", ("float16", "float32", "float64", "int8"))
+def test_batched(dtype, shape):
+    B, M, N, K = shape
+    a, b = operands(dtype, (B, M, K), (B, K, N))
+    out = {"float64": "float64", "int8": "int32"}.get(dtype, "float32")
+    result = Guarded((B, M, N), out)
+    batched_kernel[(1,)](to_torch(a), to_torch(b), result.tensor, B, M, N, K)
+    if dtype == "int8":
+        assert_same(result.values(), a.astype(np.int32) @ b.astype(np.int32), "int8")
+    else:
+        check(result.values(), a, b, None, out, out)
+
+
+@triton.jit
+def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, S, SCALE: tl.constexpr, M: tl.constexpr, N: tl.constexpr,
+                     D: tl.constexpr):
+    m, n, d = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    q = tl.load(q_ptr + m[:, None] * D + d[None, :])
+    acc = tl.zeros([M, D], tl.float32)
+    top = tl.full([M], float("-inf"), tl.float32)
+    total = tl.zeros([M], tl.float32)
+    for start in range(0, S, N):
+        inside = start + n < S
+        k = tl.load(k_ptr + (start + n)[:, None] * D + d[None, :], inside[:, None], other=0.0)
+        v = tl.load(v_ptr + (start + n)[:, None] * D + d[None, :], inside[:, None], other=0.0)
+        scores = tl.where(inside[None, :], tl.dot(q, tl.trans(k)) * SCALE, float("-inf"))
+        new_top = tl.maximum(top, tl.max(scores, 1))
+        weight = tl.exp(scores - new_top[:, None])
+        scale = tl.exp(top - new_top)
+        acc = tl.dot(weight.to(v.dtype), v, acc * scale[:, None])
+        total = total * scale + tl.sum(weight, 1)
+        top = new_top
+    tl.store(out_ptr + m[:, None] * D + d[None, :], acc / total[:, None])
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "float32"))
+@pytest.mark.parametrize(("S", "warps"), [(40, 4), (64, 1), (7, 8)])
+def test_chain_of_dots_in_a_loop(dtype, S, warps):
+    M, N, D = 16, 32, 16
+    q, k, v = operands(dtype, (M, D), (S, D), (S, D))
+    out = Guarded((M, D), "float32")
+    attention_kernel[(1,)](to_torch(q), to_torch(k), to_torch(v), out.tensor, S, 0.25, M, N, D, num_warps=warps)
+    q, k, v = (x.astype(np.float64) for x in (q, k, v))
+    scores = q @ k.T * 0.25
+    weight = np.exp(scores - scores.max(1, keepdims=True))
+    expected = weight @ v / weight.sum(1, keepdims=True)
+    tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-6}[dtype]
+    assert np.abs(out.values() - expected).max() < tolerance
+
+
+@triton.jit
+def computed_kernel(a_ptr, out_ptr, M: tl.constexpr, K: tl.constexpr):
+    m, k = tl.arange(0, M), tl.arange(0, K)
+    a = tl.load(a_ptr + m[:, None] * K + k[None, :])
+    b = (k[:, None] * 3 - m[None, :]).to(tl.float32)
+    first = tl.dot(a * 2 + 1, b)
+    second = tl.dot(first, tl.trans(a).to(tl.float32) + 0.5 if K == M else first)
+    tl.store(out_ptr + m[:, None] * M + m[None, :], second + tl.sum(first, 1)[:, None])
+
+
+def test_operands_from_computation():
+    (a,) = operands("float32", (16, 16))
+    out = Guarded((16, 16), "float32")
+    computed_kernel[(1,)](to_torch(a), out.tensor, 16, 16)
+    wide = a.astype(np.float64)
+    b = np.arange(16)[:, None] * 3.0 - np.arange(16)[None, :]
+    first = (wide * 2 + 1) @ b
+    expected = first @ (wide.T + 0.5) + first.sum(1)[:, None]
+    scale = np.abs(first) @ np.abs(wide.T + 0.5) + np.abs(first).sum(1)[:, None]
+    assert (np.abs(out.values() - expected) <= 1e-5 * scale + 1e-3).all()
+
+
+@triton.jit
+def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    acc = tl.zeros([BM, BN], tl.float32)
+    for start in range(0, K, BK):
+        k = start + tl.arange(0, BK)
+        a = tl.load(a_ptr + m[:, None] * K + k[None, :], (m[:, None] < M) & (k[None, :] < K), other=0.0)
+        b = tl.load(b_ptr + k[:, None] * N + n[None, :], (k[:, None] < K) & (n[None, :] < N), other=0.0)
+        acc = tl.dot(a, b, acc)
+    tl.store(c_ptr + m[:, None] * N + n[None, :], acc, (m[:, None] < M) & (n[None, :] < N))
+
+
+@pytest.mark.parametrize("dtype", ("float16", "float32"))
+@pytest.mark.parametrize(("M", "N", "K"), [(1, 1, 1), (33, 65, 100), (70, 17, 31)])
+def test_masked_matmul(dtype, M, N, K):
+    a, b = operands(dtype, (M, K), (K, N))
+    out = Guarded((M, N), "float32")
+    grid = (triton.cdiv(M, 32), triton.cdiv(N, 32))
+    matmul_kernel[grid](to_torch(a), to_torch(b), out.tensor, M, N, K, 32, 32, 32)
+    check(out.values(), a, b, None, "float32", "float32")
+
+
+def test_infinities_and_nan_reach_the_result():
+    a, b = operands("float32", (16, 16), (16, 16))
+    a[3, 2], b[5, 7], a[9, 0] = np.inf, np.nan, -np.inf
+    out, c = Guarded((16, 16), "float32"), np.zeros((16, 16), np.float32)
+    dot_kernel[(1,)](to_torch(a), to_torch(b), to_torch(c), out.tensor, 16, 16, 16, False, False, tl.float32, "ieee",
+                     False)
+    with np.errstate(invalid="ignore"):
+        expected = a.astype(np.float64) @ b.astype(np.float64)
+    values = out.values()
+    assert (np.isnan(values) == np.isnan(expected)).all()
+    assert (np.isinf(values) == np.isinf(expected)).all()

@@ -1,0 +1,34 @@
+"""Places where a run can be made to stop, for the tests of what an interrupted run leaves behind.
+
+TRITON_SPIRV_TOOLS_FAULT=<point> kills the process at that point; `<point>:disk-full` makes the disk full there.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+VARIABLE = "TRITON_SPIRV_TOOLS_FAULT"
+
+# Verb → the points that it passes, in order.
+POINTS = {
+    "sync": ("fetch-downloaded", "sync-unpacked", "sync-created", "sync-exchanged"),
+    "apply": ("apply-committed", "apply-moving", "apply-reset"),
+    "journal": ("journal-written", "journal-begun", "journal-half", "journal-carried-out"),
+    "rebase": ("rebase-prepared", "rebase-started", "rebase-picked", "rebase-committed", "rebase-finished"),
+    "wheel": ("wheel-member", "wheel-written", "wheel-named"),
+    "build": ("tree-laid-out", "tree-exchanged"),
+}
+_KNOWN = frozenset(name for names in POINTS.values() for name in names)
+
+
+def point(name: str) -> None:
+    """Stop here where the environment asks for it."""
+    assert name in _KNOWN, name
+    wanted, _, how = os.environ.get(VARIABLE, "").partition(":")
+    if wanted != name:
+        return
+    if how == "disk-full":
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    os.kill(os.getpid(), signal.SIGKILL)
