@@ -32,6 +32,10 @@ _CPP_TYPES = {
 _HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20
 
 
+#: Float types as MLIR names them, in the signature of a kernel that is compiled from a .ttgir file → Triton's names.
+_MLIR_FLOATS = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
+
+
 def _switched_on(variable: str) -> bool:
     return os.environ.get(variable, "0") not in ("", "0")
 
@@ -86,6 +90,12 @@ def _leaves(path: tuple[int, ...], name: str, type_: Any) -> Iterator[Entry]:
         yield path, name, type_
 
 
+def _triton_name(type_: str) -> str:
+    """A type's name in Triton's terms."""
+    element = type_.lstrip("*")
+    return type_[:len(type_) - len(element)] + _MLIR_FLOATS.get(element, element)
+
+
 def _argument_name(src: Any, key: Any) -> str:
     """Name of a signature's entry: IR sources number their arguments."""
     if isinstance(key, int):
@@ -118,7 +128,7 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
         passed = [(index, type_) for index, (_, _, type_) in enumerate(leaves) if type_ != "constexpr"]
     if any(not 0 <= index < len(leaves) for index, _ in passed):
         raise ValueError(f"kernel '{metadata.name}': its metadata passes arguments that its signature does not have")
-    entries = [(*leaves[index][:2], type_) for index, type_ in passed]
+    entries = [(*leaves[index][:2], _triton_name(type_)) for index, type_ in passed]
     written = getattr(metadata, "written_arguments", None)
     launch = make_launcher(
         vulkan_context.current(), metadata.name, entries, bool(getattr(metadata, "indirect_arguments", False)),
@@ -251,6 +261,9 @@ class SPIRVDriver(DriverBase):
 
     def get_current_device(self) -> int:
         """Index of the device that launches go to. Raises VulkanUnavailable."""
+        chosen = vulkan_context.chosen_device()  # every launch asks: a look at the environment would show
+        if chosen is not None:
+            return chosen
         return 0 if compile_only() else vulkan_context.current_device()
 
     def set_current_device(self, device: int) -> None:
@@ -263,9 +276,14 @@ class SPIRVDriver(DriverBase):
         return 0
 
     def get_active_torch_device(self) -> Any:
-        """The torch device whose tensors kernels take: the host's memory."""
+        """The torch device whose tensors kernels take with no copy: ``cpu`` where host memory is device memory (and
+        where nothing runs), otherwise ``spirv:<index>``, which is made known to torch."""
         import torch
-        return torch.device("cpu")
+        if compile_only() or vulkan_context.current().host_memory == vulkan_context.ZERO_COPY:
+            return torch.device("cpu")
+        from .runtime import torch_device
+        torch_device.register()
+        return torch.device(torch_device.NAME, vulkan_context.current_device())
 
     def get_device_interface(self) -> DeviceInterface | IdleInterface:
         """Events, streams and synchronisation, in the terms of ``torch.cuda``."""

@@ -1,5 +1,5 @@
-"""``tl.extra.libdevice`` for this backend: every function is a ``tt.extern_elementwise`` with a symbol of its own, which
-lowering/externs.py computes. Error bounds are in docs and tested on the device."""
+"""``tl.extra.libdevice`` for this backend: every function is a ``tt.extern_elementwise`` with a symbol of its own,
+which lowering/externs.py computes. Error bounds are in docs/math.md."""
 from __future__ import annotations
 
 from typing import Any
@@ -23,8 +23,7 @@ def _function(name: str, forms: tuple[Form, ...]) -> Any:
         tensors = [_semantic.to_tensor(value) for value in args]
         types = tuple(tensor.dtype for tensor in tensors)
         if types not in table:
-            raise TypeError(f"libdevice.{name} takes {accepted}, not ({', '.join(map(str, types))}); cast the arguments "
-                            "with .to()")
+            raise TypeError(f"libdevice.{name} takes {accepted}, not ({', '.join(map(str, types))}); cast with .to()")
         result = core.extern_elementwise("", "", tensors, table, is_pure=True, _semantic=_semantic)
         return result.to(core.int1, _semantic=_semantic) if forms[0].predicate else result
 

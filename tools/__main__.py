@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036 (this is where an older Python learns of it)
     raise SystemExit("error: Python 3.11 or newer is needed, this is " + sys.version.split()[0])
 
+from collections.abc import Callable  # noqa: E402
 from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
 
@@ -22,6 +24,7 @@ VERBS = {
     "apply": ("apply overlay/ and patches/ to build/upstream", "build"),
     "status": ("tell what state tree, series and lock are in", "build"),
     "export": ("write the commits of build/upstream back to patches/ and overlay/", "build"),
+    "rebase": ("move the queue onto another upstream [--to VERSION|REF --report --continue --skip --abort]", "build"),
     "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
     "wheel": ("build the wheel into dist/ [setup.py bdist_wheel arguments]", "build"),
 }
@@ -47,12 +50,26 @@ def main(arguments: list[str]) -> int:
     if verb not in VERBS:
         print(f"error: there is no verb {verb!r}\n\n{usage()}", file=sys.stderr)
         return 2
-    try:
+
+    def run() -> int:
         enter(Project(ROOT), VERBS[verb][1], arguments)
         status: int = import_module(f".verbs.{verb}", __package__).run(Project(root), rest[1:])
         return status
+
+    return reported(run)
+
+
+def reported(run: Callable[[], int]) -> int:
+    """Run something; what a person can act on is told in one line, with exit status 1."""
+    try:
+        return run()
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        print(f"error: no room on the disk ({error}): make some and run it again", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)

@@ -114,6 +114,24 @@ def parse_patch(name: str, text: str) -> Patch:
     return Patch(name, values.get("from", DEFAULT_AUTHOR), values["subject"], body.strip("\n"), diff[start:])
 
 
+def hunk_ranges(diff: str) -> dict[str, list[tuple[str, int, int]]]:
+    """For each file of a diff the (`@@` line, first and last changed line in the new file) of its hunks, in order."""
+    result: dict[str, list[tuple[str, int, int]]] = {}
+    path, line_number = "", 0
+    for line in diff.splitlines():
+        if line.startswith("diff --git a/"):
+            path, line_number = line.split(" b/", 1)[-1], 0
+        elif _HUNK.match(line):
+            line_number = int(_HUNK.match(line).group(2))  # type: ignore[union-attr]
+            result.setdefault(path, []).append((line, 0, 0))
+        elif line_number and line[:1] in ("+", "-", " "):
+            if line[0] != " ":
+                header, first, _ = result[path][-1]
+                result[path][-1] = (header, first or line_number, line_number)
+            line_number += line[0] != "-"
+    return result
+
+
 def series_names(project: Project) -> list[str]:
     """The patch file names of patches/series, in order; blank lines and `#` comments are skipped."""
     series = project.patches / "series"

@@ -63,11 +63,20 @@ def wheel_for_this_python(name: str, version: str, arch: str) -> ReleaseWheel:
 
 def release_wheels(name: str, version: str) -> tuple[ReleaseWheel, ...]:
     """All wheels of a release for the interpreters and machines that the tools know."""
-    wanted = [(minor, threads, arch) for minor, threads in PYTHONS for arch in ARCHITECTURES]
-    with step(f"look up the wheels of {name} {version}"), ThreadPoolExecutor(2) as pool:
-        found = pool.map(lambda one: release_wheel(name, version, *one), wanted)
-        # One abi3 wheel serves several Pythons.
-        return tuple(dict.fromkeys(wheel for wheel in found if wheel is not None))
+    with step(f"look up the wheels of {name} {version}"), ThreadPoolExecutor(len(ARCHITECTURES)) as pool:
+        found = list(pool.map(lambda arch: _of_architecture(name, version, arch), ARCHITECTURES))
+    wheels = [wheel for one in found for wheel in one]
+    return tuple(sorted(wheels, key=lambda wheel: (wheel.python, wheel.abi, ARCHITECTURES.index(wheel.arch))))
+
+
+def _of_architecture(name: str, version: str, arch: str) -> list[ReleaseWheel]:
+    wheels: list[ReleaseWheel] = []
+    for minor, threads in PYTHONS:
+        # One abi3 wheel serves several Pythons: those are not asked for.
+        if not any(wheel.serves((3, minor), threads, arch) for wheel in wheels):
+            wheel = release_wheel(name, version, minor, threads, arch)
+            wheels += [wheel] if wheel is not None and wheel not in wheels else []
+    return wheels
 
 
 def _report(name: str, version: str, choice: list[str], scratch: str) -> dict[str, dict[str, str]] | None:

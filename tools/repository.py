@@ -75,8 +75,11 @@ def _open(path: Path) -> git.Repo:
     return repo
 
 
-def create(path: Path) -> None:
-    """Make the repository of a freshly laid out upstream tree, with its files as the first commit."""
+def create(path: Path, filtered: bool = True) -> None:
+    """Make the repository of a freshly laid out upstream tree, with its files as the first commit.
+
+    With `filtered` only the text files of the release form are tracked.
+    """
     for variable in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY"):
         os.environ.pop(variable, None)
     with git.Git().custom_environment(**_environment()):
@@ -93,7 +96,7 @@ def create(path: Path) -> None:
     patterns += [f"{folder}/" for folder in UNTRACKED_FOLDERS]
     exclude = path / ".git" / "info" / "exclude"
     exclude.parent.mkdir(exist_ok=True)
-    exclude.write_text("".join(f"{pattern}\n" for pattern in patterns))
+    exclude.write_text("".join(f"{pattern}\n" for pattern in patterns) if filtered else "")
     repo.git.add("--all")
     repo.git.commit("--allow-empty", "--quiet", "-m", "upstream")
     repo.git.update_ref(UPSTREAM_REF, "HEAD")
@@ -121,7 +124,7 @@ class History:
         self.folder = folder
         self._scratch = scratch
         self._repo = _open(folder)
-        self._git = self._repo.git
+        self.git = self._repo.git
 
     def close(self) -> None:
         self._repo.close()
@@ -132,10 +135,11 @@ class History:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _commit_tree(self, index: dict[str, str], parent: str, message: str, author: str) -> str:
-        with self._git.custom_environment(**index, **_environment(author)):
-            tree = self._git.write_tree()
-            commit: str = self._git.commit_tree(tree, "-p", parent, "-m", message)
+    def commit_tree(self, parent: str, message: str, author: str, index: dict[str, str] | None = None) -> str:
+        """Commit what is in an index (the work tree's unless another is given) on top of a commit."""
+        with self.git.custom_environment(**(index or {}), **_environment(author)):
+            tree = self.git.write_tree()
+            commit: str = self.git.commit_tree(tree, "-p", parent, "-m", message)
         return commit
 
     def build_queue(self, base: str, patches: list[Patch], overlay: dict[str, Path]) -> list[str]:
@@ -145,35 +149,35 @@ class History:
         """
         with tempfile.TemporaryDirectory(dir=self._scratch, prefix=".apply-") as scratch:
             index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
-            with self._git.custom_environment(**index):
-                self._git.read_tree(base)
+            with self.git.custom_environment(**index):
+                self.git.read_tree(base)
                 for relative, path in overlay.items():
-                    blob = self._git.hash_object("-w", "--no-filters", "--", str(path))
+                    blob = self.git.hash_object("-w", "--no-filters", "--", str(path))
                     mode = "100755" if os.access(path, os.X_OK) else "100644"
-                    self._git.update_index("--add", "--cacheinfo", f"{mode},{blob},{relative}")
-            parent = self._git.rev_parse(base)
-            commits = [self._commit_tree(index, parent, f"overlay\n\n{OVERLAY_MARK}\n", DEFAULT_AUTHOR)]
+                    self.git.update_index("--add", "--cacheinfo", f"{mode},{blob},{relative}")
+            parent = self.git.rev_parse(base)
+            commits = [self.commit_tree(parent, f"overlay\n\n{OVERLAY_MARK}\n", DEFAULT_AUTHOR, index)]
             for patch in patches:
                 diff = Path(scratch) / "diff"
                 diff.write_text(patch.diff)
-                with self._git.custom_environment(**index):
+                with self.git.custom_environment(**index):
                     try:
-                        self._git.apply("--cached", "--whitespace=nowarn", str(diff))
+                        self.git.apply("--cached", "--whitespace=nowarn", str(diff))
                     except git.GitCommandError as error:
                         raise ToolError(_conflict(patch, str(error.stderr))) from None
-                commits.append(self._commit_tree(index, commits[-1], patch.message(), patch.author))
+                commits.append(self.commit_tree(commits[-1], patch.message(), patch.author, index))
         return commits
 
     def commits(self, head: str = "HEAD") -> list[str]:
         """The commits on top of upstream, oldest first."""
-        return self._git.rev_list("--reverse", f"{UPSTREAM_REF}..{head}").split()
+        return self.git.rev_list("--reverse", f"{UPSTREAM_REF}..{head}").split()
 
     def is_overlay(self, commit: str) -> bool:
-        return OVERLAY_MARK in self._git.show("-s", "--format=%B", commit)
+        return OVERLAY_MARK in self.git.show("-s", "--format=%B", commit)
 
     def overlay_of(self, commit: str) -> dict[str, bytes]:
         """Path → content of the files that an overlay commit lays over upstream."""
-        names = self._git.diff("--name-only", "-z", "--no-renames", "--diff-filter=d", f"{commit}^", commit)
+        names = self.git.diff("--name-only", "-z", "--no-renames", "--diff-filter=d", f"{commit}^", commit)
         return {path: self._blob(commit, path) for path in names.split("\0") if path}
 
     def _blob(self, commit: str, path: str) -> bytes:
@@ -182,14 +186,21 @@ class History:
     def _bytes(self, *arguments: str) -> bytes:
         """What a git command prints, byte for byte."""
         command = ["git", *arguments]
-        data = self._git.execute(command, strip_newline_in_stdout=False, stdout_as_string=False)
+        data = self.git.execute(command, strip_newline_in_stdout=False, stdout_as_string=False)
         assert isinstance(data, bytes)
         return data
 
+    def text_at(self, commit: str, path: str) -> str:
+        """A file of a commit as text, '' where it has none."""
+        try:
+            return self._blob(commit, path).decode(errors="replace")
+        except git.GitCommandError:
+            return ""
+
     def patch_of(self, commit: str) -> Patch:
         """A commit as a patch; its file name is the one it came from, or made of its subject."""
-        message = self._git.show("-s", "--format=%B", commit).strip("\n")
-        author = self._git.show("-s", "--format=%an <%ae>", commit)
+        message = self.git.show("-s", "--format=%B", commit).strip("\n")
+        author = self.git.show("-s", "--format=%an <%ae>", commit)
         named = re.search(r"^Patch-File: (\S+)$", message, re.MULTILINE)
         message = re.sub(r"\n*^Patch-File: .*$\n*", "", message, flags=re.MULTILINE)
         subject, _, body = message.partition("\n")
@@ -200,7 +211,7 @@ class History:
 
     def shadowed(self, overlay: Iterable[str], base: str = UPSTREAM_REF) -> dict[str, str]:
         """Overlay path → sha256 of upstream's file of that path, for those that upstream has."""
-        there = {path for path in self._git.ls_tree("-r", "-z", "--name-only", base).split("\0") if path}
+        there = {path for path in self.git.ls_tree("-r", "-z", "--name-only", base).split("\0") if path}
         return {path: hashlib.sha256(self._blob(base, path)).hexdigest() for path in sorted(there & set(overlay))}
 
 
@@ -236,17 +247,17 @@ class Repository(History):
     def _move(self, commit: str, queue: str) -> None:
         self._write_state(moving_to=commit, queue=queue, head=commit)
         point("apply-moving")
-        self._git.reset("--hard", "--quiet", commit)
+        self.git.reset("--hard", "--quiet", commit)
         point("apply-reset")
         self._write_state(queue=queue, head=commit)
 
     def status(self) -> Status:
         """The tree's present state."""
         state = self._state()
-        upstream = self._git.rev_parse(UPSTREAM_REF)
-        dirty = self._git.status("--porcelain", "--untracked-files=all")
+        upstream = self.git.rev_parse(UPSTREAM_REF)
+        dirty = self.git.status("--porcelain", "--untracked-files=all")
         return Status(
-            head=self._git.rev_parse("HEAD"),
+            head=self.git.rev_parse("HEAD"),
             upstream=upstream,
             applied_queue=state.get("queue", ""),
             applied_head=state.get("head", upstream),
@@ -271,7 +282,7 @@ class Repository(History):
 
     def tracked_files(self) -> list[str]:
         """The paths of HEAD's tree."""
-        return [path for path in self._git.ls_tree("-r", "-z", "--name-only", "HEAD").split("\0") if path]
+        return [path for path in self.git.ls_tree("-r", "-z", "--name-only", "HEAD").split("\0") if path]
 
     def commit_queue(self) -> list[str]:
         """`build_queue` of the project's series and overlay on top of upstream."""
@@ -290,7 +301,7 @@ class Repository(History):
 
     def adopt(self, queue: str) -> None:
         """Note that HEAD is what the queue with that hash gives (after an export)."""
-        self._write_state(queue=queue, head=self._git.rev_parse("HEAD"))
+        self._write_state(queue=queue, head=self.git.rev_parse("HEAD"))
 
 
 def _conflict(patch: Patch, stderr: str) -> str:

@@ -136,6 +136,16 @@ def plan_conversion(source: LinearLayout, result: LinearLayout, element_bytes: i
             or _through_shared(source, result, element_bytes, scratch_bytes))
 
 
+def plan_through_shared(source: LinearLayout, result: LinearLayout, element_bytes: int,
+                        scratch_bytes: int) -> ThroughShared | None:
+    """The plan through ``scratch_bytes`` of workgroup memory, for a device on which plan_conversion's cheapest plan is
+    not the cheapest; None where they do not suffice."""
+    try:
+        return _through_shared(source, result, element_bytes, scratch_bytes)
+    except ConversionError:
+        return None
+
+
 def _rename(source: LinearLayout, result: LinearLayout) -> Identity | RegisterPermutation | None:
     """Registers alone: possible where lanes and warps hold the same parts of the tensor."""
     if source.inputs[LANE] != result.inputs[LANE] or source.inputs[WARP] != result.inputs[WARP]:

@@ -1,4 +1,4 @@
-"""Coefficients of the polynomials that the math functions are built from, lowest power first, by width of float.
+"""Coefficients of the polynomials of the math functions, lowest power first, by width of float.
 
 Written by tests/unit/math/derive_coefficients.py, which states how each is derived. Do not edit.
 """

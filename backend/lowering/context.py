@@ -31,7 +31,7 @@ class Options:
     """Compile options that change the emitted code.
 
     ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``dot_unroll``: the most
-    multiply-adds that a dot's loop body holds. ``shared_banks``: workgroup memory is banked, as on a GPU, so dot
+    multiply-adds that a dot's loop body holds, ``dot_registers`` the most accumulators that it updates. ``shared_banks``: workgroup memory is banked, as on a GPU, so dot
     operands are laid out for it. ``prefetch``: load the next iteration's dot operands ahead (ttgir/prefetch.py).
     """
 
@@ -39,6 +39,7 @@ class Options:
     dot_unroll: int = 512
     shared_banks: bool = False
     prefetch: bool = False
+    dot_registers: int = 512
 
 
 class Context:

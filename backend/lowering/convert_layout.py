@@ -13,6 +13,7 @@ from ..layouts.conversion import (
     SubgroupShuffle,
     ThroughShared,
     plan_conversion,
+    plan_through_shared,
 )
 from ..layouts.linear import LinearLayout
 from ..spirv import opcodes as op
@@ -25,6 +26,14 @@ from .shuffle import shuffle
 
 if TYPE_CHECKING:
     from .context import Context
+
+
+#: Drivers (VkDriverId) for which a subgroup shuffle is long code, and the most 32-bit shuffles a conversion there has.
+#: Mesa's CPU driver takes 10 ms to compile each of 56 shuffles and 80 ms each of 640; a store and a load take 4.
+MOST_SHUFFLES = {"mesa_llvmpipe": 16}
+
+#: Bytes of workgroup memory that a conversion takes in place of shuffles, and the most that it takes.
+USUAL_SCRATCH, LARGEST_SCRATCH = 4096, 16384
 
 
 @lowers("ttg.convert_layout")
@@ -40,14 +49,18 @@ def convert_registers(ctx: Context, operation: Operation, registers: list[int], 
     """``registers``, held in layout ``source``, in layout ``target``; scratch memory is the operation's allocation."""
     plan = plan_conversion(source, target, bits_in_memory(element) // 8,
                            int(operation.attributes.get("allocation.size", 0)))
-    return _carry_out(ctx, plan, registers, element, lambda _: int(operation.attributes["allocation.offset"]))
+    plan = _without_many_shuffles(ctx, plan, source, target, element)
+    own = int(operation.attributes.get("allocation.size", 0))
+    return _carry_out(ctx, plan, registers, element, lambda size: int(operation.attributes["allocation.offset"])
+                      if size <= own else ctx.extra_shared(size))
 
 
 def move_registers(ctx: Context, registers: list[int], element: Type, source: LinearLayout,
                    target: LinearLayout) -> list[int]:
     """The same for an operation that owns no scratch memory: where some is needed, it is beyond upstream's."""
     size = bits_in_memory(element) // 8
-    plan = plan_conversion(source, target, size, source.size * size)
+    plan = _without_many_shuffles(ctx, plan_conversion(source, target, size, source.size * size), source, target,
+                                  element)
     return _carry_out(ctx, plan, registers, element, ctx.extra_shared)
 
 
@@ -61,6 +74,19 @@ def _carry_out(ctx: Context, plan: Plan, registers: list[int], element: Type,
     if isinstance(plan, SubgroupShuffle):
         return _shuffled(ctx, plan, registers)
     return _through_shared(ctx, plan, registers, element, scratch(plan.size * (bits_in_memory(element) // 8)))
+
+
+def _without_many_shuffles(ctx: Context, plan: Plan, source: LinearLayout, target: LinearLayout, element: Type) -> Plan:
+    """``plan``, or one through workgroup memory where the driver makes too much of the shuffles."""
+    most, size = MOST_SHUFFLES.get(ctx.capabilities.driver), bits_in_memory(element) // 8
+    if most is None or not isinstance(plan, SubgroupShuffle) or len(plan.shuffles) * max(1, size // 4) <= most:
+        return plan
+    whole = source.size * size
+    for scratch in sorted({min(whole, USUAL_SCRATCH), whole}):
+        through = plan_through_shared(source, target, size, scratch) if scratch <= LARGEST_SCRATCH else None
+        if through is not None:
+            return through
+    return plan
 
 
 def _exchange(ctx: Context, step: Exchange, registers: list[int]) -> list[int]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..layouts.linear import LinearLayout, unflatten
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
-from ..spirv.opcodes import Glsl
+from ..spirv.opcodes import Glsl, StorageClass
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
@@ -59,27 +59,56 @@ def _dot(ctx: Context, operation: Operation) -> None:
     rows = _operand(ctx, a, axis=-2, k_axis=-1, compute=compute)
     columns = _operand(ctx, b, axis=-1, k_axis=-2, compute=compute)
     multiply_add = _multiply_add(ctx, compute)
-    initial = [_to(ctx, value, result, compute) for value in ctx.registers(accumulator)]
-
-    def step(totals: list[int], fetch_row: Fetch, fetch_column: Fetch, k: int) -> list[int]:
-        left = {key: fetch_row(key, k) for key in dict.fromkeys((*place.batch, place.row) for place in places)}
-        right = {key: fetch_column(key, k) for key in dict.fromkeys((*place.batch, place.column) for place in places)}
-        return [multiply_add(left[*place.batch, place.row], right[*place.batch, place.column], total)
-                for place, total in zip(places, totals, strict=True)]
-
+    totals = [_to(ctx, value, result, compute) for value in ctx.registers(accumulator)]
+    parts = _parts(places, ctx.options.dot_registers)
     unroll = steps
-    if rows.in_memory and columns.in_memory:
-        while unroll > 1 and unroll * len(places) > ctx.options.dot_unroll:
-            unroll //= 2
-    totals = initial
-    if unroll == steps:
-        zero = ctx.module.uint(0)
-        fetch_row, fetch_column = rows.at(zero, steps), columns.at(zero, steps)
-        for k in range(steps):
-            totals = step(totals, fetch_row, fetch_column, k)
-    else:
-        totals = _loop_over_k(ctx, steps, unroll, initial, rows, columns, step)
+    while unroll > 1 and unroll * len(places) > ctx.options.dot_unroll * len(parts):
+        unroll //= 2
+    if unroll < steps:
+        rows, columns = rows.indexed(), columns.indexed()
+    for part in parts:
+        chosen = [places[register] for register in part]
+        left_keys = list(dict.fromkeys((*place.batch, place.row) for place in chosen))
+        right_keys = list(dict.fromkeys((*place.batch, place.column) for place in chosen))
+
+        def step(totals: list[int], fetch_row: Fetch, fetch_column: Fetch, k: int, chosen: list[Place] = chosen,
+                 left_keys: list[tuple[int, ...]] = left_keys,
+                 right_keys: list[tuple[int, ...]] = right_keys) -> list[int]:
+            left = {key: fetch_row(key, k) for key in left_keys}
+            right = {key: fetch_column(key, k) for key in right_keys}
+            return [multiply_add(left[*place.batch, place.row], right[*place.batch, place.column], total)
+                    for place, total in zip(chosen, totals, strict=True)]
+
+        initial = [totals[register] for register in part]
+        if unroll == steps:
+            zero = ctx.module.uint(0)
+            fetch_row, fetch_column = rows.at(zero, steps), columns.at(zero, steps)
+            for k in range(steps):
+                initial = step(initial, fetch_row, fetch_column, k)
+        else:
+            initial = _loop_over_k(ctx, steps, unroll, initial, rows, columns, step)
+        for register, total in zip(part, initial, strict=True):
+            totals[register] = total
     ctx.define(operation.result, [_to(ctx, total, compute, result) for total in totals])
+
+
+def _parts(places: list[Place], limit: int) -> list[list[int]]:
+    """Registers that one loop over K updates: rectangles of rows by columns, as square as fits into ``limit``."""
+    if len(places) <= limit:
+        return [list(range(len(places)))]
+    rows = {key: index for index, key in enumerate(dict.fromkeys((*place.batch, place.row) for place in places))}
+    columns = {key: index for index, key in enumerate(dict.fromkeys(place.column for place in places))}
+    height, width = len(rows), len(columns)
+    while height * width > limit:
+        if height >= width:
+            height //= 2
+        else:
+            width //= 2
+    parts: dict[tuple[int, int], list[int]] = {}
+    for register, place in enumerate(places):
+        at = rows[*place.batch, place.row] // height, columns[place.column] // width
+        parts.setdefault(at, []).append(register)
+    return list(parts.values())
 
 
 def _loop_over_k(ctx: Context, steps: int, unroll: int, initial: list[int], rows: _Operand, columns: _Operand,
@@ -135,11 +164,13 @@ def _operand(ctx: Context, value: Value, axis: int, k_axis: int, compute: Type) 
 class _Operand:
     """A dot operand: ``at(k, count)`` gives what fetches elements of steps k … k + count - 1."""
 
-    in_memory = False
-
     def at(self, k: int, count: int) -> Fetch:
         """``k`` is an id, a multiple of ``count``."""
         raise NotImplementedError
+
+    def indexed(self) -> _Operand:
+        """This operand where ``k`` may be any id."""
+        return self
 
 
 class _InRegisters(_Operand):
@@ -149,6 +180,7 @@ class _InRegisters(_Operand):
         layout = ctx.layout(value.type)
         registers = ctx.registers(value)
         source = element_type(value.type)
+        self._ctx, self._compute = ctx, compute
         self._elements: dict[tuple[int, ...], int] = {}
         for place, register in zip(layout.images("register"), registers, strict=True):
             point = unflatten(place, layout.shape)
@@ -158,11 +190,36 @@ class _InRegisters(_Operand):
     def at(self, k: int, count: int) -> Fetch:
         return lambda place, step: self._convert(self._elements[*place, step])
 
+    def indexed(self) -> _Operand:
+        elements = {place: self._convert(value) for place, value in self._elements.items()}
+        return _InArray(self._ctx, elements, self._ctx.type_id(self._compute))
+
+
+class _InArray(_Operand):
+    """The whole operand is in an indexed array of the invocation's own, because a loop over K reads it."""
+
+    def __init__(self, ctx: Context, elements: dict[tuple[int, ...], int], type_id: int) -> None:
+        f, module = ctx.f, ctx.module
+        self._ctx, self._type_id = ctx, type_id
+        self._steps = 1 + max(place[-1] for place in elements)
+        self._first = {place: index * self._steps
+                       for index, place in enumerate(dict.fromkeys(place[:-1] for place in elements))}
+        self._variable = f.variable(module.array(type_id, len(self._first) * self._steps))
+        self._pointer = module.pointer(StorageClass.Function, type_id)
+        for place, value in elements.items():
+            f.store(self._element(module.uint(self._first[place[:-1]] + place[-1])), value)
+
+    def _element(self, index: int) -> int:
+        return self._ctx.f.access(self._pointer, self._variable, index)
+
+    def at(self, k: int, count: int) -> Fetch:
+        f, module = self._ctx.f, self._ctx.module
+        return lambda place, step: f.load(self._type_id,
+                                          self._element(f.add(k, module.uint(self._first[place] + step))))
+
 
 class _InMemory(_Operand):
     """The operand is in shared memory: each step is read where it is used."""
-
-    in_memory = True
 
     def __init__(self, ctx: Context, operand: SharedOperand, axis: int, k_axis: int, compute: Type) -> None:
         self._ctx, self._operand, self._compute = ctx, operand, compute

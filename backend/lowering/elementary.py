@@ -228,10 +228,10 @@ def _payne_hanek(n: Numeric, x: Real) -> tuple[Int, Real, Real]:
     mask = 0xFFFFFFFF
     pieces = [(first >> 32).real() * 2.0**-30, (first & mask).real() * 2.0**-62, (second >> 32).real() * 2.0**-94,
               (second & mask).real() * 2.0**-126]
-    high, low = n.quick_two_sum(pieces[2], pieces[3])
+    small, smaller = n.quick_two_sum(pieces[2], pieces[3])
     total, error = n.two_sum(pieces[0], pieces[1])
-    total, error2 = n.two_sum(total, high)
-    total, error = n.quick_two_sum(total, error + (error2 + low))
+    total, error2 = n.two_sum(total, small)
+    total, error = n.quick_two_sum(total, error + (error2 + smaller))
     product_high, product_low = n.two_product(total, n.real(half_pi[0]))
     product_low = product_low + (total * half_pi[1] + error * half_pi[0])
     flip = sign & (1 << 63)

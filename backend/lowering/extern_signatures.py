@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Form:
-    """One form of a function. ``arguments`` and ``result`` are type codes; ``predicate``: the int32 is a truth value."""
+    """One form of a function. ``arguments`` and ``result`` are type codes; ``predicate``: the int32 is a truth value.
+    """
 
     name: str
     arguments: tuple[str, ...]

@@ -105,12 +105,16 @@ _SAME_WIDTH = ("exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan sinpi cosp
 _IN_DOUBLE = ("erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 "
               "cyl_bessel_i1").split()
 
+#: Functions in every rounding mode.
+_ROUNDED: dict[str, Emitter] = {
+    "add": precise.add, "sub": subtract, "mul": precise.multiply, "div": precise.divide, "fma": precise.fma,
+    "sqrt": precise.sqrt, "rcp": reciprocal, "double2float": to_single,
+}
+
 EMITTERS: dict[str, Emitter] = {
     **{name: getattr(elementary, name) for name in _SAME_WIDTH},
     **{name: in_double(getattr(special, name)) for name in _IN_DOUBLE},
-    **{f"{name}_{mode}": partial(function, mode=mode) for mode in precise.MODES for name, function in {
-        "add": precise.add, "sub": subtract, "mul": precise.multiply, "div": precise.divide, "fma": precise.fma,
-        "sqrt": precise.sqrt, "rcp": reciprocal, "double2float": to_single}.items()},
+    **{f"{name}_{mode}": partial(function, mode=mode) for mode in precise.MODES for name, function in _ROUNDED.items()},
     **{f"{source}2{name}_{mode}": partial(to_integer, mode=mode, width=width, signed=signed)
        for mode in precise.MODES for source in ("float", "double")
        for name, width, signed in (("int", 32, True), ("uint", 32, False), ("ll", 64, True), ("ull", 64, False))},

@@ -46,8 +46,8 @@ def f32_to_bf16(ctx: Context, value: int) -> int:
 
 
 def f64_to_f32_round_to_odd(ctx: Context, value: int) -> int:
-    """f64 → f32 so that a later rounding to a narrower format gives what one rounding would: where the f32 is inexact, its last
-    bit is made odd (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008)."""
+    """f64 → f32 so that a later rounding to a narrower format gives what one rounding would: where the f32 is inexact,
+    its last bit is made odd (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008)."""
     f, module = ctx.f, ctx.module
     f32, f64, u32 = module.float(32), module.float(64), module.u32
     near = f.emit(op.FConvert, f32, value)

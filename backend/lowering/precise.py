@@ -1,6 +1,7 @@
-"""Correctly rounded arithmetic in every rounding mode, on any device: numbers are taken apart into integers, computed
-with exactly, and rounded by :func:`pack`, subnormals, overflow and ties included. Float instructions give only estimates,
-which the exact remainder corrects.
+"""Correctly rounded arithmetic in every rounding mode, on any device.
+
+Numbers are taken apart into integers, computed with exactly, and rounded by :func:`pack`, subnormals, overflow and ties
+included. Float instructions give only estimates, which the exact remainder corrects.
 
 Modes: ``rn`` to nearest, ties to even; ``rz`` towards zero; ``rd`` down; ``ru`` up.
 """
@@ -236,10 +237,88 @@ def _add_wide(n: Numeric, negative: Bool, high: Int, low: Int, exponent: Int, ze
     return Parts(sign, significand, top - zeros + 64)
 
 
+def quotient_estimate(a: Real, b: Real) -> Real:
+    """The device's own quotient, which Vulkan allows to be 2.5 ULP off."""
+    return a / b
+
+
+def root_estimate(x: Real) -> Real:
+    """The device's own square root, which Vulkan allows to be a few ULP off."""
+    return x.sqrt()
+
+
+#: Operands whose exponents are within this of 0 have quotients and roots, and products of those, that are normal.
+MODERATE = {32: 45, 64: 400}
+
+
+def _moderate(n: Numeric, x: Real) -> Bool:
+    size = abs(x)
+    return (size > 2.0 ** -MODERATE[n.width]) & (size < 2.0 ** MODERATE[n.width])
+
+
+def _unit(n: Numeric, x: Real, halvings: int) -> Real:
+    """The unit in the last place of x, halved; x is moderate."""
+    exponent = x.bits() & (((1 << n.width - 1) - 1) ^ ((1 << n.mantissa) - 1))
+    return (exponent - ((n.mantissa + halvings) << n.mantissa)).as_real()
+
+
+def _nudge(n: Numeric, x: Real, error: Real, limit: Real, inclusive: bool) -> Real:
+    """x, or its neighbour on the side where ``error`` points (positive: larger magnitude), if that is nearer: where
+    the error is past ``limit``, half of that below a power of two."""
+    down = error < 0.0
+    power_of_two = (x.bits() & ((1 << n.mantissa) - 1)).eq(0)
+    reach = n.where(down & power_of_two, limit * 0.5, limit)
+    size = abs(error)
+    past = size > reach
+    if inclusive:
+        past = past | (down & (size >= reach))
+    step = n.where(down, n.integer(-1), 1)
+    return (x.bits() + n.where(past, step, 0)).as_real()
+
+
+def _divide_moderate(n: Numeric, a: Real, b: Real) -> Real:
+    """a / b to nearest, for moderate operands: Newton's step, then the exact remainder decides the last bit."""
+    q = quotient_estimate(a, b)
+    product, error = n.two_product(q, b)
+    q = q + ((a - product) - error) / b
+    product, error = n.two_product(q, b)
+    rest = (a - product) - error
+    # A remainder of the dividend's sign means that the quotient is too small in magnitude; no quotient is a tie.
+    rest = n.where(a.negative(), -rest, rest)
+    return _nudge(n, q, rest, abs(b) * _unit(n, q, 1), inclusive=False)
+
+
+def _sqrt_moderate(n: Numeric, x: Real) -> Real:
+    """The root to nearest, for moderate positive x, as in _divide_moderate. The exact remainder is a multiple of the
+    unit's square, so comparing it with root x unit leaves out the midpoint's square of half a unit."""
+    s = root_estimate(x)
+    product, error = n.two_product(s, s)
+    s = s + ((x - product) - error) / (s + s)
+    product, error = n.two_product(s, s)
+    return _nudge(n, s, (x - product) - error, s * _unit(n, s, 0), inclusive=True)
+
+
 def divide(n: Numeric, a: Real, b: Real, mode: str = "rn") -> Real:
     """a / b."""
-    if mode == "rn" and n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
+    if mode != "rn":
+        return _divide_exactly(n, a, b, mode)
+    if n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
         return a / b
+    return n.branch(~(_moderate(n, a) & _moderate(n, b)), lambda: [_divide_exactly(n, a, b, mode)],
+                    [_divide_moderate(n, a, b)])[0]
+
+
+def sqrt(n: Numeric, x: Real, mode: str = "rn") -> Real:
+    """The square root."""
+    if mode != "rn":
+        return _sqrt_exactly(n, x, mode)
+    if n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
+        return x.sqrt()
+    return n.branch(~_moderate(n, x) | x.negative(), lambda: [_sqrt_exactly(n, x, mode)], [_sqrt_moderate(n, x)])[0]
+
+
+def _divide_exactly(n: Numeric, a: Real, b: Real, mode: str) -> Real:
+    """a / b of any operands, by an integer quotient."""
     pa, pb = unpack(n, a), unpack(n, b)
     # Significands of mantissa + 1 bits; the quotient gets four more, and the remainder the last bit.
     extra = n.mantissa + 4
@@ -277,10 +356,8 @@ def _divide_specials(n: Numeric, a: Real, b: Real) -> Real:
     return n.where(invalid, float("nan"), value)
 
 
-def sqrt(n: Numeric, x: Real, mode: str = "rn") -> Real:
-    """The square root."""
-    if mode == "rn" and n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
-        return x.sqrt()
+def _sqrt_exactly(n: Numeric, x: Real, mode: str) -> Real:
+    """The square root of any operand, by an integer root."""
     p = unpack(n, x)
     # significand 2^exponent with mantissa + 2 or + 1 bits and an even exponent.
     drop = 61 - n.mantissa

@@ -5,7 +5,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..layouts.scan import PART, AcrossLanes, AcrossRegisters, AcrossWarps, ScanError, ScanPlan, plan_scan, simple_layout
+from ..layouts.scan import (
+    PART,
+    AcrossLanes,
+    AcrossRegisters,
+    AcrossWarps,
+    ScanError,
+    ScanPlan,
+    plan_scan,
+    simple_layout,
+)
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type

@@ -4,6 +4,7 @@
 
 #include "arguments.h"
 #include "device.h"
+#include "dlpack.h"
 #include "event.h"
 #include "launcher.h"
 #include "validation.h"
@@ -175,6 +176,9 @@ PYBIND11_MODULE(_native, m) {
       .def("staged", &launch_staged, py::kw_only(), py::arg("pointers"), py::arg("copies"),
            "Launch on other addresses, with copies (host address, bytes, staging, device, offset, write back) around "
            "it. Calls no hooks.");
+
+  m.def("dlpack_capsule", &dlpack_capsule, py::arg("owner"), py::arg("address"), py::arg("shape"), py::arg("strides"),
+        py::arg("device"), py::arg("code"), py::arg("bits"), "A DLPack capsule over device memory, which keeps `owner` alive.");
 
   py::class_<Messenger>(m, "Messenger", "Collects the errors that the validation layer reports.")
       .def(py::init([](uint64_t instance) { return std::make_unique<Messenger>(handle<VkInstance>(instance)); }),

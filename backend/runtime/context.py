@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import hashlib
 import mmap
 import os
 import threading
@@ -14,6 +15,7 @@ from .devices import DeviceInfo, compute_queue_family, devices, feature_chain, s
 from .errors import ValidationError, VulkanUnavailable
 from .loader import check, handle, instance, new, vulkan
 from .memory import BufferPool
+from .pipeline_cache import PipelineCache, folder
 
 #: How host memory reaches a kernel.
 ZERO_COPY, IMPORTED, STAGED = "zero-copy", "imported", "staged"
@@ -73,6 +75,8 @@ class Context:
         queue = vk.ffi.new("VkQueue*")
         vk.lib.vkGetDeviceQueue(self.handle, family, 0, queue)
         self.pipeline_layout = self._create_pipeline_layout()
+        key = hashlib.sha256(f"{device.driver_version}".encode()).hexdigest()[:8]
+        self.pipeline_cache = PipelineCache(self.handle, folder() / f"{device.driver}-{device.uuid}-{key}.bin")
         self.native = self._native_module.Device(
             instance=handle(self._instance.handle), physical_device=handle(device.handle), device=handle(self.handle),
             queue=handle(queue[0]), queue_family=family, pipeline_layout=handle(self.pipeline_layout),
@@ -190,6 +194,8 @@ class Context:
             return
         for pipeline in list(self._kernels):
             self.remove_kernel(pipeline)
+        self.pipeline_cache.save()
+        self.pipeline_cache.destroy()
         vk.lib.vkDestroyPipelineLayout(self.handle, self.pipeline_layout, vk.ffi.NULL)
         vk.lib.vkDestroyDevice(self.handle, vk.ffi.NULL)
         self.handle = None
@@ -207,6 +213,11 @@ def current_device() -> int:
     global _current
     if _current is None:
         _current = devices().index(selected())
+    return _current
+
+
+def chosen_device() -> int | None:
+    """What current_device() gives, if anything has asked for it yet."""
     return _current
 
 
@@ -235,6 +246,11 @@ def of_device(index: int) -> Context:
                 select(devices(), str(index))
                 context = _contexts[index] = Context(devices()[index])
     return context
+
+
+def opened() -> tuple[Context, ...]:
+    """The contexts that this process has opened."""
+    return tuple(_contexts.values())
 
 
 @atexit.register

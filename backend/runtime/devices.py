@@ -65,7 +65,7 @@ class DeviceInfo:
     """A Vulkan device as probed. ``lacks`` names what it lacks of the required; ``capabilities`` is None then.
 
     ``host_import_alignment`` is minImportedHostPointerAlignment in bytes, 0 where host memory cannot be imported.
-    ``max_subgroups`` is maxComputeWorkgroupSubgroups.
+    ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``driver_version`` is the driver's own text.
     """
 
     name: str
@@ -80,6 +80,7 @@ class DeviceInfo:
     host_import_alignment: int
     max_subgroups: int
     handle: Any = field(compare=False, repr=False)
+    driver_version: str = ""
 
     def describe(self) -> str:
         """One line: name, kind, and what it lacks, if anything."""
@@ -169,7 +170,13 @@ def probe(physical: Any) -> DeviceInfo:
         lacks=tuple(lacks), capabilities=capabilities, vulkan_features=supported,
         extensions=extensions & frozenset(EXTENSIONS),
         host_import_alignment=properties[host_struct].minImportedHostPointerAlignment if has_import else 0,
-        max_subgroups=vulkan13.maxComputeWorkgroupSubgroups, handle=physical)
+        max_subgroups=vulkan13.maxComputeWorkgroupSubgroups, handle=physical,
+        driver_version=_driver_version(properties["VkPhysicalDeviceVulkan12Properties"], basic))
+
+
+def _driver_version(vulkan12: Any, basic: Any) -> str:
+    text = vulkan().ffi.string(vulkan12.driverInfo).decode(errors="replace")
+    return f"{text} {basic.driverVersion:#x}".strip()
 
 
 def _float_controls(vulkan12: Any, supported: frozenset[str]) -> frozenset[str]:

@@ -149,6 +149,16 @@ class DeviceInterface:
         """Number of Vulkan devices."""
         return len(vulkan_context.devices())
 
+    @contextmanager
+    def device(self, device: Any) -> Iterator[None]:
+        """Make a device the current one for the block."""
+        before = vulkan_context.current_device()
+        vulkan_context.set_current_device(_index(device))
+        try:
+            yield
+        finally:
+            vulkan_context.set_current_device(before)
+
     def synchronize(self, device: Any = None) -> None:
         """Wait for all work submitted to a device: the current one for None."""
         _context(device).native.synchronize()

@@ -72,6 +72,7 @@ _STRUCTURE_TYPES = {
     "VkPhysicalDeviceVulkan13Properties": "PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES",
     "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR":
         "PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR",
+    "VkPipelineCacheCreateInfo": "PIPELINE_CACHE_CREATE_INFO",
     "VkPipelineLayoutCreateInfo": "PIPELINE_LAYOUT_CREATE_INFO",
     "VkPipelineShaderStageCreateInfo": "PIPELINE_SHADER_STAGE_CREATE_INFO",
     "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo":

@@ -122,9 +122,10 @@ class Kernel:
         info = new("VkComputePipelineCreateInfo")
         info.stage, info.layout = stage[0], self.context.pipeline_layout
         pipeline = ffi.new("VkPipeline*")
-        result = vk.lib.vkCreateComputePipelines(device, ffi.NULL, 1, info, ffi.NULL, pipeline)
+        result = vk.lib.vkCreateComputePipelines(device, self.context.pipeline_cache.handle, 1, info, ffi.NULL, pipeline)
         check(result, "vkCreateComputePipelines")
         self._pipeline = pipeline[0]
+        self.context.pipeline_cache.save_sometimes()
 
     @property
     def max_invocations(self) -> int:

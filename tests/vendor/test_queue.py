@@ -3,125 +3,32 @@
 from __future__ import annotations
 
 import dataclasses
-import hashlib
-import os
-import platform
 import subprocess
-import sys
-import zipfile
 from pathlib import Path
 
 import pytest
+import toy_project as toy_project_module
+from toy_project import ALPHA, FIRST, SECOND, snapshot, toy_project
 
 from tools.errors import ToolError
-from tools.project import Project, is_free_threaded
-from tools.queue import parse_patch, queue_hash
+from tools.project import Project
+from tools.queue import load_series, parse_patch, queue_hash
 from tools.repository import Repository
 from tools.upstream import sync
 from tools.verbs import apply, check, export, status
-
-ALPHA = "".join(f"line {number}\n" for number in range(1, 41))
-
-FIRST = """\
-From: A Person <a@example.org>
-Subject: first: change the second line
-
-Why: the toy needs it.
-Upstream-Status: not submitted
----
-diff --git a/python/triton/alpha.py b/python/triton/alpha.py
---- a/python/triton/alpha.py
-+++ b/python/triton/alpha.py
-@@ -1,5 +1,5 @@
- line 1
--line 2
-+line two
- line 3
- line 4
- line 5
-@@ -35,6 +35,7 @@ line 34
- line 35
- line 36
- line 37
-+line 37 and a half
- line 38
- line 39
- line 40
-"""
-
-SECOND = """\
-From: A Person <a@example.org>
-Subject: second: add a file
-
-Why: so does this,
-over two lines.
-Upstream-Status: not submitted
----
-diff --git a/python/triton/gamma.py b/python/triton/gamma.py
-new file mode 100644
---- /dev/null
-+++ b/python/triton/gamma.py
-@@ -0,0 +1 @@
-+GAMMA = 3
-\\ No newline at end of file
-"""
-
-
-def write_release(folder: Path) -> tuple[str, str]:
-    """Write the toy release wheel; returns its file name and sha256."""
-    tag = f"cp{sys.version_info[0]}{sys.version_info[1]}"
-    name = f"triton-1.0-{tag}-{tag}{'t' if is_free_threaded() else ''}-linux_{platform.machine()}.whl"
-    folder.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(folder / name, "w") as archive:
-        archive.writestr("triton/__init__.py", "__version__ = '1.0'\n")
-        archive.writestr("triton/alpha.py", ALPHA)
-        archive.writestr("triton/_C/libtriton.so", b"\x7fELF")
-        archive.writestr("triton/include/header.h", "int x;\n")
-        archive.writestr("triton-1.0.dist-info/METADATA", "Name: triton\nVersion: 1.0\n")
-    return name, hashlib.sha256((folder / name).read_bytes()).hexdigest()
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Project:
     """A project on the toy upstream, synced and not yet applied."""
-    project = Project(tmp_path / "repo")
-    name, sha256 = write_release(project.cache / "wheels")
-    python, abi = name.split("-")[2:4]
-    project.lock_file.write_text(
-        f'[upstream]\nname = "triton"\nversion = "1.0"\nurl = "https://example.org/t.git"\nref = "v1.0"\n'
-        f'commit = "{"ab" * 20}"\n\n[queue]\nsha256 = ""\n\n[[wheel]]\npython = "{python}"\nabi = "{abi}"\n'
-        f'arch = "{platform.machine()}"\nfile = "{name}"\nsha256 = "{sha256}"\n'
-    )
-    modules = '[submodule "upstream"]\n\tpath = upstream\n\turl = https://example.org/t.git\n'
-    (project.root / ".gitmodules").write_text(modules)
-    project.patches.mkdir()
-    (project.patches / "series").write_text("first.patch\nsecond.patch\n")
-    (project.patches / "first.patch").write_text(FIRST)
-    (project.patches / "second.patch").write_text(SECOND)
-    layer = project.overlay / "python/triton/layer.py"
-    layer.parent.mkdir(parents=True)
-    layer.write_text("LAYER = 1\n")
-    project.lock_file.write_text(dataclasses.replace(project.lock(), queue=queue_hash(project)).text())
+    project = toy_project(tmp_path / "repo")
     with project.exclusive():
         sync(project)
     return project
 
 
-def snapshot(folder: Path) -> dict[str, bytes]:
-    """Every file but git's own, with its content."""
-    return {
-        path.relative_to(folder).as_posix(): path.read_bytes()
-        for path in sorted(folder.rglob("*"))
-        if path.is_file() and ".git" not in path.parts
-    }
-
-
 def git(project: Project, *arguments: str) -> str:
-    identity = {f"GIT_{who}_{what}": "me@here" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
-    command = ["git", *arguments]
-    environment = {**os.environ, **identity}
-    done = subprocess.run(command, cwd=project.tree, env=environment, check=True, capture_output=True, text=True)
-    return done.stdout
+    return toy_project_module.git(project.tree, *arguments)
 
 
 def codes(project: Project) -> list[str]:
@@ -296,6 +203,35 @@ def test_a_patch_cannot_write_elsewhere(project: Project, path: str, message: st
         apply.run(project, [])
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        "similarity index 100%\nrename from python/triton/alpha.py\nrename to python/triton/../../../up.py\n",
+        "similarity index 100%\ncopy from python/triton/alpha.py\ncopy to /tmp/up.py\n",
+        "--- a/python/triton/alpha.py\n+++ b/../../up.py\n",
+    ],
+)
+def test_a_patch_cannot_write_elsewhere_by_another_header(project: Project, header: str) -> None:
+    start = FIRST.index("--- a/")
+    (project.patches / "first.patch").write_text(FIRST[:start] + header + FIRST[FIRST.index("@@ -1,5") :])
+    with pytest.raises(ToolError, match="is not a plain path inside the source tree"):
+        apply.run(project, [])
+
+
+def test_compiled_code_may_be_patched_for_the_source_form_only(project: Project) -> None:
+    (project.patches / "first.patch").write_text(FIRST.replace("python/triton/alpha.py", "lib/Dialect/Ops.cpp"))
+    assert [patch.name for patch in load_series(project, compiled=True)] == ["first.patch", "second.patch"]
+    with pytest.raises(ToolError, match="a change of compiled code needs the source form"):
+        load_series(project)
+
+
+def test_an_overlay_folder_that_is_a_link_is_refused(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (project.overlay / "python/triton/sub").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ToolError, match="overlay/python/triton/sub is a link"):
+        apply.run(project, [])
+
+
 def test_a_patch_cannot_make_a_link(project: Project) -> None:
     (project.patches / "second.patch").write_text(SECOND.replace("mode 100644", "mode 120000"))
     with pytest.raises(ToolError, match="adds a link"):
@@ -335,6 +271,20 @@ def _change(project: Project, what: str) -> None:
             entry = f"160000,{'cd' * 20},upstream"
             command = ["git", "-C", str(project.root), "update-index", "--add", "--cacheinfo", entry]
             subprocess.run(command, check=True)
+        case "submodule-version":
+            subprocess.run(["git", "init", "-q", str(project.root)], check=True)
+            project.submodule.mkdir()
+            (project.submodule / "setup.py").write_text('TRITON_VERSION = "2.0"\n')
+        case "overlay-shadows":
+            (project.overlay / "python/triton/__init__.py").write_text("__version__ = '1.0'\nmore = 1\n")
+        case "overlay-outdated":
+            # As after a new upstream: the lock has the hash of an older file.
+            (project.overlay / "python/triton/__init__.py").write_text("__version__ = '1.0'\nmore = 1\n")
+            shadowed = {"python/triton/__init__.py": "0" * 64}
+            lock.write_text(dataclasses.replace(project.lock(), shadowed=shadowed).text())
+        case "lock-shadowed":
+            shadowed = {"python/triton/layer.py": "0" * 64}
+            lock.write_text(dataclasses.replace(project.lock(), shadowed=shadowed).text())
         case "patch-unlisted":
             (project.patches / "stray.patch").write_text(FIRST)
         case "patch-missing":
@@ -380,6 +330,10 @@ def _change(project: Project, what: str) -> None:
         "tree-missing",
         "tree-version",
         "export-differs",
+        "submodule-version",
+        "overlay-shadows",
+        "overlay-outdated",
+        "lock-shadowed",
     ],
 )
 def test_check_gives_a_reason_code(project: Project, code: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -391,6 +345,15 @@ def test_check_gives_a_reason_code(project: Project, code: str, capsys: pytest.C
     assert check.run(project, []) == 1
     lines = capsys.readouterr().out.splitlines()
     assert code in [line.split(":", 1)[0] for line in lines]
+
+
+def test_export_notes_what_an_overlay_file_hides(project: Project) -> None:
+    (project.overlay / "python/triton/__init__.py").write_text("__version__ = '1.0'\nmore = 1\n")
+    apply.run(project, [])
+    assert "overlay-shadows" in codes(project)
+    export.run(project, [])
+    assert list(project.lock().shadowed) == ["python/triton/__init__.py"]
+    assert codes(project) == []
 
 
 def test_status_tells_what_is_applied(project: Project, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import git
 
 from ..errors import ToolError
+from ..packaging.source_form import submodule_version
 from ..project import Lock, Project
-from ..queue import load_series, parse_patch, queue_hash, series_names
+from ..queue import load_series, overlay_files, parse_patch, queue_hash, series_names
 from ..repository import Repository
 
 Fault = tuple[str, str]
@@ -49,6 +50,9 @@ def check_submodule(project: Project, lock: Lock) -> Iterator[Fault]:
         yield "submodule-missing", "the index has no submodule entry for upstream/"
     elif entry[1] != lock.commit:
         yield "submodule-commit", f"upstream/ is pinned to {entry[1][:12]}, upstream.lock.toml to {lock.commit[:12]}"
+    setup = project.submodule / "setup.py"
+    if setup.is_file() and (found := submodule_version(setup.read_text())) != lock.version:
+        yield "submodule-version", f"upstream/ is version {found or 'unknown'}, upstream.lock.toml says {lock.version}"
 
 
 def check_series(project: Project) -> Iterator[Fault]:
@@ -102,6 +106,7 @@ def check_tree(project: Project, lock: Lock) -> Iterator[Fault]:
         for patch in patches:
             if patch.text().encode() != (project.patches / patch.name).read_bytes():
                 yield "export-differs", f"patches/{patch.name} is not what export would write: run `tools export`"
+        yield from check_overlay(project, lock, repository)
         status = repository.status()
         if status.dirty:
             yield "tree-dirty", f"build/upstream has uncommitted changes: {status.dirty[0][3:]}"
@@ -109,6 +114,19 @@ def check_tree(project: Project, lock: Lock) -> Iterator[Fault]:
             yield "tree-ahead", "build/upstream has commits that are not in patches/: run `tools export`"
         elif status.applied_queue != queue_hash(project):
             yield "tree-stale", "build/upstream does not hold the present queue: run `python3 -m tools apply`"
+
+
+def check_overlay(project: Project, lock: Lock, repository: Repository) -> Iterator[Fault]:
+    """That no overlay file takes the place of a file of upstream which it was not written against."""
+    files = overlay_files(project)
+    found = repository.shadowed(files)
+    for path, digest in found.items():
+        if path not in lock.shadowed:
+            yield "overlay-shadows", f"overlay/{path} hides a file of upstream: merge them, then run `tools export`"
+        elif lock.shadowed[path] != digest:
+            yield "overlay-outdated", f"overlay/{path} hides a file that upstream changed since: merge that change"
+    for path in sorted(lock.shadowed.keys() - found.keys()):
+        yield "lock-shadowed", f"upstream.lock.toml: overlay/{path} hides no file of upstream: run `tools export`"
 
 
 def faults(project: Project) -> list[Fault]:

@@ -20,14 +20,14 @@ from ..queue import (
     series_names,
     series_text,
 )
-from ..repository import Repository
+from ..repository import History, Repository
 
 
-def collect(repository: Repository) -> tuple[dict[str, bytes], list[Patch]]:
-    """The overlay's files and the patches that the tree's commits stand for."""
+def collect(repository: History, head: str = "HEAD") -> tuple[dict[str, bytes], list[Patch]]:
+    """The overlay's files and the patches that the commits on top of upstream stand for."""
     overlay: dict[str, bytes] = {}
     patches: list[Patch] = []
-    for number, commit in enumerate(repository.commits()):
+    for number, commit in enumerate(repository.commits(head)):
         if repository.is_overlay(commit):
             if number:
                 raise ToolError("build/upstream: the overlay's commit must be the first one after upstream's")
@@ -36,7 +36,7 @@ def collect(repository: Repository) -> tuple[dict[str, bytes], list[Patch]]:
         patch = repository.patch_of(commit)
         if patch.name in {other.name for other in patches}:
             raise ToolError(f"build/upstream: two commits give the patch {patch.name}; give one another subject")
-        refuse_unsafe(patch)
+        refuse_unsafe(patch, compiled=True)
         if parse_patch(patch.name, patch.text()) != patch:
             raise ToolError(f"build/upstream: the message of commit {commit[:12]} does not survive as a patch header")
         patches.append(patch)
@@ -53,6 +53,8 @@ def run(project: Project, arguments: list[str]) -> int:
             # patches/ was edited since the last apply and the tree was not: the tree holds the older state.
             raise ToolError("patches/ or overlay/ changed since the last apply: run `python3 -m tools apply` first")
         overlay, patches = collect(repository)
+        for patch in patches:
+            refuse_unsafe(patch)
         lock = dataclasses.replace(project.lock(), shadowed=repository.shadowed(overlay))
         files, lock = changed_files(project, overlay, patches, lock)
         if files:

@@ -173,7 +173,7 @@ FITS = {
                     mpf(-1), mpf("1.0001"), lambda t: 3, (64,)),
 }
 
-HEADER = '''"""Coefficients of the polynomials that the math functions are built from, lowest power first, by width of float.
+HEADER = '''"""Coefficients of the polynomials of the math functions, lowest power first, by width of float.
 
 Written by tests/unit/math/derive_coefficients.py, which states how each is derived. Do not edit.
 """

@@ -1,0 +1,91 @@
+// DLPack capsules over device memory, which torch makes tensors of.
+#include "dlpack.h"
+
+#include <memory>
+#include <vector>
+
+namespace py = pybind11;
+
+namespace triton_spirv {
+namespace {
+
+// The structures of DLPack 0.x (dmlc/dlpack), which are its ABI.
+struct DlDevice {
+  int32_t device_type;
+  int32_t device_id;
+};
+
+struct DlDataType {
+  uint8_t code;
+  uint8_t bits;
+  uint16_t lanes;
+};
+
+struct DlTensor {
+  void* data;
+  DlDevice device;
+  int32_t ndim;
+  DlDataType dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+};
+
+struct DlManagedTensor {
+  DlTensor tensor;
+  void* context;
+  void (*deleter)(DlManagedTensor*);
+};
+
+constexpr int32_t kDlExtDev = 12;  // torch's PrivateUse1
+constexpr const char* kCapsuleName = "dltensor";
+
+struct Owned {
+  DlManagedTensor managed{};
+  std::vector<int64_t> shape, strides;
+  PyObject* owner = nullptr;
+};
+
+void release(DlManagedTensor* managed) {
+  const std::unique_ptr<Owned> owned(static_cast<Owned*>(managed->context));
+  // A tensor may outlive the interpreter: its memory then goes with the process.
+  if (!Py_IsInitialized()) return;
+  const PyGILState_STATE state = PyGILState_Ensure();
+  Py_DECREF(owned->owner);
+  PyGILState_Release(state);
+}
+
+void destroy_capsule(PyObject* capsule) {
+  if (!PyCapsule_IsValid(capsule, kCapsuleName)) return;  // taken by a tensor
+  auto* managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule, kCapsuleName));
+  managed->deleter(managed);
+}
+
+}  // namespace
+
+py::object dlpack_capsule(const py::object& owner, uint64_t address, const std::vector<int64_t>& shape,
+                          const std::vector<int64_t>& strides, int device, uint8_t code, uint8_t bits) {
+  if (shape.size() != strides.size()) throw std::invalid_argument("a tensor has as many strides as sizes");
+  auto owned = std::make_unique<Owned>();
+  owned->shape = shape;
+  owned->strides = strides;
+  DlTensor& tensor = owned->managed.tensor;
+  tensor.data = reinterpret_cast<void*>(address);
+  tensor.device = {kDlExtDev, device};
+  tensor.ndim = static_cast<int32_t>(shape.size());
+  tensor.dtype = {code, bits, 1};
+  tensor.shape = owned->shape.data();
+  tensor.strides = owned->strides.data();
+  owned->managed.context = owned.get();
+  owned->managed.deleter = release;
+  owned->owner = py::object(owner).release().ptr();
+  PyObject* capsule = PyCapsule_New(&owned->managed, kCapsuleName, destroy_capsule);
+  if (capsule == nullptr) {
+    Py_DECREF(owned->owner);
+    throw py::error_already_set();
+  }
+  (void)owned.release();
+  return py::reinterpret_steal<py::object>(capsule);
+}
+
+}  // namespace triton_spirv

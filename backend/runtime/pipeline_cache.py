@@ -1,0 +1,134 @@
+"""What a driver compiled, kept on disk beside Triton's cache for the next process.
+
+A file belongs to one device and driver; its name says which. It is replaced as a whole, so that many processes can share
+it; one that is damaged, or of another driver, is ignored and replaced.
+"""
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from .loader import check, new, vulkan
+
+_MAGIC = b"triton-spirv pipelines 1\n"
+_DIGEST_BYTES = hashlib.sha256().digest_size
+_SECONDS_BETWEEN_SAVES = 5.0
+
+_log = logging.getLogger(__name__)
+
+
+def folder() -> Path:
+    """Where the files are: in TRITON_CACHE_DIR, or where Triton's cache is without it."""
+    cache = os.environ.get("TRITON_CACHE_DIR", "").strip()
+    home = os.environ.get("TRITON_HOME", "").strip() or os.path.expanduser("~")
+    return Path(cache or os.path.join(home, ".triton", "cache")) / "spirv-pipelines"
+
+
+def pack(data: bytes) -> bytes:
+    """A file's contents for a driver's data."""
+    return _MAGIC + hashlib.sha256(data).digest() + data
+
+
+def unpack(contents: bytes) -> bytes:
+    """The driver's data in a file's contents. Raises ValueError where they are damaged or something else."""
+    start = len(_MAGIC) + _DIGEST_BYTES
+    if len(contents) < start or not contents.startswith(_MAGIC):
+        raise ValueError("not a pipeline cache")
+    data = contents[start:]
+    if hashlib.sha256(data).digest() != contents[len(_MAGIC):start]:
+        raise ValueError("damaged")
+    return data
+
+
+class PipelineCache:
+    """A VkPipelineCache, filled from ``path`` and saved there. ``handle`` is what pipelines are created with."""
+
+    def __init__(self, device: Any, path: Path) -> None:
+        self.path = path
+        self._device = device
+        self.handle = self._create(self._read())
+        self._saved_bytes = self._size()
+        self._saved_at = time.monotonic()
+
+    def _read(self) -> bytes:
+        try:
+            return unpack(self.path.read_bytes())
+        except FileNotFoundError:
+            return b""
+        except (OSError, ValueError) as error:
+            _log.info("the pipeline cache %s is ignored: %s", self.path, error)
+            return b""
+
+    def _create(self, data: bytes) -> Any:
+        vk = vulkan()
+        info = new("VkPipelineCacheCreateInfo")
+        buffer = vk.ffi.from_buffer(data)
+        info.initialDataSize, info.pInitialData = len(data), buffer if data else vk.ffi.NULL
+        out = vk.ffi.new("VkPipelineCache*")
+        result = vk.lib.vkCreatePipelineCache(self._device, info, vk.ffi.NULL, out)
+        if result and data:  # the driver does not want it
+            return self._create(b"")
+        check(result, "vkCreatePipelineCache")
+        return out[0]
+
+    def _size(self) -> int:
+        vk = vulkan()
+        size = vk.ffi.new("size_t*")
+        check(vk.lib.vkGetPipelineCacheData(self._device, self.handle, size, vk.ffi.NULL), "vkGetPipelineCacheData")
+        return int(size[0])
+
+    def _data(self) -> bytes:
+        vk = vulkan()
+        size = vk.ffi.new("size_t*", self._size())
+        data = vk.ffi.new("char[]", max(1, size[0]))
+        result = vk.lib.vkGetPipelineCacheData(self._device, self.handle, size, data)
+        return bytes(vk.ffi.buffer(data, size[0])) if result == 0 else b""  # VK_INCOMPLETE: it grew meanwhile
+
+    def save_sometimes(self) -> None:
+        """Save if it grew, but not more often than every few seconds."""
+        if time.monotonic() - self._saved_at >= _SECONDS_BETWEEN_SAVES:
+            self.save()
+
+    def save(self) -> None:
+        """Write the file, with what other processes added to it since, if there is anything new. Does not raise."""
+        self._saved_at = time.monotonic()
+        try:
+            if self._size() == self._saved_bytes:
+                return
+            self._merge(self._read())
+            data = self._data()
+            if not data:
+                return
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+            try:
+                with os.fdopen(descriptor, "wb") as file:
+                    file.write(pack(data))
+                os.replace(name, self.path)
+            except BaseException:
+                os.unlink(name)
+                raise
+            self._saved_bytes = len(data)
+        except (OSError, RuntimeError) as error:
+            _log.info("the pipeline cache %s was not saved: %s", self.path, error)
+
+    def _merge(self, data: bytes) -> None:
+        if not data:
+            return
+        vk = vulkan()
+        other = self._create(data)
+        try:
+            check(vk.lib.vkMergePipelineCaches(self._device, self.handle, 1, vk.ffi.new("VkPipelineCache[]", [other])),
+                  "vkMergePipelineCaches")
+        finally:
+            vk.lib.vkDestroyPipelineCache(self._device, other, vk.ffi.NULL)
+
+    def destroy(self) -> None:
+        """Destroy the Vulkan object."""
+        vk = vulkan()
+        vk.lib.vkDestroyPipelineCache(self._device, self.handle, vk.ffi.NULL)

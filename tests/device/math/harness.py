@@ -1,0 +1,92 @@
+"""Runs one expression over arrays as a kernel, and measures results in units in the last place."""
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import mpmath
+import numpy as np
+import triton
+from triton.backends.spirv.runtime.arrays import array
+
+mpmath.mp.dps = 40
+NAMES = "abcd"
+
+_SOURCE = """import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def kernel({pointers}, out, count, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < count
+{loads}
+    tl.store(out + at, {expression}, mask)
+"""
+
+
+@cache
+def _folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="triton-spirv-math-"))
+
+
+@cache
+def _module(expression: str, operands: int) -> ModuleType:
+    names = NAMES[:operands]
+    source = _SOURCE.format(pointers=", ".join(f"{name}_ptr" for name in names), expression=expression,
+                            loads="\n".join(f"    {name} = tl.load({name}_ptr + at, mask)" for name in names))
+    path = _folder() / f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
+    path.write_text(source)
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def apply(expression: str, *operands: np.ndarray, dtype: Any = None, block: int = 128) -> np.ndarray:
+    """``expression`` of a, b, c, d (one an operand) for every element; ``dtype`` is the result's, by default a's."""
+    kernel = _module(expression, len(operands)).kernel
+    result = np.zeros(operands[0].size, dtype or operands[0].dtype)
+    kernel[(triton.cdiv(result.size, block),)](*(array(np.ascontiguousarray(operand)) for operand in operands),
+                                               array(result), result.size, BLOCK=block)
+    return result
+
+
+def exactly(function: Callable[..., Any], *operands: np.ndarray) -> np.ndarray:
+    """An mpmath function of every element, as long doubles; complex results are NaN."""
+    values = []
+    for row in zip(*operands, strict=True):
+        value = function(*(mpmath.mpf(float(x)) for x in row))
+        values.append(np.nan if isinstance(value, mpmath.mpc) else np.longdouble(mpmath.nstr(value, 25)))
+    return np.array(values, np.longdouble)
+
+
+def ulps(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
+    """The distance of each result from the long double expected, in units of its format's last place there. NaN for
+    NaN and the infinity that the expected rounds to count 0."""
+    info = np.finfo(actual.dtype)
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(expected) & (expected != 0)
+        exponent = np.frexp(np.where(finite, expected, 1))[1] - 1
+        exponent = np.where(finite, np.maximum(exponent, info.minexp), info.minexp)
+        unit = np.ldexp(np.longdouble(1), (exponent - info.nmant).astype(np.int32))
+        distance = np.abs(actual.astype(np.longdouble) - expected) / unit
+        rounded = expected.astype(actual.dtype)
+    same = (np.isnan(actual) & np.isnan(rounded)) | (np.isinf(actual) & (actual == rounded))
+    return np.where(same, 0, np.where(np.isnan(distance), np.inf, distance)).astype(np.float64)
+
+
+def assert_ulps(actual: np.ndarray, expected: np.ndarray, bound: float, *operands: np.ndarray) -> None:
+    """Fails, naming the worst operand, where a result is more than ``bound`` off."""
+    distance = ulps(actual, expected)
+    worst = int(np.argmax(distance))
+    assert distance[worst] <= bound, (f"{distance[worst]:.4g} ULP at {[x[worst] for x in operands]}: "
+                                      f"{actual[worst]!r}, exactly {expected[worst]!r}")

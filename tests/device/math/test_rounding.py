@@ -1,0 +1,224 @@
+"""Arithmetic in every rounding mode against exact fractions, and the conversions between numbers."""
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from triton import knobs
+from triton.backends.spirv.lowering import precise
+
+from tests.device.math.harness import apply
+
+FORMATS = {32: (np.float32, np.uint32, 23, 127), 64: (np.float64, np.uint64, 52, 1023)}
+MODES = ("rn", "rz", "rd", "ru")
+ARITY = {"add": 2, "sub": 2, "mul": 2, "div": 2, "fma": 3, "sqrt": 1, "rcp": 1}
+
+
+def rounded(value: Fraction, width: int, mode: str, zero_negative: bool = False) -> float:
+    """The number of the format that ``value`` rounds to."""
+    _, _, mantissa, bias = FORMATS[width]
+    if value == 0:
+        return -0.0 if zero_negative else 0.0
+    negative, size = value < 0, abs(value)
+    exponent = size.numerator.bit_length() - size.denominator.bit_length()
+    if size < Fraction(2) ** exponent:
+        exponent -= 1
+    unit = Fraction(2) ** (max(exponent, 1 - bias) - mantissa)
+    kept, rest = divmod(size / unit, 1)
+    if mode == "rn":
+        kept += rest > Fraction(1, 2) or (rest == Fraction(1, 2) and kept & 1)
+    else:
+        kept += rest > 0 and mode == ("rd" if negative else "ru")
+    largest = (2 - Fraction(2) ** -mantissa) * Fraction(2) ** bias
+    if kept * unit > largest:
+        result = math.inf if mode in ("rn", "rd" if negative else "ru") else float(largest)
+    else:
+        result = float(kept * unit)
+    return -result if negative else result
+
+
+def expected(name: str, operands: list[float], width: int, mode: str) -> float | None:
+    """The exact result rounded; None where an operand is not finite or the function is not defined."""
+    if not all(map(math.isfinite, operands)):
+        return None
+    values = [Fraction(x) for x in operands]
+    minus = [math.copysign(1, x) < 0 for x in operands]
+    if name == "sub":
+        return expected("add", [operands[0], -operands[1]], width, mode)
+    if name == "add":
+        total = sum(values)
+        return rounded(total, width, mode, all(minus) or (mode == "rd" and any(minus)))
+    if name == "mul":
+        return rounded(values[0] * values[1], width, mode, minus[0] != minus[1])
+    if name == "fma":
+        product_minus = minus[0] != minus[1]
+        zero = (product_minus and minus[2]) or (mode == "rd" and (product_minus or minus[2]))
+        return rounded(values[0] * values[1] + values[2], width, mode, zero)
+    if name in ("div", "rcp"):
+        if name == "rcp":
+            values, minus = [Fraction(1), *values], [False, *minus]
+        return None if values[1] == 0 else rounded(values[0] / values[1], width, mode, minus[0] != minus[1])
+    if operands[0] < 0:
+        return None
+    shift = 2400
+    scaled = values[0] * Fraction(4) ** shift
+    root = math.isqrt(scaled.numerator // scaled.denominator)
+    exact = Fraction(root) if root * root == scaled else root + Fraction(1, 2)
+    return rounded(exact / Fraction(2) ** shift, width, mode, minus[0])
+
+
+def operands(width: int, count: int = 400) -> list[np.ndarray]:
+    """Random bits, moderate numbers, near-cancelling sums, and products that are subnormal."""
+    real, integer, mantissa, bias = FORMATS[width]
+    rng = np.random.default_rng(6)
+
+    def any_bits() -> np.ndarray:
+        return rng.integers(0, 1 << width, count, dtype=np.uint64).astype(integer).view(real)
+
+    def moderate() -> np.ndarray:
+        return (rng.uniform(1, 2, count) * np.exp2(rng.integers(-8, 8, count)) * rng.choice([-1, 1], count)
+                ).astype(real)
+
+    a, b, c = [any_bits(), moderate(), moderate()], [any_bits(), moderate()], [any_bits(), moderate()]
+    short = moderate().astype(np.float16).astype(real)
+    b.append(short)
+    c.append(-(a[2] * short) * (1 + np.finfo(real).eps * rng.integers(-2, 3, count)).astype(real))
+    a.append(moderate() * real(2.0 ** -(bias // 2)))
+    b.append(moderate() * real(2.0 ** -(bias // 2 + mantissa // 2)))
+    c.append(rng.integers(0, 9, count).astype(integer).view(real))
+    special = np.array([0.0, -0.0, 1, -1, np.inf, np.nan, np.finfo(real).max, np.finfo(real).smallest_subnormal], real)
+    grid = np.meshgrid(special, special)
+    return [np.concatenate([*a, grid[0].ravel()]), np.concatenate([*b, grid[1].ravel()]),
+            np.concatenate([*c, np.roll(grid[0].ravel(), 3)])]
+
+
+def check(name: str, width: int, mode: str) -> None:
+    values = operands(width)[:ARITY[name]]
+    actual = apply(f"libdevice.{name}_{mode}({', '.join('abc'[:len(values)])})", *values)
+    wrong = []
+    for result, *row in zip(actual, *values, strict=True):
+        wanted = expected(name, [float(x) for x in row], width, mode)
+        if wanted is not None and (float(result) != wanted or math.copysign(1, result) != math.copysign(1, wanted)):
+            wrong.append((*(float(x).hex() for x in row), float(result).hex(), wanted.hex()))
+    assert not wrong, (len(wrong), wrong[:3])
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("name", ARITY)
+def test_every_rounding_mode(name, width, mode):
+    check(name, width, mode)
+
+
+@pytest.mark.parametrize("off", [-3, 0, 3])
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("name", ["div", "sqrt", "rcp"])
+def test_rounding_to_nearest_without_the_devices_own(name, width, off, monkeypatch, tmp_path):
+    """What devices get whose division and root are ``off`` units wrong."""
+    monkeypatch.setattr(precise, "EXACT_DIVISION_DRIVERS", frozenset())
+    monkeypatch.setattr(precise, "quotient_estimate", lambda a, b: ((a / b).bits() + off).as_real())
+    monkeypatch.setattr(precise, "root_estimate", lambda x: (x.sqrt().bits() + off).as_real())
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path)
+        from tests.device.math import harness
+        harness._module.cache_clear()
+        check(name, width, "rn")
+        harness._module.cache_clear()
+
+
+def test_the_languages_own_precise_functions():
+    a, b, c = operands(32)
+    for expression, name, count in (("tl.div_rn(a, b)", "div", 2), ("tl.sqrt_rn(a)", "sqrt", 1),
+                                    ("tl.fma(a, b, c)", "fma", 3)):
+        values = [a, b, c][:count]
+        actual = apply(expression, *values)
+        for result, *row in zip(actual, *values, strict=True):
+            wanted = expected(name, [float(x) for x in row], 32, "rn")
+            assert wanted is None or float(result) == wanted, (expression, row, result, wanted)
+
+
+def test_fma_of_narrow_formats_rounds_once():
+    rng = np.random.default_rng(7)
+    a, b = rng.standard_normal((2, 4000)).astype(np.float16)
+    c = (-(a.astype(np.float64) * b) * (1 + rng.integers(-2, 3, 4000) * 2.0**-11)).astype(np.float16)
+    c[::2] = rng.standard_normal(2000).astype(np.float16) * np.float16(2.0**-9)
+    wanted = (a.astype(np.float64) * b.astype(np.float64) + c.astype(np.float64)).astype(np.float16)
+    np.testing.assert_array_equal(apply("tl.fma(a, b, c)", a, b, c), wanted)
+
+
+INTEGERS = {"int": (32, True, np.int32), "uint": (32, False, np.uint32), "ll": (64, True, np.int64),
+            "ull": (64, False, np.uint64)}
+TO_INTEGER = {"rn": round, "rz": math.trunc, "rd": math.floor, "ru": math.ceil}
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("target", INTEGERS)
+@pytest.mark.parametrize(("source", "width"), [("float", 32), ("double", 64)])
+def test_to_integer(source, width, target, mode):
+    bits, signed, dtype = INTEGERS[target]
+    real = FORMATS[width][0]
+    x = operands(width)[1]
+    with np.errstate(all="ignore"):
+        x = np.concatenate([x, x * real(2.0**28), x * real(2.0**58), np.arange(-5, 5, 0.5).astype(real),
+                            np.array([np.inf, -np.inf, np.nan], real)])
+    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    actual = apply(f"libdevice.{source}2{target}_{mode}(a)", x, dtype=np.int32 if bits == 32 else np.int64).view(dtype)
+    for value, result in zip(x, actual, strict=True):
+        if math.isfinite(value):
+            wanted = min(max(TO_INTEGER[mode](Fraction(float(value))), low), high)
+        else:
+            wanted = 0 if math.isnan(value) else high if value > 0 else low
+        assert int(result) == wanted, (value, result, wanted)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("source", INTEGERS)
+@pytest.mark.parametrize(("target", "width"), [("float", 32), ("double", 64)])
+def test_from_integer(source, target, width, mode):
+    bits, _, dtype = INTEGERS[source]
+    if width == 64 and bits == 32:
+        mode = "rn"  # exact: the only form
+    rng = np.random.default_rng(8)
+    x = rng.integers(0, 1 << bits, 500, dtype=np.uint64) >> rng.integers(0, bits, 500).astype(np.uint64)
+    x = np.concatenate([x, np.array([0, 1, (1 << bits) - 1, 1 << (bits - 1)], np.uint64)])
+    x = x.astype(np.uint32 if bits == 32 else np.uint64).view(dtype)
+    actual = apply(f"libdevice.{source}2{target}_{mode}(a)", x, dtype=FORMATS[width][0])
+    for value, result in zip(x, actual, strict=True):
+        assert float(result) == rounded(Fraction(int(value)), width, mode), (value, result)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_double_to_single(mode):
+    x = operands(64)[1]
+    x = np.concatenate([x, x * 2.0**-135])
+    for value, result in zip(x, apply(f"libdevice.double2float_{mode}(a)", x, dtype=np.float32), strict=True):
+        if math.isfinite(value):
+            assert float(result) == rounded(Fraction(float(value)), 32, mode), (value.hex(), result)
+        else:
+            assert math.isnan(result) if math.isnan(value) else float(result) == value
+
+
+@pytest.mark.parametrize("width", [32, 64])
+@pytest.mark.parametrize("name", ["fmod", "remainder"])
+def test_remainders_are_exact(name, width):
+    x, y = operands(width)[:2]
+    actual = apply(f"libdevice.{name}(a, b)", x, y)
+    reference = math.fmod if name == "fmod" else math.remainder
+    for a, b, result in zip(x, y, actual, strict=True):
+        defined = math.isfinite(a) and not math.isnan(b) and b != 0
+        wanted = reference(float(a), float(b)) if defined else math.nan
+        assert float(result) == wanted or (math.isnan(result) and math.isnan(wanted)), (a, b, result, wanted)
+
+
+@pytest.mark.parametrize("comparison", ["<", "<=", ">", ">=", "==", "!="])
+@pytest.mark.parametrize("constant", [0, 5, -3, 1 << 31, -(1 << 31), 1 << 40, -(1 << 40)])
+def test_a_sign_extended_number_against_a_constant(comparison, constant):
+    """Mesa 22.3 gets the 64-bit comparison wrong; ours is made in 32 bits."""
+    x = np.array([-1, -5, -100000001, 7, 0, 5, -3, (1 << 31) - 1, -(1 << 31)], np.int32)
+    for text in (f"a.to(tl.int64) {comparison} tl.full((128,), {constant}, tl.int64)",
+                 f"tl.full((128,), {constant}, tl.int64) {comparison} a.to(tl.int64)"):
+        wanted = eval(text.replace("a.to(tl.int64)", "x.astype(np.int64)").replace(
+            f"tl.full((128,), {constant}, tl.int64)", f"np.int64({constant})"))
+        np.testing.assert_array_equal(apply(f"({text}).to(tl.int32)", x), wanted.astype(np.int32), text)

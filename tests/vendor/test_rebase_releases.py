@@ -1,0 +1,193 @@
+"""`rebase` on upstream's real releases: this repository's queue there and back, and a toy series whose fate is known.
+
+Run alone with `pytest -m releases`. The wheels (0.7 GB) are fetched once, into build/cache/wheels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import platform
+import shutil
+from pathlib import Path
+
+import pytest
+from toy_project import make_project, sources
+from vendor_support import ROOT
+
+from tools import registry, upstream
+from tools.project import Project, ReleaseWheel
+from tools.queue import series_names
+from tools.verbs import rebase
+
+pytestmark = [pytest.mark.releases, pytest.mark.skipif(platform.machine() != "x86_64", reason="wheels of x86-64")]
+
+TOY_SERIES = Path(__file__).parent / "series-3.7.1"
+COMMIT = "ab" * 20
+
+
+@pytest.fixture(scope="module")
+def wheels() -> dict[str, ReleaseWheel]:
+    """The release wheels for this Python, from the registry or the cache."""
+    project = Project(ROOT)
+    lock = project.lock()
+    found = {lock.version: lock.wheel_for_this_python()}
+    for version in ("3.7.1", "3.8.0", "3.9.0"):
+        if version not in found:
+            found[version] = registry.wheel_for_this_python(lock.name, version, platform.machine())
+        wheel = found[version]
+        place = project.cache / "wheels" / wheel.file
+        if not place.exists():
+            with project.exclusive():
+                upstream.fetch(project, dataclasses.replace(lock, version=version), wheel)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def known_wheels(monkeypatch: pytest.MonkeyPatch, wheels: dict[str, ReleaseWheel]) -> None:
+    """Ask the registry once for each release, not for each of its wheels (the last test does that)."""
+    monkeypatch.setattr(registry, "wheel_for_this_python", lambda name, version, arch: wheels[version])
+    monkeypatch.setattr(registry, "release_wheels", lambda name, version: (wheels[version],))
+
+
+def share_cache(project: Project, wheels: dict[str, ReleaseWheel]) -> Project:
+    """Give a project the fetched wheels without copying them."""
+    folder = project.cache / "wheels"
+    folder.mkdir(parents=True)
+    for wheel in wheels.values():
+        source = Project(ROOT).cache / "wheels" / wheel.file
+        try:
+            os.link(source, folder / wheel.file)
+        except OSError:
+            (folder / wheel.file).symlink_to(source)
+    return project
+
+
+def move(project: Project, version: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
+    capfd.readouterr()
+    status = rebase.run(project, ["--to", version, "--commit", COMMIT, "--no-test"])
+    return status, capfd.readouterr().out.splitlines()
+
+
+def go_on(project: Project, option: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
+    capfd.readouterr()
+    status = rebase.run(project, [option, "--no-test"])
+    return status, capfd.readouterr().out.splitlines()
+
+
+def test_this_queue_on_3_8_0_and_back(
+    tmp_path: Path, wheels: dict[str, ReleaseWheel], capfd: pytest.CaptureFixture[str]
+) -> None:
+    root = tmp_path / "repo"
+    root.mkdir()
+    for name in ("patches", "overlay"):
+        shutil.copytree(ROOT / name, root / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in (".gitmodules", "pyproject.toml", "upstream.lock.toml"):
+        shutil.copy(ROOT / name, root)
+    project = share_cache(Project(root), wheels)
+    written_for = project.lock().version
+    assert written_for == "3.9.0"
+    at_home = sources(project)
+    names = series_names(project)
+    status, lines = move(project, "3.8.0", capfd)
+    width = max(map(len, ["overlay/", *names]))
+    moved = [f"{name:<{width}}  moved" for name in ["overlay/", *names]]
+    assert (status, lines) == (0, [*moved, "the queue is on triton 3.8.0 (v3.8.0) now"])
+    on_3_8_0 = sources(project)
+    assert {path for path in at_home if on_3_8_0[path] != at_home[path]} >= {"upstream.lock.toml"}
+    # A series that is written for 3.8.0 goes to 3.9.0 …
+    status, lines = move(project, "3.9.0", capfd)
+    assert (status, lines) == (0, [*moved, "the queue is on triton 3.9.0 (v3.9.0) now"])
+    back = sources(project)
+    del back["upstream.lock.toml"], at_home["upstream.lock.toml"]
+    assert back == at_home
+    # … and back.
+    assert move(project, "3.8.0", capfd)[0] == 0
+    assert sources(project) == on_3_8_0
+
+
+CONFLICT_IN_3_8_0 = """\
+conflict: patch conflicts-in-3.8.0.patch, python/triton/testing.py, hunk 1 of 2: @@ -36,7 +36,7 @@ def _quantile(a, q):
+  upstream 3.8.0:
+    |     return [get_quantile(qi) for qi in q]
+  upstream 3.7.1, which the patch was written for:
+    |     return [get_quantile(q) for q in q]
+  the patch:
+    |     return [get_quantile(fraction) for fraction in q]
+""".splitlines()
+
+SECOND_CONFLICT_IN_3_9_0 = """\
+conflict: patch conflicts-in-3.8.0.patch, python/triton/testing.py, hunk 1 of 1: @@ -110,7 +110,7 @@ {function}
+  upstream 3.9.0:
+    |{blank}
+    |     assert return_mode in ["min", "max", "mean", "median", "all"]
+  upstream 3.8.0, which the patch was written for:
+    |     assert return_mode in ["min", "max", "mean", "median", "all"]
+  the patch:
+    |     assert return_mode in ("min", "max", "mean", "median", "all")
+""".format(
+    function="def do_bench_cudagraph(fn, rep=20, grad_to_none=None, quantiles=None, return_mod", blank=" "
+).splitlines()
+
+CONFLICT_IN_3_9_0 = """\
+conflict: patch conflicts-in-3.9.0.patch, python/triton/compiler/compiler.py, hunk 1 of 1: {header}
+  upstream 3.9.0:
+    |     if ext in ("ttir", "glir", "ttgir"):
+  upstream 3.8.0, which the patch was written for:
+    |     if ext == "ttir" or ext == "ttgir":
+  the patch:
+    |     if ext in ("ttir", "ttgir"):
+""".format(header="@@ -136,7 +136,7 @@ def max_shared_mem(device):").splitlines()
+
+
+def test_a_toy_series_across_three_releases(
+    tmp_path: Path, wheels: dict[str, ReleaseWheel], capfd: pytest.CaptureFixture[str]
+) -> None:
+    names = (TOY_SERIES / "series").read_text().split()
+    patches = {name: (TOY_SERIES / name).read_text() for name in names}
+    project = share_cache(make_project(tmp_path / "repo", patches, {}, wheels["3.7.1"]), wheels)
+    # 3.7.1 → 3.8.0: one patch is upstream's own by now, one is in conflict.
+    status, lines = move(project, "3.8.0", capfd)
+    assert status == 1
+    assert lines[:-1] == CONFLICT_IN_3_8_0
+    file = project.build / "rebase/tree/python/triton/testing.py"
+    text = file.read_text()
+    start, end = text.index("<<<<<<<"), text.index(">>>>>>>")
+    end = text.index("\n", end) + 1
+    file.write_text(text[:start] + "    return [get_quantile(qi) for qi in q]\n" + text[end:])
+    status, lines = go_on(project, "--continue", capfd)
+    assert (status, lines) == (0, [
+        "moves.patch               moved",
+        "taken-in-3.8.0.patch      dropped: upstream has taken it",
+        "conflicts-in-3.8.0.patch  moved, its conflict resolved by hand",
+        "conflicts-in-3.9.0.patch  moved",
+        "the queue is on triton 3.8.0 (v3.8.0) now",
+    ])
+    assert series_names(project) == ["moves.patch", "conflicts-in-3.8.0.patch", "conflicts-in-3.9.0.patch"]
+    # 3.8.0 → 3.9.0: two conflicts, one skipped, one resolved.
+    before = sources(project)
+    status, lines = move(project, "3.9.0", capfd)
+    assert (status, lines[:-1]) == (1, SECOND_CONFLICT_IN_3_9_0)
+    status, lines = go_on(project, "--skip", capfd)
+    assert (status, lines[:-1]) == (1, CONFLICT_IN_3_9_0)
+    assert sources(project) == before
+    # Given up, nothing has changed; and the report tells of both conflicts at once.
+    assert rebase.run(project, ["--abort"]) == 0
+    capfd.readouterr()
+    assert rebase.run(project, ["--to", "3.9.0", "--report"]) == 1
+    lines = capfd.readouterr().out.splitlines()
+    assert lines == [
+        *SECOND_CONFLICT_IN_3_9_0,
+        *CONFLICT_IN_3_9_0,
+        "moves.patch               moved",
+        "conflicts-in-3.8.0.patch  conflict",
+        "conflicts-in-3.9.0.patch  conflict",
+    ]
+    assert sources(project) == before
+
+
+@pytest.mark.slow
+def test_the_locks_hashes_are_the_registrys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    lock = Project(ROOT).lock()
+    assert set(registry.release_wheels(lock.name, lock.version)) == set(lock.wheels)

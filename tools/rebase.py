@@ -1,0 +1,476 @@
+"""Move the queue onto another upstream: three-way, one patch at a time, in a repository of its own (build/rebase).
+
+The checkout stays as it was until the last patch is through; then everything changes in one step (journal.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import platform
+import re
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import git
+
+from . import conflicts, journal, registry, upstream
+from .errors import ToolError
+from .faults import point
+from .packaging.source_form import submodule_version
+from .progress import note, step
+from .project import Lock, Project, ReleaseWheel, replace_file
+from .queue import Patch, is_tracked, load_series, overlay_files, refuse_unsafe
+from .repository import UPSTREAM_REF, History, create
+
+OLD_REF = "refs/queue/old"
+_OVERLAY = "overlay/"
+_VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc)\d+)?(\.post\d+)?")
+_MERGE = ("merge.conflictStyle=diff3", "merge.renames=true", "core.hooksPath=/dev/null", "rerere.enabled=false")
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The upstream to move to."""
+
+    name: str
+    """As it was asked for: a version or a ref."""
+    form: str
+    """`release`: from release wheels; `source`: in the submodule."""
+    version: str
+    ref: str
+    commit: str
+
+
+@dataclass
+class State:
+    """How far a rebase is; build/rebase/state.json."""
+
+    goal: Goal
+    old: str
+    """Version that the queue was written for."""
+    todo: list[tuple[str, str]]
+    """(commit, patch name) of the overlay and each patch."""
+    done: list[tuple[str, str, str]] = field(default_factory=list)
+    """(patch name, what became of it, explanation)."""
+    head: str = ""
+    """The last commit on the new upstream."""
+    stopped: bool = False
+    """Whether the next one in `todo` is in conflict and was left to the user."""
+
+
+# What becomes of a patch → what is said of it.
+OUTCOMES = {
+    "moved": "moved",
+    "smaller": "moved; upstream has taken a part of it",
+    "taken": "dropped: upstream has taken it",
+    "resolved": "moved, its conflict resolved by hand",
+    "skipped": "skipped",
+    "conflict": "conflict",
+    "empty": "nothing in it",
+}
+
+
+def folder(project: Project) -> Path:
+    """Where a rebase is carried out."""
+    return project.build / "rebase"
+
+
+# -- where it goes ---------------------------------------------------------------------------------------------
+
+
+def release_goal(project: Project, version: str, commit: str, needs_commit: bool) -> Goal:
+    """A release of upstream; the commit of its tag is looked up at the lock's URL where it is not given."""
+    lock = project.lock()
+    if needs_commit and not commit:
+        commit = _tag_commit(lock.url, version)
+    return Goal(version, "release", version, f"v{version}", commit)
+
+
+def _tag_commit(url: str, version: str) -> str:
+    command = ["git", "ls-remote", url, f"refs/tags/v{version}", f"refs/tags/v{version}^{{}}"]
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    lines = done.stdout.split("\n")
+    found = [line.split("\t")[0] for line in sorted(lines, key=len) if "\t" in line]
+    if found:
+        return found[-1]  # the `^{}` line, where the tag is an object of its own
+    lines = done.stderr.strip().splitlines()
+    why = f"it has no tag v{version}" if not done.returncode else lines[-1] if lines else "git failed"
+    raise ToolError(f"the commit of v{version} could not be looked up at {url} ({why}): give it as --commit")
+
+
+def source_goal(project: Project, ref: str) -> Goal:
+    """A ref of the submodule, fetched where the submodule does not know it."""
+    where = project.submodule
+    if not (where / ".git").exists():
+        raise ToolError("upstream/ is not checked out, which a rebase to a ref needs: run `git submodule update "
+                        "--init upstream`; a release can be named by its version, such as 3.9.0")
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
+
+    if run("status", "--porcelain", "--untracked-files=no").stdout.strip():
+        raise ToolError("upstream/ has uncommitted changes: undo them with `git -C upstream reset --hard`")
+    depth = ["--depth=1"] if run("rev-parse", "--is-shallow-repository").stdout.strip() == "true" else []
+    fetched = not run("fetch", "--quiet", *depth, "origin", ref).returncode
+    # Where the origin cannot be reached, what was fetched from it before has to do.
+    names = ["FETCH_HEAD"] if fetched else [f"origin/{ref}", ref]
+    found = (run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").stdout.strip() for name in names)
+    commit = next(filter(None, found), "")
+    if not commit:
+        raise ToolError(f"upstream/ has no ref {ref}, and it could not be fetched from its origin")
+    version = submodule_version(run("show", f"{commit}:setup.py").stdout)
+    if not version:
+        raise ToolError(f"upstream/: setup.py of {ref} states no TRITON_VERSION")
+    return Goal(ref, "source", version, ref, commit)
+
+
+def goal_of(project: Project, name: str, commit: str = "", needs_commit: bool = True) -> Goal:
+    """What `--to NAME` means: a version is a release, anything else a ref of the submodule."""
+    if name.startswith("-") or not name.strip():
+        raise ToolError(f"--to {name!r} is neither a version nor a ref")
+    if _VERSION.fullmatch(name):
+        return release_goal(project, name, commit, needs_commit)
+    return source_goal(project, name)
+
+
+# -- the repository that it happens in -------------------------------------------------------------------------
+
+
+def _lay_out(wheel: Path, tree: Path) -> None:
+    """Put the text files of a release wheel into a folder, in place of those that are there."""
+    shutil.rmtree(tree / "python", ignore_errors=True)
+    with zipfile.ZipFile(wheel) as archive:
+        for member in archive.infolist():
+            path = f"python/{member.filename}"
+            if member.is_dir() or not member.filename.startswith("triton/") or not is_tracked(path):
+                continue
+            if ".." in Path(path).parts:
+                raise ToolError(f"{wheel.name}: unexpected member {member.filename}")
+            target = tree / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(archive.read(member))
+            target.chmod(0o755 if member.external_attr >> 16 & 0o111 else 0o644)
+
+
+def _fetch(project: Project, lock: Lock, version: str) -> Path:
+    """The release wheel of a version for this Python: the lock's, or one that the registry vouches for."""
+    if version == lock.version:
+        return upstream.fetch(project, lock, lock.wheel_for_this_python())
+    wheel = registry.wheel_for_this_python(lock.name, version, platform.machine())
+    return upstream.fetch(project, dataclasses.replace(lock, version=version), wheel)
+
+
+def _release_repository(project: Project, goal: Goal, tree: Path) -> None:
+    lock = project.lock()
+    old, new = _fetch(project, lock, lock.version), _fetch(project, lock, goal.version)
+    tree.mkdir()
+    _lay_out(old, tree)
+    create(tree)
+    with History(tree, project.build) as history:
+        history.git.update_ref(OLD_REF, "HEAD")
+        _lay_out(new, tree)
+        history.git.add("--all")
+        history.git.commit("--allow-empty", "--quiet", "-m", f"upstream {goal.version}")
+        history.git.update_ref(UPSTREAM_REF, "HEAD")
+
+
+def _source_repository(project: Project, goal: Goal, tree: Path) -> None:
+    def inside(*arguments: str) -> str:
+        command = ["git", "-C", str(project.submodule), *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    objects = Path(inside("rev-parse", "--path-format=absolute", "--git-common-dir")) / "objects"
+    old = project.lock().commit
+    try:
+        inside("cat-file", "-e", f"{old}^{{commit}}")
+    except subprocess.CalledProcessError:
+        raise ToolError(f"upstream/ does not have the lock's commit {old[:12]}: "
+                        f"run `git -C upstream fetch origin {old}`") from None
+    tree.mkdir()
+    create(tree, filtered=False)
+    with History(tree, project.build) as history:
+        alternates = tree / ".git/objects/info/alternates"
+        alternates.parent.mkdir(exist_ok=True)
+        alternates.write_text(f"{objects}\n")
+        # Commits without parents: the submodule may be a shallow clone.
+        for ref, commit in ((OLD_REF, old), (UPSTREAM_REF, goal.commit)):
+            history.git.update_ref(ref, history.git.commit_tree(f"{commit}^{{tree}}", "-m", f"upstream {commit}"))
+        history.git.reset("--hard", "--quiet", UPSTREAM_REF)
+
+
+def begin(project: Project, goal: Goal, where: Path) -> State:
+    """Make the repository: both upstreams, the queue on the old one, the new one checked out."""
+    lock = project.lock()
+    compiled = goal.form == "source"
+    patches = load_series(project, compiled)
+    tree = where / "tree"
+    (_source_repository if compiled else _release_repository)(project, goal, tree)
+    with History(tree, project.build) as history:
+        commits = history.build_queue(OLD_REF, patches, overlay_files(project))
+        names = [_OVERLAY, *(patch.name for patch in patches)]
+        # The commits must outlive a garbage collection.
+        history.git.update_ref("refs/queue/series", commits[-1])
+        state = State(goal, lock.version, list(zip(commits, names, strict=True)), head=history.git.rev_parse("HEAD"))
+    save(where, state)
+    return state
+
+
+def save(where: Path, state: State) -> None:
+    """Keep the state."""
+    replace_file(where / "state.json", json.dumps(dataclasses.asdict(state), indent=1).encode())
+
+
+def load(project: Project) -> State:
+    """The state of the rebase that is going on; a ToolError where none is."""
+    path = folder(project) / "state.json"
+    if not path.exists():
+        raise ToolError("no rebase is going on: start one with `python3 -m tools rebase --to VERSION`")
+    data: dict[str, Any] = json.loads(path.read_text())
+    goal = Goal(**data.pop("goal"))
+    todo = [(commit, name) for commit, name in data.pop("todo")]
+    done = [(name, kind, text) for name, kind, text in data.pop("done")]
+    return State(goal=goal, todo=todo, done=done, **data)
+
+
+# -- one patch at a time ---------------------------------------------------------------------------------------
+
+
+class Mover:
+    """Carries patches over, in the repository of a rebase."""
+
+    def __init__(self, project: Project, where: Path, state: State) -> None:
+        self.project = project
+        self.where = where
+        self.state = state
+        self.tree = where / "tree"
+
+    @contextmanager
+    def _open(self) -> Iterator[History]:
+        with History(self.tree, self.project.build) as history:
+            yield history
+
+    def run(self, on_conflict: Callable[[str, list[str]], bool]) -> bool:
+        """Carry over what is left. `on_conflict(patch, lines)` tells whether to go on without that patch.
+
+        False where it stopped at a conflict, which is then in the work tree.
+        """
+        with self._open() as history:
+            self._clean(history)
+            while self.state.todo:
+                commit, name = self.state.todo[0]
+                lines = self._pick(history, commit, name)
+                point("rebase-picked")
+                if not lines:
+                    continue
+                if not on_conflict(name, lines):
+                    self.state.stopped = True
+                    save(self.where, self.state)
+                    return False
+                self._clean(history)
+                self._settle("conflict", lines[0].removeprefix("conflict: "))
+        return True
+
+    def _clean(self, history: History) -> None:
+        """Bring the work tree to the last finished commit, whatever a killed run left in it."""
+        (self.tree / ".git/index.lock").unlink(missing_ok=True)
+        history.git.reset("--hard", "--quiet", self.state.head)
+        history.git.clean("-fdq")
+
+    def _settle(self, kind: str, text: str = "") -> None:
+        (_, name) = self.state.todo.pop(0)
+        self.state.done.append((name, kind, text or OUTCOMES[kind]))
+        self.state.stopped = False
+        save(self.where, self.state)
+
+    def _pick(self, history: History, commit: str, name: str) -> list[str]:
+        """Merge one commit's change into the work tree and commit it; the lines that tell a conflict, if it has one."""
+        options = [word for option in _MERGE for word in ("-c", option)]
+        try:
+            history.git.execute(["git", *options, "cherry-pick", "--no-commit", commit])
+        except git.GitCommandError as error:
+            unmerged = self._unmerged(history)
+            if not unmerged:
+                raise ToolError(f"git could not carry {name} over: {str(error.stderr).strip()}") from None
+            return self._tell(history, commit, name, unmerged)
+        self._commit(history, commit, name, resolved=False)
+        return []
+
+    @staticmethod
+    def _unmerged(history: History) -> list[str]:
+        listing = history.git.ls_files("--unmerged", "-z")
+        return list(dict.fromkeys(entry.split("\t", 1)[1] for entry in listing.split("\0") if entry))
+
+    def _commit(self, history: History, commit: str, name: str, resolved: bool) -> None:
+        is_overlay = history.is_overlay(commit)
+        patch = history.patch_of(commit)
+        tree = history.git.write_tree()
+        empty = tree == history.git.rev_parse(f"{self.state.head}^{{tree}}")
+        if empty and not is_overlay:
+            self._settle("taken" if patch.diff else "empty")
+            return
+        message = history.git.show("-s", "--format=%B", commit)
+        author = history.git.show("-s", "--format=%an <%ae>", commit)
+        self.state.head = history.commit_tree(self.state.head, message, author)
+        history.git.reset("--soft", self.state.head)
+        point("rebase-committed")
+        kind = "resolved" if resolved else "moved"
+        if is_overlay and not patch.diff:
+            kind = "empty"
+        elif not resolved and _size(history.patch_of(self.state.head)) < _size(patch):
+            kind = "smaller"
+        self._settle(kind)
+
+    def resolve(self) -> None:
+        """Take the work tree as the resolution of the conflict that it stopped at."""
+        if not self.state.stopped:
+            return  # a killed run: the next patch is carried over anew
+        commit, name = self.state.todo[0]
+        with self._open() as history:
+            for path in self._unmerged(history):
+                file = self.tree / path
+                if file.is_file() and conflicts.has_marks(file.read_text(errors="replace")):
+                    raise ToolError(f"{file} still has conflict marks: resolve them first (or --skip, --abort)")
+            history.git.add("--all")
+            self._commit(history, commit, name, resolved=True)
+
+    def skip(self) -> None:
+        """Go on without the patch that it stopped at; of overlay/ only the files in conflict are dropped."""
+        if not self.state.stopped:
+            raise ToolError("the rebase did not stop at a conflict: go on with --continue")
+        commit, name = self.state.todo[0]
+        with self._open() as history:
+            if history.is_overlay(commit):
+                for path in self._unmerged(history):
+                    history.git.checkout("HEAD", "--", path)
+                self._commit(history, commit, name, resolved=True)
+                return
+            self._clean(history)
+            self._settle("skipped")
+
+    def _tell(self, history: History, commit: str, name: str, unmerged: list[str]) -> list[str]:
+        """What is in conflict: patch, file, hunk and both sides."""
+        patch = history.patch_of(commit)
+        what = name if history.is_overlay(commit) else f"patch {name}"
+        goal, old = self.state.goal.name, self.state.old
+        lines: list[str] = []
+        for path in unmerged:
+            stages = {entry.split()[2] for entry in history.git.ls_files("--unmerged", "--", path).splitlines()}
+            file = self.tree / path
+            if "2" not in stages or "3" not in stages:
+                gone, other = (goal, "the patch changes") if "2" not in stages else ("the patch", f"{goal} changed")
+                lines.append(f"conflict: {what}, {path}: {other} it, {gone} no longer has it")
+                lines += conflicts.side("the patch:", tuple(_part(patch, path))) if "2" not in stages else []
+                continue
+            # Added on both sides means that there is no patched file of the old upstream to count lines in.
+            patched = history.text_at(commit, path)
+            for region in conflicts.regions(file.read_text(errors="replace")):
+                hunk = conflicts.hunk_of(region, patch, path, patched)
+                place = f", hunk {hunk[0]} of {hunk[1]}: {hunk[2]}" if hunk else ""
+                lines.append(f"conflict: {what}, {path}{place}")
+                lines += conflicts.side(f"upstream {goal}:", region.upstream)
+                lines += conflicts.side(f"upstream {old}, which the patch was written for:", region.base)
+                lines += conflicts.side("the patch:", region.patch)
+        return lines or [f"conflict: {what}, {', '.join(unmerged)}"]
+
+
+def _size(patch: Patch) -> int:
+    return sum(line[:1] in "+-" and line[:3] not in ("+++", "---") for line in patch.diff.splitlines() if line)
+
+
+def _part(patch: Patch, path: str) -> list[str]:
+    """The hunks of one file."""
+    for section in re.split(r"^(?=diff --git )", patch.diff, flags=re.MULTILINE):
+        if section.startswith(f"diff --git a/{path} "):
+            lines = section.splitlines()
+            start = next((number for number, line in enumerate(lines) if line.startswith("@@")), 0)
+            return lines[start:]
+    return []
+
+
+# -- start and end ---------------------------------------------------------------------------------------------
+
+
+def start(project: Project, goal: Goal) -> State:
+    """Begin a rebase in build/rebase."""
+    scratch = Path(tempfile.mkdtemp(dir=project.build, prefix=".rebase-"))
+    try:
+        with step(f"lay out {project.lock().version} and {goal.name}"):
+            state = begin(project, goal, scratch)
+        point("rebase-prepared")
+        scratch.rename(folder(project))
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    point("rebase-started")
+    return state
+
+
+def finish(project: Project, state: State) -> None:
+    """Write the moved queue and the new lock in one step, and drop the rebase."""
+    from .verbs.export import changed_files, collect
+
+    goal, lock = state.goal, project.lock()
+    with History(folder(project) / "tree", project.build) as history:
+        # The last commit is kept by name only.
+        overlay, patches = collect(history, state.head)
+        for patch in patches:
+            refuse_unsafe(patch, compiled=goal.form == "source")
+        shadowed = history.shadowed(overlay)
+    wheels = _wheels(lock, goal)
+    moved = dataclasses.replace(
+        lock, version=goal.version, ref=goal.ref, commit=goal.commit, wheels=wheels, commit_note="", shadowed=shadowed
+    )
+    files, _ = changed_files(project, overlay, patches, moved)
+    place = folder(project).relative_to(project.root).as_posix()
+    journal.commit(project, journal.Change(files, goal.commit, (place,)))
+    point("rebase-finished")
+    if goal.form == "source":
+        command = ["git", "-C", str(project.submodule), "checkout", "--quiet", "--detach", goal.commit]
+        if subprocess.run(command, check=False).returncode:
+            note(f"upstream/ could not be checked out at {goal.commit[:12]}: run `git submodule update upstream`")
+
+
+def _wheels(lock: Lock, goal: Goal) -> tuple[ReleaseWheel, ...]:
+    if goal.version == lock.version and goal.form == "release":
+        return lock.wheels
+    wheels = registry.release_wheels(lock.name, goal.version)
+    if not wheels and goal.form == "release":
+        raise ToolError(f"the registry has no wheels of {lock.name} {goal.version}")
+    if not wheels:
+        note(f"{lock.name} {goal.version} is not released: only the source form can be built from {goal.name}")
+    return wheels
+
+
+def report(project: Project, goal: Goal, tell: Callable[[str], None]) -> bool:
+    """Try a rebase and tell what would become of each patch, leaving no trace. True where none is in conflict."""
+    scratch = Path(tempfile.mkdtemp(dir=project.build, prefix=".rebase-"))
+    try:
+        state = begin(project, goal, scratch)
+
+        def go_on(name: str, lines: list[str]) -> bool:
+            for line in lines:
+                tell(line)
+            return True
+
+        Mover(project, scratch, state).run(go_on)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+    tell_outcomes(state, tell)
+    return all(kind != "conflict" for _, kind, _ in state.done)
+
+
+def tell_outcomes(state: State, tell: Callable[[str], None]) -> None:
+    """One line a patch."""
+    width = max(len(name) for name, _, _ in state.done)
+    for name, kind, text in state.done:
+        if not (kind == "empty" and name == _OVERLAY):
+            tell(f"{name:<{width}}  {OUTCOMES['conflict'] if kind == 'conflict' else text}")
