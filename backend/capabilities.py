@@ -7,6 +7,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
+#: Float controls: each with a width of 16, 32 or 64 is a feature, ``preserve_denormals32`` say. The value is the entry of
+#: VkPhysicalDeviceFloatControlsProperties before the width.
+FLOAT_CONTROLS = {
+    "round_to_nearest_even": "shaderRoundingModeRTEFloat",
+    "preserve_denormals": "shaderDenormPreserveFloat",
+    "preserve_signed_zero_inf_nan": "shaderSignedZeroInfNanPreserveFloat",
+}
+
 #: Every optional feature that lowering may ask about, with the Vulkan feature or extension that it stands for.
 FEATURES = {
     "float16": "VkPhysicalDeviceShaderFloat16Int8Features::shaderFloat16",
@@ -19,9 +27,8 @@ FEATURES = {
     "int64_atomics": "VkPhysicalDeviceShaderAtomicInt64Features::shaderBufferInt64Atomics",
     "float32_atomic_add": "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT::shaderBufferFloat32AtomicAdd",
     "float64_atomic_add": "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT::shaderBufferFloat64AtomicAdd",
-    "round_to_nearest_even": "VkPhysicalDeviceFloatControlsProperties::shaderRoundingModeRTEFloat*",
-    "preserve_denormals": "VkPhysicalDeviceFloatControlsProperties::shaderDenormPreserveFloat*",
-    "preserve_signed_zero_inf_nan": "VkPhysicalDeviceFloatControlsProperties::shaderSignedZeroInfNanPreserveFloat*",
+    **{f"{control}{width}": f"VkPhysicalDeviceFloatControlsProperties::{entry}{width}"
+       for control, entry in FLOAT_CONTROLS.items() for width in (16, 32, 64)},
 }
 
 #: Features without which no kernel can run: refused when the device is opened, so lowering never asks.
@@ -88,23 +95,21 @@ class Capabilities:
         return cls(driver=pairs["driver"], features=features, **numbers)
 
 
-#: Features that stand for a VkPhysicalDeviceFloatControlsProperties entry at each width of float that the device has,
-#: with the part of the entry's name before the width.
-FLOAT_CONTROLS = {
-    "round_to_nearest_even": "shaderRoundingModeRTEFloat",
-    "preserve_denormals": "shaderDenormPreserveFloat",
-    "preserve_signed_zero_inf_nan": "shaderSignedZeroInfNanPreserveFloat",
-}
-
 _EVERYTHING = frozenset(FEATURES)
+
+
+def _controls(*names: str) -> set[str]:
+    """The features of some float controls, at every width."""
+    return {f"{name}{width}" for name in names for width in (16, 32, 64)}
+
 
 #: Named devices to compile for when none is present. Figures are those of the vendors' published device reports.
 PROFILES = {
     "lavapipe": Capabilities("mesa_llvmpipe", 8, 32768, 128, 1024, _EVERYTHING - {
-        "explicit_workgroup_layout", "float64_atomic_add", "preserve_denormals"}),
+        "explicit_workgroup_layout", "float64_atomic_add", *_controls("preserve_denormals")}),
     "nvidia-hopper": Capabilities("nvidia_proprietary", 32, 49152, 256, 1024, _EVERYTHING),
     "generic": Capabilities("generic", 32, 32768, 128, 256, _EVERYTHING - {
-        "explicit_workgroup_layout", "float64", "float32_atomic_add", "float64_atomic_add", *FLOAT_CONTROLS}),
+        "explicit_workgroup_layout", "float64", "float32_atomic_add", "float64_atomic_add", *_controls(*FLOAT_CONTROLS)}),
 }
 
 

@@ -53,19 +53,20 @@ def ensure_wheel(project: Project, wanted: str) -> Path:
 
 def ensure_installed(project: Project) -> Path:
     """Have the present wheel installed in .venv in place of an older one. Returns the wheel."""
-    stamps = Stamps(project)
-    wanted = inputs_hash(project)
-    wheel = ensure_wheel(project, wanted)
-    digest, _, name = stamps.get("installed").partition(" ")
-    if digest == wanted:
+    with project.exclusive():
+        stamps = Stamps(project)
+        wanted = inputs_hash(project)
+        wheel = ensure_wheel(project, wanted)
+        digest, _, name = stamps.get("installed").partition(" ")
+        if digest == wanted:
+            return wheel
+        distribution = wheel.name.split("-", 1)[0]
+        # An installation that is killed halfway must not pass for the older one.
+        stamps.set("installed", f"unfinished {name or distribution}")
+        with step(f"install {wheel.name}", quiet_child=False):
+            if name and name != distribution:
+                # Two distributions must not own the same triton/ folder.
+                pip(project, "uninstall", "--yes", name)
+            pip(project, "install", "--no-deps", "--force-reinstall", str(wheel))
+        stamps.set("installed", f"{wanted} {distribution}")
         return wheel
-    distribution = wheel.name.split("-", 1)[0]
-    # An installation that is killed halfway must not pass for the older one.
-    stamps.set("installed", f"unfinished {name or distribution}")
-    with step(f"install {wheel.name}", quiet_child=False):
-        if name and name != distribution:
-            # Two distributions must not own the same triton/ folder.
-            pip(project, "uninstall", "--yes", name)
-        pip(project, "install", "--no-deps", "--force-reinstall", str(wheel))
-    stamps.set("installed", f"{wanted} {distribution}")
-    return wheel

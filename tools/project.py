@@ -206,9 +206,9 @@ class Project:
             fcntl.flock(handle, fcntl.LOCK_EX)
             _held.add(self.build)
             try:
-                for prefix in SCRATCH_PREFIXES:
-                    for leftover in self.build.glob(f"{prefix}*"):
-                        shutil.rmtree(leftover, ignore_errors=True)
+                leftovers = [path for prefix in SCRATCH_PREFIXES for path in self.build.glob(f"{prefix}*")]
+                for leftover in (*leftovers, *self.cache.glob("*/.*")):
+                    shutil.rmtree(leftover, ignore_errors=True)
                 recover(self)
                 yield
             finally:

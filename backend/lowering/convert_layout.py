@@ -82,8 +82,10 @@ def _without_many_shuffles(ctx: Context, plan: Plan, source: LinearLayout, targe
     if most is None or not isinstance(plan, SubgroupShuffle) or len(plan.shuffles) * max(1, size // 4) <= most:
         return plan
     whole = source.size * size
+    # Without the explicit layout there is an array an element type, so half of the memory is left to others.
+    room = min(LARGEST_SCRATCH, ctx.shared.room() - ctx.capabilities.shared_bytes // 2)
     for scratch in sorted({min(whole, USUAL_SCRATCH), whole}):
-        through = plan_through_shared(source, target, size, scratch) if scratch <= LARGEST_SCRATCH else None
+        through = plan_through_shared(source, target, size, scratch) if scratch <= room else None
         if through is not None:
             return through
     return plan

@@ -5,7 +5,7 @@ from ..capabilities import Capabilities
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Capability_, ExecutionMode_
 
-#: Feature → (the capability it needs, the execution mode, which takes a width).
+#: Float control → (the capability it needs, the execution mode, which takes a width).
 MODES = {
     "round_to_nearest_even": (Capability_.RoundingModeRTE, ExecutionMode_.RoundingModeRTE),
     "preserve_denormals": (Capability_.DenormPreserve, ExecutionMode_.DenormPreserve),
@@ -14,11 +14,12 @@ MODES = {
 
 
 def float_modes(module: ModuleBuilder, capabilities: Capabilities) -> list[list[int]]:
-    """The modes for every width of float that ``module`` declares."""
+    """The modes that the device has, for every width of float that ``module`` declares."""
     widths = sorted(width for kind, width in module.kinds.values() if kind == "float")
     modes = []
-    for feature, (capability, mode) in MODES.items():
-        if widths and capabilities.has(feature):
-            module.capability(capability)
-            modes += [[mode, width] for width in widths]
+    for control, (capability, mode) in MODES.items():
+        for width in widths:
+            if capabilities.has(f"{control}{width}"):
+                module.capability(capability)
+                modes.append([mode, width])
     return modes

@@ -89,7 +89,7 @@ def narrow(ctx: Context, value: int, type_: Type) -> int:
 def f32_to_f16(ctx: Context, value: int) -> int:
     """Round to nearest, ties to even: one instruction where the device lets the module ask for that rounding."""
     f16 = ctx.module.float(16)
-    if ctx.capabilities.has("round_to_nearest_even"):
+    if ctx.capabilities.has("round_to_nearest_even16"):
         return ctx.f.emit(op.FConvert, f16, value)
     return ctx.f.bitcast(round_to_format(ctx, value, "f16"), f16)
 

@@ -21,6 +21,10 @@ from .functions import kernel_function
 from .shared_memory import SharedMemory
 
 
+#: Drivers that make coroutines of kernels with barriers, by VkDriverId (see spirv/anchors.py).
+COROUTINE_DRIVERS = frozenset({"mesa_llvmpipe"})
+
+
 @dataclass(frozen=True)
 class Kernel:
     """A compiled kernel.
@@ -61,6 +65,7 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
     for operation in kernel.body.entry.operations:
         ctx.lower(operation)
     size = ctx.num_warps * ctx.subgroup_size
+    function.anchored = capabilities.driver in COROUTINE_DRIVERS
     module.add_function(function.finish())
     module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1],
                                                 *float_modes(module, capabilities)])

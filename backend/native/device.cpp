@@ -57,7 +57,7 @@ void Buffer::free() {
 }
 
 Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
-               VkPipelineLayout layout, bool host_addresses, uint64_t timeout_ns)
+               VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns)
     : instance_functions_(instance),
       vk_(instance_functions_, device),
       device_(device),
@@ -65,7 +65,8 @@ Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, 
       queue_family_(queue_family),
       layout_(layout),
       host_addresses_(host_addresses),
-      timeout_ns_(timeout_ns) {
+      timeout_ns_(timeout_ns),
+      shares_semaphores_(shares_semaphores) {
   watch_forks();
   fork_generation_ = fork_generation.load();
   VkPhysicalDeviceProperties properties;
@@ -80,11 +81,36 @@ Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, 
   make_ring();
 }
 
+VkSemaphore Device::make_timeline() {
+  const VkExportSemaphoreCreateInfo exported{VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO, nullptr,
+                                             VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+  const VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO,
+                                       shares_semaphores_ ? &exported : nullptr, VK_SEMAPHORE_TYPE_TIMELINE, 0};
+  const VkSemaphoreCreateInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
+  VkSemaphore semaphore;
+  check(vk_.vkCreateSemaphore(device_, &info, nullptr, &semaphore), "vkCreateSemaphore");
+  return semaphore;
+}
+
+int Device::export_semaphore(VkSemaphore semaphore) {
+  check_usable();
+  if (!shares_semaphores_ || vk_.vkGetSemaphoreFdKHR == nullptr)
+    throw std::runtime_error("semaphores cannot be shared: the Vulkan device lacks VK_KHR_external_semaphore_fd");
+  const VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, nullptr, semaphore,
+                                     VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+  int fd = -1;
+  checked(vk_.vkGetSemaphoreFdKHR(device_, &info, &fd), "vkGetSemaphoreFdKHR");
+  return fd;
+}
+
+int Device::export_incoming() {
+  const std::lock_guard<std::mutex> guard(queue_mutex_);
+  if (incoming_ == VK_NULL_HANDLE) incoming_ = make_timeline();
+  return export_semaphore(incoming_);
+}
+
 void Device::make_ring() {
-  const VkSemaphoreTypeCreateInfo type{VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO, nullptr,
-                                       VK_SEMAPHORE_TYPE_TIMELINE, 0};
-  const VkSemaphoreCreateInfo semaphore{VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO, &type, 0};
-  check(vk_.vkCreateSemaphore(device_, &semaphore, nullptr, &timeline_), "vkCreateSemaphore");
+  timeline_ = make_timeline();
   const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
                                      VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queue_family_};
   check(vk_.vkCreateCommandPool(device_, &pool, nullptr, &pool_), "vkCreateCommandPool");
@@ -132,6 +158,7 @@ bool Device::close() {
   for (const VkQueryPool pool : query_pools_) vk_.vkDestroyQueryPool(device_, pool, nullptr);
   query_pools_.clear();
   if (pool_ != VK_NULL_HANDLE) vk_.vkDestroyCommandPool(device_, pool_, nullptr);
+  if (incoming_ != VK_NULL_HANDLE) vk_.vkDestroySemaphore(device_, incoming_, nullptr);
   if (timeline_ != VK_NULL_HANDLE) vk_.vkDestroySemaphore(device_, timeline_, nullptr);
   return true;
 }

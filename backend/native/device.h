@@ -89,9 +89,10 @@ struct Query {
 
 class Device : public std::enable_shared_from_this<Device> {
  public:
-  // The handles belong to the caller, who destroys them after close(). `timeout_ns`: how long a wait may take.
+  // The handles belong to the caller, who destroys them after close(). `shares_semaphores`: whether the device has
+  // VK_KHR_external_semaphore_fd enabled. `timeout_ns`: how long a wait may take.
   Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
-         VkPipelineLayout layout, bool host_addresses, uint64_t timeout_ns);
+         VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns);
   ~Device() { close(); }
 
   // Waits for all work and destroys what this object made. Later launches and allocations are refused.
@@ -135,6 +136,13 @@ class Device : public std::enable_shared_from_this<Device> {
   // Nanoseconds from one timestamp to another; the submissions of both must be done.
   double elapsed(Query from, Query to);
 
+  // Semaphores that another API may import, as opaque file descriptors, which are the caller's: the timeline, and one
+  // that the other API signals and launches wait for. Throws where the device has no VK_KHR_external_semaphore_fd.
+  int export_timeline() { return export_semaphore(timeline_); }
+  int export_incoming();
+  // A wait for the value that the other API gives the second.
+  ExternalWait incoming(uint64_t value) const { return {incoming_, value}; }
+
   // Whether host addresses are device addresses, so that a dispatch may be given any host pointer.
   void set_host_addresses(bool holds) { host_addresses_ = holds; }
   bool host_addresses() const { return host_addresses_; }
@@ -164,6 +172,8 @@ class Device : public std::enable_shared_from_this<Device> {
   template <typename Record>
   uint64_t submit(Record&& record, const ExternalWait* after = nullptr);
   void make_ring();
+  VkSemaphore make_timeline();
+  int export_semaphore(VkSemaphore semaphore);
   void record_dispatch(Slot& slot, const Dispatch& dispatch);
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,
                VkAccessFlags reads);
@@ -187,6 +197,7 @@ class Device : public std::enable_shared_from_this<Device> {
   VkPipelineLayout layout_;
   bool host_addresses_;
   uint64_t timeout_ns_;
+  bool shares_semaphores_;
   unsigned fork_generation_;
   std::atomic<bool> closed_{false};
   std::atomic<bool> stuck_{false};  // work did not end in time
@@ -198,6 +209,7 @@ class Device : public std::enable_shared_from_this<Device> {
   static constexpr std::size_t kRing = 128;
   std::mutex queue_mutex_;  // the queue, the ring and the command pool
   VkSemaphore timeline_ = VK_NULL_HANDLE;
+  VkSemaphore incoming_ = VK_NULL_HANDLE;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   std::array<Slot, kRing> ring_;
   std::size_t next_slot_ = 0;

@@ -117,11 +117,26 @@ void Launcher::launch_staged(const py::args& args, const std::vector<uint64_t>& 
   uint32_t grid[3];
   if (!read_grid(args, grid)) return;
   Block block(plan_->bytes());
-  plan_->pack(args.ptr(), kKernelArguments, block.data(), device_index_, nullptr, nullptr);
-  plan_->replace_pointers(block.data(), pointers);
-  const Dispatch dispatch{pipeline(args), {grid[0], grid[1], grid[2]}, block.data(), plan_->bytes(), indirect_};
+  const Dispatch dispatch = prepare(args, grid, pointers, block.data());
   const py::gil_scoped_release unlocked;
   device_->run(dispatch, copies);
+}
+
+uint64_t Launcher::launch_addressed(const py::args& args, const std::vector<uint64_t>& pointers, uint64_t after) {
+  uint32_t grid[3];
+  if (!read_grid(args, grid)) return 0;
+  Block block(plan_->bytes());
+  const Dispatch dispatch = prepare(args, grid, pointers, block.data());
+  const ExternalWait wait = device_->incoming(after);
+  const py::gil_scoped_release unlocked;
+  return device_->launch(dispatch, after != 0 ? &wait : nullptr);
+}
+
+Dispatch Launcher::prepare(const py::args& args, const uint32_t grid[3], const std::vector<uint64_t>& pointers,
+                           std::byte* block) const {
+  plan_->pack(args.ptr(), kKernelArguments, block, device_index_, nullptr, nullptr);
+  plan_->replace_pointers(block, pointers);
+  return {pipeline(args), {grid[0], grid[1], grid[2]}, block, plan_->bytes(), indirect_};
 }
 
 }  // namespace triton_spirv

@@ -43,6 +43,10 @@ class Launcher {
   void launch_staged(const pybind11::args& args, const std::vector<uint64_t>& pointers,
                      const std::vector<StagedCopy>& copies);
 
+  // The same without copies, after the other API's semaphore has the value `after` (0: at once). Returns the timeline's
+  // value for when it is done; 0 for an empty grid.
+  uint64_t launch_addressed(const pybind11::args& args, const std::vector<uint64_t>& pointers, uint64_t after);
+
   // Which way each pointer argument of the last launch() went. Launch metadata has it under "transfers".
   pybind11::dict transfers() const;
 
@@ -51,6 +55,8 @@ class Launcher {
   class Block;
 
   bool read_grid(const pybind11::args& args, uint32_t grid[3]) const;
+  Dispatch prepare(const pybind11::args& args, const uint32_t grid[3], const std::vector<uint64_t>& pointers,
+                   std::byte* block) const;
   VkPipeline pipeline(const pybind11::args& args) const;
 
   std::shared_ptr<Device> device_;

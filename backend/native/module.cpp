@@ -71,13 +71,15 @@ PYBIND11_MODULE(_native, m) {
 
   py::class_<Device, std::shared_ptr<Device>>(m, "Device", "An open Vulkan device, given by the handles of its owner.")
       .def(py::init([](uint64_t instance, uint64_t physical, uint64_t device, uint64_t queue, uint32_t family,
-                       uint64_t layout, bool host_addresses, uint64_t timeout_ns) {
+                       uint64_t layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns) {
              return std::make_shared<Device>(handle<VkInstance>(instance), handle<VkPhysicalDevice>(physical),
                                              handle<VkDevice>(device), handle<VkQueue>(queue), family,
-                                             handle<VkPipelineLayout>(layout), host_addresses, timeout_ns);
+                                             handle<VkPipelineLayout>(layout), host_addresses, shares_semaphores,
+                                             timeout_ns);
            }),
            py::kw_only(), py::arg("instance"), py::arg("physical_device"), py::arg("device"), py::arg("queue"),
-           py::arg("queue_family"), py::arg("pipeline_layout"), py::arg("host_addresses"), py::arg("timeout_ns"))
+           py::arg("queue_family"), py::arg("pipeline_layout"), py::arg("host_addresses"), py::arg("shares_semaphores"),
+           py::arg("timeout_ns"))
       .def("close", &Device::close, py::call_guard<py::gil_scoped_release>(),
            "Wait for all work and destroy what this object made; the handles stay the owner's. False, with nothing "
            "destroyed, where a dispatch never ended, or in a forked child.")
@@ -119,6 +121,10 @@ PYBIND11_MODULE(_native, m) {
            py::arg("bytes"), "Copy between ranges of device memory that do not overlap.")
       .def("fill", &Device::fill, py::call_guard<py::gil_scoped_release>(), py::arg("address"), py::arg("bytes"),
            py::arg("word"), "Repeat a 32-bit word; address and size are multiples of 4.")
+      .def("export_timeline", &Device::export_timeline,
+           "The semaphore whose value counts finished submissions, as an opaque file descriptor.")
+      .def("export_incoming", &Device::export_incoming,
+           "The semaphore that launches can wait for, as an opaque file descriptor.")
       .def("owns", &Device::owns, py::arg("address"), py::arg("bytes"), "Whether the range is in one of its buffers.")
       .def_property_readonly("has_timestamps", &Device::has_timestamps)
       .def("set_host_addresses", &Device::set_host_addresses, py::arg("holds"),
@@ -175,7 +181,10 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("transfers", &Launcher::transfers, "Which way each pointer argument of the last call went.")
       .def("staged", &launch_staged, py::kw_only(), py::arg("pointers"), py::arg("copies"),
            "Launch on other addresses, with copies (host address, bytes, staging, device, offset, write back) around "
-           "it. Calls no hooks.");
+           "it. Calls no hooks.")
+      .def("addressed", &Launcher::launch_addressed, py::kw_only(), py::arg("pointers"), py::arg("after"),
+           "Submit on other addresses, once the incoming semaphore has the value `after` (0: at once). Calls no hooks. "
+           "Returns the number of the submission; 0 for an empty grid.");
 
   m.def("dlpack_capsule", &dlpack_capsule, py::arg("owner"), py::arg("address"), py::arg("shape"), py::arg("strides"),
         py::arg("device"), py::arg("code"), py::arg("bits"), "A DLPack capsule over device memory, which keeps `owner` alive.");

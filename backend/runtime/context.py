@@ -11,7 +11,7 @@ from typing import Any
 
 from ..capabilities import Capabilities
 from .allocator import DeviceAllocator
-from .devices import DeviceInfo, compute_queue_family, devices, feature_chain, select, selected
+from .devices import SHARING_EXTENSIONS, DeviceInfo, compute_queue_family, devices, feature_chain, select, selected
 from .errors import ValidationError, VulkanUnavailable
 from .loader import check, handle, instance, new, vulkan
 from .memory import BufferPool
@@ -62,11 +62,14 @@ class Context:
         self.index = devices().index(device)
         self.capabilities: Capabilities = device.capabilities
         self.pid = os.getpid()
+        #: Whether CUDA's memory and semaphores can be shared: its driver is the device's, too.
+        self.shares_memory = device.driver == "nvidia_proprietary" and device.extensions.issuperset(SHARING_EXTENSIONS)
         self._instance = instance()
         self._native_module = native()
         self._messenger = None
         if self._instance.validation:
             self._messenger = self._native_module.Messenger(handle(self._instance.handle))
+        self._cuda: Any = None
         self._kernels: dict[int, Any] = {}
         self._lock = threading.Lock()
         vk = vulkan()
@@ -80,7 +83,8 @@ class Context:
         self.native = self._native_module.Device(
             instance=handle(self._instance.handle), physical_device=handle(device.handle), device=handle(self.handle),
             queue=handle(queue[0]), queue_family=family, pipeline_layout=handle(self.pipeline_layout),
-            host_addresses=False, timeout_ns=_timeout_ns())
+            host_addresses=False, shares_semaphores=self.shares_memory,
+            timeout_ns=_timeout_ns())
         self.memory = DeviceAllocator(self.native.allocate_device)
         self.device_pool = BufferPool(self.native.allocate_device)
         self.staging_pool = BufferPool(self.native.allocate_staging)
@@ -148,6 +152,14 @@ class Context:
             same = imported.address == start
             imported.free()
         return same
+
+    def cuda(self) -> Any:
+        """The CudaSharing of this device. Raises NotShareable where CUDA's memory cannot be used."""
+        if self._cuda is None:
+            from .cuda import CudaSharing
+            with self._lock:
+                self._cuda = self._cuda or CudaSharing(self)
+        return self._cuda
 
     def check_usable(self) -> None:
         """Raise RuntimeError in a forked child, or once the context is closed."""

@@ -15,8 +15,12 @@ from .loader import INSTALL, Chain, check, instance, vulkan
 KINDS = ("discrete", "integrated", "virtual", "cpu", "other")
 _KIND_OF_TYPE = {2: "discrete", 1: "integrated", 3: "virtual", 4: "cpu", 0: "other"}
 
+#: Extensions that let another API use a device's memory and order its work.
+SHARING_EXTENSIONS = ("VK_KHR_external_memory_fd", "VK_KHR_external_semaphore_fd")
+
 #: Extensions that are enabled where the device has them.
-EXTENSIONS = ("VK_EXT_external_memory_host", "VK_KHR_workgroup_memory_explicit_layout", "VK_EXT_shader_atomic_float")
+EXTENSIONS = ("VK_EXT_external_memory_host", "VK_KHR_workgroup_memory_explicit_layout", "VK_EXT_shader_atomic_float",
+              *SHARING_EXTENSIONS)
 
 #: Feature structure → (the extension that defines it, the features that are enabled where the device has them).
 FEATURE_STRUCTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
@@ -179,11 +183,26 @@ def _driver_version(vulkan12: Any, basic: Any) -> str:
     return f"{text} {basic.driverVersion:#x}".strip()
 
 
+#: Float control → the property that says whether its widths can be chosen apart (VkShaderFloatControlsIndependence).
+_INDEPENDENCE = {"round_to_nearest_even": "roundingModeIndependence", "preserve_denormals": "denormBehaviorIndependence"}
+_INDEPENDENCE_32_BIT_ONLY, _INDEPENDENCE_NONE = 0, 2
+
+
 def _float_controls(vulkan12: Any, supported: frozenset[str]) -> frozenset[str]:
-    """The keys of FLOAT_CONTROLS that the device has at every width of float that it computes with."""
+    """The float controls that can be asked for together, each with its width.
+
+    Where the driver cannot choose widths apart, those that must agree are all there or all left out."""
     widths = [32, *([16] if "shaderFloat16" in supported else []), *([64] if "shaderFloat64" in supported else [])]
-    return frozenset(key for key, name in FLOAT_CONTROLS.items()
-                     if all(getattr(vulkan12, f"{name}{width}") for width in widths))
+    found = set()
+    for control, name in FLOAT_CONTROLS.items():
+        present = {width for width in widths if getattr(vulkan12, f"{name}{width}")}
+        independence = getattr(vulkan12, _INDEPENDENCE[control]) if control in _INDEPENDENCE else None
+        if independence == _INDEPENDENCE_NONE and present != set(widths):
+            present = set()
+        elif independence == _INDEPENDENCE_32_BIT_ONLY and not present.issuperset(set(widths) - {32}):
+            present &= {32}
+        found |= {f"{control}{width}" for width in present}
+    return frozenset(found)
 
 
 def _compute_queue_family(physical: Any) -> int | None:

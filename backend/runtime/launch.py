@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
+from . import cuda
 from .context import IMPORTED, STAGED, ZERO_COPY, Context, native
 from .memory import PLACEMENT, Span, find, merge, storage_of
 
@@ -13,7 +14,7 @@ Entry = tuple[tuple[int, ...], str, str]
 #: Launch arguments before the kernel's own: grid x, y, z, stream, function, kernel metadata, launch metadata, hooks.
 FIRST_ARGUMENT = 9
 #: Places of pointer arguments that are passed by address.
-_IN_PLACE = ("address", "device")
+_IN_PLACE = ("address", "device", "shared")
 _LAUNCH_METADATA, _ENTER_HOOK, _EXIT_HOOK = 6, 7, 8
 
 
@@ -84,6 +85,63 @@ class CopyingLauncher:
             leave(launch_metadata)
 
     def _run(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]], transfers: dict[str, str]) -> None:
+        if any(place == "cuda" for _, _, place in arguments):
+            self._run_with_cuda(args, arguments, transfers)
+        else:
+            self._run_with_host(args, arguments, transfers)
+
+    def _run_with_cuda(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]],
+                       transfers: dict[str, str]) -> None:
+        import torch
+        if cuda.way() == cuda.STAGED:
+            self._run_with_mirrors(args, arguments, transfers)
+            return
+        sharing = self._context.cuda()
+        resolved = []
+        device = 0
+        for name, (argument, address, place) in zip(self._names, arguments, strict=True):
+            if place == "cuda" and address:
+                device = argument.device.index
+                try:
+                    address = sharing.address(argument, address)
+                except cuda.NotShareable as error:
+                    raise cuda.NotShareable(f"kernel '{self._name}', argument '{name}': {error}") from None
+            resolved.append((argument, address, "shared" if place == "cuda" else place))
+        stream = torch.cuda.current_stream(device)
+        if any(place == "host" for _, _, place in resolved):
+            stream.synchronize()
+            self._run_with_host(args, resolved, transfers)
+            return
+        transfers.update((name, place) for name, (_, _, place) in zip(self._names, resolved, strict=True))
+        pointers = [address for _, address, _ in resolved]
+        submission = self._launcher.addressed(*args, pointers=pointers, after=sharing.signal(stream.cuda_stream))
+        if submission:
+            sharing.wait(stream.cuda_stream, submission)
+        self._context.raise_validation_errors()
+
+    def _run_with_mirrors(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]],
+                          transfers: dict[str, str]) -> None:
+        """Copies the storage of each CUDA tensor to host memory, launches with that, and copies back."""
+        import torch
+        mirrors: dict[int, tuple[Any, Any, bool]] = {}
+        resolved = []
+        for name, (argument, address, place) in zip(self._names, arguments, strict=True):
+            if place == "cuda" and address:
+                storage = argument.untyped_storage()
+                original = argument.new_empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(), ), (1, ))
+                start = storage.data_ptr()
+                written = self._written is None or name in self._written
+                _, mirror, was_written = mirrors.get(start) or (original, original.cpu(), False)
+                mirrors[start] = original, mirror, written or was_written
+                argument, address, place = mirror, address - start + mirror.data_ptr(), "host"
+            resolved.append((argument, address, place))
+        self._run_with_host(args, resolved, transfers)
+        for original, mirror, written in mirrors.values():
+            if written:
+                original.copy_(mirror)
+
+    def _run_with_host(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]],
+                       transfers: dict[str, str]) -> None:
         spans = merge(self._spans(arguments))
         bases: list[int] = []
         copies: list[tuple[int, int, Any, Any, int, bool]] = []

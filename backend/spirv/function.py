@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 
 from . import fold
 from . import opcodes as op
+from .anchors import anchor_across_barriers
 from .encode import Instruction, drop_dead
 from .module import ModuleBuilder
 from .opcodes import MemoryAccess, StorageClass
@@ -43,6 +44,8 @@ class FunctionBuilder:
         self._terminated = False
         #: Decorate floating-point arithmetic so that the driver neither contracts nor reassociates it.
         self.exact = True
+        #: Anchor values that live across barriers (see anchors.py).
+        self.anchored = False
 
     # -- single instructions -------------------------------------------------------------------------------------
     def emit(self, opcode: int, type_id: int, *operands: int) -> int:
@@ -402,4 +405,7 @@ class FunctionBuilder:
         """All instructions of the function, those without a use left out."""
         assert self._terminated, "the last block has no terminator"
         start: list[Instruction] = [[op.Label, 0, self._entry]]
-        return [*self._head, *start, *self._variables, *drop_dead(self._body), [op.FunctionEnd, 0, 0]]
+        body = drop_dead(self._body)
+        if self.anchored:
+            body = anchor_across_barriers(self.module, body)
+        return [*self._head, *start, *self._variables, *body, [op.FunctionEnd, 0, 0]]

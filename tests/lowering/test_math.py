@@ -67,7 +67,8 @@ def test_float_modes_only_where_the_device_has_them(filecheck):
 CHECK: OpExecutionMode {{.*}} RoundingModeRTE 16
 CHECK: OpExecutionMode {{.*}} SignedZeroInfNanPreserve 16
 """)
-    bare = replace(PROFILES["lavapipe"], features=PROFILES["lavapipe"].features - FLOAT_CONTROLS.keys())
+    bare = replace(PROFILES["lavapipe"], features=frozenset(
+        feature for feature in PROFILES["lavapipe"].features if not feature.startswith(tuple(FLOAT_CONTROLS))))
     filecheck(disassemble(compile_body(body, arguments, capabilities=bare)), """
 CHECK-NOT: RoundingModeRTE
 CHECK-NOT: SignedZeroInfNanPreserve

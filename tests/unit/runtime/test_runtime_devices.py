@@ -41,7 +41,8 @@ def test_no_device() -> None:
 
 
 def test_every_capability_is_probed_and_enabled() -> None:
-    assert CAPABILITY_FEATURES.keys() | FLOAT_CONTROLS.keys() == FEATURES.keys()
+    controls = {f"{control}{width}" for control in FLOAT_CONTROLS for width in (16, 32, 64)}
+    assert CAPABILITY_FEATURES.keys() | controls == FEATURES.keys()
     enabled = {feature for _, features in FEATURE_STRUCTS.values() for feature in features}
     assert enabled.issuperset(REQUIRED)
     for needs in CAPABILITY_FEATURES.values():
