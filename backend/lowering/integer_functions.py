@@ -89,3 +89,20 @@ def rhadd(n: Numeric, a: Int, b: Int, signed: bool) -> Int:
     """(a + b + 1) / 2 rounded down, without overflow."""
     half = a ^ b
     return (a | b) - (half.sar(1) if signed else half >> 1)
+
+
+def power(n: Numeric, base: Int, exponent: Int) -> Int:
+    """base^exponent modulo 2^width, by squaring. A negative exponent gives the inverse of 1 and -1, else 0."""
+    f, width = n.f, base.width
+    negative = exponent.slt(0)
+    start = [n.integer(1, width).id, base.id, n.where(negative, 0, exponent).id]
+
+    def body(carried: list[int]) -> list[int]:
+        result, square, left = (Int(n, value) for value in carried)
+        return [n.where((left & 1).ne(0), result * square, result).id, (square * square).id, (left >> 1).id]
+
+    zero = n.integer(0, exponent.width).id
+    result = Int(n, f.loop(start, lambda carried: f.compare(op.INotEqual, carried[2], zero), body)[0])
+    unit = base.eq(1) | base.eq(-1)
+    sign = n.where(base.eq(1) | (exponent & 1).eq(0), n.integer(1, width), -1)
+    return n.where(negative, n.where(unit, sign, 0), result)

@@ -167,6 +167,12 @@ def _integer_power(ctx: Context, operation: Operation) -> None:
     map_rolled(ctx, operation, emit, LONG)
 
 
+@lowers("math.ipowi")
+def _power_of_integers(ctx: Context, operation: Operation) -> None:
+    n = Numeric(ctx, 32)
+    map_rolled(ctx, operation, lambda a, b: integer_functions.power(n, Int(n, a), Int(n, b)).id)
+
+
 @lowers("math.sincos")
 def _sine_and_cosine(ctx: Context, operation: Operation) -> None:
     type_ = element_type(operation.operands[0].type)

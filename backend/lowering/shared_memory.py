@@ -2,7 +2,8 @@
 
 With VK_KHR_workgroup_memory_explicit_layout there is one block, seen through an aliased array for each access type.
 Without it there is one array an element type, as long as the bytes that are accessed through it; two types at one
-offset then do not alias, which upstream's allocation never relies on.
+offset then do not alias, which upstream's allocation never relies on. Its items are vectors, and one element is reached
+as a component of its item: Mesa's CPU driver makes a loop over lanes of every access, whatever its width.
 """
 from __future__ import annotations
 
@@ -27,6 +28,10 @@ EXPLICIT_LAYOUT_CAPABILITY = {
     8: Capability_.WorkgroupMemoryExplicitLayout8BitAccessKHR,
     16: Capability_.WorkgroupMemoryExplicitLayout16BitAccessKHR,
 }
+
+
+#: Components of a vector, at most: Vulkan has none of more.
+VECTOR = 4
 
 
 @dataclass(frozen=True)
@@ -68,9 +73,9 @@ class SharedMemory:
         self._arrays: dict[int, _Array] = {}
 
     def width_limit(self, type_: Type) -> int:
-        """The most consecutive elements of ``type_`` that one access may take. Arrays of different types do not alias
-        without the explicit layout, so there it is one."""
-        return MAX_BITS // bits_in_memory(type_) if self._explicit else 1
+        """The most consecutive elements of ``type_`` that one access may take."""
+        limit = MAX_BITS // bits_in_memory(type_)
+        return limit if self._explicit else min(limit, VECTOR)
 
     def room(self) -> int:
         """Bytes that ``extra`` may give: what the device has beyond upstream's allocation."""
@@ -86,35 +91,72 @@ class SharedMemory:
         self._total = max(self._total, start + size)
         return start
 
-    def _pointer(self, f: FunctionBuilder, how: Packing, item: int, index: int, end: int) -> int:
+    def _array(self, item: int, item_bytes: int, part: int, end: int) -> _Array:
         array = self._arrays.get(item)
         if array is None:
             pointer_type = self._module.pointer(StorageClass.Workgroup, item)
-            array = self._arrays[item] = _Array(self._module.id(), item, how.bits // 8,
-                                                self._module.kinds[how.part][1], pointer_type)
+            array = self._arrays[item] = _Array(self._module.id(), item, item_bytes, self._module.kinds[part][1],
+                                                pointer_type)
         array.extent = max(array.extent, end)
+        return array
+
+    def _whole(self, f: FunctionBuilder, how: Packing, item: int, index: int, end: int) -> int:
+        """A pointer to item ``index``."""
+        array = self._array(item, how.bits // 8, how.part, end)
         path = (self._module.uint(0), index) if self._explicit else (index,)
         return f.access(array.pointer_type, array.variable, *path)
+
+    def _component(self, ctx: Context, type_: Type, index: int, end: int) -> int:
+        """A pointer to element ``index`` in the array of vectors of its type."""
+        f, module = ctx.f, self._module
+        how = self._packing(ctx, type_, self.width_limit(type_))
+        lanes = how.parts
+        array = self._array(how.type_id(ctx), how.bits // 8, how.part, end)
+        return f.access(module.pointer(StorageClass.Workgroup, how.part), array.variable,
+                        f.shr(index, lanes.bit_length() - 1), f.and_(index, module.uint(lanes - 1)))
+
+    def _packing(self, ctx: Context, type_: Type, count: int) -> Packing:
+        """How ``count`` elements travel; without the explicit layout, never in words of another type."""
+        how = packing(ctx, type_, count)
+        if how.per_part == 1 or self._explicit:
+            return how
+        return Packing(how.element, how.element, count, 1, how.boolean, how.bits)
 
     def load(self, ctx: Context, type_: Type, index: int, count: int, end: int) -> list[int]:
         """Reads ``count`` consecutive elements of scalar ``type_`` from element ``index`` × ``count`` of the workgroup
         memory. ``end`` is the byte that no access to the buffer reaches."""
-        how = packing(ctx, type_, count)
-        item = how.type_id(ctx)
-        loaded = ctx.f.load(item, self._pointer(ctx.f, how, item, index, end), MemoryAccess.NonPrivatePointer)
-        return unpack(ctx, how, loaded)
+        f = ctx.f
+        how = self._packing(ctx, type_, count)
+        if self._explicit or count == self.width_limit(type_):
+            item = how.type_id(ctx)
+            return unpack(ctx, how, f.load(item, self._whole(f, how, item, index, end), MemoryAccess.NonPrivatePointer))
+        single = self._packing(ctx, type_, 1)
+        pointers = [self._component(ctx, type_, element, end) for element in self._elements(f, index, count)]
+        return [unpack(ctx, single, f.load(how.part, pointer, MemoryAccess.NonPrivatePointer))[0]
+                for pointer in pointers]
 
     def store(self, ctx: Context, type_: Type, index: int, values: Sequence[int], end: int) -> None:
         """Writes consecutive elements at element ``index`` × ``len(values)`` of the workgroup memory."""
-        how = packing(ctx, type_, len(values))
-        value = pack(ctx, how, values)
-        pointer = self._pointer(ctx.f, how, how.type_id(ctx), index, end)
-        ctx.f.store(pointer, value, MemoryAccess.NonPrivatePointer)
+        f, count = ctx.f, len(values)
+        how = self._packing(ctx, type_, count)
+        if self._explicit or count == self.width_limit(type_):
+            pointer = self._whole(f, how, how.type_id(ctx), index, end)
+            f.store(pointer, pack(ctx, how, values), MemoryAccess.NonPrivatePointer)
+            return
+        single = self._packing(ctx, type_, 1)
+        for element, value in zip(self._elements(f, index, count), values, strict=True):
+            f.store(self._component(ctx, type_, element, end), pack(ctx, single, [value]),
+                    MemoryAccess.NonPrivatePointer)
+
+    def _elements(self, f: FunctionBuilder, index: int, count: int) -> list[int]:
+        first = f.shl(index, count.bit_length() - 1)
+        return [f.add(first, self._module.uint(place)) for place in range(count)]
 
     def increment(self, ctx: Context, index: int, end: int) -> None:
         """Adds 1 to the 32-bit word at element ``index``, atomically within the workgroup."""
-        module = self._module
-        pointer = self._pointer(ctx.f, packing(ctx, IntegerType(32), 1), module.u32, index, end)
+        module, word = self._module, IntegerType(32)
+        pointer = (self._whole(ctx.f, packing(ctx, word, 1), module.u32, index, end) if self._explicit
+                   else self._component(ctx, word, index, end))
         ctx.f.effect(op.AtomicIAdd, module.u32, pointer, module.uint(Scope.Workgroup), module.uint(Semantics.Relaxed),
                      module.uint(1))
 

@@ -124,7 +124,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize(("source", "target"), itertools.permutations(LAYOUTS, 2))
+@pytest.mark.parametrize(("source", "target"), list(itertools.permutations(LAYOUTS, 2)))
 def test_pairs_of_layouts(source, target, tmp_path):
     convert(tmp_path, LAYOUTS[source], LAYOUTS[target], (32, 16))
 

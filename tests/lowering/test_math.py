@@ -43,6 +43,14 @@ def test_bit_counts(name, type_):
     assert compile_body(tensor(name, type_), f"%p: !tt.ptr<{type_}>")
 
 
+@pytest.mark.parametrize("type_", ["i16", "i32", "i64"])
+def test_powers_of_integers_are_a_loop(filecheck, type_):
+    filecheck(disassemble(compile_body(tensor("math.ipowi", type_, "%x, %x"), f"%p: !tt.ptr<{type_}>")), """
+CHECK: OpLoopMerge
+CHECK: OpIMul
+""")
+
+
 @pytest.mark.parametrize(("name", "instruction"), [("math.floor", "Floor"), ("math.ceil", "Ceil"),
                                                    ("math.trunc", "Trunc"), ("math.roundeven", "RoundEven")])
 def test_exact_functions_are_one_instruction(filecheck, name, instruction):

@@ -65,7 +65,7 @@ def metadata_text(upstream: str, who: Identity, dependencies: list[str], licence
 
 
 def entry_points_text(upstream: str, plugins: list[Plugin]) -> str:
-    """Upstream's entry points and one in triton.backends for each plugin."""
+    """Upstream's entry points, one in triton.backends for each plugin, and the command of a plugin with a cli.py."""
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(upstream)
@@ -73,6 +73,10 @@ def entry_points_text(upstream: str, plugins: list[Plugin]) -> str:
         parser.add_section("triton.backends")
     for plugin in plugins:
         parser.set("triton.backends", plugin.name, f"triton.backends.{plugin.name}")
+        if (plugin.folder / "backend" / "cli.py").is_file():
+            if not parser.has_section("console_scripts"):
+                parser.add_section("console_scripts")
+            parser.set("console_scripts", f"triton-{plugin.name}", f"triton.backends.{plugin.name}.cli:main")
     out = io.StringIO()
     parser.write(out)
     return out.getvalue()

@@ -1,0 +1,91 @@
+"""The device allocator, over buffers that are made up."""
+from __future__ import annotations
+
+import gc
+import random
+from typing import Any
+
+import pytest
+from triton.backends.spirv.runtime.allocator import ALIGNMENT, LARGEST_SHARED, DeviceAllocator, OutOfDeviceMemory
+
+
+class FakeBuffer:
+    def __init__(self, device: FakeDevice, address: int, size: int) -> None:
+        self._device, self.address, self.bytes = device, address, size
+
+    def free(self) -> None:
+        self._device.used -= self.bytes
+        self._device.buffers -= 1
+
+
+class FakeDevice:
+    def __init__(self, capacity: int = 1 << 40) -> None:
+        self.capacity, self.used, self.buffers, self._next = capacity, 0, 0, 1 << 32
+
+    def allocate(self, size: int) -> FakeBuffer:
+        if self.used + size > self.capacity:
+            raise RuntimeError("VK_ERROR_OUT_OF_DEVICE_MEMORY")
+        self.used += size
+        self.buffers += 1
+        self._next += 1 << 32
+        return FakeBuffer(self, self._next, size)
+
+
+def test_allocations_do_not_overlap_and_are_aligned() -> None:
+    random_ = random.Random(0)
+    allocator = DeviceAllocator(FakeDevice().allocate)
+    live: list[Any] = []
+    for _ in range(3000):
+        if live and random_.random() < 0.45:
+            live.pop(random_.randrange(len(live))).free()
+        else:
+            live.append(allocator.allocate(random_.choice((1, 8, 500, 513, 4000, 70_000, LARGEST_SHARED, 3 << 20))))
+    ranges = sorted((entry.address, entry.address + entry.bytes) for entry in live)
+    assert all(address % ALIGNMENT == 0 for address, _ in ranges)
+    assert all(end <= start for (_, end), (start, _) in zip(ranges, ranges[1:], strict=False))
+
+
+def test_what_was_freed_is_used_again() -> None:
+    device = FakeDevice()
+    allocator = DeviceAllocator(device.allocate)
+    for size in (1000, 5 << 20):
+        allocator.allocate(size).free()
+        before = device.used
+        for _ in range(10_000):
+            allocator.allocate(size)  # nothing refers to it: it goes back
+        gc.collect()
+        assert device.used == before
+    allocator.release_idle()
+    assert (device.used, device.buffers, allocator.allocated, allocator.reserved) == (0, 0, 0, 0)
+
+
+def test_small_allocations_share_buffers() -> None:
+    device = FakeDevice()
+    allocator = DeviceAllocator(device.allocate)
+    live = [allocator.allocate(4) for _ in range(20_000)]
+    assert device.buffers <= 3
+    kept = live.pop()
+    del live
+    allocator.release_idle()
+    assert device.buffers == 1 and allocator.allocated == ALIGNMENT
+    kept.free()
+    allocator.release_idle()
+    assert device.buffers == 0
+
+
+def test_idle_memory_makes_room() -> None:
+    device = FakeDevice(capacity=10 << 20)
+    allocator = DeviceAllocator(device.allocate)
+    allocator.allocate(8 << 20).free()
+    held = allocator.allocate(9 << 20)
+    assert device.used == 9 << 20
+    with pytest.raises(OutOfDeviceMemory, match=r"no room for \d+ bytes: 9437184 bytes are in use by tensors"):
+        allocator.allocate(9 << 20)
+    held.free()
+    held.free()
+    allocator.allocate(10 << 20)
+
+
+def test_negative_size_is_refused() -> None:
+    with pytest.raises(ValueError, match="-1 bytes"):
+        DeviceAllocator(FakeDevice().allocate).allocate(-1)

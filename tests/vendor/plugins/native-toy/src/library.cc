@@ -1,0 +1,1 @@
+extern "C" int native_toy_answer() { return 42; }

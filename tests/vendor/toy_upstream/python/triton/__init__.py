@@ -1,0 +1,2 @@
+"""The toy upstream's package."""
+__version__ = "1.0"

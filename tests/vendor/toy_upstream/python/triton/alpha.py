@@ -1,0 +1,2 @@
+"""A module for a patch to change."""
+STATE = "old"
