@@ -15,9 +15,9 @@ from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .multiply_add import fuse_multiply_add
-from .numeric import Numeric
+from .numerics.numeric import Numeric
+from .numerics.remainder import remainder
 from .registry import lowers
-from .remainder import remainder
 from .rolled import map_rolled
 from .zeros import kept_zero
 

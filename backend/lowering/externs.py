@@ -6,14 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..ttgir.ir import Operation
-from . import elementary, exact_functions, integer_functions, precise, special
 from .errors import UnsupportedOperation
 from .extern_signatures import SYMBOLS, Form
 from .math import erf, in_double
-from .numeric import Bool, Int, Numeric, Real
-from .powers import power_any
+from .numerics import elementary, exact_functions, integer_functions, precise, special
+from .numerics.numeric import Bool, Int, Numeric, Real
+from .numerics.powers import power_any
+from .numerics.remainder import remainder as fmod
 from .registry import lowers
-from .remainder import remainder as fmod
 from .rolled import LONG, MEDIUM, map_rolled
 
 if TYPE_CHECKING:

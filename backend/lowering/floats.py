@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ..spirv import opcodes as op
 from ..ttgir.types import FloatType, Type
 from .elements import NATIVE_FLOATS
-from .formats import FORMATS, format_to_f32, round_to_format
+from .numerics.formats import FORMATS, format_to_f32, round_to_format
 
 if TYPE_CHECKING:
     from .context import Context

@@ -8,13 +8,13 @@ from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, Type
-from . import elementary, exact_functions, integer_functions, precise, special
 from .elements import element_type
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import multiply_high
-from .numeric import Bool, Int, Numeric, Real
-from .powers import power, power_any
+from .numerics import elementary, exact_functions, integer_functions, precise, special
+from .numerics.numeric import Bool, Int, Numeric, Real
+from .numerics.powers import power, power_any
 from .registry import lowers
 from .rolled import LONG, MEDIUM, map_rolled
 

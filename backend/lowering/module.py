@@ -20,7 +20,6 @@ from .float_controls import float_modes
 from .functions import kernel_function
 from .shared_memory import SharedMemory
 
-
 #: Drivers that make coroutines of kernels with barriers, by VkDriverId (see spirv/anchors.py).
 COROUTINE_DRIVERS = frozenset({"mesa_llvmpipe"})
 
@@ -91,7 +90,7 @@ def _check_shape(source: Module, capabilities: Capabilities) -> None:
         raise LoweringError("num_ctas must be 1: Vulkan has no clusters of workgroups")
     if lanes != capabilities.subgroup_size:
         raise LoweringError(f"the module is for subgroups of {lanes} invocations, the target's have "
-                            f"{capabilities.subgroup_size}")
+                            f"{capabilities.subgroup_size}: compile the kernel from its source for this target")
     if warps * lanes > capabilities.max_workgroup_invocations:
         raise LoweringError(f"num_warps={warps} needs workgroups of {warps * lanes} invocations; the target allows "
                             f"{capabilities.max_workgroup_invocations}")

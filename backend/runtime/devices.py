@@ -266,6 +266,25 @@ def _matching(found: Sequence[DeviceInfo], wanted: str) -> list[DeviceInfo]:
     return by_uuid or [device for device in found if wanted.lower() in device.name.lower()]
 
 
+def choose(found: Sequence[DeviceInfo]) -> tuple[DeviceInfo, str]:
+    """The device that this process uses, and why. Raises VulkanUnavailable, and ValueError on a LOCAL_RANK that is none.
+
+    TRITON_SPIRV_DEVICE decides. Without it, where LOCAL_RANK is set (torchrun does so), the ranks share the devices of
+    the best kind in turn; otherwise it is the best device.
+    """
+    wanted = os.environ.get("TRITON_SPIRV_DEVICE")
+    if wanted:
+        return select(found, wanted), f"TRITON_SPIRV_DEVICE={wanted}"
+    best = select(found)
+    rank = os.environ.get("LOCAL_RANK", "")
+    if not rank:
+        return best, "the first of the best kind"
+    if not rank.isdecimal():
+        raise ValueError(f"LOCAL_RANK={rank!r} is not a number")
+    alike = [device for device in found if device.kind == best.kind and not device.lacks]
+    return alike[int(rank) % len(alike)], f"LOCAL_RANK={rank}, of {len(alike)} {best.kind} device(s)"
+
+
 def selected() -> DeviceInfo:
     """The device that this process uses. Raises VulkanUnavailable."""
-    return select(devices(), os.environ.get("TRITON_SPIRV_DEVICE"))
+    return choose(devices())[0]

@@ -1,4 +1,7 @@
-"""The source form on a toy upstream: what it says where something is missing, and what it hands to upstream."""
+"""The source form: what it says where something is missing, and what it hands to upstream.
+
+Upstream is a setup.py that only notes what it is given; test_contract.py builds a toy upstream to the end.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ import json, os, sys, zipfile
 TRITON_VERSION = "1.0"
 out = sys.argv[sys.argv.index("--dist-dir") + 1]
 os.makedirs(out)
-keys = ("TRITON_PLUGIN_DIRS", "TRITON_WHEEL_VERSION_SUFFIX", "LLVM_SYSPATH")
+keys = ("TRITON_PLUGIN_DIRS", "TRITON_WHEEL_VERSION_SUFFIX", "LLVM_SYSPATH", "TRITON_OFFLINE_BUILD")
 plugins = os.environ["TRITON_PLUGIN_DIRS"].split(";")
 seen = {key: os.environ[key] for key in keys}
 seen["parts"] = [sorted(os.listdir(folder)) for folder in plugins]
@@ -90,11 +93,21 @@ def test_of_this_repository_upstream_is_shown_the_plugin_alone(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(TOY_PLUGIN / "backend", project.root / "backend")
-    (project.root / "CMakeLists.txt").touch()
     (project.root / "tools").mkdir()
     monkeypatch.delenv("TRITON_PLUGIN_DIRS")
     with zipfile.ZipFile(source_form.build_wheel(project)) as archive:
-        assert json.loads(archive.read("seen.json"))["parts"] == [["CMakeLists.txt", "backend"]]
+        assert json.loads(archive.read("seen.json"))["parts"] == [["backend"]]
+
+
+@pytest.mark.parametrize(("given", "seen"), [(None, "1"), ("0", "0")])
+def test_upstream_downloads_nothing_unless_told_to(
+    project: Project, monkeypatch: pytest.MonkeyPatch, given: str | None, seen: str
+) -> None:
+    monkeypatch.delenv("TRITON_OFFLINE_BUILD", raising=False)
+    if given:
+        monkeypatch.setenv("TRITON_OFFLINE_BUILD", given)
+    with zipfile.ZipFile(source_form.build_wheel(project)) as archive:
+        assert json.loads(archive.read("seen.json"))["TRITON_OFFLINE_BUILD"] == seen
 
 
 def test_a_submodule_that_is_not_checked_out(project: Project) -> None:

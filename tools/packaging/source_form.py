@@ -17,8 +17,12 @@ from ..errors import ToolError
 from ..progress import step
 from ..project import Lock, Project
 from ..queue import load_series, overlay_files
+from .native import build_native
 from .plugins import Plugin
-from .wheel import check_plugins
+from .wheel import UNFINISHED, check_plugins
+
+# What has a place in upstream's table of init functions besides the plugins.
+_TABLE = ("nvidia", "amd", "proton")
 
 
 def submodule_version(setup: str) -> str:
@@ -60,19 +64,53 @@ def check_llvm(upstream: Path) -> Path:
     )
 
 
+def plugin_room(upstream: Path) -> int | None:
+    """How many plugins fit beside upstream's own, None where its table of init functions has no limit that is known.
+
+    Upstream calls init_triton_<name> for each entry of a list, by macros FOR_EACH_1, FOR_EACH_2, … of main.cc.
+    """
+    main = upstream / "python" / "src" / "main.cc"
+    if not main.is_file():
+        return None
+    sizes = [int(number) for number in re.findall(r"#define\s+FOR_EACH_(\d+)\(", main.read_text())]
+    return max(sizes) - len(_TABLE) if sizes else None
+
+
+def check_room(upstream: Path, plugins: list[Plugin]) -> None:
+    """Refuse more plugins with native code than upstream's table holds."""
+    room = plugin_room(upstream)
+    native = [plugin.name for plugin in plugins if plugin.has_native]
+    if room is not None and len(native) > room:
+        raise ToolError(
+            f"upstream has room for {room} plugins with native code beside {', '.join(_TABLE)}, TRITON_PLUGIN_DIRS "
+            f"names {len(native)}: {', '.join(native)}; leave one out, or drop its CMakeLists.txt if it is Python only"
+        )
+
+
 def stage_plugin(plugin: Plugin, folder: Path, project: Project) -> Path:
     """The folder to name to upstream for a plugin.
 
-    Upstream would install this repository's tools/ as triton.tools.extra, so of this repository it is shown a folder
-    of links to what belongs to the plugin.
+    Upstream would install this repository's tools/ as triton.tools.extra, and takes from a plugin's CMakeLists.txt no
+    more than its part of libtriton. So of this repository it is shown a folder with what belongs to the plugin, and
+    the library that is built of it.
     """
     if plugin.folder.resolve() != project.root.resolve():
         return plugin.folder
     view = folder / plugin.name
     view.mkdir(parents=True)
-    for part in ("backend", "language", "CMakeLists.txt"):
+    prefix = f"{plugin.package}/"
+    for name, path in {**plugin.files(), **build_native(plugin, project.build)}.items():
+        if name.startswith(prefix):
+            target = view / "backend" / name.removeprefix(prefix)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(path, target)
+    for part in ("language", "CMakeLists.txt"):
         if (plugin.folder / part).exists():
             (view / part).symlink_to(plugin.folder / part)
+    for path in plugin.folder.iterdir():
+        # Sources that CMakeLists.txt names beside backend/.
+        if plugin.has_native and path.is_dir() and path.name in ("src", "cmake", "include"):
+            (view / path.name).symlink_to(path)
     return view
 
 
@@ -96,6 +134,7 @@ def build_wheel(project: Project, folder: Path | None = None) -> Path:
     plugins = check_plugins(project)
     lock = project.lock()
     upstream = check_submodule(project, lock)
+    check_room(upstream, plugins)
     llvm = check_llvm(upstream)
     folder = folder or project.dist
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,6 +153,8 @@ def build_wheel(project: Project, folder: Path | None = None) -> Path:
             "TRITON_WHEEL_VERSION_SUFFIX": suffix,
             "LLVM_SYSPATH": str(llvm),
         }
+        # Upstream would otherwise download vendors' tools, which no lock vouches for. 0 lets it.
+        environment.setdefault("TRITON_OFFLINE_BUILD", "1")
         output = Path(scratch) / "dist"
         with step("build upstream from source", quiet_child=False):
             command = [sys.executable, "setup.py", "bdist_wheel", "--dist-dir", str(output)]
@@ -122,5 +163,8 @@ def build_wheel(project: Project, folder: Path | None = None) -> Path:
         if done.returncode or len(wheels) != 1:
             raise ToolError("upstream's setup.py failed; its output is above")
         target = folder / wheels[0].name
-        shutil.move(wheels[0], target)
+        # Copied beside its place first: that may be on another disk.
+        unfinished = folder / f"{UNFINISHED}{wheels[0].name}"
+        shutil.copyfile(wheels[0], unfinished)
+        os.replace(unfinished, target)
     return target

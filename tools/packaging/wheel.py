@@ -28,7 +28,7 @@ from .tags import platform_tag, python_tag
 
 # Files from this size on are linked into build/lib, not copied.
 _LINK_FROM = 1 << 20
-_UNFINISHED = ".triton-spirv-"
+UNFINISHED = ".triton-spirv-"
 
 
 @dataclass(frozen=True)
@@ -131,9 +131,9 @@ def write_wheel(content: Content, folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     target = folder / content.file_name
     record: list[tuple[str, str, str]] = []
-    for leftover in folder.glob(f"{_UNFINISHED}*"):
+    for leftover in folder.glob(f"{UNFINISHED}*"):
         leftover.unlink(missing_ok=True)  # of a run that was killed
-    handle, temporary = tempfile.mkstemp(dir=folder, prefix=_UNFINISHED)
+    handle, temporary = tempfile.mkstemp(dir=folder, prefix=UNFINISHED)
     try:
         with step(f"write {content.file_name}"), os.fdopen(handle, "wb") as out, Archive(out, _timestamp()) as archive:
             for name, entry in content.entries.items():

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from triton import knobs
-from triton.backends.spirv.lowering import precise
+from triton.backends.spirv.lowering.numerics import precise
 
 from tests.device.math.harness import apply
 

@@ -1,6 +1,6 @@
-"""Derives every polynomial of backend/lowering/coefficients.py, and prints that file.
+"""Derives every polynomial of backend/lowering/numerics/coefficients.py, and prints that file.
 
-    python tests/unit/math/derive_coefficients.py > backend/lowering/coefficients.py
+    python tests/unit/math/derive_coefficients.py > backend/lowering/numerics/coefficients.py
 
 Each is the interpolating polynomial through Chebyshev nodes of the stated interval, computed with 80 digits, of the
 lowest degree whose error, weighted by the part it has in the result, stays below 2^-27 (f32) or 2^-58 (f64), and

@@ -4,7 +4,7 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from triton.backends.spirv.lowering.coefficients import POLYNOMIALS, TWO_OVER_PI
+from triton.backends.spirv.lowering.numerics.coefficients import POLYNOMIALS, TWO_OVER_PI
 
 from tests.unit.math.derive_coefficients import FITS, TOLERANCE, evaluate, fit
 

@@ -19,11 +19,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..spirv import opcodes as op
-from ..spirv.module import bits_float
+from ...spirv import opcodes as op
+from ...spirv.module import bits_float
 
 if TYPE_CHECKING:
-    from .context import Context
+    from ..context import Context
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..spirv import opcodes as op
-from ..spirv.module import float_bits
-from ..spirv.opcodes import Glsl
+from ...spirv import opcodes as op
+from ...spirv.module import float_bits
+from ...spirv.opcodes import Glsl
 from .coefficients import POLYNOMIALS
 
 if TYPE_CHECKING:
-    from .context import Context
+    from ..context import Context
 
 #: Bits of the significand after the leading one.
 MANTISSA = {32: 23, 64: 52}

@@ -1,8 +1,8 @@
 """Bit counting, byte selection and averages of integers."""
 from __future__ import annotations
 
-from ..spirv import opcodes as op
-from ..spirv.opcodes import Glsl
+from ...spirv import opcodes as op
+from ...spirv.opcodes import Glsl
 from .numeric import Int, Numeric, wide_product
 
 

@@ -4,7 +4,7 @@
 """
 from __future__ import annotations
 
-from ..spirv import opcodes as op
+from ...spirv import opcodes as op
 from .numeric import Int, Numeric, Real
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..spirv.opcodes import Glsl
+from ...spirv.opcodes import Glsl
 from .numeric import FUSED_DRIVERS, Bool, Int, Numeric, Real, wide_product
 
 __all__ = ["FUSED_DRIVERS", "add", "convert", "divide", "fma", "from_int", "multiply", "odd_sum", "pack", "sqrt"]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from ..spirv import opcodes as op
-from ..spirv.opcodes import StorageClass
+from ...spirv import opcodes as op
+from ...spirv.opcodes import StorageClass
 from .coefficients import TWO_OVER_PI
 from .numeric import Int, Numeric, Real, split_constant, wide_product
 

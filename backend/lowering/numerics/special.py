@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 
-from ..spirv import opcodes as op
+from ...spirv import opcodes as op
 from .elementary import cos, exp, exp_of_sum, log, log1p, sin, sinpi
 from .numeric import Int, Numeric, Real
 

@@ -1,0 +1,111 @@
+"""``triton-spirv``: what the SPIR-V backend has to work with on this machine."""
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from .capabilities import FEATURES
+from .runtime import context
+from .runtime.devices import DeviceInfo, choose, devices
+from .runtime.errors import VulkanUnavailable
+
+
+def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "index": index, "name": device.name, "kind": device.kind, "uuid": device.uuid, "driver": device.driver,
+        "driver_version": device.driver_version, "vulkan": f"{device.api_version[0]}.{device.api_version[1]}",
+        "usable": not device.lacks, "lacks": list(device.lacks), "extensions": sorted(device.extensions),
+    }
+    capabilities = device.capabilities
+    if capabilities is not None:
+        described["capabilities"] = {entry.name: getattr(capabilities, entry.name) for entry in fields(capabilities)
+                                     if entry.name not in ("features", "driver")}
+        described["features"] = {name: capabilities.has(name) for name in sorted(FEATURES)}
+        described["target"] = capabilities.arch()
+    return described
+
+
+def information() -> dict[str, Any]:
+    """What ``info --json`` prints: ``devices``, and ``used`` or ``error``.
+
+    ``used`` has the device's index, why it is used, how host memory reaches it, the torch device of its tensors, and
+    whether CUDA tensors can be passed.
+    """
+    try:
+        found = devices()
+    except VulkanUnavailable as error:
+        return {"devices": [], "error": str(error)}
+    result: dict[str, Any] = {"devices": [_device(index, device) for index, device in enumerate(found)]}
+    try:
+        chosen, reason = choose(found)
+        opened = context.of_device(found.index(chosen))
+    except (VulkanUnavailable, ValueError) as error:
+        result["error"] = str(error)
+        return result
+    in_place = opened.host_memory == context.ZERO_COPY
+    result["used"] = {
+        "index": opened.index, "name": chosen.name, "because": reason, "host_memory": opened.host_memory,
+        "torch_device": "cpu" if in_place else f"spirv:{opened.index}", "cuda_tensors": opened.shares_memory,
+        "device_timestamps": opened.native.has_timestamps,
+    }
+    return result
+
+
+_HOST_MEMORY = {
+    context.ZERO_COPY: "used in place",
+    context.STAGED: "copied to the device and back at every launch: keep tensors on the torch device",
+    context.IMPORTED: "read by the device over the bus, in place",
+}
+
+
+def _text(known: dict[str, Any]) -> str:
+    lines = []
+    for device in known["devices"]:
+        lines.append(f"{device['index']}: {device['name']}")
+        lines.append(f"   {device['kind']}, Vulkan {device['vulkan']}, driver {device['driver']} "
+                     f"{device['driver_version']}")
+        if device["uuid"]:
+            lines.append(f"   UUID {device['uuid']}")
+        if device["lacks"]:
+            lines.append(f"   cannot run kernels: it lacks {', '.join(device['lacks'])}")
+            continue
+        limits = device["capabilities"]
+        lines.append(f"   subgroups of {limits['subgroup_size']}, {limits['shared_bytes'] // 1024} KiB of shared memory, "
+                     f"{limits['max_workgroup_invocations']} invocations a workgroup, {limits['push_constant_bytes']} "
+                     "bytes of push constants")
+        has = [name for name, there in device["features"].items() if there]
+        not_there = [name for name, there in device["features"].items() if not there]
+        lines.append(f"   has {', '.join(has) or 'no optional feature'}")
+        lines.append(f"   has not {', '.join(not_there) or '(has all)'}")
+    if not lines:
+        lines.append("no Vulkan device")
+    if "error" in known:
+        lines.append(f"none is used: {known['error']}")
+    else:
+        used = known["used"]
+        lines += [f"used: {used['index']}, because: {used['because']}",
+                  f"CPU tensors: {_HOST_MEMORY[used['host_memory']]}",
+                  f"torch device of its tensors: {used['torch_device']}",
+                  "CUDA tensors: " + ("shared where their memory can be (triton.backends.spirv.runtime.cuda)"
+                                      if used["cuda_tensors"] else "cannot be passed")]
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; its exit status: 1 where no device can be used."""
+    parser = argparse.ArgumentParser(prog="triton-spirv", description="Triton's SPIR-V backend.")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    info = verbs.add_parser("info", help="the Vulkan devices, what each can do, which one is used and why")
+    info.add_argument("--json", action="store_true", help="print JSON")
+    options = parser.parse_args(arguments)
+    known = information()
+    print(json.dumps(known, indent=2, ensure_ascii=False) if options.json else _text(known))
+    return int("error" in known)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,197 @@
+"""What a user gets wrong, through the whole path: one error that says what, where, and what to do."""
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton import knobs
+from triton.backends.spirv.lowering.errors import LoweringError, UnsupportedOperation
+from triton.backends.spirv.runtime.errors import KernelRejected
+from triton.experimental import gluon
+from triton.experimental.gluon import language as gl
+from triton.runtime import driver
+from triton.runtime.errors import OutOfResources
+
+
+@triton.jit
+def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.load(x_ptr + at, at < n) * 2, at < n)
+
+
+@pytest.fixture
+def tensors():
+    return torch.arange(16, dtype=torch.float32), torch.zeros(16)
+
+
+@pytest.fixture
+def own_cache(tmp_path):
+    """An empty cache folder, and no kernel in memory."""
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path)
+        double_kernel.device_caches.clear()
+        yield tmp_path
+    double_kernel.device_caches.clear()
+
+
+@pytest.mark.parametrize("size", (0, 201, 200))
+def test_truncated_binary_in_the_cache(own_cache, tensors, size):
+    x, y = tensors
+    double_kernel[(1,)](x, y, 16, BLOCK=16)
+    (binary,) = own_cache.rglob("double_kernel.spv")
+    os.truncate(binary, size)
+    double_kernel.device_caches.clear()
+    with pytest.raises(KernelRejected, match="'double_kernel'.*(not a SPIR-V module|cut off or damaged)"):
+        double_kernel[(1,)](x, y, 16, BLOCK=16)
+
+
+def test_lost_binary_is_compiled_again(own_cache, tensors):
+    x, y = tensors
+    double_kernel[(1,)](x, y, 16, BLOCK=16)
+    for path in own_cache.rglob("*.json"):
+        path.unlink()
+    double_kernel.device_caches.clear()
+    double_kernel[(1,)](x, y, 16, BLOCK=16)
+    assert torch.equal(y, 2 * x)
+
+
+def test_files_of_every_stage_are_in_the_cache(own_cache, tensors):
+    double_kernel[(1,)](*tensors, 16, BLOCK=16)
+    assert {path.suffix for path in own_cache.rglob("double_kernel.*")} >= {".ttir", ".ttgir", ".spv", ".json"}
+
+
+TTGIR = """
+#b = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [{lanes}], warpsPerCTA = [{warps}], order = [0]}}>
+module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, ttg.target = "spirv:vulkan1.3",
+    "ttg.threads-per-warp" = {lanes} : i32}} {{
+  tt.func public @k(%x: !tt.ptr<f32>) attributes {{noinline = false}} {{
+    %r = tt.make_range {{end = 64 : i32, start = 0 : i32}} : tensor<64xi32, #b>
+    %s = tt.splat %x : !tt.ptr<f32> -> tensor<64x!tt.ptr<f32>, #b>
+    %p = tt.addptr %s, %r : tensor<64x!tt.ptr<f32>, #b>, tensor<64xi32, #b>
+    %v = tt.load %p : tensor<64x!tt.ptr<f32>, #b>
+    %w = arith.addf %v, %v : tensor<64xf32, #b>
+    tt.store %p, %w : tensor<64x!tt.ptr<f32>, #b>
+    tt.return
+  }}
+}}
+"""
+
+
+def compile_text(folder: Path, text: str):
+    path = folder / "k.ttgir"
+    path.write_text(text)
+    return triton.compile(str(path), target=driver.active.get_current_target())
+
+
+def test_ttgir_file_runs(tmp_path):
+    x = torch.arange(64, dtype=torch.float32)
+    compile_text(tmp_path, TTGIR.format(lanes=8, warps=2))[(1, 1, 1)](x)
+    assert torch.equal(x, 2 * torch.arange(64, dtype=torch.float32))
+
+
+def test_garbage_ttgir_file(tmp_path, capfd):
+    with pytest.raises(RuntimeError, match="Parse MLIR file failed"):
+        compile_text(tmp_path, "this is not IR {{{ %")
+    assert re.search(r"k\.ttgir\":1:1.*error", capfd.readouterr().err)
+
+
+def test_ttgir_of_another_subgroup_size(tmp_path):
+    with pytest.raises(LoweringError, match="subgroups of 32 invocations.*have 8.*compile the kernel"):
+        compile_text(tmp_path, TTGIR.format(lanes=32, warps=2))
+
+
+def test_ttgir_of_too_many_warps(tmp_path):
+    with pytest.raises(LoweringError, match="num_warps=256 needs workgroups of 2048 invocations.*allows 1024"):
+        compile_text(tmp_path, TTGIR.format(lanes=8, warps=256))
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"num_ctas": 2}, "num_ctas=2.*num_ctas=1 only"), ({"num_warps": 3}, "num_warps=3 must be a power of two"),
+    ({"launch_cooperative_grid": True}, "launch_cooperative_grid=True.*Vulkan"),
+])
+def test_options_that_cannot_be_honoured(tensors, options, message):
+    with pytest.raises(ValueError, match=message):
+        double_kernel[(1,)](*tensors, 16, BLOCK=16, **options)
+
+
+def test_unknown_option(tensors):
+    with pytest.raises(KeyError, match="nun_warps"):
+        double_kernel[(1,)](*tensors, 16, BLOCK=16, nun_warps=4)
+
+
+@pytest.mark.parametrize("argument", ("abc", [1, 2], object()))
+def test_argument_that_is_no_value(tensors, argument):
+    with pytest.raises(TypeError, match=f"failed to specialize argument of type: {type(argument).__name__}"):
+        double_kernel[(1,)](tensors[0], argument, 16, BLOCK=16)
+
+
+def test_tensor_without_memory(tensors):
+    with pytest.raises(ValueError, match=r"argument 'x_ptr' \(\*fp32\).*'meta'.*pass tensor\.cpu\(\)"):
+        double_kernel[(1,)](tensors[0].to("meta"), tensors[1], 16, BLOCK=16)
+
+
+def test_wrong_dtype_for_a_compiled_kernel(tensors):
+    x, y = tensors
+    compiled = double_kernel.warmup(x, y, 16, BLOCK=16, grid=(1,))
+    with pytest.raises(TypeError, match=r"argument 'x_ptr' \(\*fp32\).*compiled for.*fp32, not torch\.float64"):
+        compiled[(1, 1, 1)](x.double(), y, 16, 16)
+    with pytest.raises(TypeError, match=r"argument 'n' \(i32\) was not passed"):
+        compiled[(1, 1, 1)](x, y)
+    compiled[(1, 1, 1)](x, y, 16, 16)
+    assert torch.equal(y, 2 * x)
+
+
+@pytest.mark.parametrize(("grid", "message"), [((1, 70000, 1), "axis 1, 70000, is past the device's limit"),
+                                               ((-1,), "axis 0 is negative")])
+def test_impossible_grid(tensors, grid, message):
+    with pytest.raises(ValueError, match=f"'double_kernel'.*{message}"):
+        double_kernel[grid](*tensors, 16, BLOCK=16)
+
+
+def test_empty_grid_does_nothing(tensors):
+    x, y = tensors
+    double_kernel[(0,)](x, y, 16, BLOCK=16)
+    assert torch.equal(y, torch.zeros(16))
+
+
+@triton.jit
+def large_dot_kernel(x_ptr, y_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)[:, None] * N + tl.arange(0, N)[None, :]
+    x = tl.load(x_ptr + at)
+    tl.store(y_ptr + at, tl.dot(x, tl.trans(x)))
+
+
+def test_too_much_shared_memory():
+    x = torch.zeros(128, 128)
+    with pytest.raises(OutOfResources, match=r"shared memory, Required: \d{5,}, Hardware limit: 32768"):
+        large_dot_kernel[(1,)](x, x, 128, num_warps=8)
+
+
+@triton.jit
+def assembly_kernel(x_ptr):
+    at = tl.arange(0, 16)
+    x = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [at], dtype=tl.int32, is_pure=True, pack=1)
+    tl.store(x_ptr + at, x)
+
+
+def test_inline_assembly_is_refused_with_the_users_line():
+    line = assembly_kernel.fn.__code__.co_firstlineno + 3
+    with pytest.raises(UnsupportedOperation, match=rf"test_bad_input\.py:{line}:\d+.*'tt\.elementwise_inline_asm'.*use "):
+        assembly_kernel[(1,)](torch.zeros(16, dtype=torch.int32))
+
+
+@gluon.jit
+def gluon_kernel(x_ptr, BLOCK: gl.constexpr):
+    layout: gl.constexpr = gl.BlockedLayout([1], [8], [4], [0])
+    at = gl.arange(0, BLOCK, layout=layout)
+    gl.store(x_ptr + at, at)
+
+
+def test_gluon_is_refused():
+    with pytest.raises(NotImplementedError, match="SPIR-V backend compiles Triton kernels; Gluon"):
+        gluon_kernel[(1,)](torch.zeros(32, dtype=torch.int32), 32)

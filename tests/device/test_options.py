@@ -1,0 +1,49 @@
+"""Compile options change the code, not the result."""
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+
+from tests.device.helpers import Guarded, assert_same, inputs, to_torch
+
+
+@triton.jit
+def kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a, b = tl.load(a_ptr + at, at < n), tl.load(b_ptr + at, at < n)
+    for _ in tl.range(3, num_stages=2):
+        a = a * b + 1.25
+    tl.store(out_ptr + at, a, at < n)
+
+
+def finite(seed: int) -> np.ndarray:
+    x = inputs("float32", 777, seed)
+    return np.where(np.isfinite(x) & (np.abs(x) < 100), x, np.float32(2))
+
+
+@pytest.mark.parametrize("options", [
+    {}, {"num_warps": 1}, {"num_warps": 16}, {"num_warps": 32}, {"num_stages": 1}, {"num_stages": 5}, {"debug": True},
+    {"num_ctas": 1}, {"maxnreg": None}, {"enable_fp_fusion": False}, {"warp_size": 64},
+])
+def test_result_is_the_same(options):
+    a, b = finite(1), finite(2)
+    out = Guarded(777, "float32")
+    compiled = kernel[(4,)](to_torch(a), to_torch(b), out.tensor, 777, BLOCK=256, **options)
+    assert compiled.metadata.workgroup_size == 8 * options.get("num_warps", 4)
+    expected = a.astype(np.float64)
+    for _ in range(3):
+        expected = expected * b + 1.25
+    scale = np.abs(a.astype(np.float64)) * np.maximum(np.abs(b), 1) ** 3 + 10 * np.maximum(np.abs(b), 1) ** 2
+    assert (np.abs(out.values() - expected) <= 1e-6 * scale).all()
+
+
+def test_without_fusion_every_step_is_rounded():
+    a, b = finite(1), finite(2)
+    out = Guarded(777, "float32")
+    kernel[(4,)](to_torch(a), to_torch(b), out.tensor, 777, BLOCK=256, enable_fp_fusion=False)
+    expected = a
+    for _ in range(3):
+        expected = expected * b + np.float32(1.25)
+    assert_same(out.values(), expected, "separate roundings", a, b)
