@@ -20,7 +20,7 @@ from tools.errors import ToolError  # noqa: E402
 from tools.project import Project  # noqa: E402
 
 try:
-    from tools.packaging import metadata, source_form, wheel
+    from tools.packaging import metadata, plugin_wheel, source_form, wheel
 except ImportError as error:
     raise SystemExit(f"error: {error.name} is missing: pip install -r requirements/build.txt") from None
 
@@ -48,19 +48,33 @@ class BdistWheel(Command):
     user_options: ClassVar[list[Any]] = [
         ("dist-dir=", "d", "folder to put the wheel in (default: dist)"),
         ("source", None, "build upstream from its submodule, not from its release wheel"),
+        ("plugin-only", None, "the backend alone, for use beside stock triton"),
+        ("backends=", None, "leave out the backends that are not named (separated by commas)"),
     ]
-    boolean_options: ClassVar[list[str]] = ["source"]
+    boolean_options: ClassVar[list[str]] = ["source", "plugin-only"]
 
     def initialize_options(self) -> None:
         self.dist_dir: str | None = None
         self.source = False
+        self.plugin_only = False
+        self.backends: str | None = None
 
     def finalize_options(self) -> None:
         pass
 
     def run(self) -> None:
-        build = source_form.build_wheel if self.source else wheel.build_wheel
-        build(Project(ROOT), Path(self.dist_dir).absolute() if self.dist_dir else None)
+        project, folder = Project(ROOT), Path(self.dist_dir).absolute() if self.dist_dir else None
+        names = tuple(filter(None, (name.strip() for name in (self.backends or "").split(","))))
+        if self.backends is not None and not names:
+            raise ToolError("--backends names none")
+        if sum([self.source, self.plugin_only, bool(names)]) > 1:
+            raise ToolError("--source, --plugin-only and --backends exclude each other")
+        if self.source:
+            source_form.build_wheel(project, folder)
+        elif self.plugin_only:
+            plugin_wheel.build_wheel(project, folder)
+        else:
+            wheel.build_wheel(project, folder, names)
 
 
 class Unsupported(Command):

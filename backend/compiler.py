@@ -173,6 +173,7 @@ class SPIRVBackend(BaseBackend):
         metadata["workgroup_size"] = kernel.workgroup_size
         metadata["argument_bytes"] = kernel.argument_bytes
         metadata["indirect_arguments"] = kernel.indirect_arguments
+        metadata["reports"] = kernel.reports
         for scratch in ("global_scratch", "profile_scratch"):
             metadata[f"{scratch}_size"], metadata[f"{scratch}_align"] = 0, 1
         metadata["tensordesc_meta"] = []

@@ -19,6 +19,7 @@ from .runtime.errors import VulkanUnavailable
 from .runtime.interface import DeviceInterface, IdleInterface
 from .runtime.launch import FIRST_ARGUMENT, Entry, make_launcher
 from .runtime.pipeline import Kernel
+from .runtime.reports import ReportingLauncher
 
 _log = logging.getLogger(__name__)
 
@@ -116,6 +117,7 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
     ``metadata.arguments``: [index into flat_signature, type] of each passed argument; without it all but the
     constexprs are passed. ``metadata.indirect_arguments``: the block goes into a buffer.
     ``metadata.written_arguments``: indices into flat_signature of the pointers that may be written.
+    ``metadata.reports``: messages of a kernel that takes a report buffer.
     Raises ValueError where the metadata contradicts the signature.
     """
     if compile_only():
@@ -129,10 +131,15 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
     if any(not 0 <= index < len(leaves) for index, _ in passed):
         raise ValueError(f"kernel '{metadata.name}': its metadata passes arguments that its signature does not have")
     entries = [(*leaves[index][:2], _triton_name(type_)) for index, type_ in passed]
+    reports = getattr(metadata, "reports", None)
+    if reports:
+        entries.append(((1 + max((path[0] for path, _, _ in leaves), default=-1),), "the report buffer", "u64"))
     written = getattr(metadata, "written_arguments", None)
     launch = make_launcher(
         vulkan_context.current(), metadata.name, entries, bool(getattr(metadata, "indirect_arguments", False)),
         None if written is None else {leaves[index][1] for index in written})
+    if reports:
+        launch = ReportingLauncher(vulkan_context.current(), metadata.name, launch, reports)
     if not any(_has_descriptor(type_) for type_ in signature.values()):
         return launch
     unpack = wrap_handle_tensordesc_impl(lambda *args: launch(*args[:-1], *args[-1]), signature, tensordesc_meta,

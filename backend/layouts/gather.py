@@ -55,10 +55,10 @@ def plan_gather(source: LinearLayout, result: LinearLayout, axis: int) -> Gather
             points.append(index)
         inputs[name] = points
     places: dict[str, list[int]] = {}
-    for name, points in inputs.items():
+    for name, wanted in inputs.items():
         places[name] = []
-        for bit, point in enumerate(points):
-            place = held.solve(point ^ source.inputs[WARP][bit] if name == WARP else point)
+        for bit, index in enumerate(wanted):
+            place = held.solve(index ^ source.inputs[WARP][bit] if name == WARP else index)
             if place is None:
                 return None
             places[name].append(place)

@@ -4,8 +4,8 @@ The bits of the coordinate along the dimension are held by registers, lanes and 
 kind, low bits first; each run joins blocks of elements that are already scanned into larger ones. So a tile that is
 repeated in further registers is a run of registers, one of lanes, one of subgroups, and again one of registers.
 
-The combination need not be commutative: the earlier block is always the left operand. In a reverse scan, earlier means a
-larger coordinate: every bit counts as its complement.
+The combination need not be commutative: the earlier block is always the left operand. In a reverse scan, earlier means
+a larger coordinate: every bit counts as its complement.
 """
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ class AcrossWarps:
     """Joins the blocks of subgroups that differ in the bits ``masks``, through workgroup memory.
 
     ``store``: (register, lane, warp) to the element offset of a block's total, where ``register`` numbers the blocks:
-    those of group 0 in scan order, then those of group 1, and so on. ``load``: (part, register, lane, warp) to the offset
-    of the total of block ``part`` of those that are joined, in ascending order of the warp number. ``size``: elements
-    taken by one operand; operand k begins at byte ``operand_offsets[k]``; ``bytes`` in all. A lane whose number meets
-    ``duplicate_lanes``, or whose warp number meets ``duplicate_warps``, need not store.
+    those of group 0 in scan order, then those of group 1, and so on. ``load``: (part, register, lane, warp) to the
+    offset of the total of block ``part`` of those that are joined, in ascending order of the warp number. ``size``:
+    elements taken by one operand; operand k begins at byte ``operand_offsets[k]``; ``bytes`` in all. A lane whose number
+    meets ``duplicate_lanes``, or whose warp number meets ``duplicate_warps``, need not store.
     """
 
     masks: tuple[int, ...]
@@ -74,8 +74,9 @@ Step = AcrossRegisters | AcrossLanes | AcrossWarps
 
 @dataclass(frozen=True)
 class ScanPlan:
-    """``groups[g]``: the registers of one line of the tensor, in scan order. ``steps``: how blocks are joined, beginning
-    with blocks of one register each. ``results[i]``: (group, position in it) of the value of result register i."""
+    """``groups[g]``: the registers of one line of the tensor, in scan order. ``steps``: how blocks are joined,
+    beginning with blocks of one register each. ``results[i]``: (group, position in it) of the value of result register
+    i."""
 
     groups: tuple[tuple[int, ...], ...]
     steps: tuple[Step, ...]
@@ -85,9 +86,9 @@ class ScanPlan:
 
 @lru_cache(maxsize=512)
 def plan_scan(layout: LinearLayout, axis: int, reverse: bool, element_bytes: tuple[int, ...]) -> ScanPlan:
-    """How to scan tensors of ``layout`` along ``axis``; ``element_bytes``: size in memory of an element of each operand.
+    """How to scan tensors of ``layout`` along ``axis``; ``element_bytes``: size of an element of each operand in memory.
 
-    Raises ScanError where a bit of the coordinate along ``axis`` is not held by one register, lane or warp bit of its
+    Raises ScanError where a bit of the coordinate along ``axis`` is not held by a register, lane or warp bit of its
     own, or where lanes or warps hold the bits in descending order: convert such a layout to ``simple_layout`` first.
     """
     if not 0 <= axis < layout.rank:
@@ -130,8 +131,8 @@ def _holders(layout: LinearLayout, axis: int, along: Mapping[str, Sequence[int]]
             if not step:
                 continue
             if other or step & (step - 1) or step in found:
-                raise ScanError(f"{layout}: bit {index} of the {name} number moves along more than dimension {axis}, or "
-                                "another bit does the same")
+                raise ScanError(f"{layout}: bit {index} of the {name} number moves along more than dimension {axis}, "
+                                "or another bit does the same")
             found[step] = (name, index)
     bits = layout.shape[axis].bit_length() - 1
     if len(found) != bits:

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
     from .context import Context
 
 
+#: The type of the report buffer's address.
+REPORTS = IntegerType(64)
+
+
 @dataclass(frozen=True)
 class ArgumentBlock:
     """``offsets``: the byte offset of each argument; ``size``: bytes in all; ``indirect``: not a push constant."""
@@ -42,16 +46,20 @@ def argument_block(types: list[Type], push_constant_bytes: int) -> ArgumentBlock
     return ArgumentBlock(tuple(offsets), total, total > push_constant_bytes)
 
 
-def read_arguments(ctx: Context, kernel: Function) -> ArgumentBlock:
-    """Defines the kernel's block arguments."""
+def read_arguments(ctx: Context, kernel: Function, reports: bool) -> tuple[ArgumentBlock, int]:
+    """Defines the kernel's block arguments. With ``reports`` the address of the report buffer comes after them; its id
+    is returned, 0 otherwise."""
     assert kernel.body is not None
     arguments = kernel.body.entry.arguments
-    block = argument_block([argument.type for argument in arguments], ctx.capabilities.push_constant_bytes)
-    if arguments:
-        reader = _Words(ctx, block)
-        for argument, offset in zip(arguments, block.offsets, strict=True):
-            ctx[argument] = _value(ctx, reader, argument.type, offset)
-    return block
+    types = [argument.type for argument in arguments] + [REPORTS] * reports
+    block = argument_block(types, ctx.capabilities.push_constant_bytes)
+    if not types:
+        return block, 0
+    reader = _Words(ctx, block)
+    values = [_value(ctx, reader, type_, offset) for type_, offset in zip(types, block.offsets, strict=True)]
+    for argument, value in zip(arguments, values, strict=False):
+        ctx[argument] = value
+    return block, values[-1] if reports else 0
 
 
 class _Words:

@@ -20,6 +20,7 @@ from .errors import LoweringError, UnsupportedOperation
 from .linear import unique_owner
 from .refusals import refusal
 from .registry import RULES
+from .reports import Reports
 from .shared_memory import SharedBuffer, SharedMemory, SharedOperand
 
 #: A scalar is one id; a tensor is one id a register of its layout.
@@ -31,8 +32,9 @@ class Options:
     """Compile options that change the emitted code.
 
     ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``dot_unroll``: the most
-    multiply-adds that a dot's loop body holds, ``dot_registers`` the most accumulators that it updates. ``shared_banks``: workgroup memory is banked, as on a GPU, so dot
-    operands are laid out for it. ``prefetch``: load the next iteration's dot operands ahead (ttgir/prefetch.py).
+    multiply-adds that a dot's loop body holds, ``dot_registers`` the most accumulators that it updates.
+    ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load the
+    next iteration's dot operands ahead (ttgir/prefetch.py).
     """
 
     fuse_multiply_add: bool = True
@@ -56,6 +58,8 @@ class Context:
         self.shared = shared
         self.axis_info = axis_info
         self.lazy_loads = lazy_loads
+        #: The report buffer; its address is 0 in a kernel that reports nothing.
+        self.reports = Reports(0)
         #: Memory access bits of every access to device memory.
         self.global_access = 0
         self.elements = ElementTypes(module, capabilities)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.dot_buffers import place_operands
@@ -18,6 +19,7 @@ from .context import Context, Options
 from .errors import LoweringError
 from .float_controls import float_modes
 from .functions import kernel_function
+from .reports import Reports, may_report, watch_loops, watches_loops
 from .shared_memory import SharedMemory
 
 #: Drivers that make coroutines of kernels with barriers, by VkDriverId (see spirv/anchors.py).
@@ -30,6 +32,7 @@ class Kernel:
 
     ``name``: of the entry point. ``workgroup_size``: invocations. ``shared_bytes``: workgroup memory taken.
     ``argument_bytes``: of the argument block. ``indirect_arguments``: the push constant is the block's address.
+    ``reports``: the messages that the report buffer refers to; where there are any, its address is the last argument.
     """
 
     name: str
@@ -38,6 +41,7 @@ class Kernel:
     shared_bytes: int
     argument_bytes: int
     indirect_arguments: bool
+    reports: list[dict[str, Any]]
 
 
 def lower_module(source: Module, capabilities: Capabilities, options: Options) -> Kernel:
@@ -60,7 +64,11 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
     if _communicates(kernel):
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()
-    block = read_arguments(ctx, kernel)
+    watched = watches_loops(kernel, capabilities)
+    block, report_address = read_arguments(ctx, kernel, watched or may_report(kernel))
+    ctx.reports = Reports(report_address)
+    if watched:
+        watch_loops(ctx, ctx.reports)
     for operation in kernel.body.entry.operations:
         ctx.lower(operation)
     size = ctx.num_warps * ctx.subgroup_size
@@ -69,7 +77,8 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
     module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1],
                                                 *float_modes(module, capabilities)])
     shared_bytes = shared.finish()
-    return Kernel(kernel.name, module.finish(), size, shared_bytes, block.size, block.indirect)
+    return Kernel(kernel.name, module.finish(), size, shared_bytes, block.size, block.indirect,
+                  ctx.reports.messages)
 
 
 def _communicates(kernel: Function) -> bool:

@@ -64,8 +64,8 @@ class _Before:
 
 
 class _Scan:
-    """One scan under way. A chunk is what the first run of registers joined; the combination of all that comes before it
-    is kept apart until the end, so that each register is combined with it once."""
+    """One scan under way. A chunk is what the first run of registers joined; the combination of all that comes before
+    it is kept apart until the end, so that each register is combined with it once."""
 
     def __init__(self, ctx: Context, plan: ScanPlan, types: list[Type], combine: Combine, operation: Operation) -> None:
         self.ctx, self.plan, self.types, self.combine, self.operation = ctx, plan, types, combine, operation

@@ -127,7 +127,7 @@ void Device::check_usable() const {
         "the Vulkan device was opened before this process was forked and cannot be used here; "
         "start workers with the 'spawn' or 'forkserver' method, or fork before the first launch");
   if (lost_)
-    throw VulkanError("the Vulkan device was lost in earlier work of this process; restart the process",
+    throw VulkanError(std::string("the Vulkan device was lost in earlier work of this process; restart the process"),
                       VK_ERROR_DEVICE_LOST);
   if (stuck_) throw std::runtime_error("a kernel on the Vulkan device did not end in time; restart the process");
   if (closed_) throw std::runtime_error("the Vulkan device is closed");

@@ -5,7 +5,7 @@ import threading
 from collections import deque
 from typing import Any
 
-from .memory import round_up
+from .memory import out_of_memory, round_up
 
 #: Allocations up to this many bytes are cut from slabs: drivers allow a few thousand buffers with memory of their own.
 LARGEST_SHARED = 1 << 20
@@ -109,11 +109,15 @@ class DeviceAllocator:
     def _buffer(self, bytes_: int) -> Any:
         try:
             buffer = self._allocate(bytes_)
-        except RuntimeError:
+        except RuntimeError as first:
+            if not out_of_memory(first):
+                raise
             self._release_idle()
             try:
                 buffer = self._allocate(bytes_)
             except RuntimeError as error:
+                if not out_of_memory(error):
+                    raise
                 raise OutOfDeviceMemory(
                     f"the device has no room for {bytes_} bytes: {self.allocated} bytes are in use by tensors, "
                     f"{self.reserved} are reserved; free tensors, or use smaller ones ({error})") from error

@@ -14,5 +14,13 @@ class KernelRejected(RuntimeError):
         self.path = path
 
 
+class KernelAssertionError(RuntimeError, AssertionError):
+    """A tl.device_assert that failed: message, file and line."""
+
+
+class LoopLimitExceeded(RuntimeError):
+    """The driver ended a loop of the kernel too early: what the launch wrote is wrong."""
+
+
 class ValidationError(RuntimeError):
     """What the Khronos validation layer reported under TRITON_SPIRV_VALIDATE=1."""

@@ -68,6 +68,15 @@ def find(spans: Sequence[Span], address: int) -> int | None:
     return None
 
 
+#: VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_TOO_MANY_OBJECTS.
+_OUT_OF_MEMORY = (-1, -2, -10)
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    """Whether a native call failed for want of memory, so that giving idle memory back may help."""
+    return getattr(error, "result", None) in _OUT_OF_MEMORY
+
+
 class BufferPool:
     """Idle buffers by size, to be used again. Thread-safe. ``allocate`` makes a buffer of so many bytes."""
 
@@ -87,7 +96,9 @@ class BufferPool:
                 return idle.pop()
         try:
             return self._allocate(rounded)
-        except RuntimeError:
+        except RuntimeError as error:
+            if not out_of_memory(error):
+                raise
             self.clear()
         return self._allocate(rounded)
 

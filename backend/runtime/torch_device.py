@@ -143,8 +143,6 @@ def _dense_strides(size: Sequence[int], memory_format: Any = None) -> list[int]:
 
 def _empty_strided(size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, layout: Any = None,
                    device: Any = None, pin_memory: Any = None) -> torch.Tensor:
-    if layout not in (None, torch.strided):
-        raise NotImplementedError(f"a tensor on '{NAME}' is strided; {layout} is not known there")
     dtype = dtype or torch.get_default_dtype()
     if pin_memory:
         raise ValueError(f"a tensor on '{NAME}' cannot be pinned: it is not in host memory")

@@ -44,6 +44,8 @@ class FunctionBuilder:
         self._terminated = False
         #: Decorate floating-point arithmetic so that the driver neither contracts nor reassociates it.
         self.exact = True
+        #: Called for every loop: with its condition where that is known, and after the loop with what that call gave.
+        self.watch: tuple[Callable[[int], int], Callable[[int], None]] | None = None
         #: Anchor values that live across barriers (see anchors.py).
         self.anchored = False
 
@@ -387,6 +389,7 @@ class FunctionBuilder:
         self.label(check)
         # The check dominates everything after the loop, so what it numbers stays known.
         condition, passed = before(carried)
+        watched = self.watch[0](condition) if self.watch else 0
         self.do(op.BranchConditional, condition, body, merge)
         self.label(body)
         self.push_scope()
@@ -398,6 +401,8 @@ class FunctionBuilder:
         for phi, value in zip(phis, following, strict=True):
             phi += [value, latch]
         self.label(merge)
+        if self.watch:
+            self.watch[1](watched)
         return list(passed)
 
     # -- the end -------------------------------------------------------------------------------------------------

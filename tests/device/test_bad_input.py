@@ -181,7 +181,8 @@ def assembly_kernel(x_ptr):
 
 def test_inline_assembly_is_refused_with_the_users_line():
     line = assembly_kernel.fn.__code__.co_firstlineno + 3
-    with pytest.raises(UnsupportedOperation, match=rf"test_bad_input\.py:{line}:\d+.*'tt\.elementwise_inline_asm'.*use "):
+    message = rf"test_bad_input\.py:{line}:\d+.*'tt\.elementwise_inline_asm'.*use "
+    with pytest.raises(UnsupportedOperation, match=message):
         assembly_kernel[(1,)](torch.zeros(16, dtype=torch.int32))
 
 

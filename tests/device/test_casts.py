@@ -92,7 +92,8 @@ def expected_cast(x: np.ndarray, source: str, target: str) -> tuple[np.ndarray, 
             result = [to_format(Fraction(float(value)), target) if ok else float(value)
                       for value, ok in zip(wide, finite, strict=True)]
             return np.copysign(np.array(result), wide).astype(numpy_dtype(target)), everywhere
-        return np.array([to_format(Fraction(int(value)), target) for value in x]).astype(numpy_dtype(target)), everywhere
+        rounded = np.array([to_format(Fraction(int(value)), target) for value in x])
+        return rounded.astype(numpy_dtype(target)), everywhere
 
 
 @pytest.mark.parametrize("source", DTYPES)

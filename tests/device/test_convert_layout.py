@@ -12,12 +12,11 @@ from triton.runtime import driver
 
 from tests.device.helpers import Guarded, assert_same, inputs, to_torch
 
-#: TTGIR's element type → (NumPy's name, the type in memory).
+#: TTGIR's element type → NumPy's name.
 ELEMENTS = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "f16": "float16", "bf16": "bfloat16",
             "f32": "float32", "f64": "float64"}
 
 MODULE = """
-{aliases}
 #source = {source}
 #target = {target}
 #one = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [8], warpsPerCTA = [{warps}], order = [0]}}>
@@ -69,7 +68,8 @@ def addresses(pointer: str, name: str, layout: str, shape: tuple[int, ...], elem
         if total:
             lines.append(f"    {v}t = arith.addi {total}, {v}m : tensor<{text}xi32, {layout}>")
         total = f"{v}t" if total else f"{v}m"
-    lines.append(f"    %{name}p = tt.splat {pointer} : !tt.ptr<{element}> -> tensor<{text}x!tt.ptr<{element}>, {layout}>")
+    lines.append(f"    %{name}p = tt.splat {pointer} : !tt.ptr<{element}> -> "
+                 f"tensor<{text}x!tt.ptr<{element}>, {layout}>")
     lines.append(f"    %p{name} = tt.addptr %{name}p, {total} : tensor<{text}x!tt.ptr<{element}>, {layout}>, "
                  f"tensor<{text}xi32, {layout}>")
     return "\n".join(lines)
@@ -83,15 +83,11 @@ def module_text(source: str, target: str, shape: tuple[int, ...], element: str, 
         before = (f"    %zero = arith.constant dense<0> : tensor<{text}x{element}, #source>\n"
                   f"    %held = arith.cmpi sgt, %value, %zero : tensor<{text}x{element}, #source>")
         after = f"    %result = arith.extui %moved : tensor<{text}xi1, #target> to tensor<{text}x{element}, #target>"
-    return MODULE.format(
-        aliases="", source=source, target=target, warps=warps, element=element, shape=text, moved=moved,
-        before=before, after=after, address_source=addresses("%x", "s", "#source", shape, element),
-        address_target=addresses("%y", "t", "#target", shape, element),
-    ) if boolean else MODULE.format(
-        aliases="", source=source, target=target, warps=warps, element=element, shape=text, moved=moved, before="",
-        after="", address_source=addresses("%x", "s", "#source", shape, element),
-        address_target=addresses("%y", "t", "#target", shape, element),
-    ).replace("%held", "%value").replace("%result", "%moved")
+    text_of = MODULE.format(source=source, target=target, warps=warps, element=element, shape=text, moved=moved,
+                            before=before, after=after,
+                            address_source=addresses("%x", "s", "#source", shape, element),
+                            address_target=addresses("%y", "t", "#target", shape, element))
+    return text_of if boolean else text_of.replace("%held", "%value").replace("%result", "%moved")
 
 
 def convert(folder, source: str, target: str, shape: tuple[int, ...], element: str = "f32", warps: int = 4,
@@ -156,8 +152,8 @@ def splits(total: int, parts: int) -> st.SearchStrategy[list[int]]:
 def layout_pairs(draw):
     rank, warp_bits = draw(st.integers(1, 3)), draw(st.integers(0, 3))
     shape = tuple(1 << bits for bits in draw(st.lists(st.integers(0, 6 - rank), min_size=rank, max_size=rank)))
-    layouts = [blocked(draw(splits(draw(st.integers(0, 3)), rank)), draw(splits(3, rank)), draw(splits(warp_bits, rank)),
-                       list(draw(st.permutations(range(rank))))) for _ in range(2)]
+    layouts = [blocked(draw(splits(draw(st.integers(0, 3)), rank)), draw(splits(3, rank)),
+                       draw(splits(warp_bits, rank)), list(draw(st.permutations(range(rank))))) for _ in range(2)]
     element = draw(st.sampled_from([*ELEMENTS, "i1"]))
     return layouts[0], layouts[1], shape, element, 1 << warp_bits
 

@@ -6,7 +6,17 @@ import pytest
 import triton
 import triton.language as tl
 
-from tests.device.helpers import FLOATS, Guarded, assert_same, assert_ulp, inputs, numpy_dtype, pairs, special_floats, to_torch
+from tests.device.helpers import (
+    FLOATS,
+    Guarded,
+    assert_same,
+    assert_ulp,
+    inputs,
+    numpy_dtype,
+    pairs,
+    special_floats,
+    to_torch,
+)
 
 #: (elements, block, warps): each number of warps, sizes that no block divides, blocks smaller than a workgroup.
 SHAPES = ((1, 16, 1), (7, 8, 8), (31, 64, 2), (1000, 256, 4), (1023, 1024, 8))

@@ -14,7 +14,7 @@ from ..project import Project
 from .plugins import Plugin
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
-_VERSION = re.compile(r"\d+(\.\d+)*((a|b|rc)\d+)?(\.post\d+)?(\.dev\d+)?\+[a-z0-9]+([._-][a-z0-9]+)*", re.IGNORECASE)
+_LOCAL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*")
 
 
 @dataclass(frozen=True)
@@ -34,19 +34,30 @@ class Identity:
         return f"{self.stem}.dist-info"
 
 
-def identity(project: Project) -> Identity:
-    """Upstream's version with ours as local version; TRITON_WHEEL_NAME and TRITON_WHEEL_VERSION_SUFFIX are honoured.
+def local_suffix(before: str, after: str = "") -> str:
+    """TRITON_WHEEL_VERSION_SUFFIX as a part of a local version, between two others, in normal form.
 
     A version holds one `+` only, so that of a suffix such as `+cpu` becomes a dot.
+    """
+    suffix = os.environ.get("TRITON_WHEEL_VERSION_SUFFIX", "")
+    parts = [part for part in (before, suffix.replace("+", ".").strip("."), after) if part]
+    local = re.sub(r"[-_]", ".", ".".join(parts).lower())
+    if local and not _LOCAL.fullmatch(local):
+        raise ToolError(f"TRITON_WHEEL_VERSION_SUFFIX={suffix!r} gives {local!r}, which is not a version (PEP 440)")
+    return local
+
+
+def identity(project: Project, backends: tuple[str, ...] = ()) -> Identity:
+    """Upstream's version with ours as local version; TRITON_WHEEL_NAME and TRITON_WHEEL_VERSION_SUFFIX are honoured.
+
+    A wheel with some backends only says so in its version, for it is not the same thing.
     """
     name = os.environ.get("TRITON_WHEEL_NAME") or "triton"
     if not _NAME.fullmatch(name):
         raise ToolError(f"TRITON_WHEEL_NAME={name!r} is not a distribution name")
-    suffix = os.environ.get("TRITON_WHEEL_VERSION_SUFFIX", "")
-    version = f"{project.lock().version}+spirv.{project.settings()['version']}{suffix.replace('+', '.')}"
-    if not _VERSION.fullmatch(version):
-        raise ToolError(f"TRITON_WHEEL_VERSION_SUFFIX={suffix!r} gives {version!r}, which is not a version (PEP 440)")
-    return Identity(name, re.sub(r"(?<=\+)(.*)", lambda m: re.sub(r"[-_]", ".", m.group(1).lower()), version))
+    only = ".".join(["only", *sorted(backends)]) if backends else ""
+    local = local_suffix(f"spirv.{project.settings()['version']}", only)
+    return Identity(name, f"{project.lock().version}+{local}")
 
 
 def metadata_text(upstream: str, who: Identity, dependencies: list[str], licences: list[str]) -> str:
@@ -64,8 +75,8 @@ def metadata_text(upstream: str, who: Identity, dependencies: list[str], licence
     return "\n".join(lines) + (f"{separator}{body}" if separator else "\n")
 
 
-def entry_points_text(upstream: str, plugins: list[Plugin]) -> str:
-    """Upstream's entry points, one in triton.backends for each plugin, and the command of a plugin with a cli.py."""
+def entry_points_text(upstream: str, plugins: list[Plugin], left_out: frozenset[str] = frozenset()) -> str:
+    """Upstream's entry points less the backends `left_out`, one for each plugin, and the command of one with a cli.py."""
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(upstream)
@@ -77,13 +88,20 @@ def entry_points_text(upstream: str, plugins: list[Plugin]) -> str:
             if not parser.has_section("console_scripts"):
                 parser.add_section("console_scripts")
             parser.set("console_scripts", f"triton-{plugin.name}", f"triton.backends.{plugin.name}.cli:main")
+    for name in left_out:
+        parser.remove_option("triton.backends", name)
     out = io.StringIO()
     parser.write(out)
     return out.getvalue()
 
 
 def dist_info_files(
-    source: Path, who: Identity, plugins: list[Plugin], dependencies: list[str], tags: list[str]
+    source: Path,
+    who: Identity,
+    plugins: list[Plugin],
+    dependencies: list[str],
+    tags: list[str],
+    left_out: frozenset[str] = frozenset(),
 ) -> dict[str, bytes]:
     """Name in dist-info → content, all but RECORD."""
     licences = {f"{plugin.name}/{path.name}": path for plugin in plugins for path in plugin.licences}
@@ -94,7 +112,7 @@ def dist_info_files(
     }
     metadata = metadata_text(files["METADATA"].decode(), who, dependencies, sorted(licences))
     files["METADATA"] = metadata.encode()
-    files["entry_points.txt"] = entry_points_text(files["entry_points.txt"].decode(), plugins).encode()
+    files["entry_points.txt"] = entry_points_text(files["entry_points.txt"].decode(), plugins, left_out).encode()
     wheel = ["Wheel-Version: 1.0", "Generator: triton-spirv tools", "Root-Is-Purelib: false"]
     files["WHEEL"] = "".join(f"{line}\n" for line in [*wheel, *(f"Tag: {tag}" for tag in tags)]).encode()
     files |= {f"licenses/{name}": path.read_bytes() for name, path in licences.items()}

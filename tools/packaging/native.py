@@ -17,6 +17,7 @@ from pathlib import Path
 from ..errors import ToolError
 from ..progress import step
 from .plugins import Plugin
+from .sbom import Part
 
 
 def _program(name: str) -> str:
@@ -72,3 +73,13 @@ def build_native(plugin: Plugin, build: Path) -> dict[str, Path]:
     if not built:
         raise ToolError(f"plugin {plugin.folder}: its CMakeLists.txt installed no library")
     return built
+
+
+def native_parts(native: dict[str, Path]) -> list[Part]:
+    """What is compiled into the native parts."""
+    if not native:
+        return []
+    import pybind11
+
+    purl = f"pkg:pypi/pybind11@{pybind11.__version__}"
+    return [Part("pybind11", pybind11.__version__, purl, "headers compiled into the native part", "BSD-3-Clause")]

@@ -16,12 +16,13 @@ from ..errors import ToolError
 from ..faults import point
 from ..progress import note, step
 from ..project import Project, exchange
-from ..queue import is_tracked
+from ..queue import is_tracked, load_series
 from ..repository import Repository
-from ..upstream import Release, prepare
+from ..upstream import Release, prepare, wheel_path
+from . import sbom
 from .archive import Archive, Stream, stream_of_member
 from .metadata import Identity, dist_info_files, identity
-from .native import build_native
+from .native import build_native, native_parts
 from .plugins import Plugin, load_plugins, plugin_folders
 from .strip import STRIPPED, find_strip, stripped
 from .tags import platform_tag, python_tag
@@ -38,6 +39,11 @@ class Entry:
     source: Path
     executable: bool
     stream: Stream | None = None
+    data: bytes | None = None
+    """The content where it is made up here, in place of the file."""
+
+    def read(self) -> bytes:
+        return self.data if self.data is not None else self.source.read_bytes()
 
 
 @dataclass(frozen=True)
@@ -91,33 +97,65 @@ def check_plugins(project: Project, in_tree: frozenset[str] = frozenset({"nvidia
     return load_plugins(plugin_folders(os.environ, project.root), in_tree)
 
 
-def collect(project: Project) -> Content:
+def choose_backends(plugins: list[Plugin], in_tree: frozenset[str], wanted: tuple[str, ...]) -> frozenset[str]:
+    """The backends to leave out where some are `wanted` only (none named: all are)."""
+    known = in_tree | {plugin.name for plugin in plugins}
+    unknown = sorted(set(wanted) - known)
+    if unknown:
+        raise ToolError(f"--backends names {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+    return frozenset(known - set(wanted)) if wanted else frozenset()
+
+
+def collect(project: Project, backends: tuple[str, ...] = ()) -> Content:
     """Work out the wheel's content: patched tree, plugins, native parts, metadata.
 
     Plugins and settings are checked first, so that a mistake there stops the run before anything is fetched or built.
+    Where `backends` are named, the others are left out, with their tool chains.
     """
     plugins = check_plugins(project)
-    who = identity(project)
+    who = identity(project, backends)
     find_strip()
     release = prepare(project)
     in_tree = frozenset(path.parent.name for path in (release.tree / "python/triton/backends").glob("*/compiler.py"))
     plugins = check_plugins(project, in_tree)
-    entries = _upstream_entries(project, release)
-    built: list[Path] = []
+    left_out = choose_backends(plugins, in_tree, backends)
+    plugins = [plugin for plugin in plugins if plugin.name not in left_out]
+    gone = tuple(f"triton/backends/{name}/" for name in left_out)
+    entries = {name: e for name, e in _upstream_entries(project, release).items() if not name.startswith(gone)}
+    upstream = _describe(project, release, entries)
+    built: dict[str, Path] = {}
     for plugin in plugins:
         native = build_native(plugin, project.build)
-        built += native.values()
+        built |= native
         for name, path in {**plugin.files(), **native}.items():
             if name in entries:
                 raise ToolError(f"plugin {plugin.folder}: {name} is a file of upstream")
             entries[name] = Entry(path, os.access(path, os.X_OK))
     upstream_platform = release.wheel.stem.split("-", 4)[4]
     python, abi = python_tag()
-    tags = (python, abi, platform_tag(upstream_platform, built))
+    tags = (python, abi, platform_tag(upstream_platform, list(built.values())))
     expanded = [f"{python}-{abi}-{plat}" for plat in tags[2].split(".")]
     dependencies = list(project.settings()["dependencies"])
-    dist_info = dist_info_files(release.dist_info, who, plugins, dependencies, expanded)
+    dist_info = dist_info_files(release.dist_info, who, plugins, dependencies, expanded, left_out)
+    own = str(project.settings()["version"])
+    parts = [sbom.Part(f"backend {p.name}", own if p.folder == project.root else "") for p in plugins]
+    parts += [*native_parts(built), *map(sbom.requirement_part, dependencies)]
+    dist_info[sbom.NAME] = sbom.bill(who.name, who.version, upstream, parts)
     return Content(who, tags, dict(sorted(entries.items())), dist_info)
+
+
+def _describe(project: Project, release: Release, entries: dict[str, Entry]) -> sbom.Upstream:
+    """Upstream's part of the bill of materials."""
+    lock = project.lock()
+    binaries = [
+        (name, entry.stream.sha256)
+        for name, entry in sorted(entries.items())
+        if entry.stream is not None and sbom.is_binary(name, entry.executable)
+    ]
+    patches = [(patch.name, patch.subject) for patch in load_series(project)]
+    sha256 = next(wheel.sha256 for wheel in lock.wheels if wheel.file == release.wheel.name)
+    url = f"{lock.url}@{lock.commit}"
+    return sbom.Upstream(lock.name, lock.version, release.wheel.name, sha256, url, tuple(patches), tuple(binaries))
 
 
 def _timestamp() -> tuple[int, int, int, int, int, int]:
@@ -140,7 +178,7 @@ def write_wheel(content: Content, folder: Path) -> Path:
                 if entry.stream is not None:
                     digest, size = archive.add_stream(name, entry.stream, entry.executable)
                 else:
-                    digest, size = archive.add_bytes(name, entry.source.read_bytes(), entry.executable)
+                    digest, size = archive.add_bytes(name, entry.read(), entry.executable)
                 record.append((name, f"sha256={digest}", str(size)))
                 point("wheel-member")
             for relative, data in sorted(content.dist_info.items()):
@@ -196,9 +234,12 @@ def build_tree(project: Project, folder: Path | None = None) -> Path:
         return write_tree(collect(project), folder or project.build / "lib")
 
 
-def build_wheel(project: Project, folder: Path | None = None) -> Path:
+def build_wheel(project: Project, folder: Path | None = None, backends: tuple[str, ...] = ()) -> Path:
     """`setup.py bdist_wheel`: the wheel, in dist/ unless told otherwise."""
+    start = time.monotonic()
     with project.exclusive():
-        wheel = write_wheel(collect(project), folder or project.dist)
-    note(f"{wheel}: {wheel.stat().st_size / 1e6:.0f} MB")
+        wheel = write_wheel(collect(project, backends), folder or project.dist)
+        upstream = wheel_path(project, project.lock().wheel_for_this_python()).stat().st_size
+    note(f"{wheel}: {wheel.stat().st_size / 1e6:.0f} MB (upstream's: {upstream / 1e6:.0f} MB), "
+         f"in {time.monotonic() - start:.0f} s")
     return wheel

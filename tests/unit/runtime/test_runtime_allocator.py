@@ -9,6 +9,10 @@ import pytest
 from triton.backends.spirv.runtime.allocator import ALIGNMENT, LARGEST_SHARED, DeviceAllocator, OutOfDeviceMemory
 
 
+class NoRoom(RuntimeError):
+    result = -2
+
+
 class FakeBuffer:
     def __init__(self, device: FakeDevice, address: int, size: int) -> None:
         self._device, self.address, self.bytes = device, address, size
@@ -24,7 +28,7 @@ class FakeDevice:
 
     def allocate(self, size: int) -> FakeBuffer:
         if self.used + size > self.capacity:
-            raise RuntimeError("VK_ERROR_OUT_OF_DEVICE_MEMORY")
+            raise NoRoom("VK_ERROR_OUT_OF_DEVICE_MEMORY")
         self.used += size
         self.buffers += 1
         self._next += 1 << 32
@@ -89,3 +93,11 @@ def test_idle_memory_makes_room() -> None:
 def test_negative_size_is_refused() -> None:
     with pytest.raises(ValueError, match="-1 bytes"):
         DeviceAllocator(FakeDevice().allocate).allocate(-1)
+
+
+def test_other_failures_are_passed_on() -> None:
+    def fail(_: int) -> Any:
+        raise RuntimeError("the device was lost")
+
+    with pytest.raises(RuntimeError, match="^the device was lost$"):
+        DeviceAllocator(fail).allocate(8)

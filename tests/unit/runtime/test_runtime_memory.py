@@ -87,12 +87,16 @@ def test_pool_uses_buffers_again() -> None:
     assert first.freed and second.freed
 
 
+class _NoRoom(RuntimeError):
+    result = -2  # VK_ERROR_OUT_OF_DEVICE_MEMORY
+
+
 def test_pool_frees_idle_buffers_where_memory_is_short() -> None:
     live: list[_Buffer] = []
 
     def allocate(size: int) -> _Buffer:
         if sum(buffer.bytes for buffer in live if not buffer.freed) + size > 200_000:
-            raise RuntimeError("out of device memory")
+            raise _NoRoom("out of device memory")
         live.append(_Buffer(size))
         return live[-1]
 

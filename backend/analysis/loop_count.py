@@ -1,0 +1,58 @@
+"""How many loop iterations an invocation may make, as far as constants tell."""
+from __future__ import annotations
+
+from ..ttgir.ir import Block, Function, Operation, Value
+from ..ttgir.types import TensorType
+
+#: Operations whose emitted code may loop as often as data says.
+_UNBOUNDED = ("scf.while", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll", "arith.remf", "math.ipowi",
+              "tt.extern_elementwise")
+
+
+def most_iterations(function: Function) -> int | None:
+    """An upper bound of the iterations of all loops together, the last check of each counted; None where data decides.
+
+    The loop over K inside a dot counts as K."""
+    assert function.body is not None
+    return _of_block(function.body.entry)
+
+
+def _of_block(block: Block) -> int | None:
+    total = 0
+    for operation in block.operations:
+        count = _of_operation(operation)
+        if count is None:
+            return None
+        total += count
+    return total
+
+
+def _of_operation(operation: Operation) -> int | None:
+    if operation.name in _UNBOUNDED:
+        return None
+    if operation.name == "tt.dot":
+        type_ = operation.operands[0].type
+        assert isinstance(type_, TensorType)
+        return type_.shape[-1] + 1
+    inner = 0
+    for region in operation.regions:
+        for block in region.blocks:
+            count = _of_block(block)
+            if count is None:
+                return None
+            inner += count
+    if operation.name != "scf.for":
+        return inner
+    lower, upper, step = (_constant(value) for value in operation.operands[:3])
+    if lower is None or upper is None or not step:
+        return None
+    trips = max(0, -(-(upper - lower) // step))
+    return trips * (inner + 1) + 1
+
+
+def _constant(value: Value) -> int | None:
+    owner = value.owner
+    if isinstance(owner, Operation) and owner.name == "arith.constant":
+        number = owner.attributes["value"]
+        return number if isinstance(number, int) else None
+    return None

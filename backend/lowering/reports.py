@@ -1,0 +1,123 @@
+"""What a kernel tells the host: failed assertions, printed values, loops that the driver cut short.
+
+A kernel that may report takes one more argument after its own: the 64-bit address of a buffer, laid out in 32-bit words
+as docs/abi.md says. Reading the buffer is the launcher's (runtime/reports.py). Messages are numbered at compile time;
+what is not known before the launch travels in the buffer.
+"""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..analysis.loop_count import most_iterations
+from ..capabilities import Capabilities
+from ..spirv import opcodes as op
+from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
+from ..ttgir.ir import Function, Location
+
+if TYPE_CHECKING:
+    from .context import Context
+
+#: Word 0 of the buffer is 1 + the number of the first failure's message; word 1 counts records.
+FAILURE, CURSOR = 0, 1
+HEADER_BYTES = 16
+#: A record: message, operand, program id x y z, row-major index of the element, its bits (low word, high word).
+RECORD_WORDS = 8
+#: Records that the buffer holds; what comes after them is counted but lost.
+RECORDS = 1 << 15
+
+#: Drivers that end loops after some number of iterations, counted over all loops of an invocation, without a word: the
+#: number, below the true one. Mesa's LP_MAX_TGSI_LOOP_ITERATIONS is 65535.
+LOOP_LIMIT = {"mesa_llvmpipe": 65000}
+
+_REPORTING = frozenset({"tt.assert", "tt.print"})
+
+
+def may_report(kernel: Function) -> bool:
+    """Whether the kernel itself has something to say."""
+    assert kernel.body is not None
+    return any(inner.name in _REPORTING for operation in kernel.body.entry.operations for inner in operation.walk())
+
+
+def watches_loops(kernel: Function, capabilities: Capabilities) -> bool:
+    """Whether a loop might be cut short by the driver."""
+    limit = LOOP_LIMIT.get(capabilities.driver)
+    if limit is None:
+        return False
+    most = most_iterations(kernel)
+    return most is None or most > limit
+
+
+class Reports:
+    """The report buffer of one kernel: ``address`` is the id of its address, ``messages`` what they are about."""
+
+    def __init__(self, address: int) -> None:
+        self.address = address
+        self.messages: list[dict[str, Any]] = []
+
+    def message(self, kind: str, location: Location, **facts: Any) -> int:
+        """Numbers a message: ``kind`` and ``facts`` are for runtime/reports.py."""
+        self.messages.append({"kind": kind, "file": location.file, "line": location.line, **facts})
+        return len(self.messages) - 1
+
+    def _word(self, ctx: Context, address: int) -> int:
+        pointer = ctx.module.pointer(StorageClass.PhysicalStorageBuffer, ctx.module.u32)
+        return ctx.f.emit(op.ConvertUToPtr, pointer, address)
+
+    def _at(self, ctx: Context, word: int) -> int:
+        return self._word(ctx, ctx.f.add(self.address, ctx.module.uint(4 * word, 64)))
+
+    def fail(self, ctx: Context, condition: int, number: int) -> None:
+        """Reports message ``number`` where ``condition`` holds; the first failure of the launch is kept."""
+        f, module = ctx.f, ctx.module
+
+        def report() -> list[int]:
+            module.capability(Capability_.VulkanMemoryModelDeviceScope)
+            relaxed = module.uint(Semantics.Relaxed)
+            f.effect(op.AtomicCompareExchange, module.u32, self._at(ctx, FAILURE), module.uint(Scope.Device), relaxed,
+                     relaxed, module.uint(number + 1), module.uint(0))
+            return []
+
+        f.if_(condition, report)
+
+    def record(self, ctx: Context, condition: int, number: int, operand: int, index: int, words: Sequence[int]) -> None:
+        """Appends a record where ``condition`` holds: the element at row-major ``index`` has the bits ``words``."""
+        f, module = ctx.f, ctx.module
+
+        def append() -> list[int]:
+            module.capability(Capability_.VulkanMemoryModelDeviceScope)
+            slot = f.effect(op.AtomicIAdd, module.u32, self._at(ctx, CURSOR), module.uint(Scope.Device),
+                            module.uint(Semantics.Relaxed), module.uint(1))
+            f.if_(f.compare(op.ULessThan, slot, module.uint(RECORDS)), lambda: write(slot))
+            return []
+
+        def write(slot: int) -> list[int]:
+            program = [ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
+            base = f.add(f.add(self.address, module.uint(HEADER_BYTES, 64)),
+                         f.mul(f.zero_extend(slot, 64), module.uint(4 * RECORD_WORDS, 64)))
+            for place, word in enumerate((module.uint(number), module.uint(operand), *program, index, *words)):
+                pointer = self._word(ctx, f.add(base, module.uint(4 * place, 64)))
+                f.store(pointer, word, MemoryAccess.NonPrivatePointer, 4)
+            return []
+
+        f.if_(condition, append)
+
+
+def watch_loops(ctx: Context, reports: Reports) -> None:
+    """Makes every loop report where the driver ended it although its condition still held.
+
+    The condition is passed through a subgroup operation that changes nothing: the driver's compiler knows that a
+    condition is false after its loop, and would drop a plain test of it.
+    """
+    f, module = ctx.f, ctx.module
+    number = reports.message("loop", Location())
+    module.capability(Capability_.GroupNonUniformShuffle)
+
+    def check(condition: int) -> int:
+        flag = f.select(condition, module.uint(1), module.uint(0))
+        return f.effect(op.GroupNonUniformShuffleXor, module.u32, module.uint(Scope.Subgroup), flag, module.uint(0))
+
+    def end(flag: int) -> None:
+        reports.fail(ctx, f.compare(op.INotEqual, flag, module.uint(0)), number)
+
+    f.watch = (check, end)

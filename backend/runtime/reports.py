@@ -1,0 +1,98 @@
+"""Reading what kernels report: assertions are raised, printed values go to stdout.
+
+A kernel that may report is run to its end by each launch, so that what it says is said in order and at its call.
+"""
+from __future__ import annotations
+
+import ctypes
+import struct
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from .context import Context
+from .errors import KernelAssertionError, LoopLimitExceeded
+
+#: As in lowering/reports.py, which writes them (docs/abi.md).
+_HEADER_BYTES, _RECORD_BYTES, _RECORDS = 16, 32, 1 << 15
+_FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+
+
+class ReportingLauncher:
+    """Runs a kernel with a report buffer as its last argument, waits, and says what it reported.
+
+    ``messages``: the kernel's metadata of that name. Raises KernelAssertionError and LoopLimitExceeded.
+    """
+
+    def __init__(self, context: Context, name: str, launch: Callable[..., None], messages: list[dict[str, Any]]) -> None:
+        self._context, self._name, self._launch, self._messages = context, name, launch, messages
+        prints = any(message["kind"] == "print" for message in messages)
+        self._bytes = _HEADER_BYTES + (_RECORDS * _RECORD_BYTES if prints else 0)
+
+    def __call__(self, *args: Any) -> None:
+        """As make_launcher's."""
+        buffer = self._context.staging_pool.take(self._bytes)
+        try:
+            ctypes.memset(buffer.host, 0, _HEADER_BYTES)
+            self._launch(*args, buffer.address)
+            self._context.native.synchronize()
+            failure, count = struct.unpack("<II", ctypes.string_at(buffer.host, 8))
+            records = ctypes.string_at(buffer.host + _HEADER_BYTES, min(count, _RECORDS) * _RECORD_BYTES)
+        finally:
+            self._context.staging_pool.give(buffer)
+        if count:
+            self._print(records, count)
+        if failure:
+            self._fail(self._messages[failure - 1])
+
+    @property
+    def transfers(self) -> dict[str, str]:
+        """Which way each pointer argument of the last launch went."""
+        return self._launch.transfers  # type: ignore[attr-defined,no-any-return]
+
+    def _fail(self, message: dict[str, Any]) -> None:
+        if message["kind"] == "loop":
+            raise LoopLimitExceeded(
+                f"kernel '{self._name}': Mesa's CPU driver ended a loop before its condition was false: it stops an "
+                "invocation after 65535 iterations of all its loops together, so the result is wrong; give each "
+                "program less work (a larger grid, larger blocks)")
+        raise KernelAssertionError(f"{message['file']}:{message['line']}: kernel '{self._name}': assertion failed: "
+                                   f"{message['text']}")
+
+    def _print(self, records: bytes, count: int) -> None:
+        for number, operand, x, y, z, index, low, high in struct.iter_unpack("<8I", records):
+            sys.stdout.write(f"pid ({x}, {y}, {z}) {_line(self._messages[number], operand, index, low | high << 32)}\n")
+        if count > _RECORDS:
+            sys.stderr.write(f"kernel '{self._name}': {count - _RECORDS} printed values were lost: a launch keeps "
+                             f"{_RECORDS}\n")
+        sys.stdout.flush()
+
+
+def _line(message: dict[str, Any], operand: int, index: int, bits: int) -> str:
+    """``idx (i, j) prefix value``, as upstream's GPU backends print it."""
+    operands = message["operands"]
+    if not operands:
+        return f"idx (){message['prefix']}"
+    facts = operands[operand]
+    place = []
+    for extent in reversed(facts["shape"]):
+        index, coordinate = divmod(index, extent)
+        place.append(f"{coordinate:{len(str(extent - 1))}d}")
+    which = f"(operand {operand}) " if len(operands) > 1 else ""
+    return f"idx ({', '.join(reversed(place))}){message['prefix']}{which}{_value(facts, bits, message['hex'])}"
+
+
+def _value(facts: dict[str, Any], bits: int, hexadecimal: bool) -> str:
+    type_ = facts["type"]
+    if type_.startswith("!tt.ptr"):
+        return f"0x{bits:016x}"
+    width = {"i1": 8, "bf16": 16}.get(type_) or int("".join(filter(str.isdigit, type_.partition("E")[0]))[:2])
+    if hexadecimal:
+        return f"0x{bits:0{width // 4}x}"
+    if type_ == "bf16":
+        return f"{struct.unpack('<f', (bits << 16).to_bytes(4, 'little'))[0]:f}"
+    if type_ in _FLOATS:
+        return f"{struct.unpack(_FLOATS[type_], bits.to_bytes(width // 8, 'little'))[0]:f}"
+    if type_.startswith("i") and facts["signed"] and type_ != "i1" and bits >> (width - 1):
+        return str(bits - (1 << width))
+    return str(bits)

@@ -1,0 +1,125 @@
+// A Vulkan layer that makes the device fail, for tests of what the runtime does then.
+//
+// FAULTY_SUBMIT=<n>: the n-th vkQueueSubmit and all later ones report a lost device.
+// FAULTY_MEMORY=<bytes>: vkAllocateMemory has no room for more than that in all.
+#include <vulkan/vk_layer.h>
+#include <vulkan/vulkan.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace {
+
+PFN_vkGetInstanceProcAddr next_instance;
+PFN_vkGetDeviceProcAddr next_device;
+VkInstance the_instance;
+VkDevice the_device;
+std::atomic<long> submits{0};
+std::mutex mutex;
+std::map<VkDeviceMemory, VkDeviceSize> sizes;
+VkDeviceSize used = 0;
+
+long setting(const char* name) {
+  const char* text = std::getenv(name);
+  return text != nullptr ? std::atol(text) : 0;
+}
+
+// The link of the chain that the loader left for this layer.
+template <typename Link>
+Link* find_link(const void* next, VkStructureType type) {
+  auto* link = static_cast<Link*>(const_cast<void*>(next));
+  while (link != nullptr && !(link->sType == type && link->function == VK_LAYER_LINK_INFO))
+    link = static_cast<Link*>(const_cast<void*>(link->pNext));
+  return link;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info, const VkAllocationCallbacks* with,
+                                               VkInstance* out) {
+  auto* link = find_link<VkLayerInstanceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_INSTANCE_CREATE_INFO);
+  next_instance = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
+  link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+  auto create = reinterpret_cast<PFN_vkCreateInstance>(next_instance(VK_NULL_HANDLE, "vkCreateInstance"));
+  const VkResult result = create(info, with, out);
+  the_instance = *out;
+  return result;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
+                                             const VkAllocationCallbacks* with, VkDevice* out) {
+  auto* link = find_link<VkLayerDeviceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
+  next_device = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
+  link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+  auto create = reinterpret_cast<PFN_vkCreateDevice>(next_instance(the_instance, "vkCreateDevice"));
+  const VkResult result = create(physical, info, with, out);
+  the_device = *out;
+  return result;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
+  const long lost_at = setting("FAULTY_SUBMIT");
+  if (lost_at != 0 && ++submits >= lost_at) return VK_ERROR_DEVICE_LOST;
+  return reinterpret_cast<PFN_vkQueueSubmit>(next_device(the_device, "vkQueueSubmit"))(queue, count, infos, fence);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAllocateInfo* info,
+                                               const VkAllocationCallbacks* with, VkDeviceMemory* out) {
+  const std::lock_guard<std::mutex> guard(mutex);
+  const auto limit = static_cast<VkDeviceSize>(setting("FAULTY_MEMORY"));
+  if (limit != 0 && used + info->allocationSize > limit) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  const VkResult result = reinterpret_cast<PFN_vkAllocateMemory>(next_device(device, "vkAllocateMemory"))(device, info,
+                                                                                                       with, out);
+  if (result == VK_SUCCESS) used += sizes[*out] = info->allocationSize;
+  return result;
+}
+
+VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* with) {
+  const std::lock_guard<std::mutex> guard(mutex);
+  used -= sizes[memory];
+  sizes.erase(memory);
+  reinterpret_cast<PFN_vkFreeMemory>(next_device(device, "vkFreeMemory"))(device, memory, with);
+}
+
+PFN_vkVoidFunction own(const char* name);
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char* name) {
+  const PFN_vkVoidFunction found = own(name);
+  return found != nullptr ? found : next_device(device, name);
+}
+
+VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL instance_function(VkInstance instance, const char* name) {
+  const PFN_vkVoidFunction found = own(name);
+  return found != nullptr ? found : next_instance(instance, name);
+}
+
+PFN_vkVoidFunction own(const char* name) {
+  const struct {
+    const char* name;
+    PFN_vkVoidFunction function;
+  } functions[] = {
+      {"vkCreateInstance", reinterpret_cast<PFN_vkVoidFunction>(create_instance)},
+      {"vkCreateDevice", reinterpret_cast<PFN_vkVoidFunction>(create_device)},
+      {"vkGetInstanceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(instance_function)},
+      {"vkGetDeviceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(device_function)},
+      {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(queue_submit)},
+      {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(allocate_memory)},
+      {"vkFreeMemory", reinterpret_cast<PFN_vkVoidFunction>(free_memory)},
+  };
+  for (const auto& entry : functions) {
+    if (std::strcmp(entry.name, name) == 0) return entry.function;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) VkResult vkNegotiateLoaderLayerInterfaceVersion(
+    VkNegotiateLayerInterface* version) {
+  version->loaderLayerInterfaceVersion = 2;
+  version->pfnGetInstanceProcAddr = instance_function;
+  version->pfnGetDeviceProcAddr = device_function;
+  version->pfnGetPhysicalDeviceProcAddr = nullptr;
+  return VK_SUCCESS;
+}

@@ -1,0 +1,271 @@
+"""What goes wrong, or ends, while launches are in flight."""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from triton.backends.spirv.runtime import buffer as buffers
+
+_ADD_ENTRIES = '[((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]'
+_PRELUDE = f"""
+import os, sys, time, numpy
+from pathlib import Path
+from triton.backends.spirv.runtime import buffer as buffers
+from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.runtime.launch import make_launcher
+from triton.backends.spirv.runtime.pipeline import Kernel
+module = Path(sys.argv[1]).read_bytes()
+def load(entries={_ADD_ENTRIES}):
+    kernel = Kernel(current(), "test", module)
+    launch = make_launcher(current(), "test", entries, indirect=False)
+    return lambda grid, *args: launch(*grid, 0, kernel.pipeline, None, None, None, None, *args)
+"""
+
+
+def _run(script: str, module: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", _PRELUDE + script, str(module)], env={**os.environ, **environment},
+                          capture_output=True, text=True, timeout=120, check=False)
+
+
+@pytest.fixture
+def add_file(add_module: bytes, tmp_path: Path) -> Path:
+    path = tmp_path / "add.spv"
+    path.write_bytes(add_module)
+    return path
+
+
+@pytest.fixture
+def endless_file(endless_module: bytes, tmp_path: Path) -> Path:
+    path = tmp_path / "endless.spv"
+    path.write_bytes(endless_module)
+    return path
+
+
+_ENDLESS = """
+endless = load([((0,), "x", "*u32")])
+zero = buffers.zeros(1, "uint32")
+zero.to_numpy()
+"""
+
+
+def test_a_launch_does_not_wait_and_the_time_limit_ends_the_wait(endless_file: Path) -> None:
+    script = _ENDLESS + """
+endless((65535, 65535, 1), zero)
+print("launched", current().native.done(current().native.submitted), flush=True)
+for call in (current().native.synchronize, lambda: endless((1, 1, 1), zero), zero.to_numpy):
+    try:
+        call()
+    except RuntimeError as error:
+        print(error, flush=True)
+zero.free()
+os._exit(0)
+"""
+    done = _run(script, endless_file, TRITON_SPIRV_TIMEOUT="0.3")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "launched False", done.stderr
+    assert lines[1].startswith("the kernel did not end within the time limit of 300 ms")
+    assert lines[2] == lines[3] == "a kernel on the Vulkan device did not end in time; restart the process"
+
+
+def test_ctrl_c_ends_a_wait(endless_file: Path) -> None:
+    script = _ENDLESS + """
+endless((65535, 65535, 1), zero)
+print("launched", flush=True)
+try:
+    current().native.synchronize()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+os._exit(0)
+"""
+    with subprocess.Popen([sys.executable, "-c", _PRELUDE + script, str(endless_file)], stdout=subprocess.PIPE,
+                          text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "launched\n"
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "interrupted\n"
+        process.kill()
+
+
+def test_exit_with_work_in_flight(add_file: Path) -> None:
+    script = """
+add = load()
+n = 1 << 20
+x, z = buffers.full(n, 1, "float32"), buffers.zeros(n, "float32")
+event = current().native.submitted
+for _ in range(50):
+    add((n // 64, 1, 1), x, z, z, n)
+print("in flight", not current().native.done(current().native.submitted))
+"""
+    done = _run(script, add_file)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "in flight True\n", "")
+
+
+def test_fork_with_work_in_flight(add_file: Path) -> None:
+    script = """
+add = load()
+n = 1 << 20
+x, z = buffers.full(n, 1, "float32"), buffers.zeros(n, "float32")
+for _ in range(20):
+    add((n // 64, 1, 1), x, z, z, n)
+pid = os.fork()
+if pid == 0:
+    for call in (lambda: add((1, 1, 1), x, z, z, 1), z.to_numpy, lambda: buffers.empty(1 << 22, "int8")):
+        try:
+            call()
+        except RuntimeError as error:
+            print("child:", error, flush=True)
+    x.free()
+    sys.exit(0)
+status = os.waitpid(pid, 0)[1]
+print("parent:", status, z.to_numpy().min(), z.to_numpy().max())
+"""
+    done = _run(script, add_file)
+    assert done.stdout.count("child: the Vulkan device was opened before this process was forked") == 3, done.stderr
+    assert done.stdout.endswith("parent: 0 20.0 20.0\n"), done.stdout
+
+
+def test_many_threads(add: Any, context: Any) -> None:
+    n, threads, rounds = 1000, 8, 200
+    one = buffers.full(n, 1, "float32", context)
+    totals = [buffers.zeros(n, "float32", context) for _ in range(threads)]
+    failures: list[BaseException] = []
+
+    def work(total: Any) -> None:
+        try:
+            for index in range(rounds):
+                add((16, ), one, total, total, n)
+                scratch = buffers.from_numpy(numpy.full(n, index, numpy.float32), context)
+                add((16, ), scratch, one, scratch, n)
+                if index % 50 == 0:
+                    assert (scratch.to_numpy() == index + 1).all()
+        except BaseException as error:
+            failures.append(error)
+
+    workers = [threading.Thread(target=work, args=(total, )) for total in totals]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert failures == []
+    assert all((total.to_numpy() == rounds).all() for total in totals)
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_100000_launches_leave_memory_where_it_was(add: Any, context: Any) -> None:
+    held = buffers.zeros(64, "float32", context)
+    for _ in range(2000):
+        add((1, ), held, held, held, 64)
+    held.to_numpy()
+    before, reserved = _resident(), context.memory.reserved
+    # The three ways of the fixture share the count: a third of a hundred thousand each.
+    for _ in range(33_334):
+        add((1, ), held, held, held, 64)
+    held.to_numpy()
+    assert _resident() - before < 4 << 20
+    assert context.memory.reserved == reserved
+
+
+def test_10000_allocations_leave_memory_where_it_was(context: Any) -> None:
+    buffers.full(100_000, 1, "float32", context).to_numpy()
+    before, reserved = _resident(), context.memory.reserved
+    for _ in range(10_000):
+        buffers.empty(100_000, "float32", context)
+    assert context.memory.reserved == reserved
+    assert _resident() - before < 4 << 20
+
+
+@pytest.fixture(scope="session")
+def faulty_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment that puts the layer of faulty_layer.cpp before the driver."""
+    folder = tmp_path_factory.mktemp("layer")
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.fail("a C++ compiler is missing; install one with: apt-get install g++")
+    source = Path(__file__).with_name("faulty_layer.cpp")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(folder / "libfaulty.so"), str(source)], check=True)
+    layer = {"name": "VK_LAYER_TEST_faulty", "type": "GLOBAL", "library_path": str(folder / "libfaulty.so"),
+             "api_version": "1.3.0", "implementation_version": "1", "description": "makes calls fail"}
+    (folder / "faulty.json").write_text(json.dumps({"file_format_version": "1.2.0", "layer": layer}))
+    return {"VK_LAYER_PATH": str(folder), "VK_INSTANCE_LAYERS": "VK_LAYER_TEST_faulty"}
+
+
+def test_a_lost_device(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    script = """
+add = load()
+x = buffers.zeros(64, "float32")
+for call in (lambda: [add((1, 1, 1), x, x, x, 64) for _ in range(20)], lambda: add((1, 1, 1), x, x, x, 64),
+             current().native.synchronize, x.to_numpy, lambda: buffers.empty(1 << 22, "int8")):
+    try:
+        call()
+        print("passed")
+    except RuntimeError as error:
+        print(type(error).__name__, getattr(error, "result", None), error, flush=True)
+"""
+    done = _run(script, add_file, FAULTY_SUBMIT="10", TRITON_SPIRV_VALIDATE="0", **faulty_layer)
+    lines = done.stdout.splitlines()
+    assert len(lines) == 5, done.stderr
+    assert lines[0].startswith("VulkanError -4 vkQueueSubmit failed: VK_ERROR_DEVICE_LOST (-4): the device reset"), lines
+    assert lines[1] == ("VulkanError -4 the Vulkan device was lost in earlier work of this process; restart the "
+                        "process")
+    assert all("the Vulkan device was lost" in line for line in lines[2:])
+    assert done.returncode == 0 and done.stderr == ""
+
+
+def test_memory_runs_out_and_comes_back(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    script = """
+from triton.backends.spirv.runtime import OutOfDeviceMemory
+add = load()
+held = []
+try:
+    while True:
+        held.append(buffers.zeros(4 << 20, "float32"))
+except OutOfDeviceMemory as error:
+    print(len(held), error)
+x = held.pop()
+add((1, 1, 1), x, x, x, 64)
+del held
+x = buffers.full(10 << 20, 2, "float32")  # larger than any that was there
+add((1, 1, 1), x, x, x, 64)
+print(x.to_numpy()[:65].sum())
+"""
+    done = _run(script, add_file, FAULTY_MEMORY=str(72 << 20), TRITON_SPIRV_VALIDATE="0", **faulty_layer)
+    first, last = done.stdout.splitlines()
+    assert first.startswith("4 the device has no room for 16777216 bytes: 67108864 bytes are in use by tensors"), first
+    assert last == "258.0"
+    assert done.returncode == 0, done.stderr
+
+
+def test_staging_memory_runs_out(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    """A launch with copies that have no room is refused whole: the tensors are as they were."""
+    script = """
+from triton.backends.spirv.runtime import array
+add = load()
+large = numpy.ones(16 << 20, numpy.float32)
+try:
+    add((1, 1, 1), array(large), array(large), array(large), 64)
+except RuntimeError as error:
+    print(type(error).__name__, error)
+small = numpy.ones(64, numpy.float32)
+add((1, 1, 1), array(small), array(small), array(small), 64)
+print(large.sum() == large.size, small.sum())
+"""
+    done = _run(script, add_file, FAULTY_MEMORY=str(32 << 20), TRITON_SPIRV_VALIDATE="0",
+                TRITON_SPIRV_HOST_MEMORY="staged", **faulty_layer)
+    first, last = done.stdout.splitlines()
+    assert first.startswith("VulkanError a Vulkan buffer of ") and "VK_ERROR_OUT_OF_DEVICE_MEMORY" in first, first
+    assert last == "True 128.0"

@@ -1,0 +1,124 @@
+"""What kernels tell the host: device_print, device_assert, and loops that the driver cut short."""
+from __future__ import annotations
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.runtime.errors import KernelAssertionError, LoopLimitExceeded
+
+
+@triton.jit
+def print_kernel(x_ptr, scalar, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    offsets = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    tl.device_print("value", tl.load(x_ptr + offsets))
+    tl.device_print("scalar", scalar)
+
+
+@pytest.mark.parametrize(("dtype", "shown"), [
+    (torch.float32, "-1.500000"), (torch.float16, "-1.500000"), (torch.bfloat16, "-1.500000"),
+    (torch.float64, "-1.500000"), (torch.int8, "-1"), (torch.int64, "-1"), (torch.int32, "-1")])
+def test_print_has_one_line_an_element(capfd, dtype, shown):
+    x = torch.arange(2 * 16, dtype=torch.float64).reshape(2, 16).sub(1.5).to(dtype)
+    print_kernel[(1, )](x, 7, ROWS=2, COLUMNS=16)
+    lines = capfd.readouterr().out.splitlines()
+    values = [line for line in lines if "value" in line]
+    assert len(values) == 32 and len(lines) == 33
+    assert f"pid (0, 0, 0) idx (0,  0) value: {shown}" in values
+    assert any(line.startswith("pid (0, 0, 0) idx (1, 15) value: ") for line in values)
+    assert "pid (0, 0, 0) idx () scalar: 7" in lines
+
+
+@triton.jit
+def print_several_kernel(x_ptr):
+    offsets = tl.arange(0, 2)
+    tl.device_print("pair", offsets, tl.load(x_ptr + offsets), hex=True)
+
+
+def test_print_numbers_its_operands_and_knows_hexadecimal(capfd):
+    print_several_kernel[(1, )](torch.tensor([255, -1], dtype=torch.int16))
+    assert sorted(capfd.readouterr().out.splitlines()) == [
+        "pid (0, 0, 0) idx (0) pair: (operand 0) 0x00000000", "pid (0, 0, 0) idx (0) pair: (operand 1) 0x00ff",
+        "pid (0, 0, 0) idx (1) pair: (operand 0) 0x00000001", "pid (0, 0, 0) idx (1) pair: (operand 1) 0xffff"]
+
+
+@triton.jit
+def print_much_kernel(x_ptr, BLOCK: tl.constexpr):
+    tl.device_print("", tl.load(x_ptr + tl.arange(0, BLOCK)))
+
+
+def test_more_prints_than_fit_say_so(capfd):
+    x = torch.zeros(1024, dtype=torch.int8)
+    print_much_kernel[(33, )](x, BLOCK=1024)
+    captured = capfd.readouterr()
+    assert len(captured.out.splitlines()) == 1 << 15
+    assert f"{33 * 1024 - (1 << 15)} printed values were lost" in captured.err
+
+
+@triton.jit
+def assert_kernel(x_ptr, out_ptr, limit, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    tl.device_assert(x < limit, "a value is too big")
+    tl.store(out_ptr + offsets, x)
+
+
+def test_assertion_that_holds_is_silent(capfd):
+    x, out = torch.arange(64), torch.zeros(64, dtype=torch.int64)
+    assert_kernel[(1, )](x, out, 64, BLOCK=64, debug=True)
+    assert torch.equal(x, out) and capfd.readouterr().out == ""
+
+
+def test_assertion_that_fails_is_raised_with_its_place():
+    x, out = torch.arange(64), torch.zeros(64, dtype=torch.int64)
+    with pytest.raises(KernelAssertionError, match=r"test_debug\.py:\d+: kernel 'assert_kernel': assertion failed: a v"):
+        assert_kernel[(1, )](x, out, 63, BLOCK=64, debug=True)
+    # The next launch starts afresh.
+    assert_kernel[(1, )](x, out, 64, BLOCK=64, debug=True)
+
+
+def test_assertion_is_nothing_without_debug():
+    x, out = torch.arange(64), torch.zeros(64, dtype=torch.int64)
+    assert_kernel[(1, )](x, out, 0, BLOCK=64)
+    assert torch.equal(x, out)
+
+
+@triton.jit
+def nested_kernel(out_ptr, rows, columns):
+    count = 0
+    for _ in range(rows):
+        for _ in range(columns):
+            count += 1
+    tl.store(out_ptr, count)
+
+
+@triton.jit
+def while_kernel(out_ptr, limit):
+    count = 0
+    while count < limit:
+        count += 1
+    tl.store(out_ptr, count)
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(1, 1), (254, 254), (30000, 0), (70000, 1), (1, 70000), (1000, 1000)])
+def test_a_loop_is_right_or_refused(rows, columns):
+    """Mesa's CPU driver ends loops after 65,535 iterations of an invocation: never silently."""
+    out = torch.zeros(1, dtype=torch.int32)
+    if current().capabilities.driver == "mesa_llvmpipe" and rows * (columns + 1) >= 65535:
+        with pytest.raises(LoopLimitExceeded, match="65535"):
+            nested_kernel[(1, )](out, rows, columns)
+    else:
+        nested_kernel[(1, )](out, rows, columns)
+        assert out.item() == rows * columns
+
+
+@pytest.mark.parametrize("limit", [0, 60000, 66000])
+def test_a_while_loop_is_right_or_refused(limit):
+    out = torch.zeros(1, dtype=torch.int32)
+    if current().capabilities.driver == "mesa_llvmpipe" and limit >= 65535:
+        with pytest.raises(LoopLimitExceeded):
+            while_kernel[(1, )](out, limit)
+    else:
+        while_kernel[(1, )](out, limit)
+        assert out.item() == limit

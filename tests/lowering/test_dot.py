@@ -1,0 +1,62 @@
+"""tt.dot: multiply-adds, loops over K, operands in shared memory."""
+from __future__ import annotations
+
+import pytest
+from triton.backends.spirv.lowering.errors import UnsupportedOperation
+
+from tests.lowering.harness import compile_body, disassemble
+
+
+def dot(m: int, n: int, k: int, element: str = "f32", result: str = "f32") -> str:
+    """A kernel body: a dot of constant accumulators, with operands read from shared memory."""
+    a, b = f"tensor<{m}x{k}x{element}, #rows>", f"tensor<{k}x{n}x{element}, #rows>"
+    size = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2}[element]
+    zero = "0" if result.startswith("i") else "0.0"
+    one = "1" if element.startswith("i") else "1.0"
+    left, right = (f"#ttg.dot_op<{{opIdx = {side}, parent = #rows}}>" for side in (0, 1))
+    ma, mb = (f"!ttg.memdesc<{rows}x{columns}x{element}, #shared, #smem>" for rows, columns in ((m, k), (k, n)))
+    la, lb = f"tensor<{m}x{k}x{element}, {left}>", f"tensor<{k}x{n}x{element}, {right}>"
+    c = f"tensor<{m}x{n}x{result}, #rows>"
+    return f"""    %one = arith.constant {one} : {element}
+    %a = tt.splat %one : {element} -> {a}
+    %b = tt.splat %one : {element} -> {b}
+    %sa = ttg.local_alloc %a {{allocation.offset = 0 : i32}} : ({a}) -> {ma}
+    %sb = ttg.local_alloc %b {{allocation.offset = {m * k * size} : i32}} : ({b}) -> {mb}
+    ttg.barrier local
+    %la = ttg.local_load %sa : {ma} -> {la}
+    %lb = ttg.local_load %sb : {mb} -> {lb}
+    %c = arith.constant dense<{zero}> : {c}
+    %d = tt.dot %la, %lb, %c : {la} * {lb} -> {c}
+    %ptr = tt.splat %p : !tt.ptr<{result}> -> tensor<{m}x{n}x!tt.ptr<{result}>, #rows>
+    tt.store %ptr, %d : tensor<{m}x{n}x!tt.ptr<{result}>, #rows>"""
+
+
+def compiled(*shape: int, element: str = "f32", result: str = "f32") -> str:
+    m, n, k = shape
+    return disassemble(compile_body(dot(m, n, k, element, result), f"%p: !tt.ptr<{result}>", (m * k + k * n) * 8))
+
+
+def test_small_dot_is_unrolled(filecheck):
+    text = compiled(8, 16, 4)
+    filecheck(text, "CHECK-NOT: OpLoopMerge\nCHECK: OpExtInst {{.*}} Fma\n")
+    # 4 registers an invocation times 4 steps.
+    assert text.count(" Fma ") == 16
+
+
+def test_large_dot_is_a_loop_whose_body_stays_small(filecheck):
+    text = compiled(32, 32, 128)
+    filecheck(text, "CHECK: OpLoopMerge %{{[0-9]+}} %{{[0-9]+}} DontUnroll\nCHECK: Fma\n")
+    assert 16 <= text.count(" Fma ") <= 1024
+
+
+@pytest.mark.parametrize(("element", "result", "instruction"), [
+    ("f16", "f32", "OpFConvert"), ("bf16", "f32", "OpShiftLeftLogical"), ("f64", "f64", "Fma"), ("i8", "i32", "OpIMul"),
+    ("f16", "f16", "OpFConvert"),
+])
+def test_formats(filecheck, element, result, instruction):
+    filecheck(compiled(8, 16, 4, element=element, result=result), f"CHECK: OpControlBarrier\nCHECK: {instruction}\n")
+
+
+def test_other_formats_are_refused():
+    with pytest.raises(UnsupportedOperation, match="'tt.dot'.*i16 into i32"):
+        compiled(8, 16, 4, element="i16", result="i32")

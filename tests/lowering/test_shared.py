@@ -1,0 +1,64 @@
+"""Shared memory: one block where the layout is explicit, an array an element type elsewhere."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from triton.backends.spirv.capabilities import PROFILES
+
+from tests.lowering.harness import compile_body, disassemble
+
+LAVAPIPE = PROFILES["lavapipe"]
+EXPLICIT = replace(LAVAPIPE, features=LAVAPIPE.features | {"explicit_workgroup_layout"})
+
+
+def through_shared(element: str, capabilities=LAVAPIPE, offset: int = 0) -> str:
+    """A kernel that writes a 16 × 16 tensor to shared memory and reads it in another layout."""
+    tensor = f"tensor<16x16x{element}, "
+    memory = f"!ttg.memdesc<16x16x{element}, #shared, #smem, mutable>"
+    body = f"""    %v = tt.load %p : !tt.ptr<{element}>
+    %t = tt.splat %v : {element} -> {tensor}#rows>
+    %m = ttg.local_alloc {{allocation.offset = {offset} : i32}} : () -> {memory}
+    ttg.local_store %t, %m : {tensor}#rows> -> {memory}
+    ttg.barrier local
+    %l = ttg.local_load %m : {memory} -> {tensor}#columns>
+    %ptr = tt.splat %p : !tt.ptr<{element}> -> tensor<16x16x!tt.ptr<{element}>, #columns>
+    tt.store %ptr, %l : tensor<16x16x!tt.ptr<{element}>, #columns>"""
+    return disassemble(compile_body(body, f"%p: !tt.ptr<{element}>", offset + 16 * 16 * 8, capabilities))
+
+
+@pytest.mark.parametrize(("element", "type_", "parts"), [
+    ("i8", "OpTypeInt 8", 4), ("f16", "OpTypeFloat 16", 4), ("f32", "OpTypeFloat 32", 4), ("i64", "OpTypeInt 64", 2),
+])
+def test_array_of_vectors_of_the_element_type(filecheck, element, type_, parts):
+    filecheck(through_shared(element), f"""
+CHECK-NOT: WorkgroupMemoryExplicitLayoutKHR
+CHECK: %[[ELEMENT:[0-9]+]] = {type_}
+CHECK: %[[VECTOR:[0-9]+]] = OpTypeVector %[[ELEMENT]] {parts}
+CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[VECTOR]]
+CHECK: %[[POINTER:[0-9]+]] = OpTypePointer Workgroup %[[ARRAY]]
+CHECK: OpVariable %[[POINTER]] Workgroup
+CHECK: OpControlBarrier
+""")
+
+
+def test_explicit_layout_is_one_aliased_block(filecheck):
+    filecheck(through_shared("f32", EXPLICIT), """
+CHECK: OpCapability WorkgroupMemoryExplicitLayoutKHR
+CHECK: OpExtension "SPV_KHR_workgroup_memory_explicit_layout"
+CHECK-DAG: OpDecorate %[[SHARED:[0-9]+]] Aliased
+CHECK-DAG: OpDecorate %{{[0-9]+}} ArrayStride
+CHECK: %[[SHARED]] = OpVariable %{{[0-9]+}} Workgroup
+""")
+
+
+def test_accesses_are_not_private_and_the_barrier_orders_them(filecheck):
+    filecheck(through_shared("f32"), """
+CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+CHECK: OpControlBarrier
+CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+""")
+
+
+def test_offset_of_the_buffer_is_counted_in_elements(filecheck):
+    filecheck(through_shared("f32", offset=512), "CHECK: OpConstant %{{[0-9]+}} 128{{$}}\n")

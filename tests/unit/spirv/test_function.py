@@ -1,0 +1,150 @@
+"""Value numbering and structured control flow; every module is validated by spirv-val."""
+from __future__ import annotations
+
+import random
+import subprocess
+
+import pytest
+from triton.backends.spirv.spirv import opcodes as op
+from triton.backends.spirv.spirv.function import FunctionBuilder
+from triton.backends.spirv.spirv.module import ModuleBuilder
+from triton.backends.spirv.spirv.opcodes import BuiltIn, ExecutionMode_, StorageClass
+
+
+class Kernel:
+    """A compute kernel under construction that reads an invocation number and writes workgroup memory."""
+
+    def __init__(self) -> None:
+        self.module = ModuleBuilder()
+        self.f = FunctionBuilder(self.module, self.module.void)
+        module, u32 = self.module, self.module.u32
+        vector = module.vector(u32, 3)
+        loaded = self.f.load(vector, module.built_in(BuiltIn.WorkgroupId, vector, "workgroup"))
+        self.number = self.f.emit(op.CompositeExtract, u32, loaded, 0)
+        self._output = module.variable(StorageClass.Workgroup, u32)
+
+    def write(self, value: int) -> None:
+        self.f.store(self._output, value)
+
+    def text(self) -> str:
+        """The disassembly of the validated module."""
+        self.f.return_()
+        self.module.add_function(self.f.finish())
+        self.module.set_entry(self.f.id, "main", [[ExecutionMode_.LocalSize, 1, 1, 1]])
+        data = self.module.finish()
+        done = subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=data, capture_output=True,
+                              check=False)
+        assert done.returncode == 0, done.stderr.decode() + done.stdout.decode()
+        return subprocess.run(["spirv-dis", "-"], input=data, capture_output=True, check=True).stdout.decode()
+
+
+def test_equal_instructions_share_a_result_and_commutative_ones_in_either_order():
+    kernel = Kernel()
+    f, five = kernel.f, kernel.f.add(kernel.number, kernel.number)
+    assert f.add(kernel.number, five) == f.add(five, kernel.number)
+    assert f.sub(kernel.number, five) != f.sub(five, kernel.number)
+    assert f.load(kernel.module.u32, kernel._output) != f.load(kernel.module.u32, kernel._output)
+    kernel.write(five)
+    assert kernel.text().count("OpIAdd") == 1
+
+
+def test_what_an_arm_numbered_is_forgotten_and_what_came_before_is_not():
+    kernel = Kernel()
+    f, module = kernel.f, kernel.module
+    before = f.mul(kernel.number, kernel.number)
+    inside: list[int] = []
+
+    def arm() -> list[int]:
+        inside.append(f.add(kernel.number, before))
+        assert f.mul(kernel.number, kernel.number) == before
+        return inside[-1:]
+
+    condition = f.compare(op.ULessThan, kernel.number, module.uint(7))
+    (joined,) = f.if_(condition, arm, arm)
+    after = f.add(kernel.number, before)
+    assert len({*inside, after}) == 3
+    kernel.write(joined)
+    kernel.write(after)
+    assert kernel.text().count("OpPhi") == 1
+
+
+def test_a_known_condition_needs_no_branch():
+    kernel = Kernel()
+    f, module = kernel.f, kernel.module
+    for known in (True, False):
+        (value,) = f.if_(module.boolean(known), lambda: [module.uint(1)], lambda: [module.uint(2)])
+        assert module.constants[value] == (1 if known else 2)
+    kernel.write(value)
+    assert "OpSelectionMerge" not in kernel.text()
+
+
+def test_without_otherwise_the_defaults_hold():
+    kernel = Kernel()
+    f, module = kernel.f, kernel.module
+    condition = f.compare(op.IEqual, kernel.number, module.uint(3))
+    same, other = f.if_(condition, lambda: [kernel.number, f.add(kernel.number, kernel.number)],
+                        defaults=[kernel.number, module.uint(9)])
+    assert same == kernel.number
+    kernel.write(other)
+    assert kernel.text().count("OpPhi") == 1
+
+
+def test_loop_results_dominate_what_follows():
+    kernel = Kernel()
+    f, module = kernel.f, kernel.module
+
+    def body(carried: list[int]) -> list[int]:
+        index, total = carried
+        (more,) = f.if_(f.compare(op.UGreaterThan, total, module.uint(50)), lambda: [f.add(total, index)],
+                        defaults=[f.add(total, total)])
+        return [f.add(index, module.uint(1)), more]
+
+    index, total = f.loop([module.uint(0), kernel.number],
+                          lambda carried: f.compare(op.ULessThan, carried[0], module.uint(10)), body)
+    kernel.write(f.add(index, total))
+    assert kernel.text().count("OpLoopMerge") == 1
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_random_nests_of_branches_and_loops_are_valid(seed):
+    """Nested control flow whose values come from anywhere that dominates them."""
+    rng, kernel = random.Random(seed), Kernel()
+    f, module = kernel.f, kernel.module
+
+    def branch(depth: int, known: list[int], condition: int, defaults: list[int], both: bool) -> list[int]:
+        def arm() -> list[int]:
+            return block(depth - 1, known)[-2:]
+
+        return f.if_(condition, arm, arm if both else None, defaults)
+
+    def loop(depth: int, known: list[int], initial: int, limit: int) -> list[int]:
+        return f.loop([module.uint(0), initial], lambda carried: f.compare(op.ULessThan, carried[0], limit),
+                      lambda carried: [f.add(carried[0], module.uint(1)),
+                                       block(depth - 1, [*known, *carried])[-1]])
+
+    def block(depth: int, known: list[int]) -> list[int]:
+        known = list(known)
+        for _ in range(rng.randint(1, 4)):
+            a, b = rng.choice(known), rng.choice(known)
+            condition = f.compare(rng.choice((op.ULessThan, op.IEqual, op.SGreaterThan)), a, b)
+            choice = rng.random() if depth else 0
+            if choice < 0.5:
+                known.append(f.binary(rng.choice((op.IAdd, op.IMul, op.BitwiseXor)), a, b))
+            elif choice < 0.75:
+                known += branch(depth, known, condition, [a, b], rng.random() < 0.5)
+            else:
+                known += loop(depth, known, a, b)
+        return [known[0], *known]
+
+    for value in block(3, [kernel.number, module.uint(3)])[-4:]:
+        kernel.write(value)
+    kernel.text()
+
+
+def test_dead_code_goes_away():
+    kernel = Kernel()
+    f = kernel.f
+    f.mul(f.add(kernel.number, kernel.number), kernel.number)
+    kernel.write(kernel.number)
+    text = kernel.text()
+    assert "OpIMul" not in text and "OpIAdd" not in text

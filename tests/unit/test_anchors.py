@@ -1,0 +1,84 @@
+"""Anchors of values that live across barriers."""
+from __future__ import annotations
+
+from triton.backends.spirv.spirv import opcodes as op
+from triton.backends.spirv.spirv.encode import Instruction
+from triton.backends.spirv.spirv.function import FunctionBuilder
+from triton.backends.spirv.spirv.module import ModuleBuilder
+
+
+def function(anchored: bool) -> tuple[FunctionBuilder, ModuleBuilder, int]:
+    """A function with an input, which is a volatile load from the address 64."""
+    module = ModuleBuilder()
+    f = FunctionBuilder(module, module.void)
+    f.anchored = anchored
+    pointer = f.emit(op.ConvertUToPtr, module.pointer(5349, module.u32), module.uint(64, 64))
+    return f, module, f.load(module.u32, pointer, 0, 4)
+
+
+def barrier(f: FunctionBuilder, module: ModuleBuilder) -> None:
+    f.do(op.ControlBarrier, module.uint(2), module.uint(2), module.uint(0))
+
+
+def store(f: FunctionBuilder, module: ModuleBuilder, value: int) -> None:
+    f.store(f.emit(op.ConvertUToPtr, module.pointer(5349, module.u32), module.uint(128, 64)), value, 0, 4)
+
+
+def shuffles(body: list[Instruction]) -> list[Instruction]:
+    return [instruction for instruction in body if instruction[0] == op.GroupNonUniformShuffleXor]
+
+
+def test_a_sum_that_is_used_behind_a_barrier_is_exchanged_twice() -> None:
+    f, module, value = function(True)
+    total = f.add(value, module.uint(1))
+    barrier(f, module)
+    store(f, module, total)
+    f.return_()
+    body = f.finish()
+    there, back = shuffles(body)
+    assert there[4] == total and back[4] == there[2]
+    assert next(instruction for instruction in body if instruction[0] == op.Store)[4] == back[2]
+
+
+def test_nothing_changes_before_the_barrier_nor_for_loads() -> None:
+    f, module, value = function(True)
+    store(f, module, f.add(value, module.uint(1)))
+    barrier(f, module)
+    store(f, module, value)
+    f.return_()
+    assert not shuffles(f.finish())
+
+
+def test_a_loop_with_a_barrier_is_behind_a_barrier_of_its_own() -> None:
+    f, module, value = function(True)
+    total = f.add(value, module.uint(1))
+
+    def body(carried: list[int]) -> list[int]:
+        store(f, module, total)
+        barrier(f, module)
+        return [f.add(carried[0], module.uint(1))]
+
+    f.loop([module.uint(0)], lambda carried: f.compare(op.ULessThan, carried[0], module.uint(4)), body)
+    f.return_()
+    assert len(shuffles(f.finish())) == 2
+
+
+def test_literals_are_not_taken_for_values() -> None:
+    f, module, value = function(True)
+    total = f.add(value, module.uint(1))
+    pair = f.emit(op.CompositeConstruct, module.vector(module.u32, 2), value, value)
+    barrier(f, module)
+    part = f.effect(op.CompositeExtract, module.u32, pair, total)  # an index that equals an id
+    store(f, module, f.add(part, total))
+    f.return_()
+    extract = next(instruction for instruction in f.finish() if instruction[0] == op.CompositeExtract)
+    assert extract[4] == total
+
+
+def test_other_drivers_get_no_anchors() -> None:
+    f, module, value = function(False)
+    total = f.add(value, module.uint(1))
+    barrier(f, module)
+    store(f, module, total)
+    f.return_()
+    assert not shuffles(f.finish())

@@ -1,0 +1,34 @@
+"""Run beside stock triton in the environment of test_plugin_only.py: vector add on the Vulkan device."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+from triton_spirv.runtime import array
+
+
+@triton.jit
+def add(x, y, out, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = at < n
+    tl.store(out + at, tl.load(x + at, mask) + libdevice.exp(tl.load(y + at, mask)), mask)
+
+
+def main() -> None:
+    """Print what ran and how far off it is."""
+    size = 10_000
+    x, y = np.random.default_rng(0).standard_normal((2, size), dtype=np.float32)
+    out = np.zeros(size, np.float32)
+    add[(triton.cdiv(size, 512),)](array(x), array(y), array(out), size, BLOCK=512)
+    driver = triton.runtime.driver.active
+    error = float(np.abs(out - (x + np.exp(y))).max())
+    backend = triton.backends.backends["spirv"].compiler.__module__
+    print(json.dumps({"driver": type(driver).__name__, "module": backend, "error": error}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,115 @@
+"""The plugin-only wheel: the backend and its entry point, for use beside stock triton.
+
+The package is `triton_<name>`, so that no two distributions own one folder. Beside a triton that has the same backend
+inside, its import is refused: two entry points of one name would hide one another.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+from ..errors import ToolError
+from ..progress import note
+from ..project import Project
+from . import sbom
+from .metadata import Identity, local_suffix
+from .native import build_native, native_parts
+from .plugins import Plugin
+from .tags import platform_tag, python_tag
+from .wheel import Content, Entry, check_plugins, write_wheel
+
+_GUARD = '''
+
+def _refuse_a_second_{name}() -> None:
+    """Two entry points named {name} would hide one another: refuse to load beside a triton that has one inside."""
+    from importlib.util import find_spec
+    from pathlib import Path
+
+    spec = find_spec("triton")
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        if Path(folder, "backends", "{name}").is_dir():
+            raise ImportError(
+                f"{distribution} is installed beside a triton that has the backend '{name}' inside ({{folder}}): "
+                "uninstall one of them, `pip uninstall {distribution}` or `pip install --force-reinstall {requirement}`"
+            )
+
+
+_refuse_a_second_{name}()
+'''
+
+
+def identity(project: Project, plugin: Plugin) -> Identity:
+    """Name and version: triton-<plugin> unless TRITON_WHEEL_NAME says otherwise."""
+    version = str(project.settings()["version"])
+    suffix = local_suffix("")
+    return Identity(os.environ.get("TRITON_WHEEL_NAME") or f"triton-{plugin.name.replace('_', '-')}",
+                    f"{version}+{suffix}" if suffix else version)
+
+
+def _metadata(who: Identity, plugin: Plugin, requirement: str, dependencies: list[str]) -> str:
+    lines = [
+        "Metadata-Version: 2.4",
+        f"Name: {who.name}",
+        f"Version: {who.version}",
+        f"Summary: The {plugin.name} backend for stock {requirement.replace('===', ' ')}",
+        "License-Expression: MIT",
+        *(f"License-File: {path.name}" for path in plugin.licences),
+        # Arbitrary equality: `==` would take a triton with a local version, such as one with this backend inside.
+        f"Requires-Dist: {requirement}",
+        *(f"Requires-Dist: {dependency}" for dependency in dependencies),
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def collect(project: Project) -> Content:
+    """Work out the wheel's content."""
+    plugins = check_plugins(project)
+    if len(plugins) != 1:
+        raise ToolError(f"a plugin-only wheel holds one plugin; TRITON_PLUGIN_DIRS names {len(plugins)}")
+    (plugin,) = plugins
+    who, lock = identity(project, plugin), project.lock()
+    package = f"triton_{plugin.name}"
+    native = build_native(plugin, project.build)
+    entries: dict[str, Entry] = {}
+    left_out: list[str] = []
+    for name, path in {**plugin.files(), **native}.items():
+        inside = name.removeprefix(f"{plugin.package}/")
+        if inside == name:
+            left_out.append(name)
+        else:
+            entries[f"{package}/{inside}"] = Entry(path, os.access(path, os.X_OK))
+    if left_out:
+        note(f"left out, as they would lie in triton's own folder: {', '.join(left_out)}")
+    requirement = f"{lock.name}==={lock.version}"
+    initial = entries.get(f"{package}/__init__.py")
+    text = initial.source.read_text() if initial else ""
+    guard = _GUARD.format(name=plugin.name, distribution=who.name, requirement=f"{lock.name}=={lock.version}")
+    entries[f"{package}/__init__.py"] = Entry(plugin.folder, False, data=(text + guard).lstrip("\n").encode())
+    dependencies = list(project.settings()["dependencies"])
+    tags = ("py3", "none", "any")
+    if native:
+        base = f"manylinux_2_28_{platform.machine()}"
+        tags = (*python_tag(), platform_tag(base, list(native.values())))
+    wheel = ["Wheel-Version: 1.0", "Generator: triton-spirv tools", f"Root-Is-Purelib: {'false' if native else 'true'}"]
+    parts = [*native_parts(native), *(sbom.requirement_part(one) for one in (requirement, *dependencies))]
+    points = f"[triton.backends]\n{plugin.name} = {package}\n"
+    if f"{package}/cli.py" in entries:
+        points += f"\n[console_scripts]\ntriton-{plugin.name} = {package}.cli:main\n"
+    dist_info = {
+        "METADATA": _metadata(who, plugin, requirement, dependencies).encode(),
+        "WHEEL": "".join(f"{line}\n" for line in [*wheel, f"Tag: {'-'.join(tags)}"]).encode(),
+        "entry_points.txt": points.encode(),
+        sbom.NAME: sbom.bill(who.name, who.version, None, parts),
+    }
+    dist_info |= {f"licenses/{path.name}": path.read_bytes() for path in plugin.licences}
+    return Content(who, tags, dict(sorted(entries.items())), dist_info)
+
+
+def build_wheel(project: Project, folder: Path | None = None) -> Path:
+    """`setup.py bdist_wheel --plugin-only`."""
+    with project.exclusive():
+        wheel = write_wheel(collect(project), folder or project.dist)
+    note(f"{wheel}: {wheel.stat().st_size / 1e6:.2f} MB")
+    return wheel
