@@ -20,7 +20,7 @@ from tools.errors import ToolError  # noqa: E402
 from tools.project import Project  # noqa: E402
 
 try:
-    from tools.packaging import metadata, plugin_wheel, source_form, wheel
+    from tools.packaging import metadata, plugin_wheel, source_form, targets, wheel
 except ImportError as error:
     raise SystemExit(f"error: {error.name} is missing: pip install -r requirements/build.txt") from None
 
@@ -50,14 +50,18 @@ class BdistWheel(Command):
         ("source", None, "build upstream from its submodule, not from its release wheel"),
         ("plugin-only", None, "the backend alone, for use beside stock triton"),
         ("backends=", None, "leave out the backends that are not named (separated by commas)"),
+        ("target=", None, "for another interpreter or machine, such as cp314t-aarch64 (see --list)"),
+        ("list", None, "tell which wheels can be built here, and build none"),
     ]
-    boolean_options: ClassVar[list[str]] = ["source", "plugin-only"]
+    boolean_options: ClassVar[list[str]] = ["source", "plugin-only", "list"]
 
     def initialize_options(self) -> None:
         self.dist_dir: str | None = None
         self.source = False
         self.plugin_only = False
         self.backends: str | None = None
+        self.target: str | None = None
+        self.list = False
 
     def finalize_options(self) -> None:
         pass
@@ -67,14 +71,16 @@ class BdistWheel(Command):
         names = tuple(filter(None, (name.strip() for name in (self.backends or "").split(","))))
         if self.backends is not None and not names:
             raise ToolError("--backends names none")
-        if sum([self.source, self.plugin_only, bool(names)]) > 1:
-            raise ToolError("--source, --plugin-only and --backends exclude each other")
-        if self.source:
+        if sum([self.source, self.plugin_only, bool(names) or bool(self.target)]) > 1:
+            raise ToolError("--source and --plugin-only go with none of --backends, --target and each other")
+        if self.list:
+            print("\n".join(targets.table(project.lock(), wheel.check_plugins(project))))
+        elif self.source:
             source_form.build_wheel(project, folder)
         elif self.plugin_only:
             plugin_wheel.build_wheel(project, folder)
         else:
-            wheel.build_wheel(project, folder, names)
+            wheel.build_wheel(project, folder, names, targets.parse(self.target) if self.target else None)
 
 
 class Unsupported(Command):

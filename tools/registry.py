@@ -40,16 +40,21 @@ def newest(name: str) -> str:
     return str(report["metadata"]["version"])
 
 
-def release_wheel(name: str, version: str, minor: int, free_threaded: bool, arch: str) -> ReleaseWheel | None:
-    """The wheel of a release for one kind of interpreter, with the hash that the registry gives; None without one."""
+def pip_choice(minor: int, free_threaded: bool, arch: str) -> list[str]:
+    """The options that make pip choose for another interpreter and machine."""
     threads = "t" if free_threaded else ""
     choice = ["--python-version", f"3.{minor}", "--implementation", "cp", "--abi", f"cp3{minor}{threads}"]
     choice += [] if free_threaded else ["--abi", "abi3"]
     for glibc in _GLIBCS:
         choice += ["--platform", f"manylinux_2_{glibc}_{arch}"]
-    choice += ["--platform", f"manylinux2014_{arch}", "--platform", f"linux_{arch}"]
+    return [*choice, "--platform", f"manylinux2014_{arch}", "--platform", f"linux_{arch}"]
+
+
+def release_wheel(name: str, version: str, minor: int, free_threaded: bool, arch: str) -> ReleaseWheel | None:
+    """The wheel of a release for one kind of interpreter, with the hash that the registry gives; None without one."""
     with tempfile.TemporaryDirectory() as scratch:
-        report = _report(name, version, [*choice, "--target", scratch], scratch)
+        choice = [*pip_choice(minor, free_threaded, arch), "--target", scratch]
+        report = _report(name, version, choice, scratch)
     return None if report is None else _parse(report, arch)
 
 

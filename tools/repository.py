@@ -284,6 +284,11 @@ class Repository(History):
         """The paths of HEAD's tree."""
         return [path for path in self.git.ls_tree("-r", "-z", "--name-only", "HEAD").split("\0") if path]
 
+    def upstream_files(self) -> dict[str, bytes]:
+        """Path → content of upstream's text files, before overlay and patches."""
+        names = self.git.ls_tree("-r", "-z", "--name-only", UPSTREAM_REF).split("\0")
+        return {path: self._blob(UPSTREAM_REF, path) for path in names if path}
+
     def commit_queue(self) -> list[str]:
         """`build_queue` of the project's series and overlay on top of upstream."""
         return self.build_queue(UPSTREAM_REF, load_series(self.project), overlay_files(self.project))

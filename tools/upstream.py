@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -46,8 +47,11 @@ def _verify(path: Path, wheel: ReleaseWheel) -> None:
         raise ToolError(f"{path}: sha256 is {found}, upstream.lock.toml says {wheel.sha256}; the file was not used")
 
 
-def fetch(project: Project, lock: Lock, wheel: ReleaseWheel) -> Path:
-    """The release wheel, downloaded with pip where it is not there yet, and checked against the lock either way."""
+def fetch(project: Project, lock: Lock, wheel: ReleaseWheel, choice: Sequence[str] = ()) -> Path:
+    """The release wheel, downloaded with pip where it is not there yet, and checked against the lock either way.
+
+    `choice`: pip's options for an interpreter that is not the running one.
+    """
     target = wheel_path(project, wheel)
     if target.exists():
         _verify(target, wheel)
@@ -58,7 +62,7 @@ def fetch(project: Project, lock: Lock, wheel: ReleaseWheel) -> Path:
         command += ["--quiet", "--progress-bar=off"]
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".download-") as scratch:
         with step(f"fetch {wheel.file}", quiet_child=False):
-            command += ["--dest", scratch, f"{lock.name}=={lock.version}"]
+            command += [*choice, "--dest", scratch, f"{lock.name}=={lock.version}"]
             done = subprocess.run(command, env=pip_environment(), stdout=sys.stderr, check=False)
         if done.returncode:
             raise ToolError(f"pip could not download {lock.name}=={lock.version}: see its message above")

@@ -50,8 +50,8 @@ class AcrossWarps:
     ``store``: (register, lane, warp) to the element offset of a block's total, where ``register`` numbers the blocks:
     those of group 0 in scan order, then those of group 1, and so on. ``load``: (part, register, lane, warp) to the
     offset of the total of block ``part`` of those that are joined, in ascending order of the warp number. ``size``:
-    elements taken by one operand; operand k begins at byte ``operand_offsets[k]``; ``bytes`` in all. A lane whose number
-    meets ``duplicate_lanes``, or whose warp number meets ``duplicate_warps``, need not store.
+    elements taken by one operand; operand k begins at byte ``operand_offsets[k]``; ``bytes`` in all. A lane whose
+    number meets ``duplicate_lanes``, or whose warp number meets ``duplicate_warps``, need not store.
     """
 
     masks: tuple[int, ...]
@@ -86,7 +86,7 @@ class ScanPlan:
 
 @lru_cache(maxsize=512)
 def plan_scan(layout: LinearLayout, axis: int, reverse: bool, element_bytes: tuple[int, ...]) -> ScanPlan:
-    """How to scan tensors of ``layout`` along ``axis``; ``element_bytes``: size of an element of each operand in memory.
+    """How to scan tensors of ``layout`` along ``axis``; ``element_bytes``: size in memory of each operand's element.
 
     Raises ScanError where a bit of the coordinate along ``axis`` is not held by a register, lane or warp bit of its
     own, or where lanes or warps hold the bits in descending order: convert such a layout to ``simple_layout`` first.

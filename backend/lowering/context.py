@@ -33,8 +33,8 @@ class Options:
 
     ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``dot_unroll``: the most
     multiply-adds that a dot's loop body holds, ``dot_registers`` the most accumulators that it updates.
-    ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load the
-    next iteration's dot operands ahead (ttgir/prefetch.py).
+    ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
+    the next iteration's dot operands ahead (ttgir/prefetch.py).
     """
 
     fuse_multiply_add: bool = True

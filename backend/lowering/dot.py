@@ -62,7 +62,7 @@ def _dot(ctx: Context, operation: Operation) -> None:
     totals = [_to(ctx, value, result, compute) for value in ctx.registers(accumulator)]
     parts = _parts(places, ctx.options.dot_registers)
     unroll = steps
-    while unroll > 1 and unroll * len(places) > ctx.options.dot_unroll * len(parts):
+    while unroll > 1 and unroll * len(places) > ctx.options.dot_unroll:
         unroll //= 2
     if unroll < steps:
         rows, columns = rows.indexed(), columns.indexed()

@@ -24,7 +24,8 @@ class ReportingLauncher:
     ``messages``: the kernel's metadata of that name. Raises KernelAssertionError and LoopLimitExceeded.
     """
 
-    def __init__(self, context: Context, name: str, launch: Callable[..., None], messages: list[dict[str, Any]]) -> None:
+    def __init__(self, context: Context, name: str, launch: Callable[..., None],
+                 messages: list[dict[str, Any]]) -> None:
         self._context, self._name, self._launch, self._messages = context, name, launch, messages
         prints = any(message["kind"] == "print" for message in messages)
         self._bytes = _HEADER_BYTES + (_RECORDS * _RECORD_BYTES if prints else 0)

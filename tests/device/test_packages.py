@@ -24,7 +24,7 @@ Function = Callable[..., torch.Tensor | tuple[torch.Tensor, ...]]
 
 def random(*shape: int, seed: int = 0) -> torch.Tensor:
     """Normally distributed float32 numbers."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
 def close(actual: torch.Tensor, expected: torch.Tensor, tolerance: float, what: str) -> None:

@@ -25,7 +25,8 @@ def text(end: str, profile: str) -> str:
 
 
 @pytest.mark.parametrize(("end", "profile", "watched"), [
-    ("%n", "lavapipe", True), ("%c70000", "lavapipe", True), ("%c100", "lavapipe", False), ("%n", "nvidia-hopper", False),
+    ("%n", "lavapipe", True), ("%c70000", "lavapipe", True), ("%c100", "lavapipe", False),
+    ("%n", "nvidia-hopper", False),
 ])
 def test_loops_are_watched_where_the_driver_may_end_them(end, profile, watched):
     assert (WATCH in text(end, profile)) is watched

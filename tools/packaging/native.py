@@ -17,7 +17,7 @@ from pathlib import Path
 from ..errors import ToolError
 from ..progress import step
 from .plugins import Plugin
-from .sbom import Part
+from .sbom import Part, purl
 
 
 def _program(name: str) -> str:
@@ -81,5 +81,5 @@ def native_parts(native: dict[str, Path]) -> list[Part]:
         return []
     import pybind11
 
-    purl = f"pkg:pypi/pybind11@{pybind11.__version__}"
-    return [Part("pybind11", pybind11.__version__, purl, "headers compiled into the native part", "BSD-3-Clause")]
+    version = pybind11.__version__
+    return [Part("pybind11", version, purl("pybind11", version), "headers compiled into the native part", "BSD-3-Clause")]

@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import quote
 
 NAME = "sboms/triton-spirv.cdx.json"
 # Files of upstream's wheel that are somebody's compiled work.
@@ -42,6 +43,11 @@ class Part:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
+def purl(name: str, version: str) -> str:
+    """The package URL of a Python distribution."""
+    return f"pkg:pypi/{name.lower().replace('_', '-')}" + (f"@{quote(version, safe='')}" if version else "")
+
+
 def is_binary(path: str, executable: bool) -> bool:
     """Whether a file of the wheel is listed by itself."""
     return executable and not path.endswith(".py") or path.endswith(BINARY_SUFFIXES) or ".so." in path
@@ -74,17 +80,13 @@ def _upstream_part(upstream: Upstream) -> Part:
     ]
     extra: dict[str, Any] = {
         "hashes": [{"alg": "SHA-256", "content": upstream.sha256}],
-        "externalReferences": [
-            {"type": "vcs", "url": upstream.url},
-            {"type": "distribution", "url": f"https://pypi.org/project/{upstream.name}/{upstream.version}/#files",
-             "comment": upstream.file},
-        ],
+        "externalReferences": [{"type": "vcs", "url": upstream.url}],
+        "properties": [{"name": "triton-spirv:file", "value": upstream.file}],
         "components": files,
     }
     if patches:
         extra["pedigree"] = {"patches": patches}
-    return Part(upstream.name, upstream.version, f"pkg:pypi/{upstream.name}@{upstream.version}", licence="MIT",
-                extra=extra)
+    return Part(upstream.name, upstream.version, purl(upstream.name, upstream.version), licence="MIT", extra=extra)
 
 
 def _hex(record_digest: str) -> str:
@@ -96,13 +98,13 @@ def requirement_part(requirement: str) -> Part:
     """A `name==version` requirement as a part that lies outside the wheel."""
     name, _, version = requirement.partition("==")
     version = version.lstrip("=")
-    return Part(name, version, f"pkg:pypi/{name.lower()}" + (f"@{version}" if version else ""), inside=False)
+    return Part(name, version, purl(name, version), inside=False)
 
 
 def bill(name: str, version: str, upstream: Upstream | None, parts: Iterable[Part]) -> bytes:
     """The document. The same content gives the same bytes: its serial number is made of its content, and it has no
     time stamp."""
-    own = f"pkg:pypi/{name}@{version}"
+    own = purl(name, version)
     described = [*([_upstream_part(upstream)] if upstream else []), *parts]
     components = [_component(part) for part in described]
     body: dict[str, Any] = {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import platform
 import shutil
 import subprocess
 import tempfile
@@ -26,14 +27,21 @@ def find_strip() -> str:
     raise ToolError("neither strip nor llvm-strip is on PATH: install binutils (apt-get install binutils)")
 
 
-def stripped(cache: Path, source: Path, source_digest: str) -> tuple[Path, Stream]:
+def find_strip_for(arch: str) -> str | None:
+    """A strip program that handles another machine's libraries, None where there is none."""
+    if arch == platform.machine():
+        return find_strip()
+    return shutil.which(f"{arch}-linux-gnu-strip") or shutil.which("llvm-strip")
+
+
+def stripped(cache: Path, source: Path, source_digest: str, program: str = "") -> tuple[Path, Stream]:
     """The stripped copy of a library and its compressed form, from the cache where they are there.
 
     `source_digest` is the RECORD digest of the library: what the cache is keyed by.
     """
     folder = cache / "stripped" / f"{source.name}-{source_digest}"
     if not (folder / "stream.json").exists():
-        program = find_strip()
+        program = program or find_strip()
         folder.parent.mkdir(parents=True, exist_ok=True)
         with step(f"strip {source.name}"), tempfile.TemporaryDirectory(dir=folder.parent, prefix=".strip-") as scratch:
             work = Path(scratch) / "result"

@@ -18,14 +18,15 @@ from ..progress import note, step
 from ..project import Project, exchange
 from ..queue import is_tracked, load_series
 from ..repository import Repository
-from ..upstream import Release, prepare, wheel_path
+from ..upstream import Release, fetch, prepare, wheel_path
 from . import sbom
 from .archive import Archive, Stream, stream_of_member
 from .metadata import Identity, dist_info_files, identity
 from .native import build_native, native_parts
 from .plugins import Plugin, load_plugins, plugin_folders
-from .strip import STRIPPED, find_strip, stripped
+from .strip import STRIPPED, find_strip, find_strip_for, stripped
 from .tags import platform_tag, python_tag
+from .targets import Target, here, refusal
 
 # Files from this size on are linked into build/lib, not copied.
 _LINK_FROM = 1 << 20
@@ -66,30 +67,46 @@ def _record_digests(release: Release) -> dict[str, str]:
         return {row[0]: row[1].removeprefix("sha256=") for row in csv.reader(handle) if row[1]}
 
 
-def _upstream_entries(project: Project, release: Release) -> dict[str, Entry]:
+def _upstream_entries(project: Project, release: Release, arch: str) -> dict[str, Entry]:
     """The patched text files of the tree, and the rest of the release wheel as it is (libraries stripped)."""
     entries: dict[str, Entry] = {}
-    python = release.tree / "python"
-    with Repository(project) as repository:
-        for path in repository.tracked_files():
-            name = path.removeprefix("python/")
-            source = python / name
-            entries[name] = Entry(source, os.access(source, os.X_OK))
-    digests = _record_digests(release)
+    python = project.tree / "python"
+    foreign = release.tree != project.tree
     with zipfile.ZipFile(release.wheel) as archive:
         members = [info for info in archive.infolist() if info.filename.startswith("triton/") and not info.is_dir()]
-    for info in members:
-        name = info.filename
-        if is_tracked(f"python/{name}"):
-            continue
-        source = python / name
-        if name in STRIPPED:
-            library, stream = stripped(project.cache, source, digests[name])
-            entries[name] = Entry(library, True, stream)
-        else:
-            stream = stream_of_member(release.wheel, info, digests[name])
-            entries[name] = Entry(source, bool(info.external_attr >> 16 & 0o111), stream)
+        with Repository(project) as repository:
+            if foreign:
+                _refuse_other_text(release, archive, members, repository)
+            for path in repository.tracked_files():
+                name = path.removeprefix("python/")
+                source = python / name
+                entries[name] = Entry(source, os.access(source, os.X_OK))
+        digests = _record_digests(release)
+        for info in members:
+            name = info.filename
+            if is_tracked(f"python/{name}"):
+                continue
+            program = find_strip_for(arch) if name in STRIPPED else None
+            if program:
+                source = Path(archive.extract(info, release.tree / "python")) if foreign else python / name
+                library, stream = stripped(project.cache, source, digests[name], program)
+                entries[name] = Entry(library, True, stream)
+            else:
+                stream = stream_of_member(release.wheel, info, digests[name])
+                entries[name] = Entry(python / name, bool(info.external_attr >> 16 & 0o111), stream)
     return entries
+
+
+def _refuse_other_text(
+    release: Release, archive: zipfile.ZipFile, members: list[zipfile.ZipInfo], repository: Repository
+) -> None:
+    """Refuse a release wheel whose text files are not those that the patches were applied to."""
+    theirs = {f"python/{info.filename}": info for info in members if is_tracked(f"python/{info.filename}")}
+    ours = repository.upstream_files()
+    for path in sorted(theirs.keys() | ours.keys()):
+        if path not in theirs or path not in ours or archive.read(theirs[path]) != ours[path]:
+            raise ToolError(f"{release.wheel.name}: {path} is not that of {release.version} here: build its wheel "
+                            "with an interpreter of its own")
 
 
 def check_plugins(project: Project, in_tree: frozenset[str] = frozenset({"nvidia", "amd"})) -> list[Plugin]:
@@ -106,22 +123,28 @@ def choose_backends(plugins: list[Plugin], in_tree: frozenset[str], wanted: tupl
     return frozenset(known - set(wanted)) if wanted else frozenset()
 
 
-def collect(project: Project, backends: tuple[str, ...] = ()) -> Content:
+def collect(project: Project, backends: tuple[str, ...] = (), target: Target | None = None) -> Content:
     """Work out the wheel's content: patched tree, plugins, native parts, metadata.
 
     Plugins and settings are checked first, so that a mistake there stops the run before anything is fetched or built.
-    Where `backends` are named, the others are left out, with their tool chains.
+    Where `backends` are named, the others are left out, with their tool chains. With a `target` it is for that
+    interpreter, not the running one; refused with the reason where that cannot be.
     """
+    target = target or here()
     plugins = check_plugins(project)
+    if reason := refusal(target, project.lock(), plugins):
+        raise ToolError(f"a wheel for {target.name} cannot be built here: {reason}")
     who = identity(project, backends)
     find_strip()
     release = prepare(project)
-    in_tree = frozenset(path.parent.name for path in (release.tree / "python/triton/backends").glob("*/compiler.py"))
+    if target != here():
+        release = _other_release(project, target)
+    in_tree = frozenset(path.parent.name for path in (project.tree / "python/triton/backends").glob("*/compiler.py"))
     plugins = check_plugins(project, in_tree)
     left_out = choose_backends(plugins, in_tree, backends)
     plugins = [plugin for plugin in plugins if plugin.name not in left_out]
     gone = tuple(f"triton/backends/{name}/" for name in left_out)
-    entries = {name: e for name, e in _upstream_entries(project, release).items() if not name.startswith(gone)}
+    entries = {name: e for name, e in _upstream_entries(project, release, target.arch).items() if not name.startswith(gone)}
     upstream = _describe(project, release, entries)
     built: dict[str, Path] = {}
     for plugin in plugins:
@@ -132,7 +155,7 @@ def collect(project: Project, backends: tuple[str, ...] = ()) -> Content:
                 raise ToolError(f"plugin {plugin.folder}: {name} is a file of upstream")
             entries[name] = Entry(path, os.access(path, os.X_OK))
     upstream_platform = release.wheel.stem.split("-", 4)[4]
-    python, abi = python_tag()
+    python, abi = python_tag() if target == here() else (target.python, target.abi)
     tags = (python, abi, platform_tag(upstream_platform, list(built.values())))
     expanded = [f"{python}-{abi}-{plat}" for plat in tags[2].split(".")]
     dependencies = list(project.settings()["dependencies"])
@@ -142,6 +165,21 @@ def collect(project: Project, backends: tuple[str, ...] = ()) -> Content:
     parts += [*native_parts(built), *map(sbom.requirement_part, dependencies)]
     dist_info[sbom.NAME] = sbom.bill(who.name, who.version, upstream, parts)
     return Content(who, tags, dict(sorted(entries.items())), dist_info)
+
+
+def _other_release(project: Project, target: Target) -> Release:
+    """Upstream's wheel for another target, with its metadata laid out in a scratch folder of build/."""
+    lock = project.lock()
+    wheel = fetch(project, lock, target.wheel(lock), target.pip_choice())
+    tree = project.build / f".target-{target.name}"
+    with zipfile.ZipFile(wheel) as archive:
+        prefix = f"{lock.name}-{lock.version}.dist-info/"
+        for info in archive.infolist():
+            if info.filename.startswith(prefix) and not info.is_dir() and ".." not in info.filename.split("/"):
+                place = tree / "dist-info" / info.filename.removeprefix(prefix)
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(archive.read(info))
+    return Release(wheel, tree, lock.version)
 
 
 def _describe(project: Project, release: Release, entries: dict[str, Entry]) -> sbom.Upstream:
@@ -234,12 +272,14 @@ def build_tree(project: Project, folder: Path | None = None) -> Path:
         return write_tree(collect(project), folder or project.build / "lib")
 
 
-def build_wheel(project: Project, folder: Path | None = None, backends: tuple[str, ...] = ()) -> Path:
+def build_wheel(
+    project: Project, folder: Path | None = None, backends: tuple[str, ...] = (), target: Target | None = None
+) -> Path:
     """`setup.py bdist_wheel`: the wheel, in dist/ unless told otherwise."""
     start = time.monotonic()
     with project.exclusive():
-        wheel = write_wheel(collect(project, backends), folder or project.dist)
-        upstream = wheel_path(project, project.lock().wheel_for_this_python()).stat().st_size
+        wheel = write_wheel(collect(project, backends, target), folder or project.dist)
+        upstream = wheel_path(project, (target or here()).wheel(project.lock())).stat().st_size
     note(f"{wheel}: {wheel.stat().st_size / 1e6:.0f} MB (upstream's: {upstream / 1e6:.0f} MB), "
          f"in {time.monotonic() - start:.0f} s")
     return wheel
