@@ -74,9 +74,9 @@ def _text(known: dict[str, Any]) -> str:
             lines.append(f"   cannot run kernels: it lacks {', '.join(device['lacks'])}")
             continue
         limits = device["capabilities"]
-        lines.append(f"   subgroups of {limits['subgroup_size']}, {limits['shared_bytes'] // 1024} KiB of shared memory, "
-                     f"{limits['max_workgroup_invocations']} invocations a workgroup, {limits['push_constant_bytes']} "
-                     "bytes of push constants")
+        lines.append(f"   subgroups of {limits['subgroup_size']}, {limits['shared_bytes'] // 1024} KiB of shared "
+                     f"memory, {limits['max_workgroup_invocations']} invocations a workgroup, "
+                     f"{limits['push_constant_bytes']} bytes of push constants")
         has = [name for name, there in device["features"].items() if there]
         not_there = [name for name, there in device["features"].items() if not there]
         lines.append(f"   has {', '.join(has) or 'no optional feature'}")

@@ -15,24 +15,29 @@ from . import passes
 from .capabilities import Capabilities
 from .lowering.context import Options as LoweringOptions
 from .lowering.module import lower_module
+from .runtime.memory import memory_bytes
 from .runtime.validate import validate_module
 from .ttgir.parser import parse_module
 
 BACKEND = "spirv"
+
+#: Memory of at most so many bytes is reached from any address in it by signed 32-bit offsets.
+POINTER_RANGE = (1 << 31) - 1
 
 @dataclass(frozen=True)
 class Tuning:
     """What suits a driver: see lowering.context.Options."""
 
     dot_unroll: int
+    dot_registers: int
     shared_banks: bool
     prefetch: bool
 
 
-#: By VkDriverId. Mesa's CPU driver takes 0.3 s to compile 256 multiply-adds and 14.7 s for 4,096; a GPU's compiler wants
-#: long bodies to hide latency.
-TUNING = {"mesa_llvmpipe": Tuning(dot_unroll=256, shared_banks=False, prefetch=False)}
-TUNING_DEFAULT = Tuning(dot_unroll=2048, shared_banks=True, prefetch=True)
+#: By VkDriverId. Mesa's CPU driver takes 0.3 s to compile 256 multiply-adds and 14.7 s for 4,096, and has 16 registers
+#: for accumulators; a GPU's compiler wants long bodies to hide latency.
+TUNING = {"mesa_llvmpipe": Tuning(dot_unroll=512, dot_registers=64, shared_banks=False, prefetch=False)}
+TUNING_DEFAULT = Tuning(dot_unroll=2048, dot_registers=512, shared_banks=True, prefetch=True)
 
 
 @dataclass(frozen=True)
@@ -95,6 +100,7 @@ class SPIRVBackend(BaseBackend):
     """Triton to Vulkan SPIR-V."""
 
     binary_ext = "spv"
+    supports_native_tensor_specialization = False
 
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)
@@ -146,6 +152,25 @@ class SPIRVBackend(BaseBackend):
         if knobs.runtime.add_stages_inspection_hook is not None:
             knobs.runtime.add_stages_inspection_hook(self, stages, options, language, self.capabilities)
 
+    # -- argument properties: what a kernel is compiled for, and its cache key --------------------------------------
+    @staticmethod
+    def get_tensor_specialization(arg: Any, align: bool = False, **_: Any) -> str:
+        """``D``: the address is a multiple of 16. ``S``: the tensor's allocation is smaller than 2 GiB."""
+        # Called for every tensor of every launch.
+        size = arg.untyped_storage().nbytes() if hasattr(arg, "untyped_storage") else memory_bytes(arg)
+        small = size <= POINTER_RANGE
+        if align and not arg.data_ptr() & 15:
+            return "DS" if small else "D"
+        return "S" if small else ""
+
+    @staticmethod
+    def parse_attr(desc: str) -> list[list[Any]]:
+        """The attributes of an argument with the properties of ``desc``."""
+        attributes: list[list[Any]] = BaseBackend.parse_attr(desc)
+        if "S" in desc:
+            attributes.append(["tt.pointer_range", 32])
+        return attributes
+
     # -- stages --------------------------------------------------------------------------------------------------
     def make_ttir(self, module: Any, options: SPIRVOptions) -> Any:
         """Front-end TTIR to optimised TTIR."""
@@ -166,7 +191,7 @@ class SPIRVBackend(BaseBackend):
         tuning = TUNING.get(self.capabilities.driver, TUNING_DEFAULT)
         kernel = lower_module(parse_module(str(module), f"{metadata.get('name', 'kernel')}.ttgir"), self.capabilities,
                               LoweringOptions(options.enable_fp_fusion, tuning.dot_unroll, tuning.shared_banks,
-                                              tuning.prefetch))
+                                              tuning.prefetch, tuning.dot_registers))
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
         metadata["shared"] = kernel.shared_bytes

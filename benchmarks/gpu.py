@@ -357,7 +357,8 @@ def _launches(memory: Any) -> list[dict[str, Any]]:
                ("synchronous launch", statistics.median(one_by_one() for _ in range(7)))]
     synchronize()
     if not (memory.get(tensor) == launched).all():
-        return [{"name": name, "unit": "µs", "failure": "wrong: launches were lost", "tried": []} for name, _ in figures]
+        lost = {"unit": "µs", "failure": "wrong: launches were lost", "tried": []}
+        return [{"name": name, **lost} for name, _ in figures]
     return [{"name": name, "unit": "µs", "rate": value, "tried": []} for name, value in figures]
 
 

@@ -85,7 +85,8 @@ def page() -> str:
     lines = [_HEADER, f"{sum(counts.values())} operations: {counts['lowered']} lowered, {counts['rewritten']} "
              f"rewritten before the lowering, {counts['refused']} refused.\n"]
     for dialect in (*DEFINITIONS, *MLIR_DIALECTS):
-        lines.append(f"\n## {dialect}\n\n| operation | outcome | how, or why not and what instead |\n| --- | --- | --- |\n")
+        lines.append(f"\n## {dialect}\n\n| operation | outcome | how, or why not and what instead |\n"
+                     "| --- | --- | --- |\n")
         lines += [f"| `{name}` | {outcome} | {how} |\n" for name, outcome, how in rows[dialect]]
     return "".join(lines)
 

@@ -44,8 +44,8 @@ def scaled_kernel(a_ptr, a_scale_ptr, b_ptr, b_scale_ptr, c_ptr, m, n, k, BLOCK_
 
 def scaled_matmul(a: Any, a_scale: Any, b: Any, b_scale: Any, c: Any, m: int, n: int, k: int, a_format: str,
                   b_format: str) -> None:
-    """``c = a @ b`` of scaled elements. a is (m, k), b is (k, n), both in bytes along k; a_scale is (m, k / 32), b_scale
-    (n, k / 32). ``k`` is a multiple of 64."""
+    """``c = a @ b`` of scaled elements. a is (m, k), b is (k, n), both packed along k; a_scale is (m, k / 32), b_scale
+    is (n, k / 32). ``k`` is a multiple of 64."""
     scaled_kernel[(triton.cdiv(m, 32), triton.cdiv(n, 32))](a, a_scale, b, b_scale, c, m, n, k, BLOCK_M=32, BLOCK_N=32,
                                                             BLOCK_K=64, RUN=RUN, A_FORMAT=a_format, B_FORMAT=b_format)
 
@@ -60,11 +60,12 @@ def decode(codes: np.ndarray, name: str) -> np.ndarray:
 
 
 def operand(random: np.random.Generator, rows: int, k: int, name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(bytes, scales, value in float64) of a random (rows, k) operand with finite elements."""
-    exponent_bits, mantissa_bits, _ = FORMATS[name]
-    codes = random.integers(0, 1 << (exponent_bits + mantissa_bits + 1), (rows, k)).astype(np.uint8)
-    if name != "e2m1":  # the largest exponent holds NaN and infinities
-        codes &= ~np.uint8(1 << mantissa_bits)
+    """(bytes, scales, value in float64) of a random (rows, k) operand: finite elements from 1/8 to 16, and zeros."""
+    exponent_bits, mantissa_bits, bias = FORMATS[name]
+    exponent = random.integers(max(0, bias - 3), min(bias + 4, 1 << exponent_bits), (rows, k))
+    codes = (exponent << mantissa_bits | random.integers(0, 1 << mantissa_bits, (rows, k))).astype(np.uint8)
+    codes[random.random((rows, k)) < 0.1] = 0
+    codes |= (random.integers(0, 2, (rows, k)) << (exponent_bits + mantissa_bits)).astype(np.uint8)
     scales = random.integers(120, 134, (rows, k // RUN)).astype(np.uint8)
     value = decode(codes, name) * np.repeat(np.exp2(scales.astype(np.float64) - 127), RUN, axis=1)
     packed = codes[:, ::2] | codes[:, 1::2] << 4 if name == "e2m1" else codes

@@ -71,8 +71,8 @@ def cases() -> list[Case]:
         (a[at_a:at_a + m * k].reshape(m, k).astype(np.float64) @ b[at_b:at_b + k * n].reshape(k, n)).ravel()
         for m, n, k, at_a, at_b, _ in table.tolist()])
     arguments = [device_array(array) for array in (a, b, c, table)]
-    return [Case("grouped GEMM", f"{len(sizes)} products fp32", lambda: grouped_gemm(*arguments, len(sizes)), c, expected,
-                 operations=sum(2 * m * n * k for m, n, k in sizes))]
+    return [Case("grouped GEMM", f"{len(sizes)} products fp32", lambda: grouped_gemm(*arguments, len(sizes)), c,
+                 expected, operations=sum(2 * m * n * k for m, n, k in sizes))]
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ def dropout_kernel(x_ptr, out_ptr, size, probability, seed, BLOCK: tl.constexpr)
 
 
 def dropout(x: Any, out: Any, size: int, probability: float, seed: int) -> None:
-    """``out`` is ``x`` with elements set to 0 with the given probability, and the others scaled up to make up for it."""
+    """``out`` is ``x`` with elements set to 0 with the given probability, the others scaled up to make up for it."""
     dropout_kernel[(triton.cdiv(size, BLOCK), )](x, out, size, probability, seed, BLOCK=BLOCK)
 
 
@@ -47,7 +47,7 @@ def philox(seed: int, positions: np.ndarray) -> np.ndarray:
 
 
 def uniform(words: np.ndarray) -> np.ndarray:
-    """Words as numbers in [0, 1), as ``tl.rand`` scales them: the magnitude of the signed word times just under 2⁻³¹."""
+    """Words as numbers in [0, 1), as ``tl.rand`` scales them: the signed word's magnitude times just under 2⁻³¹."""
     signed = words.view(np.int32)
     return np.where(signed < 0, -signed - 1, signed).astype(np.float32) * np.float32(4.6566127342e-10)
 

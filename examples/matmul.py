@@ -57,21 +57,23 @@ def matmul(a: Any, b: Any, c: Any, m: int, n: int, k: int, activation: str = "",
                         ACTIVATION=activation)
 
 
-def case(size: int, dtype: Any) -> Case:
+def case(size: int, dtype: Any, activation: str = "") -> Case:
     """A square product of the given dtype."""
     random = np.random.default_rng(0)
     a, b = (random.standard_normal((size, size), dtype=np.float32).astype(dtype) for _ in range(2))
     c = np.zeros((size, size), dtype)
     device_a, device_b, device_c = (device_array(array) for array in (a, b, c))
+    product = a.astype(np.float64) @ b.astype(np.float64)
     name = {"float32": "fp32", "float16": "fp16"}[np.dtype(dtype).name]
-    return Case("matmul", f"{size}³ {name}", lambda: matmul(device_a, device_b, device_c, size, size, size), c,
-                a.astype(np.float64) @ b.astype(np.float64), operations=2 * size**3,
+    return Case(f"matmul, {activation}" if activation else "matmul", f"{size}³ {name}",
+                lambda: matmul(device_a, device_b, device_c, size, size, size, activation), c,
+                np.where(product < 0, 0.01 * product, product) if activation else product, operations=2 * size**3,
                 tolerance=1e-3 if dtype == np.float32 else 0.1)
 
 
 def cases() -> list[Case]:
     """The sizes that the demo shows."""
-    return [case(512, np.float32), case(512, np.float16)]
+    return [case(512, np.float32), case(512, np.float16), case(512, np.float16, "leaky_relu")]
 
 
 if __name__ == "__main__":

@@ -55,7 +55,9 @@ def release_wheel(name: str, version: str, minor: int, free_threaded: bool, arch
     with tempfile.TemporaryDirectory() as scratch:
         choice = [*pip_choice(minor, free_threaded, arch), "--target", scratch]
         report = _report(name, version, choice, scratch)
-    return None if report is None else _parse(report, arch)
+    wheel = None if report is None else _parse(report, arch)
+    # pip takes an abi3 wheel for a free-threaded interpreter of another machine, which cannot load it.
+    return wheel if wheel is not None and wheel.serves((3, minor), free_threaded, arch) else None
 
 
 def wheel_for_this_python(name: str, version: str, arch: str) -> ReleaseWheel:

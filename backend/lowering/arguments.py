@@ -58,6 +58,8 @@ def read_arguments(ctx: Context, kernel: Function, reports: bool) -> tuple[Argum
     reader = _Words(ctx, block)
     values = [_value(ctx, reader, type_, offset) for type_, offset in zip(types, block.offsets, strict=True)]
     for argument, value in zip(arguments, values, strict=False):
+        if argument in ctx.pointer_bases:
+            ctx.base_addresses[argument], value = value, ctx.module.uint(0)
         ctx[argument] = value
     return block, values[-1] if reports else 0
 

@@ -195,12 +195,12 @@ def _share(ctx: Context, operation: Operation, type_: Type, results: list[int], 
 
     def write() -> list[int]:
         for place, value in zip(places, results, strict=True):
-            shared.store(ctx, type_, place, [value], end)
+            shared.store(ctx, type_, place, [value], end, int(offset))
         return []
 
     f.if_(owner, write)
     ctx.barrier()
-    return [shared.load(ctx, type_, place, 1, end)[0] for place in places]
+    return [shared.load(ctx, type_, place, 1, end, int(offset))[0] for place in places]
 
 
 def _masks(ctx: Context, mask: Value | None, count: int) -> list[int]:
@@ -212,7 +212,7 @@ def _atomic_rmw(ctx: Context, operation: Operation) -> None:
     pointer, value = operation.operands[:2]
     mask = operation.operand_group(2)
     type_ = element_type(value.type)
-    addresses, values = ctx.registers(pointer), ctx.registers(value)
+    addresses, values = ctx.addresses(pointer), ctx.registers(value)
     scope = _scope(ctx, operation)
     _act(ctx, operation, type_, _masks(ctx, mask[0] if mask else None, len(addresses)),
          lambda register: _modify(ctx, operation, scope, type_, addresses[register], values[register]))
@@ -222,7 +222,7 @@ def _atomic_rmw(ctx: Context, operation: Operation) -> None:
 def _atomic_cas(ctx: Context, operation: Operation) -> None:
     pointer, expected, value = operation.operands
     type_ = element_type(value.type)
-    addresses, wanted, new = ctx.registers(pointer), ctx.registers(expected), ctx.registers(value)
+    addresses, wanted, new = ctx.addresses(pointer), ctx.registers(expected), ctx.registers(value)
     scope = _scope(ctx, operation)
     _act(ctx, operation, type_, _masks(ctx, None, len(addresses)),
          lambda register: _exchange(ctx, scope, type_, addresses[register], wanted[register], new[register]))
@@ -232,7 +232,7 @@ def _atomic_cas(ctx: Context, operation: Operation) -> None:
 def _atomic_load(ctx: Context, operation: Operation) -> None:
     mask = operation.operand_group(1)
     type_ = element_type(operation.result.type)
-    addresses = ctx.registers(operation.operands[0])
+    addresses = ctx.addresses(operation.operands[0])
     scope = _scope(ctx, operation)
     _act(ctx, operation, type_, _masks(ctx, mask[0] if mask else None, len(addresses)),
          lambda register: _read(ctx, scope, type_, addresses[register]))
@@ -255,7 +255,7 @@ def _atomic_store(ctx: Context, operation: Operation) -> None:
     pointer, value = operation.operands[:2]
     mask = operation.operand_group(2)
     type_ = element_type(value.type)
-    addresses, values = ctx.registers(pointer), ctx.registers(value)
+    addresses, values = ctx.addresses(pointer), ctx.registers(value)
     scope = _scope(ctx, operation)
     _act(ctx, operation, type_, _masks(ctx, mask[0] if mask else None, len(addresses)),
          lambda register: _write(ctx, scope, type_, addresses[register], values[register]))
@@ -285,7 +285,7 @@ def _atomic_poll(ctx: Context, operation: Operation) -> None:
         raise UnsupportedOperation(operation, "Vulkan promises no clock, so that a timeout cannot be measured",
                                    "poll without timeout_ns, or with timeout_ns=0 in a loop of your own")
     type_ = element_type(expected.type)
-    addresses, wanted = ctx.registers(pointer), ctx.registers(expected)
+    addresses, wanted = ctx.addresses(pointer), ctx.registers(expected)
     scope = _scope(ctx, operation)
     f = ctx.f
 

@@ -142,6 +142,9 @@ def _fp_to_fp(ctx: Context, operation: Operation) -> None:
 @lowers("arith.bitcast", "tt.bitcast")
 def _bitcast(ctx: Context, operation: Operation) -> None:
     source, target = _types(operation)
+    if operation.result in ctx.pointer_bases:
+        ctx.alias(operation.result, operation.operands[0])
+        return
     if BOOL in (source, target) and source != target:
         f = ctx.f
         if source == BOOL:

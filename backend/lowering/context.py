@@ -49,7 +49,7 @@ class Context:
 
     def __init__(self, source: Module, module: ModuleBuilder, function: FunctionBuilder, capabilities: Capabilities,
                  options: Options, shared: SharedMemory, axis_info: AxisInfoAnalysis,
-                 lazy_loads: frozenset[Operation]) -> None:
+                 lazy_loads: frozenset[Operation], pointer_bases: dict[Value, Value]) -> None:
         self.source = source
         self.module = module
         self.f = function
@@ -58,6 +58,10 @@ class Context:
         self.shared = shared
         self.axis_info = axis_info
         self.lazy_loads = lazy_loads
+        #: Pointer → the argument that it is held as a 32-bit byte offset from (analysis/pointer_range.py).
+        self.pointer_bases = pointer_bases
+        #: Those arguments → their addresses.
+        self.base_addresses: dict[Value, int] = {}
         #: The report buffer; its address is 0 in a kernel that reports nothing.
         self.reports = Reports(0)
         #: Memory access bits of every access to device memory.
@@ -92,6 +96,15 @@ class Context:
         if not isinstance(lowered, list):
             raise LoweringError(f"a tensor or scalar was expected, not {value.type}")
         return lowered
+
+    def addresses(self, pointer: Value, width: int = 1) -> list[int]:
+        """The 64-bit addresses that a pointer's registers hold: those of registers 0, ``width``, 2·``width``, …"""
+        registers = self.registers(pointer)[::width]
+        base = self.pointer_bases.get(pointer)
+        if base is None:
+            return registers
+        f, address = self.f, self.base_addresses[base]
+        return [f.add(address, f.sign_extend(offset, 64)) for offset in registers]
 
     def define(self, value: Value, registers: Sequence[int]) -> None:
         """Sets a result: all registers of a tensor, or the one of a scalar."""

@@ -142,7 +142,8 @@ def _through_shared(ctx: Context, plan: ThroughShared, registers: list[int], ele
                 width = min(len(vector), limit)
                 for start in range(0, len(vector), width):
                     index = f.shr(_offset(ctx, stores[vector[0]], start), width.bit_length() - 1)
-                    shared.store(ctx, element, index, [registers[r] for r in vector[start:start + width]], end)
+                    shared.store(ctx, element, index, [registers[r] for r in vector[start:start + width]], end,
+                                 byte_offset)
             return []
 
         f.if_(owner, write)
@@ -151,8 +152,8 @@ def _through_shared(ctx: Context, plan: ThroughShared, registers: list[int], ele
             width = min(len(vector), limit)
             for start in range(0, len(vector), width):
                 index = f.shr(_offset(ctx, loads[vector[0]], start), width.bit_length() - 1)
-                loaded.update(zip(vector[start:start + width], shared.load(ctx, element, index, width, end),
-                                  strict=True))
+                elements = shared.load(ctx, element, index, width, end, byte_offset)
+                loaded.update(zip(vector[start:start + width], elements, strict=True))
     return [loaded[register] for register in plan.results]
 
 

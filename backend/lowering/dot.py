@@ -1,7 +1,8 @@
 """``tt.dot`` on plain multiply-adds: the accumulator is blocked, each lane owns all of K for its rows and columns.
 
 The loop over K is a loop in the emitted code. Its body holds as many steps as keep it under the target's budget of
-multiply-adds: unrolled further it would only take longer to compile.
+multiply-adds: unrolled further it would only take longer to compile. Where there are more accumulators than the target
+keeps in registers, rectangles of them are updated one after the other, each by a loop of its own.
 """
 from __future__ import annotations
 
@@ -267,7 +268,8 @@ class _InMemory(_Operand):
             if first not in known:
                 offset = combine(f, base, mask, ctx.module.uint(first), first)
                 index = element_index(ctx, buffer, padded(ctx, offset, self._layout))
-                loaded = ctx.shared.load(ctx, element, f.shr(index, width.bit_length() - 1), width, self._end)
+                loaded = ctx.shared.load(ctx, element, f.shr(index, width.bit_length() - 1), width, self._end,
+                                         buffer.byte_offset)
                 known[first] = [_to(ctx, value, element, self._compute) for value in loaded]
             return known[first][lane]
 

@@ -73,7 +73,7 @@ def _through_shared(ctx: Context, operation: Operation, source: TensorType, regi
     def write() -> list[int]:
         for register, place in enumerate(layout.images("register")):
             if first.setdefault(place, register) == register:
-                shared.store(ctx, element, f.add(stores[register], base), [registers[register]], end)
+                shared.store(ctx, element, f.add(stores[register], base), [registers[register]], end, start)
         return []
 
     f.if_(unique_owner(ctx, layout), write)
@@ -86,4 +86,4 @@ def _through_shared(ctx: Context, operation: Operation, source: TensorType, regi
         if dim != axis:
             offsets = [f.add(offset, f.mul(coordinate, module.uint(strides[dim])))
                        for offset, coordinate in zip(offsets, coordinates(ctx, result, dim), strict=True)]
-    return [shared.load(ctx, element, offset, 1, end)[0] for offset in offsets]
+    return [shared.load(ctx, element, offset, 1, end, start)[0] for offset in offsets]

@@ -33,7 +33,7 @@ def _histogram(ctx: Context, operation: Operation) -> None:
 
     def clear() -> list[int]:
         for place in dict.fromkeys(places):
-            shared.store(ctx, COUNTER, place, [zero], end)
+            shared.store(ctx, COUNTER, place, [zero], end, start)
         return []
 
     f.if_(unique_owner(ctx, ctx.layout(result)), clear)
@@ -52,11 +52,11 @@ def _histogram(ctx: Context, operation: Operation) -> None:
             condition = f.logical_and(condition, masks[register])
 
         def count(value: int = value) -> list[int]:
-            shared.increment(ctx, f.add(f.zero_extend(value, 32), base), end)
+            shared.increment(ctx, f.add(f.zero_extend(value, 32), base), end, start)
             return []
 
         f.if_(condition, count)
     ctx.barrier()
     width = bits_in_memory(result.element)
-    ctx.define(operation.result, [f.zero_extend(shared.load(ctx, COUNTER, place, 1, end)[0], width)
+    ctx.define(operation.result, [f.zero_extend(shared.load(ctx, COUNTER, place, 1, end, start)[0], width)
                                   for place in places])

@@ -17,6 +17,7 @@ from .numerics.numeric import Bool, Int, Numeric, Real
 from .numerics.powers import power, power_any
 from .registry import lowers
 from .rolled import LONG, MEDIUM, map_rolled
+from .zeros import kept_zero
 
 if TYPE_CHECKING:
     from .context import Context
@@ -109,7 +110,8 @@ def _fma(ctx: Context, operation: Operation) -> None:
         return
     # The product of two numbers of 11 bits or fewer is exact in f32.
     function = precise.fma if type_ in (F32, F64) else _short_fma
-    map_rolled(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
+    map_rolled(ctx, operation, lambda *values: in_format(ctx, type_, function, *(
+        kept_zero(ctx, value, type_) for value in values)))
 
 
 def _short_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:

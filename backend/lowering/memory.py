@@ -43,24 +43,21 @@ def _load(ctx: Context, operation: Operation) -> None:
     pointer, mask, other = operation.operands[0], _optional(operation, 1), _optional(operation, 2)
     type_ = element_type(operation.result.type)
     width = vector_width(ctx, pointer, mask, bits_in_memory(type_))
-    addresses = ctx.registers(pointer)
+    addresses = ctx.addresses(pointer, width)
+    count = len(addresses) * width
     volatile = bool(operation.attributes.get("isVolatile"))
-    starts = range(0, len(addresses), width)
-    if mask is None:
-        ctx.define(operation.result, [element for start in starts
-                                      for element in load_elements(ctx, addresses[start], type_, width, volatile)])
-        return
-    masks = ctx.registers(mask)
+    masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * count
     # Without ``other`` the element is unspecified; zero is what upstream's GPU backends give.
-    others = ctx.registers(other) if other else [ctx.module.null(ctx.type_id(type_))] * len(addresses)
+    others = ctx.registers(other) if other else [ctx.module.null(ctx.type_id(type_))] * count
     results: list[int] = []
-    for condition, group in groupby(starts, key=masks.__getitem__):
-        members = list(group)
-        results += ctx.f.if_(
-            condition,
-            lambda members=members: [element for start in members  # type: ignore[misc]
-                                     for element in load_elements(ctx, addresses[start], type_, width, volatile)],
-            defaults=others[members[0]:members[-1] + width])
+    for condition, group in groupby(zip(masks[::width], addresses, strict=True), key=lambda pair: pair[0]):
+        members = [address for _, address in group]
+
+        def load(members: list[int] = members) -> list[int]:
+            return [element for address in members
+                    for element in load_elements(ctx, address, type_, width, volatile)]
+
+        results += ctx.f.if_(condition, load, defaults=others[len(results):len(results) + len(members) * width])
     ctx.define(operation.result, results)
 
 
@@ -70,15 +67,15 @@ def _store(ctx: Context, operation: Operation) -> None:
     pointer, value, mask = operation.operands[0], operation.operands[1], _optional(operation, 2)
     type_ = element_type(value.type)
     width = vector_width(ctx, pointer, mask, bits_in_memory(type_))
-    addresses, values = ctx.registers(pointer), ctx.registers(value)
+    addresses, values = ctx.addresses(pointer, width), ctx.registers(value)
     owner = ctx.owner(pointer.type)
-    masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * len(addresses)
-    for condition, group in groupby(range(0, len(addresses), width), key=masks.__getitem__):
+    masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * len(values)
+    for condition, group in groupby(range(len(addresses)), key=lambda number: masks[number * width]):
         members = list(group)
 
         def store(members: list[int] = members) -> list[int]:
-            for start in members:
-                store_elements(ctx, addresses[start], type_, values[start:start + width])
+            for number in members:
+                store_elements(ctx, addresses[number], type_, values[number * width:(number + 1) * width])
             return []
 
         ctx.f.if_(ctx.f.logical_and(owner, condition), store)

@@ -7,6 +7,7 @@ from typing import Any
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.dot_buffers import place_operands
 from ..analysis.lazy_loads import lazy_loads
+from ..analysis.pointer_range import pointer_bases
 from ..capabilities import Capabilities
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
@@ -60,7 +61,8 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
     loads = lazy_loads(kernel)
     if options.shared_banks:
         place_operands(loads)
-    ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel), loads)
+    ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel), loads,
+                  pointer_bases(kernel))
     if _communicates(kernel):
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()

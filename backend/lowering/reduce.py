@@ -86,11 +86,11 @@ def _across_warps(ctx: Context, operation: Operation, step: AcrossWarps, totals:
     def write(groups: tuple[int, ...]) -> list[int]:
         for group in groups:
             for type_, value, start, size, end in zip(types, totals[group], starts, sizes, ends, strict=True):
-                shared.store(ctx, type_, f.add(stores[group], module.uint(start // size)), [value], end)
+                shared.store(ctx, type_, f.add(stores[group], module.uint(start // size)), [value], end, start)
         return []
 
     def read(place: int) -> list[int]:
-        return [shared.load(ctx, type_, f.add(place, module.uint(start // size)), 1, end)[0]
+        return [shared.load(ctx, type_, f.add(place, module.uint(start // size)), 1, end, start)[0]
                 for type_, start, size, end in zip(types, starts, sizes, ends, strict=True)]
 
     for number, groups in enumerate(step.rounds):

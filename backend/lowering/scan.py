@@ -194,7 +194,7 @@ class _Scan:
         def write() -> list[int]:
             for total, place in zip(flat, stores, strict=True):
                 for type_, value, start, size, end in zip(self.types, total, starts, sizes, ends, strict=True):
-                    shared.store(ctx, type_, f.add(place, module.uint(start // size)), [value], end)
+                    shared.store(ctx, type_, f.add(place, module.uint(start // size)), [value], end, start)
             return []
 
         f.if_(not_duplicate(ctx, step.duplicate_lanes, step.duplicate_warps), write)
@@ -217,7 +217,7 @@ class _Scan:
                 place = loads[block_number]
                 block_number += 1
                 read = [[shared.load(ctx, type_, f.add(f.add(place, module.uint(part)), module.uint(start // size)), 1,
-                                     end)[0]
+                                     end, start)[0]
                          for type_, start, size, end in zip(self.types, starts, sizes, ends, strict=True)]
                         for part in (parts[:-1] if last else parts)]
                 running = earlier = read[0]

@@ -1,8 +1,8 @@
 """Workgroup memory: where upstream's byte offsets become SPIR-V variables, and how elements are read and written.
 
 With VK_KHR_workgroup_memory_explicit_layout there is one block, seen through an aliased array for each access type.
-Without it there is one array an element type, as long as the bytes that are accessed through it; two types at one
-offset then do not alias, which upstream's allocation never relies on. Its items are vectors, and one element is reached
+Without it there is one array an element type, over the bytes that are accessed through it; two types at one offset
+then do not alias, which upstream's allocation never relies on. Its items are vectors, and one element is reached
 as a component of its item: Mesa's CPU driver makes a loop over lanes of every access, whatever its width.
 """
 from __future__ import annotations
@@ -52,13 +52,16 @@ class SharedOperand:
 
 @dataclass
 class _Array:
-    """A workgroup variable whose items are vectors of ``parts`` × ``part``, and the bytes that it must hold."""
+    """A workgroup variable whose items are scalars or vectors, and the bytes that it must hold. ``first``: the id of a
+    constant, the number of its first item, known when all accesses are."""
 
     variable: int
     item: int
     item_bytes: int
     part_bits: int
     pointer_type: int
+    first: int
+    start: int
     extent: int = 0
 
 
@@ -70,7 +73,7 @@ class SharedMemory:
         self._explicit = capabilities.has("explicit_workgroup_layout")
         self._limit = capabilities.shared_bytes
         self._total = self._upstream = total_bytes
-        self._arrays: dict[int, _Array] = {}
+        self._arrays: dict[tuple[int, bool], _Array] = {}
 
     def width_limit(self, type_: Type) -> int:
         """The most consecutive elements of ``type_`` that one access may take."""
@@ -91,29 +94,34 @@ class SharedMemory:
         self._total = max(self._total, start + size)
         return start
 
-    def _array(self, item: int, item_bytes: int, part: int, end: int) -> _Array:
-        array = self._arrays.get(item)
+    def _array(self, item: int, item_bytes: int, part: int, start: int, end: int) -> _Array:
+        key = item, not self._explicit and start >= self._extra_start
+        array = self._arrays.get(key)
         if array is None:
             pointer_type = self._module.pointer(StorageClass.Workgroup, item)
-            array = self._arrays[item] = _Array(self._module.id(), item, item_bytes, self._module.kinds[part][1],
-                                                pointer_type)
+            array = self._arrays[key] = _Array(self._module.id(), item, item_bytes, self._module.kinds[part][1],
+                                               pointer_type, self._module.id(), start)
+            self._module.type_of[array.first] = self._module.u32
+        array.start = min(array.start, start)
         array.extent = max(array.extent, end)
         return array
 
-    def _whole(self, f: FunctionBuilder, how: Packing, item: int, index: int, end: int) -> int:
+    def _whole(self, f: FunctionBuilder, how: Packing, item: int, index: int, start: int, end: int) -> int:
         """A pointer to item ``index``."""
-        array = self._array(item, how.bits // 8, how.part, end)
-        path = (self._module.uint(0), index) if self._explicit else (index,)
+        assert start % (how.bits // 8) == 0, f"a buffer at byte {start} is read in items of {how.bits // 8} bytes"
+        array = self._array(item, how.bits // 8, how.part, start, end)
+        path = (self._module.uint(0), index) if self._explicit else (f.sub(index, array.first),)
         return f.access(array.pointer_type, array.variable, *path)
 
-    def _component(self, ctx: Context, type_: Type, index: int, end: int) -> int:
+    def _component(self, ctx: Context, type_: Type, index: int, start: int, end: int) -> int:
         """A pointer to element ``index`` in the array of vectors of its type."""
         f, module = ctx.f, self._module
         how = self._packing(ctx, type_, self.width_limit(type_))
         lanes = how.parts
-        array = self._array(how.type_id(ctx), how.bits // 8, how.part, end)
-        return f.access(module.pointer(StorageClass.Workgroup, how.part), array.variable,
-                        f.shr(index, lanes.bit_length() - 1), f.and_(index, module.uint(lanes - 1)))
+        array = self._array(how.type_id(ctx), how.bits // 8, how.part, start, end)
+        item = f.sub(f.shr(index, lanes.bit_length() - 1), array.first)
+        return f.access(module.pointer(StorageClass.Workgroup, how.part), array.variable, item,
+                        f.and_(index, module.uint(lanes - 1)))
 
     def _packing(self, ctx: Context, type_: Type, count: int) -> Packing:
         """How ``count`` elements travel; without the explicit layout, never in words of another type."""
@@ -122,41 +130,44 @@ class SharedMemory:
             return how
         return Packing(how.element, how.element, count, 1, how.boolean, how.bits)
 
-    def load(self, ctx: Context, type_: Type, index: int, count: int, end: int) -> list[int]:
+    def load(self, ctx: Context, type_: Type, index: int, count: int, end: int,
+             start: int = 0) -> list[int]:
         """Reads ``count`` consecutive elements of scalar ``type_`` from element ``index`` × ``count`` of the workgroup
-        memory. ``end`` is the byte that no access to the buffer reaches."""
+        memory. The buffer that they are in lies within the bytes from ``start`` to before ``end``."""
         f = ctx.f
         how = self._packing(ctx, type_, count)
         if self._explicit or count == self.width_limit(type_):
             item = how.type_id(ctx)
-            return unpack(ctx, how, f.load(item, self._whole(f, how, item, index, end), MemoryAccess.NonPrivatePointer))
+            pointer = self._whole(f, how, item, index, start, end)
+            return unpack(ctx, how, f.load(item, pointer, MemoryAccess.NonPrivatePointer))
         single = self._packing(ctx, type_, 1)
-        pointers = [self._component(ctx, type_, element, end) for element in self._elements(f, index, count)]
+        pointers = [self._component(ctx, type_, element, start, end) for element in self._elements(f, index, count)]
         return [unpack(ctx, single, f.load(how.part, pointer, MemoryAccess.NonPrivatePointer))[0]
                 for pointer in pointers]
 
-    def store(self, ctx: Context, type_: Type, index: int, values: Sequence[int], end: int) -> None:
+    def store(self, ctx: Context, type_: Type, index: int, values: Sequence[int], end: int,
+              start: int = 0) -> None:
         """Writes consecutive elements at element ``index`` × ``len(values)`` of the workgroup memory."""
         f, count = ctx.f, len(values)
         how = self._packing(ctx, type_, count)
         if self._explicit or count == self.width_limit(type_):
-            pointer = self._whole(f, how, how.type_id(ctx), index, end)
+            pointer = self._whole(f, how, how.type_id(ctx), index, start, end)
             f.store(pointer, pack(ctx, how, values), MemoryAccess.NonPrivatePointer)
             return
         single = self._packing(ctx, type_, 1)
         for element, value in zip(self._elements(f, index, count), values, strict=True):
-            f.store(self._component(ctx, type_, element, end), pack(ctx, single, [value]),
+            f.store(self._component(ctx, type_, element, start, end), pack(ctx, single, [value]),
                     MemoryAccess.NonPrivatePointer)
 
     def _elements(self, f: FunctionBuilder, index: int, count: int) -> list[int]:
         first = f.shl(index, count.bit_length() - 1)
         return [f.add(first, self._module.uint(place)) for place in range(count)]
 
-    def increment(self, ctx: Context, index: int, end: int) -> None:
+    def increment(self, ctx: Context, index: int, end: int, start: int = 0) -> None:
         """Adds 1 to the 32-bit word at element ``index``, atomically within the workgroup."""
         module, word = self._module, IntegerType(32)
-        pointer = (self._whole(ctx.f, packing(ctx, word, 1), module.u32, index, end) if self._explicit
-                   else self._component(ctx, word, index, end))
+        pointer = (self._whole(ctx.f, packing(ctx, word, 1), module.u32, index, start, end) if self._explicit
+                   else self._component(ctx, word, index, start, end))
         ctx.f.effect(op.AtomicIAdd, module.u32, pointer, module.uint(Scope.Workgroup), module.uint(Semantics.Relaxed),
                      module.uint(1))
 
@@ -172,8 +183,10 @@ class SharedMemory:
         module = self._module
         total = 0
         for array in self._arrays.values():
+            first = 0 if self._explicit else array.start // array.item_bytes
+            module.define_uint(array.first, first)
             extent = self._total if self._explicit else array.extent
-            length = max(1, -(-extent // array.item_bytes))
+            length = max(1, -(-extent // array.item_bytes) - first)
             if self._explicit:
                 module.extension(EXPLICIT_LAYOUT)
                 module.capability(Capability_.WorkgroupMemoryExplicitLayoutKHR)

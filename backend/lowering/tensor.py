@@ -47,8 +47,9 @@ def _addptr(ctx: Context, operation: Operation) -> None:
     f = ctx.f
     pointer = element_type(operation.result.type)
     assert isinstance(pointer, PointerType)
-    size = ctx.module.uint(bits_in_memory(pointer.pointee) // 8, 64)
-    map_registers(ctx, operation, lambda base, offset: f.add(base, f.mul(f.sign_extend(offset, 64), size)))
+    width = 32 if operation.result in ctx.pointer_bases else 64
+    size = ctx.module.uint(bits_in_memory(pointer.pointee) // 8, width)
+    map_registers(ctx, operation, lambda base, offset: f.add(base, f.mul(f.sign_extend(offset, width), size)))
 
 
 def _places(ctx: Context, type_: Type) -> list[int]:

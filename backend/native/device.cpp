@@ -46,11 +46,11 @@ void Buffer::free() {
   address_ = 0;
   // A forked child must not touch its parent's memory; a closed device has none left.
   if (device->closed_ || device->fork_generation_ != fork_generation.load(std::memory_order_relaxed)) return;
-  device->synchronize();
+  device->finish();
   {
     const std::lock_guard<std::mutex> guard(device->buffers_mutex_);
     const auto found = device->buffers_.find(address);
-    if (found != device->buffers_.end() && found->second.second == buffer_) device->buffers_.erase(found);
+    if (found != device->buffers_.end() && found->second.buffer == buffer_) device->buffers_.erase(found);
   }
   device->vk_.vkDestroyBuffer(device->device_, buffer_, nullptr);
   device->vk_.vkFreeMemory(device->device_, memory_, nullptr);
@@ -143,18 +143,34 @@ void Device::fail(const char* function, VkResult result) {
                     result);
 }
 
+// Waits until nothing that was submitted is running: on a lost device, that nothing runs any more.
+void Device::finish() {
+  if (!lost_) {
+    synchronize();
+    return;
+  }
+  const std::lock_guard<std::mutex> guard(queue_mutex_);
+  vk_.vkDeviceWaitIdle(device_);
+}
+
 bool Device::close() {
   if (fork_generation_ != fork_generation.load(std::memory_order_relaxed) || stuck_) return false;
   if (closed_) return true;
   try {
-    if (!lost_) synchronize();
+    finish();
   } catch (const std::exception&) {
     if (stuck_) return false;
   }
+  stop_flusher();
   for (Slot& slot : ring_) slot.block.reset();
   for (Chunk& chunk : chunks_) chunk.buffer.reset();
   const std::lock_guard<std::mutex> guard(queue_mutex_);
   closed_ = true;
+  for (const auto& [address, range] : buffers_) {  // what tensors still hold
+    vk_.vkDestroyBuffer(device_, range.buffer, nullptr);
+    vk_.vkFreeMemory(device_, range.memory, nullptr);
+  }
+  buffers_.clear();
   for (const VkQueryPool pool : query_pools_) vk_.vkDestroyQueryPool(device_, pool, nullptr);
   query_pools_.clear();
   if (pool_ != VK_NULL_HANDLE) vk_.vkDestroyCommandPool(device_, pool_, nullptr);
@@ -193,7 +209,7 @@ std::unique_ptr<Buffer> Device::bind(VkBuffer buffer, uint32_t type, VkDeviceSiz
   const VkDeviceAddress address = vk_.vkGetBufferDeviceAddress(device_, &where);
   auto made = std::make_unique<Buffer>(shared_from_this(), buffer, memory, bytes, address, host);
   const std::lock_guard<std::mutex> guard(buffers_mutex_);
-  buffers_[address] = {bytes, buffer};
+  buffers_[address] = {bytes, buffer, memory};
   return made;
 }
 
@@ -275,8 +291,105 @@ void Device::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAcce
   vk_.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
+Device::Slot& Device::open_slot() {
+  Slot& slot = ring_[next_slot_];
+  if (open_ != 0) return slot;
+  wait(slot.value);
+  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
+                                       VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
+  checked(vk_.vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer");
+  return slot;
+}
+
+void Device::flush_locked(const ExternalWait* after) {
+  if (open_ == 0) return;
+  Slot& slot = ring_[next_slot_];
+  open_ = 0;
+  checked(vk_.vkEndCommandBuffer(slot.commands), "vkEndCommandBuffer");
+  const uint64_t value = submitted_.load(std::memory_order_relaxed);
+  const VkPipelineStageFlags everything = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+  VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+  values.signalSemaphoreValueCount = 1;
+  values.pSignalSemaphoreValues = &value;
+  VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &slot.commands;
+  info.signalSemaphoreCount = 1;
+  info.pSignalSemaphores = &timeline_;
+  if (after != nullptr) {
+    values.waitSemaphoreValueCount = 1;
+    values.pWaitSemaphoreValues = &after->value;
+    info.waitSemaphoreCount = 1;
+    info.pWaitSemaphores = &after->semaphore;
+    info.pWaitDstStageMask = &everything;
+  }
+  const VkResult result = vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
+  if (result != VK_SUCCESS) {
+    lost_ = true;  // whatever the reason: launches that have returned were not handed over
+    fail("vkQueueSubmit", result);
+  }
+  slot.value = value;
+  next_slot_ = (next_slot_ + 1) % kRing;
+  queued_before_ = flushed_.load(std::memory_order_relaxed);
+  flushed_.store(value, std::memory_order_release);
+}
+
+void Device::flush(uint64_t value) {
+  if (flushed_.load(std::memory_order_acquire) >= value) return;
+  const std::lock_guard<std::mutex> guard(queue_mutex_);
+  check_usable();
+  if (flushed_.load(std::memory_order_relaxed) < value) flush_locked();
+}
+
+void Device::wake_flusher() {
+  if (!flusher_.joinable()) flusher_ = std::thread([this] { flush_when_idle(); });
+  wake_.notify_one();
+}
+
+void Device::flush_when_idle() {
+  std::unique_lock<std::mutex> lock(queue_mutex_);
+  while (!closing_) {
+    wake_.wait(lock, [this] { return closing_ || open_ != 0; });
+    const uint64_t value = queued_before_;
+    lock.unlock();
+    VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+    info.semaphoreCount = 1;
+    info.pSemaphores = &timeline_;
+    info.pValues = &value;
+    const VkResult result = vk_.vkWaitSemaphores(device_, &info, kSleepNs);
+    lock.lock();
+    if (result == VK_TIMEOUT) continue;
+    try {
+      if (result != VK_SUCCESS) fail("vkWaitSemaphores", result);
+      if (!lost_ && done(queued_before_)) flush_locked();
+    } catch (const std::exception&) {
+      return;  // the device is lost: the next call says so
+    }
+  }
+}
+
+void Device::stop_flusher() {
+  if (!flusher_.joinable()) return;
+  if (fork_generation_ != fork_generation.load(std::memory_order_relaxed)) {
+    flusher_.detach();  // it stayed in the parent
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> guard(queue_mutex_);
+    closing_ = true;
+  }
+  wake_.notify_one();
+  flusher_.join();
+}
+
+Device::~Device() {
+  close();
+  stop_flusher();
+}
+
 bool Device::done(uint64_t value) {
   if (reached_.load(std::memory_order_acquire) >= value) return true;
+  flush(value);
   uint64_t now = 0;
   checked(vk_.vkGetSemaphoreCounterValue(device_, timeline_, &now), "vkGetSemaphoreCounterValue");
   // Some drivers report a lost device as the largest value.
@@ -290,6 +403,7 @@ bool Device::done(uint64_t value) {
 void Device::wait(uint64_t value) {
   if (reached_.load(std::memory_order_acquire) >= value) return;
   check_usable();
+  flush(value);
   const auto start = std::chrono::steady_clock::now();
   while (!done(value)) {
     const auto spent = std::chrono::steady_clock::now() - start;
@@ -341,7 +455,7 @@ uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
         barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
         record_dispatch(slot, dispatch);
       },
-      after);
+      dispatch.indirect ? Batch::kAlone : Batch::kWithOthers, after);
 }
 
 void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies) {
@@ -369,7 +483,7 @@ void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies
     }
     barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
             VK_ACCESS_HOST_READ_BIT);
-  }));
+  }, Batch::kAlone));
   for (const StagedCopy& copy : copies) {
     if (copy.write_back) std::memcpy(copy.host, copy.staging->host(), copy.bytes);
   }
@@ -380,8 +494,8 @@ Device::Location Device::find(VkDeviceAddress address, VkDeviceSize bytes) {
   auto after = buffers_.upper_bound(address);
   if (after != buffers_.begin()) {
     const auto& [base, buffer] = *std::prev(after);
-    if (address - base <= buffer.first && bytes <= buffer.first - (address - base))
-      return {buffer.second, address - base};
+    if (address - base <= buffer.bytes && bytes <= buffer.bytes - (address - base))
+      return {buffer.buffer, address - base};
   }
   throw std::invalid_argument("the " + std::to_string(bytes) + " bytes at device address " + std::to_string(address) +
                               " are not memory of this Vulkan device, or were freed");
@@ -392,7 +506,7 @@ bool Device::owns(VkDeviceAddress address, VkDeviceSize bytes) {
   auto after = buffers_.upper_bound(address);
   if (after == buffers_.begin()) return false;
   const auto& [base, buffer] = *std::prev(after);
-  return address - base <= buffer.first && bytes <= buffer.first - (address - base);
+  return address - base <= buffer.bytes && bytes <= buffer.bytes - (address - base);
 }
 
 }  // namespace triton_spirv

@@ -1,16 +1,18 @@
 // A Vulkan device as the launch path sees it: buffers, and work that goes to one queue in order.
 //
-// Every submission signals the next value of one timeline semaphore. Work begins when all that was submitted before it
-// is done, so whoever submits later sees what was written earlier.
+// Every piece of work has the next value of one timeline semaphore. Work begins when all before it is done, so whoever
+// submits later sees what was written earlier. Handing work to the driver costs the device some 10 µs each time, so while
+// it is busy small pieces are gathered in one command buffer; a thread hands that over when the device runs out of work.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <condition_variable>
 #include <cstddef>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include "vulkan_api.h"
@@ -93,7 +95,7 @@ class Device : public std::enable_shared_from_this<Device> {
   // VK_KHR_external_semaphore_fd enabled. `timeout_ns`: how long a wait may take.
   Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
          VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns);
-  ~Device() { close(); }
+  ~Device();
 
   // Waits for all work and destroys what this object made. Later launches and allocations are refused.
   // False, with nothing destroyed, where work never ended, or in a forked child.
@@ -169,9 +171,20 @@ class Device : public std::enable_shared_from_this<Device> {
     uint64_t value = 0;
   };
 
+  enum class Batch { kWithOthers, kAlone };
   template <typename Record>
-  uint64_t submit(Record&& record, const ExternalWait* after = nullptr);
+  uint64_t submit(Record&& record, Batch batch = Batch::kWithOthers, const ExternalWait* after = nullptr);
+  // These hold queue_mutex_.
+  Slot& open_slot();
+  void flush_locked(const ExternalWait* after = nullptr);
+  void wake_flusher();
+  // Submits what is recorded, if it includes `value`.
+  void flush(uint64_t value);
+  // The flusher's life: submits what is recorded when the device is about to run out of work.
+  void flush_when_idle();
+  void stop_flusher();
   void make_ring();
+  void finish();
   VkSemaphore make_timeline();
   int export_semaphore(VkSemaphore semaphore);
   void record_dispatch(Slot& slot, const Dispatch& dispatch);
@@ -207,17 +220,29 @@ class Device : public std::enable_shared_from_this<Device> {
   VkPhysicalDeviceMemoryProperties memory_{};
 
   static constexpr std::size_t kRing = 128;
+  static constexpr std::size_t kBatch = 32;
   std::mutex queue_mutex_;  // the queue, the ring and the command pool
   VkSemaphore timeline_ = VK_NULL_HANDLE;
   VkSemaphore incoming_ = VK_NULL_HANDLE;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   std::array<Slot, kRing> ring_;
   std::size_t next_slot_ = 0;
-  std::atomic<uint64_t> submitted_{0};
+  std::atomic<uint64_t> submitted_{0};  // recorded; all up to flushed_ are with the driver
+  std::atomic<uint64_t> flushed_{0};
+  uint64_t queued_before_ = 0;  // flushed_ before the last submission
+  std::size_t open_ = 0;        // recordings in the open command buffer, ring_[next_slot_]
+  std::thread flusher_;
+  std::condition_variable wake_;
+  bool closing_ = false;
   std::atomic<uint64_t> reached_{0};  // the highest value that was seen
 
   std::mutex buffers_mutex_;
-  std::map<VkDeviceAddress, std::pair<VkDeviceSize, VkBuffer>> buffers_;
+  struct Range {
+    VkDeviceSize bytes;
+    VkBuffer buffer;
+    VkDeviceMemory memory;
+  };
+  std::map<VkDeviceAddress, Range> buffers_;
 
   std::mutex transfer_mutex_;  // the chunks
   std::array<Chunk, 2> chunks_;
@@ -227,39 +252,28 @@ class Device : public std::enable_shared_from_this<Device> {
   std::vector<Query> free_queries_;
 };
 
-// Records commands with `record(slot)` into the next command buffer of the ring and submits them.
+// Records commands with `record(slot)` into the open command buffer and submits it: at once where the device has less than
+// two submissions to work on, or `batch` says so, otherwise with what comes next.
 template <typename Record>
-uint64_t Device::submit(Record&& record, const ExternalWait* after) {
+uint64_t Device::submit(Record&& record, Batch batch, const ExternalWait* after) {
   const std::lock_guard<std::mutex> guard(queue_mutex_);
   check_usable();
-  Slot& slot = ring_[next_slot_];
-  wait(slot.value);
-  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
-                                       VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-  checked(vk_.vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer");
-  record(slot);
-  checked(vk_.vkEndCommandBuffer(slot.commands), "vkEndCommandBuffer");
-  const uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
-  const VkPipelineStageFlags everything = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-  VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
-  values.signalSemaphoreValueCount = 1;
-  values.pSignalSemaphoreValues = &value;
-  VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &slot.commands;
-  info.signalSemaphoreCount = 1;
-  info.pSignalSemaphores = &timeline_;
-  if (after != nullptr) {
-    values.waitSemaphoreValueCount = 1;
-    values.pWaitSemaphoreValues = &after->value;
-    info.waitSemaphoreCount = 1;
-    info.pWaitSemaphores = &after->semaphore;
-    info.pWaitDstStageMask = &everything;
+  const bool alone = batch == Batch::kAlone || after != nullptr;
+  if (alone) flush_locked();
+  Slot& slot = open_slot();
+  try {
+    record(slot);
+  } catch (...) {
+    if (alone) open_ = 0;  // beginning it again drops what was recorded
+    throw;
   }
-  checked(vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE), "vkQueueSubmit");
-  slot.value = value;
-  next_slot_ = (next_slot_ + 1) % kRing;
+  const uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
   submitted_.store(value, std::memory_order_release);
+  ++open_;
+  if (alone || open_ == kBatch || done(queued_before_))
+    flush_locked(after);
+  else if (open_ == 1)
+    wake_flusher();
   return value;
 }
 

@@ -35,6 +35,7 @@
   X(vkDestroyCommandPool)               \
   X(vkDestroyQueryPool)                 \
   X(vkDestroySemaphore)                 \
+  X(vkDeviceWaitIdle)                   \
   X(vkEndCommandBuffer)                 \
   X(vkFreeMemory)                       \
   X(vkGetBufferDeviceAddress)           \

@@ -104,7 +104,8 @@ class DeviceAllocator:
         buffer = self._buffer(cells * size)
         self._slabs[buffer] = [cells, cells]
         # The list is popped from its end: addresses are handed out in rising order.
-        self._idle.setdefault(size, []).extend((buffer.address + cell * size, buffer) for cell in reversed(range(cells)))
+        addresses = range(buffer.address + (cells - 1) * size, buffer.address - 1, -size)
+        self._idle.setdefault(size, []).extend((address, buffer) for address in addresses)
 
     def _buffer(self, bytes_: int) -> Any:
         try:

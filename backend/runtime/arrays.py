@@ -15,7 +15,7 @@ class Array:
     It shares the array's memory and keeps it alive; what a kernel writes is seen through the array.
     """
 
-    __slots__ = ("_address", "array", "dtype")
+    __slots__ = ("_address", "_range", "array", "dtype")
     #: As torch's tensors have it: the memory is the host's.
     is_cpu = True
 
@@ -27,6 +27,7 @@ class Array:
         self.array = array
         self.dtype = array.dtype
         self._address: int = array.__array_interface__["data"][0]
+        self._range = -1
 
     def data_ptr(self) -> int:
         """Address of the first element."""
@@ -61,6 +62,12 @@ class Array:
                 return low, 0, False
             low, high = (low + min(0, (size - 1) * step), high + max(0, (size - 1) * step))
         return low, high + base.itemsize - low, bool(self.array.flags.writeable)
+
+    def ptr_range(self) -> int:
+        """Bytes of that memory. It does not change: NumPy resizes no array that something refers to."""
+        if self._range < 0:
+            self._range = self.storage()[1]
+        return self._range
 
     def __repr__(self) -> str:
         return f"Array({self.array!r})"

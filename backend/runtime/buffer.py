@@ -85,6 +85,10 @@ class DeviceBuffer:
         """(address, bytes, writeable) of the memory that it is a view of."""
         return self._memory.address, self._memory.bytes, True
 
+    def ptr_range(self) -> int:
+        """Bytes of that memory."""
+        return self._memory.bytes
+
     def reshape(self, *shape: int) -> DeviceBuffer:
         """The same memory with another shape of as many elements."""
         wanted = _shape(shape[0] if len(shape) == 1 else shape)

@@ -204,8 +204,11 @@ class Context:
         if not self.native.close():  # a kernel never ended: nothing can be destroyed under it
             self.handle = None
             return
-        for pipeline in list(self._kernels):
-            self.remove_kernel(pipeline)
+        with self._lock:
+            kernels = list(self._kernels.values())
+            self._kernels.clear()
+        for kernel in kernels:
+            kernel.destroy()
         self.pipeline_cache.save()
         self.pipeline_cache.destroy()
         vk.lib.vkDestroyPipelineLayout(self.handle, self.pipeline_layout, vk.ffi.NULL)

@@ -24,8 +24,8 @@ SHARE, STAGED = "share", "staged"
 _POSIX_FD = 1
 _TIMELINE_FD = 9
 
-_HOW_TO_ALLOCATE = ("allocate it in 'with torch.cuda.use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool()):', or set "
-                    "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before torch starts, or set "
+_HOW_TO_ALLOCATE = ("allocate it in 'with torch.cuda.use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool()):', or "
+                    "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before torch starts, or set "
                     "TRITON_SPIRV_CUDA=staged to have it copied at every launch")
 
 
@@ -93,8 +93,8 @@ class CudaSharing:
     def __init__(self, context: Context) -> None:
         self._context = context
         if not context.shares_memory:
-            raise NotShareable(f"{context.device.name}: CUDA tensors can only be passed on NVIDIA's Vulkan driver; pass "
-                               "tensor.cpu()")
+            raise NotShareable(f"{context.device.name}: CUDA tensors can only be passed on NVIDIA's Vulkan driver; "
+                               "pass tensor.cpu()")
         self._starts: list[int] = []
         self._imported: list[tuple[int, int, int, Any]] = []  # start, end, CUDA's handle, Vulkan's buffer
         self._devices: dict[int, bool] = {}
@@ -152,8 +152,8 @@ class CudaSharing:
             self._devices[index] = uuid.removeprefix("gpu") == self._context.device.uuid
         if not self._devices[index]:
             raise NotShareable(f"the tensor is on 'cuda:{index}', which is another GPU than the Vulkan device "
-                               f"{self._context.device.name} that the kernel was launched on: set TRITON_SPIRV_DEVICE to "
-                               "its UUID, or move the tensor")
+                               f"{self._context.device.name} that the kernel was launched on: set TRITON_SPIRV_DEVICE "
+                               "to its UUID, or move the tensor")
 
     def _import(self, address: int, handle: ctypes.c_uint64) -> tuple[int, int, Any]:
         start, size, fd = ctypes.c_uint64(), ctypes.c_size_t(), ctypes.c_int(-1)

@@ -184,7 +184,8 @@ def _driver_version(vulkan12: Any, basic: Any) -> str:
 
 
 #: Float control → the property that says whether its widths can be chosen apart (VkShaderFloatControlsIndependence).
-_INDEPENDENCE = {"round_to_nearest_even": "roundingModeIndependence", "preserve_denormals": "denormBehaviorIndependence"}
+_INDEPENDENCE = {"round_to_nearest_even": "roundingModeIndependence",
+                 "preserve_denormals": "denormBehaviorIndependence"}
 _INDEPENDENCE_32_BIT_ONLY, _INDEPENDENCE_NONE = 0, 2
 
 
@@ -267,7 +268,7 @@ def _matching(found: Sequence[DeviceInfo], wanted: str) -> list[DeviceInfo]:
 
 
 def choose(found: Sequence[DeviceInfo]) -> tuple[DeviceInfo, str]:
-    """The device that this process uses, and why. Raises VulkanUnavailable, and ValueError on a LOCAL_RANK that is none.
+    """The device that this process uses, and why. Raises VulkanUnavailable, and ValueError on a wrong LOCAL_RANK.
 
     TRITON_SPIRV_DEVICE decides. Without it, where LOCAL_RANK is set (torchrun does so), the ranks share the devices of
     the best kind in turn; otherwise it is the best device.

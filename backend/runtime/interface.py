@@ -85,7 +85,7 @@ def make_event(enable_timing: bool = False, **options: Any) -> Any:
     return DeviceEvent(enable_timing, **options)
 
 
-class Stream:
+class Queue:
     """The queue of a device. There is one, and its work runs in order, so that all streams of a device are equal."""
 
     #: What launches are given as their stream.
@@ -116,7 +116,7 @@ class Stream:
         """Later work begins after it anyway."""
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Stream) and other.device_index == self.device_index
+        return isinstance(other, Queue) and other.device_index == self.device_index
 
     def __hash__(self) -> int:
         return hash(("spirv stream", self.device_index))
@@ -135,7 +135,7 @@ class DeviceInterface:
     """What triton.testing, and code written for ``torch.cuda``, asks of a device."""
 
     Event = staticmethod(make_event)
-    Stream = Stream
+    Stream = Queue
 
     def current_device(self) -> int:
         """Index of the device that launches go to."""
@@ -163,17 +163,17 @@ class DeviceInterface:
         """Wait for all work submitted to a device: the current one for None."""
         _context(device).native.synchronize()
 
-    def current_stream(self, device: Any = None) -> Stream:
+    def current_stream(self, device: Any = None) -> Queue:
         """The device's queue."""
-        return Stream(device)
+        return Queue(device)
 
-    def default_stream(self, device: Any = None) -> Stream:
+    def default_stream(self, device: Any = None) -> Queue:
         """The device's queue."""
-        return Stream(device)
+        return Queue(device)
 
-    def ExternalStream(self, stream: int, device: Any = None) -> Stream:  # noqa: N802 (torch's name)
+    def ExternalStream(self, stream: int, device: Any = None) -> Queue:  # noqa: N802 (torch's name)
         """The device's queue, whatever the number."""
-        return Stream(device)
+        return Queue(device)
 
     @contextmanager
     def stream(self, stream: Any) -> Iterator[None]:

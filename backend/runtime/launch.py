@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from . import cuda
-from .context import IMPORTED, STAGED, ZERO_COPY, Context, native
+from .context import IMPORTED, STAGED, Context, native
 from .memory import PLACEMENT, Span, find, merge, storage_of
 
 #: (path of the argument in the call's arguments, its name, its Triton type).

@@ -1,6 +1,7 @@
 """Host memory for devices that cannot read it in place: per-launch imports and staged copies."""
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -46,6 +47,18 @@ def storage_of(argument: Any, address: int) -> tuple[int, int, bool]:
         return address, argument.numel() * argument.element_size(), True
     raise TypeError(f"a {type(argument).__name__} does not tell the size of its memory; pass a torch tensor or "
                     "triton.backends.spirv.runtime.array(a NumPy array)")
+
+
+def memory_bytes(argument: Any) -> float:
+    """Bytes of the whole memory that a tensor is a view of; infinity where it does not tell. ``ptr_range()``, where the
+    object has it, is asked first (upstream's protocol)."""
+    told = getattr(argument, "ptr_range", None)
+    if told is not None:
+        return told()  # type: ignore[no-any-return]
+    try:
+        return storage_of(argument, 0)[1]
+    except TypeError:
+        return math.inf
 
 
 def merge(spans: Iterable[Span]) -> list[Span]:

@@ -122,10 +122,11 @@ class Kernel:
         info = new("VkComputePipelineCreateInfo")
         info.stage, info.layout = stage[0], self.context.pipeline_layout
         pipeline = ffi.new("VkPipeline*")
-        result = vk.lib.vkCreateComputePipelines(device, self.context.pipeline_cache.handle, 1, info, ffi.NULL, pipeline)
+        cache = self.context.pipeline_cache
+        result = vk.lib.vkCreateComputePipelines(device, cache.handle, 1, info, ffi.NULL, pipeline)
         check(result, "vkCreateComputePipelines")
         self._pipeline = pipeline[0]
-        self.context.pipeline_cache.save_sometimes()
+        cache.save_sometimes()
 
     @property
     def max_invocations(self) -> int:

@@ -1,7 +1,7 @@
 """What a driver compiled, kept on disk beside Triton's cache for the next process.
 
-A file belongs to one device and driver; its name says which. It is replaced as a whole, so that many processes can share
-it; one that is damaged, or of another driver, is ignored and replaced.
+A file belongs to one device and driver; its name says which. It is replaced as a whole, so that many processes can
+share it; one that is damaged, or of another driver, is ignored and replaced.
 """
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _DLPACK_CODES = {
     torch.complex128: 5, torch.bool: 6,
 }
 _aten = torch.ops.aten
-_PACKAGE_PRIORITY = 15  # before torch's own for devices from outside, at 20 and more: it takes no storage of memory here
+_PACKAGE_PRIORITY = 15  # before torch's own for devices from outside, which knows no storage here
 
 #: Operations that write all of their first argument and read none of it.
 _OVERWRITING = frozenset(("aten::uniform_", "aten::normal_", "aten::random_", "aten::random_.from",
@@ -162,7 +162,7 @@ def _resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = Non
     needed = (self.storage_offset() + _extent(size, stride)) * self.element_size()
     storage, offset = self.untyped_storage(), self.storage_offset()
     if needed > storage.nbytes():
-        fresh = _new_bytes(needed, self.device)
+        fresh = _new_bytes(int(needed), self.device)
         kept = storage.nbytes()
         if kept:
             _context_of(self).native.copy(fresh.data_ptr(), storage.data_ptr(), kept)
@@ -352,7 +352,7 @@ def _restore(storage: Any, location: str) -> Any:
     """The storage, loaded on the CPU, on the device that torch.load() wants it on; None for other devices."""
     if location.partition(":")[0] != NAME:
         return None
-    loaded = _new_bytes(storage.nbytes(), location)
+    loaded = _new_bytes(int(storage.nbytes()), location)
     if storage.nbytes():
         _context_of(loaded).native.upload(loaded.data_ptr(), storage.data_ptr(), storage.nbytes())
     return loaded.untyped_storage()
@@ -384,8 +384,8 @@ def register() -> None:
     from torch.utils import backend_registration
     taken = torch._C._get_privateuse1_backend_name()
     if taken not in ("privateuseone", NAME):
-        raise RuntimeError(f"torch's place for a device from outside is taken by '{taken}': this process can use Vulkan "
-                           "memory through triton.backends.spirv.runtime's buffers, not as torch tensors")
+        raise RuntimeError(f"torch's place for a device from outside is taken by '{taken}': this process can use "
+                           "Vulkan memory through triton.backends.spirv.runtime's buffers, not as torch tensors")
     backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
     aten = torch.library.Library("aten", "IMPL")
     for name in _METADATA:

@@ -171,6 +171,10 @@ class ModuleBuilder:
         self.constants[constant] = value
         return constant
 
+    def define_uint(self, constant: Id, value: Number) -> None:
+        """Declares the 32-bit constant whose id was taken before its value was known."""
+        self._globals.append([op.Constant, self.u32, constant, value])
+
     def real(self, value: Real, width: Number) -> Id:
         """A floating-point constant, rounded to ``width`` bits."""
         return self.real_bits(float_bits(value, width), width)

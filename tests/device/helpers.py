@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import torch
+from triton.backends.spirv.runtime.context import current
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -21,6 +22,18 @@ GUARD = 0xA5
 
 #: Values of a float format at which arithmetic is special; the smallest subnormal is added by special_floats.
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 1.5, -2.75, np.inf, -np.inf, np.nan)
+
+
+def host_memory() -> str:
+    """How CPU tensors reach the device: one of runtime.context.HOST_MEMORY_WAYS."""
+    return str(current().host_memory)
+
+
+def push_constant_bytes() -> int:
+    """The device's limit."""
+    capabilities = current().device.capabilities
+    assert capabilities is not None
+    return capabilities.push_constant_bytes
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

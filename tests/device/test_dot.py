@@ -77,7 +77,7 @@ def test_shapes(shape, warps):
 @pytest.mark.parametrize(("trans_a", "trans_b"), [(False, False), (True, False), (False, True), (True, True)])
 def test_formats_and_transposition(dtype, trans_a, trans_b):
     out = dtype if dtype == "float64" else "float32"
-    run(dtype, 32, 16, 64, trans_a=trans_a, trans_b=trans_b, accumulate=True, out=out, warps=2)
+    run(dtype, 16, 16, 32, trans_a=trans_a, trans_b=trans_b, accumulate=True, out=out)
 
 
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16"))
@@ -88,7 +88,7 @@ def test_half_precision_results(dtype):
 
 @pytest.mark.parametrize("dtype", ("float16", "float32"))
 def test_large_tile(dtype):
-    run(dtype, 128, 32, 64, warps=8, accumulate=True)
+    run(dtype, 64, 32, 32, warps=8, accumulate=True)
 
 
 @pytest.mark.parametrize("precision", ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"))

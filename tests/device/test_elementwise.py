@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 import triton
 import triton.language as tl
 
@@ -14,6 +15,7 @@ from tests.device.helpers import (
     inputs,
     numpy_dtype,
     pairs,
+    push_constant_bytes,
     special_floats,
     to_torch,
 )
@@ -284,7 +286,8 @@ def test_more_arguments_than_push_constants_hold():
     out = Guarded(64, "float64")
     compiled = many_arguments_kernel[(1,)](out.tensor, *scalars[:3], *given[:10], *scalars[3:6], *given[10:],
                                            scalars[6], BLOCK=64)
-    assert compiled.metadata.indirect_arguments and compiled.metadata.argument_bytes > 128
+    assert compiled.metadata.argument_bytes > 128
+    assert compiled.metadata.indirect_arguments is (compiled.metadata.argument_bytes > push_constant_bytes())
     a0, a1, a2, b0, b1, b2, c0 = map(float, scalars)
     expected = sum(weight * tensor for weight, tensor in enumerate(tensors, 1))
     expected = expected + a0 + a1 * 2 + a2 * 3 + b0 + b1 * 2.5 + b2 + c0
@@ -306,3 +309,20 @@ def test_negative_zero_constant_keeps_its_sign(dtype):
     out = Guarded(40, dtype)
     chain_kernel[(1,)](to_torch(a), out.tensor, 40, BLOCK=64)
     assert_same(out.values(), np.full(40, -0.0, numpy_dtype(dtype)), "negative zero", a)
+
+
+@triton.jit
+def fma_zero_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offsets)
+    zero = tl.zeros((BLOCK, ), x.dtype)
+    tl.store(out_ptr + offsets, tl.fma(x, zero, zero))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_fma_with_a_constant_zero_keeps_nan_and_infinity(dtype):
+    """Mesa's CPU driver folds a product with the constant 0 to 0."""
+    x = torch.tensor([float("inf"), float("-inf"), float("nan"), 1.0], dtype=dtype)
+    out = torch.zeros_like(x)
+    fma_zero_kernel[(1, )](x, out, BLOCK=4)
+    assert out.isnan().tolist() == [True, True, True, False] and out[3] == 0

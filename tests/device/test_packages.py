@@ -74,8 +74,8 @@ def test_layer_norm(dtype: torch.dtype, columns: int) -> None:
 
 @dtypes
 def test_swiglu(dtype: torch.dtype) -> None:
-    compare(LigerSiLUMulFunction.apply, lambda a, b: functional.silu(a) * b, [random(3, 11, 300), random(3, 11, 300, seed=1)],
-            dtype)
+    compare(LigerSiLUMulFunction.apply, lambda a, b: functional.silu(a) * b,
+            [random(3, 11, 300), random(3, 11, 300, seed=1)], dtype)
 
 
 @dtypes

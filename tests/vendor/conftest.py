@@ -29,6 +29,12 @@ def wheel_with_toy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def plugin_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel with the backend alone."""
+    return build_wheel(tmp_path_factory.mktemp("dist-plugin"), "--plugin-only")
+
+
+@pytest.fixture(scope="session")
 def release() -> tuple[ReleaseWheel, Path]:
     """Upstream's release wheel for this interpreter: its lock entry and its file."""
     project = Project(ROOT)

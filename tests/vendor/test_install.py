@@ -1,4 +1,5 @@
-"""The wheel in a fresh virtual environment: over stock triton, at work, and off again without a trace.
+"""The wheels in a fresh virtual environment: the plugin alone beside stock triton; the patched wheel over stock triton,
+at work, and off again without a trace.
 
 The tests run in the order of this file, on one environment.
 """
@@ -9,27 +10,67 @@ import json
 from pathlib import Path
 
 import pytest
-from vendor_support import Venv
+from vendor_support import ROOT, Venv
 
-from tools.project import ReleaseWheel
+from tools.project import Project, ReleaseWheel
 
 PROBE = Path(__file__).parent / "install_probe.py"
 
 
 @pytest.fixture(scope="module")
 def before(venv: Venv) -> set[str]:
-    """The environment's files before anything was installed."""
+    """The environment's files before any triton was installed."""
+    venv.pip("install", *Project(ROOT).settings()["dependencies"], "numpy")
     return venv.files()
 
 
 @pytest.fixture(scope="module")
-def installed(venv: Venv, before: set[str], release: tuple[ReleaseWheel, Path], wheel_with_toy: Path) -> Venv:
-    """The environment with stock triton, and the patched wheel installed over it."""
+def stock(venv: Venv, before: set[str], release: tuple[ReleaseWheel, Path]) -> Venv:
+    """The environment with stock triton."""
     venv.pip("install", "--no-deps", str(release[1]))
     assert (venv.site_packages / "triton/backends/nvidia").is_dir()
     assert not (venv.site_packages / "triton/backends/spirv").exists()
-    venv.pip("install", "--no-deps", str(wheel_with_toy))
     return venv
+
+
+@pytest.fixture(scope="module")
+def both(stock: Venv, plugin_wheel: Path, wheel_with_toy: Path) -> Venv:
+    """The environment with the plugin-only wheel, and the patched wheel put beside it."""
+    stock.pip("install", "--no-deps", "--force-reinstall", str(plugin_wheel))
+    stock.pip("install", "--no-deps", str(wheel_with_toy))
+    return stock
+
+
+@pytest.fixture(scope="module")
+def installed(both: Venv) -> Venv:
+    """The environment with the patched wheel alone."""
+    both.pip("uninstall", "--yes", "triton-spirv")
+    return both
+
+
+def test_the_plugin_beside_stock_triton(stock: Venv, plugin_wheel: Path, tmp_path: Path) -> None:
+    stock.pip("install", str(plugin_wheel))
+    assert stock.pip_check() == "No broken requirements found.\n"
+    script = Path(__file__).parent / "plugin_only_probe.py"
+    environment = {"TRITON_DEFAULT_BACKEND": "spirv", "TRITON_CACHE_DIR": str(tmp_path)}
+    done = stock.run(script, **environment)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (found["driver"], found["module"]) == ("SPIRVDriver", "triton_spirv.compiler")
+    assert found["error"] < 1e-5
+    # Not one file of it lies in triton's folder.
+    assert not (stock.site_packages / "triton/backends/spirv").exists()
+
+
+def test_the_plugin_beside_the_patched_wheel_is_refused(both: Venv) -> None:
+    # pip tells of it when either is installed over the other, and in `pip check` …
+    assert "triton-spirv" in both.pip_check() and "triton===" in both.pip_check()
+    # … and where that is not heeded, triton does not start.
+    done = both.run(PROBE, "cuda")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()[-1:]
+    assert line.startswith("ImportError: triton-spirv is installed beside a triton that has the backend 'spirv' inside")
+    assert "`pip uninstall triton-spirv`" in line
 
 
 def probe(venv: Venv, what: str, tmp_path: Path, **environment: str) -> dict[str, object]:
@@ -40,7 +81,7 @@ def probe(venv: Venv, what: str, tmp_path: Path, **environment: str) -> dict[str
 
 
 def test_it_replaces_stock_triton(installed: Venv) -> None:
-    (info,) = installed.site_packages.glob("*.dist-info")
+    (info,) = installed.site_packages.glob("triton*.dist-info")
     assert "+spirv." in info.name
     for backend in ("nvidia", "amd", "spirv", "toy"):
         assert (installed.site_packages / "triton/backends" / backend / "compiler.py").is_file()

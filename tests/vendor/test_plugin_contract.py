@@ -101,6 +101,17 @@ def test_a_link_that_leads_out(plugin: Path, tmp_path: Path) -> None:
         load_plugin(plugin).files()
 
 
+def test_a_folder_that_is_a_link(plugin: Path, tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (plugin / "language/leak").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(ToolError, match="language/leak is a link that leads out of the plugin"):
+        load_plugin(plugin).files()
+    (plugin / "language/leak").unlink()
+    (plugin / "language/again").symlink_to(plugin / "language/toy")
+    with pytest.raises(ToolError, match="is a link to a folder, which is not followed"):
+        load_plugin(plugin).files()
+
+
 def test_the_variable_names_the_folders() -> None:
     default = Path("/default")
     assert plugin_folders({}, default) == [default]

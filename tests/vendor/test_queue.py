@@ -54,6 +54,17 @@ def test_sync_refuses_a_wheel_with_another_hash(project: Project) -> None:
     assert snapshot(project.tree) == before
 
 
+@pytest.mark.parametrize("name", ["triton/../../../up.py", "/triton/up.py", "triton-1.0.dist-info/../up", "other/x.py"])
+def test_sync_refuses_a_wheel_that_would_write_elsewhere(tmp_path: Path, name: str) -> None:
+    # The hash is the lock's: this is a release that is evil itself.
+    project = toy_project(tmp_path / "repo", evil=name)
+    before = {path for path in tmp_path.rglob("*") if "cache" not in path.parts}
+    with project.exclusive(), pytest.raises(ToolError, match="unexpected member"):
+        sync(project)
+    after = {path for path in tmp_path.rglob("*") if "cache" not in path.parts}
+    assert after - before == {project.build / ".lock"}
+
+
 def test_apply_makes_one_commit_a_patch_and_is_idempotent(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
     assert apply.run(project, []) == 0
     subjects = git(project, "log", "--reverse", "--format=%s").splitlines()

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import platform
+import re
 import shutil
 import sys
 from pathlib import Path
 
 import pytest
 from toy_project import ABI, ALPHA, COMMIT, FIRST, SECOND, TAG, git, make_project, snapshot, sources, write_release
+from vendor_support import ROOT
 
 from tools import registry
+from tools.__main__ import VERBS
 from tools.errors import ToolError
 from tools.project import Project, ReleaseWheel, file_sha256, is_free_threaded
 from tools.queue import overlay_files, queue_hash, series_names
-from tools.verbs import apply, check, rebase
+from tools.verbs import apply, check, rebase, status
 
 NEW_COMMIT = "cd" * 20
 TO = ["--to", "1.1", "--commit", NEW_COMMIT, "--no-test"]
@@ -173,6 +176,11 @@ def test_a_conflict_can_be_resolved(stopped: Project, capfd: pytest.CaptureFixtu
     assert "\n line 37, changed\n+line 37½\n" in (stopped.patches / "first.patch").read_text()
     apply.run(stopped, [])
     assert check.faults(stopped) == []
+
+
+def test_status_tells_of_a_rebase(stopped: Project, capfd: pytest.CaptureFixture[str]) -> None:
+    status.run(stopped, [])
+    assert "rebase     onto 1.1, stopped at first.patch: go on with --continue, --skip or --abort" in out(capfd)
 
 
 def test_a_conflict_can_be_skipped(stopped: Project, capfd: pytest.CaptureFixture[str]) -> None:
@@ -366,3 +374,15 @@ def test_refs_that_cannot_be_reached(submodule: Project, tmp_path: Path) -> None
 def test_without_a_submodule_a_ref_is_refused(project: Project) -> None:
     with pytest.raises(ToolError, match="run `git submodule update --init upstream`"):
         rebase.run(project, ["--to", "main"])
+
+
+# -- each week -------------------------------------------------------------------------------------------------
+
+
+def test_the_workflow_runs_commands_that_there_are() -> None:
+    text = (ROOT / ".github/workflows/upstream.yml").read_text()
+    commands = [words.split("|")[0].split() for words in re.findall(r"python3 -m tools (.*)", text)]
+    assert {words[0] for words in commands} <= set(VERBS)
+    reports = [rebase.parse(words[1:]) for words in commands if words[0] == "rebase"]
+    assert [options.to for options in reports if options.report] == ["newest", "main"]
+    assert re.search(r"^  schedule:\n    - cron: ", text, re.MULTILINE)

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import base64
 import csv
+import dataclasses
 import hashlib
 import io
+import json
+import os
 import re
 import struct
+import subprocess
 import sys
 import zipfile
 from configparser import ConfigParser
 from email.parser import Parser
 from pathlib import Path
+from typing import Any
 
 import pytest
-from vendor_support import ROOT, build_wheel
+from toy_project import toy_project, write_release
+from vendor_support import ROOT, TOY_PLUGIN, build_wheel
 
+from tools.packaging import sbom, targets
+from tools.packaging.plugins import load_plugin
 from tools.project import Project, ReleaseWheel
 from tools.queue import overlay_files, series_names
 
@@ -166,3 +174,175 @@ def test_name_suffix_and_time_stamp_are_honoured(tmp_path: Path) -> None:
         # Nothing was compiled for this wheel, so that it runs wherever upstream's does.
         assert "manylinux_2_27" in wheel.name
         assert "triton/backends/spirv/compiler.py" not in archive.namelist()
+
+
+# -- other wheels ----------------------------------------------------------------------------------------------
+
+
+def bill(archive: zipfile.ZipFile) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(read(archive, sbom.NAME))
+    assert (document["bomFormat"], document["specVersion"], document["version"]) == ("CycloneDX", "1.5", 1)
+    assert re.fullmatch(r"urn:uuid:[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", document["serialNumber"])
+    references = [component["bom-ref"] for component in document["components"]]
+    assert len(references) == len(set(references))
+    own = document["metadata"]["component"]["bom-ref"]
+    assert document["dependencies"] == [{"ref": own, "dependsOn": references}]
+    return document
+
+
+def test_the_bill_of_materials(wheel: Path, release: tuple[ReleaseWheel, Path]) -> None:
+    project = Project(ROOT)
+    with zipfile.ZipFile(wheel) as archive:
+        document = bill(archive)
+        components = {component["name"]: component for component in document["components"]}
+        assert {"triton", "backend spirv", "pybind11", "vulkan"} == set(components)
+        own = document["metadata"]["component"]
+        assert own["version"] == f"{project.lock().version}+spirv.{project.settings()['version']}"
+        assert "+" not in own["purl"] and "%2B" in own["purl"]
+        upstream = components["triton"]
+        assert upstream["hashes"] == [{"alg": "SHA-256", "content": release[0].sha256}]
+        assert upstream["licenses"] == [{"license": {"id": "MIT"}}]
+        patches = [patch["diff"]["url"] for patch in upstream["pedigree"]["patches"]]
+        assert patches == [f"patches/{name}" for name in series_names(project)]
+        files = {file["name"]: file["hashes"][0]["content"] for file in upstream["components"]}
+        assert {"triton/_C/libtriton.so", "triton/backends/nvidia/bin/ptxas"} <= set(files)
+        for name in ("triton/_C/libproton.so", "triton/backends/nvidia/bin/cuobjdump"):
+            assert files[name] == hashlib.sha256(archive.read(name)).hexdigest()
+
+
+@pytest.fixture(scope="module")
+def slim_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel with the SPIR-V backend and no other."""
+    return build_wheel(tmp_path_factory.mktemp("slim"), "--backends", "spirv")
+
+
+def test_other_vendors_tool_chains_can_be_left_out(
+    slim_wheel: Path, wheel: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert ".only.spirv-" in slim_wheel.name
+    with zipfile.ZipFile(slim_wheel) as slim, zipfile.ZipFile(wheel) as full:
+        gone = set(full.namelist()) - set(slim.namelist())
+        left = [name for name in slim.namelist() if name.startswith(("triton/backends/nvidia", "triton/backends/amd"))]
+        assert left == []
+        files = [name for name in gone if ".dist-info/" not in name]
+        assert files and all(name.startswith(("triton/backends/nvidia/", "triton/backends/amd/")) for name in files)
+        assert list(entry_points(slim)["triton.backends"]) == ["spirv"]
+        inside = {file["name"] for file in bill(slim)["components"][0]["components"]}
+        assert not [name for name in inside if "nvidia" in name]
+        slim.extractall(tmp_path)
+    with capsys.disabled():
+        print(f"\nfull {wheel.stat().st_size / 1e6:.0f} MB, spirv only {slim_wheel.stat().st_size / 1e6:.0f} MB")
+    assert slim_wheel.stat().st_size < 0.4 * wheel.stat().st_size
+    code = "import triton, triton.language, triton.profiler; print(sorted(triton.backends.backends))"
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TRITON_")} | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "['spirv']", done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--backends", "spirv,cuda"], "--backends names cuda; there are amd, nvidia, spirv"),
+        (["--backends", ","], "--backends names none"),
+        (["--source", "--plugin-only"], "--source and --plugin-only go with none of"),
+        (["--plugin-only", "--backends", "spirv"], "--source and --plugin-only go with none of"),
+        (["--target", "3.12"], "--target '3.12' is not of the form cp314-x86_64"),
+        (["--target", "cp311-riscv64"], "cannot be built here: upstream released no wheel for it"),
+    ],
+)
+def test_options_that_make_no_wheel(options: list[str], message: str, tmp_path: Path) -> None:
+    command = [sys.executable, "setup.py", "--quiet", "bdist_wheel", "--dist-dir", str(tmp_path), *options]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith("TRITON_PLUGIN")}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1].startswith("error: ") and message in done.stderr.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_the_plugin_alone(plugin_wheel: Path) -> None:
+    project = Project(ROOT)
+    assert plugin_wheel.name.startswith(f"triton_spirv-{project.settings()['version']}-cp")
+    assert plugin_wheel.stat().st_size < 2_000_000
+    with zipfile.ZipFile(plugin_wheel) as archive:
+        tops = {name.split("/")[0] for name in archive.namelist()}
+        assert tops == {"triton_spirv", dist_info(archive)}
+        metadata = Parser().parsestr(read(archive, "METADATA"))
+        assert metadata["Name"] == "triton-spirv"
+        assert metadata.get_all("Requires-Dist") == [
+            f"triton==={project.lock().version}", *project.settings()["dependencies"]
+        ]
+        assert dict(entry_points(archive)["triton.backends"]) == {"spirv": "triton_spirv"}
+        assert read(archive, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
+        assert {component["name"] for component in bill(archive)["components"]} == {"pybind11", "triton", "vulkan"}
+        inside = {name.removeprefix("triton_spirv/") for name in archive.namelist()}
+    assert {path.relative_to(ROOT / "backend").as_posix() for path in (ROOT / "backend").rglob("*.py")} <= inside
+
+
+# -- which wheels can be built where ---------------------------------------------------------------------------
+
+
+HERE = targets.Target(11, False, "x86_64")
+
+
+@pytest.fixture
+def on_x86_64(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As Python 3.11 on x86-64 sees it, with Python 3.13 beside it."""
+    monkeypatch.setattr(targets, "here", lambda: HERE)
+    monkeypatch.setattr(targets.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(targets, "interpreter", lambda target: "/usr/bin/python3.13" if target.minor == 13 else "")
+
+
+@pytest.mark.usefixtures("on_x86_64")
+def test_the_matrix_with_compiled_plugins() -> None:
+    lines = targets.table(Project(ROOT).lock(), [load_plugin(ROOT)])
+    rows = {line.split()[0]: line.split(maxsplit=2)[1:] for line in lines}
+    part = "the compiled part of spirv has to be compiled"
+    assert rows["cp311-x86_64"] == ["yes", "tools wheel"]
+    assert rows["cp312-x86_64"] == ["no", f"{part} with Python 3.12, which is not on PATH"]
+    assert rows["cp313-x86_64"] == ["no", f"{part} with that Python: /usr/bin/python3.13 -m tools wheel"]
+    assert rows["cp313t-x86_64"] == ["no", "upstream released no wheel for it"]
+    assert rows["cp314t-x86_64"] == ["no", f"{part} with Python 3.14 (free-threaded), which is not on PATH"]
+    assert rows["cp314-aarch64"] == ["no", f"{part} on aarch64"]
+    assert len(rows) == 12
+
+
+@pytest.mark.usefixtures("on_x86_64")
+def test_the_matrix_with_python_only_plugins() -> None:
+    lines = targets.table(Project(ROOT).lock(), [load_plugin(TOY_PLUGIN)])
+    answers = {line.split()[0]: line.split()[1] for line in lines}
+    assert {name for name, answer in answers.items() if answer == "no"} == {"cp313t-x86_64", "cp313t-aarch64"}
+
+
+def test_a_wheel_for_another_interpreter(tmp_path: Path) -> None:
+    """Cross-built on the toy upstream: everything but the text comes from the target's own release wheel."""
+    project = toy_project(tmp_path / "repo")
+    other = "cp314-cp314t-linux_aarch64"
+    theirs = write_release(project.cache / "wheels", tags=other, library=b"\x7fELF of another machine")
+    lock = project.lock()
+    project.lock_file.write_text(dataclasses.replace(lock, wheels=(*lock.wheels, theirs)).text())
+    build = f"""
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from pathlib import Path
+from tools.packaging import targets, wheel
+from tools.project import Project
+wheel.find_strip_for = lambda arch: None
+print(wheel.build_wheel(Project(Path({str(project.root)!r})), target=targets.parse("cp314t-aarch64")))
+"""
+    environment = os.environ | {"TRITON_PLUGIN_DIRS": str(TOY_PLUGIN)}
+    command = [sys.executable, "-c", build]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    wheel = Path(done.stdout.strip())
+    assert wheel.name.endswith(f"-{other}.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        assert archive.testzip() is None
+        assert archive.read("triton/_C/libtriton.so") == b"\x7fELF of another machine"
+        assert b"line two" in archive.read("triton/alpha.py")
+        assert f"Tag: {other}" in read(archive, "WHEEL")
+        assert "triton/backends/toy/compiler.py" in archive.namelist()
+    # A wheel with other text is not what the patches were applied to.
+    theirs = write_release(project.cache / "wheels", tags=other, alpha="line 1\n")
+    project.lock_file.write_text(dataclasses.replace(lock, wheels=(*lock.wheels, theirs)).text())
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert "python/triton/alpha.py is not that of 1.0 here: build its wheel with an interpreter" in done.stderr

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from vendor_support import ROOT
 
+from tools.packaging.archive import record_digest
 from tools.project import Lock, Project, ReleaseWheel, is_free_threaded
 from tools.queue import queue_hash
 
@@ -21,6 +22,7 @@ ALPHA = "".join(f"line {number}\n" for number in range(1, 41))
 COMMIT = "ab" * 20
 TAG = f"cp{sys.version_info[0]}{sys.version_info[1]}"
 ABI = f"{TAG}{'t' if is_free_threaded() else ''}"
+TAGS = f"{TAG}-{ABI}-linux_{platform.machine()}"
 
 FIRST = """\
 From: A Person <a@example.org>
@@ -67,27 +69,32 @@ new file mode 100644
 """
 
 
-def write_release(folder: Path, version: str = "1.0", **modules: str) -> ReleaseWheel:
+def write_release(
+    folder: Path, version: str = "1.0", tags: str = TAGS, library: bytes = b"\x7fELF", **modules: str
+) -> ReleaseWheel:
     """Write a toy release wheel; `alpha` and other modules may be given their text, '' leaves one out."""
-    name = f"triton-{version}-{TAG}-{ABI}-linux_{platform.machine()}.whl"
+    name = f"triton-{version}-{tags}.whl"
     folder.mkdir(parents=True, exist_ok=True)
     files = {
         "triton/__init__.py": f"__version__ = '{version}'\n",
         **{f"triton/{module}.py": text for module, text in ({"alpha": ALPHA} | modules).items() if text},
-        "triton/_C/libtriton.so": b"\x7fELF",
+        "triton/_C/libtriton.so": library,
         "triton/include/header.h": "int x;\n",
         f"triton-{version}.dist-info/METADATA": f"Metadata-Version: 2.1\nName: triton\nVersion: {version}\n",
-        f"triton-{version}.dist-info/WHEEL": f"Wheel-Version: 1.0\nTag: {TAG}-{ABI}-linux_{platform.machine()}\n",
+        f"triton-{version}.dist-info/WHEEL": f"Wheel-Version: 1.0\nTag: {tags}\n",
         f"triton-{version}.dist-info/entry_points.txt": "",
     }
     record = f"triton-{version}.dist-info/RECORD"
     with zipfile.ZipFile(folder / name, "w") as archive:
-        for path, data in files.items():
+        rows = []
+        for path, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
             archive.writestr(zipfile.ZipInfo(path), data)
-        rows = [f"{path},sha256=x,1\n" for path in files] + [f"{record},,\n"]
-        archive.writestr(zipfile.ZipInfo(record), "".join(rows))
+            rows.append(f"{path},sha256={record_digest(hashlib.sha256(data).digest())},{len(data)}\n")
+        archive.writestr(zipfile.ZipInfo(record), "".join([*rows, f"{record},,\n"]))
     digest = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-    return ReleaseWheel(TAG, ABI, platform.machine(), name, digest)
+    python, abi, where = tags.split("-")
+    return ReleaseWheel(python, abi, where.removeprefix("linux_"), name, digest)
 
 
 def make_project(root: Path, patches: dict[str, str], overlay: dict[str, str], wheel: ReleaseWheel) -> Project:
@@ -110,9 +117,14 @@ def make_project(root: Path, patches: dict[str, str], overlay: dict[str, str], w
     return project
 
 
-def toy_project(root: Path) -> Project:
-    """The project with the two patches and layer.py."""
+def toy_project(root: Path, evil: str = "") -> Project:
+    """The project with the two patches and layer.py; its release wheel has a member named `evil` if one is given."""
     wheel = write_release(Project(root).cache / "wheels")
+    if evil:
+        path = Project(root).cache / "wheels" / wheel.file
+        with zipfile.ZipFile(path, "a") as archive:
+            archive.writestr(zipfile.ZipInfo(evil), "evil")
+        wheel = dataclasses.replace(wheel, sha256=hashlib.sha256(path.read_bytes()).hexdigest())
     patches = {"first.patch": FIRST, "second.patch": SECOND}
     return make_project(root, patches, {"layer.py": "LAYER = 1\n"}, wheel)
 

@@ -13,11 +13,11 @@ TOY_PLUGIN = Path(__file__).parent / "plugins" / "toy-backend"
 _SETTINGS = ("TRITON_PLUGIN_DIRS", "TRITON_WHEEL_NAME", "TRITON_WHEEL_VERSION_SUFFIX", "SOURCE_DATE_EPOCH")
 
 
-def build_wheel(folder: Path, **settings: str) -> Path:
+def build_wheel(folder: Path, *options: str, **settings: str) -> Path:
     """Build a wheel with setup.py into a folder, with these settings and no others."""
     environment = {key: value for key, value in os.environ.items() if key not in _SETTINGS} | settings
     subprocess.run(
-        [sys.executable, "setup.py", "--quiet", "bdist_wheel", "--dist-dir", str(folder)],
+        [sys.executable, "setup.py", "--quiet", "bdist_wheel", "--dist-dir", str(folder), *options],
         cwd=ROOT,
         env=environment,
         check=True,
@@ -43,6 +43,11 @@ class Venv:
     def pip(self, *arguments: str) -> None:
         command = [sys.executable, "-m", "pip", "--python", str(self.python), "--quiet", *arguments]
         subprocess.run([*command, "--disable-pip-version-check"], check=True)
+
+    def pip_check(self) -> str:
+        """What `pip check` finds wrong."""
+        command = [sys.executable, "-m", "pip", "--python", str(self.python), "check"]
+        return subprocess.run(command, capture_output=True, text=True, check=False).stdout
 
     def run(self, script: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
         """Run a script in it, with no Triton settings but those given."""

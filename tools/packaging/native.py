@@ -82,4 +82,5 @@ def native_parts(native: dict[str, Path]) -> list[Part]:
     import pybind11
 
     version = pybind11.__version__
-    return [Part("pybind11", version, purl("pybind11", version), "headers compiled into the native part", "BSD-3-Clause")]
+    what = "headers compiled into the native part"
+    return [Part("pybind11", version, purl("pybind11", version), what, "BSD-3-Clause")]

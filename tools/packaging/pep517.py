@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,19 +11,29 @@ from ..errors import ToolError
 from ..project import ROOT, Project
 
 
-def _wants_source(settings: dict[str, Any] | None) -> bool:
-    return str((settings or {}).get("source", "")).lower() in ("1", "true", "on", "yes")
+def _choose(settings: dict[str, Any]) -> Callable[[Project, Path], Path]:
+    """The builder for some config settings: `source=1`, `plugin-only=1` or `backends=spirv,…`."""
+    from . import plugin_wheel, source_form, wheel
+
+    def on(name: str) -> bool:
+        return str(settings.get(name, "")).lower() in ("1", "true", "on", "yes")
+
+    names = tuple(filter(None, str(settings.get("backends", "")).split(",")))
+    if sum([on("source"), on("plugin-only"), bool(names)]) > 1:
+        raise ToolError("the settings source, plugin-only and backends exclude each other")
+    if on("source"):
+        return source_form.build_wheel
+    if on("plugin-only"):
+        return plugin_wheel.build_wheel
+    return lambda project, folder: wheel.build_wheel(project, folder, names)
 
 
 def build_wheel(
     wheel_directory: str, config_settings: dict[str, Any] | None = None, metadata_directory: str | None = None
 ) -> str:
-    """Build the wheel into a folder; `-C source=1` takes the source form. Returns its file name."""
-    from . import source_form, wheel
-
-    build = source_form.build_wheel if _wants_source(config_settings) else wheel.build_wheel
+    """Build the wheel into a folder; `-C source=1`, `-C plugin-only=1`, `-C backends=spirv`. Returns its file name."""
     try:
-        return build(Project(ROOT), Path(wheel_directory)).name
+        return _choose(config_settings or {})(Project(ROOT), Path(wheel_directory)).name
     except ToolError as error:
         print(f"error: {error}", file=sys.stderr)
         raise SystemExit(1) from None

@@ -70,12 +70,16 @@ def _walk(folder: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for parent, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
-        for name in sorted(names):
+        for name in (*folders, *sorted(names)):
             path = Path(parent) / name
-            if name.endswith(_SKIPPED_SUFFIXES):
-                continue
             if path.is_symlink() and not path.resolve().is_relative_to(folder.resolve()):
                 raise ToolError(f"plugin {folder.parent}: {path} is a link that leads out of the plugin")
+            if path.is_dir():
+                if path.is_symlink():
+                    raise ToolError(f"plugin {folder.parent}: {path} is a link to a folder, which is not followed")
+                continue
+            if name.endswith(_SKIPPED_SUFFIXES):
+                continue
             found[path.relative_to(folder).as_posix()] = path
     return found
 

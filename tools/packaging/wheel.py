@@ -144,7 +144,8 @@ def collect(project: Project, backends: tuple[str, ...] = (), target: Target | N
     left_out = choose_backends(plugins, in_tree, backends)
     plugins = [plugin for plugin in plugins if plugin.name not in left_out]
     gone = tuple(f"triton/backends/{name}/" for name in left_out)
-    entries = {name: e for name, e in _upstream_entries(project, release, target.arch).items() if not name.startswith(gone)}
+    theirs = _upstream_entries(project, release, target.arch)
+    entries = {name: entry for name, entry in theirs.items() if not name.startswith(gone)}
     upstream = _describe(project, release, entries)
     built: dict[str, Path] = {}
     for plugin in plugins:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from .. import rebase
 from ..project import Project
 from ..queue import queue_hash, series_names
 from ..repository import Repository
 
 
 def run(project: Project, arguments: list[str]) -> int:
+    with project.exclusive():
+        return _tell(project)
+
+
+def _tell(project: Project) -> int:
     lock = project.lock()
     digest = queue_hash(project)
     print(f"upstream   {lock.name} {lock.version} ({lock.ref}, {lock.commit[:12]})")
     agrees = "as in the lock" if digest == lock.queue else f"the lock has {lock.queue[:12]}"
     print(f"queue      {digest[:12]}, {agrees}")
+    if rebase.folder(project).exists():
+        state = rebase.load(project)
+        where = f"stopped at {state.todo[0][1]}" if state.todo else "all patches are through"
+        print(f"rebase     onto {state.goal.name}, {where}: go on with --continue, --skip or --abort")
     if not (project.tree / ".git").is_dir():
         print("tree       none yet: run `python3 -m tools sync`")
         return 0

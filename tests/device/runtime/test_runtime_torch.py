@@ -15,8 +15,8 @@ from triton.backends.spirv.runtime import torch_device
 from triton.backends.spirv.runtime.context import ZERO_COPY, current
 
 ADD_ENTRIES = [((0, ), "x", "*fp32"), ((1, ), "y", "*fp32"), ((2, ), "z", "*fp32"), ((3, ), "n", "i32")]
-DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.uint8, torch.int16, torch.int32,
-          torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn, torch.float8_e5m2]
+DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.uint8, torch.int16,
+          torch.int32, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn, torch.float8_e5m2]
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -1,0 +1,133 @@
+"""Which pointers can be held as 32-bit byte offsets from the kernel argument that they come from.
+
+A kernel argument with ``tt.pointer_range = 32`` points into one allocation of less than 2³¹ bytes, and the kernel
+accesses nothing through it but that allocation (docs/limits.md). All pointers that come from it, through whichever
+operations, form its *web*. Where a web has no other source and no pointer of it is used for anything but accesses,
+each is held as ``offset``, a 32-bit integer, and ``argument + sign_extend(offset)`` is the address of an access.
+
+Why that is exact, whatever overflows on the way. Let D be the distance in bytes of a pointer from the argument as the
+64-bit arithmetic of TTGIR has it: a sum of terms ``sign_extend(index) · size``. The offset is computed by the same
+sums and products on the low 32 bits of each term, and ``sign_extend(index)`` has the low 32 bits of ``index`` (also of
+an index of 64 bits, which is cut off). Reduction modulo 2³² commutes with sums and products, so offset ≡ D modulo
+2³², no matter which of them wrap around. Argument and accessed address lie in one allocation of less than 2³¹ bytes,
+either one before the other, so −2³¹ < D < 2³¹, and the only number in that range that is congruent to D is
+``sign_extend(offset)``. Nothing is asked of lanes that a mask turns off: their D may be anything, and their address is
+not used. A pointer that leaves the kernel's view, as a number or into memory, need not lie in the allocation:
+such a web is held in 64 bits. So are all in a kernel that converts pointers to integers, since it may reach one
+allocation from another.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from ..ttgir.ir import Function, Operation, Value
+from ..ttgir.types import PointerType, TensorType
+
+#: Operations whose pointer operands and results belong to one web.
+_MOVES = frozenset({
+    "arith.select", "tt.addptr", "tt.bitcast", "tt.broadcast", "tt.cat", "tt.expand_dims", "tt.join", "tt.splat",
+    "tt.split", "tt.trans", "tt.unsplat",
+})
+
+#: Operations that access memory at their first operand.
+_ACCESSES = frozenset({
+    "tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll",
+})
+
+#: Operations that are read with the loop or branch they end.
+_ENDS = frozenset({"scf.yield", "scf.condition"})
+
+
+def _is_pointer(value: Value) -> bool:
+    type_ = value.type
+    return isinstance(type_.element if isinstance(type_, TensorType) else type_, PointerType)
+
+
+def _carried(operation: Operation) -> Iterable[Sequence[Sequence[Value]]]:
+    """Lists of values that a loop or branch passes one by one to each other."""
+    blocks = [region.entry for region in operation.regions if region.blocks]
+    ends = [block.terminator.operands for block in blocks]
+    if operation.name == "scf.for":
+        yield operation.operands[3:], blocks[0].arguments[1:], ends[0], operation.results
+    elif operation.name == "scf.while":
+        yield operation.operands, blocks[0].arguments, ends[1]
+        yield ends[0][1:], blocks[1].arguments, operation.results
+    else:
+        yield operation.results, *(ends if operation.results else ())
+
+
+class _Webs:
+    """Disjoint sets of pointers. ``sources`` counts where a set's pointers come from."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Value, Value] = {}
+        self._wide: set[Value] = set()
+        self.members = self._parent.keys()
+
+    def root(self, value: Value) -> Value:
+        """What stands for the web of ``value``."""
+        parent = self._parent
+        above = parent.setdefault(value, value)
+        while above is not value:
+            parent[value] = parent[above]
+            value, above = above, parent[above]
+        return value
+
+    def join(self, values: Iterable[Value]) -> None:
+        """Makes one web of the webs of those values that are pointers."""
+        roots = [self.root(value) for value in values if _is_pointer(value)]
+        for root in roots[1:]:
+            self._parent[self.root(root)] = self.root(roots[0])
+
+    def widen(self, values: Iterable[Value]) -> None:
+        """The webs of these values, where they are pointers, are held in 64 bits."""
+        self._wide.update(value for value in values if _is_pointer(value))
+
+    def wide_roots(self) -> set[Value]:
+        """What stands for the webs that are held in 64 bits."""
+        return {self.root(value) for value in self._wide}
+
+
+def pointer_bases(function: Function) -> dict[Value, Value]:
+    """Pointer → the kernel argument that it is held as a 32-bit offset from; those arguments themselves are in it too.
+    Pointers that are held in 64 bits are not."""
+    assert function.body is not None
+    arguments = function.body.entry.arguments
+    narrow = {argument for argument, attributes in zip(arguments, function.argument_attributes, strict=True)
+              if attributes.get("tt.pointer_range") == 32 and _is_pointer(argument)}
+    if not narrow:
+        return {}
+    webs = _Webs()
+    for block in function.body.blocks:
+        for outer in block.operations:
+            for operation in outer.walk():
+                if operation.name == "tt.ptr_to_int":
+                    return {}
+                _add(webs, operation)
+    webs.widen(argument for argument in arguments if argument not in narrow)
+    wide = webs.wide_roots()
+    bases: dict[Value, Value] = {}
+    for argument in narrow:
+        root = webs.root(argument)
+        if bases.setdefault(root, argument) is not argument:
+            wide.add(root)
+    return {value: bases[root] for value in list(webs.members)
+            if (root := webs.root(value)) in bases and root not in wide}
+
+
+def _add(webs: _Webs, operation: Operation) -> None:
+    name = operation.name
+    if name in _MOVES:
+        webs.join((*operation.operands, *operation.results))
+        if name == "tt.bitcast" and _is_pointer(operation.operands[0]) is not _is_pointer(operation.result):
+            webs.widen((*operation.operands, *operation.results))
+    elif name in _ACCESSES:
+        webs.widen(operation.operands[1:])
+        webs.widen(operation.results)
+    elif name in ("scf.for", "scf.while", "scf.if"):
+        for lists in _carried(operation):
+            for values in zip(*lists, strict=True):
+                webs.join(values)
+    elif name not in _ENDS:
+        webs.widen(operation.operands)
+        webs.widen(operation.results)
