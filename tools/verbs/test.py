@@ -30,6 +30,13 @@ def _names_tests(argument: str) -> bool:
     return not argument.startswith("-") and Path(argument.split("::", 1)[0]).exists()
 
 
+def _workers(arguments: list[str]) -> list[str]:
+    """One pytest worker a processor, a file of tests at a time, unless the arguments choose or want a terminal."""
+    if any(argument.startswith(("-n", "--dist", "--pdb", "-s", "--collect-only")) for argument in arguments):
+        return []
+    return ["-n", str(os.cpu_count() or 1), "--dist", "loadfile"]
+
+
 def run(project: Project, arguments: list[str]) -> int:
     system.ensure(system.BUILD + system.RUN + system.TEST)
     wheel = ensure_installed(project)
@@ -38,7 +45,7 @@ def run(project: Project, arguments: list[str]) -> int:
         failed.append("tools check")
     selection = arguments if any(map(_names_tests, arguments)) else ["tests", *arguments]
     environment = {**os.environ, "TRITON_SPIRV_WHEEL": str(wheel)}
-    command = [sys.executable, "-m", "pytest", *selection]
+    command = [sys.executable, "-m", "pytest", *_workers(arguments), *selection]
     status = subprocess.run(command, cwd=project.root, env=environment, check=False).returncode
     if failed:
         raise ToolError(f"{' and '.join(failed)} found faults: see above")

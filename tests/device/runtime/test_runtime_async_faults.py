@@ -210,7 +210,8 @@ add = load()
 x = buffers.zeros(64, "float32")
 x.to_numpy()
 for call in (lambda: [(add((1, 1, 1), x, x, x, 64), current().native.synchronize()) for _ in range(20)],
-             lambda: add((1, 1, 1), x, x, x, 64), current().native.synchronize, x.to_numpy, lambda: buffers.empty(1 << 22, "int8")):
+             lambda: add((1, 1, 1), x, x, x, 64), current().native.synchronize, x.to_numpy,
+             lambda: buffers.empty(1 << 22, "int8")):
     try:
         call()
         print("passed")
