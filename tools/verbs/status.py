@@ -20,9 +20,9 @@ def _tell(project: Project) -> int:
     agrees = "as in the lock" if digest == lock.queue else f"the lock has {lock.queue[:12]}"
     print(f"queue      {digest[:12]}, {agrees}")
     if rebase.folder(project).exists():
-        state = rebase.load(project)
-        where = f"stopped at {state.todo[0][1]}" if state.todo else "all patches are through"
-        print(f"rebase     onto {state.goal.name}, {where}: go on with --continue, --skip or --abort")
+        going = rebase.load(project)
+        where = f"stopped at {going.todo[0][1]}" if going.todo else "all patches are through"
+        print(f"rebase     onto {going.goal.name}, {where}: go on with --continue, --skip or --abort")
     if not (project.tree / ".git").is_dir():
         print("tree       none yet: run `python3 -m tools sync`")
         return 0
