@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
 
-#: Float controls: each with a width of 16, 32 or 64 is a feature, ``preserve_denormals32`` say. The value is the entry of
-#: VkPhysicalDeviceFloatControlsProperties before the width.
+#: Float controls: each with a width of 16, 32 or 64 is a feature, ``preserve_denormals32`` say. The value is the entry
+#: of VkPhysicalDeviceFloatControlsProperties before the width.
 FLOAT_CONTROLS = {
     "round_to_nearest_even": "shaderRoundingModeRTEFloat",
     "preserve_denormals": "shaderDenormPreserveFloat",
@@ -109,7 +109,8 @@ PROFILES = {
         "explicit_workgroup_layout", "float64_atomic_add", *_controls("preserve_denormals")}),
     "nvidia-hopper": Capabilities("nvidia_proprietary", 32, 49152, 256, 1024, _EVERYTHING),
     "generic": Capabilities("generic", 32, 32768, 128, 256, _EVERYTHING - {
-        "explicit_workgroup_layout", "float64", "float32_atomic_add", "float64_atomic_add", *_controls(*FLOAT_CONTROLS)}),
+        "explicit_workgroup_layout", "float64", "float32_atomic_add", "float64_atomic_add",
+        *_controls(*FLOAT_CONTROLS)}),
 }
 
 

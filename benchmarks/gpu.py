@@ -294,6 +294,16 @@ CASES: dict[str, Callable[[Any], Case]] = {
 }
 
 
+def _warm_up(run: Callable[[], Any], seconds: float = 0.5) -> None:
+    """Runs until the device's clocks are up: they fall while the host prepares data, and take their time to rise."""
+    synchronize = triton.runtime.driver.active.get_device_interface().synchronize
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        for _ in range(10):
+            run()
+        synchronize()
+
+
 def _measure(case: Case, memory: Any, seconds: float) -> dict[str, Any]:
     """The fastest right configuration of a case, and each configuration's figure or failure."""
     tried: list[dict[str, Any]] = []
@@ -314,6 +324,7 @@ def _measure(case: Case, memory: Any, seconds: float) -> dict[str, Any]:
                 entry["failure"] = f"wrong: relative error {entry['error']:.3g}, allowed {case.tolerance:g}"
                 continue
             bench = triton.runtime.driver.active.get_benchmarker()
+            _warm_up(lambda config=config: case.run(config))
             entry["ms"] = bench(lambda config=config: case.run(config), quantiles=(0.5, 0.2, 0.8))[0]
             entry["rate"] = case.amount / case.unit[1] / (entry["ms"] * 1e-3)
         except Exception as error:

@@ -1,8 +1,8 @@
 """Loads the next iteration's dot operands before the current iteration computes with its own.
 
 Without it each iteration of a matrix product waits for device memory, stores to shared memory, waits at a barrier and
-computes, one after the other. Here the loaded tiles become values that the loop carries: iteration i starts the loads of
-iteration i + 1, computes, and only then needs them.
+computes, one after the other. Here the loaded tiles become values that the loop carries: iteration i starts the loads
+of iteration i + 1, computes, and only then needs them.
 
 A load qualifies where it can be repeated ahead of time: its address and mask are pure functions of the loop's carried
 values, and nothing in the loop writes to device memory.

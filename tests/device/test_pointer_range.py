@@ -1,4 +1,4 @@
-"""Kernels whose pointers are 32-bit offsets: negative ones, views, wrap-around on the way, loops; and those that are not."""
+"""Kernels whose pointers are 32-bit offsets: negative ones, views, wrap-around on the way, loops; and those that are none."""
 from __future__ import annotations
 
 import numpy as np

@@ -97,7 +97,8 @@ def test_half_precision(native, monkeypatch, tmp_path):
     """f32 and f64 to f16, by the device's instruction and without it."""
     has = Capabilities.has
     if not native:
-        monkeypatch.setattr(Capabilities, "has", lambda self, name: name != "round_to_nearest_even16" and has(self, name))
+        monkeypatch.setattr(Capabilities, "has",
+                            lambda self, name: name != "round_to_nearest_even16" and has(self, name))
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
         harness._module.cache_clear()
