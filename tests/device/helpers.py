@@ -8,6 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import torch
+from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.runtime.context import current
 
 SIGNED = ("int8", "int16", "int32", "int64")
@@ -29,11 +30,11 @@ def host_memory() -> str:
     return str(current().host_memory)
 
 
-def push_constant_bytes() -> int:
-    """The device's limit."""
+def device_capabilities() -> Capabilities:
+    """What the device can do."""
     capabilities = current().device.capabilities
     assert capabilities is not None
-    return capabilities.push_constant_bytes
+    return capabilities
 
 
 def numpy_dtype(name: str) -> np.dtype[Any]:

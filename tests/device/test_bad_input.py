@@ -17,6 +17,10 @@ from triton.experimental.gluon import language as gl
 from triton.runtime import driver
 from triton.runtime.errors import OutOfResources
 
+from tests.device.helpers import device_capabilities
+
+LANES = device_capabilities().subgroup_size
+
 
 @triton.jit
 def double_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
@@ -90,7 +94,7 @@ def compile_text(folder: Path, text: str):
 
 def test_ttgir_file_runs(tmp_path):
     x = torch.arange(64, dtype=torch.float32)
-    compile_text(tmp_path, TTGIR.format(lanes=8, warps=2))[(1, 1, 1)](x)
+    compile_text(tmp_path, TTGIR.format(lanes=LANES, warps=2))[(1, 1, 1)](x)
     assert torch.equal(x, 2 * torch.arange(64, dtype=torch.float32))
 
 
@@ -101,13 +105,14 @@ def test_garbage_ttgir_file(tmp_path, capfd):
 
 
 def test_ttgir_of_another_subgroup_size(tmp_path):
-    with pytest.raises(LoweringError, match="subgroups of 32 invocations.*have 8.*compile the kernel"):
-        compile_text(tmp_path, TTGIR.format(lanes=32, warps=2))
+    message = f"subgroups of {4 * LANES} invocations.*have {LANES}.*compile the kernel"
+    with pytest.raises(LoweringError, match=message):
+        compile_text(tmp_path, TTGIR.format(lanes=4 * LANES, warps=2))
 
 
 def test_ttgir_of_too_many_warps(tmp_path):
-    with pytest.raises(LoweringError, match="num_warps=256 needs workgroups of 2048 invocations.*allows 1024"):
-        compile_text(tmp_path, TTGIR.format(lanes=8, warps=256))
+    with pytest.raises(LoweringError, match=f"num_warps=256 needs workgroups of {256 * LANES} invocations.*allows"):
+        compile_text(tmp_path, TTGIR.format(lanes=LANES, warps=256))
 
 
 @pytest.mark.parametrize(("options", "message"), [
@@ -168,7 +173,7 @@ def large_dot_kernel(x_ptr, y_ptr, N: tl.constexpr):
 
 def test_too_much_shared_memory():
     x = torch.zeros(128, 128)
-    with pytest.raises(OutOfResources, match=r"shared memory, Required: \d{5,}, Hardware limit: 32768"):
+    with pytest.raises(OutOfResources, match=rf"shared memory, Required: \d{{5,}}, Hardware limit: {device_capabilities().shared_bytes}"):
         large_dot_kernel[(1,)](x, x, 128, num_warps=8)
 
 

@@ -10,7 +10,10 @@ import triton
 from hypothesis import strategies as st
 from triton.runtime import driver
 
-from tests.device.helpers import Guarded, assert_same, inputs, to_torch
+from tests.device.helpers import Guarded, assert_same, device_capabilities, inputs, to_torch
+
+pytestmark = pytest.mark.skipif(device_capabilities().subgroup_size != 8,
+                                reason="the layouts written out here are for subgroups of 8 invocations")
 
 #: TTGIR's element type → NumPy's name.
 ELEMENTS = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "f16": "float16", "bf16": "bfloat16",

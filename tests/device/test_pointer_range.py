@@ -1,4 +1,4 @@
-"""Kernels whose pointers are 32-bit offsets: negative ones, views, wrap-around on the way, loops; and those that are none."""
+"""Kernels whose pointers are 32-bit offsets (negative, in views, wrapping, in loops), and kernels whose are not."""
 from __future__ import annotations
 
 import numpy as np
