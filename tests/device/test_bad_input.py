@@ -173,7 +173,8 @@ def large_dot_kernel(x_ptr, y_ptr, N: tl.constexpr):
 
 def test_too_much_shared_memory():
     x = torch.zeros(128, 128)
-    with pytest.raises(OutOfResources, match=rf"shared memory, Required: \d{{5,}}, Hardware limit: {device_capabilities().shared_bytes}"):
+    limit = device_capabilities().shared_bytes
+    with pytest.raises(OutOfResources, match=rf"shared memory, Required: \d{{5,}}, Hardware limit: {limit}"):
         large_dot_kernel[(1,)](x, x, 128, num_warps=8)
 
 

@@ -29,10 +29,13 @@ def simulate(plan: ReductionPlan, layout: LinearLayout) -> dict[tuple[int, int],
     if across:
         totals: dict[tuple[int, int], dict[int, Bag]] = {thread: {} for thread in values}
         for groups in across.rounds:
+            assert len(groups) % across.width == 0
             memory: dict[int, Bag] = {}
             for (lane, warp), bags in values.items():
                 if lane & across.duplicate_lanes or warp & across.duplicate_warps:
                     continue
+                check_vectors(across.store, groups, across.width, lane, warp)
+                check_vectors(across.load, groups, across.width, lane, warp)
                 for group in groups:
                     offset = across.store.apply_flat(register=group, lane=lane, warp=warp)
                     assert offset < across.size and offset not in memory, "two lanes store one partial result"
@@ -44,6 +47,14 @@ def simulate(plan: ReductionPlan, layout: LinearLayout) -> dict[tuple[int, int],
                                         for partial in range(across.partials)), Counter())
         values = {thread: [total[group] for group in range(len(plan.groups))] for thread, total in totals.items()}
     return {thread: [bags[group] for group in plan.results] for thread, bags in values.items()}
+
+
+def check_vectors(offsets: LinearLayout, groups: tuple[int, ...], width: int, lane: int, warp: int) -> None:
+    """Each ``width`` groups lie at consecutive offsets from a multiple of ``width`` on."""
+    places = [offsets.apply_flat(register=group, lane=lane, warp=warp) for group in groups]
+    for first in range(0, len(places), width):
+        assert places[first] % width == 0
+        assert places[first:first + width] == list(range(places[first], places[first] + width))
 
 
 def check(layout: LinearLayout, axis: int, element_bytes: tuple[int, ...], scratch_bytes: int) -> ReductionPlan:
@@ -140,3 +151,11 @@ def test_refusals() -> None:
         plan_reduction(layout, 0, (4,), 12)
     with pytest.raises(ReductionError, match="dimension 1"):
         plan_reduction(layout, 1, (4,), 16)
+
+
+@pytest.mark.parametrize(("element_bytes", "width"), [((4,), 4), ((2,), 8), ((4, 8), 2)])
+def test_registers_that_are_stored_together(element_bytes: tuple[int, ...], width: int) -> None:
+    """The lanes lie along the other dimension, so the vector is of registers further along it."""
+    layout = distributed_layout(BlockedEncoding((1, 4), (1, 8), (4, 1), (1, 0)), (4, 256))
+    across = check(layout, 0, element_bytes, layout.size * sum(element_bytes)).across_warps
+    assert across is not None and across.width == width and len(across.rounds) == 1
