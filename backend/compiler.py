@@ -154,7 +154,7 @@ class SPIRVBackend(BaseBackend):
 
     # -- argument properties: what a kernel is compiled for, and its cache key --------------------------------------
     @staticmethod
-    def get_tensor_specialization(arg: Any, align: bool = False, **_: Any) -> str:
+    def get_tensor_specialization(arg: Any, align: bool = False) -> str:
         """``D``: the address is a multiple of 16. ``S``: the tensor's allocation is smaller than 2 GiB."""
         # Called for every tensor of every launch.
         size = arg.untyped_storage().nbytes() if hasattr(arg, "untyped_storage") else memory_bytes(arg)

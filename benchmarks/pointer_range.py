@@ -10,32 +10,21 @@ from __future__ import annotations
 import argparse
 import importlib
 import statistics
-import struct
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from triton.backends.spirv import compiler
 from triton.backends.spirv.spirv import opcodes as op
 from triton.runtime.jit import JITFunction
 
+from benchmarks.disassembly import instructions
+
 EXAMPLES = ("vector_add", "fused_softmax", "layer_norm", "matmul", "flash_attention")
 
 #: Instructions that take and give integers of one width.
 INTEGER = frozenset({op.IAdd, op.ISub, op.IMul, op.ShiftLeftLogical, op.SConvert, op.UConvert, op.Phi})
 
-_MAGIC_WORDS = 5
 _TYPE_INT = 21
-
-
-def instructions(spirv: bytes) -> Iterator[tuple[int, ...]]:
-    """(opcode, operand, …) of each instruction of a module."""
-    words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
-    at = _MAGIC_WORDS
-    while at < len(words):
-        length = words[at] >> 16
-        yield words[at] & 0xFFFF, *words[at + 1:at + length]
-        at += length
 
 
 def counts(spirv: bytes) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..analysis.axis_info import AxisInfoAnalysis
+from ..analysis.implied_barriers import stands_for_barrier
 from ..capabilities import Capabilities
 from ..layouts.distributed import distributed_layout
 from ..layouts.linear import LinearLayout
@@ -62,6 +63,7 @@ class Context:
         self.pointer_bases = pointer_bases
         #: Those arguments → their addresses.
         self.base_addresses: dict[Value, int] = {}
+        self._barriers = 0
         #: The report buffer; its address is 0 in a kernel that reports nothing.
         self.reports = Reports(0)
         #: Memory access bits of every access to device memory.
@@ -173,6 +175,7 @@ class Context:
     def barrier(self, global_memory: bool = False, scope: int = Scope.Workgroup) -> None:
         """All invocations of the workgroup wait for each other, and see each other's writes to shared memory and, with
         ``global_memory``, to device memory; with scope Device, so do other workgroups that synchronise with it."""
+        self._barriers += 1
         self.shared.barrier(self.f, global_memory, scope)
 
     def extra_shared(self, size: int) -> int:
@@ -187,6 +190,7 @@ class Context:
         rule = RULES.get(operation.name)
         if rule is None:
             raise refusal(operation)
+        barriers = self._barriers
         try:
             rule(self, operation)
         except (UnsupportedOperation, LoweringError):
@@ -196,3 +200,5 @@ class Context:
         except Exception as error:
             raise LoweringError(f"{operation.location}: while lowering '{operation.name}': "
                                 f"{type(error).__name__}: {error}") from error
+        if barriers == self._barriers and stands_for_barrier(operation, self.shared.used):
+            self.barrier()

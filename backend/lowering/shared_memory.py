@@ -75,6 +75,11 @@ class SharedMemory:
         self._total = self._upstream = total_bytes
         self._arrays: dict[tuple[int, bool], _Array] = {}
 
+    @property
+    def used(self) -> bool:
+        """Whether anything was read or written until now."""
+        return bool(self._arrays)
+
     def width_limit(self, type_: Type) -> int:
         """The most consecutive elements of ``type_`` that one access may take."""
         limit = MAX_BITS // bits_in_memory(type_)

@@ -1,0 +1,41 @@
+"""Barriers that upstream's membar analysis counts on without inserting them.
+
+Membar takes an operation that was given scratch memory (``allocation.offset``) to write it, wait for all invocations,
+and read it: that wait also orders the accesses to *other* buffers before and after the operation, so none is inserted
+for them. Where layouts hold copies of elements in several subgroups, the lowering may find all that it needs in the
+invocation's own subgroup and emit neither scratch accesses nor the wait. Then the wait has to be made up for.
+"""
+from __future__ import annotations
+
+from ..ttgir.ir import Operation
+
+#: Operations whose ``allocation.offset`` is that of a buffer, not of scratch memory.
+_BUFFERS = frozenset({"ttg.local_alloc"})
+
+_LOOPS = frozenset({"scf.for", "scf.while"})
+
+
+def stands_for_barrier(operation: Operation, shared_used: bool) -> bool:
+    """Whether a barrier must take the place of ``operation``, which was lowered without any.
+
+    Not where a barrier of membar's comes right before it, nor where no shared memory was accessed before
+    (``shared_used``), unless a loop comes back to the operation after it was.
+    """
+    if "allocation.offset" not in operation.attributes or operation.name in _BUFFERS:
+        return False
+    block = operation.block
+    assert block is not None
+    place = next(index for index, other in enumerate(block.operations) if other is operation)
+    if place and block.operations[place - 1].name == "ttg.barrier":
+        return False
+    return shared_used or _in_loop(operation)
+
+
+def _in_loop(operation: Operation) -> bool:
+    block = operation.block
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        owner = block.parent.parent
+        if owner.name in _LOOPS:
+            return True
+        block = owner.block
+    return False
