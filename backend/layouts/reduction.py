@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .conversion import span_values
+from .conversion import VECTOR_BYTES, span_values
 from .distributed import LANE, REGISTER, WARP
 from .gf2 import Span, annihilator, combine, dual, inverse, kernel, parity
 from .linear import LinearLayout
@@ -32,7 +32,8 @@ class AcrossWarps:
     ``store``: (register, lane, warp) to the element offset of that partial result. ``load``: (partial, register, lane,
     warp) to the offset of each of the ``partials`` partial results that make up the total; partial 0 comes first along
     the dimension. In round i the groups ``rounds[i]`` are stored, and after a barrier loaded and combined; a barrier
-    parts the rounds. ``size``: elements taken by one operand; operand k begins at byte ``operand_offsets[k]``.
+    parts the rounds. Each ``width`` groups of a round lie at consecutive offsets, the first at a multiple of ``width``,
+    for stores and loads. ``size``: elements taken by one operand; operand k begins at byte ``operand_offsets[k]``.
     A lane whose number meets ``duplicate_lanes``, or whose warp number meets ``duplicate_warps``, need not store.
     """
 
@@ -40,6 +41,7 @@ class AcrossWarps:
     store: LinearLayout
     load: LinearLayout
     partials: int
+    width: int
     size: int
     operand_offsets: tuple[int, ...]
     duplicate_lanes: int
@@ -133,10 +135,6 @@ def _across_warps(registers: Mapping[str, Sequence[int]], places: Mapping[str, S
                              f"{1 << other_bits + len(steps) - len(free)} elements of {sum(element_bytes)} bytes, but "
                              f"owns {scratch_bytes} bytes")
     functionals = free[len(free) - round_bits:]
-    span = Span()
-    inside = [vector for vector in [*registers[LANE], *registers[WARP], *annihilator(functionals, other_bits)]
-              if span.add(vector)]
-    coordinates = inverse([*inside, *dual(functionals, other_bits)], other_bits)
     kept = other_bits - round_bits
     low = (1 << kept) - 1
 
@@ -149,7 +147,16 @@ def _across_warps(registers: Mapping[str, Sequence[int]], places: Mapping[str, S
     def partial(place: int) -> int:
         return sum(parity(f & place) << bit for bit, f in enumerate(chosen))
 
+    # Groups that are stored together come first, then lanes: an access is wide, and meets each bank once.
+    vectors = [basis for basis, place in zip(registers[REGISTER], places[REGISTER], strict=True)
+               if not partial(place) and not any(parity(f & basis) for f in functionals)]
+    vectors = vectors[:(VECTOR_BYTES // max(element_bytes)).bit_length() - 1]
+    span = Span()
+    inside = [vector for vector in [*vectors, *registers[LANE], *registers[WARP],
+                                    *annihilator(functionals, other_bits)] if span.add(vector)]
+    coordinates = inverse([*inside, *dual(functionals, other_bits)], other_bits)
     point = {name: [combine(coordinates, basis) for basis in bases] for name, bases in registers.items()}
+    width = _width(point, len(vectors))
     shape = (1 << kept + len(steps),)
     store = LinearLayout.from_flat(
         {name: [basis & low | partial(place) << kept for basis, place in zip(bases, places[name], strict=True)]
@@ -157,7 +164,7 @@ def _across_warps(registers: Mapping[str, Sequence[int]], places: Mapping[str, S
     load = LinearLayout.from_flat({PARTIAL: [1 << kept + bit for bit in range(len(steps))],
                                    **{name: [basis & low for basis in bases] for name, bases in point.items()}}, shape)
     rounds: list[list[int]] = [[] for _ in range(1 << round_bits)]
-    for group, place in enumerate(span_values(point[REGISTER])):
+    for place, group in sorted((place, group) for group, place in enumerate(span_values(point[REGISTER]))):
         rounds[place >> kept].append(group)
     offsets = {}
     end = 0
@@ -165,5 +172,16 @@ def _across_warps(registers: Mapping[str, Sequence[int]], places: Mapping[str, S
         offsets[operand] = end
         end += element_bytes[operand] * shape[0]
     duplicates = store.free_masks()
-    return AcrossWarps(tuple(map(tuple, rounds)), store, load, 1 << len(steps), shape[0],
+    return AcrossWarps(tuple(map(tuple, rounds)), store, load, 1 << len(steps), width, shape[0],
                        tuple(offsets[index] for index in range(len(element_bytes))), duplicates[LANE], duplicates[WARP])
+
+
+def _width(point: Mapping[str, Sequence[int]], most: int) -> int:
+    """Groups that lie at consecutive offsets, where the first ``most`` bits of an offset are groups' own: those bits
+    that no lane, warp or other group sets."""
+    single = {1 << bit for bit in range(most)}
+    others = [basis for name, bases in point.items() for basis in bases if name != REGISTER or basis not in single]
+    width = 1 << most
+    while any(basis % width for basis in others):
+        width //= 2
+    return width
