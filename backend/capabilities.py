@@ -5,7 +5,7 @@ is part of the cache key, and parsing it gives the same value back.
 """
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 #: Float controls: each with a width of 16, 32 or 64 is a feature, ``preserve_denormals32`` say. The value is the entry
 #: of VkPhysicalDeviceFloatControlsProperties before the width.
@@ -112,8 +112,3 @@ PROFILES = {
         "explicit_workgroup_layout", "float64", "float32_atomic_add", "float64_atomic_add",
         *_controls(*FLOAT_CONTROLS)}),
 }
-
-
-def with_subgroup_size(capabilities: Capabilities, size: int) -> Capabilities:
-    """The same device run at another subgroup size."""
-    return replace(capabilities, subgroup_size=size)

@@ -111,7 +111,6 @@ class SPIRVBackend(BaseBackend):
         """Whether ``target`` is this backend's."""
         return target.backend == BACKEND
 
-    @functools.lru_cache(maxsize=1)  # noqa: B019  (a backend lives as long as the process)
     def hash(self) -> str:
         """Identifies this backend in the cache key: its sources and its target."""
         return f"{BACKEND}-{sources_digest()}-{self.target.arch}-{self.target.warp_size}"

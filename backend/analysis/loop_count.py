@@ -2,17 +2,15 @@
 from __future__ import annotations
 
 from ..ttgir.ir import Block, Function, Operation, Value
-from ..ttgir.types import TensorType
 
-#: Operations whose emitted code may loop as often as data says.
-_UNBOUNDED = ("scf.while", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll", "arith.remf", "math.ipowi",
+#: Operations whose emitted code may loop as often as data, or the choices of the lowering (a dot's rectangles), say.
+_UNBOUNDED = ("scf.while", "tt.dot", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll", "arith.remf", "math.ipowi",
               "tt.extern_elementwise")
 
 
 def most_iterations(function: Function) -> int | None:
-    """An upper bound of the iterations of all loops together, the last check of each counted; None where data decides.
-
-    The loop over K inside a dot counts as K."""
+    """An upper bound of the iterations of all ``scf.for`` together, the last check of each counted; None where it is
+    not known. Loops over the registers of one operation (lowering/rolled.py) do not count: they are never in others."""
     assert function.body is not None
     return _of_block(function.body.entry)
 
@@ -30,10 +28,6 @@ def _of_block(block: Block) -> int | None:
 def _of_operation(operation: Operation) -> int | None:
     if operation.name in _UNBOUNDED:
         return None
-    if operation.name == "tt.dot":
-        type_ = operation.operands[0].type
-        assert isinstance(type_, TensorType)
-        return type_.shape[-1] + 1
     inner = 0
     for region in operation.regions:
         for block in region.blocks:

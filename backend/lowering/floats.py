@@ -4,7 +4,6 @@ bf16 and fp8 have no arithmetic in core SPIR-V: they are widened to f32, compute
 """
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..spirv import opcodes as op
@@ -124,8 +123,3 @@ def convert_toward_zero(ctx: Context, value: int, source: Type, target: Type) ->
     if target.name not in FORMATS:
         raise NotImplementedError(f"rounding towards zero to {target} is not supported; round to nearest even")
     return f.bitcast(round_to_format(ctx, wide, target.name, toward_zero=True), ctx.type_id(target))
-
-
-def through_compute_type(ctx: Context, type_: Type, emit: Callable[..., int], *values: int) -> int:
-    """``emit`` on the values in ``type_``'s computing format, its result in ``type_`` again."""
-    return narrow(ctx, emit(*(widen(ctx, value, type_) for value in values)), type_)

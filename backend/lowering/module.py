@@ -87,7 +87,7 @@ def _communicates(kernel: Function) -> bool:
     """Whether invocations may exchange values through device memory, so that no access may be private to one (section
     3.26, NonPrivatePointer)."""
     assert kernel.body is not None
-    return any(inner.name.startswith("tt.atomic") or inner.name == "tt.call"
+    return any(inner.name.startswith("tt.atomic")
                or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") != "local")
                for block in kernel.body.blocks for operation in block.operations for inner in operation.walk())
 

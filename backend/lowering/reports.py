@@ -26,9 +26,9 @@ RECORD_WORDS = 8
 #: Records that the buffer holds; what comes after them is counted but lost.
 RECORDS = 1 << 15
 
-#: Drivers that end loops after some number of iterations, counted over all loops of an invocation, without a word: the
-#: number, below the true one. Mesa's LP_MAX_TGSI_LOOP_ITERATIONS is 65535.
-LOOP_LIMIT = {"mesa_llvmpipe": 65000}
+#: Drivers that end loops after some number of iterations, counted over all loops of an invocation, without a word: how
+#: many need no watching. Mesa's LP_MAX_TGSI_LOOP_ITERATIONS is 65535; half of it is left for loops over registers.
+LOOP_LIMIT = {"mesa_llvmpipe": 32768}
 
 _REPORTING = frozenset({"tt.assert", "tt.print"})
 

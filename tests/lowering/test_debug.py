@@ -45,6 +45,18 @@ CHECK: OpAtomicCompareExchange
 """)
 
 
+def test_a_dot_is_watched_because_its_loops_are_not_counted():
+    text = """
+#acc = #ttg.blocked<{sizePerThread = [4, 4], threadsPerWarp = [2, 4], warpsPerCTA = [2, 2], order = [1, 0]}>
+module {
+  tt.func public @k(%a: tensor<16x16xf32, #ttg.dot_op<{opIdx = 0, parent = #acc}>>, %b: tensor<16x16xf32, #ttg.dot_op<{opIdx = 1, parent = #acc}>>, %c: tensor<16x16xf32, #acc>) {
+    %d = tt.dot %a, %b, %c : tensor<16x16xf32, #ttg.dot_op<{opIdx = 0, parent = #acc}>> * tensor<16x16xf32, #ttg.dot_op<{opIdx = 1, parent = #acc}>> -> tensor<16x16xf32, #acc>
+    tt.return
+  }
+}"""  # noqa: E501
+    assert most_iterations(parse_module(text).functions["k"]) is None
+
+
 def test_loop_count_multiplies_nests_and_adds_neighbours():
     module = parse_module("""
 module {
