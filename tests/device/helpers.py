@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import ml_dtypes
@@ -20,6 +20,14 @@ DTYPES = ("bool", *INTEGERS, *FLOATS)
 #: Bytes before and after a guarded output, and what they hold.
 GUARD_BYTES = 256
 GUARD = 0xA5
+
+#: Formats whose subnormal numbers a device may take for zero (bfloat16 is computed in f32), and their smallest normal
+#: number.
+FLUSHED = (np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16))
+SMALLEST_NORMAL = 2.0**-126
+
+#: Drivers (VkDriverId) that compute with subnormal f32 numbers without a promise that they do.
+COMPUTING_WITH_SUBNORMALS = frozenset({"mesa_llvmpipe"})
 
 #: Values of a float format at which arithmetic is special; the smallest subnormal is added by special_floats.
 SPECIAL = (0.0, -0.0, 1.0, -1.0, 1.5, -2.75, np.inf, -np.inf, np.nan)
@@ -142,6 +150,36 @@ def assert_same(actual: np.ndarray, expected: np.ndarray, what: object = "", *op
     shown = [(tuple(map(int, at)), *(operand[tuple(at)] for operand in operands), "got", actual[tuple(at)], "wanted",
               expected[tuple(at)]) for at in wrong[:6]]
     assert wrong.size == 0, f"{what}: {len(wrong)} of {actual.size} differ: {shown}"
+
+
+def computes_with_subnormals() -> bool:
+    """Whether the device is known to take subnormal f32 numbers for what they are, and not for zero."""
+    capabilities = device_capabilities()
+    return capabilities.has("preserve_denormals32") or capabilities.driver in COMPUTING_WITH_SUBNORMALS
+
+
+def flushed(values: np.ndarray) -> np.ndarray:
+    """``values`` with a zero of their sign for those that are subnormal in f32 (and bfloat16)."""
+    with np.errstate(invalid="ignore"):  # signalling NaN
+        wide = values.astype(np.longdouble)
+    return np.where(np.abs(wide) < SMALLEST_NORMAL, np.copysign(0, wide), wide).astype(values.dtype)
+
+
+def accepted(reference: Callable[..., np.ndarray], *operands: np.ndarray, result: Any = None) -> list[np.ndarray]:
+    """What a device may compute for ``reference`` of the operands: each element of one of these arrays.
+
+    The first is the reference's. It is the only one on a device that computes with subnormal numbers, and for results
+    and operands of other formats than f32 and bfloat16. Elsewhere each operand that is subnormal may count as zero,
+    and a result that is subnormal may be zero; elements without subnormal numbers are the same in all arrays.
+    ``result``: the format of the results, by default that of the first operand.
+    """
+    if computes_with_subnormals():
+        return [reference(*operands)]
+    ways = [[x, flushed(x)] if x.dtype in FLUSHED and np.any(flushed(x) != x) else [x] for x in operands]
+    found = [reference(*choice) for choice in itertools.product(*ways)]
+    if np.dtype(operands[0].dtype if result is None else result) in FLUSHED:
+        found += [flushed(values) for values in found]
+    return found
 
 
 def assert_ulp(actual: np.ndarray, expected: np.ndarray, dtype: str, ulp: float, what: object = "") -> None:

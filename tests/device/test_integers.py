@@ -170,6 +170,50 @@ def test_high_half_of_the_product(dtype):
     assert_same(out.values(), expected, "umulhi", a, b)
 
 
+@triton.jit
+def double_width_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    """a * b + (a << bits) + b of twice the width, as (low, high)."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a, b = tl.load(a_ptr + at, at < n), tl.load(b_ptr + at, at < n)
+    product = a * b
+    low = product + b
+    carry = (low < product).to(a.dtype)
+    tl.store(out_ptr + at, low, at < n)
+    tl.store(out_ptr + n + at, tl.umulhi(a, b) + a + carry, at < n)
+
+
+@pytest.mark.parametrize("dtype", ("uint32", "uint64"))
+@pytest.mark.parametrize("n", (1, 7, 129, 1001))
+def test_arithmetic_of_twice_the_width(dtype, n):
+    a, b = pairs(dtype, n)
+    out = Guarded((2, n), dtype, offset=1)
+    double_width_kernel[(triton.cdiv(n, 64),)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=64)
+    bits = np.iinfo(dtype).bits
+    exact = [int(x) * int(y) + (int(x) << bits) + int(y) for x, y in zip(a, b, strict=True)]
+    expected = np.array([[wrap(value >> shift, dtype) for value in exact] for shift in (0, bits)], dtype)
+    assert_same(out.values(), expected, "twice the width")
+
+
+@triton.jit
+def widened_product_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    a, b = tl.load(a_ptr + at, at < n), tl.load(b_ptr + at, at < n)
+    tl.store(out_ptr + at, (a.to(tl.int64) * b.to(tl.int64)) >> 32, at < n)
+    tl.store(out_ptr + n + at, (a.to(tl.uint32, bitcast=True).to(tl.uint64) * b.to(tl.uint32, bitcast=True)
+                                ).to(tl.int64, bitcast=True), at < n)
+
+
+@pytest.mark.parametrize("n", (1, 33, 1001))
+def test_products_of_widened_operands(n):
+    """Signed: the high half of int32 products; unsigned: all 64 bits of uint32 products."""
+    a, b = pairs("int32", n)
+    out = Guarded((2, n), "int64", offset=1)
+    widened_product_kernel[(triton.cdiv(n, 128),)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=128)
+    expected = np.array([[int(x) * int(y) >> 32 for x, y in zip(a, b, strict=True)],
+                         [wrap((int(x) % 2**32) * (int(y) % 2**32), "int64") for x, y in zip(a, b, strict=True)]])
+    assert_same(out.values(), expected, "widened")
+
+
 # -- booleans ----------------------------------------------------------------------------------------------------
 BOOLEAN = ("and", "or", "xor", "not", "add", "mul", "min", "max", "where", "sub")
 

@@ -12,6 +12,7 @@ from ...spirv import opcodes as op
 from ...spirv.opcodes import StorageClass
 from .coefficients import TWO_OVER_PI
 from .numeric import Int, Numeric, Real, split_constant, wide_product
+from .precise import near_quotient, near_root
 
 LN2 = Fraction("0.69314718055994530941723212145817656807550013436025525412068")
 LOG2_10 = Fraction("3.32192809488736234787031942948939017586483139302458061205476")
@@ -508,9 +509,9 @@ def rsqrt(n: Numeric, x: Real) -> Real:
 def cbrt(n: Numeric, x: Real) -> Real:
     """Cube root."""
     a = abs(x)
-    # Cubes of roots far from the ends of the exponent range neither over- nor underflow.
-    third = (n.mantissa + 5) // 3
-    tiny, huge = a < 2.0 ** (1 - n.bias + n.mantissa), a > 2.0 ** (n.bias - n.mantissa)
+    # Cubes of roots far from the ends of the exponent range neither over- nor underflow, and nor do their errors.
+    third = 2 * (n.mantissa + 5) // 3
+    tiny, huge = a < 2.0 ** (1 - n.bias + 3 * n.mantissa), a > 2.0 ** (n.bias - n.mantissa)
     lift = n.where(tiny, n.real(2.0 ** (3 * third)), n.where(huge, n.real(2.0 ** (-3 * third)), 1.0))
     lifted = a * lift
     # A third of the exponent, and a linear guess at the root of the rest, within 6%.
@@ -529,7 +530,8 @@ def cbrt(n: Numeric, x: Real) -> Real:
     residual = (lifted - cube) - (cube_error + square_error * y)
     y = y + residual / (3.0 * square)
     y = y * n.where(tiny, n.real(2.0**-third), n.where(huge, n.real(2.0**third), 1.0))
-    y = n.where(a.is_finite() & a.ne(0.0), y, a)
+    # Zero, infinity and NaN stay; so does a subnormal number that the device takes for zero.
+    y = n.where(lifted.is_finite() & lifted.ne(0.0), y, lifted)
     return y.with_sign_of(x)
 
 
@@ -539,8 +541,8 @@ def rcbrt(n: Numeric, x: Real) -> Real:
 
 
 def norm(n: Numeric, *values: Real) -> tuple[Real, Real, Real]:
-    """``(root, scale, infinity)``: the Euclidean norm is root / scale; ``scale`` is a power of two. ``infinity`` is
-    the sum of magnitudes, which is infinite where an operand is."""
+    """``(root, scale, unscale)``: the Euclidean norm is root x unscale; ``scale`` is a power of two, ``unscale`` its
+    reciprocal."""
     magnitudes = [abs(value) for value in values]
     largest = magnitudes[0]
     for magnitude in magnitudes[1:]:
@@ -549,15 +551,14 @@ def norm(n: Numeric, *values: Real) -> tuple[Real, Real, Real]:
     exponent = n.where(exponent.ugt(2 * n.bias - 1), 2 * n.bias - 1, exponent)
     exponent = n.where(exponent.ult(2), n.integer(2), exponent)
     scale = ((2 * n.bias - exponent) << n.mantissa).as_real()
+    unscale = (exponent << n.mantissa).as_real()
     total = None
     for magnitude in magnitudes:
         scaled = magnitude * scale
         total = scaled * scaled if total is None else n.fma(scaled, scaled, total)
     assert total is not None
-    everything = magnitudes[0]
-    for magnitude in magnitudes[1:]:
-        everything = everything + magnitude
-    return total.sqrt(), scale, everything
+    # The root of a total of 0 is 0, which Newton's step would make NaN.
+    return n.where(total > 0.0, near_root(n, total), total), scale, unscale
 
 
 def _norm_specials(n: Numeric, values: tuple[Real, ...], value: Real, at_infinity: float) -> Real:
@@ -569,12 +570,13 @@ def _norm_specials(n: Numeric, values: tuple[Real, ...], value: Real, at_infinit
 
 def hypot(n: Numeric, *values: Real) -> Real:
     """The Euclidean norm of 2 to 4 numbers, without overflow on the way."""
-    root, scale, _ = norm(n, *values)
-    return _norm_specials(n, values, root / scale, float("inf"))
+    root, _, unscale = norm(n, *values)
+    return _norm_specials(n, values, root * unscale, float("inf"))
 
 
 def rhypot(n: Numeric, *values: Real) -> Real:
     """1 over the Euclidean norm."""
     root, scale, _ = norm(n, *values)
-    return _norm_specials(n, values, scale / root, 0.0)
+    inverse = n.where(root > 0.0, near_quotient(n, n.real(1.0), root) * scale, float("inf"))
+    return _norm_specials(n, values, inverse, 0.0)
 

@@ -20,13 +20,13 @@ def _exponent(n: Numeric, x: Real) -> Int:
 
 def ilogb(n: Numeric, x: Real) -> Int:
     """The exponent; the smallest int for 0 and NaN, the largest for infinities."""
-    value = n.where(x.eq(0.0) | x.is_nan(), -(1 << 31), _exponent(n, x))
+    value = n.where(x.is_zero() | x.is_nan(), -(1 << 31), _exponent(n, x))
     return n.where(x.is_inf(), (1 << 31) - 1, value)
 
 
 def logb(n: Numeric, x: Real) -> Real:
     """The exponent as a float; -infinity for 0."""
-    value = n.where(x.eq(0.0), float("-inf"), _exponent(n, x).real())
+    value = n.where(x.is_zero(), float("-inf"), _exponent(n, x).real())
     return n.where(x.is_finite(), value, abs(x))
 
 
@@ -39,15 +39,22 @@ def ldexp(n: Numeric, x: Real, exponent: Int) -> Real:
     return n.where(x.is_finite(), value, x)
 
 
+def _signed_magnitude(n: Numeric, x: Real) -> Int:
+    """An integer that orders numbers as their values are, both zeros alike."""
+    magnitude = x.magnitude()
+    return n.where(x.negative(), -magnitude, magnitude)
+
+
 def next_after(n: Numeric, x: Real, y: Real) -> Real:
     """The next number from x towards y."""
     bits = x.bits()
     # A step up in magnitude where y lies away from 0.
-    away = (y > x) ^ x.negative()
+    here, there = _signed_magnitude(n, x), _signed_magnitude(n, y)
+    away = there.sgt(here) ^ x.negative()
     moved = n.where(away, bits + 1, bits - 1).as_real()
     smallest = n.integer(1).as_real().with_sign_of(y)
-    value = n.where(x.eq(0.0), smallest, moved)
-    value = n.where(x.eq(y), y, value)
+    value = n.where(x.is_zero(), smallest, moved)
+    value = n.where(here.eq(there), y, value)
     return n.where(x.is_nan() | y.is_nan(), x + y, value)
 
 

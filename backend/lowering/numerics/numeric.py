@@ -245,6 +245,10 @@ class Real:
         """Whether it is neither an infinity nor a NaN."""
         return self.magnitude().ult(self.n.infinity_bits)
 
+    def is_zero(self) -> Bool:
+        """Whether it is a zero: by its bits, since some devices compare subnormal numbers as zeros."""
+        return self.magnitude().eq(0)
+
     def negative(self) -> Bool:
         """Whether the sign bit is set."""
         return self.bits().slt(0)

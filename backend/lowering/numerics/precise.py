@@ -276,11 +276,28 @@ def _nudge(n: Numeric, x: Real, error: Real, limit: Real, inclusive: bool) -> Re
     return (x.bits() + n.where(past, step, 0)).as_real()
 
 
-def _divide_moderate(n: Numeric, a: Real, b: Real) -> Real:
-    """a / b to nearest, for moderate operands: Newton's step, then the exact remainder decides the last bit."""
+def near_quotient(n: Numeric, a: Real, b: Real) -> Real:
+    """a / b of moderate operands, within half a unit and a bit: the device's, and Newton's step where that is not as
+    good."""
     q = quotient_estimate(a, b)
+    if n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
+        return q
     product, error = n.two_product(q, b)
-    q = q + ((a - product) - error) / b
+    return q + ((a - product) - error) / b
+
+
+def near_root(n: Numeric, x: Real) -> Real:
+    """The square root of a moderate positive number, in the same way."""
+    s = root_estimate(x)
+    if n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
+        return s
+    product, error = n.two_product(s, s)
+    return s + ((x - product) - error) / (s + s)
+
+
+def _divide_moderate(n: Numeric, a: Real, b: Real) -> Real:
+    """a / b to nearest, for moderate operands: the exact remainder decides the last bit."""
+    q = near_quotient(n, a, b)
     product, error = n.two_product(q, b)
     rest = (a - product) - error
     # A remainder of the dividend's sign means that the quotient is too small in magnitude; no quotient is a tie.
@@ -291,9 +308,7 @@ def _divide_moderate(n: Numeric, a: Real, b: Real) -> Real:
 def _sqrt_moderate(n: Numeric, x: Real) -> Real:
     """The root to nearest, for moderate positive x, as in _divide_moderate. The exact remainder is a multiple of the
     unit's square, so comparing it with root x unit leaves out the midpoint's square of half a unit."""
-    s = root_estimate(x)
-    product, error = n.two_product(s, s)
-    s = s + ((x - product) - error) / (s + s)
+    s = near_root(n, x)
     product, error = n.two_product(s, s)
     return _nudge(n, s, (x - product) - error, s * _unit(n, s, 0), inclusive=True)
 
@@ -342,7 +357,7 @@ def _divide_exactly(n: Numeric, a: Real, b: Real, mode: str) -> Real:
         quotient, remainder = (n.where(over, quotient + 1, quotient), n.where(over, remainder - y, remainder))
     significand = (quotient << 1) | n.where(remainder.ne(0), n.integer(1, 64), 0)
     parts = Parts(pa.negative ^ pb.negative, significand, pa.exponent - pb.exponent - (extra + 1))
-    regular = _all_finite(a, b) & b.ne(0.0)
+    regular = _all_finite(a, b) & ~b.is_zero()
     return n.where(regular, pack(n, parts, mode), _divide_specials(n, a, b))
 
 
@@ -352,7 +367,7 @@ def _divide_specials(n: Numeric, a: Real, b: Real) -> Real:
     signed_infinity = n.where(negative, n.real(float("-inf")), float("inf"))
     signed_zero = n.where(negative, n.real(-0.0), 0.0)
     value = n.where(b.is_inf(), signed_zero, signed_infinity)
-    invalid = (a.is_inf() & b.is_inf()) | (a.eq(0.0) & b.eq(0.0)) | a.is_nan() | b.is_nan()
+    invalid = (a.is_inf() & b.is_inf()) | (a.is_zero() & b.is_zero()) | a.is_nan() | b.is_nan()
     return n.where(invalid, float("nan"), value)
 
 
@@ -384,7 +399,7 @@ def _sqrt_exactly(n: Numeric, x: Real, mode: str) -> Real:
     result = (root << 1) | n.where(remainder.ne(0), n.integer(1, 64), 0)
     parts = Parts(_never(n), result, (exponent - extra).sar(1) - 1)
     value = pack(n, parts, mode)
-    value = n.where(x.eq(0.0) | x.is_nan(), x, n.where(x.negative(), float("nan"), value))
+    value = n.where(x.is_zero() | x.is_nan(), x, n.where(x.negative(), float("nan"), value))
     return n.where(x.eq(float("inf")), x, value)
 
 

@@ -10,12 +10,16 @@ from .numeric import Int, Numeric, Real
 #: Past this, erfcx(x) is 1/(x sqrt(pi)) (1 - 1/(2x^2) + 3/(4x^4) - 15/(8x^6) + 105/(16x^8) - 945/(32x^10)) to 2^-53.
 ERFCX_TOP = 28.0
 
+#: Below it erf is linear.
+ERF_LINEAR = 2.0**-60
+
 
 def erf_single(n: Numeric, x: Real) -> Real:
     """The error function in f32."""
     a = abs(x)
     z = x * x
-    small = a + a * n.poly("ERF", z)
+    # Near the smallest normal number the product by itself would be subnormal, which some devices take for zero.
+    small = n.where(a < ERF_LINEAR, a * (2 / math.sqrt(math.pi)), a + a * n.poly("ERF", z))
     t = n.minimum(a, 4.0) - 2.5
     power = n.poly("LOG2_ERFC", t)
     large = 1.0 - _exp2_small(n, power)

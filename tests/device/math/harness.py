@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import math
 import tempfile
 from collections.abc import Callable
 from functools import cache
@@ -14,6 +15,8 @@ import mpmath
 import numpy as np
 import triton
 from triton.backends.spirv.runtime.arrays import array
+
+from tests.device.helpers import same
 
 mpmath.mp.dps = 40
 NAMES = "abcd"
@@ -61,10 +64,14 @@ def apply(expression: str, *operands: np.ndarray, dtype: Any = None, block: int 
 
 
 def exactly(function: Callable[..., Any], *operands: np.ndarray) -> np.ndarray:
-    """An mpmath function of every element, as long doubles; complex results are NaN."""
+    """An mpmath function of every element, as long doubles; complex results are NaN, poles the
+    infinity of the first operand's sign."""
     values = []
     for row in zip(*operands, strict=True):
-        value = function(*(mpmath.mpf(float(x)) for x in row))
+        try:
+            value = function(*(mpmath.mpf(float(x)) for x in row))
+        except (ZeroDivisionError, ValueError):  # a pole
+            value = math.copysign(math.inf, row[0])
         values.append(np.nan if isinstance(value, mpmath.mpc) else np.longdouble(mpmath.nstr(value, 25)))
     return np.array(values, np.longdouble)
 
@@ -84,9 +91,19 @@ def ulps(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
     return np.where(same, 0, np.where(np.isnan(distance), np.inf, distance)).astype(np.float64)
 
 
-def assert_ulps(actual: np.ndarray, expected: np.ndarray, bound: float, *operands: np.ndarray) -> None:
-    """Fails, naming the worst operand, where a result is more than ``bound`` off."""
-    distance = ulps(actual, expected)
+def assert_ulps(actual: np.ndarray, expected: list[np.ndarray], bound: float, *operands: np.ndarray) -> None:
+    """Fails, naming the worst operand, where a result is more than ``bound`` off each of the ``expected`` ones
+    (helpers.accepted)."""
+    distance = np.min([ulps(actual, values) for values in expected], axis=0)
     worst = int(np.argmax(distance))
     assert distance[worst] <= bound, (f"{distance[worst]:.4g} ULP at {[x[worst] for x in operands]}: "
-                                      f"{actual[worst]!r}, exactly {expected[worst]!r}")
+                                      f"{actual[worst]!r}, exactly {[values[worst] for values in expected]!r}")
+
+
+def assert_one_of(actual: np.ndarray, expected: list[np.ndarray], *operands: np.ndarray) -> None:
+    """Fails where an element is that of none of the ``expected`` arrays (helpers.accepted): NaN is NaN, and the zeros
+    differ by their sign."""
+    fine = np.any([same(actual, values) for values in expected], axis=0)
+    at = np.flatnonzero(~fine)[:4]
+    assert fine.all(), (f"{np.count_nonzero(~fine)} of {fine.size} differ: {[x[at] for x in operands]} give "
+                        f"{actual[at]}, wanted one of {[values[at] for values in expected]}")

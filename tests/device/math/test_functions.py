@@ -8,8 +8,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tests.device.helpers import accepted
 from tests.device.math.bounds import ABSOLUTE, BINARY, BOUNDS
-from tests.device.math.harness import apply, assert_ulps, exactly
+from tests.device.math.harness import apply, assert_one_of, assert_ulps, exactly
 
 FORMATS = {32: np.float32, 64: np.float64}
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2, 1e30, -1e30, 1.5, 2.5, -2.5])
@@ -29,7 +30,7 @@ def test_error_bound(name, width):
     bound = BOUNDS[name]
     x = samples(name, bound.samples, width)
     module = "tl" if name in IN_LANGUAGE else "libdevice"
-    assert_ulps(apply(f"{module}.{name}(a)", x), exactly(bound.reference, x),
+    assert_ulps(apply(f"{module}.{name}(a)", x), accepted(lambda a: exactly(bound.reference, a), x),
                 bound.single if width == 32 else bound.double, x)
 
 
@@ -42,7 +43,7 @@ def test_error_bound_on_a_dense_sample(name, width):
         name, (-3200, 3200))
     x = np.random.default_rng(1).uniform(low, high, 1 << 18).astype(FORMATS[width])
     bound = BOUNDS[name]
-    assert_ulps(apply(f"tl.{name}(a)", x), reference(x.astype(np.longdouble)),
+    assert_ulps(apply(f"tl.{name}(a)", x), [reference(x.astype(np.longdouble))],
                 bound.single if width == 32 else bound.double, x)
 
 
@@ -60,8 +61,8 @@ def test_bessel_functions(name, width):
 def test_two_arguments(name, width):
     reference, single, double, first, second = BINARY[name]
     x, y = samples(name, first, width), samples(name + "2", second, width)
-    assert_ulps(apply(f"libdevice.{name}(a, b)", x, y), exactly(reference, x, y), single if width == 32 else double,
-                x, y)
+    assert_ulps(apply(f"libdevice.{name}(a, b)", x, y), accepted(lambda a, b: exactly(reference, a, b), x, y),
+                single if width == 32 else double, x, y)
 
 
 @pytest.mark.parametrize("kind", ["jn", "yn"])
@@ -130,14 +131,14 @@ def test_neighbours_and_exponents(width):
     x = (rng.standard_normal(500) * np.exp2(rng.integers(-100, 100, 500))).astype(FORMATS[width])
     x[:8] = [0.0, -0.0, 1, -1, np.finfo(x.dtype).max, np.finfo(x.dtype).smallest_subnormal, np.inf, 2]
     y = np.roll(x, 1)
-    np.testing.assert_array_equal(apply("libdevice.nextafter(a, b)", x, y), np.nextafter(x, y))
+    assert_one_of(apply("libdevice.nextafter(a, b)", x, y), accepted(np.nextafter, x, y))
     finite = x[np.isfinite(x) & (x != 0)]
     np.testing.assert_array_equal(apply("libdevice.ilogb(a)", finite, dtype=np.int32), np.frexp(finite)[1] - 1)
     np.testing.assert_array_equal(apply("libdevice.logb(a)", finite), np.frexp(finite)[1] - 1)
     scale = rng.integers(-300, 300, 500).astype(np.int32)
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(apply("libdevice.ldexp(a, b)", x, scale),
-                                      np.ldexp(x.astype(np.longdouble), scale).astype(x.dtype))
+        expected = accepted(lambda a, b: np.ldexp(a.astype(np.longdouble), b).astype(a.dtype), x, scale)
+        assert_one_of(apply("libdevice.ldexp(a, b)", x, scale), expected)
 
 
 @pytest.mark.parametrize("width", [32, 64])
@@ -148,7 +149,7 @@ def test_norms(name, count, width):
     values = [(rng.standard_normal(400) * scale).astype(FORMATS[width]) for _ in range(count)]
     norm = np.sqrt(sum(value.astype(np.longdouble) ** 2 for value in values))
     actual = apply(f"libdevice.{name}({', '.join('abcd'[:count])})", *values)
-    assert_ulps(actual, 1 / norm if name[0] == "r" else norm, 2, *values)
+    assert_ulps(actual, [1 / norm if name[0] == "r" else norm], 2, *values)
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
@@ -158,20 +159,21 @@ def test_narrow_formats_are_computed_in_single(name, dtype):
     """Every finite value of the format, through f32: one rounding of a result good to 2 ULP of f32."""
     codes = np.arange(1 << 16, dtype=np.uint16)
     narrow = np.float16 if dtype == "float16" else ml_dtypes.bfloat16
-    x = codes.view(narrow).astype(np.float64)
     with np.errstate(all="ignore"):
-        expected = UNARY_SPECIAL[name](x)
+        references = accepted(lambda x: UNARY_SPECIAL[name](x.astype(np.float64)), codes.view(narrow))
     value = f"a.to(tl.{dtype}, bitcast=True).to(tl.float32)"
     module = "libdevice" if name == "tanh" else "tl"
     actual = apply(f"{module}.{name}({value}).to(tl.{dtype}).to(tl.uint16, bitcast=True)", codes)
     number = actual.view(narrow).astype(np.float64)
     unit = 2.0 ** -(10 if dtype == "float16" else 7)
     tiny = float(ml_dtypes.finfo(narrow).smallest_subnormal)
-    with np.errstate(all="ignore"):
-        close = np.abs(number - expected) <= 0.505 * np.abs(expected) * unit + 0.51 * tiny
-        rounded = expected.astype(narrow).astype(np.float64)
-    fine = close | (np.isnan(number) & np.isnan(expected)) | (number == rounded)
-    assert fine.all(), (x[~fine][:4], number[~fine][:4], expected[~fine][:4])
+    fine = np.zeros(codes.shape, bool)
+    for expected in references:
+        with np.errstate(all="ignore"):
+            close = np.abs(number - expected) <= 0.505 * np.abs(expected) * unit + 0.51 * tiny
+            rounded = expected.astype(narrow).astype(np.float64)
+        fine |= close | (np.isnan(number) & np.isnan(expected)) | (number == rounded)
+    assert fine.all(), (codes.view(narrow)[~fine][:4], number[~fine][:4], [e[~fine][:4] for e in references])
 
 
 def test_the_same_in_a_loop_over_registers():

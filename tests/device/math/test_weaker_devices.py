@@ -1,0 +1,132 @@
+"""Devices that take subnormal f32 numbers for zero, and those with loose roots and division."""
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from tests.device import helpers
+from tests.device.helpers import accepted, flushed
+from tests.device.math import test_functions as functions
+from tests.device.math import test_rounding as rounding
+from tests.device.math import weaker
+from tests.device.math.bounds import BOUNDS
+from tests.device.math.harness import apply, assert_one_of, assert_ulps
+
+TINY = np.float32(3e-39)
+
+
+@pytest.fixture
+def flushing(compiled_afresh: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    weaker.flush(monkeypatch)
+
+
+# -- what is accepted --------------------------------------------------------------------------------------------
+def test_the_reference_alone_where_subnormal_numbers_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "computes_with_subnormals", lambda: True)
+    x = np.array([1, TINY, 0], np.float32)
+    (only,) = accepted(np.negative, x)
+    np.testing.assert_array_equal(only, -x)
+
+
+def test_flushed_numbers_keep_their_sign() -> None:
+    x = np.array([TINY, -TINY, 2.0**-126, -2.0**-126, np.inf, -np.inf, np.nan, -0.0, 0.0], np.float32)
+    want = np.array([0.0, -0.0, 2.0**-126, -2.0**-126, np.inf, -np.inf, np.nan, -0.0, 0.0], np.float32)
+    np.testing.assert_array_equal(flushed(x), want)
+    np.testing.assert_array_equal(np.signbit(flushed(x)), np.signbit(want))
+
+
+def test_only_elements_with_subnormal_numbers_may_differ(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helpers, "computes_with_subnormals", lambda: False)
+    x = np.array([3, TINY, 1e-30, TINY, 5, -TINY], np.float32)
+    y = np.array([4, 2, 1e-30, TINY, -2, 0], np.float32)
+    ways = accepted(np.multiply, x, y)
+    exact = x * y
+    # 0: no subnormal; 1: operand and result; 2: result (0 anyway in f32); 3: both operands; 4: none; 5: 0 either way.
+    assert {float(way[0]) for way in ways} == {12.0} and {float(way[4]) for way in ways} == {-10.0}
+    assert {float(way[1]) for way in ways} == {float(exact[1]), 0.0}
+    sums = accepted(np.add, x, y)
+    assert {float(way[1]) for way in sums} == {2.0}
+    assert {float(way[3]) for way in sums} == {float(x[3] + y[3]), float(TINY), 0.0}
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16])
+def test_other_formats_keep_their_subnormal_numbers(monkeypatch: pytest.MonkeyPatch, dtype: type) -> None:
+    monkeypatch.setattr(helpers, "computes_with_subnormals", lambda: False)
+    x = np.array([np.finfo(dtype).smallest_subnormal, 1], dtype)
+    ways = accepted(np.negative, x)
+    assert len(ways) == 1 and np.array_equal(ways[0], -x)
+    # A result in f32 may be zero.
+    assert {float(way[0]) for way in accepted(lambda v: v.astype(np.float32), np.array([1e-40]), result=np.float32)
+            } == {float(np.float32(1e-40)), 0.0}
+    narrow = np.array([1e-39], ml_dtypes.bfloat16)
+    assert {float(way[0]) for way in accepted(np.negative, narrow)} == {-float(narrow[0]), 0.0}
+
+
+@pytest.mark.parametrize("wrong", [0.0, np.nextafter(np.float32(0.375), np.float32(1)), np.inf, np.nan])
+def test_a_wrong_normal_result_still_fails(flushing: None, wrong: float) -> None:
+    x = np.array([TINY, 0.75], np.float32)
+    ways = accepted(lambda v: (v.astype(np.longdouble) / 2), x)
+    assert_ulps(np.array([0, 0.375], np.float32), ways, 0.5, x)
+    assert_ulps(np.array([TINY / 2, 0.375], np.float32), ways, 0.5, x)
+    for bad in (np.array([0, wrong], np.float32), np.array([1e-30, 0.375], np.float32)):
+        with pytest.raises(AssertionError, match="ULP at"):
+            assert_ulps(bad, ways, 0.5, x)
+        with pytest.raises(AssertionError, match="1 of 2 differ"):
+            assert_one_of(bad, [way.astype(np.float32) for way in ways], x)
+
+
+# -- the device that is made up ----------------------------------------------------------------------------------
+@pytest.mark.parametrize("expression", ["a + a", "a * 1.5", "tl.maximum(a, 0.0) / 0.25", "tl.exp2(a) - 1 + a",
+                                        "tl.sqrt(a)", "(a > 0).to(tl.float32)",
+                                        "(a.to(tl.float64) * 2).to(tl.float32)"])
+def test_arithmetic_flushes(flushing: None, expression: str) -> None:
+    x = np.full(8, TINY)
+    np.testing.assert_array_equal(apply(expression, x), 0)
+    np.testing.assert_array_equal(apply("a", x), x)  # moving is no arithmetic
+
+
+@pytest.mark.parametrize("name", [name for name in BOUNDS if not name.startswith(("cyl", "tgamma"))])
+def test_functions(flushing: None, name: str) -> None:
+    functions.test_error_bound(name, 32)
+
+
+@pytest.mark.parametrize("mode", rounding.MODES)
+@pytest.mark.parametrize("name", rounding.ARITY)
+def test_exact_arithmetic(flushing: None, name: str, mode: str) -> None:
+    rounding.check(name, 32, mode)
+
+
+@pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
+@pytest.mark.parametrize("name", rounding.ARITY)
+def test_directed_rounding_keeps_subnormal_numbers(flushing: None, monkeypatch: pytest.MonkeyPatch, name: str,
+                                                   mode: str) -> None:
+    """They are computed in integers, so the device's zeros do not matter."""
+    monkeypatch.setattr(helpers, "computes_with_subnormals", lambda: True)
+    rounding.check(name, 32, mode)
+
+
+def test_neighbours_and_exponents(flushing: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They look at bits alone."""
+    monkeypatch.setattr(helpers, "computes_with_subnormals", lambda: True)
+    functions.test_neighbours_and_exponents(32)
+
+
+@pytest.mark.parametrize("name", ["exp", "log", "sin", "tanh", "erf"])
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
+def test_bfloat16(flushing: None, name: str) -> None:
+    functions.test_narrow_formats_are_computed_in_single(name, "bfloat16")
+
+
+@pytest.mark.parametrize("units", [-3, 3])
+@pytest.mark.parametrize("name", ["norm3d", "norm4d", "rnorm3d", "rnorm4d", "hypot", "rhypot"])
+def test_norms_where_roots_and_division_are_loose(compiled_afresh: None, monkeypatch: pytest.MonkeyPatch, name: str,
+                                                  units: int) -> None:
+    """Vulkan allows 2 units in an inverse root and 2.5 in a division, and a root of both."""
+    weaker.loosen(monkeypatch, units)
+    x = np.full(8, 2, np.float32)
+    assert (apply("tl.sqrt(a)", x) != np.sqrt(x)).all() and (apply("a / 3", x) != x / 3).all()
+    if "norm" in name:
+        functions.test_norms(name, int(name.strip("rnomd")), 32)
+    else:
+        functions.test_two_arguments(name, 32)
