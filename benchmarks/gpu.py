@@ -4,6 +4,7 @@ Each backend runs in a process of its own, one after the other, with data in the
 SPIR-V backend's runtime, and CUDA tensors of torch. Every result is checked on the host in float64 before it is timed;
 times are medians of triton.testing.do_bench, which takes the device's own timestamps and clears the cache before each
 call. Where a kernel has several configurations, each backend's fastest counts; what does not fit a device is left out.
+Launches are measured in several processes of each backend, turn about, and the median process counts.
 Prints a table with the ratio of the rates (CUDA = 1), and writes JSON and a chart where asked to.
 
     python benchmarks/gpu.py [--only NAME[,NAME]] [--backends spirv,nvidia] [--json FILE] [--chart FILE] [--seconds N]
@@ -28,6 +29,9 @@ import triton
 import triton.language as tl
 
 BACKENDS = {"spirv": "SPIR-V", "nvidia": "CUDA"}
+#: Processes of each backend that measure launches, turn about: what a process has at its start, such as where its
+#: memory lies, moves these figures more than anything within it.
+LAUNCH_ROUNDS = 5
 
 
 @triton.jit
@@ -363,9 +367,10 @@ def _launches(memory: Any) -> list[dict[str, Any]]:
             synchronize()
         return (time.perf_counter() - start) / count * 1e6
 
-    back_to_back(), one_by_one()
-    figures = [("asynchronous launch", statistics.median(back_to_back() for _ in range(7))),
-               ("synchronous launch", statistics.median(one_by_one() for _ in range(7)))]
+    _warm_up(launch)
+    asynchronous, synchronous = zip(*((back_to_back(), one_by_one()) for _ in range(9)), strict=True)
+    figures = [("asynchronous launch", statistics.median(asynchronous)),
+               ("synchronous launch", statistics.median(synchronous))]
     synchronize()
     if not (memory.get(tensor) == launched).all():
         lost = {"unit": "µs", "failure": "wrong: launches were lost", "tried": []}
@@ -400,6 +405,30 @@ def _spawn(backend: str, names: list[str], seconds: float) -> dict[str, Any]:
                     "failure": f"its process ended with {done.returncode}"}
         found: dict[str, Any] = json.loads(target.read_text())
         return found
+
+
+def _failed(result: dict[str, Any]) -> bool:
+    return "failure" in result or any("failure" in entry for entry in result["results"])
+
+
+def _alternate(backends: list[str], seconds: float) -> dict[str, dict[str, Any]]:
+    """Launches in LAUNCH_ROUNDS processes of each backend, turn about: the median of each figure, and all of them."""
+    found: dict[str, dict[str, Any]] = {}
+    figures: dict[tuple[str, str], list[float]] = {}
+    for _ in range(LAUNCH_ROUNDS):
+        for backend in backends:
+            result = _spawn(backend, ["launches"], seconds)
+            for entry in result["results"]:
+                if "rate" in entry:
+                    figures.setdefault((backend, entry["name"]), []).append(entry["rate"])
+            # A failure of any of the processes is what is told.
+            if not _failed(found.get(backend, {"results": []})):
+                found[backend] = result
+    for (backend, name), values in figures.items():
+        for entry in found[backend]["results"]:
+            if entry["name"] == name and "rate" in entry:
+                entry["rate"], entry["rounds"] = statistics.median(values), values
+    return found
 
 
 def rows(found: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
@@ -469,7 +498,14 @@ def main() -> int:
     if options.worker:
         work(options.worker, names, options.seconds, options.json)
         return 0
-    found = {backend: _spawn(backend, names, options.seconds) for backend in backends}
+    kernels = [name for name in names if name != "launches"]
+    found = {backend: _spawn(backend, kernels, options.seconds) for backend in backends} if kernels else {}
+    if "launches" in names:
+        for backend, result in _alternate(backends, options.seconds).items():
+            known = found.setdefault(backend, {**result, "results": []})
+            known["results"] += result["results"]
+            if "failure" in result:
+                known["failure"] = result["failure"]
     lines = rows(found)
     print(table(lines, found))
     if options.json:

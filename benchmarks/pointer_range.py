@@ -13,7 +13,7 @@ import statistics
 import time
 from typing import Any
 
-from triton.backends.spirv import compiler
+from triton.backends.spirv.compiler import SPIRVBackend
 from triton.backends.spirv.spirv import opcodes as op
 from triton.runtime.jit import JITFunction
 
@@ -45,7 +45,7 @@ class Variants:
     """Launches with or without the property, and the modules that were launched."""
 
     def __init__(self) -> None:
-        self._usual = compiler.POINTER_RANGE
+        self._usual = SPIRVBackend.get_tensor_specialization
         self.modules: set[bytes] = set()
         run = JITFunction.run
 
@@ -56,9 +56,13 @@ class Variants:
 
         JITFunction.run = recording
 
+    def _without_range(self, tensor: Any, align: bool = False) -> str:
+        return self._usual(tensor, align=align).replace("S", "")
+
     def use(self, narrow: bool) -> None:
         """Compile for and launch the variant from now on."""
-        compiler.POINTER_RANGE = self._usual if narrow else -1
+        specialization = self._usual if narrow else self._without_range
+        SPIRVBackend.get_tensor_specialization = staticmethod(specialization)  # type: ignore[method-assign]
         self.modules = set()
 
 

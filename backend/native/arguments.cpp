@@ -116,12 +116,24 @@ py::object attribute(PyObject* object, PyObject* name) {
   return py::reinterpret_steal<py::object>(value);
 }
 
+// Whether the device is the one that the argument's last tensor was on: torch makes a new device object at each look.
+bool accepted_before(const Argument& argument, PyObject* device, int wanted) {
+  if (argument.device == nullptr || argument.device_index != wanted) return false;
+  if (device == argument.device) return true;
+  if (Py_TYPE(device) != Py_TYPE(argument.device)) return false;
+  const py::object known = py::reinterpret_borrow<py::object>(argument.device);  // comparing may run Python code
+  const int same = PyObject_RichCompareBool(device, known.ptr(), Py_EQ);
+  if (same < 0) throw py::error_already_set();
+  return same != 0;
+}
+
 // Where the tensor's memory lies. Raises ValueError for a device that kernels here cannot reach.
 Place place_of(const Argument& argument, PyObject* object, int wanted) {
   const py::object is_cpu = attribute(object, names().is_cpu);
   if (is_cpu.ptr() == Py_True) return kHost;
   const py::object device = attribute(object, names().device);
   if (!is_cpu && !device) return kHost;
+  if (device && accepted_before(argument, device.ptr(), wanted)) return kDevice;
   const py::object type = device ? attribute(device.ptr(), names().type) : py::object();
   if (type && PyUnicode_Check(type.ptr())) {
     if (PyUnicode_CompareWithASCIIString(type.ptr(), "cpu") == 0) return kHost;
@@ -129,7 +141,12 @@ Place place_of(const Argument& argument, PyObject* object, int wanted) {
     if (PyUnicode_CompareWithASCIIString(type.ptr(), "spirv") == 0) {
       const py::object index = attribute(device.ptr(), names().index);
       const long number = index && PyLong_Check(index.ptr()) ? PyLong_AsLong(index.ptr()) : wanted;
-      if (wanted < 0 || number == wanted) return kDevice;
+      if (wanted < 0 || number == wanted) {
+        const py::object before = py::reinterpret_steal<py::object>(argument.device);
+        argument.device = py::object(device).release().ptr();
+        argument.device_index = wanted;
+        return kDevice;
+      }
       throw py::value_error(quoted(argument) + ": the tensor is on device '" + text(device.ptr()) +
                             "', the kernel was launched on 'spirv:" + std::to_string(wanted) +
                             "': move the tensor there with .to(), or launch with that device as the current one");
@@ -248,7 +265,10 @@ ArgumentPlan::ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>
 }
 
 ArgumentPlan::~ArgumentPlan() {
-  for (Argument& argument : arguments_) Py_XDECREF(argument.dtype);
+  for (Argument& argument : arguments_) {
+    Py_XDECREF(argument.dtype);
+    Py_XDECREF(argument.device);
+  }
 }
 
 PyObject* ArgumentPlan::find(const Argument& argument, PyObject* args, Py_ssize_t first) const {

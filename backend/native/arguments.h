@@ -29,7 +29,10 @@ struct Argument {
   Kind kind;
   uint32_t offset;  // bytes from the start of the block
   uint32_t bytes;
-  mutable PyObject* dtype = nullptr;  // the dtype object that was accepted last (a reference is held)
+  // The dtype object, and the device of this runtime, that were accepted last (references are held).
+  mutable PyObject* dtype = nullptr;
+  mutable PyObject* device = nullptr;
+  mutable int device_index = -1;  // that `device` was accepted for
 };
 
 // The passed arguments of a kernel in declaration order, each aligned to its size.

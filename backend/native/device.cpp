@@ -1,6 +1,7 @@
 #include "device.h"
 
 #include <pthread.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -27,6 +28,27 @@ constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT |
 constexpr auto kPollTime = std::chrono::microseconds(100);
 // A sleep is cut into pieces of this length, so that Ctrl-C is heard.
 constexpr uint64_t kSleepNs = 200'000'000;
+// While work comes in, the flusher looks this often whether the device runs out of it. Nobody has to wake it then: a
+// wake-up costs the launching thread more than recording a launch.
+constexpr auto kNap = std::chrono::microseconds(30);
+// The flusher sleeps until it is woken where nothing was recorded for so long.
+constexpr auto kQuiet = std::chrono::milliseconds(1);
+
+// Bytes of the smallest buffer for an argument block.
+constexpr uint32_t kSmallestBlock = 4096;
+
+// A breath of a polling loop. `yields`: the device's work is done by this machine's processors.
+inline void pause_or_yield(bool yields) {
+  if (yields) {
+    std::this_thread::yield();
+    return;
+  }
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 }  // namespace
 
@@ -72,6 +94,7 @@ Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, 
   VkPhysicalDeviceProperties properties;
   instance_functions_.vkGetPhysicalDeviceProperties(physical, &properties);
   limits_ = properties.limits;
+  on_host_ = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   instance_functions_.vkGetPhysicalDeviceMemoryProperties(physical, &memory_);
   uint32_t count = 0;
   instance_functions_.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, nullptr);
@@ -163,8 +186,9 @@ bool Device::close() {
   }
   stop_flusher();
   for (Slot& slot : ring_) slot.block.reset();
+  outgrown_.clear();
   for (Chunk& chunk : chunks_) chunk.buffer.reset();
-  const std::lock_guard<std::mutex> guard(queue_mutex_);
+  const std::scoped_lock guard(queue_mutex_, ring_mutex_);
   closed_ = true;
   for (const auto& [address, range] : buffers_) {  // what tensors still hold
     vk_.vkDestroyBuffer(device_, range.buffer, nullptr);
@@ -291,80 +315,124 @@ void Device::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAcce
   vk_.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
+void Device::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone) {
+  for (;;) {
+    check_usable();
+    if (alone && open_ != 0) close_slot();
+    const uint64_t value = ring_[next_slot_].value;
+    if (open_ != 0 || reached_.load(std::memory_order_acquire) >= value) return;
+    ring.unlock();
+    wait_until(value);
+    ring.lock();
+  }
+}
+
 Device::Slot& Device::open_slot() {
   Slot& slot = ring_[next_slot_];
   if (open_ != 0) return slot;
-  wait(slot.value);
   const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
                                        VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
   checked(vk_.vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer");
+  bound_ = VK_NULL_HANDLE;
   return slot;
 }
 
-void Device::flush_locked(const ExternalWait* after) {
-  if (open_ == 0) return;
+void Device::close_slot(const ExternalWait* after) {
   Slot& slot = ring_[next_slot_];
   open_ = 0;
-  checked(vk_.vkEndCommandBuffer(slot.commands), "vkEndCommandBuffer");
-  const uint64_t value = submitted_.load(std::memory_order_relaxed);
+  const VkResult result = vk_.vkEndCommandBuffer(slot.commands);
+  if (result != VK_SUCCESS) {
+    lost_ = true;  // as in submit_slot
+    fail("vkEndCommandBuffer", result);
+  }
+  slot.value = submitted_.load(std::memory_order_relaxed);
+  slot.after = after != nullptr ? *after : ExternalWait{};
+  next_slot_ = (next_slot_ + 1) % kRing;
+  ++closed_count_;
+}
+
+void Device::submit_slot(const Slot& slot) {
   const VkPipelineStageFlags everything = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
   VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
   values.signalSemaphoreValueCount = 1;
-  values.pSignalSemaphoreValues = &value;
+  values.pSignalSemaphoreValues = &slot.value;
   VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
   info.commandBufferCount = 1;
   info.pCommandBuffers = &slot.commands;
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &timeline_;
-  if (after != nullptr) {
+  if (slot.after.semaphore != VK_NULL_HANDLE) {
     values.waitSemaphoreValueCount = 1;
-    values.pWaitSemaphoreValues = &after->value;
+    values.pWaitSemaphoreValues = &slot.after.value;
     info.waitSemaphoreCount = 1;
-    info.pWaitSemaphores = &after->semaphore;
+    info.pWaitSemaphores = &slot.after.semaphore;
     info.pWaitDstStageMask = &everything;
   }
-  const VkResult result = vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
+  VkResult result;
+  {
+    const auto guard = layer_guard();
+    result = vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
+  }
   if (result != VK_SUCCESS) {
     lost_ = true;  // whatever the reason: launches that have returned were not handed over
     fail("vkQueueSubmit", result);
   }
-  slot.value = value;
-  next_slot_ = (next_slot_ + 1) % kRing;
-  queued_before_ = flushed_.load(std::memory_order_relaxed);
-  flushed_.store(value, std::memory_order_release);
+  queued_before_.store(flushed_.load(std::memory_order_relaxed), std::memory_order_release);
+  flushed_.store(slot.value, std::memory_order_release);
 }
 
 void Device::flush(uint64_t value) {
   if (flushed_.load(std::memory_order_acquire) >= value) return;
-  const std::lock_guard<std::mutex> guard(queue_mutex_);
-  check_usable();
-  if (flushed_.load(std::memory_order_relaxed) < value) flush_locked();
+  check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
+  const std::lock_guard<std::mutex> queue(queue_mutex_);
+  while (flushed_.load(std::memory_order_relaxed) < value) {
+    check_usable();
+    Slot* slot;
+    {
+      const std::lock_guard<std::mutex> ring(ring_mutex_);
+      if (closed_count_ == 0) {
+        if (open_ == 0) return;
+        close_slot();
+      }
+      slot = &ring_[(next_slot_ + kRing - closed_count_) % kRing];
+      --closed_count_;
+    }
+    submit_slot(*slot);  // others record meanwhile
+  }
 }
 
 void Device::wake_flusher() {
+  if (flusher_awake_) return;
   if (!flusher_.joinable()) flusher_ = std::thread([this] { flush_when_idle(); });
+  flusher_awake_ = true;
   wake_.notify_one();
 }
 
 void Device::flush_when_idle() {
-  std::unique_lock<std::mutex> lock(queue_mutex_);
+  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the usual 50 µs are longer than a nap
+  std::unique_lock<std::mutex> ring(ring_mutex_);
   while (!closing_) {
-    wake_.wait(lock, [this] { return closing_ || open_ != 0; });
-    const uint64_t value = queued_before_;
-    lock.unlock();
-    VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
-    info.semaphoreCount = 1;
-    info.pSemaphores = &timeline_;
-    info.pValues = &value;
-    const VkResult result = vk_.vkWaitSemaphores(device_, &info, kSleepNs);
-    lock.lock();
-    if (result == VK_TIMEOUT) continue;
+    if (open_ == 0 && std::chrono::steady_clock::now() - last_recorded_ >= kQuiet) {
+      flusher_awake_ = false;
+      wake_.wait(ring, [this] { return closing_ || flusher_awake_; });
+    }
+    ring.unlock();
+    std::this_thread::sleep_for(kNap);
     try {
-      if (result != VK_SUCCESS) fail("vkWaitSemaphores", result);
-      if (!lost_ && done(queued_before_)) flush_locked();
+      if (lost_) return;  // the next call says so
+      const uint64_t recorded = submitted();
+      if (flushed_.load(std::memory_order_acquire) < recorded) {
+        const uint64_t value = queued_before_.load(std::memory_order_acquire);
+        const VkResult result = done(value) ? VK_SUCCESS : wait_semaphore(value, kSleepNs);
+        if (result != VK_TIMEOUT) {
+          checked(result, "vkWaitSemaphores");
+          if (nearly_idle()) flush(submitted());
+        }
+      }
     } catch (const std::exception&) {
       return;  // the device is lost: the next call says so
     }
+    ring.lock();
   }
 }
 
@@ -375,7 +443,7 @@ void Device::stop_flusher() {
     return;
   }
   {
-    const std::lock_guard<std::mutex> guard(queue_mutex_);
+    const std::lock_guard<std::mutex> guard(ring_mutex_);
     closing_ = true;
   }
   wake_.notify_one();
@@ -387,11 +455,30 @@ Device::~Device() {
   stop_flusher();
 }
 
+VkResult Device::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
+  if (validated) {
+    const auto start = std::chrono::steady_clock::now();
+    while (!done(value)) {
+      if (std::chrono::steady_clock::now() - start >= std::chrono::nanoseconds(timeout_ns)) return VK_TIMEOUT;
+      std::this_thread::sleep_for(kNap);
+    }
+    return VK_SUCCESS;
+  }
+  VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+  info.semaphoreCount = 1;
+  info.pSemaphores = &timeline_;
+  info.pValues = &value;
+  return vk_.vkWaitSemaphores(device_, &info, timeout_ns);
+}
+
 bool Device::done(uint64_t value) {
   if (reached_.load(std::memory_order_acquire) >= value) return true;
   flush(value);
   uint64_t now = 0;
-  checked(vk_.vkGetSemaphoreCounterValue(device_, timeline_, &now), "vkGetSemaphoreCounterValue");
+  {
+    const auto guard = layer_guard();
+    checked(vk_.vkGetSemaphoreCounterValue(device_, timeline_, &now), "vkGetSemaphoreCounterValue");
+  }
   // Some drivers report a lost device as the largest value.
   if (now > submitted_.load(std::memory_order_acquire) + 1) fail("vkGetSemaphoreCounterValue", VK_ERROR_DEVICE_LOST);
   uint64_t seen = reached_.load(std::memory_order_relaxed);
@@ -401,6 +488,11 @@ bool Device::done(uint64_t value) {
 }
 
 void Device::wait(uint64_t value) {
+  wait_until(value);
+  waited_.store(true, std::memory_order_relaxed);
+}
+
+void Device::wait_until(uint64_t value) {
   if (reached_.load(std::memory_order_acquire) >= value) return;
   check_usable();
   flush(value);
@@ -408,7 +500,7 @@ void Device::wait(uint64_t value) {
   while (!done(value)) {
     const auto spent = std::chrono::steady_clock::now() - start;
     if (spent < kPollTime) {
-      std::this_thread::yield();
+      pause_or_yield(on_host_);
       continue;
     }
     const auto spent_ns = static_cast<uint64_t>(std::chrono::nanoseconds(spent).count());
@@ -419,11 +511,7 @@ void Device::wait(uint64_t value) {
               " ms (TRITON_SPIRV_TIMEOUT, in seconds); it may still be running and writing to its arguments",
           VK_TIMEOUT);
     }
-    VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
-    info.semaphoreCount = 1;
-    info.pSemaphores = &timeline_;
-    info.pValues = &value;
-    const VkResult result = vk_.vkWaitSemaphores(device_, &info, std::min(kSleepNs, timeout_ns_ - spent_ns));
+    const VkResult result = wait_semaphore(value, std::min(kSleepNs, timeout_ns_ - spent_ns));
     if (result == VK_TIMEOUT) {
       if (while_waiting != nullptr) while_waiting();
     } else {
@@ -434,11 +522,17 @@ void Device::wait(uint64_t value) {
 
 void Device::record_dispatch(Slot& slot, const Dispatch& dispatch) {
   if (dispatch.indirect) {
-    if (!slot.block || slot.block->bytes() < dispatch.block_bytes)
-      slot.block = allocate(dispatch.block_bytes, MemoryKind::kStaging);
+    if (!slot.block || slot.block->bytes() < dispatch.block_bytes) {
+      // Freeing a buffer waits for work, for which this is no place.
+      if (slot.block) outgrown_.push_back(std::move(slot.block));
+      slot.block = allocate(std::max(kSmallestBlock, 2 * dispatch.block_bytes), MemoryKind::kStaging);
+    }
     std::memcpy(slot.block->host(), dispatch.block, dispatch.block_bytes);
   }
-  vk_.vkCmdBindPipeline(slot.commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
+  if (bound_ != dispatch.pipeline) {
+    vk_.vkCmdBindPipeline(slot.commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
+    bound_ = dispatch.pipeline;
+  }
   if (dispatch.indirect) {
     const VkDeviceAddress address = slot.block->address();
     vk_.vkCmdPushConstants(slot.commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(address), &address);
@@ -456,6 +550,15 @@ uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
         record_dispatch(slot, dispatch);
       },
       dispatch.indirect ? Batch::kAlone : Batch::kWithOthers, after);
+}
+
+void Device::synchronize_host() {
+  if (!host_addresses_) {
+    submit([&](Slot& slot) {
+      barrier(slot.commands, kWorkStages, kWorkWrites, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+    });
+  }
+  synchronize();
 }
 
 void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies) {

@@ -1,12 +1,13 @@
 // A Vulkan device as the launch path sees it: buffers, and work that goes to one queue in order.
 //
 // Every piece of work has the next value of one timeline semaphore. Work begins when all before it is done, so whoever
-// submits later sees what was written earlier. Handing work to the driver costs the device some 10 µs each time, so while
-// it is busy small pieces are gathered in one command buffer; a thread hands that over when the device runs out of work.
+// submits later sees what was written earlier. Handing work to the driver costs the host and the device some 10 µs each
+// time, so pieces that come in a row are gathered in one command buffer, and a thread, the flusher, hands that over.
 #pragma once
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <map>
@@ -117,6 +118,8 @@ class Device : public std::enable_shared_from_this<Device> {
   void wait(uint64_t value);
   // Returns when everything that was submitted is done.
   void synchronize() { wait(submitted()); }
+  // The same; what it wrote to mapped memory is then visible to the host.
+  void synchronize_host();
   // The value of the last submission.
   uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
   bool done(uint64_t value);
@@ -151,6 +154,9 @@ class Device : public std::enable_shared_from_this<Device> {
   const VkPhysicalDeviceLimits& limits() const { return limits_; }
   // Throws if this process was forked from the one that made the device, or the device is lost or closed.
   void check_usable() const;
+  // Whether the validation layer is on. Layers of 2023 stall for 10 s where one thread asks for the timeline's value while
+  // another one does, or submits: then there is one such call at a time, and none that blocks.
+  static inline std::atomic<bool> validated{false};
   // Called now and then while a wait lasts; may throw.
   static inline void (*while_waiting)() = nullptr;
 
@@ -159,7 +165,8 @@ class Device : public std::enable_shared_from_this<Device> {
   // A command buffer of the ring, with what its commands need.
   struct Slot {
     VkCommandBuffer commands = VK_NULL_HANDLE;
-    uint64_t value = 0;             // of its last submission
+    uint64_t value = 0;             // of the last work in it
+    ExternalWait after{};           // what its submission waits for, if it has a semaphore
     std::unique_ptr<Buffer> block;  // holds the argument block of an indirect dispatch
   };
   struct Location {
@@ -174,12 +181,24 @@ class Device : public std::enable_shared_from_this<Device> {
   enum class Batch { kWithOthers, kAlone };
   template <typename Record>
   uint64_t submit(Record&& record, Batch batch = Batch::kWithOthers, const ExternalWait* after = nullptr);
-  // These hold queue_mutex_.
+  // These are called with ring_mutex_ held.
   Slot& open_slot();
-  void flush_locked(const ExternalWait* after = nullptr);
+  void close_slot(const ExternalWait* after = nullptr);
   void wake_flusher();
-  // Submits what is recorded, if it includes `value`.
+  // Waits, without the mutex, until there is a command buffer to record into. `alone`: a new one.
+  void wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone);
+  // Hands everything up to `value` to the driver.
   void flush(uint64_t value);
+  void submit_slot(const Slot& slot);
+  // vkWaitSemaphores() on the timeline.
+  VkResult wait_semaphore(uint64_t value, uint64_t timeout_ns);
+  std::unique_lock<std::mutex> layer_guard() {
+    return validated ? std::unique_lock<std::mutex>(layer_mutex_) : std::unique_lock<std::mutex>();
+  }
+  // wait(), but not a sign that the host wants results.
+  void wait_until(uint64_t value);
+  // Whether the driver has less than two submissions to work on.
+  bool nearly_idle() { return done(queued_before_.load(std::memory_order_acquire)); }
   // The flusher's life: submits what is recorded when the device is about to run out of work.
   void flush_when_idle();
   void stop_flusher();
@@ -212,6 +231,7 @@ class Device : public std::enable_shared_from_this<Device> {
   uint64_t timeout_ns_;
   bool shares_semaphores_;
   unsigned fork_generation_;
+  bool on_host_ = false;  // the device is this machine's processor
   std::atomic<bool> closed_{false};
   std::atomic<bool> stuck_{false};  // work did not end in time
   std::atomic<bool> lost_{false};
@@ -221,18 +241,29 @@ class Device : public std::enable_shared_from_this<Device> {
 
   static constexpr std::size_t kRing = 128;
   static constexpr std::size_t kBatch = 32;
-  std::mutex queue_mutex_;  // the queue, the ring and the command pool
+  // Work that follows earlier work within this time, with no wait between them, is left to the flusher.
+  static constexpr auto kRow = std::chrono::microseconds(100);
+  // Order: queue_mutex_, then ring_mutex_. No wait for the device happens under ring_mutex_.
+  std::mutex queue_mutex_;  // the queue: whoever has it hands over closed command buffers in their order
+  std::mutex ring_mutex_;   // the ring and the command pool
+  std::mutex layer_mutex_;  // taken last: see `validated`
   VkSemaphore timeline_ = VK_NULL_HANDLE;
   VkSemaphore incoming_ = VK_NULL_HANDLE;
   VkCommandPool pool_ = VK_NULL_HANDLE;
   std::array<Slot, kRing> ring_;
-  std::size_t next_slot_ = 0;
+  std::size_t next_slot_ = 0;    // records, or will
+  std::size_t closed_count_ = 0;  // those before it that were not handed over yet
   std::atomic<uint64_t> submitted_{0};  // recorded; all up to flushed_ are with the driver
   std::atomic<uint64_t> flushed_{0};
-  uint64_t queued_before_ = 0;  // flushed_ before the last submission
-  std::size_t open_ = 0;        // recordings in the open command buffer, ring_[next_slot_]
+  std::atomic<uint64_t> queued_before_{0};  // flushed_ before the last submission
+  std::size_t open_ = 0;                    // recordings in the open command buffer, ring_[next_slot_]
+  VkPipeline bound_ = VK_NULL_HANDLE;       // in the open command buffer
+  std::vector<std::unique_ptr<Buffer>> outgrown_;  // argument blocks that were too short
+  std::atomic<bool> waited_{true};          // since the last recording
+  std::chrono::steady_clock::time_point last_recorded_{};
   std::thread flusher_;
   std::condition_variable wake_;
+  bool flusher_awake_ = false;
   bool closing_ = false;
   std::atomic<uint64_t> reached_{0};  // the highest value that was seen
 
@@ -252,28 +283,34 @@ class Device : public std::enable_shared_from_this<Device> {
   std::vector<Query> free_queries_;
 };
 
-// Records commands with `record(slot)` into the open command buffer and submits it: at once where the device has less than
-// two submissions to work on, or `batch` says so, otherwise with what comes next.
+// Records commands with `record(slot)` into the open command buffer. That is handed over at once where the host waited
+// since the last recording, or some time has passed, and the device has less than two submissions to work on; where the
+// buffer is full; or where `batch` says so. Otherwise the flusher does it.
 template <typename Record>
 uint64_t Device::submit(Record&& record, Batch batch, const ExternalWait* after) {
-  const std::lock_guard<std::mutex> guard(queue_mutex_);
-  check_usable();
+  check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
   const bool alone = batch == Batch::kAlone || after != nullptr;
-  if (alone) flush_locked();
-  Slot& slot = open_slot();
-  try {
-    record(slot);
-  } catch (...) {
-    if (alone) open_ = 0;  // beginning it again drops what was recorded
-    throw;
+  bool hand_over = true;
+  uint64_t value;
+  {
+    std::unique_lock<std::mutex> ring(ring_mutex_);
+    wait_for_slot(ring, alone);
+    check_usable();
+    record(open_slot());  // where this throws with nothing else in it, beginning it again drops what was recorded
+    value = submitted_.load(std::memory_order_relaxed) + 1;
+    submitted_.store(value, std::memory_order_release);
+    ++open_;
+    const auto now = std::chrono::steady_clock::now();
+    const bool in_a_row = !waited_.exchange(false, std::memory_order_relaxed) && now - last_recorded_ < kRow;
+    last_recorded_ = now;
+    if (alone) {
+      close_slot(after);
+    } else if (open_ != kBatch && (in_a_row || !nearly_idle())) {
+      hand_over = false;
+      wake_flusher();
+    }
   }
-  const uint64_t value = submitted_.load(std::memory_order_relaxed) + 1;
-  submitted_.store(value, std::memory_order_release);
-  ++open_;
-  if (alone || open_ == kBatch || done(queued_before_))
-    flush_locked(after);
-  else if (open_ == 1)
-    wake_flusher();
+  if (hand_over) flush(value);
   return value;
 }
 

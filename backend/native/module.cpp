@@ -7,6 +7,7 @@
 #include "dlpack.h"
 #include "event.h"
 #include "launcher.h"
+#include "specialization.h"
 #include "validation.h"
 
 namespace py = pybind11;
@@ -101,6 +102,8 @@ PYBIND11_MODULE(_native, m) {
            "Memory that another API exported as an opaque file descriptor, which is taken over.")
       .def("synchronize", &Device::synchronize, py::call_guard<py::gil_scoped_release>(),
            "Wait until all submitted work is done.")
+      .def("synchronize_host", &Device::synchronize_host, py::call_guard<py::gil_scoped_release>(),
+           "The same; what it wrote to mapped memory is then visible to the host.")
       .def_property_readonly("submitted", &Device::submitted, "Number of submissions until now.")
       .def("done", &Device::done, py::arg("value"), "Whether the submission of that number is done.")
       .def(
@@ -186,11 +189,17 @@ PYBIND11_MODULE(_native, m) {
            "Submit on other addresses, once the incoming semaphore has the value `after` (0: at once). Calls no hooks. "
            "Returns the number of the submission; 0 for an empty grid.");
 
+  m.def("tensor_specialization", &tensor_specialization, py::arg("fallback"), py::arg("range"),
+        "get_tensor_specialization(tensor, align=False) for memory of at most `range` bytes: the same as `fallback`, "
+        "which is asked where a tensor is of an unusual kind.");
   m.def("dlpack_capsule", &dlpack_capsule, py::arg("owner"), py::arg("address"), py::arg("shape"), py::arg("strides"),
         py::arg("device"), py::arg("code"), py::arg("bits"), "A DLPack capsule over device memory, which keeps `owner` alive.");
 
   py::class_<Messenger>(m, "Messenger", "Collects the errors that the validation layer reports.")
-      .def(py::init([](uint64_t instance) { return std::make_unique<Messenger>(handle<VkInstance>(instance)); }),
+      .def(py::init([](uint64_t instance) {
+             Device::validated = true;
+             return std::make_unique<Messenger>(handle<VkInstance>(instance));
+           }),
            py::arg("instance"))
       .def("take", &Messenger::take, "The messages since the last call.")
       .def("close", &Messenger::close);

@@ -23,6 +23,7 @@ Device::Chunk& Device::chunk(std::size_t turn) {
 
 void Device::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize bytes) {
   if (bytes == 0) return;
+  check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
   const std::lock_guard<std::mutex> guard(transfer_mutex_);
   const Location to = find(address, bytes);
   std::size_t turn = 0;
@@ -39,6 +40,7 @@ void Device::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize
 
 void Device::download(std::byte* host, VkDeviceAddress address, VkDeviceSize bytes) {
   if (bytes == 0) return;
+  check_usable();
   const std::lock_guard<std::mutex> guard(transfer_mutex_);
   const Location from = find(address, bytes);
   const std::size_t turns = (bytes + kChunkBytes - 1) / kChunkBytes;
@@ -64,6 +66,7 @@ void Device::download(std::byte* host, VkDeviceAddress address, VkDeviceSize byt
 
 void Device::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize bytes) {
   if (bytes == 0 || to == from) return;
+  check_usable();
   const Location target = find(to, bytes), source = find(from, bytes);
   if (target.buffer == source.buffer &&
       std::max(target.offset, source.offset) - std::min(target.offset, source.offset) < bytes)
@@ -77,6 +80,7 @@ void Device::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize bytes) 
 
 void Device::fill(VkDeviceAddress address, VkDeviceSize bytes, uint32_t word) {
   if (bytes == 0) return;
+  check_usable();
   const Location to = find(address, bytes);
   if (bytes % 4 != 0 || to.offset % 4 != 0)
     throw std::invalid_argument("fill() takes an address and a size that are multiples of 4");
@@ -87,8 +91,8 @@ void Device::fill(VkDeviceAddress address, VkDeviceSize bytes, uint32_t word) {
 }
 
 Query Device::acquire_query() {
-  const std::lock_guard<std::mutex> guard(queries_mutex_);
   check_usable();
+  const std::lock_guard<std::mutex> guard(queries_mutex_);
   if (free_queries_.empty()) {
     const VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP,
                                      kQueriesAPool, 0};

@@ -12,7 +12,7 @@ import triton.language as tl
 from triton._C.libtriton import native_specialize_impl
 from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.compiler import SPIRVBackend
+from triton.backends.spirv.compiler import SPIRVBackend, SPIRVOptions
 from triton.backends.spirv.runtime import array
 from triton.compiler import ASTSource
 from triton.runtime.jit import MockTensor, reinterpret
@@ -107,3 +107,23 @@ def test_cache_key_and_code_differ() -> None:
     attributes = [triton.compile(source, target=TARGET).asm["ttgir"].count("tt.pointer_range = 32")
                   for source in sources]
     assert attributes == [0, 1]
+
+
+def test_checks_of_bounds_are_in_the_cache_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = SPIRVBackend(TARGET)
+
+    def options(value: str | None, **asked: bool) -> SPIRVOptions:
+        if value is None:
+            monkeypatch.delenv("TRITON_SPIRV_CHECK_BOUNDS", raising=False)
+        else:
+            monkeypatch.setenv("TRITON_SPIRV_CHECK_BOUNDS", value)
+        return backend.parse_options(asked)
+
+    off, on = options(None), options("1")
+    assert (off.check_bounds, on.check_bounds) == (False, True)
+    assert off.hash() != on.hash()
+    assert options("0").hash() == options("").hash() == options("1", check_bounds=False).hash() == off.hash()
+    assert options(None, check_bounds=True).hash() == on.hash()
+    source = ASTSource(copy_kernel, {"x_ptr": "*fp32", "y_ptr": "*fp32"})
+    compiled = [triton.compile(source, target=TARGET, options={"check_bounds": value}) for value in (False, True)]
+    assert compiled[0].hash != compiled[1].hash and compiled[0].kernel != compiled[1].kernel
