@@ -8,7 +8,7 @@ from typing import Any
 
 from .allocator import Allocation
 from .arrays import ELEMENT_TYPES
-from .context import Context, current
+from .context import NAME, Context, current
 
 Shape = int | Sequence[int]
 
@@ -19,7 +19,7 @@ class SpirvDevice:
     __slots__ = ("index", "type")
 
     def __init__(self, index: int) -> None:
-        self.type = "spirv"
+        self.type = NAME
         self.index = index
 
     def __repr__(self) -> str:
@@ -125,9 +125,12 @@ class DeviceBuffer:
         return values
 
     def copy_from(self, values: Any) -> DeviceBuffer:
-        """Copy the values of an array, or of another buffer, of the same shape and dtype; self."""
+        """Copy the values of an array, or of another buffer, of the same shape and dtype; self. A buffer on another
+        device goes through host memory."""
         if isinstance(values, DeviceBuffer):
             self._check_same(values)
+            if values._context is not self._context:
+                return self.copy_from(values.to_numpy())
             self._context.native.copy(self.data_ptr(), values.data_ptr(), self.nbytes)
             return self
         import numpy

@@ -6,17 +6,23 @@ import hashlib
 import mmap
 import os
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
 from importlib import import_module
 from typing import Any
 
 from ..capabilities import Capabilities
 from .allocator import DeviceAllocator
-from .devices import SHARING_EXTENSIONS, DeviceInfo, compute_queue_family, devices, feature_chain, select, selected
+from .devices import SHARING_EXTENSIONS, DeviceInfo, choose, compute_queue_family, feature_chain, is_chosen, select
+from .devices import devices as all_devices
 from .errors import ValidationError, VulkanUnavailable
 from .loader import check, handle, instance, new, vulkan
 from .memory import BufferPool
 from .pipeline_cache import PipelineCache, folder
 
+#: What a device is called as the place of a tensor; ``spirv:<index>`` is devices()[index].
+NAME = "spirv"
 #: How host memory reaches a kernel.
 ZERO_COPY, IMPORTED, STAGED = "zero-copy", "imported", "staged"
 HOST_MEMORY_WAYS = (ZERO_COPY, IMPORTED, STAGED)
@@ -219,28 +225,73 @@ class Context:
 
 
 _contexts: dict[int, Context] = {}
-_current: int | None = None
 _lock = threading.RLock()
 
 
+@cache
+def _devices(pid: int) -> tuple[DeviceInfo, ...]:
+    return (choose(all_devices())[0], ) if is_chosen() else all_devices()
+
+
+def devices() -> tuple[DeviceInfo, ...]:
+    """The devices of this process, the one that it uses by itself first: all that there are, best first, or the one
+    that TRITON_SPIRV_DEVICE or LOCAL_RANK chooses. ``spirv:<index>`` counts these.
+
+    Raises VulkanUnavailable, and ValueError on a wrong LOCAL_RANK.
+    """
+    return _devices(os.getpid())
+
+
+class _Chosen(threading.local):
+    index: int | None = None
+
+
+_chosen = _Chosen()
+
+
 def current_device() -> int:
-    """Index into devices() of the device that launches go to. Raises VulkanUnavailable."""
-    global _current
-    if _current is None:
-        _current = devices().index(selected())
-    return _current
+    """Index into devices() of the device that this thread's launches go to: 0 where it has chosen none.
+
+    Raises VulkanUnavailable.
+    """
+    if _chosen.index is None:
+        set_current_device(0)
+        return 0
+    return _chosen.index
 
 
 def chosen_device() -> int | None:
-    """What current_device() gives, if anything has asked for it yet."""
-    return _current
+    """What current_device() gives, if this thread has asked for it yet."""
+    return _chosen.index
 
 
 def set_current_device(index: int) -> None:
-    """Launch on another device from now on. Raises VulkanUnavailable where it is not there or not usable."""
-    global _current
-    select(devices(), str(index))
-    _current = index
+    """Launch on another device from now on, in this thread. Raises VulkanUnavailable where it is not there or not
+    usable."""
+    _check(index)
+    _chosen.index = index
+
+
+@contextmanager
+def on_device(index: int) -> Iterator[None]:
+    """Make a device the current one of this thread for the block. Raises as set_current_device()."""
+    before = current_device()
+    set_current_device(index)
+    try:
+        yield
+    finally:
+        _chosen.index = before
+
+
+def _check(index: int) -> None:
+    seen = devices()
+    if not seen:
+        select(seen)
+    if not 0 <= index < len(seen):
+        listing = "; ".join(f"{NAME}:{number} is {device.describe()}" for number, device in enumerate(seen))
+        alone = f", chosen by {choose(all_devices())[1]}" if is_chosen() else ""
+        raise VulkanUnavailable(f"there is no device '{NAME}:{index}': {listing}{alone}")
+    select(seen, str(index))
 
 
 def current() -> Context:
@@ -258,7 +309,7 @@ def of_device(index: int) -> Context:
         with _lock:
             context = _contexts.get(index)
             if context is None:
-                select(devices(), str(index))
+                _check(index)
                 context = _contexts[index] = Context(devices()[index])
     return context
 

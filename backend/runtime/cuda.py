@@ -2,7 +2,8 @@
 
 Memory that CUDA made shareable is imported into Vulkan once and used in place; CUDA's stream and Vulkan's queue wait
 for each other through semaphores that both know, so that neither host thread waits. What can be shared: tensors made in
-``mem_pool()``, and those of torch's expandable segments.
+``mem_pool()``, and those that lie within one chunk (2 MiB for small tensors, 20 MiB for others) of torch's expandable
+segments.
 
     with torch.cuda.use_mem_pool(mem_pool()):
         x = torch.rand(1 << 20, device="cuda")
@@ -25,8 +26,9 @@ _POSIX_FD = 1
 _TIMELINE_FD = 9
 
 _HOW_TO_ALLOCATE = ("allocate it in 'with torch.cuda.use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool()):', or "
-                    "set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True before torch starts, or set "
-                    "TRITON_SPIRV_CUDA=staged to have it copied at every launch")
+                    "set TRITON_SPIRV_CUDA=staged to have it copied through host memory at every launch")
+_POOL_IGNORED = ("; where it was allocated in that pool, this torch ignores pools while expandable segments are on: "
+                 "take expandable_segments out of PYTORCH_CUDA_ALLOC_CONF")
 
 
 class NotShareable(ValueError):
@@ -142,8 +144,9 @@ class CudaSharing:
     def _check_end(self, tensor: Any, end: int) -> None:
         storage = tensor.untyped_storage()
         if storage.data_ptr() + storage.nbytes() > end:
-            raise NotShareable(f"the CUDA tensor's {storage.nbytes()} bytes lie in several allocations of torch's "
-                               "expandable segments, which Vulkan cannot use as one; " + _HOW_TO_ALLOCATE)
+            raise NotShareable(f"the CUDA tensor's {storage.nbytes()} bytes lie in several chunks of an expandable "
+                               "segment of torch, each an allocation of its own; in Vulkan they would not follow each "
+                               "other in memory: " + _HOW_TO_ALLOCATE + _POOL_IGNORED)
 
     def _check_device(self, index: int) -> None:
         if index not in self._devices:

@@ -64,9 +64,11 @@ _PROPERTY_STRUCTS = ("VkPhysicalDeviceProperties2", "VkPhysicalDeviceVulkan11Pro
 _COMPUTE_STAGE = 0x20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class DeviceInfo:
     """A Vulkan device as probed. ``lacks`` names what it lacks of the required; ``capabilities`` is None then.
+
+    Two devices may be alike in everything, their UUID included: only the object tells them apart.
 
     ``host_import_alignment`` is minImportedHostPointerAlignment in bytes, 0 where host memory cannot be imported.
     ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``driver_version`` is the driver's own text.
@@ -83,7 +85,7 @@ class DeviceInfo:
     extensions: frozenset[str]
     host_import_alignment: int
     max_subgroups: int
-    handle: Any = field(compare=False, repr=False)
+    handle: Any = field(repr=False)
     driver_version: str = ""
 
     def describe(self) -> str:
@@ -161,12 +163,14 @@ def probe(physical: Any) -> DeviceInfo:
     driver = _driver_names().get(properties["VkPhysicalDeviceVulkan12Properties"].driverID, "unknown")
     capabilities = None
     if not lacks:
+        subgroup_size = min(max(vulkan11.subgroupSize, vulkan13.minSubgroupSize), vulkan13.maxSubgroupSize)
         capabilities = Capabilities(
-            driver=driver,
-            subgroup_size=min(max(vulkan11.subgroupSize, vulkan13.minSubgroupSize), vulkan13.maxSubgroupSize),
+            driver=driver, subgroup_size=subgroup_size,
             shared_bytes=limits.maxComputeSharedMemorySize,
             push_constant_bytes=limits.maxPushConstantsSize,
-            max_workgroup_invocations=min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]),
+            # Pipelines name their subgroup size, for which there is a limit of its own.
+            max_workgroup_invocations=min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0],
+                                          vulkan13.maxComputeWorkgroupSubgroups * subgroup_size),
             features=frozenset(key for key, needs in CAPABILITY_FEATURES.items() if supported.issuperset(needs))
             | _float_controls(properties["VkPhysicalDeviceVulkan12Properties"], supported))
     return DeviceInfo(
@@ -265,6 +269,11 @@ def _matching(found: Sequence[DeviceInfo], wanted: str) -> list[DeviceInfo]:
     plain = wanted.replace("-", "").lower()
     by_uuid = [device for device in found if device.uuid == plain]
     return by_uuid or [device for device in found if wanted.lower() in device.name.lower()]
+
+
+def is_chosen() -> bool:
+    """Whether TRITON_SPIRV_DEVICE or LOCAL_RANK says which device this process uses."""
+    return bool(os.environ.get("TRITON_SPIRV_DEVICE") or os.environ.get("LOCAL_RANK"))
 
 
 def choose(found: Sequence[DeviceInfo]) -> tuple[DeviceInfo, str]:

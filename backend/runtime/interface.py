@@ -1,9 +1,10 @@
 """Events, streams and synchronisation in the terms of ``torch.cuda``, as triton.testing asks for them."""
 from __future__ import annotations
 
+import operator
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from . import context as vulkan_context
@@ -11,18 +12,14 @@ from .context import native
 
 
 class HostEvent:
-    """A point in time on the host's clock, when all earlier work is done."""
+    """A point in time on the host's clock."""
 
     def __init__(self, enable_timing: bool = False, **_: Any) -> None:
         self._seconds: float | None = None
 
     def record(self, stream: Any = None) -> None:
         """Take the time now."""
-        self._wait()
         self._seconds = time.perf_counter()
-
-    def _wait(self) -> None:
-        """Nothing is in flight where nothing runs."""
 
     def synchronize(self) -> None:
         """It was reached when it was recorded."""
@@ -44,42 +41,58 @@ class HostEvent:
 class WaitingEvent(HostEvent):
     """A HostEvent for a device without timestamps: recording it waits for the device."""
 
-    def _wait(self) -> None:
-        vulkan_context.current().native.synchronize()
+    def record(self, stream: Any = None) -> None:
+        """Wait for the stream's device, the current one for None, and take the time."""
+        _context_of(stream).native.synchronize()
+        super().record(stream)
 
 
 class DeviceEvent:
-    """A point on the current device's timeline; its time is a timestamp that the device takes."""
+    """A point on the timeline of the device that records it first; its time is a timestamp that the device takes."""
 
-    __slots__ = ("_native", "_recorded")
+    __slots__ = ("_index", "_native", "_timing")
 
     def __init__(self, enable_timing: bool = False, **_: Any) -> None:
-        self._native = native().Event(vulkan_context.current().native, enable_timing)
-        self._recorded = False
+        self._timing = enable_timing
+        self._native: Any = None
+        self._index = -1
 
     def record(self, stream: Any = None) -> None:
-        """The point is reached when all work submitted until now is done. A second call moves it."""
+        """The point is reached when all work is done that was submitted to the stream's device until now, to the
+        current one for None. A second call moves it. Raises RuntimeError on another device than before."""
+        context = _context_of(stream)
+        if self._native is None:
+            self._native, self._index = native().Event(context.native, self._timing), context.index
+        elif self._index != context.index:
+            raise RuntimeError(f"an event of '{vulkan_context.NAME}:{self._index}' cannot be recorded on "
+                               f"'{vulkan_context.NAME}:{context.index}': make another")
         self._native.record()
-        self._recorded = True
 
     def synchronize(self) -> None:
         """Wait until it is reached."""
-        self._native.synchronize()
+        if self._native is not None:
+            self._native.synchronize()
 
     def wait(self, stream: Any = None) -> None:
-        """Later work begins after it anyway: there is one queue, in order."""
+        """Later work of the stream begins after it: on its own device anyway, as there is one queue, in order; for
+        another device this thread waits."""
+        if self._index != device_index(stream):
+            self.synchronize()
 
     def query(self) -> bool:
         """Whether it was recorded and is reached."""
-        return self._recorded and self._native.query()
+        return self._native is not None and bool(self._native.query())
 
     def elapsed_time(self, end: DeviceEvent) -> float:
-        """Milliseconds from here to ``end``, waiting for both. Raises RuntimeError where either has no time."""
+        """Milliseconds from here to ``end``, waiting for both. Raises RuntimeError where either has no time, or they
+        are of two devices."""
+        if self._native is None or end._native is None:
+            raise RuntimeError("elapsed_time() needs two recorded events")
         return float(self._native.elapsed_ms(end._native))
 
 
 def make_event(enable_timing: bool = False, **options: Any) -> Any:
-    """An event of the current device."""
+    """An event, which takes its time from the device where the current one can."""
     if enable_timing and not vulkan_context.current().native.has_timestamps:
         return WaitingEvent(enable_timing)
     return DeviceEvent(enable_timing, **options)
@@ -92,15 +105,15 @@ class Queue:
     stream_id = 0
 
     def __init__(self, device: Any = None, priority: int = 0) -> None:
-        self.device_index = _index(device)
+        self.device_index = device_index(device)
 
     def synchronize(self) -> None:
         """Wait for all submitted work."""
-        _context(self.device_index).native.synchronize()
+        _context_of(self).native.synchronize()
 
     def query(self) -> bool:
         """Whether all submitted work is done."""
-        device = _context(self.device_index).native
+        device = _context_of(self).native
         return bool(device.done(device.submitted))
 
     def record_event(self, event: Any = None) -> Any:
@@ -110,10 +123,14 @@ class Queue:
         return event
 
     def wait_event(self, event: Any) -> None:
-        """Later work begins after it anyway."""
+        """Later work begins after it: this thread waits where it is another device's."""
+        event.wait(self)
 
     def wait_stream(self, stream: Any) -> None:
-        """Later work begins after it anyway."""
+        """Later work begins after all that was submitted to ``stream``: this thread waits where it is another
+        device's."""
+        if device_index(stream) != self.device_index:
+            _context_of(stream).native.synchronize()
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Queue) and other.device_index == self.device_index
@@ -122,13 +139,23 @@ class Queue:
         return hash(("spirv stream", self.device_index))
 
 
-def _index(device: Any) -> int:
-    index = getattr(device, "index", device)
-    return vulkan_context.current_device() if index is None or not isinstance(index, int) else index
+def device_index(device: Any) -> int:
+    """The index that a device stands for: the current one's for None, and where it names none.
+
+    ``device``: an index, "spirv:1", an object with ``index`` or ``device_index`` (a torch.device, a stream). Raises
+    ValueError on another string, TypeError on another object.
+    """
+    if isinstance(device, str):
+        kind, colon, number = device.partition(":")
+        if kind != vulkan_context.NAME or (colon and not number.isdecimal()):
+            raise ValueError(f"{device!r} is no Vulkan device: '{vulkan_context.NAME}' or '{vulkan_context.NAME}:1'")
+        device = int(number) if colon else None
+    index = getattr(device, "device_index", getattr(device, "index", device))
+    return vulkan_context.current_device() if index is None else operator.index(index)
 
 
-def _context(device: Any) -> vulkan_context.Context:
-    return vulkan_context.of_device(_index(device))
+def _context_of(device: Any) -> vulkan_context.Context:
+    return vulkan_context.of_device(device_index(device))
 
 
 class DeviceInterface:
@@ -138,30 +165,24 @@ class DeviceInterface:
     Stream = Queue
 
     def current_device(self) -> int:
-        """Index of the device that launches go to."""
+        """Index of the device that this thread's launches go to."""
         return vulkan_context.current_device()
 
     def set_device(self, device: Any) -> None:
-        """Launch on another device from now on."""
-        vulkan_context.set_current_device(_index(device))
+        """Launch on another device from now on, in this thread."""
+        vulkan_context.set_current_device(device_index(device))
 
     def device_count(self) -> int:
-        """Number of Vulkan devices."""
+        """Number of Vulkan devices of this process."""
         return len(vulkan_context.devices())
 
-    @contextmanager
-    def device(self, device: Any) -> Iterator[None]:
-        """Make a device the current one for the block."""
-        before = vulkan_context.current_device()
-        vulkan_context.set_current_device(_index(device))
-        try:
-            yield
-        finally:
-            vulkan_context.set_current_device(before)
+    def device(self, device: Any) -> AbstractContextManager[None]:
+        """Make a device the current one of this thread for the block."""
+        return vulkan_context.on_device(device_index(device))
 
     def synchronize(self, device: Any = None) -> None:
         """Wait for all work submitted to a device: the current one for None."""
-        _context(device).native.synchronize()
+        _context_of(device).native.synchronize()
 
     def current_stream(self, device: Any = None) -> Queue:
         """The device's queue."""

@@ -18,10 +18,9 @@ import torch
 from torch.utils._pytree import tree_map
 
 from . import context as vulkan_context
-from .context import Context, native
-from .interface import DeviceInterface
+from .context import NAME, Context, native
+from .interface import DeviceInterface, device_index
 
-NAME = "spirv"
 #: Operations that ran on the CPU, with copies both ways, by name.
 FALLBACKS: Counter[str] = Counter()
 
@@ -77,11 +76,11 @@ class _Module(DeviceInterface):
 
     def memory_allocated(self, device: Any = None) -> int:
         """Bytes in use by tensors."""
-        return vulkan_context.of_device(_index(device)).memory.allocated
+        return vulkan_context.of_device(device_index(device)).memory.allocated
 
     def memory_reserved(self, device: Any = None) -> int:
         """Bytes taken from the device."""
-        return vulkan_context.of_device(_index(device)).memory.reserved
+        return vulkan_context.of_device(device_index(device)).memory.reserved
 
     def empty_cache(self) -> None:
         """Give memory that no tensor uses back to the device."""
@@ -90,23 +89,18 @@ class _Module(DeviceInterface):
 
     def get_device_name(self, device: Any = None) -> str:
         """The device's name."""
-        return vulkan_context.devices()[_index(device)].name
-
-
-def _index(device: Any) -> int:
-    index = torch.device(device).index if isinstance(device, str) else getattr(device, "index", device)
-    return vulkan_context.current_device() if index is None else int(index)
+        return vulkan_context.devices()[device_index(device)].name
 
 
 def _context_of(tensor: torch.Tensor) -> Context:
-    return vulkan_context.of_device(_index(tensor.device))
+    return vulkan_context.of_device(device_index(tensor.device))
 
 
 # ---- Storage ---------------------------------------------------------------------------------------------------------
 
 def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device: Any) -> torch.Tensor:
     """A tensor over new device memory; its dtype is one of _DLPACK_CODES."""
-    index = _index(device)
+    index = device_index(device)
     bytes_ = _extent(size, stride) * dtype.itemsize
     memory = vulkan_context.of_device(index).memory.allocate(bytes_)
     return torch._C._from_dlpack(native().dlpack_capsule(memory, memory.address if bytes_ else 0, size, stride, index,
@@ -299,15 +293,19 @@ def _fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     hosts: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
     written: set[int] = set()
     device: torch.device | None = None
+    placed: torch.Tensor | None = None
 
     def to_host(value: Any, reads: bool = True) -> Any:
-        nonlocal device
+        nonlocal device, placed
         if isinstance(value, torch.device) and value.type == NAME:
             device = value
             return torch.device("cpu")
         if not _is_ours(value):
             return value
-        device = value.device
+        if placed is not None and value.device != placed.device:
+            raise RuntimeError(f"{schema.name}: all tensors have to be on one device, but there are {placed.device} "
+                               f"and {value.device}: move one with .to()")
+        placed, device = value, value.device
         if id(value) not in hosts:
             hosts[id(value)] = value, _host_copy(value, reads or not _is_dense(value))
         return hosts[id(value)][1]

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import examples
+from tests.device.processes import run
 
 ROOT = Path(examples.__file__).parents[1]
 
@@ -25,7 +26,32 @@ def test_examples_are_found() -> None:
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_example(example: str) -> None:
     """Run as a user runs it: the exit status is 0 only where every result is within its tolerance."""
-    run = subprocess.run([sys.executable, "-m", f"examples.{example}"], cwd=ROOT, env=dict(os.environ), check=False,
-                         capture_output=True, text=True)
-    assert run.returncode == 0, f"{run.stdout}\n{run.stderr}"
-    assert "max error" in run.stdout and "WRONG" not in run.stdout
+    done = run([sys.executable, "-m", f"examples.{example}"], seconds=300, cwd=ROOT)
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert "max error" in done.stdout and "WRONG" not in done.stdout
+
+
+def _two_ranks(*program: str) -> subprocess.CompletedProcess[str]:
+    """Under torchrun, which finds a free port for the ranks to meet at."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program]
+    return run(command, seconds=240, cwd=ROOT, OMP_NUM_THREADS="1", PYTHONPATH=_search_path())
+
+
+def _search_path() -> str:
+    return os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+
+
+def test_data_parallel_with_two_ranks() -> None:
+    done = _two_ranks("-m", "examples.data_parallel")
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    assert all(f"rank {rank} of 2: " in done.stdout for rank in range(2))
+    assert done.stdout.count("max error") == 2 and "WRONG" not in done.stdout
+
+
+def test_data_parallel_notices_gradients_that_were_not_added_up(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text("import sys\nimport torch.distributed\nfrom examples import data_parallel\n"
+                       "torch.distributed.all_reduce = lambda tensor: None\nsys.exit(data_parallel.main())\n")
+    done = _two_ranks(str(program))
+    assert done.returncode != 0
+    assert done.stdout.count("WRONG") == 2, f"{done.stdout}\n{done.stderr}"

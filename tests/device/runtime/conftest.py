@@ -7,6 +7,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -151,6 +152,19 @@ OpFunctionEnd
 """
 
 
+#: Seconds for a test of the runtime. The tests of other folders only compute; these may wait for what never comes.
+_SECONDS = 300
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test that hangs ends the run, with the stacks of all threads: a thread that waits in a driver cannot be told
+    to stop."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.timeout(_SECONDS, method="thread"))
+
+
 def assemble(text: str) -> bytes:
     """The module of an assembly text, checked with spirv-val."""
     if shutil.which("spirv-as") is None:
@@ -174,8 +188,8 @@ def word_module() -> Callable[[int, bool], bytes]:
     return lambda count, indirect: assemble(_words(indirect, count).format(local_size=1))
 
 
-#: Never ends; the argument is *u32 x, which is read and stays 0.
-_ENDLESS = _HEADER + """
+#: Reads its argument, *u32 x, 30,000 times, as long as it is 0. Mesa's CPU driver ends loops after 65,535 iterations.
+_LONG = _HEADER + """
 OpDecorate %block Block
 OpMemberDecorate %block 0 Offset 0
 %void = OpTypeVoid
@@ -192,6 +206,8 @@ OpMemberDecorate %block 0 Offset 0
 %id = OpVariable %pv3 Input
 %push = OpVariable %pblock PushConstant
 %c0 = OpConstant %u32 0
+%c1 = OpConstant %u32 1
+%many = OpConstant %u32 30000
 %main = OpFunction %void None %fn
 %entry = OpLabel
 %xp = OpAccessChain %pu64 %push %c0
@@ -199,13 +215,16 @@ OpMemberDecorate %block 0 Offset 0
 %q = OpConvertUToPtr %pu32 %x
 OpBranch %head
 %head = OpLabel
+%i = OpPhi %u32 %c0 %entry %more %next
 OpLoopMerge %done %next None
 OpBranch %body
 %body = OpLabel
 %v = OpLoad %u32 %q Volatile|Aligned 4
-%ends = OpINotEqual %bool %v %c0
+%sum = OpIAdd %u32 %v %i
+%ends = OpUGreaterThanEqual %bool %sum %many
 OpBranchConditional %ends %done %next
 %next = OpLabel
+%more = OpIAdd %u32 %i %c1
 OpBranch %head
 %done = OpLabel
 OpReturn
@@ -213,10 +232,21 @@ OpFunctionEnd
 """
 
 
-@pytest.fixture(scope="session")
-def endless_module() -> bytes:
-    """A kernel that ends when its argument (*u32) points at something else than 0."""
-    return assemble(_ENDLESS.format(local_size=8))
+@pytest.fixture
+def long_file(tmp_path: Path) -> Path:
+    """The module of a kernel that takes long, but ends, with a large grid: a GPU cannot be told to give one up. Its
+    argument is a *u32 that points at 0."""
+    path = tmp_path / "long.spv"
+    path.write_bytes(assemble(_LONG.format(local_size=8)))
+    return path
+
+
+@pytest.fixture
+def add_file(add_module: bytes, tmp_path: Path) -> Path:
+    """The module of the add kernel, for a process of its own."""
+    path = tmp_path / "add.spv"
+    path.write_bytes(add_module)
+    return path
 
 
 ADD_ENTRIES = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]
@@ -243,6 +273,8 @@ def context(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "default":
         yield current()
         return
+    if request.param == "imported" and not current().device.host_import_alignment:
+        pytest.skip("the device lacks VK_EXT_external_memory_host")
     monkeypatch.setenv("TRITON_SPIRV_HOST_MEMORY", request.param)
     other = Context(current().device)
     yield other

@@ -4,65 +4,30 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
-import sys
-import threading
-import time
 from pathlib import Path
 from typing import Any
 
-import numpy
 import pytest
 from triton.backends.spirv.runtime import buffer as buffers
-
-_ADD_ENTRIES = '[((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]'
-_PRELUDE = f"""
-import os, sys, time, numpy
-from pathlib import Path
-from triton.backends.spirv.runtime import buffer as buffers
 from triton.backends.spirv.runtime.context import current
-from triton.backends.spirv.runtime.launch import make_launcher
-from triton.backends.spirv.runtime.pipeline import Kernel
-module = Path(sys.argv[1]).read_bytes()
-def load(entries={_ADD_ENTRIES}):
-    kernel = Kernel(current(), "test", module)
-    launch = make_launcher(current(), "test", entries, indirect=False)
-    return lambda grid, *args: launch(*grid, 0, kernel.pipeline, None, None, None, None, *args)
-"""
 
+from tests.device.processes import run_script
 
-def _run(script: str, module: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, "-c", _PRELUDE + script, str(module)], env={**os.environ, **environment},
-                          capture_output=True, text=True, timeout=120, check=False)
-
-
-@pytest.fixture
-def add_file(add_module: bytes, tmp_path: Path) -> Path:
-    path = tmp_path / "add.spv"
-    path.write_bytes(add_module)
-    return path
-
-
-@pytest.fixture
-def endless_file(endless_module: bytes, tmp_path: Path) -> Path:
-    path = tmp_path / "endless.spv"
-    path.write_bytes(endless_module)
-    return path
-
-
-_ENDLESS = """
-endless = load([((0,), "x", "*u32")])
+_LONG = """
+launch = load([((0,), "x", "*u32")])
 zero = buffers.zeros(1, "uint32")
 zero.to_numpy()
+long = lambda grid: launch(grid, zero)
 """
 
 
-def test_a_launch_does_not_wait_and_the_time_limit_ends_the_wait(endless_file: Path) -> None:
-    script = _ENDLESS + """
-endless((65535, 65535, 1), zero)
+def test_a_launch_does_not_wait_and_the_time_limit_ends_the_wait(long_file: Path) -> None:
+    script = _LONG + """
+grid = last(long, 20)
+long(grid)
 print("launched", current().native.done(current().native.submitted), flush=True)
-for call in (current().native.synchronize, lambda: endless((1, 1, 1), zero), zero.to_numpy):
+for call in (current().native.synchronize, lambda: long((1, 1, 1)), zero.to_numpy):
     try:
         call()
     except RuntimeError as error:
@@ -70,44 +35,38 @@ for call in (current().native.synchronize, lambda: endless((1, 1, 1), zero), zer
 zero.free()
 os._exit(0)
 """
-    done = _run(script, endless_file, TRITON_SPIRV_TIMEOUT="0.3")
+    done = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1")
     lines = done.stdout.splitlines()
-    assert lines[0] == "launched False", done.stderr
-    assert lines[1].startswith("the kernel did not end within the time limit of 300 ms")
+    assert lines[:1] == ["launched False"], done.stderr
+    assert lines[1].startswith("the kernel did not end within the time limit of 1000 ms")
     assert lines[2] == lines[3] == "a kernel on the Vulkan device did not end in time; restart the process"
 
 
-def test_ctrl_c_ends_a_wait(endless_file: Path) -> None:
-    script = _ENDLESS + """
-endless((65535, 65535, 1), zero)
-print("launched", flush=True)
+def test_ctrl_c_ends_a_wait(long_file: Path) -> None:
+    script = _LONG + """
+import signal, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)
+long(last(long, 20))
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     current().native.synchronize()
+    print("ended")
 except KeyboardInterrupt:
-    print("interrupted", flush=True)
+    print("interrupted", current().native.done(current().native.submitted), flush=True)
 os._exit(0)
 """
-    with subprocess.Popen([sys.executable, "-c", _PRELUDE + script, str(endless_file)], stdout=subprocess.PIPE,
-                          text=True) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "launched\n"
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        assert process.stdout.readline() == "interrupted\n"
-        process.kill()
+    done = run_script(script, long_file)
+    assert done.stdout == "interrupted False\n", done.stderr
 
 
-def test_exit_with_work_in_flight(add_file: Path) -> None:
-    script = """
-add = load()
-n = 1 << 20
-x, z = buffers.full(n, 1, "float32"), buffers.zeros(n, "float32")
-event = current().native.submitted
-for _ in range(50):
-    add((n // 64, 1, 1), x, z, z, n)
+def test_exit_with_work_in_flight(long_file: Path) -> None:
+    script = _LONG + """
+grid = last(long, 0.2)
+for _ in range(10):
+    long(grid)
 print("in flight", not current().native.done(current().native.submitted))
 """
-    done = _run(script, add_file)
+    done = run_script(script, long_file)
     assert (done.returncode, done.stdout, done.stderr) == (0, "in flight True\n", "")
 
 
@@ -130,35 +89,115 @@ if pid == 0:
 status = os.waitpid(pid, 0)[1]
 print("parent:", status, z.to_numpy().min(), z.to_numpy().max())
 """
-    done = _run(script, add_file)
+    done = run_script(script, add_file)
     assert done.stdout.count("child: the Vulkan device was opened before this process was forked") == 3, done.stderr
     assert done.stdout.endswith("parent: 0 20.0 20.0\n"), done.stdout
 
 
-def test_many_threads(add: Any, context: Any) -> None:
-    n, threads, rounds = 1000, 8, 200
-    one = buffers.full(n, 1, "float32", context)
-    totals = [buffers.zeros(n, "float32", context) for _ in range(threads)]
-    failures: list[BaseException] = []
-
-    def work(total: Any) -> None:
+def test_fork_while_threads_launch(add_file: Path) -> None:
+    """Another thread may hold any of the runtime's locks at the fork, and is not there to open it in the child."""
+    script = """
+import signal, threading
+add = load()
+n = 1 << 14
+x, z = buffers.full(n, 1, "float32"), buffers.zeros(n, "float32")
+event = current()._native_module.Event(current().native, current().native.has_timestamps)
+ending = False
+def work():
+    while not ending:
+        for _ in range(40):
+            add((n // 64, 1, 1), x, z, z, n)
+        z[:8].to_numpy()
+threads = [threading.Thread(target=work) for _ in range(2)]
+for thread in threads:
+    thread.start()
+native = current().native
+calls = (lambda: add((1, 1, 1), x, z, z, 1), lambda: native.copy(x.data_ptr(), z.data_ptr(), 4), z[:8].to_numpy,
+         lambda: native.fill(z.data_ptr(), 4, 0), lambda: x[:8].copy_from(numpy.ones(8, "float32")), event.record)
+refused = 0
+for turn in range(60):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(10)
         try:
-            for index in range(rounds):
-                add((16, ), one, total, total, n)
-                scratch = buffers.from_numpy(numpy.full(n, index, numpy.float32), context)
-                add((16, ), scratch, one, scratch, n)
-                if index % 50 == 0:
-                    assert (scratch.to_numpy() == index + 1).all()
-        except BaseException as error:
-            failures.append(error)
+            calls[turn % len(calls)]()
+        except RuntimeError as error:
+            os._exit(7 if "forked" in str(error) else 8)
+        os._exit(9)
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    if status != 7:
+        print("call", turn % len(calls), "of the child ended with", status)
+        break
+    refused += 1
+ending = True
+for thread in threads:
+    thread.join()
+print(refused)
+"""
+    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0")
+    assert (done.stdout, done.stderr) == ("60\n", "")
 
-    workers = [threading.Thread(target=work, args=(total, )) for total in totals]
-    for worker in workers:
-        worker.start()
-    for worker in workers:
-        worker.join()
-    assert failures == []
-    assert all((total.to_numpy() == rounds).all() for total in totals)
+
+#: Work of eight threads at once, without the validation layer: where one thread asks for a semaphore's value while
+#: another submits, version 1.3.239 may miss the signal and wait 10 s for it.
+_THREADS = """
+import threading
+failures = []
+def work(seed):
+    try:
+        body(seed)
+    except BaseException as error:
+        failures.append(repr(error))
+threads = [threading.Thread(target=work, args=(seed, )) for seed in range(8)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("failures", failures)
+"""
+
+
+@pytest.fixture(params=["", "staged", "imported"])
+def way(request: pytest.FixtureRequest) -> str:
+    """TRITON_SPIRV_HOST_MEMORY, with each value that the device takes."""
+    if request.param == "imported" and not current().device.host_import_alignment:
+        pytest.skip("the device lacks VK_EXT_external_memory_host")
+    return str(request.param)
+
+
+def test_many_threads_with_device_memory(add_file: Path, way: str) -> None:
+    script = """
+add = load()
+n, rounds = 1000, 200
+one = buffers.full(n, 1, "float32")
+totals = [buffers.zeros(n, "float32") for _ in range(8)]
+def body(seed):
+    for index in range(rounds):
+        add((16, 1, 1), one, totals[seed], totals[seed], n)
+        scratch = buffers.from_numpy(numpy.full(n, index, numpy.float32))
+        add((16, 1, 1), scratch, one, scratch, n)
+        if index % 50 == 0:
+            assert (scratch.to_numpy() == index + 1).all()
+""" + _THREADS + """
+print(all((total.to_numpy() == rounds).all() for total in totals))
+"""
+    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", TRITON_SPIRV_HOST_MEMORY=way)
+    assert (done.stdout, done.stderr) == ("failures []\nTrue\n", "")
+
+
+def test_many_threads_with_host_memory(add_file: Path, way: str) -> None:
+    script = """
+add = load()
+def body(seed):
+    random = numpy.random.default_rng(seed)
+    for _ in range(50):
+        x, y = random.standard_normal(500, numpy.float32), random.standard_normal(500, numpy.float32)
+        z = numpy.zeros(500, numpy.float32)
+        add((8, 1, 1), array(x), array(y), array(z), 500)
+        assert (z == x + y).all()
+""" + _THREADS
+    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", TRITON_SPIRV_HOST_MEMORY=way)
+    assert (done.stdout, done.stderr) == ("failures []\n", "")
 
 
 def _resident() -> int:
@@ -218,7 +257,7 @@ for call in (lambda: [(add((1, 1, 1), x, x, x, 64), current().native.synchronize
     except RuntimeError as error:
         print(type(error).__name__, getattr(error, "result", None), error, flush=True)
 """
-    done = _run(script, add_file, FAULTY_SUBMIT="10", TRITON_SPIRV_VALIDATE="0", **faulty_layer)
+    done = run_script(script, add_file, FAULTY_SUBMIT="10", TRITON_SPIRV_VALIDATE="0", **faulty_layer)
     lines = done.stdout.splitlines()
     assert len(lines) == 5, done.stderr
     assert lines[0].startswith("VulkanError -4 vkQueueSubmit failed: VK_ERROR_DEVICE_LOST (-4): the device reset")
@@ -245,7 +284,7 @@ x = buffers.full(10 << 20, 2, "float32")  # larger than any that was there
 add((1, 1, 1), x, x, x, 64)
 print(x.to_numpy()[:65].sum())
 """
-    done = _run(script, add_file, FAULTY_MEMORY=str(72 << 20), TRITON_SPIRV_VALIDATE="0", **faulty_layer)
+    done = run_script(script, add_file, FAULTY_MEMORY=str(72 << 20), TRITON_SPIRV_VALIDATE="0", **faulty_layer)
     first, last = done.stdout.splitlines()
     assert first.startswith("4 the device has no room for 16777216 bytes: 67108864 bytes are in use by tensors"), first
     assert last == "258.0"
@@ -266,7 +305,7 @@ small = numpy.ones(64, numpy.float32)
 add((1, 1, 1), array(small), array(small), array(small), 64)
 print(large.sum() == large.size, small.sum())
 """
-    done = _run(script, add_file, FAULTY_MEMORY=str(32 << 20), TRITON_SPIRV_VALIDATE="0",
+    done = run_script(script, add_file, FAULTY_MEMORY=str(32 << 20), TRITON_SPIRV_VALIDATE="0",
                 TRITON_SPIRV_HOST_MEMORY="staged", **faulty_layer)
     first, last = done.stdout.splitlines()
     assert first.startswith("VulkanError a Vulkan buffer of ") and "VK_ERROR_OUT_OF_DEVICE_MEMORY" in first, first

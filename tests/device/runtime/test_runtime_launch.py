@@ -1,7 +1,6 @@
 """Launches of hand-written kernels on the Vulkan device, each with every way for host memory."""
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -11,6 +10,7 @@ import numpy
 import pytest
 import torch
 from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.runtime.loader import Chain, vulkan
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 1003, 100_003])
@@ -77,18 +77,53 @@ def test_empty_tensors_and_zero_grid(add: Any, view: Any) -> None:
     assert calls == ["enter", "exit"] * 3
 
 
-def test_grid_past_the_limit_is_refused(add: Any, view: Any) -> None:
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("past", ["by one", "32 bits", "64 bits"])
+def test_grid_past_the_limit_is_refused(add: Any, context: Any, view: Any, axis: int, past: str) -> None:
+    """One error, which names the kernel, the axis, its size and the device's limit; nothing runs, no hook is called."""
+    limits = _grid_limits(context)
+    size = {"by one": limits[axis] + 1, "32 bits": 2**32, "64 bits": 2**80}[past]
+    grid = [1, 2, 3]
+    grid[axis] = size
+    one = numpy.ones(64, numpy.float32)
+    calls: list[str] = []
+    with pytest.raises(ValueError) as raised:
+        add(grid, view(one), view(one), view(one), 64, hooks=(calls.append, calls.append))
+    message = str(raised.value)
+    assert message.startswith(f"kernel 'test': the grid size of axis {axis}, {size}, is past the device's limit of "
+                              f"{limits[axis]}")
+    assert (one == 1).all() and not calls
+
+
+def test_grid_with_the_largest_size_of_an_axis(add: Any, context: Any, view: Any) -> None:
+    """The limit itself is accepted: with another axis of size 0, nothing has to run."""
+    one = numpy.ones(64, numpy.float32)
+    for axis, limit in enumerate(_grid_limits(context)):
+        grid = [0, 0, 0]
+        grid[axis] = limit
+        add(grid, view(one), view(one), view(one), 64)
+    assert (one == 1).all()
+
+
+def test_grid_that_is_no_grid_is_refused(add: Any, view: Any) -> None:
     one = numpy.ones(64, numpy.float32)
     arguments = view(one), view(one), view(one), 64
-    with pytest.raises(ValueError, match="grid size of axis 1, 4294967296, is past the device's limit of"):
-        add((1, 2**32), *arguments)
-    with pytest.raises(ValueError, match="past the device's limit"):
-        add((2**80,), *arguments)
-    with pytest.raises(ValueError, match="axis 2 is negative"):
-        add((1, 1, -1), *arguments)
-    with pytest.raises(TypeError):
-        add((1.5,), *arguments)
+    for axis in range(3):
+        grid: list[Any] = [1, 1, 1]
+        grid[axis] = -1
+        with pytest.raises(ValueError, match=f"kernel 'test': the grid size of axis {axis} is negative"):
+            add(grid, *arguments)
+        grid[axis] = 1.5
+        with pytest.raises(TypeError):
+            add(grid, *arguments)
     assert (one == 1).all()
+
+
+def _grid_limits(context: Any) -> list[int]:
+    """maxComputeWorkGroupCount of the device."""
+    properties = Chain(("VkPhysicalDeviceProperties2", ))
+    vulkan().lib.vkGetPhysicalDeviceProperties2(context.device.handle, properties.head)
+    return list(properties["VkPhysicalDeviceProperties2"].properties.limits.maxComputeWorkGroupCount)
 
 
 def test_launch_metadata_tells_the_way(add: Any, context: Any, view: Any) -> None:
@@ -176,29 +211,6 @@ def test_nested_tuples(launchable: Any, add_module: bytes, view: Any) -> None:
     assert (z == 2).all()
     with pytest.raises(TypeError, match=r"argument 'xy\[1\]\[0\]' .* was not passed"):
         kernel((1,), (view(one), ()), "a constexpr", view(z), 64)
-
-
-def test_threads(add: Any, view: Any) -> None:
-    failures: list[BaseException | int] = []
-
-    def work(seed: int) -> None:
-        try:
-            random = numpy.random.default_rng(seed)
-            for _ in range(100):
-                x, y = random.standard_normal(500, numpy.float32), random.standard_normal(500, numpy.float32)
-                z = numpy.zeros(500, numpy.float32)
-                add((8,), view(x), view(y), view(z), 500)
-                if not (z == x + y).all():
-                    failures.append(seed)
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert failures == []
 
 
 def test_cpu_device_is_zero_copy() -> None:

@@ -10,6 +10,7 @@ import pytest
 from triton.backends.spirv import driver as spirv_driver
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.driver import CompileOnlyLauncher, SPIRVDriver, flat_signature
+from triton.backends.spirv.runtime.buffer import DeviceBuffer
 
 
 def test_flat_signature() -> None:
@@ -96,9 +97,14 @@ def test_events() -> None:
 def test_empty_cache() -> None:
     driver = SPIRVDriver()
     cache = driver.get_empty_cache_for_benchmark()
-    cache[0] = cache[-1] = b"\1"
-    driver.clear_cache(cache)
-    assert cache[0] == cache[-1] == b"\0"
+    if isinstance(cache, DeviceBuffer):
+        cache.fill(1)
+        driver.clear_cache(cache)
+        assert not cache.to_numpy().any()
+    else:
+        cache[0] = cache[-1] = b"\1"
+        driver.clear_cache(cache)
+        assert cache[0] == cache[-1] == b"\0"
 
 
 @pytest.mark.parametrize(("type_", "expected"), [("*fp32", "uint64_t"), ("i32", "int32_t"), ("bf16", "uint16_t")])
