@@ -5,7 +5,10 @@ is part of the cache key, and parsing it gives the same value back.
 """
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, fields
+from functools import cache
+from pathlib import Path
 
 #: Float controls: each with a width of 16, 32 or 64 is a feature, ``preserve_denormals32`` say. The value is the entry
 #: of VkPhysicalDeviceFloatControlsProperties before the width.
@@ -95,20 +98,50 @@ class Capabilities:
         return cls(driver=pairs["driver"], features=features, **numbers)
 
 
-_EVERYTHING = frozenset(FEATURES)
+@dataclass(frozen=True)
+class Profile:
+    """A named device to compile for where none is present. ``sources`` says where its figures are from."""
+
+    name: str
+    description: str
+    sources: tuple[str, ...]
+    capabilities: Capabilities
 
 
-def _controls(*names: str) -> set[str]:
-    """The features of some float controls, at every width."""
-    return {f"{name}{width}" for name in names for width in (16, 32, 64)}
+def read_profile(path: Path) -> Profile:
+    """The profile in a JSON file: ``description``, ``sources``, and the entries of Capabilities.
+
+    Raises OSError where the file cannot be read, ValueError on anything that is not a profile.
+    """
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is not a device profile: {error}") from None
+    names = [entry.name for entry in fields(Capabilities)]
+    if not isinstance(data, dict):
+        raise ValueError(f"{path} is not a device profile: it holds no JSON object")
+    wrong = sorted(data.keys() ^ {*names, "description", "sources"})
+    if wrong:
+        lacking = [name for name in wrong if name not in data]
+        said = f"lacks {', '.join(lacking)}" if lacking else f"has unknown entries {', '.join(wrong)}"
+        raise ValueError(f"{path} is not a device profile: it {said}")
+    for name in names:
+        kind = {"driver": str, "features": list}.get(name, int)
+        if type(data[name]) is not kind:
+            raise ValueError(f"{path}: {name} is {data[name]!r}, which is no {kind.__name__}")
+    try:
+        capabilities = Capabilities(**{name: data[name] for name in names} | {"features": frozenset(data["features"])})
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from None
+    return Profile(path.stem, data["description"], tuple(data["sources"]), capabilities)
 
 
-#: Named devices to compile for when none is present. Figures are those of the vendors' published device reports.
-PROFILES = {
-    "lavapipe": Capabilities("mesa_llvmpipe", 8, 32768, 128, 1024, _EVERYTHING - {
-        "explicit_workgroup_layout", "float64_atomic_add", *_controls("preserve_denormals")}),
-    "nvidia-hopper": Capabilities("nvidia_proprietary", 32, 49152, 256, 1024, _EVERYTHING),
-    "generic": Capabilities("generic", 32, 32768, 128, 256, _EVERYTHING - {
-        "explicit_workgroup_layout", "float64", "float32_atomic_add", "float64_atomic_add",
-        *_controls(*FLOAT_CONTROLS)}),
-}
+@cache
+def profiles() -> dict[str, Profile]:
+    """The profiles that come with the backend, by name."""
+    found = [read_profile(path) for path in sorted((Path(__file__).parent / "profiles").glob("*.json"))]
+    return {profile.name: profile for profile in found}
+
+
+#: What the devices of the profiles can do, by the profile's name.
+PROFILES = {name: profile.capabilities for name, profile in profiles().items()}

@@ -1,4 +1,4 @@
-"""``triton-spirv``: what the SPIR-V backend has to work with on this machine."""
+"""``triton-spirv``: what the SPIR-V backend has to work with on this machine, and compiling ahead of time."""
 from __future__ import annotations
 
 import argparse
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
+from .ahead_of_time import command
 from .capabilities import FEATURES
 from .runtime import context
 from .runtime.devices import DeviceInfo, choose, devices
@@ -42,13 +43,13 @@ def information() -> dict[str, Any]:
     result: dict[str, Any] = {"devices": [_device(index, device) for index, device in enumerate(found)]}
     try:
         chosen, reason = choose(found)
-        opened = context.of_device(found.index(chosen))
+        opened = context.current()
     except (VulkanUnavailable, ValueError) as error:
         result["error"] = str(error)
         return result
     in_place = opened.host_memory == context.ZERO_COPY
     result["used"] = {
-        "index": opened.index, "name": chosen.name, "because": reason, "host_memory": opened.host_memory,
+        "index": found.index(chosen), "name": chosen.name, "because": reason, "host_memory": opened.host_memory,
         "torch_device": "cpu" if in_place else f"spirv:{opened.index}", "cuda_tensors": opened.shares_memory,
         "device_timestamps": opened.native.has_timestamps,
     }
@@ -96,12 +97,18 @@ def _text(known: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit status: 1 where no device can be used."""
+    """The command; its exit status: 1 where no device can be used, or nothing could be compiled."""
     parser = argparse.ArgumentParser(prog="triton-spirv", description="Triton's SPIR-V backend.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     info = verbs.add_parser("info", help="the Vulkan devices, what each can do, which one is used and why")
     info.add_argument("--json", action="store_true", help="print JSON")
+    command.add_compile(verbs.add_parser("compile", help="a kernel to a SPIR-V module and the JSON of its ABI"))
+    verbs.add_parser("profiles", help="the device profiles that come with the backend")
     options = parser.parse_args(arguments)
+    if options.verb == "compile":
+        return command.run_compile(options)
+    if options.verb == "profiles":
+        return command.run_profiles()
     known = information()
     print(json.dumps(known, indent=2, ensure_ascii=False) if options.json else _text(known))
     return int("error" in known)

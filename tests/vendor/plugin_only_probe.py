@@ -6,9 +6,10 @@ import json
 
 import numpy as np
 import triton
+import triton.backends.spirv.runtime.arrays as alias
 import triton.language as tl
 from triton.language.extra import libdevice
-from triton_spirv.runtime import array
+from triton_spirv.runtime import array, arrays
 
 
 @triton.jit
@@ -27,7 +28,8 @@ def main() -> None:
     driver = triton.runtime.driver.active
     error = float(np.abs(out - (x + np.exp(y))).max())
     backend = triton.backends.backends["spirv"].compiler.__module__
-    print(json.dumps({"driver": type(driver).__name__, "module": backend, "error": error}))
+    print(json.dumps({"driver": type(driver).__name__, "module": backend, "error": error,
+                      "one_module": alias is arrays and triton.backends.spirv.runtime.array is array}))
 
 
 if __name__ == "__main__":

@@ -265,7 +265,8 @@ def test_the_plugin_alone(plugin_wheel: Path) -> None:
     assert plugin_wheel.stat().st_size < 2_000_000
     with zipfile.ZipFile(plugin_wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
-        assert tops == {"triton_spirv", dist_info(archive)}
+        assert tops == {"triton_spirv", "triton", dist_info(archive)}
+        assert [name for name in archive.namelist() if name.startswith("triton/")] == ["triton/backends/spirv.py"]
         metadata = Parser().parsestr(read(archive, "METADATA"))
         assert metadata["Name"] == "triton-spirv"
         assert metadata.get_all("Requires-Dist") == [

@@ -2,6 +2,10 @@
 
 The package is `triton_<name>`, so that no two distributions own one folder. Beside a triton that has the same backend
 inside, its import is refused: two entry points of one name would hide one another.
+
+The one file outside of the package is `triton/backends/<name>.py`, by which the package is found under the name that it
+has in a patched triton. A triton that has the backend inside has a folder there, which goes before a file; where no
+triton is installed, that file alone makes the parts of the package importable that need none.
 """
 
 from __future__ import annotations
@@ -37,6 +41,35 @@ def _refuse_a_second_{name}() -> None:
 
 
 _refuse_a_second_{name}()
+'''
+
+_ALIAS = '''"""triton.backends.{name} is {package}, with or without a triton around it."""
+
+import sys
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+
+_PREFIX = "triton.backends.{name}."
+
+
+class _Alias(MetaPathFinder, Loader):
+    """Gives the modules of {package} a second name: importing either name gives the same module."""
+
+    def find_spec(self, fullname, path=None, target=None):
+        return ModuleSpec(fullname, self) if fullname.startswith(_PREFIX) else None
+
+    def create_module(self, spec):
+        module = import_module("{package}." + spec.name.removeprefix(_PREFIX))
+        spec.loader_state = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = module.__spec__.loader_state
+
+
+sys.meta_path.insert(0, _Alias())
+sys.modules[_PREFIX.rstrip(".")] = import_module("{package}")
 '''
 
 
@@ -87,6 +120,8 @@ def collect(project: Project) -> Content:
     text = initial.source.read_text() if initial else ""
     guard = _GUARD.format(name=plugin.name, distribution=who.name, requirement=f"{lock.name}=={lock.version}")
     entries[f"{package}/__init__.py"] = Entry(plugin.folder, False, data=(text + guard).lstrip("\n").encode())
+    alias = _ALIAS.format(name=plugin.name, package=package)
+    entries[f"triton/backends/{plugin.name}.py"] = Entry(plugin.folder, False, data=alias.encode())
     dependencies = list(project.settings()["dependencies"])
     tags = ("py3", "none", "any")
     if native:

@@ -1,0 +1,126 @@
+"""From a kernel, a signature and a target to a module and its ABI."""
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..capabilities import Capabilities
+from ..runtime.abi import REPORTS, Abi, Argument, Parameter
+from . import signature
+from .errors import RequestError
+from .features import required_features
+
+#: Types of values that a kernel can be passed.
+SCALARS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
+#: What the JSON tells of how the kernel was compiled.
+OPTIONS = ("num_warps", "num_stages", "debug", "check_bounds", "enable_fp_fusion", "triton_version")
+_BYTES = {"1": 1, "8": 1, "16": 2, "32": 4, "64": 8}
+
+
+def is_type(text: str) -> bool:
+    """Whether a kernel can be passed what ``text`` names."""
+    import triton.language as tl
+
+    try:
+        tl.str_to_ty(text, None)
+    except (KeyError, IndexError, ValueError, AttributeError, AssertionError):
+        return False
+    return text in SCALARS or text.startswith(("*", "tensordesc<"))
+
+
+def size_of(type_: str) -> int:
+    """Bytes of a value of a type in the argument block."""
+    return 8 if type_.startswith("*") else _BYTES[type_.lstrip("iufpb")]
+
+
+def compile_kernel(kernel: Any, text: str, capabilities: Capabilities,
+                   options: Mapping[str, Any]) -> tuple[bytes, Abi]:
+    """The module and ABI of a JITFunction with a signature (see signature.py), for a target.
+
+    ``options``: of SPIRVOptions. Raises RequestError on a signature that does not fit or a kernel that does not fit the
+    target, and what the compiler raises.
+    """
+    import triton
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource
+
+    parameters = [signature.Parameter(parameter.name, parameter.is_constexpr, parameter.has_default, parameter.default)
+                  for parameter in kernel.params]
+    entries = signature.read_signature(text, parameters, is_type, SCALARS)
+    constants = {(index, ): entry.value for index, entry in enumerate(entries) if entry.type == signature.CONSTEXPR}
+    attributes = {(index, ): [["tt.divisibility", entry.divisible_by]] for index, entry in enumerate(entries)
+                  if entry.divisible_by > 1}
+    types = {parameter.name: entry.type for parameter, entry in zip(parameters, entries, strict=True)}
+    source = ASTSource(kernel, types, constants, attributes)
+    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    compiled = triton.compile(source, target=target, options=dict(options))
+    spirv = compiled.asm["spv"]
+    return spirv, describe(spirv, compiled.metadata, capabilities, [
+        Parameter(parameter.name, None, _plain(entry.value)) if entry.type == signature.CONSTEXPR else
+        Parameter(parameter.name, entry.type, divisible_by=entry.divisible_by)
+        for parameter, entry in zip(parameters, entries, strict=True)])
+
+
+def _plain(value: Any) -> Any:
+    """A constant as the JSON holds it: what JSON has no word for, such as infinity or a type, goes as text."""
+    value = getattr(value, "value", value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def describe(spirv: bytes, metadata: Any, capabilities: Capabilities, parameters: list[Parameter]) -> Abi:
+    """The ABI of a module, from the compiler's metadata. Raises RequestError where it does not fit the target."""
+    if metadata.global_scratch_size:
+        raise RequestError(f"kernel '{metadata.name}' needs global scratch memory, which is the allocator's of "
+                           "triton.set_allocator: it cannot be compiled ahead of time")
+    if metadata.shared > capabilities.shared_bytes:
+        raise RequestError(f"kernel '{metadata.name}' takes {metadata.shared} bytes of shared memory, the target has "
+                           f"{capabilities.shared_bytes}; use smaller blocks or fewer stages")
+    arguments, block = _arguments(metadata, parameters)
+    if block != metadata.argument_bytes:
+        raise ValueError(f"kernel '{metadata.name}': its arguments take {block} bytes, the compiler says "
+                         f"{metadata.argument_bytes}")
+    return Abi(
+        kernel=metadata.name, sha256=hashlib.sha256(spirv).hexdigest(), target=capabilities.arch(),
+        required_features=tuple(sorted(required_features(spirv))), subgroup_size=capabilities.subgroup_size,
+        workgroup_size=(metadata.workgroup_size, 1, 1), shared_bytes=metadata.shared, parameters=tuple(parameters),
+        arguments=tuple(arguments), block_bytes=block, indirect_arguments=metadata.indirect_arguments,
+        reports=tuple(metadata.reports),
+        options={name: getattr(metadata, name) for name in OPTIONS})
+
+
+def _arguments(metadata: Any, parameters: list[Parameter]) -> tuple[list[Argument], int]:
+    """The argument block of a kernel, as block_of gives it."""
+    from ..driver import flat_signature
+
+    leaves: list[tuple[str, str, int | None, str | None]] = []
+    for index, parameter in enumerate(parameters):
+        if parameter.type is None:
+            continue
+        parts = flat_signature([parameter.name], [parameter.type], None)
+        names = _descriptor_names(parameter.name, len(parts)) if len(parts) > 1 else [parameter.name]
+        leaves += [(name, type_, index, None) for name, (_, _, type_) in zip(names, parts, strict=True)]
+    if metadata.reports:
+        leaves.append(("the report buffer", "u64", None, REPORTS))
+    return block_of(leaves)
+
+
+def block_of(leaves: Sequence[tuple[str, str, int | None, str | None]]) -> tuple[list[Argument], int]:
+    """Where the entries (name, type, parameter, role) of an argument block lie (docs/abi.md), and its bytes."""
+    arguments, position = [], 0
+    for name, type_, owner, role in leaves:
+        size = size_of(type_)
+        position = -(-position // size) * size
+        arguments.append(Argument(name, type_, position, size, owner, role))
+        position += size
+    return arguments, -(-position // 4) * 4
+
+
+def _descriptor_names(name: str, parts: int) -> list[str]:
+    """What a tensor descriptor is passed as: base, shape, strides, two flags, shape and strides again."""
+    rank = (parts - 3) // 4
+    layout = [f"{name}.{what}[{axis}]" for what in ("shape", "strides") for axis in range(rank)]
+    return [f"{name}.base", *layout, f"{name}.padding_nan", f"{name}.round_f32_to_tf32", *layout]

@@ -1,0 +1,126 @@
+"""The verbs ``compile`` and ``profiles`` of ``triton-spirv``."""
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from ..capabilities import Capabilities, profiles, read_profile
+from ..runtime import context
+from ..runtime.abi import json_path
+from ..runtime.errors import VulkanUnavailable
+from .errors import RequestError
+from .kernel import find_kernel, split_request
+
+#: The target that stands for the device that is present.
+DEVICE = "device"
+
+
+def add_compile(parser: argparse.ArgumentParser) -> None:
+    """The options of ``compile``."""
+    parser.add_argument("kernel", metavar="FILE:FUNCTION", help="a @triton.jit function in a Python file, which is run")
+    parser.add_argument("-s", "--signature", required=True, metavar="ENTRIES",
+                        help="a type or constant for each parameter, separated by commas: '*fp32:16, *fp32, i32, 64'; "
+                        "':16' says that a value or address is a multiple of 16, 'i32:1' is the constant 1; an entry "
+                        "may go by name: BLOCK=64")
+    parser.add_argument("-t", "--target", default=DEVICE, metavar="PROFILE",
+                        help="a profile's name (see `triton-spirv profiles`), a profile's JSON file, or 'device' for "
+                        "the device that is present (the default)")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE.spv",
+                        help="where the module goes, with its ABI in FILE.json (default: FUNCTION.spv)")
+    parser.add_argument("-w", "--num-warps", type=int, default=4, metavar="N", help="subgroups of a program (4)")
+    parser.add_argument("--num-stages", type=int, default=3, metavar="N", help="stages of pipelined loops (3)")
+    parser.add_argument("--debug", action="store_true", help="keep tl.device_assert")
+    parser.add_argument("--check-bounds", action="store_true", default=None,
+                        help="check every access against the tensors that are passed, at the cost of speed")
+
+
+def run_compile(options: argparse.Namespace) -> int:
+    """``triton-spirv compile``: 0, or 1 with one error on stderr and no file written."""
+    try:
+        module = compile_to_file(options)
+    except Exception as error:  # the user's file, the front end and the backend raise what they like
+        kind = "" if isinstance(error, RequestError | VulkanUnavailable) else f"{type(error).__name__}: "
+        print(f"triton-spirv compile: error: {kind}{str(error).strip()}", file=sys.stderr)
+        return 1
+    print(f"{module} and {json_path(module)}")
+    return 0
+
+
+def compile_to_file(options: argparse.Namespace) -> Path:
+    """Compiles what the options ask for; the module's path."""
+    path, name = split_request(options.kernel)
+    module = options.output or Path(f"{name}.spv")
+    if module.suffix != ".spv":
+        raise RequestError(f"the output {module} does not end in .spv; its ABI goes into the .json beside it")
+    if not module.absolute().parent.is_dir():
+        raise RequestError(f"there is no folder {module.absolute().parent} to write {module.name} in")
+    capabilities = target(options.target)
+    try:
+        import triton.compiler  # noqa: F401  (a namespace `triton` may be there without it)
+    except ModuleNotFoundError as error:
+        raise RequestError(f"compiling needs Triton, which is not installed ({error}); `triton-spirv info` and loading "
+                           "a compiled module do not need it") from None
+    from .build import compile_kernel
+
+    spirv, abi = compile_kernel(find_kernel(path, name), options.signature, capabilities,
+                                {"num_warps": options.num_warps, "num_stages": options.num_stages,
+                                 "debug": options.debug, "check_bounds": options.check_bounds})
+    write(module, spirv, abi.to_json())
+    return module
+
+
+def target(text: str) -> Capabilities:
+    """What the target of that name can do. Raises RequestError, VulkanUnavailable."""
+    if text == DEVICE:
+        return context.current().capabilities
+    try:
+        if text.endswith(".json"):
+            return read_profile(Path(text)).capabilities
+        return Capabilities.parse(text)
+    except OSError as error:
+        raise RequestError(f"the profile {text} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        if text.endswith(".json") or ";" in text:
+            raise RequestError(str(error)) from None
+        raise RequestError(f"there is no device profile '{text}'; there are {', '.join(profiles())}, '{DEVICE}' for "
+                           "the device that is present, or the path of a profile's .json") from None
+
+
+def write(module: Path, spirv: bytes, abi: str) -> None:
+    """Writes a module and its ABI. Each file is there whole or as it was before; a pair of which only one was replaced
+    is refused when it is loaded."""
+    written: list[tuple[str, Path]] = []
+    try:
+        for path, data in ((module, spirv), (json_path(module), abi.encode())):
+            handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
+            written.append((temporary, path))
+            with os.fdopen(handle, "wb") as file:
+                file.write(data)
+            os.chmod(temporary, 0o666 & ~_umask())
+        for temporary, path in written:
+            os.replace(temporary, path)
+    finally:
+        for temporary, _ in written:
+            Path(temporary).unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+def run_profiles() -> int:
+    """``triton-spirv profiles``: the profiles that come with the backend."""
+    width = max(map(len, profiles()))
+    for name, profile in profiles().items():
+        has = profile.capabilities
+        print(f"{name:{width}}  {profile.description}")
+        print(f"{'':{width}}  subgroups of {has.subgroup_size}, {has.shared_bytes // 1024} KiB of shared memory, "
+              f"{has.max_workgroup_invocations} invocations a workgroup, {has.push_constant_bytes} bytes of push "
+              "constants")
+        print(f"{'':{width}}  {', '.join(sorted(has.features))}")
+    return 0

@@ -1,0 +1,69 @@
+"""Finding a kernel in a Python file."""
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from .errors import RequestError
+
+
+def split_request(text: str) -> tuple[Path, str]:
+    """``kernel.py:fn`` as path and name."""
+    path, _, name = text.rpartition(":")
+    if not path or not name:
+        raise RequestError(f"'{text}' is not of the form FILE:FUNCTION, such as kernel.py:add")
+    return Path(path), name
+
+
+def load_module(path: Path) -> ModuleType:
+    """Runs a Python file. One in a package (a folder with ``__init__.py``) is imported as a part of it, so that its
+    relative imports and its siblings are found; any other with its folder on the path.
+    """
+    if not path.is_file():
+        raise RequestError(f"there is no file {path}")
+    path = path.resolve()
+    names, folder = [path.stem], path.parent
+    while (folder / "__init__.py").is_file():
+        names.insert(0, folder.name)
+        folder = folder.parent
+    sys.path.insert(0, str(folder))
+    try:
+        if len(names) > 1:
+            return importlib.import_module(".".join(names))
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise RequestError(f"{path} is no Python file: its name ends in '{path.suffix}', not '.py'")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules.setdefault(path.stem, module)
+        spec.loader.exec_module(module)
+        return module
+    except RequestError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise RequestError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    finally:
+        sys.path.remove(str(folder))
+
+
+def find_kernel(path: Path, name: str) -> Any:
+    """The JITFunction of that name. Autotuned and heuristic kernels give the function inside: the signature and the
+    options say what their configurations would."""
+    from triton.runtime import JITFunction
+
+    module = load_module(path)
+    found = getattr(module, name, None)
+    while found is not None and not isinstance(found, JITFunction) and hasattr(found, "fn"):
+        found = found.fn
+    if isinstance(found, JITFunction):
+        return found
+    there = sorted(key for key, value in vars(module).items() if isinstance(value, JITFunction)
+                   or isinstance(getattr(value, "fn", None), JITFunction))
+    kernels = f"its kernels are {', '.join(there)}" if there else "it has no @triton.jit function"
+    if not hasattr(module, name):
+        raise RequestError(f"{path} has no '{name}'; {kernels}")
+    raise RequestError(f"'{name}' in {path} is no @triton.jit function but a {type(getattr(module, name)).__name__}; "
+                       f"{kernels}")

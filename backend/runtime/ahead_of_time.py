@@ -1,0 +1,230 @@
+"""Kernels that `triton-spirv compile` wrote: loading and launching them where Triton is not installed."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
+from pathlib import Path
+from typing import Any
+
+from ..capabilities import Capabilities
+from .abi import Abi, IncompatibleModule, Parameter, read_abi
+from .arrays import array
+from .context import Context, current, native
+from .launch import make_launcher
+from .pipeline import Kernel
+from .reports import ReportingLauncher
+
+#: Drivers whose modules must be compiled for them: others lack what works around their faults.
+OWN_TARGET = frozenset({"mesa_llvmpipe"})
+#: The driver of targets that count on nothing that only one driver has.
+ANY_DRIVER = "generic"
+
+Grid = int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]
+
+
+@dataclass(frozen=True)
+class TensorDescriptor:
+    """A block-wise view of a tensor, for a parameter of a ``tensordesc`` type; as Triton's class of that name.
+
+    ``base``: the tensor; ``shape`` and ``strides`` in elements, the last stride 1; ``padding``: "zero" or "nan".
+    """
+
+    base: Any
+    shape: Sequence[int]
+    strides: Sequence[int]
+    block_shape: Sequence[int]
+    padding: str = "zero"
+    round_f32_to_tf32: bool = False
+
+
+class LoadedKernel:
+    """A kernel on a device: ``kernel[grid](*arguments)``.
+
+    Its parameters are those of the source, without those that were compiled in; arguments go by position or by name.
+    What was compiled in may be passed by name, and must then be equal. NumPy arrays, DeviceBuffers and torch tensors
+    are pointers. ``abi`` tells all that is known of it; ``transfers`` which way each pointer of the last launch went.
+    """
+
+    def __init__(self, spirv: bytes, abi: Abi, context: Context) -> None:
+        check_target(abi, context)
+        self.abi = abi
+        self._context = context
+        self._unloaded = False
+        self._kernel = Kernel(context, abi.kernel, spirv)
+        try:
+            self._check_module()
+            self._launcher = self._make_launcher()
+        except (IncompatibleModule, ValueError):
+            self._kernel.unload()
+            raise
+        self._passed = [parameter for parameter in abi.parameters if parameter.type is not None]
+        self._names = {parameter.name: index for index, parameter in enumerate(self._passed)}
+        self._constants = {parameter.name: parameter.value for parameter in abi.parameters if parameter.type is None}
+
+    def _check_module(self) -> None:
+        abi, info = self.abi, self._kernel.info
+        told = abi.kernel, tuple(abi.workgroup_size)
+        if (info.entry_point, info.local_size) != told:
+            raise IncompatibleModule(f"kernel '{abi.kernel}': its JSON says {told}, its module "
+                                     f"{(info.entry_point, info.local_size)}")
+        if info.invocations > self._kernel.max_invocations:
+            raise IncompatibleModule(f"kernel '{abi.kernel}' has workgroups of {info.invocations} invocations, "
+                                     f"{self._context.device.name} runs at most {self._kernel.max_invocations}; "
+                                     "compile it with a smaller --num-warps")
+
+    def _make_launcher(self) -> Callable[..., None]:
+        abi = self.abi
+        entries = [((position, ), argument.name, argument.type) for position, argument in enumerate(abi.arguments)]
+        plan = native().ArgumentPlan([([position], name, type_) for (position, ), name, type_ in entries])
+        if list(plan.offsets) != [argument.offset for argument in abi.arguments] or plan.bytes != abi.block_bytes:
+            raise IncompatibleModule(f"kernel '{abi.kernel}': the offsets of its arguments in the JSON do not follow "
+                                     "the ABI")
+        launch = make_launcher(self._context, abi.kernel, entries, abi.indirect_arguments)
+        if abi.reports:
+            launch = ReportingLauncher(self._context, abi.kernel, launch, list(abi.reports), entries)
+        return launch
+
+    @property
+    def name(self) -> str:
+        """The kernel's name."""
+        return self.abi.kernel
+
+    @property
+    def transfers(self) -> dict[str, str]:
+        """Which way each pointer argument of the last launch went."""
+        return self._launcher.transfers  # type: ignore[attr-defined,no-any-return]
+
+    def __getitem__(self, grid: Grid) -> Callable[..., None]:
+        """A callable that launches it on a grid of 1 to 3 sizes, or on what a function of its constants gives."""
+        return partial(self.run, grid)
+
+    def run(self, grid: Grid, /, *arguments: Any, **named: Any) -> None:
+        """Launch it; returns as docs/abi.md says. Raises TypeError and ValueError on arguments that do not fit."""
+        if self._unloaded:
+            raise RuntimeError(f"kernel '{self.name}' was unloaded")
+        values = self._bind(arguments, named)
+        sizes = _sizes(grid(dict(self._constants)) if callable(grid) else grid, self.name)
+        passed = [part for parameter, value in zip(self._passed, values, strict=True)
+                  for part in self._parts(parameter, value)]
+        self._launcher(*sizes, 0, self._kernel.pipeline, None, None, None, None, *passed)
+
+    def _bind(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
+        """The arguments in the order of the parameters."""
+        if not named and len(arguments) == len(self._passed):
+            return arguments
+        values = dict(enumerate(arguments))
+        for name, value in named.items():
+            if name in self._constants:
+                if value != self._constants[name] and str(value) != self._constants[name]:
+                    raise ValueError(f"kernel '{self.name}' was compiled for {name}={self._constants[name]!r}, not "
+                                     f"{value!r}")
+            elif name not in self._names:
+                raise TypeError(f"kernel '{self.name}' has no parameter '{name}'; it has {self._signature()}")
+            elif self._names[name] in values:
+                raise TypeError(f"kernel '{self.name}': '{name}' was passed twice")
+            else:
+                values[self._names[name]] = value
+        if sorted(values) != list(range(len(self._passed))):
+            raise TypeError(f"kernel '{self.name}' takes {self._signature()}: {len(self._passed)} arguments, not "
+                            f"{len(values)}")
+        return [values[index] for index in range(len(values))]
+
+    def _signature(self) -> str:
+        return f"({', '.join(f'{parameter.name}: {parameter.type}' for parameter in self._passed)})"
+
+    def _parts(self, parameter: Parameter, value: Any) -> Sequence[Any]:
+        """What is passed in the block for a parameter."""
+        assert parameter.type is not None
+        if parameter.type.startswith("tensordesc"):
+            return self._descriptor(parameter, value)
+        if parameter.type.startswith("*"):
+            value = _pointer(value)
+        if parameter.divisible_by > 1:
+            self._check_divisible(parameter, value)
+        return (value, )
+
+    def _check_divisible(self, parameter: Parameter, value: Any) -> None:
+        pointer = hasattr(value, "data_ptr")
+        number = value.data_ptr() if pointer else value
+        if isinstance(number, Integral) and int(number) % parameter.divisible_by:
+            what = f"a tensor at {number:#x}" if pointer else str(number)
+            raise ValueError(f"kernel '{self.name}': '{parameter.name}' was compiled for multiples of "
+                             f"{parameter.divisible_by}, not {what}; compile it without ':{parameter.divisible_by}'")
+
+    def _descriptor(self, parameter: Parameter, value: Any) -> Sequence[Any]:
+        missing = [name for name in ("base", "shape", "strides", "block_shape") if not hasattr(value, name)]
+        if missing:
+            raise TypeError(f"kernel '{self.name}': '{parameter.name}' ({parameter.type}) is a TensorDescriptor, not "
+                            f"{type(value).__name__}")
+        assert parameter.type is not None
+        block = parameter.type[parameter.type.index("[") + 1:parameter.type.rindex("]")].replace(" ", "")
+        given = ",".join(str(size) for size in value.block_shape)
+        if given != block or not len(value.shape) == len(value.strides) == len(value.block_shape):
+            raise ValueError(f"kernel '{self.name}': '{parameter.name}' was compiled for blocks of [{block}], not of "
+                             f"[{given}] in a tensor of shape {list(value.shape)}")
+        if value.strides[-1] != 1:
+            raise ValueError(f"kernel '{self.name}': '{parameter.name}': the last stride is {value.strides[-1]}, not 1")
+        layout = (*value.shape, *value.strides)
+        base = _pointer(value.base)
+        return (base, *layout, getattr(value, "padding", "zero") == "nan",
+                bool(getattr(value, "round_f32_to_tf32", False)), *layout)
+
+    def unload(self) -> None:
+        """Give it back once its launches are done; it cannot be launched afterwards."""
+        self._unloaded = True
+        self._kernel.unload()
+
+    def __repr__(self) -> str:
+        return f"LoadedKernel({self.name}{self._signature()} on {self._context.device.name})"
+
+
+def _pointer(value: Any) -> Any:
+    """A NumPy array as a kernel argument; anything else as it is."""
+    if hasattr(value, "__array_interface__") and not hasattr(value, "data_ptr"):
+        return array(value)
+    return value
+
+
+def _sizes(grid: Any, name: str) -> tuple[int, int, int]:
+    sizes = (grid, ) if isinstance(grid, int) else tuple(grid)
+    if not 1 <= len(sizes) <= 3:
+        raise ValueError(f"kernel '{name}': a grid has 1 to 3 sizes, not {len(sizes)}")
+    x, y, z = (*sizes, 1, 1)[:3]
+    return x, y, z
+
+
+def check_target(abi: Abi, context: Context) -> None:
+    """Raises IncompatibleModule where the device cannot run what was compiled for the ABI's target."""
+    has, target, device = context.capabilities, Capabilities.parse(abi.target), context.device
+    problems = []
+    if target.driver != has.driver and (target.driver != ANY_DRIVER or has.driver in OWN_TARGET):
+        problems.append(f"it was compiled for the driver {target.driver}, not {has.driver}")
+    if abi.subgroup_size != has.subgroup_size:
+        problems.append(f"it needs subgroups of {abi.subgroup_size}, the device has {has.subgroup_size}")
+    lacking = [feature for feature in abi.required_features if feature not in has.features]
+    if lacking:
+        problems.append(f"it needs {', '.join(lacking)}, which the device lacks")
+    if abi.shared_bytes > has.shared_bytes:
+        problems.append(f"it takes {abi.shared_bytes} bytes of shared memory, the device has {has.shared_bytes}")
+    if not abi.indirect_arguments and abi.block_bytes > has.push_constant_bytes:
+        problems.append(f"its arguments take {abi.block_bytes} bytes of push constants, the device has "
+                        f"{has.push_constant_bytes}")
+    if problems:
+        raise IncompatibleModule(f"kernel '{abi.kernel}' cannot run on {device.name}: {'; '.join(problems)}; compile "
+                                 "it with `triton-spirv compile --target device` there, or for that device's profile")
+
+
+def load(path: str | os.PathLike[str], context: Context | None = None) -> LoadedKernel:
+    """The kernel in a module that `triton-spirv compile` wrote, with its JSON beside it.
+
+    ``context``: of the device that it is to run on; None: the current one. Raises FileNotFoundError, IncompatibleModule
+    where the files do not belong together or do not suit the device, KernelRejected and VulkanUnavailable.
+    """
+    module = Path(path)
+    if not module.is_file():
+        raise FileNotFoundError(f"there is no module {module}; `triton-spirv compile` writes one")
+    spirv = module.read_bytes()
+    return LoadedKernel(spirv, read_abi(module, spirv), context or current())
