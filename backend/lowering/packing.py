@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..capabilities import Capabilities
 from ..spirv import opcodes as op
 from ..ttgir.types import IntegerType, Type
 from .elements import bits_in_memory
@@ -18,6 +19,12 @@ if TYPE_CHECKING:
 
 #: The widest access of one invocation, in bits.
 MAX_BITS = 128
+
+
+#: Bits of the components that narrower elements travel in, by VkDriverId. Mesa's CPU driver makes a loop over lanes of
+#: each component, whatever its width.
+WORD_BITS = {"mesa_llvmpipe": 64}
+WORD_BITS_DEFAULT = 32
 
 
 @dataclass(frozen=True)
@@ -38,6 +45,11 @@ class Packing:
         return ctx.module.vector(self.part, self.parts) if self.parts > 1 else self.part
 
 
+def word_bits(capabilities: Capabilities) -> int:
+    """Bits of the components that narrower elements travel in."""
+    return WORD_BITS.get(capabilities.driver, WORD_BITS_DEFAULT)
+
+
 def packing(ctx: Context, type_: Type, count: int) -> Packing:
     """The packing of ``count`` elements of scalar ``type_``; ``count`` is a power of two, MAX_BITS at most in all."""
     element = ctx.elements.memory_type_id(type_)
@@ -45,8 +57,9 @@ def packing(ctx: Context, type_: Type, count: int) -> Packing:
     boolean = type_ == IntegerType(1)
     total = bits * count
     assert total <= MAX_BITS, (type_, count)
-    if bits < 32 <= total:
-        return Packing(element, ctx.module.u32, total // 32, 32 // bits, boolean, total)
+    word = min(word_bits(ctx.capabilities), max(total, 32))
+    if bits < word <= total:
+        return Packing(element, ctx.module.int(word), total // word, word // bits, boolean, total)
     return Packing(element, element, count, 1, boolean, total)
 
 
@@ -56,10 +69,7 @@ def unpack(ctx: Context, how: Packing, loaded: int) -> list[int]:
     parts = [loaded] if how.parts == 1 else [f.emit(op.CompositeExtract, how.part, loaded, index)
                                              for index in range(how.parts)]
     if how.per_part > 1:
-        vector = module.vector(how.element, how.per_part)
-        words = [f.bitcast(part, vector) for part in parts]
-        parts = [f.emit(op.CompositeExtract, how.element, word, index)
-                 for word in words for index in range(how.per_part)]
+        parts = [element for part in parts for element in _split(ctx, part, how.element)]
     if how.boolean:
         return [f.compare(op.INotEqual, part, module.uint(0, 8)) for part in parts]
     return parts
@@ -72,7 +82,35 @@ def pack(ctx: Context, how: Packing, values: Sequence[int]) -> int:
     if how.boolean:
         parts = [f.select(value, module.uint(1, 8), module.uint(0, 8)) for value in parts]
     if how.per_part > 1:
-        vector = module.vector(how.element, how.per_part)
-        parts = [f.bitcast(f.emit(op.CompositeConstruct, vector, *parts[start:start + how.per_part]), how.part)
+        parts = [_join(ctx, parts[start:start + how.per_part], how.part)
                  for start in range(0, len(parts), how.per_part)]
     return parts[0] if how.parts == 1 else f.emit(op.CompositeConstruct, how.type_id(ctx), *parts)
+
+
+def _steps(ctx: Context, word: int, element: int) -> list[int]:
+    """The types between a word and its elements: a bit cast makes a vector of four components at most."""
+    module = ctx.module
+    bits, width = module.kinds[word][1], module.kinds[element][1]
+    return [module.u32, element] if bits == 64 and width < 32 else [element]
+
+
+def _split(ctx: Context, word: int, element: int) -> list[int]:
+    f, module = ctx.f, ctx.module
+    values = [word]
+    for type_id in _steps(ctx, f.type_of(word), element):
+        count = module.kinds[f.type_of(values[0])][1] // module.kinds[type_id][1]
+        vectors = [f.bitcast(value, module.vector(type_id, count)) for value in values]
+        values = [f.emit(op.CompositeExtract, type_id, vector, index) for vector in vectors for index in range(count)]
+    return values
+
+
+def _join(ctx: Context, elements: Sequence[int], word: int) -> int:
+    f, module = ctx.f, ctx.module
+    values = list(elements)
+    for type_id in [*_steps(ctx, word, f.type_of(values[0]))[-2::-1], word]:
+        source = f.type_of(values[0])
+        count = module.kinds[type_id][1] // module.kinds[source][1]
+        vector = module.vector(source, count)
+        values = [f.bitcast(f.emit(op.CompositeConstruct, vector, *values[start:start + count]), type_id)
+                  for start in range(0, len(values), count)]
+    return values[0]

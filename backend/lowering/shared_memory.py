@@ -3,7 +3,11 @@
 With VK_KHR_workgroup_memory_explicit_layout there is one block, seen through an aliased array for each access type.
 Without it there is one array an element type, over the bytes that are accessed through it; two types at one offset
 then do not alias, which upstream's allocation never relies on. Its items are vectors, and one element is reached
-as a component of its item: Mesa's CPU driver makes a loop over lanes of every access, whatever its width.
+as a component of its item.
+
+Mesa's CPU driver makes a loop over lanes of each component, whatever its width. There, buffers are seen as 64-bit
+words, whatever their elements: a buffer that is written in less than words goes to the array of its type instead, which
+is known when the function has been emitted once (Plan).
 """
 from __future__ import annotations
 
@@ -18,7 +22,7 @@ from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.types import IntegerType, MemDescType, TensorType, Type
 from .elements import bits_in_memory
-from .packing import MAX_BITS, Packing, pack, packing, unpack
+from .packing import MAX_BITS, Packing, pack, packing, unpack, word_bits
 
 if TYPE_CHECKING:
     from .context import Context
@@ -32,6 +36,8 @@ EXPLICIT_LAYOUT_CAPABILITY = {
 
 #: Components of a vector, at most: Vulkan has none of more.
 VECTOR = 4
+#: Bits of the words that Plan speaks of.
+WORD = 64
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,15 @@ class SharedOperand:
 
     type: TensorType
     buffer: SharedBuffer
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How workgroup memory without the explicit layout is seen. ``words``: as 64-bit words, but for the buffers in
+    ``narrow``: the bytes from the first number to before the second."""
+
+    words: bool
+    narrow: frozenset[tuple[int, int]] = frozenset()
 
 
 @dataclass
@@ -68,11 +83,15 @@ class _Array:
 class SharedMemory:
     """The workgroup variables of one module; ``total_bytes`` is upstream's allocation."""
 
-    def __init__(self, module: ModuleBuilder, capabilities: Capabilities, total_bytes: int) -> None:
+    def __init__(self, module: ModuleBuilder, capabilities: Capabilities, total_bytes: int,
+                 plan: Plan | None = None) -> None:
         self._module = module
         self._explicit = capabilities.has("explicit_workgroup_layout")
         self._limit = capabilities.shared_bytes
+        self._plan = plan or Plan(not self._explicit and word_bits(capabilities) == 64)
+        self._narrow: set[tuple[int, int]] = set()
         self._total = self._upstream = total_bytes
+        self._taken = 0
         self._arrays: dict[tuple[int, bool], _Array] = {}
 
     @property
@@ -83,7 +102,16 @@ class SharedMemory:
     def width_limit(self, type_: Type) -> int:
         """The most consecutive elements of ``type_`` that one access may take."""
         limit = MAX_BITS // bits_in_memory(type_)
-        return limit if self._explicit else min(limit, VECTOR)
+        return limit if self._explicit or self._plan.words else min(limit, VECTOR)
+
+    def revised(self) -> Plan | None:
+        """After ``finish``: the plan to emit everything by once more, or None where this one was right."""
+        plan = self._plan
+        if not plan.words:
+            return None
+        if self._narrow - plan.narrow:
+            return Plan(True, plan.narrow | self._narrow)
+        return Plan(False) if self._taken > self._limit else None
 
     def room(self) -> int:
         """Bytes that ``extra`` may give: what the device has beyond upstream's allocation."""
@@ -118,50 +146,108 @@ class SharedMemory:
         path = (self._module.uint(0), index) if self._explicit else (f.sub(index, array.first),)
         return f.access(array.pointer_type, array.variable, *path)
 
-    def _component(self, ctx: Context, type_: Type, index: int, start: int, end: int) -> int:
-        """A pointer to element ``index`` in the array of vectors of its type."""
+    def _component(self, ctx: Context, how: Packing, index: int, start: int, end: int) -> int:
+        """A pointer to part ``index`` in the array of items that hold ``how.parts`` of them."""
         f, module = ctx.f, self._module
-        how = self._packing(ctx, type_, self.width_limit(type_))
         lanes = how.parts
         array = self._array(how.type_id(ctx), how.bits // 8, how.part, start, end)
         item = f.sub(f.shr(index, lanes.bit_length() - 1), array.first)
         return f.access(module.pointer(StorageClass.Workgroup, how.part), array.variable, item,
                         f.and_(index, module.uint(lanes - 1)))
 
-    def _packing(self, ctx: Context, type_: Type, count: int) -> Packing:
-        """How ``count`` elements travel; without the explicit layout, never in words of another type."""
-        how = packing(ctx, type_, count)
-        if how.per_part == 1 or self._explicit:
-            return how
+    def _item(self, ctx: Context, type_: Type) -> Packing:
+        """An item of the array that elements of ``type_`` have for themselves."""
+        how = packing(ctx, type_, min(VECTOR, MAX_BITS // bits_in_memory(type_)))
+        count = how.parts * how.per_part
         return Packing(how.element, how.element, count, 1, how.boolean, how.bits)
+
+    def _worded(self, start: int, end: int) -> bool:
+        return self._plan.words and (start, end) not in self._plan.narrow
+
+    def _word_pointer(self, ctx: Context, bits: int, index: int, start: int, end: int) -> int:
+        """A pointer to vector or word ``index``, counted in ``bits``, of the workgroup memory."""
+        module = self._module
+        word = module.int(WORD)
+        pair = Packing(word, word, MAX_BITS // WORD, 1, False, MAX_BITS)
+        if bits == MAX_BITS:
+            return self._whole(ctx.f, pair, pair.type_id(ctx), index, start, end)
+        return self._component(ctx, pair, index, start, end)
 
     def load(self, ctx: Context, type_: Type, index: int, count: int, end: int,
              start: int = 0) -> list[int]:
         """Reads ``count`` consecutive elements of scalar ``type_`` from element ``index`` × ``count`` of the workgroup
         memory. The buffer that they are in lies within the bytes from ``start`` to before ``end``."""
-        f = ctx.f
-        how = self._packing(ctx, type_, count)
-        if self._explicit or count == self.width_limit(type_):
+        f, how = ctx.f, packing(ctx, type_, count)
+        if self._explicit:
             item = how.type_id(ctx)
             pointer = self._whole(f, how, item, index, start, end)
             return unpack(ctx, how, f.load(item, pointer, MemoryAccess.NonPrivatePointer))
-        single = self._packing(ctx, type_, 1)
-        pointers = [self._component(ctx, type_, element, start, end) for element in self._elements(f, index, count)]
-        return [unpack(ctx, single, f.load(how.part, pointer, MemoryAccess.NonPrivatePointer))[0]
-                for pointer in pointers]
+        if self._worded(start, end):
+            return self._load_words(ctx, how, index, start, end)
+        return self._load_items(ctx, self._item(ctx, type_), index, count, start, end)
+
+    def _load_items(self, ctx: Context, item: Packing, index: int, count: int, start: int, end: int) -> list[int]:
+        f = ctx.f
+        if count >= item.parts:
+            type_id = item.type_id(ctx)
+            pointers = [self._whole(f, item, type_id, number, start, end)
+                        for number in self._elements(f, index, count // item.parts)]
+            return [element for pointer in pointers
+                    for element in unpack(ctx, item, f.load(type_id, pointer, MemoryAccess.NonPrivatePointer))]
+        single = _part_of(item)
+        return [unpack(ctx, single, f.load(item.part, self._component(ctx, item, element, start, end),
+                                           MemoryAccess.NonPrivatePointer))[0]
+                for element in self._elements(f, index, count)]
+
+    def _load_words(self, ctx: Context, how: Packing, index: int, start: int, end: int) -> list[int]:
+        f, module = ctx.f, self._module
+        word = module.int(WORD)
+        narrower = max(0, (WORD // how.bits).bit_length() - 1)  # log2 of the accesses that a word holds
+        type_id = module.vector(word, 2) if how.bits == MAX_BITS else word
+        pointer = self._word_pointer(ctx, max(how.bits, WORD), f.shr(index, narrower), start, end)
+        loaded = f.load(type_id, pointer, MemoryAccess.NonPrivatePointer)
+        if not narrower:
+            return unpack(ctx, how, f.bitcast(loaded, how.type_id(ctx)))
+        # Which of them: the half of the word by selection, the rest by a shift.
+        halves = f.bitcast(loaded, module.vector(module.u32, 2))
+        half = f.compare(op.INotEqual, f.and_(f.shr(index, narrower - 1), module.uint(1)), module.uint(0))
+        part = f.select(half, f.emit(op.CompositeExtract, module.u32, halves, 1),
+                        f.emit(op.CompositeExtract, module.u32, halves, 0))
+        if narrower > 1:
+            place = f.and_(index, module.uint((1 << (narrower - 1)) - 1))
+            part = f.zero_extend(f.binary(op.ShiftRightLogical, part, f.mul(place, module.uint(how.bits))), how.bits)
+        return unpack(ctx, how, f.bitcast(part, how.type_id(ctx)))
 
     def store(self, ctx: Context, type_: Type, index: int, values: Sequence[int], end: int,
               start: int = 0) -> None:
         """Writes consecutive elements at element ``index`` × ``len(values)`` of the workgroup memory."""
-        f, count = ctx.f, len(values)
-        how = self._packing(ctx, type_, count)
-        if self._explicit or count == self.width_limit(type_):
+        f = ctx.f
+        how = packing(ctx, type_, len(values))
+        if self._explicit:
             pointer = self._whole(f, how, how.type_id(ctx), index, start, end)
             f.store(pointer, pack(ctx, how, values), MemoryAccess.NonPrivatePointer)
             return
-        single = self._packing(ctx, type_, 1)
+        if self._worded(start, end) and how.bits >= WORD:
+            word = self._module.int(WORD)
+            type_id = self._module.vector(word, 2) if how.bits == MAX_BITS else word
+            f.store(self._word_pointer(ctx, how.bits, index, start, end), f.bitcast(pack(ctx, how, values), type_id),
+                    MemoryAccess.NonPrivatePointer)
+            return
+        self._narrow.add((start, end))
+        self._store_items(ctx, self._item(ctx, type_), index, values, start, end)
+
+    def _store_items(self, ctx: Context, item: Packing, index: int, values: Sequence[int], start: int,
+                     end: int) -> None:
+        f, count = ctx.f, len(values)
+        if count >= item.parts:
+            for place, number in enumerate(self._elements(f, index, count // item.parts)):
+                some = values[place * item.parts:(place + 1) * item.parts]
+                f.store(self._whole(f, item, item.type_id(ctx), number, start, end), pack(ctx, item, some),
+                        MemoryAccess.NonPrivatePointer)
+            return
+        single = _part_of(item)
         for element, value in zip(self._elements(f, index, count), values, strict=True):
-            f.store(self._component(ctx, type_, element, start, end), pack(ctx, single, [value]),
+            f.store(self._component(ctx, item, element, start, end), pack(ctx, single, [value]),
                     MemoryAccess.NonPrivatePointer)
 
     def _elements(self, f: FunctionBuilder, index: int, count: int) -> list[int]:
@@ -171,8 +257,9 @@ class SharedMemory:
     def increment(self, ctx: Context, index: int, end: int, start: int = 0) -> None:
         """Adds 1 to the 32-bit word at element ``index``, atomically within the workgroup."""
         module, word = self._module, IntegerType(32)
+        self._narrow.add((start, end))
         pointer = (self._whole(ctx.f, packing(ctx, word, 1), module.u32, index, start, end) if self._explicit
-                   else self._component(ctx, word, index, start, end))
+                   else self._component(ctx, self._item(ctx, word), index, start, end))
         ctx.f.effect(op.AtomicIAdd, module.u32, pointer, module.uint(Scope.Workgroup), module.uint(Semantics.Relaxed),
                      module.uint(1))
 
@@ -204,4 +291,9 @@ class SharedMemory:
                 pointee = module.array(array.item, length)
                 total += length * array.item_bytes
             module.declare_variable(array.variable, StorageClass.Workgroup, pointee)
+        self._taken = total
         return total
+
+
+def _part_of(item: Packing) -> Packing:
+    return Packing(item.element, item.part, 1, 1, item.boolean, item.bits // item.parts)

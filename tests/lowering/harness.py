@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import subprocess
+from dataclasses import replace
 
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.lowering.context import Options
@@ -18,6 +19,11 @@ LAYOUTS = """
 #shared = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [1, 0]}>
 #smem = #ttg.shared_memory
 """
+
+
+#: Mesa's CPU driver, and a device of the same limits whose driver has no ways of its own.
+LAVAPIPE = PROFILES["lavapipe"]
+PLAIN = replace(LAVAPIPE, driver="generic")
 
 
 def compile_body(body: str, arguments: str, shared: int = 0,

@@ -5,7 +5,7 @@ import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
 
-from tests.lowering.harness import compile_body, disassemble
+from tests.lowering.harness import LAVAPIPE, PLAIN, compile_body, disassemble
 
 POINTER = '%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}'
 
@@ -18,15 +18,18 @@ def offsets(layout: str, size: int, element: str = "f32") -> str:
             f"    %ptr = tt.addptr %s, %r : {tensor}, tensor<{size}xi32, {layout}>\n")
 
 
-def test_aligned_copy_is_one_128_bit_access(filecheck):
+@pytest.mark.parametrize(("capabilities", "part", "count"), [(PLAIN, "OpTypeFloat 32", 4),
+                                                             (LAVAPIPE, "OpTypeInt 64 0", 2)])
+def test_aligned_copy_is_one_128_bit_access(filecheck, capabilities, part, count):
     body = offsets("#vec4", 128) + """
     %v = tt.load %ptr : tensor<128x!tt.ptr<f32>, #vec4>
     tt.store %ptr, %v : tensor<128x!tt.ptr<f32>, #vec4>"""
-    filecheck(disassemble(compile_body(body, POINTER)), """
-CHECK: %[[F32:[0-9]+]] = OpTypeFloat 32
-CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[F32]] 4
+    filecheck(disassemble(compile_body(body, POINTER, capabilities=capabilities)), f"""
+CHECK: %[[PART:[0-9]+]] = {part}
+CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[PART]] {count}
+""" + """
 CHECK: OpLoad %[[VEC]] %{{[0-9]+}} Aligned 16
-CHECK-NOT: OpLoad %[[F32]]
+CHECK-NOT: OpLoad %[[PART]]
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 16
 CHECK-NOT: OpStore
 CHECK: OpReturn
@@ -46,14 +49,17 @@ CHECK: OpReturn
 """)
 
 
-def test_halves_travel_in_words(filecheck):
+@pytest.mark.parametrize(("capabilities", "bits", "count"), [(PLAIN, 32, 4), (LAVAPIPE, 64, 2)])
+def test_halves_travel_in_words(filecheck, capabilities, bits, count):
     body = offsets("#vec8", 256, "f16") + """
     %v = tt.load %ptr : tensor<256x!tt.ptr<f16>, #vec8>
     tt.store %ptr, %v : tensor<256x!tt.ptr<f16>, #vec8>"""
-    filecheck(disassemble(compile_body(body, '%p: !tt.ptr<f16> {tt.divisibility = 16 : i32}')), """
+    argument = "%p: !tt.ptr<f16> {tt.divisibility = 16 : i32}"
+    filecheck(disassemble(compile_body(body, argument, capabilities=capabilities)), f"""
 CHECK-NOT: StorageBuffer16BitAccess
-CHECK: %[[U32:[0-9]+]] = OpTypeInt 32 0
-CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[U32]] 4
+CHECK: %[[WORD:[0-9]+]] = OpTypeInt {bits} 0
+CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[WORD]] {count}
+""" + """
 CHECK: OpLoad %[[VEC]] %{{[0-9]+}} Aligned 16
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 16
 CHECK-NOT: OpStore
@@ -67,7 +73,8 @@ def test_mask_that_is_uniform_over_a_vector_keeps_it(filecheck):
     %m = arith.cmpi slt, %r, %n4 : tensor<128xi32, #vec4>
     %v = tt.load %ptr, %m : tensor<128x!tt.ptr<f32>, #vec4>
     tt.store %ptr, %v, %m : tensor<128x!tt.ptr<f32>, #vec4>"""
-    filecheck(disassemble(compile_body(body, f"{POINTER}, %n: i32 {{tt.divisibility = 16 : i32}}")), """
+    arguments = f"{POINTER}, %n: i32 {{tt.divisibility = 16 : i32}}"
+    filecheck(disassemble(compile_body(body, arguments, capabilities=PLAIN)), """
 CHECK: %[[F32:[0-9]+]] = OpTypeFloat 32
 CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[F32]] 4
 CHECK: OpSelectionMerge

@@ -4,11 +4,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from triton.backends.spirv.capabilities import PROFILES
 
-from tests.lowering.harness import compile_body, disassemble
+from tests.lowering.harness import LAVAPIPE, PLAIN, compile_body, disassemble
 
-LAVAPIPE = PROFILES["lavapipe"]
 EXPLICIT = replace(LAVAPIPE, features=LAVAPIPE.features | {"explicit_workgroup_layout"})
 
 
@@ -31,13 +29,38 @@ def through_shared(element: str, capabilities=LAVAPIPE, offset: int = 0) -> str:
     ("i8", "OpTypeInt 8", 4), ("f16", "OpTypeFloat 16", 4), ("f32", "OpTypeFloat 32", 4), ("i64", "OpTypeInt 64", 2),
 ])
 def test_array_of_vectors_of_the_element_type(filecheck, element, type_, parts):
-    filecheck(through_shared(element), f"""
+    filecheck(through_shared(element, PLAIN), f"""
 CHECK-NOT: WorkgroupMemoryExplicitLayoutKHR
 CHECK: %[[ELEMENT:[0-9]+]] = {type_}
 CHECK: %[[VECTOR:[0-9]+]] = OpTypeVector %[[ELEMENT]] {parts}
 CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[VECTOR]]
 CHECK: %[[POINTER:[0-9]+]] = OpTypePointer Workgroup %[[ARRAY]]
 CHECK: OpVariable %[[POINTER]] Workgroup
+CHECK: OpControlBarrier
+""")
+
+
+@pytest.mark.parametrize("element", ["f16", "f32", "i64"])
+def test_words_where_a_driver_loops_over_lanes(filecheck, element):
+    """Each lane writes four elements of a row, and reads elements of a column out of their words."""
+    filecheck(through_shared(element, LAVAPIPE), """
+CHECK: %[[WORD:[0-9]+]] = OpTypeInt 64 0
+CHECK: %[[PAIR:[0-9]+]] = OpTypeVector %[[WORD]] 2
+CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[PAIR]]
+CHECK: OpVariable %{{[0-9]+}} Workgroup
+CHECK-NOT: OpVariable %{{[0-9]+}} Workgroup
+CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+CHECK: OpLoad %[[WORD]] %{{[0-9]+}} NonPrivatePointer
+""")
+
+
+def test_what_is_written_in_less_than_words_keeps_its_type(filecheck):
+    filecheck(through_shared("i8", LAVAPIPE), """
+CHECK: %[[BYTE:[0-9]+]] = OpTypeInt 8 0
+CHECK: %[[VECTOR:[0-9]+]] = OpTypeVector %[[BYTE]] 4
+CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[VECTOR]]
+CHECK: OpVariable %{{[0-9]+}} Workgroup
+CHECK-NOT: OpVariable %{{[0-9]+}} Workgroup
 CHECK: OpControlBarrier
 """)
 
