@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from dataclasses import dataclass, fields
+import os
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,6 +20,7 @@ from .lowering.module import lower_module
 from .runtime.memory import memory_bytes
 from .runtime.validate import validate_module
 from .ttgir.parser import parse_module
+from .workgroup import subgroups
 
 BACKEND = "spirv"
 
@@ -64,6 +67,8 @@ class SPIRVOptions:
     launch_pdl: bool = False
     instrumentation_mode: str = ""
     fpsan_homomorphic_casts: bool = False
+    #: Check every access against the bounds of its tensor: TRITON_SPIRV_CHECK_BOUNDS where a launch does not say.
+    check_bounds: bool = False
 
     def __post_init__(self) -> None:
         if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
@@ -83,6 +88,11 @@ class SPIRVOptions:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
+def check_bounds() -> bool:
+    """Whether TRITON_SPIRV_CHECK_BOUNDS asks for checked accesses in kernels that are compiled from now on."""
+    return os.environ.get("TRITON_SPIRV_CHECK_BOUNDS", "0") not in ("", "0")
+
+
 _OPTION_NAMES = frozenset(entry.name for entry in fields(SPIRVOptions))
 
 
@@ -94,6 +104,24 @@ def sources_digest() -> str:
     for path in sorted(root.rglob("*.py")):
         digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
+
+
+def tensor_specialization(arg: Any, align: bool = False) -> str:
+    """``D``: the address is a multiple of 16. ``S``: the tensor's allocation is smaller than 2 GiB."""
+    size = arg.untyped_storage().nbytes() if hasattr(arg, "untyped_storage") else memory_bytes(arg)
+    small = size <= POINTER_RANGE
+    if align and not arg.data_ptr() & 15:
+        return "DS" if small else "D"
+    return "S" if small else ""
+
+
+def _fast_tensor_specialization() -> Callable[..., str]:
+    """The same from the native module, where it was built: a compile-only install has none."""
+    try:
+        from ._native import tensor_specialization as native
+    except ImportError:
+        return tensor_specialization
+    return native(tensor_specialization, POINTER_RANGE)  # type: ignore[no-any-return]
 
 
 class SPIRVBackend(BaseBackend):
@@ -113,13 +141,14 @@ class SPIRVBackend(BaseBackend):
 
     def hash(self) -> str:
         """Identifies this backend in the cache key: its sources and its target."""
-        return f"{BACKEND}-{sources_digest()}-{self.target.arch}-{self.target.warp_size}"
+        return f"{BACKEND}-{sources_digest()}-{self.capabilities.arch()}-{self.target.warp_size}"
 
     def parse_options(self, options: dict[str, Any]) -> SPIRVOptions:
         """Takes the options that this backend knows. Raises ValueError for a value that it cannot honour."""
         known = {name: value for name, value in options.items() if name in _OPTION_NAMES and value is not None}
         known["arch"] = str(self.target.arch)
         known["warp_size"] = self.capabilities.subgroup_size
+        known.setdefault("check_bounds", check_bounds())
         known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
         return SPIRVOptions(**known)
 
@@ -152,15 +181,8 @@ class SPIRVBackend(BaseBackend):
             knobs.runtime.add_stages_inspection_hook(self, stages, options, language, self.capabilities)
 
     # -- argument properties: what a kernel is compiled for, and its cache key --------------------------------------
-    @staticmethod
-    def get_tensor_specialization(arg: Any, align: bool = False) -> str:
-        """``D``: the address is a multiple of 16. ``S``: the tensor's allocation is smaller than 2 GiB."""
-        # Called for every tensor of every launch.
-        size = arg.untyped_storage().nbytes() if hasattr(arg, "untyped_storage") else memory_bytes(arg)
-        small = size <= POINTER_RANGE
-        if align and not arg.data_ptr() & 15:
-            return "DS" if small else "D"
-        return "S" if small else ""
+    # Called for every tensor of every launch.
+    get_tensor_specialization = staticmethod(_fast_tensor_specialization())
 
     @staticmethod
     def parse_attr(desc: str) -> list[list[Any]]:
@@ -178,7 +200,8 @@ class SPIRVBackend(BaseBackend):
 
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """TTIR to TTGIR with layouts chosen for this subgroup size."""
-        passes.run(module, passes.layouts(options.num_warps, options.warp_size, options.num_ctas), "make_layouts")
+        warps = subgroups(str(module), options.num_warps, self.capabilities)
+        passes.run(module, passes.layouts(warps, options.warp_size, options.num_ctas), "make_layouts")
         passes.decompose_scaled_dots(module)
         passes.run(module, passes.TTGIR, "make_ttgir")
         return module
@@ -189,8 +212,8 @@ class SPIRVBackend(BaseBackend):
         passes.insert_barriers(module)
         tuning = TUNING.get(self.capabilities.driver, TUNING_DEFAULT)
         kernel = lower_module(parse_module(str(module), f"{metadata.get('name', 'kernel')}.ttgir"), self.capabilities,
-                              LoweringOptions(options.enable_fp_fusion, tuning.dot_unroll, tuning.shared_banks,
-                                              tuning.prefetch, tuning.dot_registers))
+                              LoweringOptions(fuse_multiply_add=options.enable_fp_fusion,
+                                              check_bounds=options.check_bounds, **asdict(tuning)))
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
         metadata["shared"] = kernel.shared_bytes
@@ -198,8 +221,9 @@ class SPIRVBackend(BaseBackend):
         metadata["argument_bytes"] = kernel.argument_bytes
         metadata["indirect_arguments"] = kernel.indirect_arguments
         metadata["reports"] = kernel.reports
-        for scratch in ("global_scratch", "profile_scratch"):
-            metadata[f"{scratch}_size"], metadata[f"{scratch}_align"] = 0, 1
+        metadata["global_scratch_size"] = kernel.global_scratch.size
+        metadata["global_scratch_align"] = kernel.global_scratch.alignment
+        metadata["profile_scratch_size"], metadata["profile_scratch_align"] = 0, 1
         metadata["tensordesc_meta"] = []
         return kernel.spirv
 

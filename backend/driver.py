@@ -20,6 +20,7 @@ from .runtime.interface import DeviceInterface, IdleInterface
 from .runtime.launch import FIRST_ARGUMENT, Entry, make_launcher
 from .runtime.pipeline import Kernel
 from .runtime.reports import ReportingLauncher
+from .scratch import ScratchLauncher
 
 _log = logging.getLogger(__name__)
 
@@ -117,6 +118,7 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
     ``metadata.arguments``: [index into flat_signature, type] of each passed argument; without it all but the
     constexprs are passed. ``metadata.indirect_arguments``: the block goes into a buffer.
     ``metadata.written_arguments``: indices into flat_signature of the pointers that may be written.
+    ``metadata.global_scratch_size``, ``_align``: of a program's global scratch memory, where the kernel takes any.
     ``metadata.reports``: messages of a kernel that takes a report buffer.
     Raises ValueError where the metadata contradicts the signature.
     """
@@ -132,14 +134,20 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
         raise ValueError(f"kernel '{metadata.name}': its metadata passes arguments that its signature does not have")
     entries = [(*leaves[index][:2], _triton_name(type_)) for index, type_ in passed]
     reports = getattr(metadata, "reports", None)
+    scratch_bytes = getattr(metadata, "global_scratch_size", 0)
+    end = 1 + max((path[0] for path, _, _ in leaves), default=-1)
+    if scratch_bytes:
+        entries.append(((end,), "the global scratch memory", "*void"))
     if reports:
-        entries.append(((1 + max((path[0] for path, _, _ in leaves), default=-1),), "the report buffer", "u64"))
+        entries.append(((end + bool(scratch_bytes),), "the report buffer", "u64"))
     written = getattr(metadata, "written_arguments", None)
     launch = make_launcher(
         vulkan_context.current(), metadata.name, entries, bool(getattr(metadata, "indirect_arguments", False)),
         None if written is None else {leaves[index][1] for index in written})
     if reports:
-        launch = ReportingLauncher(vulkan_context.current(), metadata.name, launch, reports)
+        launch = ReportingLauncher(vulkan_context.current(), metadata.name, launch, reports, entries)
+    if scratch_bytes:
+        launch = ScratchLauncher(metadata.name, launch, scratch_bytes, metadata.global_scratch_align)
     if not any(_has_descriptor(type_) for type_ in signature.values()):
         return launch
     unpack = wrap_handle_tensordesc_impl(lambda *args: launch(*args[:-1], *args[-1]), signature, tensordesc_meta,
@@ -177,7 +185,7 @@ class DeviceUtils:
 
         Registers and spills are 0: Vulkan does not tell them.
         """
-        loaded = Kernel(vulkan_context.current(), name, kernel)
+        loaded = Kernel(vulkan_context.of_device(device), name, kernel)
         return loaded, loaded.pipeline, 0, 0, loaded.max_invocations
 
     def unload_module(self, module: Any) -> None:
@@ -267,14 +275,14 @@ class SPIRVDriver(DriverBase):
         return GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
 
     def get_current_device(self) -> int:
-        """Index of the device that launches go to. Raises VulkanUnavailable."""
+        """Index of the device that this thread's launches go to. Raises VulkanUnavailable."""
         chosen = vulkan_context.chosen_device()  # every launch asks: a look at the environment would show
         if chosen is not None:
             return chosen
         return 0 if compile_only() else vulkan_context.current_device()
 
     def set_current_device(self, device: int) -> None:
-        """Launch on another device from now on. Raises VulkanUnavailable where it is not usable."""
+        """Launch on another device from now on, in this thread. Raises VulkanUnavailable where it is not usable."""
         if not compile_only():
             vulkan_context.set_current_device(device)
 

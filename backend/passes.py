@@ -58,10 +58,12 @@ TTGIR: Pipeline = (
 )
 
 
-#: Offsets in shared memory (``allocation.offset``, ``ttg.shared``).
+#: Offsets in shared memory (``allocation.offset``, ``ttg.shared``), and in a program's global scratch memory
+#: (``ttg.global_scratch_memory_offset``, ``_size``, ``_alignment``).
 ALLOCATE: Pipeline = (
     (passes.ttgpuir, "add_combine_tensor_select_and_if", ()),
     (passes.ttgpuir, "add_allocate_shared_memory", ()),
+    (passes.ttgpuir, "add_allocate_global_scratch_memory", ()),
 )
 
 

@@ -24,13 +24,13 @@ from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.types import PointerType, TensorType
 
 #: Operations whose pointer operands and results belong to one web.
-_MOVES = frozenset({
+MOVES = frozenset({
     "arith.select", "tt.addptr", "tt.bitcast", "tt.broadcast", "tt.cat", "tt.expand_dims", "tt.join", "tt.splat",
     "tt.split", "tt.trans", "tt.unsplat",
 })
 
 #: Operations that access memory at their first operand.
-_ACCESSES = frozenset({
+ACCESSES = frozenset({
     "tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll",
 })
 
@@ -38,22 +38,24 @@ _ACCESSES = frozenset({
 _ENDS = frozenset({"scf.yield", "scf.condition"})
 
 
-def _is_pointer(value: Value) -> bool:
+def is_pointer(value: Value) -> bool:
+    """Whether a value is a pointer, or a tensor of pointers."""
     type_ = value.type
     return isinstance(type_.element if isinstance(type_, TensorType) else type_, PointerType)
 
 
-def _carried(operation: Operation) -> Iterable[Sequence[Sequence[Value]]]:
-    """Lists of values that a loop or branch passes one by one to each other."""
+def carried(operation: Operation) -> Iterable[tuple[Sequence[Sequence[Value]], Sequence[Sequence[Value]]]]:
+    """(targets, sources) of a loop or branch: each value of a target list is one of those at its place in the source
+    lists."""
     blocks = [region.entry for region in operation.regions if region.blocks]
     ends = [block.terminator.operands for block in blocks]
     if operation.name == "scf.for":
-        yield operation.operands[3:], blocks[0].arguments[1:], ends[0], operation.results
+        yield (blocks[0].arguments[1:], operation.results), (operation.operands[3:], ends[0])
     elif operation.name == "scf.while":
-        yield operation.operands, blocks[0].arguments, ends[1]
-        yield ends[0][1:], blocks[1].arguments, operation.results
-    else:
-        yield operation.results, *(ends if operation.results else ())
+        yield (blocks[0].arguments, ), (operation.operands, ends[1])
+        yield (blocks[1].arguments, operation.results), (ends[0][1:], )
+    elif operation.results:
+        yield (operation.results, ), ends
 
 
 class _Webs:
@@ -75,13 +77,13 @@ class _Webs:
 
     def join(self, values: Iterable[Value]) -> None:
         """Makes one web of the webs of those values that are pointers."""
-        roots = [self.root(value) for value in values if _is_pointer(value)]
+        roots = [self.root(value) for value in values if is_pointer(value)]
         for root in roots[1:]:
             self._parent[self.root(root)] = self.root(roots[0])
 
     def widen(self, values: Iterable[Value]) -> None:
         """The webs of these values, where they are pointers, are held in 64 bits."""
-        self._wide.update(value for value in values if _is_pointer(value))
+        self._wide.update(value for value in values if is_pointer(value))
 
     def wide_roots(self) -> set[Value]:
         """What stands for the webs that are held in 64 bits."""
@@ -94,7 +96,7 @@ def pointer_bases(function: Function) -> dict[Value, Value]:
     assert function.body is not None
     arguments = function.body.entry.arguments
     narrow = {argument for argument, attributes in zip(arguments, function.argument_attributes, strict=True)
-              if attributes.get("tt.pointer_range") == 32 and _is_pointer(argument)}
+              if attributes.get("tt.pointer_range") == 32 and is_pointer(argument)}
     if not narrow:
         return {}
     webs = _Webs()
@@ -117,16 +119,16 @@ def pointer_bases(function: Function) -> dict[Value, Value]:
 
 def _add(webs: _Webs, operation: Operation) -> None:
     name = operation.name
-    if name in _MOVES:
+    if name in MOVES:
         webs.join((*operation.operands, *operation.results))
-        if name == "tt.bitcast" and _is_pointer(operation.operands[0]) is not _is_pointer(operation.result):
+        if name == "tt.bitcast" and is_pointer(operation.operands[0]) is not is_pointer(operation.result):
             webs.widen((*operation.operands, *operation.results))
-    elif name in _ACCESSES:
+    elif name in ACCESSES:
         webs.widen(operation.operands[1:])
         webs.widen(operation.results)
     elif name in ("scf.for", "scf.while", "scf.if"):
-        for lists in _carried(operation):
-            for values in zip(*lists, strict=True):
+        for targets, sources in carried(operation):
+            for values in zip(*targets, *sources, strict=True):
                 webs.join(values)
     elif name not in _ENDS:
         webs.widen(operation.operands)

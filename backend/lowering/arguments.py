@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from .context import Context
 
 
-#: The type of the report buffer's address.
-REPORTS = IntegerType(64)
+#: The type of an address that the launcher passes of its own accord.
+ADDRESS = IntegerType(64)
 
 
 @dataclass(frozen=True)
@@ -46,22 +46,21 @@ def argument_block(types: list[Type], push_constant_bytes: int) -> ArgumentBlock
     return ArgumentBlock(tuple(offsets), total, total > push_constant_bytes)
 
 
-def read_arguments(ctx: Context, kernel: Function, reports: bool) -> tuple[ArgumentBlock, int]:
-    """Defines the kernel's block arguments. With ``reports`` the address of the report buffer comes after them; its id
-    is returned, 0 otherwise."""
+def read_arguments(ctx: Context, kernel: Function, hidden: int) -> tuple[ArgumentBlock, list[int]]:
+    """Defines the kernel's block arguments. ``hidden`` addresses come after them; their ids are returned."""
     assert kernel.body is not None
     arguments = kernel.body.entry.arguments
-    types = [argument.type for argument in arguments] + [REPORTS] * reports
+    types = [argument.type for argument in arguments] + [ADDRESS] * hidden
     block = argument_block(types, ctx.capabilities.push_constant_bytes)
     if not types:
-        return block, 0
+        return block, []
     reader = _Words(ctx, block)
     values = [_value(ctx, reader, type_, offset) for type_, offset in zip(types, block.offsets, strict=True)]
     for argument, value in zip(arguments, values, strict=False):
         if argument in ctx.pointer_bases:
             ctx.base_addresses[argument], value = value, ctx.module.uint(0)
         ctx[argument] = value
-    return block, values[-1] if reports else 0
+    return block, values[len(arguments):]
 
 
 class _Words:

@@ -160,6 +160,9 @@ def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int],
     sem = operation.attributes["sem"]
     owner = ctx.owner(pointer.type)
     zero = module.null(ctx.type_id(type_))
+    if ctx.bounds is not None:
+        inside = ctx.bounds.check(ctx, operation, ctx.addresses(pointer), masks)
+        masks = [f.logical_and(mask, within) for mask, within in zip(masks, inside, strict=True)] if inside else masks
     if sem in ("release", "acq_rel"):
         ctx.barrier(global_memory=True, scope=Scope.Device)
     results = []

@@ -16,6 +16,7 @@ from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import BuiltIn, Capability_, Scope, StorageClass
 from ..ttgir.ir import Module, Operation, Value
 from ..ttgir.types import TensorType, Type
+from .bounds import Bounds
 from .elements import ElementTypes
 from .errors import LoweringError, UnsupportedOperation
 from .linear import unique_owner
@@ -35,7 +36,7 @@ class Options:
     ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``dot_unroll``: the most
     multiply-adds that a dot's loop body holds, ``dot_registers`` the most accumulators that it updates.
     ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
-    the next iteration's dot operands ahead (ttgir/prefetch.py).
+    the next iteration's dot operands ahead (ttgir/prefetch.py). ``check_bounds``: check every access (bounds.py).
     """
 
     fuse_multiply_add: bool = True
@@ -43,6 +44,7 @@ class Options:
     shared_banks: bool = False
     prefetch: bool = False
     dot_registers: int = 512
+    check_bounds: bool = False
 
 
 class Context:
@@ -66,6 +68,10 @@ class Context:
         self._barriers = 0
         #: The report buffer; its address is 0 in a kernel that reports nothing.
         self.reports = Reports(0)
+        #: The address of the launch's global scratch memory; 0 in a kernel that has none (lowering/global_scratch.py).
+        self.global_scratch = 0
+        #: What accesses are checked against; None where they are not checked.
+        self.bounds: Bounds | None = None
         #: Memory access bits of every access to device memory.
         self.global_access = 0
         self.elements = ElementTypes(module, capabilities)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ..layouts.vectors import access_width
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import TensorType
+from .bounds import SPARE, ZERO
 from .elements import bits_in_memory, element_type
 from .errors import UnsupportedOperation
 from .global_memory import load_elements, store_elements
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
 
 def vector_width(ctx: Context, pointer: Value, mask: Value | None, element_bits: int) -> int:
     """Consecutive registers that one access may hold: their addresses are consecutive and aligned to all of them, and
-    their masks are equal."""
-    if not isinstance(pointer.type, TensorType):
+    their masks are equal. Where accesses are checked, elements are accessed one by one."""
+    if not isinstance(pointer.type, TensorType) or (ctx.bounds is not None and ctx.bounds.covers(pointer)):
         return 1
     info = ctx.axis_info
     return access_width(ctx.layout(pointer.type), info[pointer], info[mask] if mask is not None else None,
@@ -37,6 +38,16 @@ def _refuse_block_pointer(operation: Operation) -> None:
         raise UnsupportedOperation(operation, "block pointers are not supported", "tensors of pointers or descriptors")
 
 
+def _checked(ctx: Context, operation: Operation, addresses: list[int], masks: list[int],
+             place: int) -> tuple[list[int], list[int]]:
+    """The addresses to access, which are ``place`` for elements outside of their tensors, and whether each is inside;
+    as they are, and nothing, where accesses are not checked."""
+    if ctx.bounds is None:
+        return addresses, []
+    inside = ctx.bounds.check(ctx, operation, addresses, masks)
+    return (ctx.bounds.divert(ctx, addresses, inside, place) if inside else addresses), inside
+
+
 @lowers("tt.load")
 def _load(ctx: Context, operation: Operation) -> None:
     _refuse_block_pointer(operation)
@@ -49,6 +60,7 @@ def _load(ctx: Context, operation: Operation) -> None:
     masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * count
     # Without ``other`` the element is unspecified; zero is what upstream's GPU backends give.
     others = ctx.registers(other) if other else [ctx.module.null(ctx.type_id(type_))] * count
+    addresses, inside = _checked(ctx, operation, addresses, masks, ZERO)
     results: list[int] = []
     for condition, group in groupby(zip(masks[::width], addresses, strict=True), key=lambda pair: pair[0]):
         members = [address for _, address in group]
@@ -58,6 +70,8 @@ def _load(ctx: Context, operation: Operation) -> None:
                     for element in load_elements(ctx, address, type_, width, volatile)]
 
         results += ctx.f.if_(condition, load, defaults=others[len(results):len(results) + len(members) * width])
+    if inside and other:
+        results = [ctx.f.select(*choice) for choice in zip(inside, results, others, strict=True)]
     ctx.define(operation.result, results)
 
 
@@ -70,6 +84,7 @@ def _store(ctx: Context, operation: Operation) -> None:
     addresses, values = ctx.addresses(pointer, width), ctx.registers(value)
     owner = ctx.owner(pointer.type)
     masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * len(values)
+    addresses, _ = _checked(ctx, operation, addresses, masks, SPARE)
     for condition, group in groupby(range(len(addresses)), key=lambda number: masks[number * width]):
         members = list(group)
 

@@ -12,16 +12,18 @@ from ..capabilities import Capabilities
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
-from ..ttgir.ir import Function, Module
+from ..ttgir.ir import Function, Module, Operation
 from ..ttgir.prefetch import prefetch_dot_operands
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
+from .bounds import Bounds
 from .context import Context, Options
 from .errors import LoweringError
 from .float_controls import float_modes
 from .functions import kernel_function
+from .global_scratch import GlobalScratch
 from .reports import Reports, may_report, watch_loops, watches_loops
-from .shared_memory import SharedMemory
+from .shared_memory import Plan, SharedMemory
 
 #: Drivers that make coroutines of kernels with barriers, by VkDriverId (see spirv/anchors.py).
 COROUTINE_DRIVERS = frozenset({"mesa_llvmpipe"})
@@ -32,6 +34,7 @@ class Kernel:
     """A compiled kernel.
 
     ``name``: of the entry point. ``workgroup_size``: invocations. ``shared_bytes``: workgroup memory taken.
+    ``global_scratch``: where it is not empty, its address is an argument after the kernel's own.
     ``argument_bytes``: of the argument block. ``indirect_arguments``: the push constant is the block's address.
     ``reports``: the messages that the report buffer refers to; where there are any, its address is the last argument.
     """
@@ -42,6 +45,7 @@ class Kernel:
     shared_bytes: int
     argument_bytes: int
     indirect_arguments: bool
+    global_scratch: GlobalScratch
     reports: list[dict[str, Any]]
 
 
@@ -52,35 +56,54 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
     """
     kernel = kernel_function(source)
     _check_shape(source, capabilities)
-    module = ModuleBuilder()
-    shared = SharedMemory(module, capabilities, int(source.attributes.get("ttg.shared", 0)))
-    function = FunctionBuilder(module, module.void)
-    assert kernel.body is not None
     if options.prefetch:
         prefetch_dot_operands(kernel)
     loads = lazy_loads(kernel)
     if options.shared_banks:
         place_operands(loads)
-    ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel), loads,
-                  pointer_bases(kernel))
+    emitted = _emit(source, kernel, loads, capabilities, options, None)
+    while isinstance(emitted, Plan):
+        emitted = _emit(source, kernel, loads, capabilities, options, emitted)
+    return emitted
+
+
+def _emit(source: Module, kernel: Function, loads: frozenset[Operation], capabilities: Capabilities, options: Options,
+          plan: Plan | None) -> Kernel | Plan:
+    """The kernel, or how workgroup memory has to be seen instead of by ``plan``."""
+    module = ModuleBuilder()
+    shared = SharedMemory(module, capabilities, int(source.attributes.get("ttg.shared", 0)), plan)
+    function = FunctionBuilder(module, module.void)
+    assert kernel.body is not None
+    # A 32-bit offset would bring a pointer that went too far back into its tensor.
+    bounds, bases = (Bounds(kernel), {}) if options.check_bounds else (None, pointer_bases(kernel))
+    ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel), loads, bases)
     if _communicates(kernel):
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()
     watched = watches_loops(kernel, capabilities)
-    block, report_address = read_arguments(ctx, kernel, watched or may_report(kernel))
-    ctx.reports = Reports(report_address)
+    reporting = watched or may_report(kernel) or bounds is not None
+    scratch = GlobalScratch.of(source)
+    block, addresses = read_arguments(ctx, kernel, bool(scratch.size) + reporting)
+    ctx.global_scratch = addresses[0] if scratch.size else 0
+    ctx.reports = Reports(addresses[-1] if reporting else 0, bounds.bytes if bounds else 0)
+    if bounds is not None:
+        ctx.bounds = bounds
+        bounds.read(ctx)
     if watched:
         watch_loops(ctx, ctx.reports)
     for operation in kernel.body.entry.operations:
         ctx.lower(operation)
+    shared_bytes = shared.finish()
+    better = shared.revised()
+    if better is not None:
+        return better
     size = ctx.num_warps * ctx.subgroup_size
     function.anchored = capabilities.driver in COROUTINE_DRIVERS
     module.add_function(function.finish())
     module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1],
                                                 *float_modes(module, capabilities)])
-    shared_bytes = shared.finish()
     return Kernel(kernel.name, module.finish(), size, shared_bytes, block.size, block.indirect,
-                  ctx.reports.messages)
+                  scratch, ctx.reports.messages)
 
 
 def _communicates(kernel: Function) -> bool:

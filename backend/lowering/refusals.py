@@ -54,8 +54,6 @@ REFUSED: dict[str, Refusal] = {
     "ttg.warp_specialize.partitions": _WARP_SPECIALIZATION,
     "ttg.warp_return": _WARP_SPECIALIZATION,
     "ttg.warp_yield": _WARP_SPECIALIZATION,
-    "ttg.global_scratch_alloc": Refusal("only sanitizers, profilers and operations on TMA descriptors ask for it",
-                                        "allocate a tensor and pass it to the kernel"),
     "arith.convertf": _NEVER,
     "arith.flush_denormals": _NEVER,
     "arith.scaling_extf": _NEVER,

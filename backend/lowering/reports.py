@@ -49,10 +49,12 @@ def watches_loops(kernel: Function, capabilities: Capabilities) -> bool:
 
 
 class Reports:
-    """The report buffer of one kernel: ``address`` is the id of its address, ``messages`` what they are about."""
+    """The report buffer of one kernel: ``address`` is the id of its address, ``messages`` what they are about.
+    ``bounds_bytes`` lie between its header and its records (bounds.py)."""
 
-    def __init__(self, address: int) -> None:
+    def __init__(self, address: int, bounds_bytes: int = 0) -> None:
         self.address = address
+        self._records = HEADER_BYTES + bounds_bytes
         self.messages: list[dict[str, Any]] = []
 
     def message(self, kind: str, location: Location, **facts: Any) -> int:
@@ -93,7 +95,7 @@ class Reports:
 
         def write(slot: int) -> list[int]:
             program = [ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
-            base = f.add(f.add(self.address, module.uint(HEADER_BYTES, 64)),
+            base = f.add(f.add(self.address, module.uint(self._records, 64)),
                          f.mul(f.zero_extend(slot, 64), module.uint(4 * RECORD_WORDS, 64)))
             for place, word in enumerate((module.uint(number), module.uint(operand), *program, index, *words)):
                 pointer = self._word(ctx, f.add(base, module.uint(4 * place, 64)))

@@ -18,6 +18,21 @@ class KernelAssertionError(RuntimeError, AssertionError):
     """A tl.device_assert that failed: message, file and line."""
 
 
+class OutOfBounds(RuntimeError, IndexError):
+    """An access outside of the tensor that was passed, of a kernel that checks them. It was not done.
+
+    ``argument`` (the first, where it may have been one of several), ``index`` and ``elements`` in that argument's
+    elements, ``program`` (x, y, z), ``file`` and ``line`` are those of the first such access of the launch, ``count``
+    tells how many there were.
+    """
+
+    def __init__(self, message: str, *, kernel: str = "", argument: str = "", index: int = 0, elements: int = 0,
+                 program: tuple[int, ...] = (), file: str = "", line: int = 0, count: int = 0) -> None:
+        super().__init__(message)
+        self.kernel, self.argument, self.index, self.elements = kernel, argument, index, elements
+        self.program, self.file, self.line, self.count = program, file, line, count
+
+
 class LoopLimitExceeded(RuntimeError):
     """The driver ended a loop of the kernel too early: what the launch wrote is wrong."""
 

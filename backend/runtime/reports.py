@@ -7,11 +7,13 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from .bounds import bounds_table
 from .context import Context
 from .errors import KernelAssertionError, LoopLimitExceeded
+from .launch import FIRST_ARGUMENT, Entry
 
 #: As in lowering/reports.py, which writes them (docs/abi.md).
 _HEADER_BYTES, _RECORD_BYTES, _RECORDS = 16, 32, 1 << 15
@@ -21,44 +23,57 @@ _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 class ReportingLauncher:
     """Runs a kernel with a report buffer as its last argument, waits, and says what it reported.
 
-    ``messages``: the kernel's metadata of that name. Raises KernelAssertionError and LoopLimitExceeded.
+    ``messages``: what the kernel's metadata has as ``reports``. ``entries``: as make_launcher's, the buffer's the last.
+    Raises KernelAssertionError, LoopLimitExceeded and OutOfBounds.
     """
 
     def __init__(self, context: Context, name: str, launch: Callable[..., None],
-                 messages: list[dict[str, Any]]) -> None:
+                 messages: list[dict[str, Any]], entries: Sequence[Entry]) -> None:
         self._context, self._name, self._launch, self._messages = context, name, launch, messages
+        self._place = FIRST_ARGUMENT + entries[-1][0][0]
+        self._bounds = bounds_table(name, messages, entries)
+        self._records = _HEADER_BYTES + (self._bounds.bytes if self._bounds else 0)
         prints = any(message["kind"] == "print" for message in messages)
-        self._bytes = _HEADER_BYTES + (_RECORDS * _RECORD_BYTES if prints else 0)
+        self._bytes = self._records + (_RECORDS * _RECORD_BYTES if prints else 0)
 
     def __call__(self, *args: Any) -> None:
         """As make_launcher's."""
+        bounds = self._bounds
+        args = (*args, *[None] * (self._place - len(args)))[:self._place]
+        extents = bounds.extents(args[FIRST_ARGUMENT:]) if bounds else []
         buffer = self._context.staging_pool.take(self._bytes)
         try:
-            ctypes.memset(buffer.host, 0, _HEADER_BYTES)
+            ctypes.memmove(buffer.host, bytes(_HEADER_BYTES) + (bounds.pack(extents) if bounds else b""),
+                           self._records)
             self._launch(*args, buffer.address)
-            self._context.native.synchronize()
-            failure, count = struct.unpack("<II", ctypes.string_at(buffer.host, 8))
-            records = ctypes.string_at(buffer.host + _HEADER_BYTES, min(count, _RECORDS) * _RECORD_BYTES)
+            self._context.native.synchronize_host()
+            header = ctypes.string_at(buffer.host, self._records)
+            failure, count = struct.unpack_from("<II", header)
+            records = ctypes.string_at(buffer.host + self._records, min(count, _RECORDS) * _RECORD_BYTES)
         finally:
             self._context.staging_pool.give(buffer)
         if count:
             self._print(records, count)
-        if failure:
-            self._fail(self._messages[failure - 1])
+        error = self._failure(self._messages[failure - 1]) if failure else None
+        outside = bounds.failure(header, extents, self._messages) if bounds else None
+        if outside and error:
+            outside.add_note(str(error))
+        if outside or error:
+            raise outside or error  # type: ignore[misc]
 
     @property
     def transfers(self) -> dict[str, str]:
         """Which way each pointer argument of the last launch went."""
         return self._launch.transfers  # type: ignore[attr-defined,no-any-return]
 
-    def _fail(self, message: dict[str, Any]) -> None:
+    def _failure(self, message: dict[str, Any]) -> RuntimeError:
         if message["kind"] == "loop":
-            raise LoopLimitExceeded(
+            return LoopLimitExceeded(
                 f"kernel '{self._name}': Mesa's CPU driver ended a loop before its condition was false: it stops an "
                 "invocation after 65535 iterations of all its loops together, so the result is wrong; give each "
                 "program less work (a larger grid, larger blocks)")
-        raise KernelAssertionError(f"{message['file']}:{message['line']}: kernel '{self._name}': assertion failed: "
-                                   f"{message['text']}")
+        return KernelAssertionError(f"{message['file']}:{message['line']}: kernel '{self._name}': assertion failed: "
+                                    f"{message['text']}")
 
     def _print(self, records: bytes, count: int) -> None:
         for number, operand, x, y, z, index, low, high in struct.iter_unpack("<8I", records):

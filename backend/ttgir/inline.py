@@ -1,9 +1,9 @@
 """Calls (``tt.call``) replaced by the body of the function that is called.
 
 Vulkan drivers inline every function of a compute shader, so a SPIR-V function a callee would save code only until
-there, and would need tensors as parameters, one a register. A callee's shared memory, moreover, starts at the
-``allocation.offset`` of the call: another at every call, but a constant in each copy. Upstream's membar analysis has
-already taken calls into account.
+there, and would need tensors as parameters, one a register. A callee's shared memory and global scratch memory,
+moreover, start at offsets that the call has: others at every call, but constants in each copy. Upstream's membar
+analysis has already taken calls into account.
 """
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from .ir import UNKNOWN, Block, Function, Location, Module, Operation, Region, V
 from .rewriting import UnsupportedControlFlow, drop_uses, replace_uses
 from .structure import structure
 
-OFFSET = "allocation.offset"
+#: Offsets of an operation in its function's memory; a call has those of its callee's: shared memory, and global scratch
+#: memory.
+OFFSETS = ("allocation.offset", "ttg.global_scratch_memory_offset")
 
 
 def single_block_body(function: Function, module: Module) -> None:
@@ -64,7 +66,8 @@ class _Inliner:
         if name not in self._finished:
             self.flatten(callee)
         copy = _Copy(dict(zip(callee.body.entry.arguments, call.operands, strict=True)),
-                     int(call.attributes.get(OFFSET, 0)), call.location)
+                     {name: int(call.attributes[name]) for name in OFFSETS if call.attributes.get(name)},
+                     call.location)
         *operations, end = callee.body.entry.operations
         for operation in operations:
             copy.operation(operation, block)
@@ -74,12 +77,12 @@ class _Inliner:
 
 
 class _Copy:
-    """A copy of operations: ``values`` maps those of the callee to those of the copy; shared memory is ``offset``
-    bytes further on; locations are extended by that of the call."""
+    """A copy of operations: ``values`` maps those of the callee to those of the copy; ``offsets`` are added to the
+    attributes of those names; locations are extended by that of the call."""
 
-    def __init__(self, values: dict[Value, Value], offset: int, caller: Location) -> None:
+    def __init__(self, values: dict[Value, Value], offsets: dict[str, int], caller: Location) -> None:
         self.values = values
-        self._offset = offset
+        self._offsets = offsets
         self._caller = caller
         self._locations: dict[Location, Location] = {UNKNOWN: caller}
 
@@ -87,8 +90,9 @@ class _Copy:
         """Adds a copy of ``source`` at the end of ``block``."""
         values = self.values
         attributes = source.attributes
-        if self._offset and OFFSET in attributes:
-            attributes = attributes | {OFFSET: self._moved(attributes[OFFSET])}
+        for name, offset in self._offsets.items():
+            if name in attributes:
+                attributes = attributes | {name: _moved(attributes[name], offset)}
         made = Operation(source.name, [values[operand] for operand in source.operands], [], attributes, [], [],
                          source.segments, self._location(source.location), block)
         for operand in made.operands:
@@ -112,12 +116,13 @@ class _Copy:
                 self.operation(operation, copied)
         return made
 
-    def _moved(self, offset: int | tuple[int, ...]) -> int | tuple[int, ...]:
-        return tuple(part + self._offset for part in offset) if isinstance(offset, tuple) else offset + self._offset
-
     def _location(self, location: Location) -> Location:
         known = self._locations.get(location)
         if known is None:
             caller = self._location(location.caller) if location.caller else self._caller
             known = self._locations[location] = replace(location, caller=caller)
         return known
+
+
+def _moved(place: int | tuple[int, ...], offset: int) -> int | tuple[int, ...]:
+    return tuple(part + offset for part in place) if isinstance(place, tuple) else place + offset

@@ -1,0 +1,80 @@
+"""Which kernel arguments a pointer may have come from: what an access through it is checked against.
+
+A forward dataflow over the values of a structured function: the set of a pointer is the union of the sets of the
+pointers that it may be made of, through arithmetic, selections, loops and branches. Sets are bit masks, so that the
+least fixed point is reached after at most one step for each argument of the function and value.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..ttgir.ir import Function, Operation, Value
+from .pointer_range import ACCESSES, MOVES, carried, is_pointer
+
+#: Operations whose results are pointers of their operands.
+_MOVES = MOVES | {"tt.gather", "tt.reshape", "ttg.convert_layout"}
+
+#: Operations that give a pointer which no defined access goes through.
+_NOTHING = frozenset({"ub.poison"})
+
+#: Operations that pass pointers on to block arguments and results.
+_STRUCTURED = frozenset({"scf.for", "scf.if", "scf.while"})
+
+
+def pointer_roots(function: Function) -> dict[Value, tuple[int, ...]]:
+    """Pointer → the numbers of the arguments that it may have come from, in order.
+
+    A pointer that may have come from elsewhere (out of memory, from an integer) is not in it.
+    """
+    assert function.body is not None
+    arguments = function.body.entry.arguments
+    unknown = 1 << len(arguments)
+    roots = {argument: 1 << number for number, argument in enumerate(arguments) if is_pointer(argument)}
+    targets: dict[Value, list[Value]] = {}
+    for block in function.body.blocks:
+        for outer in block.operations:
+            for operation in outer.walk():
+                for source, target in _flows(operation):
+                    targets.setdefault(source, []).append(target)
+                if _makes_pointers(operation):
+                    roots.update((result, unknown) for result in operation.results if is_pointer(result))
+                if operation.name not in _STRUCTURED:
+                    roots.update((argument, unknown) for region in operation.regions for inner in region.blocks
+                                 for argument in inner.arguments if is_pointer(argument))
+    pending = list(roots)
+    while pending:
+        source = pending.pop()
+        found = roots[source]
+        for target in targets.get(source, ()):
+            before = roots.get(target, 0)
+            if found | before != before:
+                roots[target] = found | before
+                pending.append(target)
+    return {value: tuple(number for number in range(len(arguments)) if found >> number & 1)
+            for value, found in roots.items() if found < unknown}
+
+
+def accesses(function: Function) -> Iterable[Operation]:
+    """The operations that access device memory, in program order."""
+    assert function.body is not None
+    return (inner for operation in function.body.entry.operations for inner in operation.walk()
+            if inner.name in ACCESSES)
+
+
+def _makes_pointers(operation: Operation) -> bool:
+    """Whether the pointers that it gives are of unknown origin."""
+    if operation.name in _NOTHING or operation.name in _STRUCTURED:
+        return False
+    return operation.name not in _MOVES or not any(map(is_pointer, operation.operands))
+
+
+def _flows(operation: Operation) -> Iterable[tuple[Value, Value]]:
+    """(from, to): the pointers that ``operation`` passes on."""
+    if operation.name in _MOVES:
+        yield from ((operand, result) for operand in operation.operands if is_pointer(operand)
+                    for result in operation.results if is_pointer(result))
+    elif operation.name in _STRUCTURED:
+        for targets, sources in carried(operation):
+            for source in sources:
+                for target in targets:
+                    yield from ((one, other) for one, other in zip(source, target, strict=True) if is_pointer(one))

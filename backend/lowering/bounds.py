@@ -1,0 +1,159 @@
+"""Accesses checked against the tensors that were passed: the compile option ``check_bounds``.
+
+For each argument that an access may reach, the launcher says in the report buffer (docs/abi.md) how many bytes of its
+tensor lie before the argument's address, and how many it spans. An element outside of that is not accessed: a load
+reads a zero in the report buffer instead, and a store goes to a spare place there, so that neither needs a branch; an
+atomic operation is masked off. The buffer counts such elements and holds the place of the first.
+"""
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from ..analysis.pointer_roots import accesses, pointer_roots
+from ..spirv import opcodes as op
+from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
+from ..ttgir.ir import Function, Location, Operation, Value
+from ..ttgir.types import PointerType, TensorType, Type
+from .elements import bits_in_memory, element_type
+from .reports import HEADER_BYTES
+
+if TYPE_CHECKING:
+    from .context import Context
+
+#: Word of the report buffer that counts the elements outside of their tensors.
+COUNT = 2
+#: The first of them: its message, and the program id x, y, z. Then a zero, and a place for any element.
+FIRST = HEADER_BYTES
+ZERO, SPARE = FIRST + 16, FIRST + 24
+#: A row an argument: bytes before its address, bytes in all, and how far the first one outside was from the address.
+ROWS, ROW_BYTES = SPARE + 8, 24
+BEFORE, SPAN, DISTANCE = 0, 8, 16
+
+
+class Bounds:
+    """What the accesses of one kernel are checked against. ``arguments``: the numbers of the arguments with a row.
+
+    ``unchecked`` counts operations: those through pointers that come from memory or from integers are not checked.
+    """
+
+    def __init__(self, kernel: Function) -> None:
+        assert kernel.body is not None
+        self._values = kernel.body.entry.arguments
+        self._roots = pointer_roots(kernel)
+        reached = [self._roots.get(operation.operands[0], ()) for operation in accesses(kernel)]
+        self.unchecked = sum(not numbers for numbers in reached)
+        self.arguments = sorted({number for numbers in reached for number in numbers})
+        self._rows = {number: row for row, number in enumerate(self.arguments)}
+        #: Argument → (address of its tensor's first byte, bytes from there to its end).
+        self._ranges: dict[int, tuple[int, int]] = {}
+
+    @property
+    def bytes(self) -> int:
+        """What the report buffer holds for it between its header and its records."""
+        return ROWS - HEADER_BYTES + len(self.arguments) * ROW_BYTES
+
+    def covers(self, pointer: Value) -> bool:
+        """Whether accesses through ``pointer`` are checked."""
+        return bool(self._roots.get(pointer))
+
+    def read(self, ctx: Context) -> None:
+        """Reads the rows, in the entry block, where they dominate every use. The launcher is told what they are of."""
+        f = ctx.f
+        ctx.reports.message("bounds", Location(), arguments=self.arguments, unchecked=self.unchecked)
+        for number, row in self._rows.items():
+            before, span = (f.load(ctx.module.int(64), _wide(ctx, ROWS + row * ROW_BYTES + column), 0, 8)
+                            for column in (BEFORE, SPAN))
+            self._ranges[number] = f.sub(ctx.scalar(self._values[number]), before), span
+
+    def check(self, ctx: Context, operation: Operation, addresses: list[int], masks: list[int]) -> list[int]:
+        """Reports the elements that ``masks`` enable outside of their tensors. Gives a boolean an address: whether it
+        is inside; nothing where the pointer's origin is not known."""
+        pointer = operation.operands[0]
+        numbers = self._roots.get(pointer)
+        if not numbers:
+            return []
+        f, type_ = ctx.f, element_type(pointer.type)
+        assert isinstance(type_, PointerType)
+        size = bits_in_memory(type_.pointee) // 8
+        inside = [reduce(f.logical_or, [self._inside(ctx, number, address, size) for number in numbers])
+                  for address in addresses]
+        registers = _one_an_element(ctx, pointer.type)
+        outside = [(f.logical_and(masks[register], f.logical_not(inside[register])), addresses[register])
+                   for register in registers]
+        message = ctx.reports.message("access", operation.location, callers=_callers(operation.location), bytes=size,
+                                      access=operation.name.removeprefix("tt."),
+                                      rows=[self._rows[number] for number in numbers])
+        found = f.logical_and(ctx.owner(pointer.type), reduce(f.logical_or, [outer for outer, _ in outside]))
+        f.if_(found, lambda: self._report(ctx, message, numbers, outside))
+        return inside
+
+    def divert(self, ctx: Context, addresses: list[int], inside: list[int], place: int) -> list[int]:
+        """The addresses, with ``place`` (ZERO or SPARE) in the report buffer instead of those that are not inside."""
+        f = ctx.f
+        elsewhere = f.add(ctx.reports.address, ctx.module.uint(place, 64))
+        return [f.select(within, address, elsewhere) for address, within in zip(addresses, inside, strict=True)]
+
+    def _inside(self, ctx: Context, number: int, address: int, size: int) -> int:
+        """Whether ``size`` bytes at ``address`` lie in the tensor of argument ``number``."""
+        f, module = ctx.f, ctx.module
+        start, span = self._ranges[number]
+        last = module.uint(size - 1, 64)
+        starts = f.select(f.compare(op.UGreaterThan, span, last), f.sub(span, last), module.uint(0, 64))
+        return f.compare(op.ULessThan, f.sub(address, start), starts)
+
+    def _report(self, ctx: Context, message: int, numbers: tuple[int, ...],
+                outside: list[tuple[int, int]]) -> list[int]:
+        """Counts the elements, of which there is one; the first of the launch leaves its place."""
+        f, module = ctx.f, ctx.module
+        module.capability(Capability_.VulkanMemoryModelDeviceScope)
+        one, zero = module.uint(1), module.uint(0)
+        count = reduce(f.add, [f.select(outer, one, zero) for outer, _ in outside])
+        earlier = f.effect(op.AtomicIAdd, module.u32, _word(ctx, 4 * COUNT), module.uint(Scope.Device),
+                           module.uint(Semantics.Relaxed), count)
+
+        def describe() -> list[int]:
+            address = outside[-1][1]
+            for outer, candidate in reversed(outside[:-1]):
+                address = f.select(outer, candidate, address)
+            program = [ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
+            for place, word in enumerate((module.uint(message), *program)):
+                f.store(_word(ctx, FIRST + 4 * place), word, MemoryAccess.NonPrivatePointer, 4)
+            for number in numbers:
+                f.store(_wide(ctx, ROWS + self._rows[number] * ROW_BYTES + DISTANCE),
+                        f.sub(address, ctx.scalar(self._values[number])), MemoryAccess.NonPrivatePointer, 8)
+            return []
+
+        f.if_(f.compare(op.IEqual, earlier, zero), describe)
+        return []
+
+
+def _callers(location: Location) -> list[str]:
+    """Where the function of ``location`` was called, and so on up to the kernel."""
+    caller = location.caller
+    return [f"{caller.file}:{caller.line}", *_callers(caller)] if caller else []
+
+
+def _at(ctx: Context, offset: int, type_id: int) -> int:
+    address = ctx.f.add(ctx.reports.address, ctx.module.uint(offset, 64))
+    return ctx.f.emit(op.ConvertUToPtr, ctx.module.pointer(StorageClass.PhysicalStorageBuffer, type_id), address)
+
+
+def _word(ctx: Context, offset: int) -> int:
+    """A pointer to 32 bits of the report buffer."""
+    return _at(ctx, offset, ctx.module.u32)
+
+
+def _wide(ctx: Context, offset: int) -> int:
+    """A pointer to 64 bits of the report buffer."""
+    return _at(ctx, offset, ctx.module.int(64))
+
+
+def _one_an_element(ctx: Context, type_: Type) -> list[int]:
+    """The first register of each of an invocation's elements."""
+    if not isinstance(type_, TensorType):
+        return [0]
+    first: dict[int, int] = {}
+    for register, place in enumerate(ctx.layout(type_).images("register")):
+        first.setdefault(place, register)
+    return list(first.values())
