@@ -20,11 +20,13 @@ SCALAR = IntegerType(32)
 
 @lowers("tt.assert")
 def _assert(ctx: Context, operation: Operation) -> None:
+    """Each element is asserted by the one invocation that owns it: another may have loaded what the owner stored since."""
     f = ctx.f
     reports = ctx.reports
+    condition = operation.operands[0]
     number = reports.message("assert", operation.location, text=operation.attributes["message"])
-    failed = reduce(f.logical_or, [f.logical_not(condition) for condition in ctx.registers(operation.operands[0])])
-    reports.fail(ctx, failed, number)
+    failed = reduce(f.logical_or, map(f.logical_not, ctx.registers(condition)))
+    reports.fail(ctx, f.logical_and(ctx.owner(condition.type), failed), number)
 
 
 @lowers("tt.print")

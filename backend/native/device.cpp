@@ -9,6 +9,8 @@
 #include <cstring>
 #include <thread>
 
+#include "recording.h"
+
 namespace triton_spirv {
 namespace {
 
@@ -67,7 +69,7 @@ void Buffer::free() {
   host_ = nullptr;
   address_ = 0;
   // A forked child must not touch its parent's memory; a closed device has none left.
-  if (device->closed_ || device->fork_generation_ != fork_generation.load(std::memory_order_relaxed)) return;
+  if (device->closed_ || device->forked()) return;
   device->finish();
   {
     const std::lock_guard<std::mutex> guard(device->buffers_mutex_);
@@ -144,8 +146,10 @@ void Device::make_ring() {
   for (std::size_t index = 0; index < kRing; ++index) ring_[index].commands = commands[index];
 }
 
+bool Device::forked() const { return fork_generation_ != fork_generation.load(std::memory_order_relaxed); }
+
 void Device::check_usable() const {
-  if (fork_generation_ != fork_generation.load(std::memory_order_relaxed))
+  if (forked())
     throw std::runtime_error(
         "the Vulkan device was opened before this process was forked and cannot be used here; "
         "start workers with the 'spawn' or 'forkserver' method, or fork before the first launch");
@@ -177,7 +181,7 @@ void Device::finish() {
 }
 
 bool Device::close() {
-  if (fork_generation_ != fork_generation.load(std::memory_order_relaxed) || stuck_) return false;
+  if (forked() || stuck_) return false;
   if (closed_) return true;
   try {
     finish();
@@ -197,6 +201,8 @@ bool Device::close() {
   buffers_.clear();
   for (const VkQueryPool pool : query_pools_) vk_.vkDestroyQueryPool(device_, pool, nullptr);
   query_pools_.clear();
+  for (const VkCommandPool pool : recording_pools_) vk_.vkDestroyCommandPool(device_, pool, nullptr);
+  recording_pools_.clear();
   if (pool_ != VK_NULL_HANDLE) vk_.vkDestroyCommandPool(device_, pool_, nullptr);
   if (incoming_ != VK_NULL_HANDLE) vk_.vkDestroySemaphore(device_, incoming_, nullptr);
   if (timeline_ != VK_NULL_HANDLE) vk_.vkDestroySemaphore(device_, timeline_, nullptr);
@@ -385,6 +391,10 @@ void Device::flush(uint64_t value) {
   if (flushed_.load(std::memory_order_acquire) >= value) return;
   check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
   const std::lock_guard<std::mutex> queue(queue_mutex_);
+  flush_locked(value);
+}
+
+void Device::flush_locked(uint64_t value) {
   while (flushed_.load(std::memory_order_relaxed) < value) {
     check_usable();
     Slot* slot;
@@ -438,7 +448,7 @@ void Device::flush_when_idle() {
 
 void Device::stop_flusher() {
   if (!flusher_.joinable()) return;
-  if (fork_generation_ != fork_generation.load(std::memory_order_relaxed)) {
+  if (forked()) {
     flusher_.detach();  // it stayed in the parent
     return;
   }
@@ -533,23 +543,37 @@ void Device::record_dispatch(Slot& slot, const Dispatch& dispatch) {
     vk_.vkCmdBindPipeline(slot.commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
     bound_ = dispatch.pipeline;
   }
+  push_and_dispatch(slot.commands, dispatch, slot.block.get());
+}
+
+void Device::push_and_dispatch(VkCommandBuffer commands, const Dispatch& dispatch, const Buffer* block) {
   if (dispatch.indirect) {
-    const VkDeviceAddress address = slot.block->address();
-    vk_.vkCmdPushConstants(slot.commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(address), &address);
+    const VkDeviceAddress address = block->address();
+    vk_.vkCmdPushConstants(commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, sizeof(address), &address);
   } else if (dispatch.block_bytes != 0) {
-    vk_.vkCmdPushConstants(slot.commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, dispatch.block_bytes,
-                           dispatch.block);
+    vk_.vkCmdPushConstants(commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, dispatch.block_bytes, dispatch.block);
   }
-  vk_.vkCmdDispatch(slot.commands, dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]);
+  vk_.vkCmdDispatch(commands, dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]);
 }
 
 uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
+  if (Recording* recording = Recording::current(*this); recording != nullptr && after == nullptr) {
+    record(*recording, dispatch);
+    return 0;  // nothing to wait for
+  }
   return submit(
       [&](Slot& slot) {
         barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
         record_dispatch(slot, dispatch);
       },
       dispatch.indirect ? Batch::kAlone : Batch::kWithOthers, after);
+}
+
+void Device::refuse_while_recording() const {
+  if (Recording::current(*this) != nullptr)
+    throw std::runtime_error(
+        "a graph is being captured, which launches on device memory can be: no copies, fills, events or launches that "
+        "copy their arguments; do that before or after");
 }
 
 void Device::synchronize_host() {
@@ -564,9 +588,11 @@ void Device::synchronize_host() {
 void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies) {
   if (copies.empty() && host_addresses_) {
     // The device is this processor: the semaphore alone makes what it wrote visible here.
+    if (Recording* recording = Recording::current(*this)) recording->host_ = true;
     wait(launch(dispatch));
     return;
   }
+  refuse_while_recording();
   for (const StagedCopy& copy : copies) std::memcpy(copy.staging->host(), copy.host, copy.bytes);
   wait(submit([&](Slot& slot) {
     barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);

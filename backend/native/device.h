@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <vector>
 
@@ -90,6 +91,8 @@ struct Query {
   uint32_t index;
 };
 
+class Recording;
+
 class Device : public std::enable_shared_from_this<Device> {
  public:
   // The handles belong to the caller, who destroys them after close(). `shares_semaphores`: whether the device has
@@ -154,6 +157,8 @@ class Device : public std::enable_shared_from_this<Device> {
   const VkPhysicalDeviceLimits& limits() const { return limits_; }
   // Throws if this process was forked from the one that made the device, or the device is lost or closed.
   void check_usable() const;
+  // Whether this process was forked from the one that made the device.
+  bool forked() const;
   // Whether the validation layer is on. Layers of 2023 stall for 10 s where one thread asks for the timeline's value while
   // another one does, or submits: then there is one such call at a time, and none that blocks.
   static inline std::atomic<bool> validated{false};
@@ -162,6 +167,7 @@ class Device : public std::enable_shared_from_this<Device> {
 
  private:
   friend class Buffer;
+  friend class Recording;
   // A command buffer of the ring, with what its commands need.
   struct Slot {
     VkCommandBuffer commands = VK_NULL_HANDLE;
@@ -189,6 +195,7 @@ class Device : public std::enable_shared_from_this<Device> {
   void wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone);
   // Hands everything up to `value` to the driver.
   void flush(uint64_t value);
+  void flush_locked(uint64_t value);  // with queue_mutex_ held
   void submit_slot(const Slot& slot);
   // vkWaitSemaphores() on the timeline.
   VkResult wait_semaphore(uint64_t value, uint64_t timeout_ns);
@@ -207,6 +214,17 @@ class Device : public std::enable_shared_from_this<Device> {
   VkSemaphore make_timeline();
   int export_semaphore(VkSemaphore semaphore);
   void record_dispatch(Slot& slot, const Dispatch& dispatch);
+  // Behind the pipeline's binding; `block`: where the argument block of an indirect dispatch is.
+  void push_and_dispatch(VkCommandBuffer commands, const Dispatch& dispatch, const Buffer* block);
+  // For Recording (recording.cpp).
+  void add_recording(Recording& recording);
+  void remove_recording(Recording& recording);
+  void begin(Recording& recording);
+  void end(Recording& recording);
+  void record(Recording& recording, const Dispatch& dispatch);
+  uint64_t submit_recording(const Recording& recording);
+  // Throws std::runtime_error where this thread is making a recording: what it does now would not be in it.
+  void refuse_while_recording() const;
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,
                VkAccessFlags reads);
   void fail(const char* function, VkResult result);
@@ -266,6 +284,7 @@ class Device : public std::enable_shared_from_this<Device> {
   bool flusher_awake_ = false;
   bool closing_ = false;
   std::atomic<uint64_t> reached_{0};  // the highest value that was seen
+  std::set<VkCommandPool> recording_pools_;  // with ring_mutex_
 
   std::mutex buffers_mutex_;
   struct Range {
@@ -289,6 +308,7 @@ class Device : public std::enable_shared_from_this<Device> {
 template <typename Record>
 uint64_t Device::submit(Record&& record, Batch batch, const ExternalWait* after) {
   check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
+  refuse_while_recording();
   const bool alone = batch == Batch::kAlone || after != nullptr;
   bool hand_over = true;
   uint64_t value;

@@ -1,5 +1,7 @@
 #include "launcher.h"
 
+#include "recording.h"
+
 namespace py = pybind11;
 
 namespace triton_spirv {
@@ -11,6 +13,14 @@ void call_hook(PyObject* hook, PyObject* launch_metadata) {
   if (hook == Py_None) return;
   const py::object result = py::reinterpret_steal<py::object>(PyObject_CallOneArg(hook, launch_metadata));
   if (!result) throw py::error_already_set();
+}
+
+// A Python object that may be let go without the GIL.
+std::shared_ptr<void> shared(const py::object& object) {
+  return {new py::object(object), [](void* kept) {
+            const py::gil_scoped_acquire locked;
+            delete static_cast<py::object*>(kept);
+          }};
 }
 
 }  // namespace
@@ -103,6 +113,7 @@ void Launcher::launch(const py::args& args) {
   if (runs) {
     const Dispatch dispatch{
         pipeline(args), {grid[0], grid[1], grid[2]}, block.data(), plan_->bytes(), indirect_};
+    if (Recording* recording = Recording::current(*device_)) recording->keep(shared(args));
     const py::gil_scoped_release unlocked;
     if ((places & kDevice) && !(places & kHost))
       device_->launch(dispatch);

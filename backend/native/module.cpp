@@ -7,6 +7,7 @@
 #include "dlpack.h"
 #include "event.h"
 #include "launcher.h"
+#include "recording.h"
 #include "specialization.h"
 #include "validation.h"
 
@@ -132,6 +133,22 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("has_timestamps", &Device::has_timestamps)
       .def("set_host_addresses", &Device::set_host_addresses, py::arg("holds"),
            "Whether host addresses are device addresses.");
+
+  py::class_<Recording>(m, "Recording", "Launches that are recorded once and submitted again together.")
+      .def(py::init<std::shared_ptr<Device>>(), py::arg("device"))
+      .def("begin", &Recording::begin, "Record this thread's launches on the device from now on, and run none.")
+      .def("end", &Recording::end, py::arg("ready"), "Run this thread's launches again. `ready`: it may be replayed.")
+      .def("replay", &Recording::replay, py::call_guard<py::gil_scoped_release>(),
+           "Submit all launches. Returns the number of the submission; 0 where there are none.")
+      .def_property_readonly("launches", &Recording::launches, "How many launches were recorded.")
+      .def_property_readonly(
+          "pipelines",
+          [](const Recording& self) {
+            std::vector<uint64_t> handles;
+            for (const VkPipeline pipeline : self.pipelines()) handles.push_back(reinterpret_cast<uint64_t>(pipeline));
+            return handles;
+          },
+          "The pipelines of the recorded launches.");
 
   py::class_<Event>(m, "Event", "A point on the device's timeline.")
       .def(py::init<std::shared_ptr<Device>, bool>(), py::arg("device"), py::arg("timing"))

@@ -7,7 +7,8 @@ from .allocator import OutOfDeviceMemory
 from .arrays import Array, array
 from .buffer import DeviceBuffer, empty, from_numpy, full, zeros
 from .errors import KernelRejected, OutOfBounds, ValidationError, VulkanUnavailable
+from .graph import Graph
 
-__all__ = ["Array", "DeviceBuffer", "IncompatibleModule", "KernelRejected", "LoadedKernel", "OutOfBounds",
+__all__ = ["Array", "DeviceBuffer", "Graph", "IncompatibleModule", "KernelRejected", "LoadedKernel", "OutOfBounds",
            "OutOfDeviceMemory", "TensorDescriptor", "ValidationError", "VulkanUnavailable", "array", "empty",
            "from_numpy", "full", "load", "zeros"]

@@ -76,6 +76,8 @@ class Context:
         if self._instance.validation:
             self._messenger = self._native_module.Messenger(handle(self._instance.handle))
         self._cuda: Any = None
+        #: Kernels that were removed.
+        self.unloads = 0
         self._kernels: dict[int, Any] = {}
         self._lock = threading.Lock()
         vk = vulkan()
@@ -191,9 +193,15 @@ class Context:
         """Destroy the kernel once its launches are done; nothing happens where it is gone already."""
         with self._lock:
             kernel = self._kernels.pop(pipeline, None)
+            self.unloads += 1
         if kernel is not None and self.pid == os.getpid():
             self.native.synchronize()
             kernel.destroy()
+
+    def has_kernel(self, pipeline: int) -> bool:
+        """Whether ``pipeline`` is of a kernel that was not removed."""
+        with self._lock:
+            return pipeline in self._kernels
 
     def abandon(self, *objects: Any) -> None:
         """Keep alive what a failed launch may still be using."""

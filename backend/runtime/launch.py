@@ -6,6 +6,7 @@ from typing import Any
 
 from . import cuda
 from .context import IMPORTED, STAGED, Context, native
+from .graph import capturing
 from .memory import PLACEMENT, Span, find, merge, storage_of
 
 #: (path of the argument in the call's arguments, its name, its Triton type).
@@ -73,6 +74,8 @@ class CopyingLauncher:
         """As make_launcher's. Raises what the native launcher raises, and ValidationError."""
         launch_metadata, enter, leave = args[_LAUNCH_METADATA], args[_ENTER_HOOK], args[_EXIT_HOOK]
         arguments = self._plan.pointers(args[FIRST_ARGUMENT:], self._context.index)
+        if capturing(self._context) is not None:
+            self._refuse_capture(arguments)
         transfers: dict[str, str] = {}
         if launch_metadata is not None and hasattr(launch_metadata, "data"):
             launch_metadata.data["transfers"] = transfers
@@ -83,6 +86,12 @@ class CopyingLauncher:
         self.transfers = transfers
         if leave is not None:
             leave(launch_metadata)
+
+    def _refuse_capture(self, arguments: list[tuple[Any, int, str]]) -> None:
+        names = [repr(name) for name, (_, address, place) in zip(self._names, arguments, strict=True)
+                 if address and place not in ("address", "device")]
+        raise RuntimeError(f"kernel '{self._name}': a graph cannot capture a launch with argument {', '.join(names)}, "
+                           "whose memory is copied or shared at every launch; pass a tensor on the Vulkan device")
 
     def _run(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]], transfers: dict[str, str]) -> None:
         if any(place == "cuda" for _, _, place in arguments):

@@ -7,12 +7,14 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .bounds import bounds_table
 from .context import Context
 from .errors import KernelAssertionError, LoopLimitExceeded
+from .graph import capturing
 from .launch import FIRST_ARGUMENT, Entry
 
 #: As in lowering/reports.py, which writes them (docs/abi.md).
@@ -41,21 +43,38 @@ class ReportingLauncher:
         bounds = self._bounds
         args = (*args, *[None] * (self._place - len(args)))[:self._place]
         extents = bounds.extents(args[FIRST_ARGUMENT:]) if bounds else []
-        buffer = self._context.staging_pool.take(self._bytes)
+        pool = self._context.staging_pool
+        buffer = pool.take(self._bytes)
+        graph = capturing(self._context)
+        if graph is not None:
+            weakref.finalize(graph, pool.give, buffer)
+            self._launch(*args, buffer.address)
+            graph.add_report(lambda: self._reset(buffer, extents), lambda: self._say(*self._read(buffer), extents))
+            return
         try:
-            ctypes.memmove(buffer.host, bytes(_HEADER_BYTES) + (bounds.pack(extents) if bounds else b""),
-                           self._records)
+            self._reset(buffer, extents)
             self._launch(*args, buffer.address)
             self._context.native.synchronize_host()
-            header = ctypes.string_at(buffer.host, self._records)
-            failure, count = struct.unpack_from("<II", header)
-            records = ctypes.string_at(buffer.host + self._records, min(count, _RECORDS) * _RECORD_BYTES)
+            header, records = self._read(buffer)
         finally:
-            self._context.staging_pool.give(buffer)
+            pool.give(buffer)
+        self._say(header, records, extents)
+
+    def _reset(self, buffer: Any, extents: list[Any]) -> None:
+        bounds = self._bounds
+        ctypes.memmove(buffer.host, bytes(_HEADER_BYTES) + (bounds.pack(extents) if bounds else b""), self._records)
+
+    def _read(self, buffer: Any) -> tuple[bytes, bytes]:
+        header = ctypes.string_at(buffer.host, self._records)
+        _, count = struct.unpack_from("<II", header)
+        return header, ctypes.string_at(buffer.host + self._records, min(count, _RECORDS) * _RECORD_BYTES)
+
+    def _say(self, header: bytes, records: bytes, extents: list[Any]) -> None:
+        failure, count = struct.unpack_from("<II", header)
         if count:
             self._print(records, count)
         error = self._failure(self._messages[failure - 1]) if failure else None
-        outside = bounds.failure(header, extents, self._messages) if bounds else None
+        outside = self._bounds.failure(header, extents, self._messages) if self._bounds else None
         if outside and error:
             outside.add_note(str(error))
         if outside or error:

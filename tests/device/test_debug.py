@@ -122,3 +122,20 @@ def test_a_while_loop_is_right_or_refused(limit):
     else:
         while_kernel[(1, )](out, limit)
         assert out.item() == limit
+
+
+@triton.jit
+def count_kernel(x_ptr):
+    offsets = tl.arange(0, 16)
+    values = tl.load(x_ptr + offsets)
+    tl.device_assert(values == 0)
+    tl.store(x_ptr + offsets, values + 1)
+
+
+def test_assertion_is_about_what_the_owner_of_an_element_loaded():
+    """Several subgroups hold the 16 elements; the later ones may load what the first has stored."""
+    x = torch.zeros(16, dtype=torch.int32)
+    count_kernel[(1, )](x, debug=True, num_warps=4)
+    assert x.tolist() == [1] * 16
+    with pytest.raises(KernelAssertionError):
+        count_kernel[(1, )](x, debug=True, num_warps=4)

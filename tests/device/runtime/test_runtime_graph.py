@@ -1,0 +1,254 @@
+"""Graphs: launches that are captured once and replayed together."""
+from __future__ import annotations
+
+import gc
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from triton.backends.spirv.benchmarking import do_bench_graph
+from triton.backends.spirv.runtime import Graph, OutOfBounds, array, from_numpy
+from triton.backends.spirv.runtime.context import ZERO_COPY, current
+from triton.backends.spirv.runtime.errors import KernelAssertionError
+from triton.backends.spirv.runtime.interface import DeviceEvent
+
+
+@triton.jit
+def scale_kernel(x_ptr, factor, size, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < size
+    tl.store(x_ptr + offsets, tl.load(x_ptr + offsets, mask) * factor, mask)
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, size, BLOCK: tl.constexpr):
+    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    mask = offsets < size
+    total = tl.load(x_ptr + offsets, mask) + tl.load(y_ptr + offsets, mask)
+    tl.store(x_ptr + offsets, total, mask)
+
+
+@triton.jit
+def checked_kernel(x_ptr, size, BLOCK: tl.constexpr):
+    offsets = tl.arange(0, BLOCK)
+    values = tl.load(x_ptr + offsets, offsets < size, other=0)
+    tl.device_assert(values < 3, "values stay below 3")
+    tl.store(x_ptr + offsets, values + 1, offsets < size)
+
+
+@triton.jit
+def many_arguments_kernel(x_ptr, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17,
+                          a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35):
+    total = (a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11 + a12 + a13 + a14 + a15 + a16 + a17 + a18 + a19
+             + a20 + a21 + a22 + a23 + a24 + a25 + a26 + a27 + a28 + a29 + a30 + a31 + a32 + a33 + a34 + a35)
+    tl.store(x_ptr, tl.load(x_ptr) + total)
+
+
+SIZE = 1001
+GRID = (4, )
+
+
+def random(size: int = SIZE) -> np.ndarray:
+    return np.random.default_rng(0).standard_normal(size, dtype=np.float32)
+
+
+def captured(x: Any, y: Any) -> Graph:
+    """x ← 2 x + y."""
+    graph = Graph()
+    with graph.capture():
+        scale_kernel[GRID](x, 2.0, SIZE, BLOCK=256)
+        add_kernel[GRID](x, y, SIZE, BLOCK=256)
+    return graph
+
+
+def test_nothing_runs_before_the_replay_and_all_does_in_it() -> None:
+    x, y = random(), random() + 1
+    device_x, device_y = from_numpy(x), from_numpy(y)
+    graph = captured(device_x, device_y)
+    assert graph.launches == 2
+    np.testing.assert_array_equal(device_x.to_numpy(), x)
+    wanted = x
+    for _ in range(3):
+        graph.replay()
+        wanted = wanted * np.float32(2) + y
+        np.testing.assert_allclose(device_x.to_numpy(), wanted, rtol=1e-6)
+    np.testing.assert_array_equal(device_y.to_numpy(), y)
+
+
+def test_replays_in_a_row_and_launches_between_them_keep_their_order() -> None:
+    x = from_numpy(np.ones(SIZE, np.float32))
+    y = from_numpy(np.ones(SIZE, np.float32))
+    graph = captured(x, y)
+    wanted = 1.0
+    for number in range(40):
+        graph.replay()
+        scale_kernel[GRID](x, 0.25, SIZE, BLOCK=256)
+        wanted = (2 * wanted + 1) * 0.25
+        if number % 3 == 0:
+            graph.replay()
+            wanted = 2 * wanted + 1
+    np.testing.assert_allclose(x.to_numpy(), np.full(SIZE, wanted, np.float32), rtol=1e-5)
+
+
+def test_memory_of_the_host_is_done_when_the_replay_returns() -> None:
+    x = random()
+    argument = array(x)
+    graph = Graph()
+    if current().host_memory != ZERO_COPY:
+        with pytest.raises(RuntimeError, match="cannot capture a launch with argument 'x_ptr'"), graph.capture():
+            scale_kernel[GRID](argument, 2.0, SIZE, BLOCK=256)
+        return
+    wanted = x * 2
+    with graph.capture():
+        scale_kernel[GRID](argument, 2.0, SIZE, BLOCK=256)
+    graph.replay()
+    np.testing.assert_array_equal(x, wanted)
+
+
+def test_arguments_live_as_long_as_the_graph() -> None:
+    x, y = random(), random() + 1
+    graph = Graph()
+    kept, dropped = from_numpy(x), from_numpy(y)
+    with graph.capture():
+        add_kernel[GRID](kept, dropped, SIZE, BLOCK=256)
+    del dropped
+    gc.collect()
+    others = [from_numpy(np.zeros(SIZE, np.float32)) for _ in range(8)]
+    graph.replay()
+    np.testing.assert_allclose(kept.to_numpy(), x + y, rtol=1e-6)
+    assert len(others) == 8
+
+
+def test_argument_blocks_in_buffers_are_the_launches_own() -> None:
+    x = from_numpy(np.zeros(1, np.int64))
+    graph = Graph()
+    first, second = range(1 << 33, (1 << 33) + 36), range(5 << 33, (5 << 33) + 36)
+    with graph.capture():
+        many_arguments_kernel[(1, )](x, *first)
+        many_arguments_kernel[(1, )](x, *second)
+    many_arguments_kernel[(1, )](x, *first)
+    graph.replay()
+    assert x.to_numpy()[0] == 2 * sum(first) + sum(second)
+
+
+def test_reports_are_raised_by_the_replay() -> None:
+    x = from_numpy(np.zeros(10, np.int32))
+    graph = Graph()
+    with graph.capture():
+        checked_kernel[(1, )](x, 10, BLOCK=16, debug=True)
+    for _ in range(3):
+        graph.replay()
+    np.testing.assert_array_equal(x.to_numpy(), 3)
+    for _ in range(2):
+        with pytest.raises(KernelAssertionError, match="values stay below 3"):
+            graph.replay()
+
+
+def test_bounds_are_checked_in_the_replay() -> None:
+    x, y = from_numpy(random(100)), from_numpy(random(100))
+    graph = Graph()
+    with graph.capture():
+        add_kernel[(1, )](x, y, 101, BLOCK=256, check_bounds=True)
+    with pytest.raises(OutOfBounds, match="add_kernel"):
+        graph.replay()
+
+
+def test_what_cannot_be_captured_is_refused() -> None:
+    x = from_numpy(random())
+    refused = "a graph is being captured"
+    for action in (lambda: x.fill(0), lambda: x.to_numpy(), lambda: DeviceEvent(enable_timing=True).record(),
+                   lambda: from_numpy(np.ones(4))):
+        graph = Graph()
+        with pytest.raises(RuntimeError, match=refused), graph.capture():
+            action()
+        with pytest.raises(RuntimeError, match="not captured to its end"):
+            graph.replay()
+    with Graph().capture(), pytest.raises(RuntimeError, match="already"), Graph().capture():
+        pass
+    graph = captured(x, x)
+    with pytest.raises(RuntimeError, match="captured already"), graph.capture():
+        pass
+    scale_kernel[GRID](x, 2.0, SIZE, BLOCK=256)  # this thread launches as before
+    x.to_numpy()
+
+
+def test_other_threads_launch_as_ever() -> None:
+    x, y = from_numpy(np.ones(SIZE, np.float32)), from_numpy(np.ones(SIZE, np.float32))
+    scale_kernel[GRID](y, 1.0, SIZE, BLOCK=256)
+    graph = Graph()
+    with graph.capture():
+        scale_kernel[GRID](x, 2.0, SIZE, BLOCK=256)
+        thread = threading.Thread(target=lambda: scale_kernel[GRID](y, 3.0, SIZE, BLOCK=256))
+        thread.start()
+        thread.join()
+    assert graph.launches == 1
+    np.testing.assert_array_equal(y.to_numpy(), 3)
+    np.testing.assert_array_equal(x.to_numpy(), 1)
+
+
+def test_threads_replay_and_launch_at_once() -> None:
+    buffers = [from_numpy(np.zeros(SIZE, np.float32)) for _ in range(4)]
+    one = from_numpy(np.ones(SIZE, np.float32))
+    graphs = []
+    for buffer in buffers:
+        graphs.append(Graph())
+        with graphs[-1].capture():
+            add_kernel[GRID](buffer, one, SIZE, BLOCK=256)
+
+    def work(number: int) -> None:
+        for _ in range(50):
+            graphs[number].replay()
+            add_kernel[GRID](buffers[number], one, SIZE, BLOCK=256)
+
+    threads = [threading.Thread(target=work, args=(number, )) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for buffer in buffers:
+        np.testing.assert_array_equal(buffer.to_numpy(), 100)
+
+
+def test_an_unloaded_kernel_is_noticed() -> None:
+    @triton.jit
+    def passing_kernel(x_ptr):
+        tl.store(x_ptr, 1.0)
+
+    x = from_numpy(random(1))
+    graph = Graph()
+    with graph.capture():
+        passing_kernel[(1, )](x)
+    compiled = passing_kernel[(1, )](x)
+    graph.replay()
+    current().remove_kernel(compiled.function)
+    with pytest.raises(RuntimeError, match="was unloaded"):
+        graph.replay()
+
+
+def test_an_empty_graph_and_an_empty_grid() -> None:
+    x = random()
+    device = from_numpy(x)
+    graph = Graph()
+    with graph.capture():
+        scale_kernel[(0, )](device, 2.0, SIZE, BLOCK=256)
+    assert graph.launches == 0
+    graph.replay()
+    np.testing.assert_array_equal(device.to_numpy(), x)
+
+
+def test_do_bench_graph_times_the_calls() -> None:
+    x = from_numpy(random(1 << 20))
+    calls = []
+
+    def run() -> None:
+        calls.append(1)
+        scale_kernel[(1 << 10, )](x, 1.0, 1 << 20, BLOCK=1024)
+
+    times = do_bench_graph(run, rep=2, return_mode="all")
+    assert len(times) == 10 and all(time > 0 for time in times)
+    low, high = do_bench_graph(run, rep=2, quantiles=[0.1, 0.9])
+    assert 0 < low <= high
+    assert len(calls) >= 2 * 7  # one to warm up, five to estimate, one at least to capture
