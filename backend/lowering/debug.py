@@ -20,7 +20,7 @@ SCALAR = IntegerType(32)
 
 @lowers("tt.assert")
 def _assert(ctx: Context, operation: Operation) -> None:
-    """Each element is asserted by the one invocation that owns it: another may have loaded what the owner stored since."""
+    """Each element is asserted by the invocation that owns it: another may have loaded what the owner stored since."""
     f = ctx.f
     reports = ctx.reports
     condition = operation.operands[0]
