@@ -10,6 +10,8 @@ from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
 
+from .drivers import DRIVERS, OTHER, Driver
+
 #: Float controls: each with a width of 16, 32 or 64 is a feature, ``preserve_denormals32`` say. The value is the entry
 #: of VkPhysicalDeviceFloatControlsProperties before the width.
 FLOAT_CONTROLS = {
@@ -67,6 +69,11 @@ class Capabilities:
             raise ValueError(f"unknown device features {sorted(unknown)}; known: {sorted(FEATURES)}")
         if self.subgroup_size & (self.subgroup_size - 1) or not 1 <= self.subgroup_size <= 128:
             raise ValueError(f"subgroup size {self.subgroup_size} is not a power of two from 1 to 128")
+
+    @property
+    def traits(self) -> Driver:
+        """What is known of the driver."""
+        return DRIVERS.get(self.driver, OTHER)
 
     def has(self, feature: str) -> bool:
         """Whether the optional ``feature`` (a key of FEATURES) is there."""

@@ -5,7 +5,7 @@ import functools
 import hashlib
 import os
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -26,21 +26,6 @@ BACKEND = "spirv"
 
 #: Memory of at most so many bytes is reached from any address in it by signed 32-bit offsets.
 POINTER_RANGE = (1 << 31) - 1
-
-@dataclass(frozen=True)
-class Tuning:
-    """What suits a driver: see lowering.context.Options."""
-
-    dot_unroll: int
-    dot_registers: int
-    shared_banks: bool
-    prefetch: bool
-
-
-#: By VkDriverId. Mesa's CPU driver takes 0.3 s to compile 256 multiply-adds and 14.7 s for 4,096, and has 16 registers
-#: for accumulators; a GPU's compiler wants long bodies to hide latency.
-TUNING = {"mesa_llvmpipe": Tuning(dot_unroll=512, dot_registers=64, shared_banks=False, prefetch=False)}
-TUNING_DEFAULT = Tuning(dot_unroll=2048, dot_registers=512, shared_banks=True, prefetch=True)
 
 
 @dataclass(frozen=True)
@@ -210,10 +195,12 @@ class SPIRVBackend(BaseBackend):
         """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way."""
         passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
         passes.insert_barriers(module)
-        tuning = TUNING.get(self.capabilities.driver, TUNING_DEFAULT)
+        traits = self.capabilities.traits
         kernel = lower_module(parse_module(str(module), f"{metadata.get('name', 'kernel')}.ttgir"), self.capabilities,
-                              LoweringOptions(fuse_multiply_add=options.enable_fp_fusion,
-                                              check_bounds=options.check_bounds, **asdict(tuning)))
+                              LoweringOptions(
+                                  fuse_multiply_add=options.enable_fp_fusion, check_bounds=options.check_bounds,
+                                  dot_unroll=traits.dot_unroll, dot_registers=traits.dot_registers,
+                                  shared_banks=traits.shared_banks, prefetch=traits.prefetch))
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
         metadata["shared"] = kernel.shared_bytes

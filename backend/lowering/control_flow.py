@@ -12,11 +12,6 @@ from .registry import lowers
 if TYPE_CHECKING:
     from .context import Context
 
-#: How deep regions may nest, by VkDriverId. Mesa's CPU driver ignores conditions more than 80 deep
-#: (LP_MAX_TGSI_NESTING); eight are left for what rules emit. Elsewhere the lowering's own recursion is the limit.
-MAX_NESTING = {"mesa_llvmpipe": 72}
-MAX_NESTING_DEFAULT = 120
-
 
 def _flatten(ctx: Context, values: list[Value]) -> list[int]:
     return [register for value in values for register in ctx.registers(value)]
@@ -33,7 +28,7 @@ def _bind(ctx: Context, values: list[Value], registers: list[int]) -> None:
 
 def lower_block(ctx: Context, block: Block) -> list[int]:
     """Lowers the operations of a block up to its terminator; gives the registers of the values it yields."""
-    limit = MAX_NESTING.get(ctx.capabilities.driver, MAX_NESTING_DEFAULT)
+    limit = ctx.capabilities.traits.max_nesting
     if ctx.f.nesting > limit:
         assert block.parent is not None and block.parent.parent is not None
         raise UnsupportedOperation(block.parent.parent, f"branches and loops are nested more than {limit} deep here",

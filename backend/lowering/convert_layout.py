@@ -28,10 +28,6 @@ if TYPE_CHECKING:
     from .context import Context
 
 
-#: Drivers (VkDriverId) for which a subgroup shuffle is long code, and the most 32-bit shuffles a conversion there has.
-#: Mesa's CPU driver takes 10 ms to compile each of 56 shuffles and 80 ms each of 640; a store and a load take 4.
-MOST_SHUFFLES = {"mesa_llvmpipe": 16}
-
 #: Bytes of workgroup memory that a conversion takes in place of shuffles, and the most that it takes.
 USUAL_SCRATCH, LARGEST_SCRATCH = 4096, 16384
 
@@ -78,7 +74,7 @@ def _carry_out(ctx: Context, plan: Plan, registers: list[int], element: Type,
 
 def _without_many_shuffles(ctx: Context, plan: Plan, source: LinearLayout, target: LinearLayout, element: Type) -> Plan:
     """``plan``, or one through workgroup memory where the driver makes too much of the shuffles."""
-    most, size = MOST_SHUFFLES.get(ctx.capabilities.driver), bits_in_memory(element) // 8
+    most, size = ctx.capabilities.traits.most_shuffles, bits_in_memory(element) // 8
     if most is None or not isinstance(plan, SubgroupShuffle) or len(plan.shuffles) * max(1, size // 4) <= most:
         return plan
     whole = source.size * size

@@ -104,7 +104,7 @@ def _absolute_integer(ctx: Context, operation: Operation) -> None:
 @lowers("math.fma")
 def _fma(ctx: Context, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
-    if ctx.capabilities.driver in precise.FUSED_DRIVERS and type_ in (F32, F64):
+    if ctx.capabilities.traits.fused and type_ in (F32, F64):
         type_id = ctx.type_id(type_)
         map_registers(ctx, operation, lambda a, b, c: ctx.f.glsl(Glsl.Fma, type_id, a, b, c))
         return

@@ -25,9 +25,6 @@ from .global_scratch import GlobalScratch
 from .reports import Reports, may_report, watch_loops, watches_loops
 from .shared_memory import Plan, SharedMemory
 
-#: Drivers that make coroutines of kernels with barriers, by VkDriverId (see spirv/anchors.py).
-COROUTINE_DRIVERS = frozenset({"mesa_llvmpipe"})
-
 
 @dataclass(frozen=True)
 class Kernel:
@@ -98,7 +95,7 @@ def _emit(source: Module, kernel: Function, loads: frozenset[Operation], capabil
     if better is not None:
         return better
     size = ctx.num_warps * ctx.subgroup_size
-    function.anchored = capabilities.driver in COROUTINE_DRIVERS
+    function.anchored = capabilities.traits.coroutines
     module.add_function(function.finish())
     module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1],
                                                 *float_modes(module, capabilities)])

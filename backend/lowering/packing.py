@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..capabilities import Capabilities
 from ..spirv import opcodes as op
 from ..ttgir.types import IntegerType, Type
 from .elements import bits_in_memory
@@ -19,12 +18,6 @@ if TYPE_CHECKING:
 
 #: The widest access of one invocation, in bits.
 MAX_BITS = 128
-
-
-#: Bits of the components that narrower elements travel in, by VkDriverId. Mesa's CPU driver makes a loop over lanes of
-#: each component, whatever its width.
-WORD_BITS = {"mesa_llvmpipe": 64}
-WORD_BITS_DEFAULT = 32
 
 
 @dataclass(frozen=True)
@@ -45,11 +38,6 @@ class Packing:
         return ctx.module.vector(self.part, self.parts) if self.parts > 1 else self.part
 
 
-def word_bits(capabilities: Capabilities) -> int:
-    """Bits of the components that narrower elements travel in."""
-    return WORD_BITS.get(capabilities.driver, WORD_BITS_DEFAULT)
-
-
 def packing(ctx: Context, type_: Type, count: int) -> Packing:
     """The packing of ``count`` elements of scalar ``type_``; ``count`` is a power of two, MAX_BITS at most in all."""
     element = ctx.elements.memory_type_id(type_)
@@ -57,7 +45,7 @@ def packing(ctx: Context, type_: Type, count: int) -> Packing:
     boolean = type_ == IntegerType(1)
     total = bits * count
     assert total <= MAX_BITS, (type_, count)
-    word = min(word_bits(ctx.capabilities), max(total, 32))
+    word = min(ctx.capabilities.traits.word_bits, max(total, 32))
     if bits < word <= total:
         return Packing(element, ctx.module.int(word), total // word, word // bits, boolean, total)
     return Packing(element, element, count, 1, boolean, total)

@@ -26,10 +26,6 @@ RECORD_WORDS = 8
 #: Records that the buffer holds; what comes after them is counted but lost.
 RECORDS = 1 << 15
 
-#: Drivers that end loops after some number of iterations, counted over all loops of an invocation, without a word: how
-#: many need no watching. Mesa's LP_MAX_TGSI_LOOP_ITERATIONS is 65535; half of it is left for loops over registers.
-LOOP_LIMIT = {"mesa_llvmpipe": 32768}
-
 _REPORTING = frozenset({"tt.assert", "tt.print"})
 
 
@@ -41,7 +37,7 @@ def may_report(kernel: Function) -> bool:
 
 def watches_loops(kernel: Function, capabilities: Capabilities) -> bool:
     """Whether a loop might be cut short by the driver."""
-    limit = LOOP_LIMIT.get(capabilities.driver)
+    limit = capabilities.traits.loop_limit
     if limit is None:
         return False
     most = most_iterations(kernel)

@@ -13,11 +13,6 @@ from .elementwise import map_registers
 if TYPE_CHECKING:
     from .context import Context
 
-#: Instructions of unrolled code that one operation may take, by VkDriverId. Mesa's CPU driver compiles a basic block in
-#: more than linear time. A loop keeps its operands and results in indexed arrays, which GPUs hold in memory.
-UNROLLED_INSTRUCTIONS = {"mesa_llvmpipe": 400}
-UNROLLED_INSTRUCTIONS_DEFAULT = 4000
-
 #: Instructions of one element's code, roughly.
 MEDIUM, LONG = 100, 500
 
@@ -40,7 +35,7 @@ def map_rolled(ctx: Context, operation: Operation, emit: Callable[..., int], len
     """
     rows = list(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
     distinct = list(dict.fromkeys(rows))
-    budget = UNROLLED_INSTRUCTIONS.get(ctx.capabilities.driver, UNROLLED_INSTRUCTIONS_DEFAULT)
+    budget = ctx.capabilities.traits.unrolled_instructions
     if len(distinct) <= max(1, budget // length) or _in_loop(operation):
         map_registers(ctx, operation, emit)
         return

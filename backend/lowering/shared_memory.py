@@ -22,7 +22,7 @@ from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.types import IntegerType, MemDescType, TensorType, Type
 from .elements import bits_in_memory
-from .packing import MAX_BITS, Packing, pack, packing, unpack, word_bits
+from .packing import MAX_BITS, Packing, pack, packing, unpack
 
 if TYPE_CHECKING:
     from .context import Context
@@ -88,7 +88,7 @@ class SharedMemory:
         self._module = module
         self._explicit = capabilities.has("explicit_workgroup_layout")
         self._limit = capabilities.shared_bytes
-        self._plan = plan or Plan(not self._explicit and word_bits(capabilities) == 64)
+        self._plan = plan or Plan(not self._explicit and capabilities.traits.word_bits == WORD)
         self._narrow: set[tuple[int, int]] = set()
         self._total = self._upstream = total_bytes
         self._taken = 0

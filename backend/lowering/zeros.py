@@ -16,9 +16,6 @@ from .elements import bits_in_memory
 if TYPE_CHECKING:
     from .context import Context
 
-#: Drivers (VkDriverId) that fold.
-FOLDING_DRIVERS = frozenset({"mesa_llvmpipe"})
-
 #: A bit that no workgroup number of these drivers has. (Lane numbers are constants to Mesa's CPU driver.)
 UNUSED_BIT = 31
 
@@ -27,7 +24,7 @@ def kept_zero(ctx: Context, value: int, type_: Type) -> int:
     """``value``, of float type ``type_``; where it is the constant +0 and the driver folds it, an equal value that is
     computed at run time."""
     known = ctx.module.constants.get(value)
-    if known is None or known != 0 or math.copysign(1, known) < 0 or ctx.capabilities.driver not in FOLDING_DRIVERS:
+    if known is None or known != 0 or math.copysign(1, known) < 0 or not ctx.capabilities.traits.folds_zeros:
         return value
     f = ctx.f
     zero = f.shr(ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", 2), UNUSED_BIT)

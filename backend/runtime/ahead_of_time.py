@@ -17,8 +17,6 @@ from .launch import make_launcher
 from .pipeline import Kernel
 from .reports import ReportingLauncher
 
-#: Drivers whose modules must be compiled for them: others lack what works around their faults.
-OWN_TARGET = frozenset({"mesa_llvmpipe"})
 #: The driver of targets that count on nothing that only one driver has.
 ANY_DRIVER = "generic"
 
@@ -200,7 +198,7 @@ def check_target(abi: Abi, context: Context) -> None:
     """Raises IncompatibleModule where the device cannot run what was compiled for the ABI's target."""
     has, target, device = context.capabilities, Capabilities.parse(abi.target), context.device
     problems = []
-    if target.driver != has.driver and (target.driver != ANY_DRIVER or has.driver in OWN_TARGET):
+    if target.driver != has.driver and (target.driver != ANY_DRIVER or has.traits.own_modules):
         problems.append(f"it was compiled for the driver {target.driver}, not {has.driver}")
     if abi.subgroup_size != has.subgroup_size:
         problems.append(f"it needs subgroups of {abi.subgroup_size}, the device has {has.subgroup_size}")

@@ -13,7 +13,6 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.spirv.lowering.numerics.precise import EXACT_DIVISION_DRIVERS
 
 from examples.low_memory_dropout import philox, uniform
 from tests.device.helpers import device_capabilities
@@ -128,7 +127,7 @@ def test_a_million_numbers() -> None:
     assert np.array_equal(flat.numpy(), uniform(first))
     u1 = np.maximum(np.float32(1e-7), uniform(first)).astype(np.float64)
     angle = (np.float32(2 * np.pi) * uniform(pair.numpy().view(np.uint32))).astype(np.float64)
-    looser = 0 if device_capabilities().driver in EXACT_DIVISION_DRIVERS else 3
+    looser = 0 if device_capabilities().traits.exact_division else 3
     distance = ulps(normal.numpy(), np.sqrt(-2 * np.log(u1)) * np.cos(angle))
     assert distance.max() <= RANDN_ULP + looser, distance.max()
     assert distance.mean() < 0.6, "most are within the last place"

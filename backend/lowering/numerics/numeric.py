@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 MANTISSA = {32: 23, 64: 52}
 BIAS = {32: 127, 64: 1023}
 
-#: Drivers (VkDriverId) whose GLSL Fma rounds once. Vulkan allows a product and a sum, which is what Mesa's CPU driver
-#: does.
-FUSED_DRIVERS = frozenset({"nvidia_proprietary", "amd_proprietary", "amd_open_source", "mesa_radv"})
-
 
 def round_bits(value: Fraction, bits: int) -> float:
     """``value`` truncated to ``bits`` significant bits."""
@@ -321,7 +317,7 @@ class Numeric:
         self.mantissa, self.bias = MANTISSA[width], BIAS[width]
         self.infinity_bits = float_bits(float("inf"), width)
         #: Whether ``fma`` rounds once.
-        self.fused = ctx.capabilities.driver in FUSED_DRIVERS
+        self.fused = ctx.capabilities.traits.fused
 
     def real(self, value: float) -> Real:
         """A constant."""

@@ -10,12 +10,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...spirv.opcodes import Glsl
-from .numeric import FUSED_DRIVERS, Bool, Int, Numeric, Real, wide_product
+from .numeric import Bool, Int, Numeric, Real, wide_product
 
-__all__ = ["FUSED_DRIVERS", "add", "convert", "divide", "fma", "from_int", "multiply", "odd_sum", "pack", "sqrt"]
-
-#: Drivers whose own division and square root are the CPU's, and so correctly rounded.
-EXACT_DIVISION_DRIVERS = frozenset({"mesa_llvmpipe"})
+__all__ = ["add", "convert", "divide", "fma", "from_int", "multiply", "odd_sum", "pack", "sqrt"]
 
 MODES = ("rn", "rz", "rd", "ru")
 
@@ -280,7 +277,7 @@ def near_quotient(n: Numeric, a: Real, b: Real) -> Real:
     """a / b of moderate operands, within half a unit and a bit: the device's, and Newton's step where that is not as
     good."""
     q = quotient_estimate(a, b)
-    if n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
+    if n.ctx.capabilities.traits.exact_division:
         return q
     product, error = n.two_product(q, b)
     return q + ((a - product) - error) / b
@@ -289,7 +286,7 @@ def near_quotient(n: Numeric, a: Real, b: Real) -> Real:
 def near_root(n: Numeric, x: Real) -> Real:
     """The square root of a moderate positive number, in the same way."""
     s = root_estimate(x)
-    if n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
+    if n.ctx.capabilities.traits.exact_division:
         return s
     product, error = n.two_product(s, s)
     return s + ((x - product) - error) / (s + s)
@@ -317,7 +314,7 @@ def divide(n: Numeric, a: Real, b: Real, mode: str = "rn") -> Real:
     """a / b."""
     if mode != "rn":
         return _divide_exactly(n, a, b, mode)
-    if n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
+    if n.ctx.capabilities.traits.exact_division:
         return a / b
     return n.branch(~(_moderate(n, a) & _moderate(n, b)), lambda: [_divide_exactly(n, a, b, mode)],
                     [_divide_moderate(n, a, b)])[0]
@@ -327,7 +324,7 @@ def sqrt(n: Numeric, x: Real, mode: str = "rn") -> Real:
     """The square root."""
     if mode != "rn":
         return _sqrt_exactly(n, x, mode)
-    if n.ctx.capabilities.driver in EXACT_DIVISION_DRIVERS:
+    if n.ctx.capabilities.traits.exact_division:
         return x.sqrt()
     return n.branch(~_moderate(n, x) | x.negative(), lambda: [_sqrt_exactly(n, x, mode)], [_sqrt_moderate(n, x)])[0]
 

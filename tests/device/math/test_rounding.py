@@ -2,11 +2,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 from triton import knobs
+from triton.backends.spirv import drivers
 from triton.backends.spirv.lowering.numerics import precise
 
 from tests.device.helpers import accepted
@@ -121,7 +123,8 @@ def test_every_rounding_mode(name, width, mode):
 @pytest.mark.parametrize("name", ["div", "sqrt", "rcp"])
 def test_rounding_to_nearest_without_the_devices_own(name, width, off, monkeypatch, tmp_path):
     """What devices get whose division and root are ``off`` units wrong."""
-    monkeypatch.setattr(precise, "EXACT_DIVISION_DRIVERS", frozenset())
+    for name_, driver in drivers.DRIVERS.items():
+        monkeypatch.setitem(drivers.DRIVERS, name_, replace(driver, exact_division=False))
     monkeypatch.setattr(precise, "quotient_estimate", lambda a, b: ((a / b).bits() + off).as_real())
     monkeypatch.setattr(precise, "root_estimate", lambda x: (x.sqrt().bits() + off).as_real())
     with knobs.cache.scope():

@@ -3,10 +3,11 @@ devices, and what the compiler makes up for, is checked where there is none."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from triton.backends.spirv import drivers
 from triton.backends.spirv.capabilities import Capabilities
-from triton.backends.spirv.lowering.numerics import precise
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.opcodes import Glsl
@@ -80,4 +81,5 @@ def loosen(monkeypatch: pytest.MonkeyPatch, units: int) -> None:
         return moved(builder, result) if inexact and _single(builder, type_id) else result
 
     monkeypatch.setattr(FunctionBuilder, "emit", loose)
-    monkeypatch.setattr(precise, "EXACT_DIVISION_DRIVERS", frozenset())
+    for name, driver in drivers.DRIVERS.items():
+        monkeypatch.setitem(drivers.DRIVERS, name, replace(driver, exact_division=False))

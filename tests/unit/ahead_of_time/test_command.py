@@ -16,11 +16,9 @@ from triton.backends.spirv.ahead_of_time.build import SCALARS, block_of, describ
 from triton.backends.spirv.ahead_of_time.errors import RequestError
 from triton.backends.spirv.ahead_of_time.features import EVERYWHERE, FEATURE_OF, required_features
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, Capabilities, profiles
-from triton.backends.spirv.lowering.module import COROUTINE_DRIVERS
-from triton.backends.spirv.lowering.reports import LOOP_LIMIT
-from triton.backends.spirv.lowering.zeros import FOLDING_DRIVERS
+from triton.backends.spirv.drivers import DRIVERS
 from triton.backends.spirv.runtime import context
-from triton.backends.spirv.runtime.ahead_of_time import ANY_DRIVER, OWN_TARGET
+from triton.backends.spirv.runtime.ahead_of_time import ANY_DRIVER
 from triton.backends.spirv.spirv.opcodes import Capability_
 
 SOURCE = '''
@@ -238,5 +236,6 @@ def test_no_device_is_needed(kernels: Path) -> None:
 
 
 def test_drivers_with_workarounds_need_a_target_of_their_own() -> None:
-    assert OWN_TARGET >= LOOP_LIMIT.keys() | FOLDING_DRIVERS | COROUTINE_DRIVERS
+    for known in DRIVERS.values():
+        assert known.own_modules or not (known.loop_limit or known.folds_zeros or known.coroutines)
     assert PROFILES["generic"].driver == ANY_DRIVER

@@ -1,0 +1,72 @@
+"""What is known of Vulkan drivers beyond what they report: faults that are worked around, what suits their compilers.
+
+All that depends on a driver's name is in this table, so that another driver, or another version of one, is judged in
+one place. Each fault has a test that shows the workaround at work; docs/limits.md tells users of them.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Driver:
+    """The defaults are those of a GPU's driver of which nothing is known.
+
+    **Faults.** ``own_modules``: modules must be compiled for this driver, since it needs what follows.
+    ``loop_limit``: it ends loops after some number of iterations, counted over all loops of an invocation, without a
+    word; so many need no watching. ``max_nesting``: how deep regions may nest. ``folds_zeros``: it folds additions
+    and products with the constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind
+    barriers, in time that grows beyond measure (spirv/anchors.py).
+
+    **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
+    ``exact_division``: division and square root are correctly rounded.
+
+    **Its compiler.** ``dot_unroll``, ``dot_registers``, ``shared_banks``, ``prefetch``: see lowering.context.Options.
+    ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``: 32-bit shuffles that a layout
+    conversion may take; None: any number. ``unrolled_instructions``: of unrolled code that one operation may take.
+    """
+
+    own_modules: bool = False
+    loop_limit: int | None = None
+    max_nesting: int = 120
+    folds_zeros: bool = False
+    coroutines: bool = False
+
+    fused: bool = False
+    exact_division: bool = False
+
+    dot_unroll: int = 2048
+    dot_registers: int = 512
+    shared_banks: bool = True
+    prefetch: bool = True
+    word_bits: int = 32
+    most_shuffles: int | None = None
+    unrolled_instructions: int = 4000
+
+
+#: A driver of which nothing is known. The lowering's own recursion limits how deep regions nest.
+OTHER = Driver()
+
+#: By the name of the VkDriverId in lower case, without what all have in common.
+DRIVERS = {
+    # Mesa's CPU driver, as seen in 22.3.6 with LLVM 15.
+    "mesa_llvmpipe": Driver(
+        own_modules=True,
+        loop_limit=32768,  # LP_MAX_TGSI_LOOP_ITERATIONS is 65535; half of it is left for loops over registers
+        max_nesting=72,    # LP_MAX_TGSI_NESTING is 80; eight are left for what rules emit
+        folds_zeros=True,
+        coroutines=True,
+        exact_division=True,       # the CPU's own
+        dot_unroll=512,            # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
+        dot_registers=64,          # of 16 vector registers
+        shared_banks=False,
+        prefetch=False,
+        word_bits=64,              # it makes a loop over lanes of each component, whatever its width
+        most_shuffles=16,          # 10 ms to compile each of 56 and 80 ms each of 640; a store and a load take 4
+        unrolled_instructions=400  # a basic block takes more than linear time
+    ),
+    "nvidia_proprietary": Driver(fused=True),
+    "amd_proprietary": Driver(fused=True),
+    "amd_open_source": Driver(fused=True),
+    "mesa_radv": Driver(fused=True),
+}
