@@ -183,27 +183,25 @@ def _share(ctx: Context, operation: Operation, type_: Type, results: list[int], 
     pointer = operation.operands[0].type
     if ctx.module.constants.get(owner) is True:
         return results
-    offset = operation.attributes.get("allocation.offset")
-    if offset is None:
-        raise UnsupportedOperation(operation, "its result is used in invocations that do not own its elements, and it "
-                                              "owns no workgroup memory")
     f, module, shared = ctx.f, ctx.module, ctx.shared
     size = bits_in_memory(type_) // 8
     layout = ctx.layout(pointer) if isinstance(pointer, TensorType) else LinearLayout.from_flat(
         {"register": [], "lane": [0] * (ctx.subgroup_size.bit_length() - 1),
          "warp": [0] * (ctx.num_warps.bit_length() - 1)}, ())
     flat = LinearLayout.from_flat(layout.inputs, (layout.size,))
-    places = [f.add(place, module.uint(int(offset) // size)) for place in coordinates(ctx, flat, 0)]
-    end = int(offset) + layout.size * size
+    given = operation.attributes.get("allocation.offset")
+    offset = ctx.extra_shared(layout.size * size) if given is None else int(given)
+    places = [f.add(place, module.uint(offset // size)) for place in coordinates(ctx, flat, 0)]
+    end = offset + layout.size * size
 
     def write() -> list[int]:
         for place, value in zip(places, results, strict=True):
-            shared.store(ctx, type_, place, [value], end, int(offset))
+            shared.store(ctx, type_, place, [value], end, offset)
         return []
 
     f.if_(owner, write)
     ctx.barrier()
-    return [shared.load(ctx, type_, place, 1, end, int(offset))[0] for place in places]
+    return [shared.load(ctx, type_, place, 1, end, offset)[0] for place in places]
 
 
 def _masks(ctx: Context, mask: Value | None, count: int) -> list[int]:

@@ -49,11 +49,27 @@ def poll_once_kernel(x_ptr, out_ptr, expected):
     tl.store(out_ptr + offsets, found.to(tl.int32))
 
 
-def test_poll_once() -> None:
+@pytest.mark.parametrize("num_warps", [1, 4, 8, 16])  # at the last, several invocations hold each element
+def test_poll_once(num_warps: int) -> None:
     x = torch.arange(64, dtype=torch.int32) % 3
     out = torch.full((64,), -1, dtype=torch.int32)
-    poll_once_kernel[(1,)](x, out, 2)
+    poll_once_kernel[(1,)](x, out, 2, num_warps=num_warps)
     assert out.tolist() == [int(value == 2) for value in x.tolist()]
+
+
+@triton.jit
+def poll_kernel(x_ptr, out_ptr, expected):
+    offsets = tl.arange(0, 64)
+    found = tl.atomic_poll(x_ptr + offsets, tl.zeros((64, ), tl.int32) + expected)
+    tl.store(out_ptr + offsets, found.to(tl.int32))
+    tl.store(out_ptr + 64, tl.atomic_poll(x_ptr, expected).to(tl.int32))
+
+
+@pytest.mark.parametrize("num_warps", [1, 4, 8, 16])
+def test_poll_result_reaches_all_that_hold_an_element(num_warps: int) -> None:
+    out = torch.full((66,), -1, dtype=torch.int32)
+    poll_kernel[(1,)](torch.full((64,), 5, dtype=torch.int32), out, 5, num_warps=num_warps)
+    assert out.tolist() == [1] * 65 + [-1]
 
 
 @triton.jit

@@ -300,7 +300,8 @@ def cast_kernel(x_ptr, y_ptr, at):
 
 
 def test_access_that_straddles_the_end():
-    x, out = inner(torch.arange(1, 4, dtype=torch.int32)), Guarded(1, "int64")
+    # The access that is done is at a multiple of 8 bytes.
+    x, out = inner(torch.arange(1, 4, dtype=torch.int32), around=63), Guarded(1, "int64")
     cast_kernel[(1, )](x, out.tensor, 1, check_bounds=True)
     assert out.values() == 3 << 32 | 2
     error = failure(lambda: cast_kernel[(1, )](x, out.tensor, 2, check_bounds=True))

@@ -65,18 +65,38 @@ def positive_difference(n: Numeric, x: Real, y: Real) -> Real:
 
 
 def remainder(n: Numeric, x: Real, y: Real) -> Real:
-    """x - y rint(x/y), exactly."""
+    """x - y rint(x/y), exactly. Where y is near the smallest numbers it is found in integers: a device may take
+    subnormal numbers for zero in some operations and not in others."""
     b = abs(y)
-    huge = b > 2.0 ** (n.bias - 1)
-    doubled = n.where(huge, b, b + b)
-    a = abs(fmod(n, x, n.where(y.is_inf(), y, doubled)))
-    tiny = b < 2.0 ** (3 - n.bias)
-    # Twice a against b, or a against half of b, whichever is exact.
-    left, right = n.where(tiny, a + a, a), n.where(tiny, b, b * 0.5)
-    first = left > right
+    bits = b.bits()
+    huge, tiny = b > 2.0 ** (n.bias - 1), bits.ult(4 << n.mantissa)
+    twice = n.where(bits.ult(1 << n.mantissa), (bits << 1).as_real(), b + b)
+    a = abs(fmod(n, x, n.where(y.is_inf(), y, n.where(huge, b, twice))))
+    half = b * 0.5
+    first = a > half
     once = n.where(first, a - b, a)
-    left_again = n.where(tiny, once + once, once)
-    value = n.where(first & (left_again >= right), once - b, once)
+    value = n.where(first & (once >= half), once - b, once)
     value = n.where(huge & first, a - b, value)
+    value = n.where(tiny & a.is_finite(), _tiny_remainder(n, a, b), value)
     value = (value.bits() ^ (x.bits() & (1 << (n.width - 1)))).as_real()
     return n.where(y.is_inf() & x.is_finite(), x, value)
+
+
+def _tiny_remainder(n: Numeric, a: Real, b: Real) -> Real:
+    """The nearest to 0 of a, a - b and a - 2b, the even multiple of b where two are, for a < 2b < 2^(4 - bias)."""
+    def fixed(value: Real) -> Int:
+        """In units of the smallest subnormal number."""
+        bits = value.bits()
+        exponent = (bits >> n.mantissa) & 7
+        return n.where(exponent.eq(0), bits, ((bits & ((1 << n.mantissa) - 1)) | (1 << n.mantissa)) << (exponent - 1))
+
+    left, right = fixed(a), fixed(b)
+    first = (left + left).ugt(right)
+    once = n.where(first, left - right, left)
+    rest = n.where(first & ~(once + once).slt(right), once - right, once)
+    negative = rest.slt(0)
+    size = n.where(negative, -rest, rest)
+    # A whole number of mantissa + 1 bits at most, as a float with the exponent of its unit.
+    normal = size.real(signed=False).bits() - ((n.bias - 1 + n.mantissa) << n.mantissa)
+    result = n.where(size.ult(1 << n.mantissa), size, normal)
+    return n.where(negative, result | (1 << (n.width - 1)), result).as_real()

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.device.helpers import accepted
+from tests.device.helpers import accepted, device_capabilities
 from tests.device.math.bounds import ABSOLUTE, BINARY, BOUNDS
 from tests.device.math.harness import apply, assert_one_of, assert_ulps, exactly
 
@@ -30,8 +30,10 @@ def test_error_bound(name, width):
     bound = BOUNDS[name]
     x = samples(name, bound.samples, width)
     module = "tl" if name in IN_LANGUAGE else "libdevice"
+    # Vulkan's root is that of a division by an inverse root, 2.5 and 2 units off (Vulkan specification, precision).
+    looser = 4.5 if name == "sqrt" and not device_capabilities().traits.exact_division else 0
     assert_ulps(apply(f"{module}.{name}(a)", x), accepted(lambda a: exactly(bound.reference, a), x),
-                bound.single if width == 32 else bound.double, x)
+                bound.single + looser if width == 32 else bound.double, x)
 
 
 @pytest.mark.parametrize("width", [32, 64])

@@ -218,6 +218,20 @@ def test_remainders_are_exact(name, width):
     assert_one_of(actual, accepted(rests, x, y), x, y)
 
 
+@pytest.mark.parametrize("width", [32, 64])
+def test_remainders_of_the_smallest_numbers_need_no_arithmetic_on_them(width):
+    """Exact on every device, whatever it takes subnormal numbers for: the divisors are below four times the smallest
+    normal number."""
+    dtype, word, mantissa, _ = FORMATS[width]
+    rng = np.random.default_rng(width)
+    y = rng.integers(1, 4 << mantissa, 3000).astype(word).view(dtype)
+    y[:200] = np.arange(1, 201, dtype=word).view(dtype)
+    x = (y.astype(np.longdouble) * rng.integers(-9, 10, y.size) / 2).astype(dtype)
+    x[::3] = rng.integers(1, 8 << mantissa, x[::3].size).astype(word).view(dtype)
+    expected = np.array([math.remainder(a, b) for a, b in zip(x.tolist(), y.tolist(), strict=True)], dtype)
+    assert_one_of(apply("libdevice.remainder(a, b)", x, y), [expected], x, y)
+
+
 @pytest.mark.parametrize("comparison", ["<", "<=", ">", ">=", "==", "!="])
 @pytest.mark.parametrize("constant", [0, 5, -3, 1 << 31, -(1 << 31), 1 << 40, -(1 << 40)])
 def test_a_sign_extended_number_against_a_constant(comparison, constant):
