@@ -22,7 +22,8 @@ from tools.project import Project  # noqa: E402
 try:
     from tools.packaging import metadata, plugin_wheel, source_form, targets, wheel
 except ImportError as error:
-    raise SystemExit(f"error: {error.name} is missing: pip install -r requirements/build.txt") from None
+    package = {"git": "GitPython"}.get(error.name or "", error.name)
+    raise SystemExit(f"error: the package {package} is missing: pip install -r requirements/build.txt") from None
 
 
 class Build(Command):

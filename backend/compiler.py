@@ -75,7 +75,10 @@ class SPIRVOptions:
 
 def check_bounds() -> bool:
     """Whether TRITON_SPIRV_CHECK_BOUNDS asks for checked accesses in kernels that are compiled from now on."""
-    return os.environ.get("TRITON_SPIRV_CHECK_BOUNDS", "0") not in ("", "0")
+    value = os.environ.get("TRITON_SPIRV_CHECK_BOUNDS", "")
+    if value not in ("", "0", "1"):
+        raise ValueError(f"TRITON_SPIRV_CHECK_BOUNDS={value!r}: 1 checks every access, 0 does not")
+    return value == "1"
 
 
 _OPTION_NAMES = frozenset(entry.name for entry in fields(SPIRVOptions))
@@ -133,7 +136,8 @@ class SPIRVBackend(BaseBackend):
         known = {name: value for name, value in options.items() if name in _OPTION_NAMES and value is not None}
         known["arch"] = str(self.target.arch)
         known["warp_size"] = self.capabilities.subgroup_size
-        known.setdefault("check_bounds", check_bounds())
+        if "check_bounds" not in known:
+            known["check_bounds"] = check_bounds()
         known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
         return SPIRVOptions(**known)
 
@@ -208,6 +212,7 @@ class SPIRVBackend(BaseBackend):
         metadata["argument_bytes"] = kernel.argument_bytes
         metadata["indirect_arguments"] = kernel.indirect_arguments
         metadata["reports"] = kernel.reports
+        metadata["written_arguments"] = kernel.written
         metadata["global_scratch_size"] = kernel.global_scratch.size
         metadata["global_scratch_align"] = kernel.global_scratch.alignment
         metadata["profile_scratch_size"], metadata["profile_scratch_align"] = 0, 1

@@ -117,7 +117,7 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
 
     ``metadata.arguments``: [index into flat_signature, type] of each passed argument; without it all but the
     constexprs are passed. ``metadata.indirect_arguments``: the block goes into a buffer.
-    ``metadata.written_arguments``: indices into flat_signature of the pointers that may be written.
+    ``metadata.written_arguments``: indices into the passed arguments of the pointers that may be written; None: any.
     ``metadata.global_scratch_size``, ``_align``: of a program's global scratch memory, where the kernel takes any.
     ``metadata.reports``: messages of a kernel that takes a report buffer.
     Raises ValueError where the metadata contradicts the signature.
@@ -143,7 +143,7 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
     written = getattr(metadata, "written_arguments", None)
     launch = make_launcher(
         vulkan_context.current(), metadata.name, entries, bool(getattr(metadata, "indirect_arguments", False)),
-        None if written is None else {leaves[index][1] for index in written})
+        None if written is None else {entries[index][1] for index in written})
     if reports:
         launch = ReportingLauncher(vulkan_context.current(), metadata.name, launch, reports, entries)
     if scratch_bytes:

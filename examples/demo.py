@@ -1,6 +1,7 @@
 """The demo: vector add, fused softmax, layer norm and matmul on the best Vulkan device, checked against NumPy."""
 from __future__ import annotations
 
+import argparse
 import sys
 from itertools import chain
 
@@ -16,4 +17,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(prog="demo", description=__doc__).parse_args()
     sys.exit(main())

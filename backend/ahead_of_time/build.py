@@ -4,6 +4,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..capabilities import Capabilities
@@ -80,6 +81,9 @@ def describe(spirv: bytes, metadata: Any, capabilities: Capabilities, parameters
         raise RequestError(f"kernel '{metadata.name}' takes {metadata.shared} bytes of shared memory, the target has "
                            f"{capabilities.shared_bytes}; use smaller blocks or fewer stages")
     arguments, block = _arguments(metadata, parameters)
+    if metadata.written_arguments is not None:
+        arguments = [replace(entry, written=index in metadata.written_arguments)
+                     for index, entry in enumerate(arguments)]
     if block != metadata.argument_bytes:
         raise ValueError(f"kernel '{metadata.name}': its arguments take {block} bytes, the compiler says "
                          f"{metadata.argument_bytes}")

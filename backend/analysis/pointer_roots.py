@@ -17,6 +17,9 @@ _MOVES = MOVES | {"tt.gather", "tt.reshape", "ttg.convert_layout"}
 #: Operations that give a pointer which no defined access goes through.
 _NOTHING = frozenset({"ub.poison"})
 
+#: Accesses that write nothing.
+READS = frozenset({"tt.load", "tt.atomic_load", "tt.atomic_poll"})
+
 #: Operations that pass pointers on to block arguments and results.
 _STRUCTURED = frozenset({"scf.for", "scf.if", "scf.while"})
 
@@ -59,6 +62,22 @@ def accesses(function: Function) -> Iterable[Operation]:
     assert function.body is not None
     return (inner for operation in function.body.entry.operations for inner in operation.walk()
             if inner.name in ACCESSES)
+
+
+def written_arguments(function: Function) -> list[int] | None:
+    """The numbers of the arguments that the function may write through; None where it may write through a pointer of
+    unknown origin."""
+    assert function.body is not None
+    roots = pointer_roots(function)
+    found: set[int] = set()
+    for operation in accesses(function):
+        if operation.name in READS:
+            continue
+        numbers = roots.get(operation.operands[0])
+        if not numbers:
+            return None
+        found.update(numbers)
+    return sorted(found)
 
 
 def _makes_pointers(operation: Operation) -> bool:

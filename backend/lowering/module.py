@@ -8,6 +8,7 @@ from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.dot_buffers import place_operands
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.pointer_range import pointer_bases
+from ..analysis.pointer_roots import written_arguments
 from ..capabilities import Capabilities
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
@@ -33,6 +34,7 @@ class Kernel:
     ``name``: of the entry point. ``workgroup_size``: invocations. ``shared_bytes``: workgroup memory taken.
     ``global_scratch``: where it is not empty, its address is an argument after the kernel's own.
     ``argument_bytes``: of the argument block. ``indirect_arguments``: the push constant is the block's address.
+    ``written``: the numbers of the arguments that it may write through; None: any.
     ``reports``: the messages that the report buffer refers to; where there are any, its address is the last argument.
     """
 
@@ -44,6 +46,7 @@ class Kernel:
     indirect_arguments: bool
     global_scratch: GlobalScratch
     reports: list[dict[str, Any]]
+    written: list[int] | None
 
 
 def lower_module(source: Module, capabilities: Capabilities, options: Options) -> Kernel:
@@ -100,7 +103,7 @@ def _emit(source: Module, kernel: Function, loads: frozenset[Operation], capabil
     module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1],
                                                 *float_modes(module, capabilities)])
     return Kernel(kernel.name, module.finish(), size, shared_bytes, block.size, block.indirect,
-                  scratch, ctx.reports.messages)
+                  scratch, ctx.reports.messages, written_arguments(kernel))
 
 
 def _communicates(kernel: Function) -> bool:

@@ -138,6 +138,7 @@ Place place_of(const Argument& argument, PyObject* object, int wanted) {
   if (type && PyUnicode_Check(type.ptr())) {
     if (PyUnicode_CompareWithASCIIString(type.ptr(), "cpu") == 0) return kHost;
     if (PyUnicode_CompareWithASCIIString(type.ptr(), "cuda") == 0) return kCuda;
+    if (PyUnicode_CompareWithASCIIString(type.ptr(), "read-only") == 0) return kReadOnly;
     if (PyUnicode_CompareWithASCIIString(type.ptr(), "spirv") == 0) {
       const py::object index = attribute(device.ptr(), names().index);
       const long number = index && PyLong_Check(index.ptr()) ? PyLong_AsLong(index.ptr()) : wanted;
@@ -211,6 +212,7 @@ const char* place_name(Place place) {
     case kAddress:
       return "address";
     case kHost:
+    case kReadOnly:
       return "host";
     case kDevice:
       return "device";

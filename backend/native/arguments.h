@@ -19,6 +19,7 @@ enum Place : uint8_t {
   kHost = 2,
   kDevice = 4,  // of this runtime's own device
   kCuda = 8,
+  kReadOnly = 16,  // of the host, and no kernel may write it
 };
 
 struct Argument {

@@ -572,8 +572,8 @@ uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
 void Device::refuse_while_recording() const {
   if (Recording::current(*this) != nullptr)
     throw std::runtime_error(
-        "a graph is being captured, which launches on device memory can be: no copies, fills, events or launches that "
-        "copy their arguments; do that before or after");
+        "a graph is being captured, which launches on device memory can be: no copies, fills, events, replays or "
+        "launches that copy their arguments; do that before or after");
 }
 
 void Device::synchronize_host() {

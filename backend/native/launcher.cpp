@@ -101,7 +101,7 @@ void Launcher::launch(const py::args& args) {
   Block block(plan_->bytes());
   uint8_t places = 0;
   if (runs) places = plan_->pack(args.ptr(), kKernelArguments, block.data(), device_index_, places_.data(), nullptr);
-  copied_ = (places & kCuda) || ((places & kHost) && !device_->host_addresses());
+  copied_ = (places & (kCuda | kReadOnly)) || ((places & kHost) && !device_->host_addresses());
   if (copied_) {
     copying_(*args);
     return;

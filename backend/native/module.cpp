@@ -140,6 +140,14 @@ PYBIND11_MODULE(_native, m) {
       .def("end", &Recording::end, py::arg("ready"), "Run this thread's launches again. `ready`: it may be replayed.")
       .def("replay", &Recording::replay, py::call_guard<py::gil_scoped_release>(),
            "Submit all launches. Returns the number of the submission; 0 where there are none.")
+      .def_property_readonly(
+          "arguments",
+          [](const Recording& self) {
+            py::list all;
+            for (const std::shared_ptr<void>& kept : self.kept()) all.append(*static_cast<py::object*>(kept.get()));
+            return all;
+          },
+          "What each recorded launch was called with.")
       .def_property_readonly("launches", &Recording::launches, "How many launches were recorded.")
       .def_property_readonly(
           "pipelines",

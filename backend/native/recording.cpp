@@ -97,6 +97,7 @@ void Device::record(Recording& recording, const Dispatch& dispatch) {
 
 uint64_t Device::submit_recording(const Recording& recording) {
   check_usable();
+  refuse_while_recording();
   const std::lock_guard<std::mutex> queue(queue_mutex_);
   Slot all;
   all.commands = recording.commands_;

@@ -25,6 +25,7 @@ class Recording {
   static Recording* current(const Device& device);
   // Keeps what the recorded launches use for as long as this lives.
   void keep(std::shared_ptr<void> used) { kept_.push_back(std::move(used)); }
+  const std::vector<std::shared_ptr<void>>& kept() const { return kept_; }
 
   // Submits all launches, in their order and behind all earlier work. Returns the timeline's value for when they are
   // done; where one works in host memory, they are done.

@@ -34,7 +34,7 @@ class Parameter:
 @dataclass(frozen=True)
 class Argument:
     """An entry of the argument block, at ``offset`` bytes. ``parameter`` indexes Abi.parameters; it is None where
-    ``role`` (REPORTS) says that the launcher passes it."""
+    ``role`` (REPORTS) says that the launcher passes it. ``written``: whether the kernel may write through a pointer."""
 
     name: str
     type: str
@@ -42,6 +42,7 @@ class Argument:
     bytes: int
     parameter: int | None = None
     role: str | None = None
+    written: bool = True
 
 
 @dataclass(frozen=True)

@@ -80,7 +80,8 @@ class LoadedKernel:
         if list(plan.offsets) != [argument.offset for argument in abi.arguments] or plan.bytes != abi.block_bytes:
             raise IncompatibleModule(f"kernel '{abi.kernel}': the offsets of its arguments in the JSON do not follow "
                                      "the ABI")
-        launch = make_launcher(self._context, abi.kernel, entries, abi.indirect_arguments)
+        launch = make_launcher(self._context, abi.kernel, entries, abi.indirect_arguments,
+                               {argument.name for argument in abi.arguments if argument.written})
         if abi.reports:
             launch = ReportingLauncher(self._context, abi.kernel, launch, list(abi.reports), entries)
         return launch
@@ -94,6 +95,10 @@ class LoadedKernel:
     def transfers(self) -> dict[str, str]:
         """Which way each pointer argument of the last launch went."""
         return self._launcher.transfers  # type: ignore[attr-defined,no-any-return]
+
+    def __call__(self, *_: Any, **__: Any) -> None:
+        """A launch needs a grid. Raises TypeError."""
+        raise TypeError(f"kernel '{self.name}' is launched on a grid: kernel[grid](…), as in kernel[(64,)](x, y, n)")
 
     def __getitem__(self, grid: Grid) -> Callable[..., None]:
         """A callable that launches it on a grid of 1 to 3 sizes, or on what a function of its constants gives."""

@@ -1,6 +1,7 @@
 """NumPy arrays as kernel arguments, without torch."""
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 #: NumPy's and ml_dtypes' element types that a kernel can point at.
@@ -18,6 +19,10 @@ class Array:
     __slots__ = ("_address", "_range", "array", "dtype")
     #: As torch's tensors have it: the memory is the host's.
     is_cpu = True
+
+    def __new__(cls, array: Any) -> Array:
+        """A ReadOnlyArray where the array is read-only."""
+        return super().__new__(cls if array.flags.writeable else ReadOnlyArray)
 
     def __init__(self, array: Any) -> None:
         name = str(array.dtype)
@@ -71,6 +76,15 @@ class Array:
 
     def __repr__(self) -> str:
         return f"Array({self.array!r})"
+
+
+class ReadOnlyArray(Array):
+    """An array that kernels must not write: it is copied for a launch, and refused where the kernel may write it."""
+
+    __slots__ = ()
+    is_cpu = False
+    #: What the native launcher knows it by.
+    device = SimpleNamespace(type="read-only", index=None)
 
 
 def array(values: Any) -> Array:

@@ -254,7 +254,7 @@ def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo
     if wanted:
         matching = _matching(found, wanted)
         if not matching:
-            raise VulkanUnavailable(f"TRITON_SPIRV_DEVICE={wanted!r} names no Vulkan device; there are {listing}")
+            raise VulkanUnavailable(f"TRITON_SPIRV_DEVICE={wanted!r} names no Vulkan device; the devices are {listing}")
         chosen = matching[0]
     if chosen.lacks:
         raise VulkanUnavailable(f"{chosen.describe()} cannot run Triton kernels: it lacks {', '.join(chosen.lacks)}; "

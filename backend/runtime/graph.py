@@ -16,9 +16,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from . import context as vulkan_context
 from .context import Context, native
+
+
+def _leaves(value: Any) -> Iterator[Any]:
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _leaves(part)
+    else:
+        yield value
 
 
 class _Capturing(threading.local):
@@ -45,6 +54,8 @@ class Graph:
         self._recording = native().Recording(self.context.native)
         self._reports: list[tuple[Callable[[], None], Callable[[], None]]] = []
         self._unloads = self.context.unloads
+        #: Tensors that were passed, with their addresses.
+        self._tensors: list[tuple[Any, int]] = []
 
     @property
     def launches(self) -> int:
@@ -72,19 +83,26 @@ class Graph:
             _capturing.graph = None
             self._recording.end(ended)
         self._unloads = self.context.unloads
+        passed = {id(leaf): leaf for arguments in self._recording.arguments for leaf in _leaves(arguments)}
+        self._tensors = [(tensor, tensor.data_ptr()) for tensor in passed.values() if hasattr(tensor, "data_ptr")]
 
     def replay(self) -> None:
         """Run the launches in their order, behind all earlier work. Returns once they are submitted where all tensors
         are in device memory and no kernel reports, otherwise when they are done.
 
         Raises what launches of kernels that report raise (device_assert, checked bounds, watched loops), after the
-        whole graph has run; RuntimeError where it was not captured to its end or a kernel of it was unloaded.
+        whole graph has run; RuntimeError where it was not captured to its end, a kernel of it was unloaded, or a tensor
+        of it was freed or resized.
         """
         if self._unloads != self.context.unloads:
             if not all(map(self.context.has_kernel, self._recording.pipelines)):
                 raise RuntimeError("a kernel of this graph was unloaded: keep what its launch returned for as long as "
                                    "the graph")
             self._unloads = self.context.unloads
+        for tensor, address in self._tensors:
+            if tensor.data_ptr() != address:
+                raise RuntimeError("a tensor of this graph has other memory than at the capture: it was resized; "
+                                   "capture a new graph")
         for reset, _ in self._reports:
             reset()
         self._recording.replay()

@@ -203,8 +203,12 @@ class CopyingLauncher:
                 start, size, writeable = storage_of(argument, address)
             except TypeError as error:
                 raise TypeError(f"kernel '{self._name}', argument '{name}': {error}") from None
+            written = self._written is None or name in self._written
+            if written and not writeable and self._written is not None:
+                raise ValueError(f"kernel '{self._name}', argument '{name}': the kernel writes it, but the array is "
+                                 "read-only; pass a copy, numpy.array(values)")
             if size:
-                spans.append(Span(start, start + size, writeable and (self._written is None or name in self._written)))
+                spans.append(Span(start, start + size, writeable and written))
         return spans
 
     def _stage(self, span: Span) -> tuple[int, int, Any, Any, int, bool]:

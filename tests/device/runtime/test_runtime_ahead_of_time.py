@@ -309,3 +309,19 @@ assert (out == 2 * x).all()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_launch_needs_a_grid(compiled: Compile) -> None:
+    with pytest.raises(TypeError, match=r"is launched on a grid: kernel\[grid\]"):
+        load(compiled("add", "*fp32, *fp32, *fp32, i32, 256"))()
+
+
+def test_read_only_arrays(compiled: Compile) -> None:
+    kernel = load(compiled("add", "*fp32, *fp32, *fp32, i32, 256"))
+    x, y, out = _vectors()
+    x.setflags(write=False)
+    kernel[(4, )](x, y, out, 1000)
+    np.testing.assert_array_equal(out, x + y)
+    out.setflags(write=False)
+    with pytest.raises(ValueError, match="argument 'out': the kernel writes it, but the array is read-only"):
+        kernel[(4, )](y, y, out, 1000)

@@ -55,7 +55,7 @@ def test_missing_loader(tmp_path: Path) -> None:
 def test_unknown_device_is_refused() -> None:
     script = "from triton.backends.spirv.runtime.context import current\ncurrent()"
     done = run_script(script, TRITON_SPIRV_DEVICE="no such")
-    assert "VulkanUnavailable: TRITON_SPIRV_DEVICE='no such' names no Vulkan device; there are 0: " in done.stderr
+    assert "VulkanUnavailable: TRITON_SPIRV_DEVICE='no such' names no Vulkan device; the devices are 0: " in done.stderr
 
 
 def test_fork_after_the_first_launch_is_refused(add_file: Path) -> None:

@@ -122,6 +122,25 @@ def test_arguments_live_as_long_as_the_graph() -> None:
     assert len(others) == 8
 
 
+def test_freed_and_resized_tensors_are_noticed() -> None:
+    x, y = from_numpy(random()), from_numpy(random())
+    graph = captured(x, y)
+    y.free()
+    others = [from_numpy(np.zeros(SIZE, np.float32)) for _ in range(4)]
+    with pytest.raises(RuntimeError, match="was freed"):
+        graph.replay()
+    assert all((other.to_numpy() == 0).all() for other in others)
+    if current().host_memory == ZERO_COPY:
+        import torch
+        tensor = torch.ones(SIZE)
+        graph = Graph()
+        with graph.capture():
+            scale_kernel[GRID](tensor, 2.0, SIZE, BLOCK=256)
+        tensor.untyped_storage().resize_(1 << 24)
+        with pytest.raises(RuntimeError, match="other memory than at the capture"):
+            graph.replay()
+
+
 def test_argument_blocks_in_buffers_are_the_launches_own() -> None:
     x = from_numpy(np.zeros(1, np.int64))
     graph = Graph()
@@ -159,8 +178,9 @@ def test_bounds_are_checked_in_the_replay() -> None:
 def test_what_cannot_be_captured_is_refused() -> None:
     x = from_numpy(random())
     refused = "a graph is being captured"
-    for action in (lambda: x.fill(0), lambda: x.to_numpy(), lambda: DeviceEvent(enable_timing=True).record(),
-                   lambda: from_numpy(np.ones(4))):
+    other = captured(x, x)
+    for action in (other.replay, lambda: x.fill(0), lambda: x.to_numpy(), lambda: from_numpy(np.ones(4)),
+                   lambda: DeviceEvent(enable_timing=True).record()):
         graph = Graph()
         with pytest.raises(RuntimeError, match=refused), graph.capture():
             action()

@@ -27,7 +27,7 @@ def test_select(wanted: str | None, name: str) -> None:
 
 
 @pytest.mark.parametrize(("wanted", "message"), [
-    ("7", "TRITON_SPIRV_DEVICE='7' names no Vulkan device; there are 0: NVIDIA H100"),
+    ("7", "TRITON_SPIRV_DEVICE='7' names no Vulkan device; the devices are 0: NVIDIA H100"),
     ("radeon", "'radeon' names no Vulkan device"),
     ("old", r"Old Card \(discrete, .*\) cannot run Triton kernels: it lacks shaderInt64, vulkanMemoryModel")])
 def test_select_refuses(wanted: str, message: str) -> None:
