@@ -16,7 +16,7 @@ from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from . import passes
 from .capabilities import Capabilities
 from .lowering.context import Options as LoweringOptions
-from .lowering.module import lower_module
+from .lowering.module import Kernel, lower_module
 from .runtime.memory import memory_bytes
 from .runtime.validate import validate_module
 from .ttgir.parser import parse_module
@@ -121,6 +121,8 @@ class SPIRVBackend(BaseBackend):
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)
         self.capabilities = Capabilities.parse(str(target.arch))
+        #: TTIR and subgroups of the kernel that is being compiled, where there are more than ``num_warps``.
+        self._larger: tuple[str, int] | None = None
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
@@ -189,22 +191,27 @@ class SPIRVBackend(BaseBackend):
 
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """TTIR to TTGIR with layouts chosen for this subgroup size."""
-        warps = subgroups(str(module), options.num_warps, self.capabilities)
-        passes.run(module, passes.layouts(warps, options.warp_size, options.num_ctas), "make_layouts")
-        passes.decompose_scaled_dots(module)
-        passes.run(module, passes.TTGIR, "make_ttgir")
+        ttir = str(module)
+        count = subgroups(ttir, options.num_warps, self.capabilities)
+        self._larger = (ttir, count) if count > options.num_warps else None
+        self._lay_out(module, count, options)
         return module
 
+    def _lay_out(self, module: Any, count: int, options: SPIRVOptions) -> None:
+        passes.run(module, passes.layouts(count, options.warp_size, options.num_ctas), "make_layouts")
+        passes.decompose_scaled_dots(module)
+        passes.run(module, passes.TTGIR, "make_ttgir")
+
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
-        """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way."""
-        passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
-        passes.insert_barriers(module)
-        traits = self.capabilities.traits
-        kernel = lower_module(parse_module(str(module), f"{metadata.get('name', 'kernel')}.ttgir"), self.capabilities,
-                              LoweringOptions(
-                                  fuse_multiply_add=options.enable_fp_fusion, check_bounds=options.check_bounds,
-                                  dot_unroll=traits.dot_unroll, dot_registers=traits.dot_registers,
-                                  shared_banks=traits.shared_banks, prefetch=traits.prefetch))
+        """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. More subgroups than
+        ``num_warps`` may take more shared memory: where that is too much, there are fewer."""
+        kernel = self._lower(module, metadata, options)
+        while self._larger is not None and kernel.shared_bytes > self.capabilities.shared_bytes:
+            ttir, count = self._larger[0], self._larger[1] // 2
+            self._larger = (ttir, count) if count > options.num_warps else None
+            module = passes.parse(ttir, module.context)
+            self._lay_out(module, count, options)
+            kernel = self._lower(module, metadata, options)
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
         metadata["shared"] = kernel.shared_bytes
@@ -218,6 +225,17 @@ class SPIRVBackend(BaseBackend):
         metadata["profile_scratch_size"], metadata["profile_scratch_align"] = 0, 1
         metadata["tensordesc_meta"] = []
         return kernel.spirv
+
+    def _lower(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Kernel:
+        passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
+        passes.insert_barriers(module)
+        traits = self.capabilities.traits
+        lowering = LoweringOptions(
+            fuse_multiply_add=options.enable_fp_fusion, check_bounds=options.check_bounds,
+            dot_unroll=traits.dot_unroll, dot_registers=traits.dot_registers, shared_banks=traits.shared_banks,
+            prefetch=traits.prefetch)
+        name = f"{metadata.get('name', 'kernel')}.ttgir"
+        return lower_module(parse_module(str(module), name), self.capabilities, lowering)
 
 
 def _refuse_custom_types(*_: Any, **__: Any) -> None:

@@ -1,6 +1,7 @@
 """Upstream's pass pipelines, as tables: (pass group, pass name, arguments)."""
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -92,3 +93,13 @@ def insert_barriers(module: Any) -> None:
     # The analysis only borrows the allocation: it must live until run() returns.
     allocation = passes.analysis.allocation(module)
     passes.analysis.membar(allocation).run()
+
+
+def parse(text: str, context: Any) -> Any:
+    """The module of a text; upstream's parser reads files."""
+    with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
+        file.write(text)
+        file.flush()
+        module = ir.parse_mlir_module(file.name, context)
+    module.context = context
+    return module

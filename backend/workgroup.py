@@ -2,7 +2,7 @@
 
 ``num_warps`` counts warps of 32 lanes: that is what kernels are tuned for. A subgroup of fewer lanes would hold several
 times as many elements a lane, and code grows with them. So there are more subgroups instead, as many as the kernel's
-largest tensor asks for.
+largest tensor asks for; fewer again where they would take more shared memory than there is (compiler.py).
 """
 from __future__ import annotations
 

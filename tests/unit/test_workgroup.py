@@ -4,8 +4,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+import triton
+import triton.language as tl
+from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.workgroup import subgroups
+from triton.compiler import ASTSource
 
 LAVAPIPE = PROFILES["lavapipe"]
 
@@ -34,3 +38,23 @@ def test_small_subgroups_are_more(shapes: tuple[str, ...], dot: bool, warps: int
 @pytest.mark.parametrize("lanes", [32, 64])
 def test_warps_are_subgroups_where_these_are_as_large(lanes: int) -> None:
     assert subgroups(ttir("65536xf32"), 4, replace(LAVAPIPE, subgroup_size=lanes)) == 4
+
+
+@triton.jit
+def column_sums_kernel(x_ptr, y_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    tl.store(y_ptr + at, tl.cumsum(tl.load(x_ptr + at), 0))
+
+
+def test_there_are_fewer_where_more_take_too_much_memory() -> None:
+    source = ASTSource(column_sums_kernel, {"x_ptr": "*fp32", "y_ptr": "*fp32", "ROWS": "constexpr",
+                                            "COLUMNS": "constexpr"}, {(2, ): 128, (3, ): 64})
+
+    def compiled(shared_bytes: int) -> tuple[int, int]:
+        capabilities = replace(LAVAPIPE, shared_bytes=shared_bytes)
+        metadata = triton.compile(source, target=GPUTarget("spirv", capabilities.arch(), 8)).metadata
+        return metadata.workgroup_size, metadata.shared
+
+    size, shared = compiled(1 << 20)
+    fewer, smaller = compiled(shared - 1)
+    assert size == 128 and fewer < size and smaller < shared
