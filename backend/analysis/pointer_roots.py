@@ -27,9 +27,12 @@ _STRUCTURED = frozenset({"scf.for", "scf.if", "scf.while"})
 def pointer_roots(function: Function) -> dict[Value, tuple[int, ...]]:
     """Pointer → the numbers of the arguments that it may have come from, in order.
 
-    A pointer that may have come from elsewhere (out of memory, from an integer) is not in it.
+    A pointer that may have come from elsewhere (out of memory, from an integer) is not in it; none is where addresses
+    are made integers, because offsets that are computed from them may lead from one tensor to another.
     """
     assert function.body is not None
+    if any(inner.name == "tt.ptr_to_int" for operation in function.body.entry.operations for inner in operation.walk()):
+        return {}
     arguments = function.body.entry.arguments
     unknown = 1 << len(arguments)
     roots = {argument: 1 << number for number, argument in enumerate(arguments) if is_pointer(argument)}

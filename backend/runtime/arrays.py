@@ -59,8 +59,11 @@ class Array:
     def storage(self) -> tuple[int, int, bool]:
         """(address, bytes, writeable) of the memory that the array is a view of."""
         base = self.array
-        while isinstance(base.base, type(self.array)):
-            base = base.base
+        owner = base.base
+        while owner is not None:  # NumPy's as_strided puts an object of its own between
+            if hasattr(owner, "__array_interface__") and hasattr(owner, "strides"):
+                base = owner
+            owner = getattr(owner, "base", None)
         low = high = base.__array_interface__["data"][0]
         for size, step in zip(base.shape, base.strides, strict=True):
             if size == 0:

@@ -68,3 +68,27 @@ def test_what_a_kernel_may_write() -> None:
     assert written(copy_kernel, x, y, 100, BLOCK=128) == [1]
     assert written(choose_kernel, x, y, z, 0) == [1, 2]
     assert written(count_kernel, x, y) == [1]
+
+
+@triton.jit
+def detour_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
+    distance = (y_ptr.to(tl.int64) - x_ptr.to(tl.int64)) // 4
+    tl.store(x_ptr + distance + tl.arange(0, BLOCK), 9.0)
+
+
+@pytest.mark.parametrize("check_bounds", [False, True])
+def test_a_store_by_the_distance_of_two_tensors(check_bounds: bool) -> None:
+    """What is computed from addresses may lead from one tensor to the other: nothing is known of such kernels."""
+    whole = np.zeros(128, np.float32)
+    x, y = whole[:64], whole[64:]
+    compiled = detour_kernel[(1, )](array(x), array(y), BLOCK=64, check_bounds=check_bounds)
+    assert compiled.metadata.written_arguments is None
+    assert (x == 0).all() and (y == 9).all()
+
+
+def test_all_memory_of_a_strided_view_is_the_arguments() -> None:
+    x, y = np.arange(32, dtype=np.float32), np.zeros(64, np.float32)
+    view = np.lib.stride_tricks.as_strided(y[:1], (32, ), (0, ))
+    assert array(view).storage()[:2] == (y.ctypes.data, y.nbytes)
+    copy_kernel[(1, )](array(x), array(view), 32, BLOCK=32)
+    np.testing.assert_array_equal(y, np.concatenate([x, np.zeros(32)]))
