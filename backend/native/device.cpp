@@ -22,10 +22,6 @@ void watch_forks() {
   (void)registered;
 }
 
-constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-                                            VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                                            VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
-
 // Most kernels that a user waits for are short. Asking the semaphore this long before sleeping on it saves a wake-up.
 constexpr auto kPollTime = std::chrono::microseconds(100);
 // A sleep is cut into pieces of this length, so that Ctrl-C is heard.
@@ -76,8 +72,7 @@ void Buffer::free() {
     const auto found = device->buffers_.find(address);
     if (found != device->buffers_.end() && found->second.buffer == buffer_) device->buffers_.erase(found);
   }
-  device->vk_.vkDestroyBuffer(device->device_, buffer_, nullptr);
-  device->vk_.vkFreeMemory(device->device_, memory_, nullptr);
+  device->destroy(buffer_, memory_);
 }
 
 Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
@@ -102,7 +97,10 @@ Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, 
   instance_functions_.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   instance_functions_.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families.data());
-  if (queue_family_ < count) timestamp_bits_ = families[queue_family_].timestampValidBits;
+  if (queue_family_ < count) {
+    timestamp_bits_ = families[queue_family_].timestampValidBits;
+    binds_sparse_ = families[queue_family_].queueFlags & VK_QUEUE_SPARSE_BINDING_BIT;
+  }
   make_ring();
 }
 
@@ -115,23 +113,6 @@ VkSemaphore Device::make_timeline() {
   VkSemaphore semaphore;
   check(vk_.vkCreateSemaphore(device_, &info, nullptr, &semaphore), "vkCreateSemaphore");
   return semaphore;
-}
-
-int Device::export_semaphore(VkSemaphore semaphore) {
-  check_usable();
-  if (!shares_semaphores_ || vk_.vkGetSemaphoreFdKHR == nullptr)
-    throw std::runtime_error("semaphores cannot be shared: the Vulkan device lacks VK_KHR_external_semaphore_fd");
-  const VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, nullptr, semaphore,
-                                     VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
-  int fd = -1;
-  checked(vk_.vkGetSemaphoreFdKHR(device_, &info, &fd), "vkGetSemaphoreFdKHR");
-  return fd;
-}
-
-int Device::export_incoming() {
-  const std::lock_guard<std::mutex> guard(queue_mutex_);
-  if (incoming_ == VK_NULL_HANDLE) incoming_ = make_timeline();
-  return export_semaphore(incoming_);
 }
 
 void Device::make_ring() {
@@ -195,8 +176,7 @@ bool Device::close() {
   const std::scoped_lock guard(queue_mutex_, ring_mutex_);
   closed_ = true;
   for (const auto& [address, range] : buffers_) {  // what tensors still hold
-    vk_.vkDestroyBuffer(device_, range.buffer, nullptr);
-    vk_.vkFreeMemory(device_, range.memory, nullptr);
+    destroy(range.buffer, range.memory);
   }
   buffers_.clear();
   for (const VkQueryPool pool : query_pools_) vk_.vkDestroyQueryPool(device_, pool, nullptr);
@@ -204,7 +184,8 @@ bool Device::close() {
   for (const VkCommandPool pool : recording_pools_) vk_.vkDestroyCommandPool(device_, pool, nullptr);
   recording_pools_.clear();
   if (pool_ != VK_NULL_HANDLE) vk_.vkDestroyCommandPool(device_, pool_, nullptr);
-  if (incoming_ != VK_NULL_HANDLE) vk_.vkDestroySemaphore(device_, incoming_, nullptr);
+  for (const VkSemaphore semaphore : incoming_) vk_.vkDestroySemaphore(device_, semaphore, nullptr);
+  incoming_.clear();
   if (timeline_ != VK_NULL_HANDLE) vk_.vkDestroySemaphore(device_, timeline_, nullptr);
   return true;
 }
@@ -235,12 +216,21 @@ std::unique_ptr<Buffer> Device::bind(VkBuffer buffer, uint32_t type, VkDeviceSiz
     throw VulkanError("a Vulkan buffer of " + std::to_string(bytes) + " bytes could not be made: " + error.what(),
                       error.result);
   }
+  return adopt(buffer, memory, bytes, host);
+}
+
+std::unique_ptr<Buffer> Device::adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host) {
   const VkBufferDeviceAddressInfo where{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr, buffer};
   const VkDeviceAddress address = vk_.vkGetBufferDeviceAddress(device_, &where);
   auto made = std::make_unique<Buffer>(shared_from_this(), buffer, memory, bytes, address, host);
   const std::lock_guard<std::mutex> guard(buffers_mutex_);
   buffers_[address] = {bytes, buffer, memory};
   return made;
+}
+
+void Device::destroy(VkBuffer buffer, VkDeviceMemory memory) {
+  vk_.vkDestroyBuffer(device_, buffer, nullptr);
+  vk_.vkFreeMemory(device_, memory, nullptr);  // nothing where it has none
 }
 
 std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
@@ -264,55 +254,6 @@ std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
     throw;
   }
   return bind(buffer, type, bytes, needs.size, staging, nullptr);
-}
-
-std::unique_ptr<Buffer> Device::import(const void* external, VkDeviceSize bytes, uint32_t types, const void* memory,
-                                       bool whole) {
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, external};
-  info.size = bytes;
-  info.usage = kBufferUsage;
-  VkBuffer buffer;
-  check(vk_.vkCreateBuffer(device_, &info, nullptr, &buffer), "vkCreateBuffer");
-  VkMemoryRequirements needs;
-  vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
-  uint32_t type;
-  try {
-    type = whole ? memory_type(needs.memoryTypeBits & types, 0, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
-                 : memory_type(needs.memoryTypeBits & types, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
-  } catch (...) {
-    vk_.vkDestroyBuffer(device_, buffer, nullptr);
-    throw;
-  }
-  return bind(buffer, type, bytes, bytes, false, memory);
-}
-
-std::unique_ptr<Buffer> Device::import_host(void* pointer, VkDeviceSize bytes) {
-  check_usable();
-  if (vk_.vkGetMemoryHostPointerPropertiesEXT == nullptr)
-    throw std::runtime_error("host memory cannot be imported: the Vulkan device lacks VK_EXT_external_memory_host");
-  constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
-  VkMemoryHostPointerPropertiesEXT properties{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
-  check(vk_.vkGetMemoryHostPointerPropertiesEXT(device_, handle, pointer, &properties),
-        "vkGetMemoryHostPointerPropertiesEXT");
-  const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
-                                                  handle};
-  const VkImportMemoryHostPointerInfoEXT memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT, nullptr, handle,
-                                                pointer};
-  return import(&external, bytes, properties.memoryTypeBits, &memory, true);
-}
-
-std::unique_ptr<Buffer> Device::import_fd(int fd, VkDeviceSize bytes) {
-  check_usable();
-  constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
-  const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
-                                                  handle};
-  const VkImportMemoryFdInfoKHR memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, nullptr, handle, fd};
-  try {
-    return import(&external, bytes, ~uint32_t{0}, &memory, false);
-  } catch (...) {
-    ::close(fd);  // it is the driver's only after a success
-    throw;
-  }
 }
 
 void Device::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,

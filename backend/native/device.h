@@ -23,12 +23,17 @@ namespace triton_spirv {
 
 class Device;
 
-// A buffer with its own memory. `address` is its device address; `host` its mapped address, or null.
+// A buffer with its own memory, or none of its own where it was joined of others. `address` is its device address; `host` its mapped address, or null.
 class Buffer {
  public:
   Buffer(std::shared_ptr<Device> device, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
          VkDeviceAddress address, void* host)
-      : device_(std::move(device)), buffer_(buffer), memory_(memory), bytes_(bytes), address_(address), host_(host) {}
+      : device_(std::move(device)),
+        buffer_(buffer),
+        memory_(memory),
+        bytes_(bytes),
+        address_(address),
+        host_(host) {}
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
@@ -41,6 +46,7 @@ class Buffer {
   void* host() const { return host_; }
 
  private:
+  friend class Device;
   std::shared_ptr<Device> device_;
   VkBuffer buffer_;
   VkDeviceMemory memory_;
@@ -74,6 +80,11 @@ struct Dispatch {
   bool indirect;
 };
 
+// What every buffer can be used for.
+constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
+                                            VK_BUFFER_USAGE_TRANSFER_DST_BIT |
+                                            VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+
 // The stages that kernels and copies run in, and how they touch memory.
 constexpr VkPipelineStageFlags kWorkStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 constexpr VkAccessFlags kWorkWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
@@ -83,6 +94,12 @@ constexpr VkAccessFlags kWorkReads = kWorkWrites | VK_ACCESS_SHADER_READ_BIT | V
 struct ExternalWait {
   VkSemaphore semaphore;
   uint64_t value;
+};
+
+// A semaphore that another API signals: its number, and an opaque file descriptor, which is the caller's.
+struct Incoming {
+  std::size_t number;
+  int fd;
 };
 
 // A timestamp query of the device. Freed ones are used again.
@@ -110,6 +127,9 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unique_ptr<Buffer> import_host(void* pointer, VkDeviceSize bytes);
   // Memory that another API exported as an opaque file descriptor, which is the device's from then on.
   std::unique_ptr<Buffer> import_fd(int fd, VkDeviceSize bytes);
+  // The memory of several imported buffers, one behind the other in one range of device addresses. It must be freed before
+  // they are. Throws std::runtime_error where the device cannot.
+  std::unique_ptr<Buffer> join(const std::vector<const Buffer*>& parts);
 
   // All below are thread-safe; call them without the GIL.
 
@@ -144,12 +164,13 @@ class Device : public std::enable_shared_from_this<Device> {
   // Nanoseconds from one timestamp to another; the submissions of both must be done.
   double elapsed(Query from, Query to);
 
-  // Semaphores that another API may import, as opaque file descriptors, which are the caller's: the timeline, and one
-  // that the other API signals and launches wait for. Throws where the device has no VK_KHR_external_semaphore_fd.
+  // The timeline as an opaque file descriptor, which is the caller's, for another API to import. Throws where the device
+  // has no VK_KHR_external_semaphore_fd.
   int export_timeline() { return export_semaphore(timeline_); }
-  int export_incoming();
-  // A wait for the value that the other API gives the second.
-  ExternalWait incoming(uint64_t value) const { return {incoming_, value}; }
+  // A semaphore that one queue of another API signals with rising values. Throws as export_timeline().
+  Incoming make_incoming();
+  // A wait for such a value.
+  ExternalWait incoming(std::size_t number, uint64_t value);
 
   // Whether host addresses are device addresses, so that a dispatch may be given any host pointer.
   void set_host_addresses(bool holds) { host_addresses_ = holds; }
@@ -238,6 +259,10 @@ class Device : public std::enable_shared_from_this<Device> {
                                const void* next);
   std::unique_ptr<Buffer> import(const void* external, VkDeviceSize bytes, uint32_t types, const void* memory,
                                  bool whole);
+  // The buffer, bound to its memory, as one of this device's.
+  std::unique_ptr<Buffer> adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host);
+  void destroy(VkBuffer buffer, VkDeviceMemory memory);
+  void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts);
 
   InstanceFunctions instance_functions_;
   DeviceFunctions vk_;
@@ -254,6 +279,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::atomic<bool> stuck_{false};  // work did not end in time
   std::atomic<bool> lost_{false};
   uint32_t timestamp_bits_ = 0;
+  bool binds_sparse_ = false;  // the queue can
   VkPhysicalDeviceLimits limits_{};
   VkPhysicalDeviceMemoryProperties memory_{};
 
@@ -266,7 +292,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::mutex ring_mutex_;   // the ring and the command pool
   std::mutex layer_mutex_;  // taken last: see `validated`
   VkSemaphore timeline_ = VK_NULL_HANDLE;
-  VkSemaphore incoming_ = VK_NULL_HANDLE;
+  std::vector<VkSemaphore> incoming_;  // with queue_mutex_
   VkCommandPool pool_ = VK_NULL_HANDLE;
   std::array<Slot, kRing> ring_;
   std::size_t next_slot_ = 0;    // records, or will

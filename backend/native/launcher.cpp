@@ -133,14 +133,15 @@ void Launcher::launch_staged(const py::args& args, const std::vector<uint64_t>& 
   device_->run(dispatch, copies);
 }
 
-uint64_t Launcher::launch_addressed(const py::args& args, const std::vector<uint64_t>& pointers, uint64_t after) {
+uint64_t Launcher::launch_addressed(const py::args& args, const std::vector<uint64_t>& pointers,
+                                    std::size_t incoming, uint64_t value) {
   uint32_t grid[3];
   if (!read_grid(args, grid)) return 0;
   Block block(plan_->bytes());
   const Dispatch dispatch = prepare(args, grid, pointers, block.data());
-  const ExternalWait wait = device_->incoming(after);
+  const ExternalWait wait = device_->incoming(incoming, value);
   const py::gil_scoped_release unlocked;
-  return device_->launch(dispatch, after != 0 ? &wait : nullptr);
+  return device_->launch(dispatch, &wait);
 }
 
 Dispatch Launcher::prepare(const py::args& args, const uint32_t grid[3], const std::vector<uint64_t>& pointers,

@@ -43,9 +43,10 @@ class Launcher {
   void launch_staged(const pybind11::args& args, const std::vector<uint64_t>& pointers,
                      const std::vector<StagedCopy>& copies);
 
-  // The same without copies, after the other API's semaphore has the value `after` (0: at once). Returns the timeline's
-  // value for when it is done; 0 for an empty grid.
-  uint64_t launch_addressed(const pybind11::args& args, const std::vector<uint64_t>& pointers, uint64_t after);
+  // The same without copies, after the semaphore `incoming` of another API has the value. Returns the timeline's value
+  // for when it is done; 0 for an empty grid.
+  uint64_t launch_addressed(const pybind11::args& args, const std::vector<uint64_t>& pointers, std::size_t incoming,
+                            uint64_t value);
 
   // Which way each pointer argument of the last launch() went. Launch metadata has it under "transfers".
   pybind11::dict transfers() const;

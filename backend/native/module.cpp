@@ -101,6 +101,9 @@ PYBIND11_MODULE(_native, m) {
           "Host memory as a buffer; pointer and size are multiples of minImportedHostPointerAlignment.")
       .def("import_fd", &Device::import_fd, py::arg("fd"), py::arg("bytes"),
            "Memory that another API exported as an opaque file descriptor, which is taken over.")
+      .def("join", &Device::join, py::arg("parts"), py::call_guard<py::gil_scoped_release>(),
+           "The memory of imported buffers as one buffer, one behind the other; free it before them. RuntimeError where "
+           "the device cannot.")
       .def("synchronize", &Device::synchronize, py::call_guard<py::gil_scoped_release>(),
            "Wait until all submitted work is done.")
       .def("synchronize_host", &Device::synchronize_host, py::call_guard<py::gil_scoped_release>(),
@@ -127,8 +130,13 @@ PYBIND11_MODULE(_native, m) {
            py::arg("word"), "Repeat a 32-bit word; address and size are multiples of 4.")
       .def("export_timeline", &Device::export_timeline,
            "The semaphore whose value counts finished submissions, as an opaque file descriptor.")
-      .def("export_incoming", &Device::export_incoming,
-           "The semaphore that launches can wait for, as an opaque file descriptor.")
+      .def(
+          "make_incoming",
+          [](Device& self) {
+            const Incoming made = self.make_incoming();
+            return py::make_tuple(made.number, made.fd);
+          },
+          "A semaphore that launches can wait for: its number, and an opaque file descriptor.")
       .def("owns", &Device::owns, py::arg("address"), py::arg("bytes"), "Whether the range is in one of its buffers.")
       .def_property_readonly("has_timestamps", &Device::has_timestamps)
       .def("set_host_addresses", &Device::set_host_addresses, py::arg("holds"),
@@ -210,8 +218,9 @@ PYBIND11_MODULE(_native, m) {
       .def("staged", &launch_staged, py::kw_only(), py::arg("pointers"), py::arg("copies"),
            "Launch on other addresses, with copies (host address, bytes, staging, device, offset, write back) around "
            "it. Calls no hooks.")
-      .def("addressed", &Launcher::launch_addressed, py::kw_only(), py::arg("pointers"), py::arg("after"),
-           "Submit on other addresses, once the incoming semaphore has the value `after` (0: at once). Calls no hooks. "
+      .def("addressed", &Launcher::launch_addressed, py::kw_only(), py::arg("pointers"), py::arg("incoming"),
+           py::arg("value"),
+           "Submit on other addresses, once the incoming semaphore of that number has the value. Calls no hooks. "
            "Returns the number of the submission; 0 for an empty grid.");
 
   m.def("tensor_specialization", &tensor_specialization, py::arg("fallback"), py::arg("range"),

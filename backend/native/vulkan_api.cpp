@@ -60,6 +60,8 @@ DeviceFunctions::DeviceFunctions(const InstanceFunctions& instance, VkDevice dev
 #undef X
   vkGetMemoryHostPointerPropertiesEXT = reinterpret_cast<PFN_vkGetMemoryHostPointerPropertiesEXT>(
       instance.vkGetDeviceProcAddr(device, "vkGetMemoryHostPointerPropertiesEXT"));
+  vkQueueBindSparse =
+      reinterpret_cast<PFN_vkQueueBindSparse>(instance.vkGetDeviceProcAddr(device, "vkQueueBindSparse"));
   vkGetSemaphoreFdKHR =
       reinterpret_cast<PFN_vkGetSemaphoreFdKHR>(instance.vkGetDeviceProcAddr(device, "vkGetSemaphoreFdKHR"));
 }

@@ -78,6 +78,8 @@ struct DeviceFunctions {
 #undef X
   // Absent without VK_EXT_external_memory_host.
   PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;
+  // Absent where no queue binds sparse memory.
+  PFN_vkQueueBindSparse vkQueueBindSparse = nullptr;
   // Absent without VK_KHR_external_semaphore_fd.
   PFN_vkGetSemaphoreFdKHR vkGetSemaphoreFdKHR = nullptr;
 };

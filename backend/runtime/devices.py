@@ -24,7 +24,7 @@ EXTENSIONS = ("VK_EXT_external_memory_host", "VK_KHR_workgroup_memory_explicit_l
 
 #: Feature structure → (the extension that defines it, the features that are enabled where the device has them).
 FEATURE_STRUCTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
-    "VkPhysicalDeviceFeatures2": (None, ("shaderFloat64", "shaderInt64", "shaderInt16")),
+    "VkPhysicalDeviceFeatures2": (None, ("shaderFloat64", "shaderInt64", "shaderInt16", "sparseBinding")),
     "VkPhysicalDeviceVulkan11Features": (None, ("storageBuffer16BitAccess", "uniformAndStorageBuffer16BitAccess",
                                                "storagePushConstant16", "variablePointersStorageBuffer",
                                                "variablePointers")),

@@ -14,6 +14,10 @@ class KernelRejected(RuntimeError):
         self.path = path
 
 
+class NotShareable(ValueError):
+    """A CUDA tensor whose memory Vulkan cannot import. The message says how to allocate it."""
+
+
 class KernelAssertionError(RuntimeError, AssertionError):
     """A tl.device_assert that failed: message, file and line."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from . import cuda
 from .context import IMPORTED, STAGED, Context, native
+from .errors import NotShareable
 from .graph import capturing
 from .memory import PLACEMENT, Span, find, merge, storage_of
 
@@ -113,8 +114,8 @@ class CopyingLauncher:
                 device = argument.device.index
                 try:
                     address = sharing.address(argument, address)
-                except cuda.NotShareable as error:
-                    raise cuda.NotShareable(f"kernel '{self._name}', argument '{name}': {error}") from None
+                except NotShareable as error:
+                    raise NotShareable(f"kernel '{self._name}', argument '{name}': {error}") from None
             resolved.append((argument, address, "shared" if place == "cuda" else place))
         stream = torch.cuda.current_stream(device)
         if any(place == "host" for _, _, place in resolved):
@@ -123,7 +124,8 @@ class CopyingLauncher:
             return
         transfers.update((name, place) for name, (_, _, place) in zip(self._names, resolved, strict=True))
         pointers = [address for _, address, _ in resolved]
-        submission = self._launcher.addressed(*args, pointers=pointers, after=sharing.signal(stream.cuda_stream))
+        incoming, value = sharing.signal(stream.cuda_stream)
+        submission = self._launcher.addressed(*args, pointers=pointers, incoming=incoming, value=value)
         if submission:
             sharing.wait(stream.cuda_stream, submission)
         self._context.raise_validation_errors()

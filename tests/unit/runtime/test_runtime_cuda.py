@@ -1,34 +1,160 @@
-"""What is said of CUDA tensors whose memory cannot be shared, without CUDA."""
+"""What becomes of CUDA's memory and streams, without CUDA: the driver's functions are played by a table of chunks."""
 from __future__ import annotations
 
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from triton.backends.spirv.runtime import cuda
+from triton.backends.spirv.runtime import cuda, cuda_driver, cuda_memory
+from triton.backends.spirv.runtime.errors import NotShareable
+
+CHUNK = 20 << 20
 
 
-def _tensor(start: int, bytes_: int) -> Any:
-    return SimpleNamespace(untyped_storage=lambda: SimpleNamespace(data_ptr=lambda: start, nbytes=lambda: bytes_))
+class Cuda:
+    """Allocations, each of one chunk, by the address where CUDA has mapped them."""
+
+    def __init__(self) -> None:
+        self.mapped: dict[int, int] = {}  # start: handle
+        self.held: dict[int, int] = {}  # handle: count
+
+    def retain(self, address: int) -> int:
+        handle = self.mapped.get(address // CHUNK * CHUNK)
+        if handle is None:
+            raise cuda_driver.CudaError("cuMemRetainAllocationHandle failed: CUDA error 1")
+        self.held[handle] = self.held.get(handle, 0) + 1
+        return handle
+
+    def release(self, handle: int) -> None:
+        self.held[handle] -= 1
+        assert self.held[handle] >= 0
+
+    def allocation(self, address: int) -> tuple[int, int]:
+        start = address // CHUNK * CHUNK
+        return start, start + CHUNK
+
+    def export(self, handle: int) -> int:
+        return handle
 
 
-def test_a_tensor_in_several_chunks_is_told_of_the_pool_and_the_copies() -> None:
-    """Not of expandable segments, which it is in."""
-    sharing = object.__new__(cuda.CudaSharing)
-    sharing._check_end(_tensor(4096, 8192), 4096 + 8192)
-    with pytest.raises(cuda.NotShareable) as raised:
-        sharing._check_end(_tensor(4096, 8193), 4096 + 8192)
+class Vulkan:
+    """Buffers: an imported one's address tells its handle, a joined one's the handles of its parts."""
+
+    def __init__(self) -> None:
+        self.made: dict[int, Any] = {}
+        self.refuses = False
+
+    def _make(self, what: tuple[int, ...], bytes_: int) -> Any:
+        address = (len(self.made) + 1) << 40
+        buffer = SimpleNamespace(address=address, what=what, bytes=bytes_, freed=False)
+
+        def free() -> None:
+            assert not buffer.freed
+            buffer.freed = True
+            if len(what) == 1:
+                joined = [other for other in self.made.values() if what[0] in other.what and len(other.what) > 1]
+                assert all(other.freed for other in joined), "memory was freed under a buffer that is bound to it"
+
+        buffer.free = free
+        self.made[address] = buffer
+        return buffer
+
+    def import_fd(self, fd: int, bytes_: int) -> Any:
+        return self._make((fd, ), bytes_)
+
+    def join(self, parts: list[Any]) -> Any:
+        if self.refuses:
+            raise RuntimeError("the Vulkan queue lacks sparse binding")
+        return self._make(tuple(part.what[0] for part in parts), sum(part.bytes for part in parts))
+
+    def live(self) -> list[tuple[int, ...]]:
+        return [buffer.what for buffer in self.made.values() if not buffer.freed]
+
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Cuda]:
+    """CUDA with five chunks in a row and a gap after them."""
+    driver = Cuda()
+    driver.mapped = {index * CHUNK: 100 + index for index in range(1, 6)}
+    for name in ("retain", "release", "allocation", "export"):
+        monkeypatch.setattr(cuda_driver, name, getattr(driver, name))
+    yield driver
+
+
+@pytest.mark.usefixtures("driver")
+def test_a_tensor_within_a_chunk_is_where_the_chunk_is() -> None:
+    vulkan = Vulkan()
+    memory = cuda_memory.ImportedMemory(vulkan)
+    for start, end, address in ((CHUNK, 2 * CHUNK, CHUNK + 12), (2 * CHUNK - 4, 2 * CHUNK, 2 * CHUNK - 4)):
+        assert memory.address(address, start, end) == (1 << 40) + address - CHUNK
+    assert vulkan.live() == [(101, )]
+
+
+def test_a_tensor_in_several_chunks_is_in_a_buffer_of_them_all(driver: Cuda) -> None:
+    vulkan = Vulkan()
+    memory = cuda_memory.ImportedMemory(vulkan)
+    start, end = CHUNK + 512, 3 * CHUNK + 4
+    first = memory.address(2 * CHUNK + 8, start, end)
+    joined = vulkan.made[first // (1 << 40) * (1 << 40)]
+    assert joined.what == (101, 102, 103) and first - joined.address == CHUNK + 8
+    assert memory.address(start, start, end) == joined.address + 512
+    assert memory.address(3 * CHUNK, 2 * CHUNK + 4, 4 * CHUNK) != joined.address + 2 * CHUNK
+    assert vulkan.live() == [(101, ), (102, ), (103, ), (101, 102, 103), (102, 103)]
+    assert driver.held == {101: 1, 102: 1, 103: 1}
+
+
+def test_memory_that_cuda_replaced_is_imported_anew(driver: Cuda) -> None:
+    vulkan = Vulkan()
+    memory = cuda_memory.ImportedMemory(vulkan)
+    before = memory.address(CHUNK, CHUNK, 4 * CHUNK)
+    driver.mapped[2 * CHUNK] = 202
+    after = memory.address(CHUNK, CHUNK, 4 * CHUNK)
+    assert after != before and vulkan.made[after].what == (101, 202, 103)
+    assert vulkan.live() == [(101, ), (103, ), (202, ), (101, 202, 103)]
+    assert driver.held == {101: 1, 102: 0, 103: 1, 202: 1}
+
+
+def test_what_cannot_be_shared_says_how_to_allocate(driver: Cuda) -> None:
+    vulkan = Vulkan()
+    memory = cuda_memory.ImportedMemory(vulkan)
+    vulkan.refuses = True
+    with pytest.raises(NotShareable) as raised:
+        memory.address(CHUNK, CHUNK, 3 * CHUNK)
     message = str(raised.value)
-    assert message.startswith("the CUDA tensor's 8193 bytes lie in several chunks of an expandable segment")
+    assert message.startswith("the CUDA tensor lies in 2 chunks of an expandable segment of torch")
+    assert "the Vulkan queue lacks sparse binding" in message
+    assert "take expandable_segments out of PYTORCH_CUDA_ALLOC_CONF" in message
     assert "use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool())" in message
     assert "TRITON_SPIRV_CUDA=staged" in message
-    assert "take expandable_segments out of PYTORCH_CUDA_ALLOC_CONF" in message
-    assert "expandable_segments:True" not in message
+    with pytest.raises(NotShareable, match="made by cudaMalloc.*use_mem_pool.*TRITON_SPIRV_CUDA=staged"):
+        memory.address(9 * CHUNK, 9 * CHUNK, 9 * CHUNK + 4)
+    assert driver.held == {101: 1, 102: 1}
+
+
+def test_each_stream_signals_a_semaphore_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one for all, a stream that is done would start launches that another stream is to be waited for by."""
+    signals: list[tuple[int, int, int]] = []
+
+    class Semaphore:
+        def __init__(self, fd: int) -> None:
+            self._fd = fd
+
+        def signal(self, stream: int, value: int) -> None:
+            signals.append((self._fd, stream, value))
+
+    monkeypatch.setattr(cuda, "Semaphore", Semaphore)
+    numbers = iter(range(9))
+    native = SimpleNamespace(make_incoming=lambda: (number := next(numbers), 50 + number))
+    sharing: Any = object.__new__(cuda.CudaSharing)
+    sharing._context, sharing._incoming, sharing._lock = SimpleNamespace(native=native), {}, cuda.threading.Lock()
+    assert [sharing.signal(stream) for stream in (0, 7, 0, 7, 7)] == [(0, 1), (1, 1), (0, 2), (1, 2), (1, 3)]
+    assert signals == [(50, 0, 1), (51, 7, 1), (50, 0, 2), (51, 7, 2), (51, 7, 3)]
 
 
 def test_another_vulkan_driver_takes_no_cuda_tensors() -> None:
     context: Any = SimpleNamespace(shares_memory=False, device=SimpleNamespace(name="Mesa"))
-    with pytest.raises(cuda.NotShareable, match=r"Mesa: CUDA tensors can only be passed on NVIDIA's .*tensor.cpu\(\)"):
+    with pytest.raises(NotShareable, match=r"Mesa: CUDA tensors can only be passed on NVIDIA's .*tensor.cpu\(\)"):
         cuda.CudaSharing(context)
 
 

@@ -1,0 +1,148 @@
+// Memory and semaphores that are shared with other APIs.
+#include <unistd.h>
+
+#include "device.h"
+
+namespace triton_spirv {
+
+std::unique_ptr<Buffer> Device::import(const void* external, VkDeviceSize bytes, uint32_t types, const void* memory,
+                                       bool whole) {
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, external};
+  info.size = bytes;
+  info.usage = kBufferUsage;
+  VkBuffer buffer;
+  check(vk_.vkCreateBuffer(device_, &info, nullptr, &buffer), "vkCreateBuffer");
+  VkMemoryRequirements needs;
+  vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
+  uint32_t type;
+  try {
+    type = whole ? memory_type(needs.memoryTypeBits & types, 0, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
+                 : memory_type(needs.memoryTypeBits & types, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+  } catch (...) {
+    vk_.vkDestroyBuffer(device_, buffer, nullptr);
+    throw;
+  }
+  return bind(buffer, type, bytes, bytes, false, memory);
+}
+
+std::unique_ptr<Buffer> Device::import_host(void* pointer, VkDeviceSize bytes) {
+  check_usable();
+  if (vk_.vkGetMemoryHostPointerPropertiesEXT == nullptr)
+    throw std::runtime_error("host memory cannot be imported: the Vulkan device lacks VK_EXT_external_memory_host");
+  constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
+  VkMemoryHostPointerPropertiesEXT properties{VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT};
+  check(vk_.vkGetMemoryHostPointerPropertiesEXT(device_, handle, pointer, &properties),
+        "vkGetMemoryHostPointerPropertiesEXT");
+  const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
+                                                  handle};
+  const VkImportMemoryHostPointerInfoEXT memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT, nullptr, handle,
+                                                pointer};
+  return import(&external, bytes, properties.memoryTypeBits, &memory, true);
+}
+
+std::unique_ptr<Buffer> Device::import_fd(int fd, VkDeviceSize bytes) {
+  check_usable();
+  constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
+                                                  handle};
+  const VkImportMemoryFdInfoKHR memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, nullptr, handle, fd};
+  try {
+    return import(&external, bytes, ~uint32_t{0}, &memory, false);
+  } catch (...) {
+    ::close(fd);  // it is the driver's only after a success
+    throw;
+  }
+}
+
+std::unique_ptr<Buffer> Device::join(const std::vector<const Buffer*>& parts) {
+  check_usable();
+  if (!binds_sparse_ || vk_.vkQueueBindSparse == nullptr)
+    throw std::runtime_error("allocations cannot be put one behind the other: the Vulkan queue lacks sparse binding");
+  VkDeviceSize total = 0;
+  for (const Buffer* part : parts) {
+    if (part->memory_ == VK_NULL_HANDLE || part->device_ == nullptr) throw std::invalid_argument("a buffer that is freed or joined has no memory to join");
+    total += part->bytes();
+  }
+  constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
+                                                  handle};
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &external, VK_BUFFER_CREATE_SPARSE_BINDING_BIT};
+  info.size = total;
+  info.usage = kBufferUsage;
+  VkBuffer buffer;
+  check(vk_.vkCreateBuffer(device_, &info, nullptr, &buffer), "vkCreateBuffer");
+  try {
+    VkMemoryRequirements needs;
+    vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
+    std::vector<VkSparseMemoryBind> binds;
+    VkDeviceSize offset = 0;
+    for (const Buffer* part : parts) {
+      if (part->bytes() % needs.alignment != 0)
+        throw std::runtime_error("an allocation of " + std::to_string(part->bytes()) + " bytes is no multiple of the " +
+                                 std::to_string(needs.alignment) + " of the device's sparse blocks");
+      binds.push_back({offset, part->bytes(), part->memory_, 0, 0});
+      offset += part->bytes();
+    }
+    bind_sparse(buffer, binds);
+  } catch (...) {
+    vk_.vkDestroyBuffer(device_, buffer, nullptr);
+    throw;
+  }
+  return adopt(buffer, VK_NULL_HANDLE, total, nullptr);
+}
+
+// Returns when it is done: a kernel that is submitted afterwards finds the memory in its place.
+void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts) {
+  const VkSparseBufferMemoryBindInfo whole{buffer, static_cast<uint32_t>(parts.size()), parts.data()};
+  const uint64_t value = 1;
+  const VkSemaphore bound = make_timeline();
+  VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+  values.signalSemaphoreValueCount = 1;
+  values.pSignalSemaphoreValues = &value;
+  VkBindSparseInfo info{VK_STRUCTURE_TYPE_BIND_SPARSE_INFO, &values};
+  info.bufferBindCount = 1;
+  info.pBufferBinds = &whole;
+  info.signalSemaphoreCount = 1;
+  info.pSignalSemaphores = &bound;
+  VkSemaphoreWaitInfo wait{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+  wait.semaphoreCount = 1;
+  wait.pSemaphores = &bound;
+  wait.pValues = &value;
+  try {
+    {
+      const std::lock_guard<std::mutex> queue(queue_mutex_);
+      const auto guard = layer_guard();
+      checked(vk_.vkQueueBindSparse(queue_, 1, &info, VK_NULL_HANDLE), "vkQueueBindSparse");
+    }
+    checked(vk_.vkWaitSemaphores(device_, &wait, timeout_ns_), "vkWaitSemaphores");
+  } catch (...) {
+    vk_.vkDestroySemaphore(device_, bound, nullptr);
+    throw;
+  }
+  vk_.vkDestroySemaphore(device_, bound, nullptr);
+}
+
+int Device::export_semaphore(VkSemaphore semaphore) {
+  check_usable();
+  if (!shares_semaphores_ || vk_.vkGetSemaphoreFdKHR == nullptr)
+    throw std::runtime_error("semaphores cannot be shared: the Vulkan device lacks VK_KHR_external_semaphore_fd");
+  const VkSemaphoreGetFdInfoKHR info{VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR, nullptr, semaphore,
+                                     VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT};
+  int fd = -1;
+  checked(vk_.vkGetSemaphoreFdKHR(device_, &info, &fd), "vkGetSemaphoreFdKHR");
+  return fd;
+}
+
+Incoming Device::make_incoming() {
+  const std::lock_guard<std::mutex> guard(queue_mutex_);
+  check_usable();
+  incoming_.push_back(make_timeline());
+  return {incoming_.size() - 1, export_semaphore(incoming_.back())};
+}
+
+ExternalWait Device::incoming(std::size_t number, uint64_t value) {
+  const std::lock_guard<std::mutex> guard(queue_mutex_);
+  return {incoming_.at(number), value};
+}
+
+}  // namespace triton_spirv

@@ -1,0 +1,95 @@
+"""The functions of CUDA's driver that sharing memory and semaphores with Vulkan takes."""
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache
+from typing import Any
+
+_POSIX_FD = 1
+_TIMELINE_FD = 9
+
+
+class CudaError(RuntimeError):
+    """A call of the CUDA driver that failed."""
+
+
+@cache
+def _libcuda() -> ctypes.CDLL:
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _call(name: str, *args: Any) -> None:
+    result = getattr(_libcuda(), name)(*args)
+    if result:
+        raise CudaError(f"{name} failed: CUDA error {result}")
+
+
+class _SemaphoreHandle(ctypes.Union):
+    _fields_ = [("fd", ctypes.c_int), ("win32", ctypes.c_void_p * 2)]
+
+
+class _SemaphoreDescription(ctypes.Structure):
+    """CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC."""
+
+    _fields_ = [("type", ctypes.c_int), ("handle", _SemaphoreHandle), ("flags", ctypes.c_uint),
+                ("reserved", ctypes.c_uint * 16)]
+
+
+class _SemaphoreParameters(ctypes.Structure):
+    """CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS and ..._WAIT_PARAMS: the value comes first in both."""
+
+    _fields_ = [("value", ctypes.c_uint64), ("rest", ctypes.c_uint64 * 17)]
+
+
+class Semaphore:
+    """A timeline semaphore of another API. The opaque file descriptor is taken over. CUDA's context must be current."""
+
+    def __init__(self, fd: int) -> None:
+        description = _SemaphoreDescription(type=_TIMELINE_FD, handle=_SemaphoreHandle(fd=fd))
+        self._handle = ctypes.c_void_p()
+        self._parameters = _SemaphoreParameters()
+        try:
+            _call("cuImportExternalSemaphore", ctypes.byref(self._handle), ctypes.byref(description))
+        except CudaError:
+            os.close(fd)
+            raise
+
+    def signal(self, stream: int, value: int) -> None:
+        """Give it the value once ``stream`` has done what it was given until now."""
+        self._enqueue("cuSignalExternalSemaphoresAsync", stream, value)
+
+    def wait(self, stream: int, value: int) -> None:
+        """Have what ``stream`` is given from now on wait for the value."""
+        self._enqueue("cuWaitExternalSemaphoresAsync", stream, value)
+
+    def _enqueue(self, function: str, stream: int, value: int) -> None:
+        self._parameters.value = value
+        _call(function, ctypes.byref(self._handle), ctypes.byref(self._parameters), 1, ctypes.c_void_p(stream))
+
+
+def retain(address: int) -> int:
+    """The handle of the allocation that is mapped at ``address``, to be given back with release(). Raises CudaError
+    where it is memory of cudaMalloc, which has none."""
+    handle = ctypes.c_uint64()
+    _call("cuMemRetainAllocationHandle", ctypes.byref(handle), ctypes.c_void_p(address))
+    return handle.value
+
+
+def release(handle: int) -> None:
+    """Give a handle back."""
+    _call("cuMemRelease", ctypes.c_uint64(handle))
+
+
+def allocation(address: int) -> tuple[int, int]:
+    """Start and end of the allocation that is mapped at ``address``."""
+    start, size = ctypes.c_uint64(), ctypes.c_size_t()
+    _call("cuMemGetAddressRange_v2", ctypes.byref(start), ctypes.byref(size), ctypes.c_uint64(address))
+    return start.value, start.value + size.value
+
+
+def export(handle: int) -> int:
+    """The allocation as an opaque file descriptor, which is the caller's."""
+    fd = ctypes.c_int(-1)
+    _call("cuMemExportToShareableHandle", ctypes.byref(fd), ctypes.c_uint64(handle), _POSIX_FD, ctypes.c_ulonglong(0))
+    return fd.value

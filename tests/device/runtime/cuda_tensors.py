@@ -1,0 +1,179 @@
+"""A program for test_runtime_cuda_tensors.py: one check, named by its argument, on a GPU that torch drives by CUDA."""
+from __future__ import annotations
+
+import sys
+import threading
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from triton.backends.spirv.runtime import cuda
+from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.runtime.errors import NotShareable
+
+MIB = 1 << 20
+
+
+@triton.jit
+def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + i, mask=i < n), tl.load(y_ptr + i, mask=i < n)
+    tl.store(out_ptr + i, x + y, mask=i < n)
+
+
+def add(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> Any:
+    """out = x + y on the Vulkan device. The launch's metadata."""
+    n = out.numel()
+    return add_kernel[(triton.cdiv(n, 1024), )](x, y, out, n, BLOCK=1024)
+
+
+def pooled(*shape: int) -> torch.Tensor:
+    """Random values in memory of a pool that is shared."""
+    with torch.cuda.use_mem_pool(POOL):
+        return torch.rand(shape, device="cuda")
+
+
+def slow(tensor: torch.Tensor) -> None:
+    """Keep the current CUDA stream busy for some 0.1 s, then fill ``tensor`` with ones."""
+    torch.cuda._sleep(200_000_000)
+    tensor.fill_(1)
+
+
+def in_place() -> None:
+    x, y, out = pooled(100_003), pooled(100_003), pooled(100_003)
+    for _ in range(3):
+        add(x, y, out)
+        assert torch.equal(out, x + y)
+    wide = pooled(1000, 777)
+    before = wide.clone()
+    add(wide[500:], wide[:500], wide[500:])
+    assert torch.equal(wide[500:], before[500:] + before[:500]) and torch.equal(wide[:500], before[:500])
+    big = [pooled(64 * MIB) for _ in range(3)]
+    add(*big)
+    assert torch.equal(big[2], big[0] + big[1])
+
+
+def memory_that_is_freed_and_taken_again() -> None:
+    for size in (3 * MIB, 5 * MIB, 3 * MIB, 40 * MIB, 5 * MIB):
+        x, y, out = pooled(size), pooled(size), pooled(size)
+        add(x, y, out)
+        assert torch.equal(out, x + y)
+        del x, y, out
+        torch.cuda.empty_cache()
+
+
+def ordinary_memory_is_refused() -> None:
+    x = torch.rand(4096, device="cuda")
+    shared = pooled(4096)
+    try:
+        add(shared, x, shared)
+    except NotShareable as error:
+        message = str(error)
+    else:
+        raise AssertionError("it was not refused")
+    assert message.startswith("kernel 'add_kernel', argument 'y_ptr': the CUDA tensor's memory was made by cudaMalloc")
+    assert "use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool())" in message
+
+
+def staged() -> None:
+    """With TRITON_SPIRV_CUDA=staged."""
+    x, y, out = (torch.rand(100_003, device="cuda") for _ in range(3))
+    slow(x)
+    add(x, y, out)
+    assert torch.equal(out, 1 + y)
+
+
+def streams_in_order() -> None:
+    """A launch reads what its stream wrote before it, and the stream reads what the launch wrote."""
+    x, y, out = pooled(MIB), pooled(MIB), pooled(MIB)
+    torch.cuda.synchronize()
+    for stream in (torch.cuda.current_stream(), torch.cuda.Stream(), torch.cuda.Stream(priority=-1)):
+        with torch.cuda.stream(stream):
+            x.fill_(7)
+            slow(x)
+            add(x, y, out)
+            after = out.clone()
+        stream.synchronize()
+        assert torch.equal(after, 1 + y)
+
+
+def a_stream_that_is_done_does_not_start_anothers_launch() -> None:
+    busy, idle = torch.cuda.Stream(), torch.cuda.Stream()
+    tensors = [(pooled(MIB), pooled(MIB), pooled(MIB)) for _ in range(2)]
+    for x, _, _ in tensors:
+        x.fill_(7)
+    torch.cuda.synchronize()
+    results = []
+    for stream, (x, y, out) in zip((busy, idle), tensors, strict=True):
+        with torch.cuda.stream(stream):
+            if stream is busy:
+                slow(x)
+            add(x, y, out)
+            results.append(out.clone())
+    torch.cuda.synchronize()
+    assert torch.equal(results[0], 1 + tensors[0][1]) and torch.equal(results[1], 7 + tensors[1][1])
+
+
+def threads_with_streams_of_their_own() -> None:
+    wrong: list[str] = []
+
+    def work(seed: int) -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            x, y, out = pooled(50_000 + seed), pooled(50_000 + seed), pooled(50_000 + seed)
+            for round_ in range(50):
+                x.fill_(seed + round_)
+                add(x, y, out)
+                if not torch.equal(out, y + (seed + round_)):
+                    wrong.append(f"{seed}, {round_}")
+
+    threads = [threading.Thread(target=work, args=(seed, )) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, wrong
+
+
+def with_other_memory() -> None:
+    """Beside host memory, and beside this runtime's own device memory."""
+    x, y = pooled(5000), torch.rand(5000)
+    out = torch.zeros(5000)
+    slow(x)
+    add(x, y, out)
+    assert torch.equal(out, 1 + y)
+    own = torch.zeros(5000, device=triton.runtime.driver.active.get_active_torch_device())
+    add(x, x, own)
+    assert torch.equal(own.cpu(), torch.full((5000, ), 2.0))
+
+
+def expandable_segments() -> None:
+    """With PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True: tensors in one chunk, and in several."""
+    for count in (1000, 3 * MIB, 5 * MIB + 13, 64 * MIB):
+        x, y, out = (torch.rand(count, device="cuda") for _ in range(3))
+        for _ in range(2):
+            add(x, y, out)
+            assert torch.equal(out, x + y), count
+        half = count // 2
+        out.zero_()
+        add(x[half:], y[half:], out[half:])
+        assert torch.equal(out[half:], x[half:] + y[half:]) and not out[:half].any(), count
+
+
+def expandable_segments_that_change() -> None:
+    """Chunks that CUDA unmaps, and others in their place."""
+    for count in (64 * MIB, 32 * MIB, 96 * MIB, 16 * MIB, 64 * MIB):
+        x, y, out = (torch.rand(count, device="cuda") for _ in range(3))
+        add(x, y, out)
+        assert torch.equal(out, x + y), count
+        del x, y, out
+        torch.cuda.empty_cache()
+
+
+POOL = cuda.mem_pool()
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    torch.cuda.synchronize()
+    current().native.synchronize()
+    print("right")

@@ -1,0 +1,43 @@
+"""CUDA tensors as arguments: on NVIDIA's Vulkan driver, where torch sees the same GPU."""
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from triton.backends.spirv.runtime.context import current
+
+from tests.device.processes import run
+
+_PROGRAM = Path(__file__).with_name("cuda_tensors.py")
+_ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _beside_cuda() -> None:
+    if not current().shares_memory:
+        pytest.skip(f"{current().device.name} shares no memory with CUDA")
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        pytest.skip("torch was built without CUDA, or sees no GPU")
+
+
+def _check(name: str, **environment: str) -> None:
+    done = run([sys.executable, str(_PROGRAM), name], cwd=_ROOT, **environment)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
+
+
+@pytest.mark.parametrize("check", [
+    "in_place", "memory_that_is_freed_and_taken_again", "ordinary_memory_is_refused", "streams_in_order",
+    "a_stream_that_is_done_does_not_start_anothers_launch", "threads_with_streams_of_their_own", "with_other_memory"])
+def test_memory_of_a_pool(check: str) -> None:
+    _check(check)
+
+
+@pytest.mark.parametrize("check", ["expandable_segments", "expandable_segments_that_change"])
+def test_expandable_segments(check: str) -> None:
+    _check(check, PYTORCH_CUDA_ALLOC_CONF="expandable_segments:True")
+
+
+def test_copies_through_host_memory() -> None:
+    _check("staged", TRITON_SPIRV_CUDA="staged")
