@@ -14,10 +14,11 @@ from typing import Any
 
 from ..capabilities import Capabilities
 from .allocator import DeviceAllocator
-from .devices import SHARING_EXTENSIONS, DeviceInfo, choose, compute_queue_family, feature_chain, is_chosen, select
+from .devices import SHARING_EXTENSIONS, DeviceInfo, choose, compute_queue_family, is_chosen, select
 from .devices import devices as all_devices
 from .errors import ValidationError, VulkanUnavailable
-from .loader import check, handle, instance, new, vulkan
+from .loader import handle, instance, vulkan
+from .logical_device import create_device, create_pipeline_layout
 from .memory import BufferPool
 from .pipeline_cache import PipelineCache, folder
 
@@ -27,7 +28,6 @@ NAME = "spirv"
 ZERO_COPY, IMPORTED, STAGED = "zero-copy", "imported", "staged"
 HOST_MEMORY_WAYS = (ZERO_COPY, IMPORTED, STAGED)
 
-_COMPUTE_STAGE = 0x20
 _FOREVER = 2**64 - 1
 
 
@@ -82,10 +82,10 @@ class Context:
         self._lock = threading.Lock()
         vk = vulkan()
         family = compute_queue_family(device)
-        self.handle = self._create_device(family)
+        self.handle = create_device(device, family)
         queue = vk.ffi.new("VkQueue*")
         vk.lib.vkGetDeviceQueue(self.handle, family, 0, queue)
-        self.pipeline_layout = self._create_pipeline_layout()
+        self.pipeline_layout = create_pipeline_layout(self.handle, self.capabilities)
         key = hashlib.sha256(f"{device.driver_version}".encode()).hexdigest()[:8]
         self.pipeline_cache = PipelineCache(self.handle, folder() / f"{device.driver}-{device.uuid}-{key}.bin")
         self.native = self._native_module.Device(
@@ -100,35 +100,6 @@ class Context:
         self.host_memory = self._choose_host_memory()
         self.native.set_host_addresses(self.host_memory == ZERO_COPY)
         self.raise_validation_errors()
-
-    def _create_device(self, family: int) -> Any:
-        vk = vulkan()
-        ffi = vk.ffi
-        features = feature_chain(self.device.extensions, self.device.vulkan_features)
-        priority = ffi.new("float*", 1.0)
-        queue = new("VkDeviceQueueCreateInfo")
-        queue.queueFamilyIndex, queue.queueCount, queue.pQueuePriorities = family, 1, priority
-        strings = [ffi.new("char[]", name.encode()) for name in sorted(self.device.extensions)]
-        names = ffi.new("char*[]", strings)
-        info = new("VkDeviceCreateInfo")
-        info.pNext = ffi.cast("void*", features.head)
-        info.queueCreateInfoCount, info.pQueueCreateInfos = 1, queue
-        info.enabledExtensionCount, info.ppEnabledExtensionNames = len(strings), names
-        out = ffi.new("VkDevice*")
-        check(vk.lib.vkCreateDevice(self.device.handle, info, ffi.NULL, out), f"{self.device.name}: vkCreateDevice")
-        return out[0]
-
-    def _create_pipeline_layout(self) -> Any:
-        """One layout for all kernels: a push-constant range of the device's full size, no descriptor sets."""
-        vk = vulkan()
-        ffi = vk.ffi
-        span = ffi.new("VkPushConstantRange*")
-        span.stageFlags, span.offset, span.size = _COMPUTE_STAGE, 0, self.capabilities.push_constant_bytes
-        info = new("VkPipelineLayoutCreateInfo")
-        info.pushConstantRangeCount, info.pPushConstantRanges = 1, span
-        out = ffi.new("VkPipelineLayout*")
-        check(vk.lib.vkCreatePipelineLayout(self.handle, info, ffi.NULL, out), "vkCreatePipelineLayout")
-        return out[0]
 
     def _choose_host_memory(self) -> str:
         best = ZERO_COPY if self._host_addresses_are_device_addresses() else STAGED

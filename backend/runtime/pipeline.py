@@ -77,6 +77,37 @@ def read_module(spirv: bytes) -> ModuleInfo:
     return ModuleInfo(entry_point, local_size, subgroup_size)
 
 
+def create_module(device: Any, spirv: bytes) -> Any:
+    """A VkShaderModule of a VkDevice. Raises RuntimeError where the driver refuses it. The caller destroys it."""
+    vk = vulkan()
+    ffi = vk.ffi
+    info = new("VkShaderModuleCreateInfo")
+    info.codeSize, info.pCode = len(spirv), ffi.cast("uint32_t*", ffi.from_buffer(spirv))
+    module = ffi.new("VkShaderModule*")
+    check(vk.lib.vkCreateShaderModule(device, info, ffi.NULL, module), "vkCreateShaderModule")
+    return module[0]
+
+
+def create_pipeline(device: Any, layout: Any, cache: Any, module: Any, info: ModuleInfo, subgroup_size: int) -> Any:
+    """A VkPipeline of a VkShaderModule, with subgroups of ``subgroup_size`` where the module asks for no other. Raises
+    RuntimeError where the driver refuses it. The caller destroys it."""
+    vk = vulkan()
+    ffi = vk.ffi
+    subgroup = new("VkPipelineShaderStageRequiredSubgroupSizeCreateInfo")
+    subgroup.requiredSubgroupSize = info.subgroup_size or subgroup_size
+    entry_point = ffi.new("char[]", info.entry_point.encode())
+    stage = new("VkPipelineShaderStageCreateInfo")
+    stage.pNext = ffi.cast("void*", subgroup)
+    stage.stage, stage.module, stage.pName = vk.VK_SHADER_STAGE_COMPUTE_BIT, module, entry_point
+    if info.local_size[0] % subgroup.requiredSubgroupSize == 0:
+        stage.flags = _REQUIRE_FULL_SUBGROUPS
+    create = new("VkComputePipelineCreateInfo")
+    create.stage, create.layout = stage[0], layout
+    pipeline = ffi.new("VkPipeline*")
+    check(vk.lib.vkCreateComputePipelines(device, cache, 1, create, ffi.NULL, pipeline), "vkCreateComputePipelines")
+    return pipeline[0]
+
+
 class Kernel:
     """A kernel on a device. ``pipeline`` is its VkPipeline as an integer, which launches take.
 
@@ -103,30 +134,11 @@ class Kernel:
         context.add_kernel(self.pipeline, self)
 
     def _create(self, spirv: bytes) -> None:
-        vk = vulkan()
-        ffi, device = vk.ffi, self.context.handle
-        module_info = new("VkShaderModuleCreateInfo")
-        module_info.codeSize, module_info.pCode = len(spirv), ffi.cast("uint32_t*", ffi.from_buffer(spirv))
-        module = ffi.new("VkShaderModule*")
-        check(vk.lib.vkCreateShaderModule(device, module_info, ffi.NULL, module), "vkCreateShaderModule")
-        self._module = module[0]
-
-        subgroup = new("VkPipelineShaderStageRequiredSubgroupSizeCreateInfo")
-        subgroup.requiredSubgroupSize = self.info.subgroup_size or self.context.capabilities.subgroup_size
-        entry_point = ffi.new("char[]", self.info.entry_point.encode())
-        stage = new("VkPipelineShaderStageCreateInfo")
-        stage.pNext = ffi.cast("void*", subgroup)
-        stage.stage, stage.module, stage.pName = vk.VK_SHADER_STAGE_COMPUTE_BIT, self._module, entry_point
-        if self.info.local_size[0] % subgroup.requiredSubgroupSize == 0:
-            stage.flags = _REQUIRE_FULL_SUBGROUPS
-        info = new("VkComputePipelineCreateInfo")
-        info.stage, info.layout = stage[0], self.context.pipeline_layout
-        pipeline = ffi.new("VkPipeline*")
-        cache = self.context.pipeline_cache
-        result = vk.lib.vkCreateComputePipelines(device, cache.handle, 1, info, ffi.NULL, pipeline)
-        check(result, "vkCreateComputePipelines")
-        self._pipeline = pipeline[0]
-        cache.save_sometimes()
+        context = self.context
+        self._module = create_module(context.handle, spirv)
+        self._pipeline = create_pipeline(context.handle, context.pipeline_layout, context.pipeline_cache.handle,
+                                         self._module, self.info, context.capabilities.subgroup_size)
+        context.pipeline_cache.save_sometimes()
 
     @property
     def max_invocations(self) -> int:
