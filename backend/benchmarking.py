@@ -9,8 +9,15 @@ from triton.testing import _summarize_statistics
 from .runtime import Graph
 from .runtime.interface import DeviceInterface
 
+_RETURN_MODES = ("min", "max", "mean", "median", "all")
 #: Replays that are timed, as upstream's do_bench_cudagraph does.
 _REPLAYS = 10
+
+
+def check_return_mode(return_mode: str) -> None:
+    """Raises ValueError on one that do_bench does not know."""
+    if return_mode not in _RETURN_MODES:
+        raise ValueError(f"return_mode is one of {', '.join(_RETURN_MODES)}, not {return_mode!r}")
 
 
 def do_bench_graph(fn: Callable[[], Any], rep: float = 20, grad_to_none: Sequence[Any] | None = None,
@@ -20,8 +27,9 @@ def do_bench_graph(fn: Callable[[], Any], rep: float = 20, grad_to_none: Sequenc
 
     ``rep``: milliseconds that a replay should take; ``fn`` is captured so many times. ``grad_to_none``: tensors whose
     gradients are dropped before each call. ``quantiles``, ``return_mode``: as of do_bench. Raises what Graph.capture
-    raises, where ``fn`` does what cannot be captured.
+    raises, where ``fn`` does what cannot be captured, and ValueError on an unknown ``return_mode``.
     """
+    check_return_mode(return_mode)
     interface = DeviceInterface()
     fn()
     start, end = interface.Event(enable_timing=True), interface.Event(enable_timing=True)

@@ -14,11 +14,13 @@ from triton import knobs
 from triton.backends.compiler import BaseBackend, GPUTarget, Language
 
 from . import passes
+from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
 from .lowering.context import Options as LoweringOptions
 from .lowering.module import Kernel, lower_module
 from .runtime.memory import memory_bytes
 from .runtime.validate import validate_module
+from .sink_loads import sunk
 from .ttgir.parser import parse_module
 from .workgroup import subgroups
 
@@ -112,6 +114,15 @@ def _fast_tensor_specialization() -> Callable[..., str]:
     return native(tensor_specialization, POINTER_RANGE)  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True)
+class Layout:
+    """How a kernel was laid out: its TTIR, for how many subgroups, and whether loads were moved (sink_loads.py)."""
+
+    ttir: str
+    subgroups: int
+    sunk: bool
+
+
 class SPIRVBackend(BaseBackend):
     """Triton to Vulkan SPIR-V."""
 
@@ -121,8 +132,7 @@ class SPIRVBackend(BaseBackend):
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)
         self.capabilities = Capabilities.parse(str(target.arch))
-        #: TTIR and subgroups of the kernel that is being compiled, where there are more than ``num_warps``.
-        self._larger: tuple[str, int] | None = None
+        self._layout: Layout | None = None
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
@@ -192,25 +202,33 @@ class SPIRVBackend(BaseBackend):
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """TTIR to TTGIR with layouts chosen for this subgroup size."""
         ttir = str(module)
-        count = subgroups(ttir, options.num_warps, self.capabilities)
-        self._larger = (ttir, count) if count > options.num_warps else None
-        self._lay_out(module, count, options)
-        return module
+        return self._lay_out(module, ttir, subgroups(ttir, options.num_warps, self.capabilities), True, options)
 
-    def _lay_out(self, module: Any, count: int, options: SPIRVOptions) -> None:
+    def _lay_out(self, module: Any, ttir: str, count: int, sink: bool, options: SPIRVOptions) -> Any:
         passes.run(module, passes.layouts(count, options.warp_size, options.num_ctas), "make_layouts")
         passes.decompose_scaled_dots(module)
         passes.run(module, passes.TTGIR, "make_ttgir")
+        text = sunk(str(module)) if sink else None
+        self._layout = Layout(ttir, count, text is not None)
+        return module if text is None else passes.parse(text, module.context)
+
+    def _lay_out_smaller(self, context: Any, options: SPIRVOptions) -> Any:
+        """The kernel that is being compiled with layouts that take less shared memory, or None where there are none."""
+        layout = self._layout
+        if layout is None or not layout.sunk and layout.subgroups <= options.num_warps:
+            return None
+        count = layout.subgroups if layout.sunk else layout.subgroups // 2
+        return self._lay_out(passes.parse(layout.ttir, context), layout.ttir, count, not layout.sunk, options)
 
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
-        """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. More subgroups than
-        ``num_warps`` may take more shared memory: where that is too much, there are fewer."""
-        kernel = self._lower(module, metadata, options)
-        while self._larger is not None and kernel.shared_bytes > self.capabilities.shared_bytes:
-            ttir, count = self._larger[0], self._larger[1] // 2
-            self._larger = (ttir, count) if count > options.num_warps else None
-            module = passes.parse(ttir, module.context)
-            self._lay_out(module, count, options)
+        """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. Where that takes
+        more shared memory than there is, loads of dot operands stay where upstream left them, and there are fewer
+        subgroups, down to ``num_warps``."""
+        kernel, context = self._lower(module, metadata, options), module.context
+        while kernel.shared_bytes > self.capabilities.shared_bytes:
+            module = self._lay_out_smaller(context, options)
+            if module is None:
+                break
             kernel = self._lower(module, metadata, options)
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
@@ -228,14 +246,16 @@ class SPIRVBackend(BaseBackend):
 
     def _lower(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Kernel:
         passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
-        passes.insert_barriers(module)
+        inserted = passes.insert_barriers(module)
         traits = self.capabilities.traits
         lowering = LoweringOptions(
             fuse_multiply_add=options.enable_fp_fusion, check_bounds=options.check_bounds,
-            dot_unroll=traits.dot_unroll, dot_registers=traits.dot_registers, shared_banks=traits.shared_banks,
-            prefetch=traits.prefetch)
+            dot_unroll=traits.dot_unroll, dot_unroll_registers=traits.dot_unroll_registers,
+            dot_registers=traits.dot_registers, shared_banks=traits.shared_banks, prefetch=traits.prefetch)
         name = f"{metadata.get('name', 'kernel')}.ttgir"
-        return lower_module(parse_module(str(module), name), self.capabilities, lowering)
+        source = parse_module(str(module), name)
+        mark_inserted(source, inserted)
+        return lower_module(source, self.capabilities, lowering)
 
 
 def _refuse_custom_types(*_: Any, **__: Any) -> None:

@@ -231,6 +231,8 @@ def _compile_only_capabilities() -> Capabilities:
 def _call_once(fn: Callable[[], Any], quantiles: Sequence[float] | None = None, return_mode: str = "mean",
                **_: Any) -> float | list[float]:
     """Stands for do_bench where kernels are compiled and not run: zeros after one call."""
+    from .benchmarking import check_return_mode
+    check_return_mode(return_mode)
     fn()
     if quantiles is not None:
         return [0.0] * len(quantiles)

@@ -21,9 +21,10 @@ class Driver:
     **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
     ``exact_division``: division and square root are correctly rounded.
 
-    **Its compiler.** ``dot_unroll``, ``dot_registers``, ``shared_banks``, ``prefetch``: see lowering.context.Options.
-    ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``: 32-bit shuffles that a layout
-    conversion may take; None: any number. ``unrolled_instructions``: of unrolled code that one operation may take.
+    **Its compiler.** ``dot_unroll``, ``dot_unroll_registers``, ``dot_registers``, ``shared_banks``, ``prefetch``: see
+    lowering.context.Options. ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
+    32-bit shuffles that a layout conversion may take; None: any number. ``unrolled_instructions``: of unrolled code
+    that one operation may take.
     """
 
     own_modules: bool = False
@@ -36,6 +37,7 @@ class Driver:
     exact_division: bool = False
 
     dot_unroll: int = 2048
+    dot_unroll_registers: int = 2048
     dot_registers: int = 512
     shared_banks: bool = True
     prefetch: bool = True
@@ -59,6 +61,7 @@ DRIVERS = {
         exact_division=True,       # the CPU's own
         dot_unroll=512,            # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
         dot_registers=64,          # of 16 vector registers
+        dot_unroll_registers=16384,  # 9 s in place of 75 where 1,024 registers would be looked up in an array
         shared_banks=False,
         prefetch=False,
         word_bits=64,              # it makes a loop over lanes of each component, whatever its width

@@ -79,20 +79,43 @@ def run(module: Any, pipeline: Pipeline, name: str) -> None:
 
 def decompose_scaled_dots(module: Any) -> None:
     """Block-scaled dots to plain dots of scaled operands; a module without any is left as it is."""
-    names: list[str] = []
-    module.walk(lambda operation: names.append(operation.get_name()))
-    if "tt.dot_scaled" in names:
+    if "tt.dot_scaled" in _names(module):
         target = ir.builder(module.context).get_string_attr
         module.set_attr("ttg.target", target(NO_MATRIX_INSTRUCTIONS))
         run(module, DECOMPOSE_SCALED_DOTS, "decompose_scaled_dots")
         module.set_attr("ttg.target", target(TARGET))
 
 
-def insert_barriers(module: Any) -> None:
-    """Upstream's membar analysis: a ``ttg.barrier local`` wherever shared memory needs one."""
+def insert_barriers(module: Any) -> frozenset[int]:
+    """Upstream's membar analysis: a ``ttg.barrier local`` wherever shared memory needs one. Returns which of the
+    module's barriers those are, as numbers in the order of its text."""
+    before = _names(module)
     # The analysis only borrows the allocation: it must live until run() returns.
     allocation = passes.analysis.allocation(module)
     passes.analysis.membar(allocation).run()
+    return _added(before, _names(module))
+
+
+def _names(module: Any) -> list[str]:
+    names: list[str] = []
+    module.walk(lambda operation: names.append(operation.get_name()))
+    return names
+
+
+def _added(before: list[str], after: list[str]) -> frozenset[int]:
+    """Which barriers of ``after`` are new: the other operations are those of ``before``, in the same order. Of barriers
+    next to each other the last ones count as new."""
+    added: set[int] = set()
+    kept = number = 0
+    for name in after:
+        if kept < len(before) and name == before[kept]:
+            kept += 1
+        else:
+            assert name == "ttg.barrier", f"membar inserted {name}"
+            added.add(number)
+        number += name == "ttg.barrier"
+    assert kept == len(before), "membar removed an operation"
+    return frozenset(added)
 
 
 def parse(text: str, context: Any) -> Any:

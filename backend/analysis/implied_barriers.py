@@ -7,7 +7,10 @@ invocation's own subgroup and emit neither scratch accesses nor the wait. Then t
 """
 from __future__ import annotations
 
+from collections.abc import Container
+
 from ..ttgir.ir import Operation
+from .barrier_filter import BARRIER
 
 #: Operations whose ``allocation.offset`` is that of a buffer, not of scratch memory.
 _BUFFERS = frozenset({"ttg.local_alloc"})
@@ -15,18 +18,18 @@ _BUFFERS = frozenset({"ttg.local_alloc"})
 _LOOPS = frozenset({"scf.for", "scf.while"})
 
 
-def stands_for_barrier(operation: Operation, shared_used: bool) -> bool:
+def stands_for_barrier(operation: Operation, shared_used: bool, weaker: Container[Operation] = ()) -> bool:
     """Whether a barrier must take the place of ``operation``, which was lowered without any.
 
     Not where a barrier of membar's comes right before it, nor where no shared memory was accessed before
-    (``shared_used``), unless a loop comes back to the operation after it was.
+    (``shared_used``), unless a loop comes back to the operation after it was. Barriers in ``weaker`` do not count.
     """
     if "allocation.offset" not in operation.attributes or operation.name in _BUFFERS:
         return False
     block = operation.block
     assert block is not None
     place = next(index for index, other in enumerate(block.operations) if other is operation)
-    if place and block.operations[place - 1].name == "ttg.barrier":
+    if place and block.operations[place - 1].name == BARRIER and block.operations[place - 1] not in weaker:
         return False
     return shared_used or _in_loop(operation)
 

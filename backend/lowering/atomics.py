@@ -17,6 +17,7 @@ from .elements import bits_in_memory, element_type
 from .errors import UnsupportedOperation
 from .linear import coordinates
 from .registry import lowers
+from .scratch import own_scratch
 
 if TYPE_CHECKING:
     from .context import Context
@@ -190,7 +191,7 @@ def _share(ctx: Context, operation: Operation, type_: Type, results: list[int], 
          "warp": [0] * (ctx.num_warps.bit_length() - 1)}, ())
     flat = LinearLayout.from_flat(layout.inputs, (layout.size,))
     given = operation.attributes.get("allocation.offset")
-    offset = ctx.extra_shared(layout.size * size) if given is None else int(given)
+    offset = ctx.extra_shared(layout.size * size) if given is None else own_scratch(ctx, operation)
     places = [f.add(place, module.uint(offset // size)) for place in coordinates(ctx, flat, 0)]
     end = offset + layout.size * size
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 #: Word of the report buffer that counts the elements outside of their tensors.
 COUNT = 2
-#: The first of them: its message, and the program id x, y, z. Then a zero, and a place for any element.
+#: The first of them: 1 + its message, so that this tells whether there was one where the count has wrapped to zero, and
+#: the program id x, y, z. Then a zero, and a place for any element.
 FIRST = HEADER_BYTES
 ZERO, SPARE = FIRST + 16, FIRST + 24
 #: A row an argument: bytes before its address, bytes in all, and how far the first one outside was from the address.
@@ -117,7 +118,7 @@ class Bounds:
             for outer, candidate in reversed(outside[:-1]):
                 address = f.select(outer, candidate, address)
             program = [ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
-            for place, word in enumerate((module.uint(message), *program)):
+            for place, word in enumerate((module.uint(message + 1), *program)):
                 f.store(_word(ctx, FIRST + 4 * place), word, MemoryAccess.NonPrivatePointer, 4)
             for number in numbers:
                 f.store(_wide(ctx, ROWS + self._rows[number] * ROW_BYTES + DISTANCE),

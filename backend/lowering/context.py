@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from ..analysis.axis_info import AxisInfoAnalysis
+from ..analysis.barrier_filter import Need
 from ..analysis.implied_barriers import stands_for_barrier
 from ..capabilities import Capabilities
 from ..layouts.distributed import distributed_layout
@@ -34,13 +35,15 @@ class Options:
     """Compile options that change the emitted code.
 
     ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``dot_unroll``: the most
-    multiply-adds that a dot's loop body holds, ``dot_registers`` the most accumulators that it updates.
+    multiply-adds that a dot's loop body holds, ``dot_registers`` the most accumulators that it updates,
+    ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand would need an indexed array else.
     ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
     the next iteration's dot operands ahead (ttgir/prefetch.py). ``check_bounds``: check every access (bounds.py).
     """
 
     fuse_multiply_add: bool = True
     dot_unroll: int = 512
+    dot_unroll_registers: int = 512
     shared_banks: bool = False
     prefetch: bool = False
     dot_registers: int = 512
@@ -52,7 +55,8 @@ class Context:
 
     def __init__(self, source: Module, module: ModuleBuilder, function: FunctionBuilder, capabilities: Capabilities,
                  options: Options, shared: SharedMemory, axis_info: AxisInfoAnalysis,
-                 lazy_loads: frozenset[Operation], pointer_bases: dict[Value, Value]) -> None:
+                 lazy_loads: frozenset[Operation], pointer_bases: dict[Value, Value],
+                 needs: dict[Operation, Need] | None = None, silent: frozenset[Operation] = frozenset()) -> None:
         self.source = source
         self.module = module
         self.f = function
@@ -65,6 +69,10 @@ class Context:
         self.pointer_bases = pointer_bases
         #: Those arguments → their addresses.
         self.base_addresses: dict[Value, int] = {}
+        #: Barriers that can be less than workgroup barriers, and operations that leave their scratch memory alone
+        #: (analysis/barrier_filter.py).
+        self.needs = needs or {}
+        self.silent = silent
         self._barriers = 0
         #: The report buffer; its address is 0 in a kernel that reports nothing.
         self.reports = Reports(0)
@@ -182,7 +190,14 @@ class Context:
         """All invocations of the workgroup wait for each other, and see each other's writes to shared memory and, with
         ``global_memory``, to device memory; with scope Device, so do other workgroups that synchronise with it."""
         self._barriers += 1
-        self.shared.barrier(self.f, global_memory, scope)
+        if self.num_warps == 1 and not global_memory:
+            self.subgroup_barrier()
+        else:
+            self.shared.barrier(self.f, global_memory, Scope.Workgroup, scope)
+
+    def subgroup_barrier(self) -> None:
+        """The invocations of each subgroup wait for each other, and see each other's writes to shared memory."""
+        self.shared.barrier(self.f, False, Scope.Subgroup, Scope.Subgroup)
 
     def extra_shared(self, size: int) -> int:
         """The byte offset of ``size`` bytes of workgroup memory beyond upstream's allocation, for an operation that it
@@ -206,5 +221,13 @@ class Context:
         except Exception as error:
             raise LoweringError(f"{operation.location}: while lowering '{operation.name}': "
                                 f"{type(error).__name__}: {error}") from error
-        if barriers == self._barriers and stands_for_barrier(operation, self.shared.used):
-            self.barrier()
+        if barriers == self._barriers and stands_for_barrier(operation, self.shared.used, self.needs):
+            self.wait(operation)
+
+    def wait(self, operation: Operation) -> None:
+        """The barrier that ``operation`` is or stands for, as strong as it has to be."""
+        need = self.needs.get(operation, Need.WORKGROUP)
+        if need == Need.WORKGROUP:
+            self.barrier(global_memory=operation.attributes.get("addrSpace", "local") != "local")
+        elif need == Need.SUBGROUP:
+            self.subgroup_barrier()

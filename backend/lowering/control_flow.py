@@ -122,4 +122,4 @@ def _return(ctx: Context, operation: Operation) -> None:
 
 @lowers("ttg.barrier")
 def _barrier(ctx: Context, operation: Operation) -> None:
-    ctx.barrier(global_memory=operation.attributes.get("addrSpace", "local") != "local")
+    ctx.wait(operation)

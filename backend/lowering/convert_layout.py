@@ -22,6 +22,7 @@ from ..ttgir.types import Type
 from .elements import bits_in_memory, element_type
 from .linear import apply_bases, coordinates, not_duplicate
 from .registry import lowers
+from .scratch import scratch_offset
 from .shuffle import shuffle
 
 if TYPE_CHECKING:
@@ -46,9 +47,7 @@ def convert_registers(ctx: Context, operation: Operation, registers: list[int], 
     plan = plan_conversion(source, target, bits_in_memory(element) // 8,
                            int(operation.attributes.get("allocation.size", 0)))
     plan = _without_many_shuffles(ctx, plan, source, target, element)
-    own = int(operation.attributes.get("allocation.size", 0))
-    return _carry_out(ctx, plan, registers, element, lambda size: int(operation.attributes["allocation.offset"])
-                      if size <= own else ctx.extra_shared(size))
+    return _carry_out(ctx, plan, registers, element, lambda size: scratch_offset(ctx, operation, size))
 
 
 def move_registers(ctx: Context, registers: list[int], element: Type, source: LinearLayout,
@@ -75,16 +74,21 @@ def _carry_out(ctx: Context, plan: Plan, registers: list[int], element: Type,
 def _without_many_shuffles(ctx: Context, plan: Plan, source: LinearLayout, target: LinearLayout, element: Type) -> Plan:
     """``plan``, or one through workgroup memory where the driver makes too much of the shuffles."""
     most, size = ctx.capabilities.traits.most_shuffles, bits_in_memory(element) // 8
-    if most is None or not isinstance(plan, SubgroupShuffle) or len(plan.shuffles) * max(1, size // 4) <= most:
+    if not isinstance(plan, SubgroupShuffle) or few_shuffles(plan, size, most):
         return plan
     whole = source.size * size
-    # Without the explicit layout there is an array an element type, so half of the memory is left to others.
-    room = min(LARGEST_SCRATCH, ctx.shared.room() - ctx.capabilities.shared_bytes // 2)
+    room = min(LARGEST_SCRATCH, ctx.shared.extra_room())
     for scratch in sorted({min(whole, USUAL_SCRATCH), whole}):
         through = plan_through_shared(source, target, size, scratch) if scratch <= room else None
         if through is not None:
             return through
     return plan
+
+
+def few_shuffles(plan: SubgroupShuffle, size: int, most: int | None) -> bool:
+    """Whether a driver that should have ``most`` shuffles of 32 bits for a conversion takes this plan for elements of
+    ``size`` bytes."""
+    return most is None or len(plan.shuffles) * max(1, size // 4) <= most
 
 
 def _exchange(ctx: Context, step: Exchange, registers: list[int]) -> list[int]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..analysis.axis_info import AxisInfoAnalysis
+from ..analysis.barrier_filter import Need, barrier_needs
 from ..analysis.dot_buffers import place_operands
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.pointer_range import pointer_bases
@@ -21,9 +22,11 @@ from .bounds import Bounds
 from .context import Context, Options
 from .errors import LoweringError
 from .float_controls import float_modes
+from .footprints import Footprints
 from .functions import kernel_function
 from .global_scratch import GlobalScratch
 from .reports import Reports, may_report, watch_loops, watches_loops
+from .scratch import room_beyond
 from .shared_memory import Plan, SharedMemory
 
 
@@ -61,22 +64,30 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
     loads = lazy_loads(kernel)
     if options.shared_banks:
         place_operands(loads)
-    emitted = _emit(source, kernel, loads, capabilities, options, None)
-    while isinstance(emitted, Plan):
-        emitted = _emit(source, kernel, loads, capabilities, options, emitted)
-    return emitted
+    total = int(source.attributes.get("ttg.shared", 0))
+    footprints = Footprints(capabilities, loads, room_beyond(total, capabilities.shared_bytes))
+    needs = barrier_needs(kernel, footprints)
+    plan: Plan | None = None
+    while True:
+        module = ModuleBuilder()
+        shared = SharedMemory(module, capabilities, total, plan)
+        emitted = _emit(source, kernel, loads, capabilities, options, module, shared, needs,
+                        frozenset(footprints.silent))
+        if isinstance(emitted, Kernel):
+            return emitted
+        plan = emitted
 
 
 def _emit(source: Module, kernel: Function, loads: frozenset[Operation], capabilities: Capabilities, options: Options,
-          plan: Plan | None) -> Kernel | Plan:
-    """The kernel, or how workgroup memory has to be seen instead of by ``plan``."""
-    module = ModuleBuilder()
-    shared = SharedMemory(module, capabilities, int(source.attributes.get("ttg.shared", 0)), plan)
+          module: ModuleBuilder, shared: SharedMemory, needs: dict[Operation, Need],
+          silent: frozenset[Operation]) -> Kernel | Plan:
+    """The kernel, or how workgroup memory has to be seen instead of as ``shared`` does."""
     function = FunctionBuilder(module, module.void)
     assert kernel.body is not None
     # A 32-bit offset would bring a pointer that went too far back into its tensor.
     bounds, bases = (Bounds(kernel), {}) if options.check_bounds else (None, pointer_bases(kernel))
-    ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel), loads, bases)
+    ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel), loads, bases,
+                  needs, silent)
     if _communicates(kernel):
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()

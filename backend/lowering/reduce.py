@@ -5,6 +5,7 @@ from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from ..layouts.linear import LinearLayout
 from ..layouts.reduction import AcrossWarps, ReductionPlan, plan_reduction
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
@@ -12,6 +13,7 @@ from .elements import bits_in_memory, element_type
 from .linear import coordinates, not_duplicate
 from .regions import combiner
 from .registry import lowers
+from .scratch import own_scratch
 from .shuffle import shuffle_xor
 
 if TYPE_CHECKING:
@@ -46,20 +48,30 @@ def _reduce(ctx: Context, operation: Operation) -> None:
 def _plan(ctx: Context, operation: Operation, sizes: tuple[int, ...]) -> tuple[ReductionPlan, int]:
     """The plan, and where its workgroup memory begins. Upstream allocates for one partial result a lane; several
     registers then take turns, two barriers each time, so more memory is taken where there is some."""
-    layout, axis = ctx.layout(operation.operands[0].type), int(operation.attributes["axis"])
-    owned = int(operation.attributes.get("allocation.size", 0))
+    plan, beyond = choose_plan(operation, ctx.layout(operation.operands[0].type), sizes, ctx.shared.room())
+    if plan.across_warps is None:
+        return plan, 0
+    if beyond:
+        return plan, ctx.extra_shared(plan.across_warps.size * sum(sizes))
+    return plan, own_scratch(ctx, operation)
+
+
+def choose_plan(operation: Operation, layout: LinearLayout, sizes: tuple[int, ...],
+                room: int) -> tuple[ReductionPlan, bool]:
+    """The plan for operands of ``layout`` whose elements have ``sizes`` bytes, and whether its workgroup memory lies
+    beyond upstream's allocation, where there are ``room`` bytes."""
+    axis, owned = int(operation.attributes["axis"]), int(operation.attributes.get("allocation.size", 0))
     plan = plan_reduction(layout, axis, sizes, owned)
     across = plan.across_warps
-    if across is None:
-        return plan, 0
-    if len(across.rounds) > 1:
-        room = min(owned * len(across.rounds), ctx.shared.room())
-        if room > owned:
-            wider = plan_reduction(layout, axis, sizes, room)
-            assert wider.across_warps is not None
-            if len(wider.across_warps.rounds) < len(across.rounds):
-                return wider, ctx.extra_shared(wider.across_warps.size * sum(sizes))
-    return plan, int(operation.attributes["allocation.offset"])
+    if across is None or len(across.rounds) == 1:
+        return plan, False
+    taken = min(owned * len(across.rounds), room)
+    if taken > owned:
+        wider = plan_reduction(layout, axis, sizes, taken)
+        assert wider.across_warps is not None
+        if len(wider.across_warps.rounds) < len(across.rounds):
+            return wider, True
+    return plan, False
 
 
 def _order_is_free(operation: Operation, partials: int) -> bool:

@@ -36,7 +36,7 @@ def padded(ctx: Context, offset: int, layout: SharedLayout) -> int:
 
 
 @lru_cache(maxsize=1024)
-def _offsets(tensor: TensorType, buffer: MemDescType) -> LinearLayout:
+def tensor_offsets(tensor: TensorType, buffer: MemDescType) -> LinearLayout:
     """(register, lane, warp) → element offset before padding."""
     assert tensor.encoding is not None
     return distributed_layout(tensor.encoding, tensor.shape).compose(buffer_layout(buffer).offsets)
@@ -79,7 +79,7 @@ def buffer_end(buffer: SharedBuffer) -> int:
 def store_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, registers: Sequence[int]) -> None:
     """Writes a tensor into its buffer."""
     layout, element = buffer_layout(buffer.type), type_.element
-    offsets = _offsets(type_, buffer.type)
+    offsets = tensor_offsets(type_, buffer.type)
     width = _width(ctx, offsets, layout, element)
     places = coordinates(ctx, offsets, 0)
     end = buffer_end(buffer)
@@ -92,7 +92,7 @@ def store_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, register
 def load_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType) -> list[int]:
     """Reads a tensor from its buffer: one id a register."""
     layout, element = buffer_layout(buffer.type), type_.element
-    offsets = _offsets(type_, buffer.type)
+    offsets = tensor_offsets(type_, buffer.type)
     width = _width(ctx, offsets, layout, element)
     places = coordinates(ctx, offsets, 0)
     end = buffer_end(buffer)

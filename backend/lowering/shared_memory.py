@@ -23,6 +23,7 @@ from ..spirv.opcodes import Capability_, MemoryAccess, Scope, Semantics, Storage
 from ..ttgir.types import IntegerType, MemDescType, TensorType, Type
 from .elements import bits_in_memory
 from .packing import MAX_BITS, Packing, pack, packing, unpack
+from .scratch import end_of, room_beyond
 
 if TYPE_CHECKING:
     from .context import Context
@@ -115,11 +116,16 @@ class SharedMemory:
 
     def room(self) -> int:
         """Bytes that ``extra`` may give: what the device has beyond upstream's allocation."""
-        return self._limit - self._extra_start
+        return room_beyond(self._upstream, self._limit)
+
+    def extra_room(self) -> int:
+        """What of it an operation should take. Without the explicit layout there is an array an element type, so half
+        of the memory is left to others."""
+        return self.room() - (0 if self._explicit else self._limit // 2)
 
     @property
     def _extra_start(self) -> int:
-        return -(-self._upstream // (MAX_BITS // 8)) * (MAX_BITS // 8)
+        return end_of(self._upstream)
 
     def extra(self, size: int) -> int:
         """The byte offset of ``size`` bytes after upstream's allocation; the same bytes at every call."""
@@ -263,11 +269,11 @@ class SharedMemory:
         ctx.f.effect(op.AtomicIAdd, module.u32, pointer, module.uint(Scope.Workgroup), module.uint(Semantics.Relaxed),
                      module.uint(1))
 
-    def barrier(self, f: FunctionBuilder, global_memory: bool, memory_scope: int) -> None:
-        """A workgroup barrier that makes earlier writes visible; ``global_memory`` includes device memory."""
+    def barrier(self, f: FunctionBuilder, global_memory: bool, scope: int, memory_scope: int) -> None:
+        """A barrier that makes earlier writes visible; ``global_memory`` includes device memory."""
         semantics = (Semantics.AcquireRelease | Semantics.WorkgroupMemory | Semantics.MakeAvailable
                      | Semantics.MakeVisible | (Semantics.UniformMemory if global_memory else 0))
-        f.do(op.ControlBarrier, self._module.uint(Scope.Workgroup), self._module.uint(memory_scope),
+        f.do(op.ControlBarrier, self._module.uint(scope), self._module.uint(memory_scope),
              self._module.uint(semantics))
 
     def finish(self) -> int:

@@ -346,6 +346,17 @@ void ArgumentPlan::replace_pointers(std::byte* block, const std::vector<uint64_t
   if (next != pointers.size()) throw std::invalid_argument("too many addresses for the pointer arguments");
 }
 
+py::list ArgumentPlan::tensors(PyObject* args, Py_ssize_t first, const std::byte* block) const {
+  py::list found;
+  for (const Argument& argument : arguments_) {
+    if (argument.kind != Kind::kPointer) continue;
+    uint64_t address;
+    std::memcpy(&address, block + argument.offset, sizeof(address));
+    found.append(py::make_tuple(py::reinterpret_borrow<py::object>(find(argument, args, first)), address));
+  }
+  return found;
+}
+
 py::list ArgumentPlan::pointer_objects(PyObject* args, Py_ssize_t first) const {
   py::list objects;
   for (const Argument& argument : arguments_) {

@@ -57,6 +57,8 @@ class ArgumentPlan {
   std::size_t pointer_count() const { return pointer_count_; }
   // Replaces the pointers of a packed block, in declaration order.
   void replace_pointers(std::byte* block, const std::vector<uint64_t>& pointers) const;
+  // (object, address) of each pointer argument of a packed block.
+  pybind11::list tensors(PyObject* args, Py_ssize_t first, const std::byte* block) const;
   // The Python object of each pointer argument.
   pybind11::list pointer_objects(PyObject* args, Py_ssize_t first) const;
   std::vector<std::string> pointer_names() const;

@@ -404,6 +404,8 @@ void Device::stop_flusher() {
 Device::~Device() {
   close();
   stop_flusher();
+  // Of work that never ended, or of Python where it is ending.
+  for (Kept& kept : kept_) new std::shared_ptr<void>(std::move(kept.used));
 }
 
 VkResult Device::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
@@ -425,6 +427,10 @@ VkResult Device::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
 bool Device::done(uint64_t value) {
   if (reached_.load(std::memory_order_acquire) >= value) return true;
   flush(value);
+  return look() >= value;
+}
+
+uint64_t Device::look() {
   uint64_t now = 0;
   {
     const auto guard = layer_guard();
@@ -435,7 +441,31 @@ bool Device::done(uint64_t value) {
   uint64_t seen = reached_.load(std::memory_order_relaxed);
   while (seen < now && !reached_.compare_exchange_weak(seen, now)) {
   }
-  return now >= value;
+  return now;
+}
+
+bool Device::keep(uint64_t value, std::shared_ptr<void> used) {
+  if (reached_.load(std::memory_order_acquire) >= value || closed_ || forked()) return false;
+  const std::lock_guard<std::mutex> guard(kept_mutex_);
+  kept_.push_back({value, std::move(used)});
+  keeps_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+void Device::let_go_of_done() {
+  if (forked()) return;
+  try {
+    if (!closed_) look();
+  } catch (const std::exception&) {
+    return;  // the device is lost: what it still does ends when it is closed
+  }
+  const uint64_t reached = reached_.load(std::memory_order_acquire);
+  std::vector<Kept> ended;  // whose destruction may do anything
+  const std::lock_guard<std::mutex> guard(kept_mutex_);
+  std::vector<Kept> left;
+  for (Kept& kept : kept_) (closed_ || kept.value <= reached ? ended : left).push_back(std::move(kept));
+  kept_ = std::move(left);
+  keeps_.store(!kept_.empty(), std::memory_order_relaxed);
 }
 
 void Device::wait(uint64_t value) {
@@ -513,8 +543,8 @@ uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
 void Device::refuse_while_recording() const {
   if (Recording::current(*this) != nullptr)
     throw std::runtime_error(
-        "a graph is being captured, which launches on device memory can be: no copies, fills, events, replays or "
-        "launches that copy their arguments; do that before or after");
+        "a graph is being captured, which launches on device memory can be: no copies, fills, events, waits, replays "
+        "or launches that copy their arguments; do that before or after");
 }
 
 void Device::synchronize_host() {
@@ -526,11 +556,18 @@ void Device::synchronize_host() {
   synchronize();
 }
 
-void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies) {
-  if (copies.empty() && host_addresses_) {
+void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies, const Used& used) {
+  Recording* const recording = Recording::current(*this);
+  if (copies.empty() && (host_addresses_ || recording != nullptr)) {
     // The device is this processor: the semaphore alone makes what it wrote visible here.
-    if (Recording* recording = Recording::current(*this)) recording->host_ = true;
-    wait(launch(dispatch));
+    if (recording != nullptr && host_addresses_) recording->host_ = true;
+    const uint64_t value = launch(dispatch);
+    try {
+      wait(value);
+    } catch (...) {
+      if (used) keep(value, used());
+      throw;
+    }
     return;
   }
   refuse_while_recording();

@@ -10,11 +10,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "vulkan_api.h"
@@ -110,6 +112,9 @@ struct Query {
 
 class Recording;
 
+// Gives what a dispatch uses, in whoever's hands that is.
+using Used = std::function<std::shared_ptr<void>()>;
+
 class Device : public std::enable_shared_from_this<Device> {
  public:
   // The handles belong to the caller, who destroys them after close(). `shares_semaphores`: whether the device has
@@ -135,8 +140,9 @@ class Device : public std::enable_shared_from_this<Device> {
 
   // Submits the dispatch and returns the value that the timeline has when it is done.
   uint64_t launch(const Dispatch& dispatch, const ExternalWait* after = nullptr);
-  // Runs the dispatch with copies around it, and returns when it is done.
-  void run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies);
+  // Runs the dispatch with copies around it, and returns when it is done. Where it throws although the dispatch may run
+  // on, it keeps what `used` gives; what the copies use is for the caller to keep.
+  void run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies, const Used& used = {});
   // Returns when the timeline has reached `value`. Throws VulkanError after the time limit.
   void wait(uint64_t value);
   // Returns when everything that was submitted is done.
@@ -146,6 +152,15 @@ class Device : public std::enable_shared_from_this<Device> {
   // The value of the last submission.
   uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
   bool done(uint64_t value);
+
+  // Keeps what work up to `value` may still use, until a later let_go() after that work. False, with nothing kept,
+  // where it is done, or another process's.
+  bool keep(uint64_t value, std::shared_ptr<void> used);
+  // Lets go of what is kept for work that is done. Called with no mutex held, where the end of any object is welcome:
+  // with the GIL, for those of Python.
+  void let_go() {
+    if (keeps_.load(std::memory_order_relaxed)) let_go_of_done();
+  }
 
   // Copies between host memory and device memory at `address`, which must lie in a buffer of this device.
   void upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize bytes);
@@ -180,6 +195,8 @@ class Device : public std::enable_shared_from_this<Device> {
   void check_usable() const;
   // Whether this process was forked from the one that made the device.
   bool forked() const;
+  // Throws std::runtime_error where this thread is making a recording: what it does now would not be in it.
+  void refuse_while_recording() const;
   // Whether the validation layer is on. Layers of 2023 stall for 10 s where one thread asks for the timeline's value while
   // another one does, or submits: then there is one such call at a time, and none that blocks.
   static inline std::atomic<bool> validated{false};
@@ -189,6 +206,7 @@ class Device : public std::enable_shared_from_this<Device> {
  private:
   friend class Buffer;
   friend class Recording;
+  friend struct Recorded;
   // A command buffer of the ring, with what its commands need.
   struct Slot {
     VkCommandBuffer commands = VK_NULL_HANDLE;
@@ -225,6 +243,9 @@ class Device : public std::enable_shared_from_this<Device> {
   }
   // wait(), but not a sign that the host wants results.
   void wait_until(uint64_t value);
+  // The timeline's value now.
+  uint64_t look();
+  void let_go_of_done();
   // Whether the driver has less than two submissions to work on.
   bool nearly_idle() { return done(queued_before_.load(std::memory_order_acquire)); }
   // The flusher's life: submits what is recorded when the device is about to run out of work.
@@ -238,14 +259,12 @@ class Device : public std::enable_shared_from_this<Device> {
   // Behind the pipeline's binding; `block`: where the argument block of an indirect dispatch is.
   void push_and_dispatch(VkCommandBuffer commands, const Dispatch& dispatch, const Buffer* block);
   // For Recording (recording.cpp).
-  void add_recording(Recording& recording);
-  void remove_recording(Recording& recording);
-  void begin(Recording& recording);
-  void end(Recording& recording);
+  std::pair<VkCommandPool, VkCommandBuffer> add_recording();
+  void remove_recording(VkCommandPool pool);
+  void begin(VkCommandBuffer recorded);
+  void end(VkCommandBuffer recorded);
   void record(Recording& recording, const Dispatch& dispatch);
-  uint64_t submit_recording(const Recording& recording);
-  // Throws std::runtime_error where this thread is making a recording: what it does now would not be in it.
-  void refuse_while_recording() const;
+  uint64_t submit_recording(VkCommandBuffer commands);
   void barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,
                VkAccessFlags reads);
   void fail(const char* function, VkResult result);
@@ -311,6 +330,15 @@ class Device : public std::enable_shared_from_this<Device> {
   bool closing_ = false;
   std::atomic<uint64_t> reached_{0};  // the highest value that was seen
   std::set<VkCommandPool> recording_pools_;  // with ring_mutex_
+
+  // What is kept, with the value of the work that may use it. Nothing else is locked while its mutex is held.
+  struct Kept {
+    uint64_t value;
+    std::shared_ptr<void> used;
+  };
+  std::mutex kept_mutex_;
+  std::vector<Kept> kept_;
+  std::atomic<bool> keeps_{false};  // there is some
 
   std::mutex buffers_mutex_;
   struct Range {

@@ -10,6 +10,7 @@ Event::~Event() {
 void Event::record() {
   if (!timing_) {
     device_->check_usable();
+    device_->refuse_while_recording();
     value_ = device_->submitted();
     return;
   }

@@ -15,15 +15,14 @@ void call_hook(PyObject* hook, PyObject* launch_metadata) {
   if (!result) throw py::error_already_set();
 }
 
-// A Python object that may be let go without the GIL.
+}  // namespace
+
 std::shared_ptr<void> shared(const py::object& object) {
   return {new py::object(object), [](void* kept) {
             const py::gil_scoped_acquire locked;
             delete static_cast<py::object*>(kept);
           }};
 }
-
-}  // namespace
 
 class Launcher::Block {
  public:
@@ -95,7 +94,15 @@ py::dict Launcher::transfers() const {
   return ways;
 }
 
+void Launcher::note(const py::args& args, const std::byte* block) const {
+  Recording* const recording = Recording::current(*device_);
+  if (recording == nullptr) return;
+  recording->keep(shared(args));
+  recording->note(pipeline(args), shared(plan_->tensors(args.ptr(), kKernelArguments, block)));
+}
+
 void Launcher::launch(const py::args& args) {
+  device_->let_go();
   uint32_t grid[3];
   const bool runs = read_grid(args, grid);
   Block block(plan_->bytes());
@@ -113,12 +120,15 @@ void Launcher::launch(const py::args& args) {
   if (runs) {
     const Dispatch dispatch{
         pipeline(args), {grid[0], grid[1], grid[2]}, block.data(), plan_->bytes(), indirect_};
-    if (Recording* recording = Recording::current(*device_)) recording->keep(shared(args));
+    note(args, block.data());
     const py::gil_scoped_release unlocked;
     if ((places & kDevice) && !(places & kHost))
       device_->launch(dispatch);
     else
-      device_->run(dispatch, {});
+      device_->run(dispatch, {}, [&args] {
+        const py::gil_scoped_acquire locked;
+        return shared(args);
+      });
   }
   call_hook(PyTuple_GET_ITEM(args.ptr(), kExitHook), metadata);
 }
@@ -147,6 +157,7 @@ uint64_t Launcher::launch_addressed(const py::args& args, const std::vector<uint
 Dispatch Launcher::prepare(const py::args& args, const uint32_t grid[3], const std::vector<uint64_t>& pointers,
                            std::byte* block) const {
   plan_->pack(args.ptr(), kKernelArguments, block, device_index_, nullptr, nullptr);
+  note(args, block);
   plan_->replace_pointers(block, pointers);
   return {pipeline(args), {grid[0], grid[1], grid[2]}, block, plan_->bytes(), indirect_};
 }

@@ -24,6 +24,9 @@ enum LaunchArgument : Py_ssize_t {
   kKernelArguments
 };
 
+// A Python object that may be let go without the GIL.
+std::shared_ptr<void> shared(const pybind11::object& object);
+
 class Launcher {
  public:
   // `indirect`: the argument block goes into a buffer. `copying`: called in place of a launch, with the same arguments,
@@ -59,6 +62,8 @@ class Launcher {
   Dispatch prepare(const pybind11::args& args, const uint32_t grid[3], const std::vector<uint64_t>& pointers,
                    std::byte* block) const;
   VkPipeline pipeline(const pybind11::args& args) const;
+  // Tells the recording that this thread makes, if any, of the launch whose arguments were packed.
+  void note(const pybind11::args& args, const std::byte* block) const;
 
   std::shared_ptr<Device> device_;
   std::shared_ptr<ArgumentPlan> plan_;

@@ -36,6 +36,16 @@ void launch_staged(Launcher& launcher, const py::args& args, const std::vector<u
   launcher.launch_staged(args, pointers, copies);
 }
 
+// Runs `wait` without the GIL, and lets go of what ended meanwhile.
+template <typename Wait>
+void without_gil(Device& device, Wait wait) {
+  {
+    const py::gil_scoped_release unlocked;
+    wait();
+  }
+  device.let_go();
+}
+
 // Lets Ctrl-C end a wait.
 void check_signals() {
   const py::gil_scoped_acquire locked;
@@ -82,7 +92,13 @@ PYBIND11_MODULE(_native, m) {
            py::kw_only(), py::arg("instance"), py::arg("physical_device"), py::arg("device"), py::arg("queue"),
            py::arg("queue_family"), py::arg("pipeline_layout"), py::arg("host_addresses"), py::arg("shares_semaphores"),
            py::arg("timeout_ns"))
-      .def("close", &Device::close, py::call_guard<py::gil_scoped_release>(),
+      .def(
+          "close",
+          [](Device& self) {
+            bool closed = false;
+            without_gil(self, [&] { closed = self.close(); });
+            return closed;
+          },
            "Wait for all work and destroy what this object made; the handles stay the owner's. False, with nothing "
            "destroyed, where a dispatch never ended, or in a forked child.")
       .def("check_usable", &Device::check_usable, "Raise RuntimeError in a forked child, or once closed.")
@@ -104,10 +120,29 @@ PYBIND11_MODULE(_native, m) {
       .def("join", &Device::join, py::arg("parts"), py::call_guard<py::gil_scoped_release>(),
            "The memory of imported buffers as one buffer, one behind the other; free it before them. RuntimeError where "
            "the device cannot.")
-      .def("synchronize", &Device::synchronize, py::call_guard<py::gil_scoped_release>(),
-           "Wait until all submitted work is done.")
-      .def("synchronize_host", &Device::synchronize_host, py::call_guard<py::gil_scoped_release>(),
-           "The same; what it wrote to mapped memory is then visible to the host.")
+      .def(
+          "synchronize",
+          [](Device& self) {
+            self.refuse_while_recording();
+            without_gil(self, [&] { self.synchronize(); });
+          },
+          "Wait until all submitted work is done.")
+      .def(
+          "synchronize_host",
+          [](Device& self) {
+            self.refuse_while_recording();
+            without_gil(self, [&] { self.synchronize_host(); });
+          },
+          "The same; what it wrote to mapped memory is then visible to the host.")
+      .def(
+          "keep",
+          [](Device& self, const py::object& used, uint64_t since) {
+            const uint64_t value = self.submitted();
+            return value != since && self.keep(value, shared(used));
+          },
+          py::arg("used"), py::arg("since") = 0,
+          "Keep an object until all work submitted until now is done, and let go of it at a later launch or wait. "
+          "False, with nothing kept, where that is so already, or nothing was submitted since number `since`.")
       .def_property_readonly("submitted", &Device::submitted, "Number of submissions until now.")
       .def("done", &Device::done, py::arg("value"), "Whether the submission of that number is done.")
       .def(
@@ -120,9 +155,9 @@ PYBIND11_MODULE(_native, m) {
       .def(
           "download",
           [](Device& self, uint64_t host, uint64_t address, uint64_t bytes) {
-            self.download(reinterpret_cast<std::byte*>(host), address, bytes);
+            without_gil(self, [&] { self.download(reinterpret_cast<std::byte*>(host), address, bytes); });
           },
-          py::call_guard<py::gil_scoped_release>(), py::arg("host"), py::arg("address"), py::arg("bytes"),
+          py::arg("host"), py::arg("address"), py::arg("bytes"),
           "Copy device memory to the host, after all work submitted before.")
       .def("copy", &Device::copy, py::call_guard<py::gil_scoped_release>(), py::arg("to"), py::arg("from_"),
            py::arg("bytes"), "Copy between ranges of device memory that do not overlap.")
@@ -148,14 +183,19 @@ PYBIND11_MODULE(_native, m) {
       .def("end", &Recording::end, py::arg("ready"), "Run this thread's launches again. `ready`: it may be replayed.")
       .def("replay", &Recording::replay, py::call_guard<py::gil_scoped_release>(),
            "Submit all launches. Returns the number of the submission; 0 where there are none.")
+      .def("wait", &Recording::wait, py::call_guard<py::gil_scoped_release>(), "Wait until all replays are done.")
+      .def(
+          "keep", [](Recording& self, const py::object& used) { self.keep(shared(used)); }, py::arg("used"),
+          "Keep an object for as long as this lives, or its last replay runs.")
       .def_property_readonly(
-          "arguments",
+          "tensors",
           [](const Recording& self) {
             py::list all;
-            for (const std::shared_ptr<void>& kept : self.kept()) all.append(*static_cast<py::object*>(kept.get()));
+            for (const std::shared_ptr<void>& launch : self.tensors())
+              all.attr("extend")(*static_cast<py::object*>(launch.get()));
             return all;
           },
-          "What each recorded launch was called with.")
+          "(object, address then) of each pointer argument of the recorded launches.")
       .def_property_readonly("launches", &Recording::launches, "How many launches were recorded.")
       .def_property_readonly(
           "pipelines",
@@ -164,7 +204,7 @@ PYBIND11_MODULE(_native, m) {
             for (const VkPipeline pipeline : self.pipelines()) handles.push_back(reinterpret_cast<uint64_t>(pipeline));
             return handles;
           },
-          "The pipelines of the recorded launches.");
+          "The pipelines of the recorded launches, and of one that is being recorded.");
 
   py::class_<Event>(m, "Event", "A point on the device's timeline.")
       .def(py::init<std::shared_ptr<Device>, bool>(), py::arg("device"), py::arg("timing"))

@@ -1,17 +1,33 @@
 // Launches that are recorded once and handed over again as one submission.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "device.h"
 
 namespace triton_spirv {
 
+// A command buffer of recorded launches, with all that they use.
+struct Recorded {
+  explicit Recorded(std::shared_ptr<Device> device);
+  ~Recorded();
+  Recorded(const Recorded&) = delete;
+  Recorded& operator=(const Recorded&) = delete;
+
+  std::shared_ptr<Device> device;
+  VkCommandPool pool = VK_NULL_HANDLE;
+  VkCommandBuffer commands = VK_NULL_HANDLE;
+  std::vector<std::unique_ptr<Buffer>> blocks;  // argument blocks of indirect dispatches
+  std::vector<std::shared_ptr<void>> kept;
+};
+
 class Recording {
  public:
   explicit Recording(std::shared_ptr<Device> device);
-  // Waits until it runs no more.
+  // What it uses stays until the last replay is done.
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
@@ -23,15 +39,22 @@ class Recording {
   void end(bool ready);
   // The recording that the calling thread makes on `device`, or nullptr.
   static Recording* current(const Device& device);
-  // Keeps what the recorded launches use for as long as this lives.
-  void keep(std::shared_ptr<void> used) { kept_.push_back(std::move(used)); }
-  const std::vector<std::shared_ptr<void>>& kept() const { return kept_; }
+  // Keeps what the recorded launches use for as long as this lives, or runs.
+  void keep(std::shared_ptr<void> used) { recorded_->kept.push_back(std::move(used)); }
+  // Notes, before it, a launch of `pipeline`, and where its tensors are: whatever stands for that.
+  void note(VkPipeline pipeline, std::shared_ptr<void> tensors) {
+    pipelines_.insert(pipeline);
+    tensors_.push_back(std::move(tensors));
+  }
+  const std::vector<std::shared_ptr<void>>& tensors() const { return tensors_; }
+  const std::set<VkPipeline>& pipelines() const { return pipelines_; }
 
   // Submits all launches, in their order and behind all earlier work. Returns the timeline's value for when they are
   // done; where one works in host memory, they are done.
   uint64_t replay();
+  // Returns when all replays are done.
+  void wait() { device_->wait(last_.load(std::memory_order_acquire)); }
   std::size_t launches() const { return launches_; }
-  const std::set<VkPipeline>& pipelines() const { return pipelines_; }
 
  private:
   friend class Device;
@@ -39,15 +62,13 @@ class Recording {
   static thread_local Recording* recording_;
 
   std::shared_ptr<Device> device_;
-  VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
-  std::vector<std::unique_ptr<Buffer>> blocks_;  // argument blocks of indirect dispatches
-  std::vector<std::shared_ptr<void>> kept_;
-  std::size_t launches_ = 0;
+  std::shared_ptr<Recorded> recorded_;
+  std::vector<std::shared_ptr<void>> tensors_;
   std::set<VkPipeline> pipelines_;
-  bool host_ = false;   // a launch works in host memory
-  bool ready_ = false;  // recorded to its end
-  uint64_t last_ = 0;   // of the last replay
+  std::size_t launches_ = 0;
+  bool host_ = false;               // a launch works in host memory
+  bool ready_ = false;              // recorded to its end
+  std::atomic<uint64_t> last_{0};  // of the last replay
 };
 
 }  // namespace triton_spirv

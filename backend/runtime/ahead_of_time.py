@@ -75,13 +75,17 @@ class LoadedKernel:
 
     def _make_launcher(self) -> Callable[..., None]:
         abi = self.abi
-        entries = [((position, ), argument.name, argument.type) for position, argument in enumerate(abi.arguments)]
+        # A pointer has the name that the user gave it: that of its parameter, where that is a tensor descriptor.
+        names = [argument.name if argument.parameter is None or not argument.type.startswith("*")
+                 else abi.parameters[argument.parameter].name for argument in abi.arguments]
+        entries = [((position, ), name, argument.type)
+                   for position, (name, argument) in enumerate(zip(names, abi.arguments, strict=True))]
         plan = native().ArgumentPlan([([position], name, type_) for (position, ), name, type_ in entries])
         if list(plan.offsets) != [argument.offset for argument in abi.arguments] or plan.bytes != abi.block_bytes:
             raise IncompatibleModule(f"kernel '{abi.kernel}': the offsets of its arguments in the JSON do not follow "
                                      "the ABI")
         launch = make_launcher(self._context, abi.kernel, entries, abi.indirect_arguments,
-                               {argument.name for argument in abi.arguments if argument.written})
+                               {name for name, argument in zip(names, abi.arguments, strict=True) if argument.written})
         if abi.reports:
             launch = ReportingLauncher(self._context, abi.kernel, launch, list(abi.reports), entries)
         return launch

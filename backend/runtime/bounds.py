@@ -83,15 +83,16 @@ class BoundsTable:
 
     def failure(self, buffer: bytes, extents: Sequence[Extent],
                 messages: Sequence[dict[str, Any]]) -> OutOfBounds | None:
-        """The error of the first access outside, with the count of all; None where there was none."""
-        count, = struct.unpack_from("<I", buffer, _COUNT)
-        if not count:
-            return None
+        """The error of the first access outside, with the count of all, modulo 2³²; None where there was
+        none."""
         number, *program = struct.unpack_from("<4I", buffer, _FIRST)
-        message = messages[number]
+        if not number:
+            return None
+        count, = struct.unpack_from("<I", buffer, _COUNT)
+        message = messages[number - 1]
         places = [(self._arguments[row][1], _ROW.unpack_from(buffer, _ROWS + row * _ROW.size)[2], extents[row])
                   for row in message["rows"]]
-        return _error(self._kernel, message, places, tuple(program), count)
+        return _error(self._kernel, message, places, tuple(program), count or 1 << 32)
 
 
 def bounds_table(kernel: str, messages: Sequence[dict[str, Any]], entries: Sequence[Entry]) -> BoundsTable | None:
@@ -101,8 +102,8 @@ def bounds_table(kernel: str, messages: Sequence[dict[str, Any]], entries: Seque
         if message["kind"] == "bounds":
             if message["unchecked"]:
                 _log.warning("kernel '%s': the bounds of %d of its memory operations are not checked, because their "
-                             "pointers may come from elsewhere than its arguments: from memory, from integers", kernel,
-                             message["unchecked"])
+                             "pointers may come from elsewhere than its arguments: from memory, from integers, into a "
+                             "function of tl.map_elementwise", kernel, message["unchecked"])
             return BoundsTable(kernel, [entries[number] for number in message["arguments"]])
     return None
 

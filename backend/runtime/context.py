@@ -6,9 +6,10 @@ import hashlib
 import mmap
 import os
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
@@ -19,7 +20,7 @@ from .devices import devices as all_devices
 from .errors import ValidationError, VulkanUnavailable
 from .loader import handle, instance, vulkan
 from .logical_device import create_device, create_pipeline_layout
-from .memory import BufferPool
+from .memory import BufferPool, Loan
 from .pipeline_cache import PipelineCache, folder
 
 #: What a device is called as the place of a tensor; ``spirv:<index>`` is devices()[index].
@@ -76,10 +77,12 @@ class Context:
         if self._instance.validation:
             self._messenger = self._native_module.Messenger(handle(self._instance.handle))
         self._cuda: Any = None
-        #: Kernels that were removed.
-        self.unloads = 0
         self._kernels: dict[int, Any] = {}
-        self._lock = threading.Lock()
+        #: Kernels that were removed, and are still needed by launches or graphs.
+        self._removed: set[Any] = set()
+        self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
+        # A kernel may be collected, and so removed, while this thread has it.
+        self._lock = threading.RLock()
         vk = vulkan()
         family = compute_queue_family(device)
         self.handle = create_device(device, family)
@@ -96,7 +99,6 @@ class Context:
         self.memory = DeviceAllocator(self.native.allocate_device)
         self.device_pool = BufferPool(self.native.allocate_device)
         self.staging_pool = BufferPool(self.native.allocate_staging)
-        self._abandoned: list[Any] = []
         self.host_memory = self._choose_host_memory()
         self.native.set_host_addresses(self.host_memory == ZERO_COPY)
         self.raise_validation_errors()
@@ -161,22 +163,36 @@ class Context:
             self._kernels[pipeline] = kernel
 
     def remove_kernel(self, pipeline: int) -> None:
-        """Destroy the kernel once its launches are done; nothing happens where it is gone already."""
+        """Destroy the kernel once its launches are done and no graph has it; nothing happens where it is gone
+        already."""
         with self._lock:
             kernel = self._kernels.pop(pipeline, None)
-            self.unloads += 1
-        if kernel is not None and self.pid == os.getpid():
-            self.native.synchronize()
-            kernel.destroy()
+            if kernel is None or self.pid != os.getpid():
+                return
+            self._removed.add(kernel)
+            needed = Loan()
+            needed.add(partial(self._destroy, kernel))
+            for graph in self._graphs:
+                if graph.has_kernel(pipeline):
+                    graph.keep(needed)
+            self.native.keep(needed)
 
-    def has_kernel(self, pipeline: int) -> bool:
-        """Whether ``pipeline`` is of a kernel that was not removed."""
+    def _destroy(self, kernel: Any) -> None:
         with self._lock:
-            return pipeline in self._kernels
+            if kernel in self._removed and self.pid == os.getpid():
+                self._removed.remove(kernel)
+                kernel.destroy()
 
-    def abandon(self, *objects: Any) -> None:
-        """Keep alive what a failed launch may still be using."""
-        self._abandoned.append(objects)
+    def add_graph(self, graph: Any) -> None:
+        """Ask ``graph`` (``has_kernel()``, ``keep()``) from now on whether it needs a kernel that is removed."""
+        with self._lock:
+            self._graphs.add(graph)
+
+    def end_loan(self, loan: Loan, since: int, *used: Any) -> None:
+        """After a launch that failed: the loan ends, and ``used`` is let go of, once all is done that was submitted
+        since submission ``since``, which the launch may be among."""
+        if not self.native.keep((loan, *used), since):
+            loan.end()
 
     def close(self) -> None:
         """Wait for all work and destroy everything. A forked child leaves its parent's objects alone."""
@@ -186,12 +202,14 @@ class Context:
         self.memory.close()
         self.device_pool.clear()
         self.staging_pool.clear()
-        if not self.native.close():  # a kernel never ended: nothing can be destroyed under it
+        ended = self.native.close()
+        with self._lock:
+            kernels = [*self._kernels.values(), *self._removed]
+            self._kernels.clear()
+            self._removed.clear()
+        if not ended:  # a kernel never ended: nothing can be destroyed under it
             self.handle = None
             return
-        with self._lock:
-            kernels = list(self._kernels.values())
-            self._kernels.clear()
         for kernel in kernels:
             kernel.destroy()
         self.pipeline_cache.save()

@@ -9,7 +9,8 @@
     graph.replay()
 
 A captured launch does not run. It keeps its arguments: a replay works on the same memory, with the same grid and the
-same numbers. Launch hooks are called at the capture. Work between launches on the host is not part of the graph.
+same numbers. Launch hooks are called at the capture. Work between launches on the host is not part of the graph. A
+graph holds its tensors and kernels: a kernel that is unloaded stays on the device for as long.
 """
 from __future__ import annotations
 
@@ -20,14 +21,6 @@ from typing import Any
 
 from . import context as vulkan_context
 from .context import Context, native
-
-
-def _leaves(value: Any) -> Iterator[Any]:
-    if isinstance(value, tuple):
-        for part in value:
-            yield from _leaves(part)
-    else:
-        yield value
 
 
 class _Capturing(threading.local):
@@ -52,10 +45,12 @@ class Graph:
     def __init__(self, device: int | None = None) -> None:
         self.context = vulkan_context.current() if device is None else vulkan_context.of_device(device)
         self._recording = native().Recording(self.context.native)
-        self._reports: list[tuple[Callable[[], None], Callable[[], None]]] = []
-        self._unloads = self.context.unloads
-        #: Tensors that were passed, with their addresses.
+        self._reports: list[tuple[Callable[[], None], Callable[[], Callable[[], None]]]] = []
+        # Held while one replay has the report buffers. A signal's handler may replay in the thread that has it.
+        self._lock = threading.RLock()
+        #: Tensors that were passed, with the addresses that they had then.
         self._tensors: list[tuple[Any, int]] = []
+        self.context.add_graph(self)
 
     @property
     def launches(self) -> int:
@@ -68,8 +63,8 @@ class Graph:
         that cannot be replayed.
 
         Refused in the block: launches whose arguments are copied (host tensors on a GPU, CUDA tensors), copies and
-        fills of device memory, events and so benchmarks (autotune before). Raises RuntimeError where this thread is
-        capturing already, or the graph was captured before.
+        fills of device memory, events, waits (``synchronize()``) and so benchmarks (autotune before). Raises
+        RuntimeError where this thread is capturing already, or the graph was captured before.
         """
         if _capturing.graph is not None:
             raise RuntimeError("this thread is capturing a graph already: end that capture first")
@@ -78,49 +73,61 @@ class Graph:
         ended = False
         try:
             yield self
+            passed = {(id(tensor), address): (tensor, address) for tensor, address in self._recording.tensors}
+            self._tensors = [entry for entry in passed.values() if hasattr(entry[0], "data_ptr")]
             ended = True
         finally:
             _capturing.graph = None
             self._recording.end(ended)
-        self._unloads = self.context.unloads
-        passed = {id(leaf): leaf for arguments in self._recording.arguments for leaf in _leaves(arguments)}
-        self._tensors = [(tensor, tensor.data_ptr()) for tensor in passed.values() if hasattr(tensor, "data_ptr")]
 
     def replay(self) -> None:
         """Run the launches in their order, behind all earlier work. Returns once they are submitted where all tensors
         are in device memory and no kernel reports, otherwise when they are done.
 
         Raises what launches of kernels that report raise (device_assert, checked bounds, watched loops), after the
-        whole graph has run; RuntimeError where it was not captured to its end, a kernel of it was unloaded, or a tensor
-        of it was freed or resized.
+        whole graph has run: the first failure, with the others as its notes. RuntimeError where it was not captured to
+        its end, or a tensor of it was freed or resized.
         """
-        if self._unloads != self.context.unloads:
-            if not all(map(self.context.has_kernel, self._recording.pipelines)):
-                raise RuntimeError("a kernel of this graph was unloaded: keep what its launch returned for as long as "
-                                   "the graph")
-            self._unloads = self.context.unloads
         for tensor, address in self._tensors:
             if tensor.data_ptr() != address:
                 raise RuntimeError("a tensor of this graph has other memory than at the capture: it was resized; "
                                    "capture a new graph")
-        for reset, _ in self._reports:
-            reset()
-        self._recording.replay()
         if self._reports:
-            self.context.native.synchronize()
-            self._raise_reports()
+            self._replay_with_reports()
+        else:
+            self._recording.replay()
         self.context.raise_validation_errors()
 
-    def _raise_reports(self) -> None:
-        first: BaseException | None = None
-        for _, read in self._reports:
+    def _replay_with_reports(self) -> None:
+        with self._lock:
+            self._recording.wait()  # for a replay whose own wait was interrupted
+            for reset, _ in self._reports:
+                reset()
+            self._recording.replay()
+            self._recording.wait()
+            told = [read() for _, read in self._reports]
+        first: RuntimeError | None = None
+        for say in told:
             try:
-                read()
+                say()
             except RuntimeError as error:
-                first = first or error
+                if first is None:
+                    first = error
+                else:
+                    for note in (str(error), *getattr(error, "__notes__", ())):
+                        first.add_note(note)
         if first is not None:
             raise first
 
-    def add_report(self, reset: Callable[[], None], read: Callable[[], None]) -> None:
-        """For a captured launch that reports: ``reset`` is called before each replay, ``read`` after it."""
+    def keep(self, used: Any) -> None:
+        """Keep an object for as long as the graph, or a replay of it that still runs."""
+        self._recording.keep(used)
+
+    def has_kernel(self, pipeline: int) -> bool:
+        """Whether the kernel of a VkPipeline was captured."""
+        return pipeline in self._recording.pipelines
+
+    def add_report(self, reset: Callable[[], None], read: Callable[[], Callable[[], None]]) -> None:
+        """For a captured launch that reports: ``reset`` is called before each replay, ``read`` after it; what ``read``
+        gives is called then, and raises what was reported."""
         self._reports.append((reset, read))

@@ -8,7 +8,7 @@ from . import cuda
 from .context import IMPORTED, STAGED, Context, native
 from .errors import NotShareable
 from .graph import capturing
-from .memory import PLACEMENT, Span, find, merge, storage_of
+from .memory import PLACEMENT, Loan, Span, find, merge, storage_of
 
 #: (path of the argument in the call's arguments, its name, its Triton type).
 Entry = tuple[tuple[int, ...], str, str]
@@ -89,13 +89,15 @@ class CopyingLauncher:
             leave(launch_metadata)
 
     def _refuse_capture(self, arguments: list[tuple[Any, int, str]]) -> None:
-        names = [repr(name) for name, (_, address, place) in zip(self._names, arguments, strict=True)
-                 if address and place not in ("address", "device")]
-        raise RuntimeError(f"kernel '{self._name}': a graph cannot capture a launch with argument {', '.join(names)}, "
-                           "whose memory is copied or shared at every launch; pass a tensor on the Vulkan device")
+        names = [repr(name) for name, argument in zip(self._names, arguments, strict=True)
+                 if self._span(name, *argument)]
+        if names:
+            raise RuntimeError(f"kernel '{self._name}': a graph cannot capture a launch with argument "
+                               f"{', '.join(names)}, whose memory is copied or shared at every launch; pass a tensor "
+                               "on the Vulkan device")
 
     def _run(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]], transfers: dict[str, str]) -> None:
-        if any(place == "cuda" for _, _, place in arguments):
+        if any(place == "cuda" and address for _, address, place in arguments):
             self._run_with_cuda(args, arguments, transfers)
         else:
             self._run_with_host(args, arguments, transfers)
@@ -125,9 +127,14 @@ class CopyingLauncher:
         transfers.update((name, place) for name, (_, _, place) in zip(self._names, resolved, strict=True))
         pointers = [address for _, address, _ in resolved]
         incoming, value = sharing.signal(stream.cuda_stream)
-        submission = self._launcher.addressed(*args, pointers=pointers, incoming=incoming, value=value)
-        if submission:
-            sharing.wait(stream.cuda_stream, submission)
+        since = self._context.native.submitted
+        try:
+            submission = self._launcher.addressed(*args, pointers=pointers, incoming=incoming, value=value)
+            if submission:
+                sharing.wait(stream.cuda_stream, submission)
+        except BaseException:
+            self._context.native.keep(args, since)
+            raise
         self._context.raise_validation_errors()
 
     def _run_with_mirrors(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]],
@@ -153,74 +160,66 @@ class CopyingLauncher:
 
     def _run_with_host(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]],
                        transfers: dict[str, str]) -> None:
-        spans = merge(self._spans(arguments))
-        bases: list[int] = []
-        copies: list[tuple[int, int, Any, Any, int, bool]] = []
-        imports: list[Any] = []
-        ways: list[str] = []
+        loan, since = Loan(), self._context.native.submitted
         try:
-            for span in spans:
-                imported = self._import(span) if self._context.host_memory == IMPORTED else None
-                if imported is not None:
-                    buffer, base = imported
-                    imports.append(buffer)
-                    bases.append(base)
-                else:
-                    copies.append(self._stage(span))
-                    bases.append(copies[-1][3].address + copies[-1][4])
-                ways.append(STAGED if imported is None else IMPORTED)
-            pointers = []
-            for name, (_, address, place) in zip(self._names, arguments, strict=True):
-                if place in _IN_PLACE or address == 0:
-                    pointers.append(address)
-                    transfers[name] = place if place in _IN_PLACE else "empty"
-                    continue
-                index = find(spans, address)
-                if index is None:  # a tensor without elements
-                    pointers.append(0)
-                    transfers[name] = "empty"
-                    continue
-                pointers.append(bases[index] + address - spans[index].start)
-                transfers[name] = ways[index]
+            pointers, copies = self._place(arguments, transfers, loan)
             self._launcher.staged(*args, pointers=pointers, copies=copies)
-        except native().VulkanError:
-            # The device may still be using them.
-            self._context.abandon(imports, copies)
-            imports, copies = [], []
+        except BaseException:
+            self._context.end_loan(loan, since, args, arguments)
             raise
-        finally:
-            for buffer in imports:
-                buffer.free()
-            for _, _, staging, device, _, _ in copies:
-                self._staging_pool.give(staging)
-                self._device_pool.give(device)
+        loan.end()
         self._context.raise_validation_errors()
 
-    def _spans(self, arguments: list[tuple[Any, int, str]]) -> list[Span]:
-        spans = []
-        for name, (argument, address, place) in zip(self._names, arguments, strict=True):
-            if place in _IN_PLACE or address == 0:
-                continue
-            try:
-                start, size, writeable = storage_of(argument, address)
-            except TypeError as error:
-                raise TypeError(f"kernel '{self._name}', argument '{name}': {error}") from None
-            written = self._written is None or name in self._written
-            if written and not writeable and self._written is not None:
-                raise ValueError(f"kernel '{self._name}', argument '{name}': the kernel writes it, but the array is "
-                                 "read-only; pass a copy, numpy.array(values)")
-            if size:
-                spans.append(Span(start, start + size, writeable and written))
-        return spans
+    def _place(self, arguments: list[tuple[Any, int, str]], transfers: dict[str, str],
+               loan: Loan) -> tuple[list[int], list[tuple[int, int, Any, Any, int, bool]]]:
+        """(device addresses, copies) for the native launcher. Imports, and the buffers of copies, go into the loan."""
+        spans = merge(span for name, argument in zip(self._names, arguments, strict=True)
+                      if (span := self._span(name, *argument)))
+        bases: list[int] = []
+        copies: list[tuple[int, int, Any, Any, int, bool]] = []
+        ways: list[str] = []
+        for span in spans:
+            base = self._import(span, loan) if self._context.host_memory == IMPORTED else None
+            ways.append(STAGED if base is None else IMPORTED)
+            if base is None:
+                copies.append(self._stage(span, loan))
+                base = copies[-1][3].address + copies[-1][4]
+            bases.append(base)
+        pointers = []
+        for name, (_, address, place) in zip(self._names, arguments, strict=True):
+            index = None if place in _IN_PLACE or address == 0 else find(spans, address)
+            if index is None:  # in device memory, or a tensor without elements
+                pointers.append(address if place in _IN_PLACE else 0)
+                transfers[name] = place if place in _IN_PLACE else "empty"
+            else:
+                pointers.append(bases[index] + address - spans[index].start)
+                transfers[name] = ways[index]
+        return pointers, copies
 
-    def _stage(self, span: Span) -> tuple[int, int, Any, Any, int, bool]:
+    def _span(self, name: str, argument: Any, address: int, place: str) -> Span | None:
+        """The memory that an argument is in; None where the device has it in place, or there is none."""
+        if place in _IN_PLACE or address == 0:
+            return None
+        try:
+            start, size, writeable = storage_of(argument, address)
+        except TypeError as error:
+            raise TypeError(f"kernel '{self._name}', argument '{name}': {error}") from None
+        if not size:
+            return None
+        written = self._written is None or name in self._written
+        if written and not writeable and self._written is not None:
+            raise ValueError(f"kernel '{self._name}', argument '{name}': the kernel writes it, but the array is "
+                             "read-only; pass a copy, numpy.array(values)")
+        return Span(start, start + size, writeable and written)
+
+    def _stage(self, span: Span, loan: Loan) -> tuple[int, int, Any, Any, int, bool]:
         # The device's copy keeps the host address modulo PLACEMENT, whatever the buffer's own address is.
-        device = self._device_pool.take(span.bytes + PLACEMENT)
+        device = loan.take(self._device_pool, span.bytes + PLACEMENT)
         offset = (span.start - device.address) % PLACEMENT
-        return span.start, span.bytes, self._staging_pool.take(span.bytes), device, offset, span.written
+        return span.start, span.bytes, loan.take(self._staging_pool, span.bytes), device, offset, span.written
 
-    def _import(self, span: Span) -> tuple[Any, int] | None:
-        """(buffer, device address of the span's start); None where the driver does not take the memory."""
+    def _import(self, span: Span, loan: Loan) -> int | None:
+        """The device address of the span's start; None where the driver does not take the memory."""
         alignment = self._context.device.host_import_alignment
         start = span.start // alignment * alignment
         end = -(-span.end // alignment) * alignment
@@ -228,4 +227,5 @@ class CopyingLauncher:
             buffer = self._context.native.import_host(start, end - start)
         except native().VulkanError:
             return None
-        return buffer, buffer.address + span.start - start
+        loan.add(buffer.free)
+        return int(buffer.address) + span.start - start

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 #: Device addresses keep their host address modulo this, so that alignment facts of the compiler hold.
@@ -97,7 +98,8 @@ class BufferPool:
         self._allocate = allocate
         self._idle: dict[int, list[Any]] = {}
         self._left = idle_bytes
-        self._lock = threading.Lock()
+        # A loan may be collected, and so give its buffers back, while this thread has it.
+        self._lock = threading.RLock()
 
     def take(self, size: int) -> Any:
         """A buffer of at least ``size`` bytes, at most an eighth larger once past 64 KiB."""
@@ -127,11 +129,38 @@ class BufferPool:
     def clear(self) -> None:
         """Free all idle buffers."""
         with self._lock:
-            for buffers in self._idle.values():
-                for buffer in buffers:
-                    self._left += buffer.bytes
-                    buffer.free()
-            self._idle.clear()
+            idle, self._idle = self._idle, {}
+            buffers = [buffer for some in idle.values() for buffer in some]
+            self._left += sum(buffer.bytes for buffer in buffers)
+        for buffer in buffers:
+            buffer.free()
+
+
+class Loan:
+    """What a launch uses beside its arguments. It goes back with ``end()``, or when nothing refers to the loan."""
+
+    __slots__ = ("_ends", )
+
+    def __init__(self) -> None:
+        self._ends: list[Callable[[], None]] = []
+
+    def take(self, pool: BufferPool, size: int) -> Any:
+        """A buffer of the pool."""
+        buffer = pool.take(size)
+        self._ends.append(partial(pool.give, buffer))
+        return buffer
+
+    def add(self, end: Callable[[], None]) -> None:
+        """Call ``end`` at the end."""
+        self._ends.append(end)
+
+    def end(self) -> None:
+        """Give everything back. A second call does nothing."""
+        while self._ends:
+            self._ends.pop()()
+
+    def __del__(self) -> None:
+        self.end()
 
 
 def round_up(size: int, smallest: int = _SMALLEST_BUFFER) -> int:

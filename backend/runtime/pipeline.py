@@ -141,6 +141,11 @@ class Kernel:
         context.pipeline_cache.save_sometimes()
 
     @property
+    def loaded(self) -> bool:
+        """Whether it is on the device."""
+        return self._pipeline is not None
+
+    @property
     def max_invocations(self) -> int:
         """The most invocations that a workgroup may have on the device at this subgroup size."""
         capabilities = self.context.capabilities

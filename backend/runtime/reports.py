@@ -7,8 +7,8 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
-import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from .bounds import bounds_table
@@ -16,6 +16,7 @@ from .context import Context
 from .errors import KernelAssertionError, LoopLimitExceeded
 from .graph import capturing
 from .launch import FIRST_ARGUMENT, Entry
+from .memory import Loan
 
 #: As in lowering/reports.py, which writes them (docs/abi.md).
 _HEADER_BYTES, _RECORD_BYTES, _RECORDS = 16, 32, 1 << 15
@@ -43,21 +44,25 @@ class ReportingLauncher:
         bounds = self._bounds
         args = (*args, *[None] * (self._place - len(args)))[:self._place]
         extents = bounds.extents(args[FIRST_ARGUMENT:]) if bounds else []
-        pool = self._context.staging_pool
-        buffer = pool.take(self._bytes)
-        graph = capturing(self._context)
+        context, loan = self._context, Loan()
+        buffer = loan.take(context.staging_pool, self._bytes)
+        graph = capturing(context)
         if graph is not None:
-            weakref.finalize(graph, pool.give, buffer)
+            graph.keep(loan)
             self._launch(*args, buffer.address)
-            graph.add_report(lambda: self._reset(buffer, extents), lambda: self._say(*self._read(buffer), extents))
+            graph.add_report(lambda: self._reset(buffer, extents),
+                             lambda: partial(self._say, *self._read(buffer), extents))
             return
+        since = context.native.submitted
         try:
             self._reset(buffer, extents)
             self._launch(*args, buffer.address)
-            self._context.native.synchronize_host()
+            context.native.synchronize_host()
             header, records = self._read(buffer)
-        finally:
-            pool.give(buffer)
+        except BaseException:
+            context.end_loan(loan, since, args)
+            raise
+        loan.end()
         self._say(header, records, extents)
 
     def _reset(self, buffer: Any, extents: list[Any]) -> None:

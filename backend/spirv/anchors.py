@@ -33,7 +33,7 @@ _NO_SCALAR = ("", 0)
 def anchor_across_barriers(module: ModuleBuilder, body: list[Instruction]) -> list[Instruction]:
     """``body``, the instructions of a function, with each such value anchored where it is defined and the anchor used
     behind barriers."""
-    regions = _regions(body)
+    regions = _regions(module, body)
     if regions[-1] == 0:
         return body
     crossing = _crossing(module, body, regions)
@@ -56,10 +56,12 @@ def anchor_across_barriers(module: ModuleBuilder, body: list[Instruction]) -> li
     return result
 
 
-def _regions(body: list[Instruction]) -> list[int]:
+def _regions(module: ModuleBuilder, body: list[Instruction]) -> list[int]:
     """For each instruction the number of barriers before it, where entering and leaving a loop that has barriers
-    counts as one."""
-    barriers = [place for place, instruction in enumerate(body) if instruction[0] == op.ControlBarrier]
+    counts as one. Subgroup barriers, for which no coroutine is suspended, do not count."""
+    barriers = [place for place, instruction in enumerate(body)
+                if instruction[0] == op.ControlBarrier and module.constants.get(instruction[1]) != Scope.Subgroup]
+    waits = frozenset(barriers)
     labels = {instruction[2]: place for place, instruction in enumerate(body) if instruction[0] == op.Label}
     ends: set[int] = set()
     region = 0
@@ -68,7 +70,7 @@ def _regions(body: list[Instruction]) -> list[int]:
         if instruction[0] == op.Label and instruction[2] in ends:
             region += 1
         regions.append(region)
-        if instruction[0] == op.ControlBarrier:
+        if place in waits:
             region += 1
         elif instruction[0] == op.LoopMerge:
             inside = bisect_left(barriers, place)

@@ -391,10 +391,30 @@ def test_pointers_without_an_argument_are_not_checked(caplog):
     assert (out.to_numpy() == 2).all()
     assert [record.getMessage() for record in caplog.records] == [
         "kernel 'table_kernel': the bounds of 2 of its memory operations are not checked, because their pointers may "
-        "come from elsewhere than its arguments: from memory, from integers"]
+        "come from elsewhere than its arguments: from memory, from integers, into a function of tl.map_elementwise"]
     # Beside them the others are.
     error = failure(lambda: table_kernel[(1, )](table, out[:60], x.data_ptr(), BLOCK=64, check_bounds=True))
     assert facts(error) == ("y_ptr", error.index, 60, 4)
+
+
+@triton.jit
+def _follow(pointer):
+    return tl.load(pointer)
+
+
+@triton.jit
+def mapped_kernel(x_ptr, y_ptr, shift, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(y_ptr + at, tl.map_elementwise(_follow, x_ptr + shift + at))
+
+
+def test_pointers_that_a_mapped_function_is_given_are_not_checked(caplog):
+    whole, out = torch.arange(128, dtype=torch.float32), Guarded(64, "float32")
+    mapped_kernel[(1, )](whole[32:96], out.tensor, 1, BLOCK=64, check_bounds=True)
+    assert (out.values() == np.arange(33, 97)).all()
+    message, = [record.getMessage() for record in caplog.records]
+    assert message.startswith("kernel 'mapped_kernel': the bounds of 1 of its memory operations are not checked")
+    assert message.endswith(", into a function of tl.map_elementwise")
 
 
 def test_device_memory():

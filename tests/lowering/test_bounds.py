@@ -53,6 +53,20 @@ CHECK-COUNT-4: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 4
 """)
 
 
+def test_first_access_leaves_one_more_than_its_message(filecheck):
+    kernel = compiled(COPY, POINTERS, check_bounds=True)
+    assert [place["kind"] for place in kernel.reports] == ["bounds", "access", "access"]
+    filecheck(disassemble(kernel.spirv), """
+CHECK-DAG: %[[U32:[0-9]+]] = OpTypeInt 32 0
+CHECK-DAG: %[[LOAD:[0-9]+]] = OpConstant %[[U32]] 2
+CHECK-DAG: %[[STORE:[0-9]+]] = OpConstant %[[U32]] 3
+CHECK: OpAtomicIAdd %[[U32]]
+CHECK: OpStore %{{[0-9]+}} %[[LOAD]] Aligned|NonPrivatePointer 4
+CHECK: OpAtomicIAdd %[[U32]]
+CHECK: OpStore %{{[0-9]+}} %[[STORE]] Aligned|NonPrivatePointer 4
+""")
+
+
 def test_report_buffer_has_a_row_for_each_argument_that_is_accessed():
     kernel = compiled(COPY, POINTERS, check_bounds=True)
     table, *places = kernel.reports

@@ -2,13 +2,16 @@
 from __future__ import annotations
 
 import pytest
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.lowering.context import Options
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
 
 from tests.lowering.harness import compile_body, disassemble
 
 
-def dot(m: int, n: int, k: int, element: str = "f32", result: str = "f32") -> str:
-    """A kernel body: a dot of constant accumulators, with operands read from shared memory."""
+def dot(m: int, n: int, k: int, element: str = "f32", result: str = "f32", between: str = "") -> str:
+    """A kernel body: a dot of constant accumulators, with operands read from shared memory, and ``between`` the reads
+    and the dot."""
     a, b = f"tensor<{m}x{k}x{element}, #rows>", f"tensor<{k}x{n}x{element}, #rows>"
     size = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2}[element]
     zero = "0" if result.startswith("i") else "0.0"
@@ -25,6 +28,7 @@ def dot(m: int, n: int, k: int, element: str = "f32", result: str = "f32") -> st
     ttg.barrier local
     %la = ttg.local_load %sa : {ma} -> {la}
     %lb = ttg.local_load %sb : {mb} -> {lb}
+    {between}
     %c = arith.constant dense<{zero}> : {c}
     %d = tt.dot %la, %lb, %c : {la} * {lb} -> {c}
     %ptr = tt.splat %p : !tt.ptr<{result}> -> tensor<{m}x{n}x!tt.ptr<{result}>, #rows>
@@ -60,3 +64,29 @@ def test_formats(filecheck, element, result, instruction):
 def test_other_formats_are_refused():
     with pytest.raises(UnsupportedOperation, match="'tt.dot'.*i16 into i32"):
         compiled(8, 16, 4, element="i16", result="i32")
+
+
+def in_registers(shared: int, **options: int) -> str:
+    """A long dot whose operands must be read before a barrier, in ``shared`` bytes of upstream's allocation."""
+    body = dot(16, 16, 128, between="ttg.barrier local")
+    return disassemble(compile_body(body, "%p: !tt.ptr<f32>", shared, options=Options(**options)))
+
+
+def test_operands_in_registers_go_to_workgroup_memory(filecheck):
+    """Once for all invocations that hold the same, between two barriers, and the loop reads them there."""
+    body = dot(16, 16, 64, between="ttg.barrier local")
+    text = disassemble(compile_body(body, "%p: !tt.ptr<f32>", 8192, PROFILES["nvidia-hopper"], Options(dot_unroll=64)))
+    filecheck(text, "CHECK-NOT: OpVariable {{.*}} Function\nCHECK: OpControlBarrier\nCHECK: OpControlBarrier\n"
+                    "CHECK: OpControlBarrier\nCHECK: OpStore\nCHECK: OpControlBarrier\nCHECK: OpLoopMerge\n"
+                    "CHECK-NOT: OpControlBarrier\nCHECK: OpLoad\nCHECK: Fma\n")
+    assert text.count("OpControlBarrier") == 4
+
+
+def test_where_there_is_no_room_they_are_looked_up_in_arrays():
+    text = in_registers(32768, dot_unroll_registers=512)
+    assert " Function" in text and "OpLoopMerge" in text
+
+
+def test_or_all_steps_are_unrolled():
+    text = in_registers(32768, dot_unroll_registers=1024)
+    assert text.count(" Fma ") == 8 * 128 and "OpLoopMerge" not in text

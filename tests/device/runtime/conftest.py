@@ -4,6 +4,7 @@ They follow the backend's ABI (docs/abi.md): a push-constant block, physical sto
 """
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Sequence
@@ -279,6 +280,29 @@ def context(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     other = Context(current().device)
     yield other
     other.close()
+
+
+@pytest.fixture(params=["", "staged", "imported"])
+def way(request: pytest.FixtureRequest) -> str:
+    """TRITON_SPIRV_HOST_MEMORY, with each value that the device takes."""
+    if request.param == "imported" and not current().device.host_import_alignment:
+        pytest.skip("the device lacks VK_EXT_external_memory_host")
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def faulty_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment that puts the layer of faulty_layer.cpp before the driver."""
+    folder = tmp_path_factory.mktemp("layer")
+    compiler = shutil.which("c++") or shutil.which("g++")
+    if compiler is None:
+        pytest.fail("a C++ compiler is missing; install one with: apt-get install g++")
+    source = Path(__file__).with_name("faulty_layer.cpp")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(folder / "libfaulty.so"), str(source)], check=True)
+    layer = {"name": "VK_LAYER_TEST_faulty", "type": "GLOBAL", "library_path": str(folder / "libfaulty.so"),
+             "api_version": "1.3.0", "implementation_version": "1", "description": "makes calls fail"}
+    (folder / "faulty.json").write_text(json.dumps({"file_format_version": "1.2.0", "layer": layer}))
+    return {"VK_LAYER_PATH": str(folder), "VK_INSTANCE_LAYERS": "VK_LAYER_TEST_faulty"}
 
 
 @pytest.fixture

@@ -2,6 +2,11 @@
 //
 // FAULTY_SUBMIT=<n>: the n-th vkQueueSubmit and all later ones report a lost device.
 // FAULTY_MEMORY=<bytes>: vkAllocateMemory has no room for more than that in all.
+// FAULTY_PENDING=1: none of the device's work is seen to end, and each wait of the main thread is interrupted by SIGINT.
+// It may be changed while the process runs, if it was 0 at its start.
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <vulkan/vk_layer.h>
 #include <vulkan/vulkan.h>
 
@@ -82,6 +87,20 @@ VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory, c
   reinterpret_cast<PFN_vkFreeMemory>(next_device(device, "vkFreeMemory"))(device, memory, with);
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
+  if (setting("FAULTY_PENDING") == 0)
+    return reinterpret_cast<PFN_vkWaitSemaphores>(next_device(device, "vkWaitSemaphores"))(device, info, timeout);
+  if (syscall(SYS_gettid) == getpid()) raise(SIGINT);
+  return VK_TIMEOUT;
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL counter_value(VkDevice device, VkSemaphore semaphore, uint64_t* value) {
+  *value = 0;
+  if (setting("FAULTY_PENDING") != 0) return VK_SUCCESS;
+  return reinterpret_cast<PFN_vkGetSemaphoreCounterValue>(next_device(device, "vkGetSemaphoreCounterValue"))(
+      device, semaphore, value);
+}
+
 PFN_vkVoidFunction own(const char* name);
 
 VKAPI_ATTR PFN_vkVoidFunction VKAPI_CALL device_function(VkDevice device, const char* name) {
@@ -106,6 +125,8 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(queue_submit)},
       {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(allocate_memory)},
       {"vkFreeMemory", reinterpret_cast<PFN_vkVoidFunction>(free_memory)},
+      {"vkWaitSemaphores", reinterpret_cast<PFN_vkVoidFunction>(wait_semaphores)},
+      {"vkGetSemaphoreCounterValue", reinterpret_cast<PFN_vkVoidFunction>(counter_value)},
   };
   for (const auto& entry : functions) {
     if (std::strcmp(entry.name, name) == 0) return entry.function;

@@ -141,6 +141,23 @@ def test_accesses_are_checked_where_asked(compiled: Compile) -> None:
         kernel[4](x, y[:900], out, 1000)
 
 
+def test_a_descriptor_has_one_name_in_what_is_told_of_it(compiled: Compile) -> None:
+    """That of the parameter, as where it is compiled just in time."""
+    kernel = load(compiled("copy_block", "tensordesc<fp32[16, 16]>, tensordesc<fp32[16, 16]>, i32, i32",
+                           "--check-bounds"))
+    source, target = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    taller, same = (TensorDescriptor(of, shape, [16, 1], [16, 16]) for of, shape in
+                    ((source, [20, 16]), (target, [16, 16])))
+    kernel[1](taller, same, 0, 0)
+    assert set(kernel.transfers) == {"source", "target"}
+    with pytest.raises(OutOfBounds, match="argument 'source' at index") as caught:
+        kernel[1](taller, same, 4, 0)
+    assert (caught.value.argument, caught.value.count) == ("source", 64)
+    target.setflags(write=False)
+    with pytest.raises(ValueError, match="argument 'target': the kernel writes it, but the array is read-only"):
+        kernel[1](taller, TensorDescriptor(target, [16, 16], [16, 1], [16, 16]), 0, 0)
+
+
 def test_a_watched_loop(compiled: Compile) -> None:
     out = np.zeros(1, np.int32)
     kernel = load(compiled("collatz", "*i32, i32"))

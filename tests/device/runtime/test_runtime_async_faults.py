@@ -1,16 +1,11 @@
 """What goes wrong, or ends, while launches are in flight."""
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from triton.backends.spirv.runtime import buffer as buffers
-from triton.backends.spirv.runtime.context import current
 
 from tests.device.processes import run_script
 
@@ -157,14 +152,6 @@ print("failures", failures)
 """
 
 
-@pytest.fixture(params=["", "staged", "imported"])
-def way(request: pytest.FixtureRequest) -> str:
-    """TRITON_SPIRV_HOST_MEMORY, with each value that the device takes."""
-    if request.param == "imported" and not current().device.host_import_alignment:
-        pytest.skip("the device lacks VK_EXT_external_memory_host")
-    return str(request.param)
-
-
 def test_many_threads_with_device_memory(add_file: Path, way: str) -> None:
     script = """
 add = load()
@@ -226,21 +213,6 @@ def test_10000_allocations_leave_memory_where_it_was(context: Any) -> None:
         buffers.empty(100_000, "float32", context)
     assert context.memory.reserved == reserved
     assert _resident() - before < 4 << 20
-
-
-@pytest.fixture(scope="session")
-def faulty_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment that puts the layer of faulty_layer.cpp before the driver."""
-    folder = tmp_path_factory.mktemp("layer")
-    compiler = shutil.which("c++") or shutil.which("g++")
-    if compiler is None:
-        pytest.fail("a C++ compiler is missing; install one with: apt-get install g++")
-    source = Path(__file__).with_name("faulty_layer.cpp")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(folder / "libfaulty.so"), str(source)], check=True)
-    layer = {"name": "VK_LAYER_TEST_faulty", "type": "GLOBAL", "library_path": str(folder / "libfaulty.so"),
-             "api_version": "1.3.0", "implementation_version": "1", "description": "makes calls fail"}
-    (folder / "faulty.json").write_text(json.dumps({"file_format_version": "1.2.0", "layer": layer}))
-    return {"VK_LAYER_PATH": str(folder), "VK_INSTANCE_LAYERS": "VK_LAYER_TEST_faulty"}
 
 
 def test_a_lost_device(add_file: Path, faulty_layer: dict[str, str]) -> None:

@@ -49,5 +49,12 @@ def test_rows_are_those_of_the_arguments_that_the_kernel_names(caplog: pytest.Lo
     rows = np.frombuffer(table.pack(extents), np.uint64)
     assert rows.tolist() == [0] * 4 + [0, 16, 0] + [0, 12, 0]
     assert table.failure(bytes(16) + table.pack(extents), extents, []) is None
+    # The count is modulo 2³²; that there was an access outside is the word of the first one's message, 1 + its number.
+    messages = [{"file": "f.py", "line": 3, "access": "load", "rows": [1], "bytes": 2, "callers": []}]
+    wrapped = np.frombuffer(bytes(16) + table.pack(extents), np.uint32).copy()
+    wrapped[4] = 1
+    error = table.failure(wrapped.tobytes(), extents, messages)
+    assert error is not None and (error.count, error.argument) == (1 << 32, "pair[1]")
+    assert "4294967296 such accesses" in str(error)
     assert "kernel 'k': the bounds of 3 of its memory operations are not checked" in caplog.text
     assert bounds_table("k", [{"kind": "assert"}], entries) is None

@@ -50,6 +50,10 @@ def test_compile_only(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapture
         "kernel 'add' was compiled but not run: TRITON_SPIRV_COMPILE_ONLY is set; further launches are skipped without "
         "a message"]
     driver.utils.unload_module(module)
+    benchmark = driver.get_benchmarker()
+    assert benchmark(lambda: None) == 0 and benchmark(lambda: None, return_mode="all") == [0]
+    with pytest.raises(ValueError, match="return_mode is one of min, max, mean, median, all, not 'nope'"):
+        benchmark(lambda: None, return_mode="nope")
 
 
 @pytest.mark.usefixtures("compile_only")

@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from triton.backends.spirv.runtime import array
-from triton.backends.spirv.runtime.memory import BufferPool, Span, find, merge, storage_of
+from triton.backends.spirv.runtime.memory import BufferPool, Loan, Span, find, merge, storage_of
 from triton.runtime.jit import reinterpret
 
 
@@ -106,6 +106,37 @@ def test_pool_frees_idle_buffers_where_memory_is_short() -> None:
     assert pool.take(196608).bytes == 196608
     with pytest.raises(RuntimeError, match="out of device memory"):
         pool.take(10_000)
+
+
+def test_pool_forgets_what_it_frees() -> None:
+    """Freeing waits for the device, which Ctrl-C may end."""
+    class Interrupted(_Buffer):
+        def free(self) -> None:
+            super().free()
+            raise KeyboardInterrupt
+
+    pool = BufferPool(Interrupted)
+    buffers = [pool.take(100), pool.take(200_000)]
+    for buffer in buffers:
+        pool.give(buffer)
+    with pytest.raises(KeyboardInterrupt):
+        pool.clear()
+    assert not pool.take(100).freed and not pool.take(200_000).freed
+
+
+def test_loan_goes_back_once() -> None:
+    pool, ended = BufferPool(_Buffer), []
+    loan = Loan()
+    first = loan.take(pool, 100)
+    loan.add(lambda: ended.append(1))
+    loan.end()
+    loan.end()
+    assert ended == [1] and pool.take(100) is first and pool.take(100) is not first
+    loan = Loan()
+    second = loan.take(pool, 100)
+    assert pool.take(100) is not second
+    del loan
+    assert pool.take(100) is second
 
 
 def test_array_shares_memory() -> None:

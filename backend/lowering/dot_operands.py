@@ -1,0 +1,236 @@
+"""The operands of a dot: where the elements of a step of K come from.
+
+In shared memory an operand is read as it is needed. In registers each invocation has all of K for its rows or columns;
+a loop over K cannot choose among registers, so they are put into workgroup memory first, once for all invocations that
+hold the same, or, where there is no room, into an array of the invocation's own.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..layouts.dot_operands import operand_encoding
+from ..layouts.linear import log2, unflatten
+from ..spirv.opcodes import StorageClass
+from ..ttgir.encodings import SharedLinearEncoding
+from ..ttgir.ir import Value
+from ..ttgir.types import FloatType, MemDescType, TensorType, Type
+from .elements import bits_in_memory, element_type
+from .floats import convert
+from .linear import apply_bases, combine, image, thread_part, unique_owner
+from .packing import MAX_BITS
+from .shared import buffer_end, buffer_layout, element_index, padded, store_tensor
+from .shared_memory import SharedBuffer, SharedOperand
+
+if TYPE_CHECKING:
+    from .context import Context
+
+#: Gives the element of an operand at (batch, row or column) of this lane and a step of K.
+Fetch = Callable[[tuple[int, ...], int], int]
+
+#: Bytes that a buffer starts at a multiple of: those of the widest access.
+_ALIGNMENT = MAX_BITS // 8
+
+
+def to_compute(ctx: Context, value: int, source: Type, target: Type) -> int:
+    """An element as one of the type that products are added in, or back."""
+    if isinstance(source, FloatType):
+        return convert(ctx, value, source, target)
+    return ctx.f.sign_extend(value, 32)
+
+
+def operand(ctx: Context, value: Value, axis: int, k_axis: int, compute: Type) -> Operand:
+    """A dot operand whose rows or columns are dimension ``axis``, fetched as elements of ``compute``."""
+    lowered = ctx[value]
+    if isinstance(lowered, SharedOperand):
+        return _InMemory(ctx, lowered, axis, k_axis, compute)
+    return _InRegisters(ctx, value, axis, k_axis, compute)
+
+
+class Operand:
+    """A dot operand: ``at(k, count)`` gives what fetches elements of steps k … k + count - 1."""
+
+    def at(self, k: int, count: int) -> Fetch:
+        """``k`` is an id, a multiple of ``count``."""
+        raise NotImplementedError
+
+class _InRegisters(Operand):
+    """The whole operand is in registers: steps are looked up, so ``k`` must be the constant 0."""
+
+    def __init__(self, ctx: Context, value: Value, axis: int, k_axis: int, compute: Type) -> None:
+        layout = ctx.layout(value.type)
+        registers = ctx.registers(value)
+        source = element_type(value.type)
+        self._ctx, self._compute = ctx, compute
+        self.value, self._axis, self._k_axis = value, axis, k_axis
+        self._elements: dict[tuple[int, ...], int] = {}
+        for place, register in zip(layout.images("register"), registers, strict=True):
+            point = unflatten(place, layout.shape)
+            self._elements[*point[:-2], point[axis], point[k_axis]] = register
+        self._convert = lambda element: to_compute(ctx, element, source, compute)
+
+    def at(self, k: int, count: int) -> Fetch:
+        return lambda place, step: self._convert(self._elements[*place, step])
+
+    @property
+    def buffer_type(self) -> MemDescType:
+        """A buffer in workgroup memory for the operand, laid out for dots."""
+        type_ = self.value.type
+        assert isinstance(type_, TensorType)
+        *batch, rows, columns = type_.shape
+        k_axis = 1 if self._k_axis == -1 else 0
+        plane = operand_encoding((rows, columns), k_axis, bits_in_memory(type_.element) // 8)
+        nothing = (0, ) * len(batch)
+        bases = [(*nothing, *basis) for basis in plane.offset]
+        for axis in reversed(range(len(batch))):
+            unit = [0] * len(type_.shape)
+            bases += [tuple([*unit[:axis], 1 << bit, *unit[axis + 1:]]) for bit in range(log2(batch[axis]))]
+        return MemDescType(type_.shape, type_.element, SharedLinearEncoding(tuple(bases), ()))
+
+    def in_array(self) -> Operand:
+        """The same where ``k`` may be any id, in an array of the invocation's own."""
+        elements = {place: self._convert(value) for place, value in self._elements.items()}
+        return _InArray(self._ctx, elements, self._ctx.type_id(self._compute))
+
+    def in_memory(self, buffer: SharedBuffer) -> Operand:
+        """The same in workgroup memory. All invocations must wait before it is read."""
+        ctx, value = self._ctx, self.value
+        type_ = value.type
+        assert isinstance(type_, TensorType)
+
+        def write() -> list[int]:
+            store_tensor(ctx, buffer, type_, ctx.registers(value))
+            return []
+
+        ctx.f.if_(unique_owner(ctx, ctx.layout(type_)), write)
+        return _InMemory(ctx, SharedOperand(type_, buffer), self._axis, self._k_axis, self._compute)
+
+
+class _InArray(Operand):
+    """The whole operand is in an indexed array of the invocation's own, because a loop over K reads it."""
+
+    def __init__(self, ctx: Context, elements: dict[tuple[int, ...], int], type_id: int) -> None:
+        f, module = ctx.f, ctx.module
+        self._ctx, self._type_id = ctx, type_id
+        self._steps = 1 + max(place[-1] for place in elements)
+        self._first = {place: index * self._steps
+                       for index, place in enumerate(dict.fromkeys(place[:-1] for place in elements))}
+        self._variable = f.variable(module.array(type_id, len(self._first) * self._steps))
+        self._pointer = module.pointer(StorageClass.Function, type_id)
+        for place, value in elements.items():
+            f.store(self._element(module.uint(self._first[place[:-1]] + place[-1])), value)
+
+    def _element(self, index: int) -> int:
+        return self._ctx.f.access(self._pointer, self._variable, index)
+
+    def at(self, k: int, count: int) -> Fetch:
+        f, module = self._ctx.f, self._ctx.module
+        return lambda place, step: f.load(self._type_id,
+                                          self._element(f.add(k, module.uint(self._first[place] + step))))
+
+
+class _InMemory(Operand):
+    """The operand is in shared memory: each step is read where it is used."""
+
+    def __init__(self, ctx: Context, operand: SharedOperand, axis: int, k_axis: int, compute: Type) -> None:
+        self._ctx, self._operand, self._compute = ctx, operand, compute
+        self._layout = buffer_layout(operand.buffer.type)
+        self._end = buffer_end(operand.buffer)
+        offsets = self._layout.offsets.bases
+        rank = len(operand.type.shape)
+        self._bases = [[basis[0] for basis in offsets[f"dim{dim}"]] for dim in range(rank)]
+        self._dims = [*range(rank - 2), rank + axis]
+        self._k_bases = self._bases[rank + k_axis]
+        self._thread = self._thread_offset()
+
+    def _thread_offset(self) -> tuple[int, int]:
+        """What the lane's own origin contributes to the offset: its id, and the bits that it may set."""
+        ctx, layout = self._ctx, self._ctx.layout(self._operand.type)
+        total, mask = ctx.module.uint(0), 0
+        for dim in self._dims:
+            origin, origin_mask = thread_part(ctx, layout, dim)
+            bases = [basis if origin_mask >> bit & 1 else 0 for bit, basis in enumerate(self._bases[dim])]
+            part = apply_bases(ctx.f, origin, bases)
+            total = combine(ctx.f, total, mask, part, image(bases))
+            mask |= image(bases)
+        return total, mask
+
+    def at(self, k: int, count: int) -> Fetch:
+        ctx = self._ctx
+        f, buffer = ctx.f, self._operand.buffer
+        element = self._operand.type.element
+        # The low bits of k are zero, so its own part and that of the step within the body do not meet.
+        low = count.bit_length() - 1
+        high_bases = [0] * low + self._k_bases[low:]
+        base, mask = self._thread
+        base = combine(f, base, mask, apply_bases(f, k, high_bases), image(high_bases))
+        mask |= image(high_bases)
+        width = self._width(low)
+        known: dict[int, list[int]] = {}
+
+        def fetch(place: tuple[int, ...], step: int) -> int:
+            constant = 0
+            for dim, coordinate in zip(self._dims, place, strict=True):
+                constant ^= _apply(self._bases[dim], coordinate)
+            constant ^= _apply(self._k_bases, step)
+            lane = constant & (width - 1)
+            first = constant - lane
+            if first not in known:
+                offset = combine(f, base, mask, ctx.module.uint(first), first)
+                index = element_index(ctx, buffer, padded(ctx, offset, self._layout))
+                loaded = ctx.shared.load(ctx, element, f.shr(index, width.bit_length() - 1), width, self._end,
+                                         buffer.byte_offset)
+                known[first] = [to_compute(ctx, value, element, self._compute) for value in loaded]
+            return known[first][lane]
+
+        return fetch
+
+    def _width(self, low: int) -> int:
+        """Elements that one read may take: offsets that neither the lane nor the high bits of k choose."""
+        limit = self._ctx.shared.width_limit(self._operand.type.element)
+        for interval, padding in self._layout.padding:
+            limit = min(limit, interval & -interval, padding & -padding)
+        taken = self._thread[1] | image(self._k_bases[low:])
+        chosen = set(self._k_bases[:low])
+        layout = self._ctx.layout(self._operand.type)
+        for basis in layout.bases["register"]:
+            chosen |= {_apply(self._bases[dim], basis[dim]) for dim in self._dims if basis[dim]}
+        width = 1
+        while width < limit and width in chosen and not taken & width:
+            width *= 2
+        return width
+
+
+def _apply(bases: list[int], value: int) -> int:
+    total = 0
+    for bit, basis in enumerate(bases):
+        if value >> bit & 1:
+            total ^= basis
+    return total
+
+
+def indexed(ctx: Context, *operands: Operand, arrays: bool) -> list[Operand] | None:
+    """The operands where ``k`` may be any id. Those in registers go to workgroup memory, the first that find room, and
+    to arrays; None where there is no room for all and there may be no ``arrays``."""
+    room, size = ctx.shared.extra_room(), 0
+    buffers: dict[Operand, SharedBuffer] = {}
+    for one in operands:
+        if isinstance(one, _InRegisters):
+            buffer = SharedBuffer(one.buffer_type, size)
+            if buffer_end(buffer) <= room:
+                buffers[one] = buffer
+                size = -(-buffer_end(buffer) // _ALIGNMENT) * _ALIGNMENT
+    if not arrays and any(isinstance(one, _InRegisters) and one not in buffers for one in operands):
+        return None
+    start = ctx.extra_shared(size) if buffers else 0
+    found: list[Operand] = []
+    for one in operands:
+        if isinstance(one, _InRegisters) and one in buffers:
+            found.append(one.in_memory(SharedBuffer(buffers[one].type, start + buffers[one].byte_offset)))
+        elif isinstance(one, _InRegisters):
+            found.append(one.in_array())
+        else:
+            found.append(one)
+    if buffers:
+        ctx.barrier()
+    return found

@@ -1,0 +1,121 @@
+"""What becomes of membar's barriers in the module: gone, of a subgroup, or of the workgroup."""
+from __future__ import annotations
+
+import pytest
+from triton.backends.spirv.lowering.context import Options
+from triton.backends.spirv.lowering.module import lower_module
+from triton.backends.spirv.ttgir.parser import parse_module
+
+from tests.lowering.harness import LAVAPIPE, LAYOUTS, PLAIN, compile_body, disassemble
+
+ARGUMENTS = "%p: !tt.ptr<f32>, %x: f32"
+PAIRS = "#ttg.blocked<{sizePerThread = [2, 1], threadsPerWarp = [1, 8], warpsPerCTA = [4, 1], order = [1, 0]}>"
+MEMDESC = "!ttg.memdesc<16x16xf32, #shared, #smem, mutable>"
+
+#: A store and a load of the same buffer, with a barrier between.
+BODY = """
+    %v = tt.splat %x : f32 -> tensor<16x16xf32, #rows>
+    %m = ttg.local_alloc {{allocation.offset = 0 : i32}} : () -> {memdesc}
+    ttg.local_store %v, %m : tensor<16x16xf32, #rows> -> {memdesc}
+    {barrier}
+    %l = ttg.local_load %m : {memdesc} -> tensor<16x16xf32, {layout}>
+    %s = tt.splat %p : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>, {layout}>
+    tt.store %s, %l : tensor<16x16x!tt.ptr<f32>, {layout}>"""
+
+
+def compiled(layout: str, barrier: str = "ttg.barrier local {inserted}", capabilities=LAVAPIPE) -> str:
+    body = BODY.format(layout=layout, barrier=barrier, memdesc=MEMDESC)
+    return disassemble(compile_body(body, ARGUMENTS, 1024, capabilities))
+
+
+@pytest.mark.parametrize("capabilities", [LAVAPIPE, PLAIN])
+def test_own_bytes_of_an_invocation_need_no_barrier(capabilities, filecheck):
+    filecheck(compiled("#rows", capabilities=capabilities), """
+CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+CHECK-NOT: OpControlBarrier
+CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+CHECK-NOT: OpControlBarrier
+""")
+
+
+@pytest.mark.parametrize("capabilities", [LAVAPIPE, PLAIN])
+def test_own_bytes_of_a_subgroup_need_a_subgroup_barrier(capabilities, filecheck):
+    """Subgroup scope is 3; AcquireRelease, WorkgroupMemory, MakeAvailable and MakeVisible are 0x6108."""
+    filecheck(compiled(PAIRS, capabilities=capabilities), """
+CHECK-DAG: %[[UINT:[0-9]+]] = OpTypeInt 32 0
+CHECK-DAG: %[[SUBGROUP:[0-9]+]] = OpConstant %[[UINT]] 3{{$}}
+CHECK-DAG: %[[SEMANTICS:[0-9]+]] = OpConstant %[[UINT]] 24840{{$}}
+CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+CHECK: OpControlBarrier %[[SUBGROUP]] %[[SUBGROUP]] %[[SEMANTICS]]
+CHECK-NOT: OpControlBarrier
+CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+CHECK-NOT: OpControlBarrier
+""")
+
+
+@pytest.mark.parametrize(("layout", "barrier"), [
+    ("#columns", "ttg.barrier local {inserted}"),  # bytes of other subgroups
+    ("#rows", "ttg.barrier local"),  # of the user
+    (PAIRS, "ttg.barrier local"),
+])
+def test_other_barriers_are_of_the_workgroup(layout, barrier, filecheck):
+    filecheck(compiled(layout, barrier), """
+CHECK-DAG: %[[UINT:[0-9]+]] = OpTypeInt 32 0
+CHECK-DAG: %[[WORKGROUP:[0-9]+]] = OpConstant %[[UINT]] 2{{$}}
+CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+CHECK: OpControlBarrier %[[WORKGROUP]] %[[WORKGROUP]] %{{[0-9]+}}
+CHECK-NOT: OpControlBarrier
+CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+""")
+
+
+def one_subgroup(barrier: str) -> str:
+    body = BODY.format(layout="#columns", barrier=barrier, memdesc=MEMDESC)
+    text = (f"{LAYOUTS}\nmodule attributes {{\"ttg.num-ctas\" = 1 : i32, \"ttg.num-warps\" = 1 : i32, "
+            f"ttg.shared = 1024 : i32, \"ttg.threads-per-warp\" = 8 : i32}} {{\n  tt.func public @k({ARGUMENTS}) "
+            f"{{\n{body}\n    tt.return\n  }}\n}}\n").replace("[4, 1], order", "[1, 1], order").replace(
+                "[1, 4], order", "[1, 1], order").replace("warpsPerCTA = [4]", "warpsPerCTA = [1]")
+    return disassemble(lower_module(parse_module(text), LAVAPIPE, Options()).spirv)
+
+
+def test_a_workgroup_of_one_subgroup_waits_as_a_subgroup(filecheck):
+    for barrier in ("ttg.barrier local {inserted}", "ttg.barrier local"):
+        filecheck(one_subgroup(barrier), """
+CHECK-DAG: %[[UINT:[0-9]+]] = OpTypeInt 32 0
+CHECK-DAG: %[[SUBGROUP:[0-9]+]] = OpConstant %[[UINT]] 3{{$}}
+CHECK: OpControlBarrier %[[SUBGROUP]] %[[SUBGROUP]]
+CHECK-NOT: OpControlBarrier
+""")
+
+
+def test_device_memory_is_ordered_for_the_workgroup_all_the_same(filecheck):
+    filecheck(one_subgroup("ttg.barrier all"), """
+CHECK-DAG: %[[UINT:[0-9]+]] = OpTypeInt 32 0
+CHECK-DAG: %[[WORKGROUP:[0-9]+]] = OpConstant %[[UINT]] 2{{$}}
+CHECK: OpControlBarrier %[[WORKGROUP]] %[[WORKGROUP]]
+CHECK-NOT: OpControlBarrier
+""")
+
+
+#: Upstream reserves scratch memory for the conversion, which needs none, over a buffer that is read before.
+SILENT = """
+    %r = tt.make_range {{end = 16 : i32, start = 0 : i32}} : tensor<16xi32, #ttg.slice<{{dim = 0, parent = #rows}}>>
+    %m = ttg.local_alloc {{allocation.offset = 0 : i32}} : () -> {memdesc}
+    %l = ttg.local_load %m : {memdesc} -> tensor<16x16xf32, #columns>
+    {barrier}
+    %d = ttg.convert_layout %r {{allocation.offset = {offset} : i32, allocation.size = 64 : i32}} : tensor<16xi32, #ttg.slice<{{dim = 0, parent = #rows}}>> -> tensor<16xi32, #one>
+    {after}
+    %s = tt.splat %p : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>, #columns>
+    tt.store %s, %l : tensor<16x16x!tt.ptr<f32>, #columns>"""  # noqa: E501
+
+
+@pytest.mark.parametrize(("barrier", "after", "count"), [
+    ("ttg.barrier local {inserted}", "", 0),
+    ("", "", 0),  # nothing is parted by the wait that the conversion stands for either
+    ("ttg.barrier local", "", 1),
+    ("", "%w = tt.splat %x : f32 -> tensor<16x16xf32, #rows>\n    ttg.local_store %w, %m : "
+         f"tensor<16x16xf32, #rows> -> {MEMDESC}", 1),
+])
+def test_scratch_memory_that_is_not_used(barrier, after, count):
+    body = SILENT.format(memdesc=MEMDESC, barrier=barrier, offset=0, after=after)
+    assert disassemble(compile_body(body, ARGUMENTS, 1024)).count("OpControlBarrier") == count
