@@ -1,12 +1,10 @@
 """The ``arith`` dialect: constants, integer and float arithmetic, comparisons, selection."""
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..spirv import opcodes as op
-from ..spirv.module import float_bits
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import DenseAttr, FloatBits, Operation
 from ..ttgir.types import FloatType, IntegerType, Type
@@ -15,6 +13,7 @@ from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .multiply_add import fuse_multiply_add
+from .numerics.formats import decimal_code
 from .numerics.numeric import Numeric
 from .numerics.remainder import remainder
 from .registry import lowers
@@ -97,12 +96,7 @@ def _float_constant(ctx: Context, type_: FloatType, value: Any) -> int:
         return module.real_bits(value.bits, width) if kind == "float" else module.uint(value.bits, width)
     if kind == "float":
         return module.real(float(value), width)
-    if type_.name == "bf16":
-        # Printed in decimal, so it is exactly a bf16: the upper half of the f32.
-        return module.uint(float_bits(float(value), 32) >> 16, 16)
-    if float(value) == 0.0 and math.copysign(1, float(value)) > 0:
-        return module.uint(0, width)
-    raise NotImplementedError(f"decimal constants of type {type_} are not supported")
+    return module.uint(decimal_code(float(value), type_.name), width)
 
 
 @lowers("arith.constant")

@@ -21,6 +21,7 @@ from .dot_operands import Fetch, Operand, indexed, operand, to_compute
 from .elements import element_type
 from .errors import UnsupportedOperation
 from .floats import is_native
+from .numerics.formats import FORMATS
 from .registry import lowers
 
 if TYPE_CHECKING:
@@ -47,8 +48,8 @@ def _dot(ctx: Context, operation: Operation) -> None:
     assert isinstance(type_, TensorType) and isinstance(a.type, TensorType)
     if not isinstance(type_.encoding, BlockedEncoding):
         raise UnsupportedOperation(operation, f"an accumulator with encoding {type_.encoding} is not supported")
-    inputs, result = element_type(a.type), type_.element
-    compute = _compute_type(operation, inputs, result)
+    compute = _compute_type(operation, type_.element)
+    result = type_.element
     places = _places(ctx.layout(type_))
     steps = a.type.shape[-1]
     rows = operand(ctx, a, axis=-2, k_axis=-1, compute=compute)
@@ -126,16 +127,23 @@ def _loop_over_k(ctx: Context, steps: int, unroll: int, initial: list[int], rows
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------
-def _compute_type(operation: Operation, inputs: Type, result: Type) -> Type:
-    """What products are added in: f32 for half-precision inputs, whatever the result is rounded to in the end."""
-    if inputs == IntegerType(8) and result == IntegerType(32):
+#: Formats whose products are added in f32, whatever the result is rounded to in the end: every product is exact there,
+#: or it is f32 itself.
+_ADDED_IN_F32 = frozenset({"f32", "f16", "bf16", *(name for name in FORMATS if name.startswith("f8"))})
+
+
+def _compute_type(operation: Operation, result: Type) -> Type:
+    """What products are added in. The two operands are of one type, or both of some 8-bit float format."""
+    a, b = (element_type(operand.type) for operand in operation.operands[:2])
+    if a == b == IntegerType(8) and result == IntegerType(32):
         return result
-    if isinstance(inputs, FloatType) and inputs.name in ("f16", "bf16", "f32"):
+    if all(isinstance(inputs, FloatType) and inputs.name in _ADDED_IN_F32 for inputs in (a, b)):
         return FloatType("f32")
-    if inputs == FloatType("f64"):
-        return inputs
+    if a == b == FloatType("f64"):
+        return a
+    inputs = f"{a}" if a == b else f"{a} and {b}"
     raise UnsupportedOperation(operation, f"a dot of {inputs} into {result} is not supported",
-                               "use float16, bfloat16, float32, float64 or int8 operands")
+                               "use float8, float16, bfloat16, float32, float64 or int8 operands")
 
 
 def _multiply_add(ctx: Context, compute: Type) -> Callable[[int, int, int], int]:

@@ -6,6 +6,7 @@ from fractions import Fraction
 import ml_dtypes
 import numpy as np
 import pytest
+import torch
 import triton
 import triton.language as tl
 
@@ -154,3 +155,22 @@ def test_rounding_towards_zero():
         assert (np.abs(towards - wide[finite])[inside] < unit[inside]).all()
         exact = nearest == wide[finite]
         assert (towards[exact] == wide[finite][exact]).all()
+
+
+@triton.jit
+def constant_kernel(out_ptr, VALUE: tl.constexpr):
+    i = tl.arange(0, 16)
+    tl.store(out_ptr + i, tl.full((16, ), VALUE, out_ptr.dtype.element_ty))
+
+
+@pytest.mark.parametrize(("dtype", "values"), [
+    ("bfloat16", (1.5, 3.1, -0.0371, 1e-5, 1e9, 3e38)), ("float16", (1.5, 3.1, -0.0371, 1e-5, 65504.0)),
+    ("float32", (3.1, 1e-5, 1e9, 3e38)), ("float64", (3.1, 1e-5, 1e300)),
+    ("float8_e5m2", (1.5, 3.1, -0.0371, 1e-5, 448.0)), ("float8_e4m3fn", (1.5, 3.1, -0.0371, 0.001953125, 448.0))])
+def test_constants_are_the_nearest_numbers(dtype, values):
+    """1e9 is printed as 9.982440e+08 in bfloat16: the upper half of that as an f32 is one too small."""
+    kind = getattr(torch, dtype)
+    for value in (0.0, -1.0, *values):
+        out = torch.full((16, ), 7.0).to(kind)
+        constant_kernel[(1, )](out, value)
+        assert out.double().tolist() == [torch.tensor(value, dtype=torch.float64).to(kind).double().item()] * 16, value

@@ -1,8 +1,10 @@
 """tl.dot against NumPy in float64: formats, shapes, numbers of warps, transposed operands, chains, loops."""
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
+import torch
 import triton
 import triton.language as tl
 
@@ -94,6 +96,30 @@ def test_large_tile(dtype):
 @pytest.mark.parametrize("precision", ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"))
 def test_input_precision_is_never_less_than_asked(precision):
     run("float32", 32, 32, 32, precision=precision)
+
+
+#: 8-bit float formats that torch and Triton both know.
+FLOAT8 = {"float8_e5m2": ml_dtypes.float8_e5m2, "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+          "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz}
+
+
+def _float8(name: str, shape: tuple[int, int], seed: int) -> tuple[torch.Tensor, np.ndarray]:
+    """All finite codes in turn, shuffled, and their values."""
+    codes = np.arange(256, dtype=np.uint8)
+    codes = codes[np.isfinite(codes.view(FLOAT8[name]).astype(np.float64))]
+    chosen = np.random.default_rng(seed).permutation(np.resize(codes, np.prod(shape))).reshape(shape)
+    return torch.from_numpy(chosen).view(getattr(torch, name)), chosen.view(FLOAT8[name]).astype(np.float64)
+
+
+@pytest.mark.parametrize(("a_format", "b_format"), [
+    *((name, name) for name in FLOAT8), ("float8_e5m2", "float8_e4m3fn"), ("float8_e4m3fn", "float8_e5m2")])
+@pytest.mark.parametrize("shape", [(16, 32, 32), (32, 16, 128)])
+def test_eight_bit_floats(a_format, b_format, shape):
+    M, N, K = shape
+    (a, a_values), (b, b_values) = _float8(a_format, (M, K), 0), _float8(b_format, (K, N), 1)
+    result = Guarded((M, N), "float32")
+    dot_kernel[(1,)](a, b, torch.zeros(1), result.tensor, M, N, K, False, False, tl.float32, None, False)
+    check(result.values(), a_values, b_values, None, "float32", "float32")
 
 
 @triton.jit

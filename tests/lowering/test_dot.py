@@ -13,7 +13,7 @@ def dot(m: int, n: int, k: int, element: str = "f32", result: str = "f32", betwe
     """A kernel body: a dot of constant accumulators, with operands read from shared memory, and ``between`` the reads
     and the dot."""
     a, b = f"tensor<{m}x{k}x{element}, #rows>", f"tensor<{k}x{n}x{element}, #rows>"
-    size = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2}[element]
+    size = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8, "i8": 1, "i16": 2, "f8E5M2": 1, "f8E4M3FN": 1}[element]
     zero = "0" if result.startswith("i") else "0.0"
     one = "1" if element.startswith("i") else "1.0"
     left, right = (f"#ttg.dot_op<{{opIdx = {side}, parent = #rows}}>" for side in (0, 1))
@@ -55,7 +55,7 @@ def test_large_dot_is_a_loop_whose_body_stays_small(filecheck):
 
 @pytest.mark.parametrize(("element", "result", "instruction"), [
     ("f16", "f32", "OpFConvert"), ("bf16", "f32", "OpShiftLeftLogical"), ("f64", "f64", "Fma"), ("i8", "i32", "OpIMul"),
-    ("f16", "f16", "OpFConvert"),
+    ("f16", "f16", "OpFConvert"), ("f8E5M2", "f32", "OpShiftLeftLogical"), ("f8E4M3FN", "f16", "OpShiftLeftLogical"),
 ])
 def test_formats(filecheck, element, result, instruction):
     filecheck(compiled(8, 16, 4, element=element, result=result), f"CHECK: OpControlBarrier\nCHECK: {instruction}\n")

@@ -16,6 +16,7 @@ AMD's saturating conversions, which upstream's GPU backends use. Rounding toward
 """
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,23 @@ FORMATS = {
     "f8E5M2FNUZ": Format(8, 2, 16, 0x80, 0x7F, 0x7F, signed_zero=False),
     "f8E4M3FNUZ": Format(8, 3, 8, 0x80, 0x7F, 0x7F, signed_zero=False),
 }
+
+
+#: Formats that constants are printed of in decimal.
+_BF16 = Format(16, 7, 127, 0x7FC0, 0x7F7F, 0x7F80, 0x7F80)
+
+
+def decimal_code(value: float, name: str) -> int:
+    """The code of the number of a format (bf16, or one of FORMATS) that is nearest to ``value``, a finite number within
+    its range: MLIR prints as many digits as tell it from its neighbours, no more."""
+    fmt = _BF16 if name == "bf16" else FORMATS[name]
+    magnitude = abs(value)
+    exponent = max(math.frexp(magnitude)[1] - 1, 1 - fmt.bias) if magnitude else 1 - fmt.bias
+    significand = round(math.ldexp(magnitude, fmt.mantissa - exponent))  # to even; the scaling is exact
+    # The significand's leading one, if it has one, adds one to the exponent field.
+    code = significand + ((exponent + fmt.bias - 1) << fmt.mantissa)
+    negative = math.copysign(1, value) < 0 and (code or fmt.signed_zero)
+    return code | (1 << (fmt.width - 1) if negative else 0)
 
 
 def round_to_format(ctx: Context, value: int, name: str, toward_zero: bool = False) -> int:
