@@ -1,0 +1,19 @@
+"""What is known of the integers and pointers of a function along each dimension of their tensors.
+
+The claims of an ``AxisInfo`` are those of upstream's analysis of the same name. All numbers are powers of two. For
+dimension d of a value, taken along every line in that dimension, cut into aligned blocks:
+
+* contiguity c: in each block of c, element i + 1 is element i plus 1 (for pointers: plus one pointee);
+* divisibility v: the first element of each such block is a multiple of v (for pointers: of v bytes);
+* constancy k: in each block of k all elements are equal.
+
+Integers are taken modulo 2^width; a claim of contiguity survives a widening only as far as divisibility shows that
+no block wraps. Signed division and remainder of a contiguous value are taken to have a dividend that is not negative,
+as upstream takes them: without it no ``offsets % M`` could be vectorised. Scalars have one dimension of one element.
+"""
+from __future__ import annotations
+
+from .analysis import AxisInfoAnalysis
+from .info import MAX_DIVISOR, AxisInfo
+
+__all__ = ["MAX_DIVISOR", "AxisInfo", "AxisInfoAnalysis"]
