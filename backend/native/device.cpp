@@ -50,31 +50,6 @@ inline void pause_or_yield(bool yields) {
 
 }  // namespace
 
-Buffer::~Buffer() {
-  try {
-    free();
-  } catch (...) {
-    // The device is lost, or its work never ended: the memory stays where it is until the process ends.
-  }
-}
-
-void Buffer::free() {
-  if (!device_) return;
-  const std::shared_ptr<Device> device = std::move(device_);
-  const VkDeviceAddress address = address_;
-  host_ = nullptr;
-  address_ = 0;
-  // A forked child must not touch its parent's memory; a closed device has none left.
-  if (device->closed_ || device->forked()) return;
-  device->finish();
-  {
-    const std::lock_guard<std::mutex> guard(device->buffers_mutex_);
-    const auto found = device->buffers_.find(address);
-    if (found != device->buffers_.end() && found->second.buffer == buffer_) device->buffers_.erase(found);
-  }
-  device->destroy(buffer_, memory_);
-}
-
 Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
                VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns)
     : instance_functions_(instance),
@@ -188,72 +163,6 @@ bool Device::close() {
   incoming_.clear();
   if (timeline_ != VK_NULL_HANDLE) vk_.vkDestroySemaphore(device_, timeline_, nullptr);
   return true;
-}
-
-uint32_t Device::memory_type(uint32_t allowed, VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred) const {
-  for (const VkMemoryPropertyFlags wanted : {required | preferred, required}) {
-    for (uint32_t index = 0; index < memory_.memoryTypeCount; ++index) {
-      if ((allowed >> index & 1) && (memory_.memoryTypes[index].propertyFlags & wanted) == wanted) return index;
-    }
-  }
-  throw std::runtime_error("the Vulkan device has no memory type for this buffer");
-}
-
-std::unique_ptr<Buffer> Device::bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation,
-                                     bool map, const void* next) {
-  VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, next,
-                                  VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT, 0};
-  const VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags, allocation, type};
-  VkDeviceMemory memory = VK_NULL_HANDLE;
-  void* host = nullptr;
-  try {
-    check(vk_.vkAllocateMemory(device_, &info, nullptr, &memory), "vkAllocateMemory");
-    check(vk_.vkBindBufferMemory(device_, buffer, memory, 0), "vkBindBufferMemory");
-    if (map) check(vk_.vkMapMemory(device_, memory, 0, VK_WHOLE_SIZE, 0, &host), "vkMapMemory");
-  } catch (const VulkanError& error) {
-    vk_.vkDestroyBuffer(device_, buffer, nullptr);
-    if (memory != VK_NULL_HANDLE) vk_.vkFreeMemory(device_, memory, nullptr);
-    throw VulkanError("a Vulkan buffer of " + std::to_string(bytes) + " bytes could not be made: " + error.what(),
-                      error.result);
-  }
-  return adopt(buffer, memory, bytes, host);
-}
-
-std::unique_ptr<Buffer> Device::adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host) {
-  const VkBufferDeviceAddressInfo where{VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO, nullptr, buffer};
-  const VkDeviceAddress address = vk_.vkGetBufferDeviceAddress(device_, &where);
-  auto made = std::make_unique<Buffer>(shared_from_this(), buffer, memory, bytes, address, host);
-  const std::lock_guard<std::mutex> guard(buffers_mutex_);
-  buffers_[address] = {bytes, buffer, memory};
-  return made;
-}
-
-void Device::destroy(VkBuffer buffer, VkDeviceMemory memory) {
-  vk_.vkDestroyBuffer(device_, buffer, nullptr);
-  vk_.vkFreeMemory(device_, memory, nullptr);  // nothing where it has none
-}
-
-std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
-  check_usable();
-  if (bytes == 0) throw std::invalid_argument("a Vulkan buffer needs at least one byte");
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
-  info.size = bytes;
-  info.usage = kBufferUsage;
-  VkBuffer buffer;
-  check(vk_.vkCreateBuffer(device_, &info, nullptr, &buffer), "vkCreateBuffer");
-  VkMemoryRequirements needs;
-  vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
-  const bool staging = kind == MemoryKind::kStaging;
-  const VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  uint32_t type;
-  try {
-    type = staging ? memory_type(needs.memoryTypeBits, mapped, VK_MEMORY_PROPERTY_HOST_CACHED_BIT)
-                   : memory_type(needs.memoryTypeBits, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
-  } catch (...) {
-    vk_.vkDestroyBuffer(device_, buffer, nullptr);
-    throw;
-  }
-  return bind(buffer, type, bytes, needs.size, staging, nullptr);
 }
 
 void Device::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAccessFlags writes, VkPipelineStageFlags to,
@@ -594,26 +503,6 @@ void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies
   for (const StagedCopy& copy : copies) {
     if (copy.write_back) std::memcpy(copy.host, copy.staging->host(), copy.bytes);
   }
-}
-
-Device::Location Device::find(VkDeviceAddress address, VkDeviceSize bytes) {
-  const std::lock_guard<std::mutex> guard(buffers_mutex_);
-  auto after = buffers_.upper_bound(address);
-  if (after != buffers_.begin()) {
-    const auto& [base, buffer] = *std::prev(after);
-    if (address - base <= buffer.bytes && bytes <= buffer.bytes - (address - base))
-      return {buffer.buffer, address - base};
-  }
-  throw std::invalid_argument("the " + std::to_string(bytes) + " bytes at device address " + std::to_string(address) +
-                              " are not memory of this Vulkan device, or were freed");
-}
-
-bool Device::owns(VkDeviceAddress address, VkDeviceSize bytes) {
-  const std::lock_guard<std::mutex> guard(buffers_mutex_);
-  auto after = buffers_.upper_bound(address);
-  if (after == buffers_.begin()) return false;
-  const auto& [base, buffer] = *std::prev(after);
-  return address - base <= buffer.bytes && bytes <= buffer.bytes - (address - base);
 }
 
 }  // namespace triton_spirv
