@@ -12,10 +12,12 @@ from typing import Any
 
 from triton import knobs
 from triton.backends.compiler import BaseBackend, GPUTarget, Language
+from triton.runtime.errors import OutOfResources
 
 from . import passes
 from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
+from .exchanged_pointers import refuse_exchanged_pointers
 from .lowering.context import Options as LoweringOptions
 from .lowering.module import Kernel, lower_module
 from .runtime.memory import memory_bytes
@@ -114,6 +116,23 @@ def _fast_tensor_specialization() -> Callable[..., str]:
     return native(tensor_specialization, POINTER_RANGE)  # type: ignore[no-any-return]
 
 
+class TooManyWarps(OutOfResources):  # type: ignore[misc]
+    """A workgroup of more invocations than the device's have. Autotuning leaves such a configuration out."""
+
+    def __init__(self, num_warps: int, lanes: int, limit: int) -> None:
+        super().__init__(num_warps * lanes, limit, "invocations")
+        self._arguments = num_warps, lanes, limit
+
+    def __str__(self) -> str:
+        """What was asked for, and what to do."""
+        num_warps, lanes, limit = self._arguments
+        return (f"num_warps={num_warps} needs workgroups of {num_warps * lanes} invocations, and the device's have at "
+                f"most {limit}: use num_warps={limit // lanes} or fewer")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self._arguments
+
+
 @dataclass(frozen=True)
 class Layout:
     """How a kernel was laid out: its TTIR, for how many subgroups, and whether loads were moved (sink_loads.py)."""
@@ -152,6 +171,11 @@ class SPIRVBackend(BaseBackend):
             known["check_bounds"] = check_bounds()
         known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
         return SPIRVOptions(**known)
+
+    def _check_warps(self, num_warps: int) -> None:
+        lanes, limit = self.capabilities.subgroup_size, self.capabilities.max_workgroup_invocations
+        if num_warps * lanes > limit:
+            raise TooManyWarps(num_warps, lanes, limit)
 
     def pack_metadata(self, metadata: Any) -> tuple[int, int, int]:
         """What every launch is given."""
@@ -200,7 +224,8 @@ class SPIRVBackend(BaseBackend):
         return module
 
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
-        """TTIR to TTGIR with layouts chosen for this subgroup size."""
+        """TTIR to TTGIR with layouts chosen for this subgroup size. Raises TooManyWarps."""
+        self._check_warps(options.num_warps)
         ttir = str(module)
         return self._lay_out(module, ttir, subgroups(ttir, options.num_warps, self.capabilities), True, options)
 
@@ -245,6 +270,7 @@ class SPIRVBackend(BaseBackend):
         return kernel.spirv
 
     def _lower(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Kernel:
+        refuse_exchanged_pointers(str(module))
         passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
         inserted = passes.insert_barriers(module)
         traits = self.capabilities.traits

@@ -21,6 +21,8 @@ class Driver:
     **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
     ``exact_division``: division and square root are correctly rounded.
 
+    **Its registers.** ``lane_registers``: 32-bit registers that a lane can have, a power of two up to 256.
+
     **Its compiler.** ``dot_unroll``, ``dot_unroll_registers``, ``dot_registers``, ``shared_banks``, ``prefetch``: see
     lowering.context.Options. ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
     32-bit shuffles that a layout conversion may take; None: any number. ``unrolled_instructions``: of unrolled code
@@ -35,6 +37,8 @@ class Driver:
 
     fused: bool = False
     exact_division: bool = False
+
+    lane_registers: int = 256
 
     dot_unroll: int = 2048
     dot_unroll_registers: int = 2048
@@ -72,4 +76,7 @@ DRIVERS = {
     "amd_proprietary": Driver(fused=True),
     "amd_open_source": Driver(fused=True),
     "mesa_radv": Driver(fused=True),
+    # A hardware thread has 4 KiB of registers, for its 32 lanes.
+    "intel_open_source_mesa": Driver(lane_registers=32),
+    "intel_proprietary_windows": Driver(lane_registers=32),
 }

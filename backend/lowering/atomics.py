@@ -14,7 +14,7 @@ from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .arith import choose_float, float_binary
 from .elements import bits_in_memory, element_type
-from .errors import UnsupportedOperation
+from .errors import UnsupportedOperation, missing
 from .linear import coordinates
 from .registry import lowers
 from .scratch import own_scratch
@@ -53,7 +53,7 @@ def _pointer(ctx: Context, address: int, width: int) -> int:
     module = ctx.module
     if width == 64:
         if not ctx.capabilities.has("int64_atomics"):
-            raise NotImplementedError("the device has no 64-bit atomics (feature int64_atomics)")
+            raise missing(ctx.capabilities.driver, "has no 64-bit atomics", "int64_atomics")
         module.capability(Capability_.Int64Atomics)
     return ctx.f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, module.int(width)), address)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 from ..capabilities import Capabilities
 from ..spirv.module import ModuleBuilder
 from ..ttgir.types import FloatType, IndexType, IntegerType, PointerType, TensorType, Type
+from .errors import missing
 
 #: Float types that SPIR-V has, with the feature that each needs.
 NATIVE_FLOATS = {"f16": "float16", "f32": None, "f64": "float64"}
@@ -84,4 +85,4 @@ class ElementTypes:
 
     def _require(self, feature: str | None, what: str) -> None:
         if feature and not self._capabilities.has(feature):
-            raise NotImplementedError(f"the device '{self._capabilities.driver}' has no {what} (feature {feature})")
+            raise missing(self._capabilities.driver, f"has no {what}", feature)

@@ -9,8 +9,8 @@ class UnsupportedOperation(Exception):
 
     def __init__(self, operation: Operation, reason: str, instead: str = "") -> None:
         self.operation_name = operation.name
-        self.location = operation.location
-        super().__init__(_message(operation.name, operation.location, reason, instead))
+        self.location = _location(operation)
+        super().__init__(_message(operation.name, self.location, reason, instead))
 
     def __reduce__(self) -> tuple[object, ...]:
         return (_Restored, (self.args[0],))
@@ -25,6 +25,38 @@ class _Restored(UnsupportedOperation):
 
 class LoweringError(Exception):
     """A module that is not what upstream's passes produce: a bug, reported with the operation it was met in."""
+
+
+#: Feature of a device → what to use where it has none.
+_WITHOUT = {
+    "float16": "use float32, or bfloat16, which is computed in float32",
+    "float64": "use float32",
+    "int8": "use int32",
+    "int16": "use int32",
+    "storage8": "use elements of 32 bits in memory",
+    "storage16": "use elements of 32 bits in memory",
+    "int64_atomics": "use atomics on 32 bits",
+}
+
+
+def missing(driver: str, what: str, feature: str) -> NotImplementedError:
+    """What to raise where the device lacks a feature: Context.lower adds the operation and the place."""
+    return NotImplementedError(f"the device '{driver}' {what} (feature {feature}); {_WITHOUT[feature]}, or a device "
+                               "that has the feature")
+
+
+def _location(operation: Operation) -> Location:
+    """Where the operation is; of a constant that passes have moved, where it is used first."""
+    pending, seen = [operation], set()
+    while pending:
+        current = pending.pop(0)
+        if current.location.file:
+            return current.location
+        for use in (use for result in current.results for use in result.uses):
+            if use not in seen:
+                seen.add(use)
+                pending.append(use)
+    return operation.location
 
 
 def _message(name: str, location: Location, reason: str, instead: str) -> str:

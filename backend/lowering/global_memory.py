@@ -8,6 +8,7 @@ from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, MemoryAccess, StorageClass
 from ..ttgir.types import Type
 from .elements import MEMORY_FEATURE, element_type
+from .errors import missing
 from .packing import Packing, pack, packing, unpack
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def _pointer(ctx: Context, address: int, how: Packing) -> int:
     if bits in MEMORY_FEATURE:
         feature = MEMORY_FEATURE[bits]
         if not ctx.capabilities.has(feature):
-            raise NotImplementedError(f"the device cannot access {bits}-bit elements in memory (feature {feature})")
+            raise missing(ctx.capabilities.driver, f"cannot access {bits}-bit elements in memory", feature)
         module.capability(MEMORY_CAPABILITY[bits])
     return ctx.f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, how.type_id(ctx)), address)
 

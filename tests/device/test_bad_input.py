@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 from pathlib import Path
 
@@ -10,8 +11,12 @@ import torch
 import triton
 import triton.language as tl
 from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.compiler import TooManyWarps
 from triton.backends.spirv.lowering.errors import LoweringError, UnsupportedOperation
 from triton.backends.spirv.runtime.errors import KernelRejected
+from triton.compiler import ASTSource
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 from triton.runtime import driver
@@ -113,6 +118,70 @@ def test_ttgir_of_another_subgroup_size(tmp_path):
 def test_ttgir_of_too_many_warps(tmp_path):
     with pytest.raises(LoweringError, match=f"num_warps=256 needs workgroups of {256 * LANES} invocations.*allows"):
         compile_text(tmp_path, TTGIR.format(lanes=LANES, warps=256))
+
+
+@triton.jit
+def in_place_kernel(x_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(x_ptr + i) * 2)
+
+
+def test_too_many_warps_say_how_many_there_can_be():
+    limit = device_capabilities().max_workgroup_invocations
+    many = 2 * limit // LANES
+    with pytest.raises(TooManyWarps, match=f"num_warps={many} needs workgroups of {many * LANES} invocations, and the "
+                                           f"device's have at most {limit}: use num_warps={limit // LANES} or fewer"):
+        in_place_kernel[(1, )](torch.ones(64), BLOCK=64, num_warps=many)
+    copied = pickle.loads(pickle.dumps(TooManyWarps(many, LANES, limit)))
+    assert str(copied) == str(TooManyWarps(many, LANES, limit))
+
+
+def test_autotuning_leaves_out_what_has_too_many_warps():
+    many = 2 * device_capabilities().max_workgroup_invocations // LANES
+    configs = [triton.Config({}, num_warps=warps) for warps in (many, 2)]
+    tuned = triton.autotune(configs, key=[])(in_place_kernel)
+    x = torch.ones(64)
+    tuned[(1, )](x, BLOCK=64)
+    assert tuned.best_config.num_warps == 2 and x[0] >= 2
+
+
+@triton.jit
+def gathered_pointers_kernel(x_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(tl.gather(x_ptr + i, BLOCK - 1 - i, 0)))
+
+
+@triton.jit
+def first(a, b):
+    return a
+
+
+@triton.jit
+def scanned_pointers_kernel(x_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, tl.load(tl.associative_scan(x_ptr + i, 0, first)))
+
+
+@pytest.mark.parametrize("kernel", [gathered_pointers_kernel, scanned_pointers_kernel])
+def test_pointers_are_not_exchanged(kernel):
+    with pytest.raises(UnsupportedOperation, match=r"test_bad_input\.py:\d+.*exchanges pointers.*x\.to\(tl\.int64\)"):
+        kernel[(1, )](torch.ones(64), BLOCK=64)
+
+
+@triton.jit
+def third_kernel(x_ptr, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x_ptr + i, (tl.load(x_ptr + i).to(tl.float64) / 3).to(tl.float32))
+
+
+@pytest.mark.parametrize("profile", ["generic", "intel-xe"])
+def test_what_a_device_lacks_is_told_with_the_line(profile):
+    """The constant 3 has no line of its own any more: it is told with that of the division."""
+    capabilities = PROFILES[profile]
+    source = ASTSource(third_kernel, {"x_ptr": "*fp32", "BLOCK": "constexpr"}, {(1, ): 128})
+    message = r"test_bad_input\.py:\d+.*has no f64 arithmetic \(feature float64\); use float32, or a device that has"
+    with pytest.raises(UnsupportedOperation, match=message):
+        triton.compile(source, target=GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size))
 
 
 @pytest.mark.parametrize(("options", "message"), [

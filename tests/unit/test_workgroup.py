@@ -40,6 +40,17 @@ def test_warps_are_subgroups_where_these_are_as_large(lanes: int) -> None:
     assert subgroups(ttir("65536xf32"), 4, replace(LAVAPIPE, subgroup_size=lanes)) == 4
 
 
+@pytest.mark.parametrize(("shapes", "dot", "warps", "expected"), [
+    (("512xf32", ), False, 4, 4),              # 4 elements a lane
+    (("1024xf32", ), False, 4, 8),
+    (("64x64xf32", ), True, 4, 16),            # a dot may have 8
+    (("64x64xf32", ), True, 1, 8),             # the lanes of a warp have as many registers as 256 of these
+    (("128x128xf32", ), False, 8, 32),         # 1,024 invocations are the device's limit
+])
+def test_lanes_with_few_registers_are_more(shapes: tuple[str, ...], dot: bool, warps: int, expected: int) -> None:
+    assert subgroups(ttir(*shapes, dot=dot), warps, PROFILES["intel-xe"]) == expected
+
+
 @triton.jit
 def column_sums_kernel(x_ptr, y_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     at = tl.arange(0, ROWS)[:, None] * COLUMNS + tl.arange(0, COLUMNS)[None, :]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ...spirv import opcodes as op
 from ...spirv.module import float_bits
 from ...spirv.opcodes import Glsl
+from ..errors import missing
 from .coefficients import POLYNOMIALS
 
 if TYPE_CHECKING:
@@ -311,8 +312,8 @@ class Numeric:
         self.ctx, self.width = ctx, width
         self.f, self.module = ctx.f, ctx.module
         if width == 64 and not ctx.capabilities.has("float64"):
-            raise NotImplementedError(f"the device '{ctx.capabilities.driver}' has no float64 arithmetic (feature "
-                                      "float64), which this function is computed in")
+            raise missing(ctx.capabilities.driver, "has no float64 arithmetic, which this function is computed in",
+                          "float64")
         self.type_id, self.int_id = ctx.module.float(width), ctx.module.int(width)
         self.mantissa, self.bias = MANTISSA[width], BIAS[width]
         self.infinity_bits = float_bits(float("inf"), width)

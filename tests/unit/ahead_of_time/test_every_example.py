@@ -10,6 +10,7 @@ import pytest
 from triton.backends.spirv import cli
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.runtime.abi import json_path, read_abi
+from triton.backends.spirv.workgroup import WARP, WARP_REGISTERS
 
 from benchmarks.example_kernels import KERNELS
 
@@ -52,5 +53,6 @@ def test_compiles_and_validates(example: str, kernel: str, signature: str, profi
     assert abi.shared_bytes <= capabilities.shared_bytes
     assert abi.subgroup_size == capabilities.subgroup_size
     size, *others = abi.workgroup_size
-    # Four warps, of up to 32 lanes where subgroups have fewer (backend/workgroup.py).
-    assert others == [1, 1] and 4 * capabilities.subgroup_size <= size <= 4 * max(32, capabilities.subgroup_size)
+    # Four warps, of up to 32 lanes where subgroups have fewer, and more where lanes have few registers (workgroup.py).
+    lanes = max(WARP * WARP_REGISTERS // capabilities.traits.lane_registers, capabilities.subgroup_size)
+    assert others == [1, 1] and 4 * capabilities.subgroup_size <= size <= 4 * lanes
