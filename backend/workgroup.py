@@ -18,8 +18,7 @@ WARP_REGISTERS = 256
 
 #: Elements of a tensor that a lane with so many registers should hold at most. On Mesa's CPU driver a 128×128×32 matmul
 #: with four warps is compiled in 0.9 s instead of 3.7 this way, and runs 1.2 times as long: each subgroup reads a dot's
-#: operands anew. For Intel's DG2 Mesa compiles attention of 64×64 in seconds this way, not in minutes, and spills a
-#: third of the registers or fewer.
+#: operands anew. For Intel's DG2 Mesa spills 55 registers of a 64×64×32 matmul this way instead of 4,099.
 LANE_ELEMENTS = 32
 LANE_ELEMENTS_DOT = 64
 
