@@ -17,8 +17,8 @@ from triton.runtime.errors import OutOfResources
 from . import passes
 from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
-from .exchanged_pointers import refuse_exchanged_pointers
 from .lowering.context import Options as LoweringOptions
+from .lowering.exchanged_pointers import refuse_exchanged_pointers
 from .lowering.module import Kernel, lower_module
 from .runtime.memory import memory_bytes
 from .runtime.validate import validate_module

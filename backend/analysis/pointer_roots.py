@@ -12,7 +12,7 @@ from ..ttgir.ir import Function, Operation, Value
 from .pointer_range import ACCESSES, MOVES, carried, is_pointer
 
 #: Operations whose results are pointers of their operands.
-_MOVES = MOVES | {"tt.gather", "tt.reshape", "ttg.convert_layout"}
+_MOVES = MOVES | {"tt.reshape", "ttg.convert_layout"}
 
 #: Operations that give a pointer which no defined access goes through.
 _NOTHING = frozenset({"ub.poison"})

@@ -17,7 +17,7 @@ from ..spirv.opcodes import Glsl
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
-from .dot_operands import Fetch, Operand, indexed, operand, to_compute
+from .dot_operands import Fetch, Operand, as_type, indexed, operand
 from .elements import element_type
 from .errors import UnsupportedOperation
 from .floats import is_native
@@ -26,6 +26,7 @@ from .registry import lowers
 
 if TYPE_CHECKING:
     from .context import Context
+
 
 @dataclass(frozen=True)
 class Place:
@@ -55,7 +56,7 @@ def _dot(ctx: Context, operation: Operation) -> None:
     rows = operand(ctx, a, axis=-2, k_axis=-1, compute=compute)
     columns = operand(ctx, b, axis=-1, k_axis=-2, compute=compute)
     multiply_add = _multiply_add(ctx, compute)
-    totals = [to_compute(ctx, value, result, compute) for value in ctx.registers(accumulator)]
+    totals = [as_type(ctx, value, result, compute) for value in ctx.registers(accumulator)]
     parts = _parts(places, ctx.options.dot_registers)
     unroll = steps
     while unroll > 1 and unroll * len(places) > ctx.options.dot_unroll:
@@ -89,7 +90,7 @@ def _dot(ctx: Context, operation: Operation) -> None:
             initial = _loop_over_k(ctx, steps, unroll, initial, rows, columns, step)
         for register, total in zip(part, initial, strict=True):
             totals[register] = total
-    ctx.define(operation.result, [to_compute(ctx, total, compute, result) for total in totals])
+    ctx.define(operation.result, [as_type(ctx, total, compute, result) for total in totals])
 
 
 def _parts(places: list[Place], limit: int) -> list[list[int]]:

@@ -32,7 +32,7 @@ Fetch = Callable[[tuple[int, ...], int], int]
 _ALIGNMENT = MAX_BITS // 8
 
 
-def to_compute(ctx: Context, value: int, source: Type, target: Type) -> int:
+def as_type(ctx: Context, value: int, source: Type, target: Type) -> int:
     """An element as one of the type that products are added in, or back."""
     if isinstance(source, FloatType):
         return convert(ctx, value, source, target)
@@ -67,7 +67,7 @@ class _InRegisters(Operand):
         for place, register in zip(layout.images("register"), registers, strict=True):
             point = unflatten(place, layout.shape)
             self._elements[*point[:-2], point[axis], point[k_axis]] = register
-        self._convert = lambda element: to_compute(ctx, element, source, compute)
+        self._convert = lambda element: as_type(ctx, element, source, compute)
 
     def at(self, k: int, count: int) -> Fetch:
         return lambda place, step: self._convert(self._elements[*place, step])
@@ -180,7 +180,7 @@ class _InMemory(Operand):
                 index = element_index(ctx, buffer, padded(ctx, offset, self._layout))
                 loaded = ctx.shared.load(ctx, element, f.shr(index, width.bit_length() - 1), width, self._end,
                                          buffer.byte_offset)
-                known[first] = [to_compute(ctx, value, element, self._compute) for value in loaded]
+                known[first] = [as_type(ctx, value, element, self._compute) for value in loaded]
             return known[first][lane]
 
         return fetch

@@ -74,24 +74,30 @@ void Device::destroy(VkBuffer buffer, VkDeviceMemory memory) {
 std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
   check_usable();
   if (bytes == 0) throw std::invalid_argument("a Vulkan buffer needs at least one byte");
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
+  constexpr VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  if (kind == MemoryKind::kStaging) return make_buffer(bytes, {mapped, VK_MEMORY_PROPERTY_HOST_CACHED_BIT, true});
+  return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT});
+}
+
+std::unique_ptr<Buffer> Device::make_buffer(VkDeviceSize bytes, const Wanted& wanted, const External* external) {
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, external != nullptr ? external->buffer : nullptr};
   info.size = bytes;
   info.usage = kBufferUsage;
   VkBuffer buffer;
   check(vk_.vkCreateBuffer(device_, &info, nullptr, &buffer), "vkCreateBuffer");
   VkMemoryRequirements needs;
   vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
-  const bool staging = kind == MemoryKind::kStaging;
-  const VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
+  const uint32_t types = external != nullptr ? needs.memoryTypeBits & external->types : needs.memoryTypeBits;
   uint32_t type;
   try {
-    type = staging ? memory_type(needs.memoryTypeBits, mapped, VK_MEMORY_PROPERTY_HOST_CACHED_BIT)
-                   : memory_type(needs.memoryTypeBits, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
+    type = memory_type(types, wanted.required, wanted.preferred);
   } catch (...) {
     vk_.vkDestroyBuffer(device_, buffer, nullptr);
     throw;
   }
-  return bind(buffer, type, bytes, needs.size, staging, nullptr);
+  // What is imported has the size that it has.
+  return external != nullptr ? bind(buffer, type, bytes, bytes, wanted.mapped, external->memory)
+                             : bind(buffer, type, bytes, needs.size, wanted.mapped, nullptr);
 }
 
 Device::Location Device::find(VkDeviceAddress address, VkDeviceSize bytes) {

@@ -276,8 +276,19 @@ class Device : public std::enable_shared_from_this<Device> {
   uint32_t memory_type(uint32_t allowed, VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred) const;
   std::unique_ptr<Buffer> bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation, bool map,
                                const void* next);
-  std::unique_ptr<Buffer> import(const void* external, VkDeviceSize bytes, uint32_t types, const void* memory,
-                                 bool whole);
+  // The properties of memory that a buffer is to have.
+  struct Wanted {
+    VkMemoryPropertyFlags required;
+    VkMemoryPropertyFlags preferred;
+    bool mapped = false;
+  };
+  // Memory of another owner: structures for the buffer and for the allocation, and the memory types that it may have.
+  struct External {
+    const void* buffer;
+    const void* memory;
+    uint32_t types;
+  };
+  std::unique_ptr<Buffer> make_buffer(VkDeviceSize bytes, const Wanted& wanted, const External* external = nullptr);
   // The buffer, bound to its memory, as one of this device's.
   std::unique_ptr<Buffer> adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host);
   void destroy(VkBuffer buffer, VkDeviceMemory memory);

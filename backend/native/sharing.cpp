@@ -5,26 +5,6 @@
 
 namespace triton_spirv {
 
-std::unique_ptr<Buffer> Device::import(const void* external, VkDeviceSize bytes, uint32_t types, const void* memory,
-                                       bool whole) {
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, external};
-  info.size = bytes;
-  info.usage = kBufferUsage;
-  VkBuffer buffer;
-  check(vk_.vkCreateBuffer(device_, &info, nullptr, &buffer), "vkCreateBuffer");
-  VkMemoryRequirements needs;
-  vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
-  uint32_t type;
-  try {
-    type = whole ? memory_type(needs.memoryTypeBits & types, 0, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT)
-                 : memory_type(needs.memoryTypeBits & types, 0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT);
-  } catch (...) {
-    vk_.vkDestroyBuffer(device_, buffer, nullptr);
-    throw;
-  }
-  return bind(buffer, type, bytes, bytes, false, memory);
-}
-
 std::unique_ptr<Buffer> Device::import_host(void* pointer, VkDeviceSize bytes) {
   check_usable();
   if (vk_.vkGetMemoryHostPointerPropertiesEXT == nullptr)
@@ -37,17 +17,19 @@ std::unique_ptr<Buffer> Device::import_host(void* pointer, VkDeviceSize bytes) {
                                                   handle};
   const VkImportMemoryHostPointerInfoEXT memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT, nullptr, handle,
                                                 pointer};
-  return import(&external, bytes, properties.memoryTypeBits, &memory, true);
+  const External host{&external, &memory, properties.memoryTypeBits};
+  return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_HOST_COHERENT_BIT}, &host);
 }
 
 std::unique_ptr<Buffer> Device::import_fd(int fd, VkDeviceSize bytes) {
-  check_usable();
   constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
   const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
                                                   handle};
   const VkImportMemoryFdInfoKHR memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, nullptr, handle, fd};
+  const External shared{&external, &memory, ~uint32_t{0}};
   try {
-    return import(&external, bytes, ~uint32_t{0}, &memory, false);
+    check_usable();
+    return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT}, &shared);
   } catch (...) {
     ::close(fd);  // it is the driver's only after a success
     throw;
@@ -60,7 +42,8 @@ std::unique_ptr<Buffer> Device::join(const std::vector<const Buffer*>& parts) {
     throw std::runtime_error("allocations cannot be put one behind the other: the Vulkan queue lacks sparse binding");
   VkDeviceSize total = 0;
   for (const Buffer* part : parts) {
-    if (part->memory_ == VK_NULL_HANDLE || part->device_ == nullptr) throw std::invalid_argument("a buffer that is freed or joined has no memory to join");
+    if (part->memory_ == VK_NULL_HANDLE || part->device_ == nullptr)
+      throw std::invalid_argument("a buffer that is freed or joined has no memory to join");
     total += part->bytes();
   }
   constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;

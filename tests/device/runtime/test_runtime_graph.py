@@ -15,6 +15,7 @@ from triton.backends.spirv.runtime import Graph, array, from_numpy
 from triton.backends.spirv.runtime.context import ZERO_COPY, current
 
 from tests.device.processes import run_script
+from tests.device.runtime.graph_kernels import add_kernel
 
 
 @triton.jit
@@ -22,14 +23,6 @@ def scale_kernel(x_ptr, factor, size, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     mask = offsets < size
     tl.store(x_ptr + offsets, tl.load(x_ptr + offsets, mask) * factor, mask)
-
-
-@triton.jit
-def add_kernel(x_ptr, y_ptr, size, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < size
-    total = tl.load(x_ptr + offsets, mask) + tl.load(y_ptr + offsets, mask)
-    tl.store(x_ptr + offsets, total, mask)
 
 
 @triton.jit

@@ -2,10 +2,13 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import triton
 import triton.language as tl
 from triton.backends.spirv.runtime import Graph, OutOfBounds, from_numpy
@@ -15,17 +18,10 @@ from triton.backends.spirv.runtime.errors import KernelAssertionError
 from triton.backends.spirv.runtime.interface import DeviceEvent, DeviceInterface
 
 from tests.device.processes import run_script
+from tests.device.runtime.graph_kernels import add_kernel
 
 SIZE = 1001
 GRID = (4, )
-
-
-@triton.jit
-def add_kernel(x_ptr, y_ptr, size, BLOCK: tl.constexpr):
-    offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-    mask = offsets < size
-    total = tl.load(x_ptr + offsets, mask) + tl.load(y_ptr + offsets, mask)
-    tl.store(x_ptr + offsets, total, mask)
 
 
 @triton.jit
@@ -124,46 +120,32 @@ def test_another_thread_may_replay_while_reports_are_told() -> None:
     assert len(told) == 2
 
 
-def test_freed_and_resized_tensors_are_noticed() -> None:
-    x, y = from_numpy(random()), from_numpy(random())
-    graph = Graph()
-    with graph.capture():
-        add_kernel[GRID](x, y, SIZE, BLOCK=256)
-    y.free()
-    others = [from_numpy(np.zeros(SIZE, np.float32)) for _ in range(4)]
-    with pytest.raises(RuntimeError, match="was freed"):
-        graph.replay()
-    assert all((other.to_numpy() == 0).all() for other in others)
-    if current().host_memory == ZERO_COPY:
-        import torch
-        tensor = torch.ones(SIZE)
-        graph = Graph()
-        with graph.capture():
-            add_kernel[GRID](tensor, tensor, SIZE, BLOCK=256)
-        tensor.untyped_storage().resize_(1 << 24)
-        with pytest.raises(RuntimeError, match="other memory than at the capture"):
-            graph.replay()
+def free(tensor: DeviceBuffer) -> None:
+    tensor.free()
 
 
-def test_what_moves_in_the_capture_is_noticed() -> None:
-    x, y = from_numpy(random()), from_numpy(random())
+def resize(tensor: Any) -> None:
+    tensor.untyped_storage().resize_(1 << 24)
+
+
+@pytest.mark.parametrize("inside", [False, True])
+@pytest.mark.parametrize(("change", "message"), [(free, "was freed"), (resize, "other memory than at the capture")])
+def test_tensors_that_change_are_noticed(change: Callable[[Any], None], message: str, inside: bool) -> None:
+    """After the capture, and in it behind their launch."""
+    if change is resize and current().host_memory != ZERO_COPY:
+        pytest.skip("host memory is not the device's")
+    y: Any = from_numpy(random()) if change is free else torch.ones(SIZE)
     graph = Graph()
     with graph.capture():
-        add_kernel[GRID](x, y, SIZE, BLOCK=256)
-        y.free()
+        add_kernel[GRID](y, y, SIZE, BLOCK=256)
+        if inside:
+            change(y)
+    if not inside:
+        change(y)
     others = [from_numpy(np.zeros(SIZE, np.float32)) for _ in range(4)]
-    with pytest.raises(RuntimeError, match="was freed"):
+    with pytest.raises(RuntimeError, match=message):
         graph.replay()
     assert all((other.to_numpy() == 0).all() for other in others)
-    if current().host_memory == ZERO_COPY:
-        import torch
-        tensor = torch.ones(SIZE)
-        graph = Graph()
-        with graph.capture():
-            add_kernel[GRID](tensor, tensor, SIZE, BLOCK=256)
-            tensor.untyped_storage().resize_(1 << 24)
-        with pytest.raises(RuntimeError, match="other memory than at the capture"):
-            graph.replay()
 
 
 def test_a_capture_whose_end_fails_leaves_nothing_to_replay(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import re
 
-from .lowering.errors import UnsupportedOperation
-from .ttgir.parser import parse_module
-from .ttgir.types import PointerType, TensorType
+from ..ttgir.parser import parse_module
+from ..ttgir.types import PointerType, TensorType
+from .errors import UnsupportedOperation
 
 _NAMES = frozenset({"tt.gather", "tt.scan"})
 #: A line that may be such an operation's, or the end of its region.
