@@ -38,14 +38,16 @@ uint32_t Device::memory_type(uint32_t allowed, VkMemoryPropertyFlags required, V
 }
 
 std::unique_ptr<Buffer> Device::bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation,
-                                     bool map, const void* next) {
-  VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO, next,
-                                  VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT, 0};
+                                     bool map, const External* external) {
+  const VkMemoryAllocateFlagsInfo flags{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO,
+                                        external != nullptr ? external->memory : nullptr,
+                                        VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT, 0};
   const VkMemoryAllocateInfo info{VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO, &flags, allocation, type};
   VkDeviceMemory memory = VK_NULL_HANDLE;
   void* host = nullptr;
   try {
     check(vk_.vkAllocateMemory(device_, &info, nullptr, &memory), "vkAllocateMemory");
+    if (external != nullptr && external->taken != nullptr) *external->taken = true;
     check(vk_.vkBindBufferMemory(device_, buffer, memory, 0), "vkBindBufferMemory");
     if (map) check(vk_.vkMapMemory(device_, memory, 0, VK_WHOLE_SIZE, 0, &host), "vkMapMemory");
   } catch (const VulkanError& error) {
@@ -96,8 +98,7 @@ std::unique_ptr<Buffer> Device::make_buffer(VkDeviceSize bytes, const Wanted& wa
     throw;
   }
   // What is imported has the size that it has.
-  return external != nullptr ? bind(buffer, type, bytes, bytes, wanted.mapped, external->memory)
-                             : bind(buffer, type, bytes, needs.size, wanted.mapped, nullptr);
+  return bind(buffer, type, bytes, external != nullptr ? bytes : needs.size, wanted.mapped, external);
 }
 
 Device::Location Device::find(VkDeviceAddress address, VkDeviceSize bytes) {

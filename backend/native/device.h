@@ -25,7 +25,8 @@ namespace triton_spirv {
 
 class Device;
 
-// A buffer with its own memory, or none of its own where it was joined of others. `address` is its device address; `host` its mapped address, or null.
+// A buffer with its own memory, or none of its own where it was joined of others. `address` is its device address;
+// `host` its mapped address, or null.
 class Buffer {
  public:
   Buffer(std::shared_ptr<Device> device, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
@@ -274,8 +275,6 @@ class Device : public std::enable_shared_from_this<Device> {
   Chunk& chunk(std::size_t turn);
   Location find(VkDeviceAddress address, VkDeviceSize bytes);
   uint32_t memory_type(uint32_t allowed, VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred) const;
-  std::unique_ptr<Buffer> bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation, bool map,
-                               const void* next);
   // The properties of memory that a buffer is to have.
   struct Wanted {
     VkMemoryPropertyFlags required;
@@ -283,11 +282,15 @@ class Device : public std::enable_shared_from_this<Device> {
     bool mapped = false;
   };
   // Memory of another owner: structures for the buffer and for the allocation, and the memory types that it may have.
+  // `taken`: is set once the driver has it.
   struct External {
     const void* buffer;
     const void* memory;
     uint32_t types;
+    bool* taken = nullptr;
   };
+  std::unique_ptr<Buffer> bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation, bool map,
+                               const External* external);
   std::unique_ptr<Buffer> make_buffer(VkDeviceSize bytes, const Wanted& wanted, const External* external = nullptr);
   // The buffer, bound to its memory, as one of this device's.
   std::unique_ptr<Buffer> adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host);

@@ -26,12 +26,13 @@ std::unique_ptr<Buffer> Device::import_fd(int fd, VkDeviceSize bytes) {
   const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
                                                   handle};
   const VkImportMemoryFdInfoKHR memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, nullptr, handle, fd};
-  const External shared{&external, &memory, ~uint32_t{0}};
+  bool taken = false;
+  const External shared{&external, &memory, ~uint32_t{0}, &taken};
   try {
     check_usable();
     return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT}, &shared);
   } catch (...) {
-    ::close(fd);  // it is the driver's only after a success
+    if (!taken) ::close(fd);
     throw;
   }
 }
@@ -68,13 +69,14 @@ std::unique_ptr<Buffer> Device::join(const std::vector<const Buffer*>& parts) {
     }
     bind_sparse(buffer, binds);
   } catch (...) {
-    vk_.vkDestroyBuffer(device_, buffer, nullptr);
+    if (!stuck_) vk_.vkDestroyBuffer(device_, buffer, nullptr);
     throw;
   }
   return adopt(buffer, VK_NULL_HANDLE, total, nullptr);
 }
 
-// Returns when it is done: a kernel that is submitted afterwards finds the memory in its place.
+// Returns when it is done: a kernel that is submitted afterwards finds the memory in its place. Where it is not done in
+// time, the device is stuck, and what is bound stays.
 void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts) {
   const VkSparseBufferMemoryBindInfo whole{buffer, static_cast<uint32_t>(parts.size()), parts.data()};
   const uint64_t value = 1;
@@ -91,18 +93,25 @@ void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>&
   wait.semaphoreCount = 1;
   wait.pSemaphores = &bound;
   wait.pValues = &value;
-  try {
-    {
-      const std::lock_guard<std::mutex> queue(queue_mutex_);
-      const auto guard = layer_guard();
-      checked(vk_.vkQueueBindSparse(queue_, 1, &info, VK_NULL_HANDLE), "vkQueueBindSparse");
-    }
-    checked(vk_.vkWaitSemaphores(device_, &wait, timeout_ns_), "vkWaitSemaphores");
-  } catch (...) {
-    vk_.vkDestroySemaphore(device_, bound, nullptr);
-    throw;
+  const char* function = "vkQueueBindSparse";
+  VkResult result;
+  {
+    const std::lock_guard<std::mutex> queue(queue_mutex_);
+    const auto guard = layer_guard();
+    result = vk_.vkQueueBindSparse(queue_, 1, &info, VK_NULL_HANDLE);
+  }
+  if (result == VK_SUCCESS) {
+    function = "vkWaitSemaphores";
+    result = vk_.vkWaitSemaphores(device_, &wait, timeout_ns_);
+  }
+  if (result == VK_TIMEOUT) {
+    stuck_ = true;
+    throw VulkanError("memory was not bound within the time limit of " + std::to_string(timeout_ns_ / 1000000) +
+                          " ms (TRITON_SPIRV_TIMEOUT, in seconds)",
+                      result);
   }
   vk_.vkDestroySemaphore(device_, bound, nullptr);
+  checked(result, function);
 }
 
 int Device::export_semaphore(VkSemaphore semaphore) {

@@ -2,8 +2,10 @@
 //
 // FAULTY_SUBMIT=<n>: the n-th vkQueueSubmit and all later ones report a lost device.
 // FAULTY_MEMORY=<bytes>: vkAllocateMemory has no room for more than that in all.
+// FAULTY_BIND=1: vkBindBufferMemory has no room. A file is opened before, under the lowest number that is free.
 // FAULTY_PENDING=1: none of the device's work is seen to end, and each wait of the main thread is interrupted by SIGINT.
 // It may be changed while the process runs, if it was 0 at its start.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -80,6 +82,13 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAl
   return result;
 }
 
+VKAPI_ATTR VkResult VKAPI_CALL bind_buffer_memory(VkDevice device, VkBuffer buffer, VkDeviceMemory memory,
+                                                  VkDeviceSize offset) {
+  if (setting("FAULTY_BIND") != 0 && open("/dev/null", O_RDONLY) >= 0) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  return reinterpret_cast<PFN_vkBindBufferMemory>(next_device(device, "vkBindBufferMemory"))(device, buffer, memory,
+                                                                                           offset);
+}
+
 VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* with) {
   const std::lock_guard<std::mutex> guard(mutex);
   used -= sizes[memory];
@@ -124,6 +133,7 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkGetDeviceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(device_function)},
       {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(queue_submit)},
       {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(allocate_memory)},
+      {"vkBindBufferMemory", reinterpret_cast<PFN_vkVoidFunction>(bind_buffer_memory)},
       {"vkFreeMemory", reinterpret_cast<PFN_vkVoidFunction>(free_memory)},
       {"vkWaitSemaphores", reinterpret_cast<PFN_vkVoidFunction>(wait_semaphores)},
       {"vkGetSemaphoreCounterValue", reinterpret_cast<PFN_vkVoidFunction>(counter_value)},
