@@ -1,13 +1,10 @@
+// Opening and closing a device, and launches.
 #include "device.h"
 
 #include <pthread.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "recording.h"
 
@@ -22,31 +19,8 @@ void watch_forks() {
   (void)registered;
 }
 
-// Most kernels that a user waits for are short. Asking the semaphore this long before sleeping on it saves a wake-up.
-constexpr auto kPollTime = std::chrono::microseconds(100);
-// A sleep is cut into pieces of this length, so that Ctrl-C is heard.
-constexpr uint64_t kSleepNs = 200'000'000;
-// While work comes in, the flusher looks this often whether the device runs out of it. Nobody has to wake it then: a
-// wake-up costs the launching thread more than recording a launch.
-constexpr auto kNap = std::chrono::microseconds(30);
-// The flusher sleeps until it is woken where nothing was recorded for so long.
-constexpr auto kQuiet = std::chrono::milliseconds(1);
-
 // Bytes of the smallest buffer for an argument block.
 constexpr uint32_t kSmallestBlock = 4096;
-
-// A breath of a polling loop. `yields`: the device's work is done by this machine's processors.
-inline void pause_or_yield(bool yields) {
-  if (yields) {
-    std::this_thread::yield();
-    return;
-  }
-#if defined(__x86_64__) || defined(__i386__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
 
 }  // namespace
 
@@ -88,18 +62,6 @@ VkSemaphore Device::make_timeline() {
   VkSemaphore semaphore;
   check(vk_.vkCreateSemaphore(device_, &info, nullptr, &semaphore), "vkCreateSemaphore");
   return semaphore;
-}
-
-void Device::make_ring() {
-  timeline_ = make_timeline();
-  const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
-                                     VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queue_family_};
-  check(vk_.vkCreateCommandPool(device_, &pool, nullptr, &pool_), "vkCreateCommandPool");
-  std::array<VkCommandBuffer, kRing> commands;
-  const VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_,
-                                         VK_COMMAND_BUFFER_LEVEL_PRIMARY, kRing};
-  check(vk_.vkAllocateCommandBuffers(device_, &info, commands.data()), "vkAllocateCommandBuffers");
-  for (std::size_t index = 0; index < kRing; ++index) ring_[index].commands = commands[index];
 }
 
 bool Device::forked() const { return fork_generation_ != fork_generation.load(std::memory_order_relaxed); }
@@ -171,243 +133,11 @@ void Device::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAcce
   vk_.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
-void Device::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone) {
-  for (;;) {
-    check_usable();
-    if (alone && open_ != 0) close_slot();
-    const uint64_t value = ring_[next_slot_].value;
-    if (open_ != 0 || reached_.load(std::memory_order_acquire) >= value) return;
-    ring.unlock();
-    wait_until(value);
-    ring.lock();
-  }
-}
-
-Device::Slot& Device::open_slot() {
-  Slot& slot = ring_[next_slot_];
-  if (open_ != 0) return slot;
-  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
-                                       VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-  checked(vk_.vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer");
-  bound_ = VK_NULL_HANDLE;
-  return slot;
-}
-
-void Device::close_slot(const ExternalWait* after) {
-  Slot& slot = ring_[next_slot_];
-  open_ = 0;
-  const VkResult result = vk_.vkEndCommandBuffer(slot.commands);
-  if (result != VK_SUCCESS) {
-    lost_ = true;  // as in submit_slot
-    fail("vkEndCommandBuffer", result);
-  }
-  slot.value = submitted_.load(std::memory_order_relaxed);
-  slot.after = after != nullptr ? *after : ExternalWait{};
-  next_slot_ = (next_slot_ + 1) % kRing;
-  ++closed_count_;
-}
-
-void Device::submit_slot(const Slot& slot) {
-  const VkPipelineStageFlags everything = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
-  VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
-  values.signalSemaphoreValueCount = 1;
-  values.pSignalSemaphoreValues = &slot.value;
-  VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &slot.commands;
-  info.signalSemaphoreCount = 1;
-  info.pSignalSemaphores = &timeline_;
-  if (slot.after.semaphore != VK_NULL_HANDLE) {
-    values.waitSemaphoreValueCount = 1;
-    values.pWaitSemaphoreValues = &slot.after.value;
-    info.waitSemaphoreCount = 1;
-    info.pWaitSemaphores = &slot.after.semaphore;
-    info.pWaitDstStageMask = &everything;
-  }
-  VkResult result;
-  {
-    const auto guard = layer_guard();
-    result = vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
-  }
-  if (result != VK_SUCCESS) {
-    lost_ = true;  // whatever the reason: launches that have returned were not handed over
-    fail("vkQueueSubmit", result);
-  }
-  queued_before_.store(flushed_.load(std::memory_order_relaxed), std::memory_order_release);
-  flushed_.store(slot.value, std::memory_order_release);
-}
-
-void Device::flush(uint64_t value) {
-  if (flushed_.load(std::memory_order_acquire) >= value) return;
-  check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
-  const std::lock_guard<std::mutex> queue(queue_mutex_);
-  flush_locked(value);
-}
-
-void Device::flush_locked(uint64_t value) {
-  while (flushed_.load(std::memory_order_relaxed) < value) {
-    check_usable();
-    Slot* slot;
-    {
-      const std::lock_guard<std::mutex> ring(ring_mutex_);
-      if (closed_count_ == 0) {
-        if (open_ == 0) return;
-        close_slot();
-      }
-      slot = &ring_[(next_slot_ + kRing - closed_count_) % kRing];
-      --closed_count_;
-    }
-    submit_slot(*slot);  // others record meanwhile
-  }
-}
-
-void Device::wake_flusher() {
-  if (flusher_awake_) return;
-  if (!flusher_.joinable()) flusher_ = std::thread([this] { flush_when_idle(); });
-  flusher_awake_ = true;
-  wake_.notify_one();
-}
-
-void Device::flush_when_idle() {
-  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the usual 50 µs are longer than a nap
-  std::unique_lock<std::mutex> ring(ring_mutex_);
-  while (!closing_) {
-    if (open_ == 0 && std::chrono::steady_clock::now() - last_recorded_ >= kQuiet) {
-      flusher_awake_ = false;
-      wake_.wait(ring, [this] { return closing_ || flusher_awake_; });
-    }
-    ring.unlock();
-    std::this_thread::sleep_for(kNap);
-    try {
-      if (lost_) return;  // the next call says so
-      const uint64_t recorded = submitted();
-      if (flushed_.load(std::memory_order_acquire) < recorded) {
-        const uint64_t value = queued_before_.load(std::memory_order_acquire);
-        const VkResult result = done(value) ? VK_SUCCESS : wait_semaphore(value, kSleepNs);
-        if (result != VK_TIMEOUT) {
-          checked(result, "vkWaitSemaphores");
-          if (nearly_idle()) flush(submitted());
-        }
-      }
-    } catch (const std::exception&) {
-      return;  // the device is lost: the next call says so
-    }
-    ring.lock();
-  }
-}
-
-void Device::stop_flusher() {
-  if (!flusher_.joinable()) return;
-  if (forked()) {
-    flusher_.detach();  // it stayed in the parent
-    return;
-  }
-  {
-    const std::lock_guard<std::mutex> guard(ring_mutex_);
-    closing_ = true;
-  }
-  wake_.notify_one();
-  flusher_.join();
-}
-
 Device::~Device() {
   close();
   stop_flusher();
   // Of work that never ended, or of Python where it is ending.
   for (Kept& kept : kept_) new std::shared_ptr<void>(std::move(kept.used));
-}
-
-VkResult Device::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
-  if (validated) {
-    const auto start = std::chrono::steady_clock::now();
-    while (!done(value)) {
-      if (std::chrono::steady_clock::now() - start >= std::chrono::nanoseconds(timeout_ns)) return VK_TIMEOUT;
-      std::this_thread::sleep_for(kNap);
-    }
-    return VK_SUCCESS;
-  }
-  VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
-  info.semaphoreCount = 1;
-  info.pSemaphores = &timeline_;
-  info.pValues = &value;
-  return vk_.vkWaitSemaphores(device_, &info, timeout_ns);
-}
-
-bool Device::done(uint64_t value) {
-  if (reached_.load(std::memory_order_acquire) >= value) return true;
-  flush(value);
-  return look() >= value;
-}
-
-uint64_t Device::look() {
-  uint64_t now = 0;
-  {
-    const auto guard = layer_guard();
-    checked(vk_.vkGetSemaphoreCounterValue(device_, timeline_, &now), "vkGetSemaphoreCounterValue");
-  }
-  // Some drivers report a lost device as the largest value.
-  if (now > submitted_.load(std::memory_order_acquire) + 1) fail("vkGetSemaphoreCounterValue", VK_ERROR_DEVICE_LOST);
-  uint64_t seen = reached_.load(std::memory_order_relaxed);
-  while (seen < now && !reached_.compare_exchange_weak(seen, now)) {
-  }
-  return now;
-}
-
-bool Device::keep(uint64_t value, std::shared_ptr<void> used) {
-  if (reached_.load(std::memory_order_acquire) >= value || closed_ || forked()) return false;
-  const std::lock_guard<std::mutex> guard(kept_mutex_);
-  kept_.push_back({value, std::move(used)});
-  keeps_.store(true, std::memory_order_relaxed);
-  return true;
-}
-
-void Device::let_go_of_done() {
-  if (forked()) return;
-  try {
-    if (!closed_) look();
-  } catch (const std::exception&) {
-    return;  // the device is lost: what it still does ends when it is closed
-  }
-  const uint64_t reached = reached_.load(std::memory_order_acquire);
-  std::vector<Kept> ended;  // whose destruction may do anything
-  const std::lock_guard<std::mutex> guard(kept_mutex_);
-  std::vector<Kept> left;
-  for (Kept& kept : kept_) (closed_ || kept.value <= reached ? ended : left).push_back(std::move(kept));
-  kept_ = std::move(left);
-  keeps_.store(!kept_.empty(), std::memory_order_relaxed);
-}
-
-void Device::wait(uint64_t value) {
-  wait_until(value);
-  waited_.store(true, std::memory_order_relaxed);
-}
-
-void Device::wait_until(uint64_t value) {
-  if (reached_.load(std::memory_order_acquire) >= value) return;
-  check_usable();
-  flush(value);
-  const auto start = std::chrono::steady_clock::now();
-  while (!done(value)) {
-    const auto spent = std::chrono::steady_clock::now() - start;
-    if (spent < kPollTime) {
-      pause_or_yield(on_host_);
-      continue;
-    }
-    const auto spent_ns = static_cast<uint64_t>(std::chrono::nanoseconds(spent).count());
-    if (spent_ns >= timeout_ns_) {
-      stuck_ = true;
-      throw VulkanError(
-          "the kernel did not end within the time limit of " + std::to_string(timeout_ns_ / 1000000) +
-              " ms (TRITON_SPIRV_TIMEOUT, in seconds); it may still be running and writing to its arguments",
-          VK_TIMEOUT);
-    }
-    const VkResult result = wait_semaphore(value, std::min(kSleepNs, timeout_ns_ - spent_ns));
-    if (result == VK_TIMEOUT) {
-      if (while_waiting != nullptr) while_waiting();
-    } else {
-      checked(result, "vkWaitSemaphores");
-    }
-  }
 }
 
 void Device::record_dispatch(Slot& slot, const Dispatch& dispatch) {

@@ -316,6 +316,11 @@ class Device : public std::enable_shared_from_this<Device> {
   VkPhysicalDeviceLimits limits_{};
   VkPhysicalDeviceMemoryProperties memory_{};
 
+  // A sleep is cut into pieces of this length, so that Ctrl-C is heard.
+  static constexpr uint64_t kSleepNs = 200'000'000;
+  // While work comes in, the flusher looks this often whether the device runs out of it. Nobody has to wake it then: a
+  // wake-up costs the launching thread more than recording a launch.
+  static constexpr auto kNap = std::chrono::microseconds(30);
   static constexpr std::size_t kRing = 128;
   static constexpr std::size_t kBatch = 32;
   // Work that follows earlier work within this time, with no wait between them, is left to the flusher.

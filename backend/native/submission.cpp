@@ -1,0 +1,167 @@
+// Handing work to the driver: the ring of command buffers, and the flusher.
+#include <sys/prctl.h>
+
+#include <array>
+
+#include "device.h"
+
+namespace triton_spirv {
+namespace {
+
+// The flusher sleeps until it is woken where nothing was recorded for so long.
+constexpr auto kQuiet = std::chrono::milliseconds(1);
+
+}  // namespace
+
+void Device::make_ring() {
+  timeline_ = make_timeline();
+  const VkCommandPoolCreateInfo pool{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO, nullptr,
+                                     VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queue_family_};
+  check(vk_.vkCreateCommandPool(device_, &pool, nullptr, &pool_), "vkCreateCommandPool");
+  std::array<VkCommandBuffer, kRing> commands;
+  const VkCommandBufferAllocateInfo info{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO, nullptr, pool_,
+                                         VK_COMMAND_BUFFER_LEVEL_PRIMARY, kRing};
+  check(vk_.vkAllocateCommandBuffers(device_, &info, commands.data()), "vkAllocateCommandBuffers");
+  for (std::size_t index = 0; index < kRing; ++index) ring_[index].commands = commands[index];
+}
+
+void Device::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone) {
+  for (;;) {
+    check_usable();
+    if (alone && open_ != 0) close_slot();
+    const uint64_t value = ring_[next_slot_].value;
+    if (open_ != 0 || reached_.load(std::memory_order_acquire) >= value) return;
+    ring.unlock();
+    wait_until(value);
+    ring.lock();
+  }
+}
+
+Device::Slot& Device::open_slot() {
+  Slot& slot = ring_[next_slot_];
+  if (open_ != 0) return slot;
+  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
+                                       VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
+  checked(vk_.vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer");
+  bound_ = VK_NULL_HANDLE;
+  return slot;
+}
+
+void Device::close_slot(const ExternalWait* after) {
+  Slot& slot = ring_[next_slot_];
+  open_ = 0;
+  const VkResult result = vk_.vkEndCommandBuffer(slot.commands);
+  if (result != VK_SUCCESS) {
+    lost_ = true;  // as in submit_slot
+    fail("vkEndCommandBuffer", result);
+  }
+  slot.value = submitted_.load(std::memory_order_relaxed);
+  slot.after = after != nullptr ? *after : ExternalWait{};
+  next_slot_ = (next_slot_ + 1) % kRing;
+  ++closed_count_;
+}
+
+void Device::submit_slot(const Slot& slot) {
+  const VkPipelineStageFlags everything = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
+  VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
+  values.signalSemaphoreValueCount = 1;
+  values.pSignalSemaphoreValues = &slot.value;
+  VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
+  info.commandBufferCount = 1;
+  info.pCommandBuffers = &slot.commands;
+  info.signalSemaphoreCount = 1;
+  info.pSignalSemaphores = &timeline_;
+  if (slot.after.semaphore != VK_NULL_HANDLE) {
+    values.waitSemaphoreValueCount = 1;
+    values.pWaitSemaphoreValues = &slot.after.value;
+    info.waitSemaphoreCount = 1;
+    info.pWaitSemaphores = &slot.after.semaphore;
+    info.pWaitDstStageMask = &everything;
+  }
+  VkResult result;
+  {
+    const auto guard = layer_guard();
+    result = vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
+  }
+  if (result != VK_SUCCESS) {
+    lost_ = true;  // whatever the reason: launches that have returned were not handed over
+    fail("vkQueueSubmit", result);
+  }
+  queued_before_.store(flushed_.load(std::memory_order_relaxed), std::memory_order_release);
+  flushed_.store(slot.value, std::memory_order_release);
+}
+
+void Device::flush(uint64_t value) {
+  if (flushed_.load(std::memory_order_acquire) >= value) return;
+  check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
+  const std::lock_guard<std::mutex> queue(queue_mutex_);
+  flush_locked(value);
+}
+
+void Device::flush_locked(uint64_t value) {
+  while (flushed_.load(std::memory_order_relaxed) < value) {
+    check_usable();
+    Slot* slot;
+    {
+      const std::lock_guard<std::mutex> ring(ring_mutex_);
+      if (closed_count_ == 0) {
+        if (open_ == 0) return;
+        close_slot();
+      }
+      slot = &ring_[(next_slot_ + kRing - closed_count_) % kRing];
+      --closed_count_;
+    }
+    submit_slot(*slot);  // others record meanwhile
+  }
+}
+
+void Device::wake_flusher() {
+  if (flusher_awake_) return;
+  if (!flusher_.joinable()) flusher_ = std::thread([this] { flush_when_idle(); });
+  flusher_awake_ = true;
+  wake_.notify_one();
+}
+
+void Device::flush_when_idle() {
+  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the usual 50 µs are longer than a nap
+  std::unique_lock<std::mutex> ring(ring_mutex_);
+  while (!closing_) {
+    if (open_ == 0 && std::chrono::steady_clock::now() - last_recorded_ >= kQuiet) {
+      flusher_awake_ = false;
+      wake_.wait(ring, [this] { return closing_ || flusher_awake_; });
+    }
+    ring.unlock();
+    std::this_thread::sleep_for(kNap);
+    try {
+      if (lost_) return;  // the next call says so
+      const uint64_t recorded = submitted();
+      if (flushed_.load(std::memory_order_acquire) < recorded) {
+        const uint64_t value = queued_before_.load(std::memory_order_acquire);
+        const VkResult result = done(value) ? VK_SUCCESS : wait_semaphore(value, kSleepNs);
+        if (result != VK_TIMEOUT) {
+          checked(result, "vkWaitSemaphores");
+          if (nearly_idle()) flush(submitted());
+        }
+      }
+    } catch (const std::exception&) {
+      return;  // the device is lost: the next call says so
+    }
+    ring.lock();
+  }
+}
+
+void Device::stop_flusher() {
+  if (!flusher_.joinable()) return;
+  if (forked()) {
+    flusher_.detach();  // it stayed in the parent
+    return;
+  }
+  {
+    const std::lock_guard<std::mutex> guard(ring_mutex_);
+    closing_ = true;
+  }
+  wake_.notify_one();
+  flusher_.join();
+}
+
+}  // namespace triton_spirv

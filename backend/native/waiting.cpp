@@ -1,0 +1,122 @@
+// Waiting for work, and what is kept until it is done.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+#include "device.h"
+
+namespace triton_spirv {
+namespace {
+
+// Most kernels that a user waits for are short. Asking the semaphore this long before sleeping on it saves a wake-up.
+constexpr auto kPollTime = std::chrono::microseconds(100);
+
+// A breath of a polling loop. `yields`: the device's work is done by this machine's processors.
+inline void pause_or_yield(bool yields) {
+  if (yields) {
+    std::this_thread::yield();
+    return;
+  }
+#if defined(__x86_64__) || defined(__i386__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+}  // namespace
+
+VkResult Device::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
+  if (validated) {
+    const auto start = std::chrono::steady_clock::now();
+    while (!done(value)) {
+      if (std::chrono::steady_clock::now() - start >= std::chrono::nanoseconds(timeout_ns)) return VK_TIMEOUT;
+      std::this_thread::sleep_for(kNap);
+    }
+    return VK_SUCCESS;
+  }
+  VkSemaphoreWaitInfo info{VK_STRUCTURE_TYPE_SEMAPHORE_WAIT_INFO};
+  info.semaphoreCount = 1;
+  info.pSemaphores = &timeline_;
+  info.pValues = &value;
+  return vk_.vkWaitSemaphores(device_, &info, timeout_ns);
+}
+
+bool Device::done(uint64_t value) {
+  if (reached_.load(std::memory_order_acquire) >= value) return true;
+  flush(value);
+  return look() >= value;
+}
+
+uint64_t Device::look() {
+  uint64_t now = 0;
+  {
+    const auto guard = layer_guard();
+    checked(vk_.vkGetSemaphoreCounterValue(device_, timeline_, &now), "vkGetSemaphoreCounterValue");
+  }
+  // Some drivers report a lost device as the largest value.
+  if (now > submitted_.load(std::memory_order_acquire) + 1) fail("vkGetSemaphoreCounterValue", VK_ERROR_DEVICE_LOST);
+  uint64_t seen = reached_.load(std::memory_order_relaxed);
+  while (seen < now && !reached_.compare_exchange_weak(seen, now)) {
+  }
+  return now;
+}
+
+bool Device::keep(uint64_t value, std::shared_ptr<void> used) {
+  if (reached_.load(std::memory_order_acquire) >= value || closed_ || forked()) return false;
+  const std::lock_guard<std::mutex> guard(kept_mutex_);
+  kept_.push_back({value, std::move(used)});
+  keeps_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+void Device::let_go_of_done() {
+  if (forked()) return;
+  try {
+    if (!closed_) look();
+  } catch (const std::exception&) {
+    return;  // the device is lost: what it still does ends when it is closed
+  }
+  const uint64_t reached = reached_.load(std::memory_order_acquire);
+  std::vector<Kept> ended;  // whose destruction may do anything
+  const std::lock_guard<std::mutex> guard(kept_mutex_);
+  std::vector<Kept> left;
+  for (Kept& kept : kept_) (closed_ || kept.value <= reached ? ended : left).push_back(std::move(kept));
+  kept_ = std::move(left);
+  keeps_.store(!kept_.empty(), std::memory_order_relaxed);
+}
+
+void Device::wait(uint64_t value) {
+  wait_until(value);
+  waited_.store(true, std::memory_order_relaxed);
+}
+
+void Device::wait_until(uint64_t value) {
+  if (reached_.load(std::memory_order_acquire) >= value) return;
+  check_usable();
+  flush(value);
+  const auto start = std::chrono::steady_clock::now();
+  while (!done(value)) {
+    const auto spent = std::chrono::steady_clock::now() - start;
+    if (spent < kPollTime) {
+      pause_or_yield(on_host_);
+      continue;
+    }
+    const auto spent_ns = static_cast<uint64_t>(std::chrono::nanoseconds(spent).count());
+    if (spent_ns >= timeout_ns_) {
+      stuck_ = true;
+      throw VulkanError(
+          "the kernel did not end within the time limit of " + std::to_string(timeout_ns_ / 1000000) +
+              " ms (TRITON_SPIRV_TIMEOUT, in seconds); it may still be running and writing to its arguments",
+          VK_TIMEOUT);
+    }
+    const VkResult result = wait_semaphore(value, std::min(kSleepNs, timeout_ns_ - spent_ns));
+    if (result == VK_TIMEOUT) {
+      if (while_waiting != nullptr) while_waiting();
+    } else {
+      checked(result, "vkWaitSemaphores");
+    }
+  }
+}
+
+}  // namespace triton_spirv
