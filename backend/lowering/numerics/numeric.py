@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 #: Bits of the significand after the leading one.
 MANTISSA = {32: 23, 64: 52}
 BIAS = {32: 127, 64: 1023}
+#: A number whose float sum with a small one rounds that to an integer, held in the low bits (1.5 * 2^mantissa).
+ROUNDER = {32: 1.5 * 2.0**23, 64: 1.5 * 2.0**52}
 
 
 def round_bits(value: Fraction, bits: int) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 from .coefficients import POLYNOMIALS
-from .elementary import LN2, _decompose, exp_of_sum
+from .elementary.exponential import LN2, decompose, exp_of_sum
 from .numeric import Int, Numeric, Real, split_constant
 
 LN2_THREE = split_constant(LN2, 40, 1)
@@ -13,7 +13,7 @@ THIRD = split_constant(Fraction(1, 3), 53, 1)
 
 def _log_twice(n: Numeric, x: Real) -> tuple[Real, Real]:
     """log(x) of positive finite x as high + low, to about 2^-65."""
-    k, m = _decompose(n, x)
+    k, m = decompose(n, x)
     # s = (m - 1)/(m + 1), high + low; m + 1 is rounded, m - 1 is exact.
     f = m - 1.0
     d, d_error = n.two_sum(m, n.real(1.0))

@@ -5,7 +5,7 @@ import math
 
 from ...spirv import opcodes as op
 from .elementary import cos, exp, exp_of_sum, log, log1p, sin, sinpi
-from .numeric import Int, Numeric, Real
+from .numeric import ROUNDER, Int, Numeric, Real
 
 #: Past this, erfcx(x) is 1/(x sqrt(pi)) (1 - 1/(2x^2) + 3/(4x^4) - 15/(8x^6) + 105/(16x^8) - 945/(32x^10)) to 2^-53.
 ERFCX_TOP = 28.0
@@ -29,10 +29,9 @@ def erf_single(n: Numeric, x: Real) -> Real:
 
 def _exp2_small(n: Numeric, x: Real) -> Real:
     """2^x for x from -30 to 0."""
-    rounder = 1.5 * 2.0**23
-    shifted = x + rounder
-    r = x - (shifted - rounder)
-    power = n.pow2(shifted.bits() - n.real(rounder).bits())
+    shifted = x + ROUNDER[32]
+    r = x - (shifted - ROUNDER[32])
+    power = n.pow2(shifted.bits() - n.real(ROUNDER[32]).bits())
     return power * (1.0 + r * n.poly("EXP2M1", r))
 
 
