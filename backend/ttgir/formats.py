@@ -10,15 +10,15 @@ import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from . import readers
 from .attributes import PLAIN_TYPES, element_of
 from .enums import ENUMS
 from .ir import Operation, Value
+from .readers import ATTRIBUTES, State, Step
 from .types import TensorType, Type
 
 if TYPE_CHECKING:
     from .parser import Parser
-
-Step = Callable[["Parser", "State"], None]
 
 #: Attribute kinds other than the enums.
 _PLAIN_KINDS = frozenset({"any", "str", "int", "symbol", "flags", "unit"})
@@ -30,16 +30,14 @@ _SIGNATURE = re.compile(r"(\w+)([?*]?)")
 _ATTRIBUTE = re.compile(r"(\w+)(\?)?(?::(\w+))?(?:=(\w+))?")
 _EQUATION = re.compile(r"(\w+)=(?:(\w+)\((\w+)\)|(\w+))")
 
-
-class State:
-    """What has been read of one operation: operands by group, types by result, attributes."""
-
-    __slots__ = ("attributes", "groups", "results")
-
-    def __init__(self, groups: int, results: int) -> None:
-        self.groups: list[list[Value]] = [[] for _ in range(groups)]
-        self.results: list[list[Type] | None] = [None] * results
-        self.attributes: dict[str, Any] = {}
+_DEFAULTS: dict[str, Any] = {"false": False, "true": True, "0": 0, "1": 1}
+_CONSTANT_TYPES: dict[str, Type] = {"token": PLAIN_TYPES["!ttg.async.token"], "i32": PLAIN_TYPES["i32"]}
+_TYPE_FUNCTIONS: dict[str, Callable[[Parser, Type], Type | None]] = {
+    "": lambda parser, type_: type_,
+    "i1": lambda parser, type_: parser.reader.i1_like(type_),
+    "pointee": lambda parser, type_: parser.reader.pointee_like(type_),
+    "element": lambda parser, type_: element_of(type_) if isinstance(type_, TensorType) else None,
+}
 
 
 class Format:
@@ -125,7 +123,7 @@ class Format:
                     if attributes[name] in (("none",), ()):
                         del attributes[name]
                     continue
-                attributes[name] = _keyword(parser, kind, attributes[name], f"{self.name}: {name}", start)
+                attributes[name] = readers.as_keyword(parser, kind, attributes[name], f"{self.name}: {name}", start)
         for name in self.required:
             if name not in attributes:
                 parser.error(f"'{self.name}' needs the attribute '{name}'", start)
@@ -183,7 +181,7 @@ class Format:
             at += 1
             if kind == "literal":
                 if word.strip():
-                    steps.append(_literal(word))
+                    steps.append(readers.literal(word))
             elif kind == "variable":
                 steps.append(self._variable(word))
                 if at < len(words) and words[at] == ("mark", "^"):
@@ -228,51 +226,51 @@ class Format:
     def _variable(self, name: str) -> Step:
         index = self._operand(name)
         if index >= 0:
-            return _one_operand(index) if self.operands[index][1] != "*" else _operand_list(index)
+            return readers.one_operand(index) if self.operands[index][1] != "*" else readers.operand_list(index)
         kind = self.attributes[name]
-        return _ATTRIBUTE_STEPS[kind](name) if kind in _ATTRIBUTE_STEPS else _enum(name, kind)
+        return ATTRIBUTES[kind](name) if kind in ATTRIBUTES else readers.enum(name, kind)
 
     def _optional(self, first: tuple[str, str], steps: list[Step]) -> Step:
         kind, word = first
         if kind == "literal":
-            return _when(lambda item: item == word, steps)
+            return readers.when(lambda item: item == word, steps)
         if self._operand(word) >= 0:
-            return _when(lambda item: item[0] == "%", steps)
+            return readers.when(lambda item: item[0] == "%", steps)
         keywords = ENUMS[self.attributes[word]]
-        return _when(lambda item: item in keywords, steps)
+        return readers.when(lambda item: item in keywords, steps)
 
     def _directive(self, word: str, arguments: list[str], spelled: list[str]) -> Step:
         if word == "attr-dict":
-            return _attr_dict
+            return readers.attr_dict
         if word == "operands":
             return self._all_operands()
         if word.startswith("custom<"):
-            return _offsets(arguments[0])
+            return readers.offsets(arguments[0])
         if word == "functional-type":
             spelled += [name for name, _ in self.operands] + [name for name, _ in self.results]
             return self._functional_type()
         if arguments == ["operands"]:
             spelled += [name for name, _ in self.operands]
-            return _all_types
+            return readers.all_types
         name = arguments[0]
         spelled.append(name)
         index = self._operand(name)
         if word == "type" and name in self.stripped:
-            return _stripped_type(index, self._result(name), self.stripped[name])
+            return readers.stripped_type(index, self._result(name), self.stripped[name])
         if index >= 0:
-            return _operand_types(index)
+            return readers.operand_types(index)
         index = self._result(name)
-        return _result_types(index) if self.results[index][1] else _result_type(index)
+        return readers.result_types(index) if self.results[index][1] else readers.result_type(index)
 
     def _all_operands(self) -> Step:
         assert len(self.operands) == 1, self.name
-        return _operand_list(0)
+        return readers.operand_list(0)
 
     def _functional_type(self) -> Step:
         def step(parser: Parser, state: State) -> None:
             start = parser.i
             inputs = parser.reader.types_in_parentheses(parser)
-            _check_all(parser, state, inputs, start)
+            readers.check_all(parser, state, inputs, start)
             parser.expect("->")
             start = parser.i
             spread = self.results_of(parser.reader.result_types(parser))
@@ -324,207 +322,3 @@ class Format:
                     parser.error(f"'{self.name}': result '{target}' must have type {expected}, not {given[0]}",
                                  parser.i - 1)
         return step
-
-
-def _keyword(parser: Parser, kind: str, value: Any, what: str, start: int) -> Any:
-    """An enum attribute, given as keyword or number, as its keyword (for an enum of numbers, as its number)."""
-    enum = ENUMS[kind]
-    if isinstance(value, str):
-        if value in enum or (kind in _BIT_ENUMS and all(part in enum for part in value.split("|"))):
-            return value
-    elif isinstance(value, int) and not isinstance(value, bool):
-        if kind in _NUMERIC and value in enum.values():
-            return value
-        for keyword, number in enum.items():
-            if number == value:
-                return keyword
-        bits = [keyword for keyword, number in enum.items() if number and number & value == number]
-        if kind in _BIT_ENUMS and bits and sum(enum[bit] for bit in bits) == value:
-            return "|".join(bits)
-    parser.error(f"{what} is {value!r}, not one of {', '.join(enum)}", start)
-
-
-def _literal(word: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        if parser.items[parser.i] != word:
-            parser.fail(f"expected '{word}'")
-        parser.i += 1
-    return step
-
-
-def _one_operand(index: int) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        state.groups[index] = [parser.use()]
-    return step
-
-
-def _operand_list(index: int) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        state.groups[index] = parser.uses()
-    return step
-
-
-def _attr_dict(parser: Parser, state: State) -> None:
-    if parser.items[parser.i] == "{":
-        at = parser.i
-        for name, value in parser.reader.dictionary(parser).items():
-            if name in state.attributes:
-                parser.error(f"attribute '{name}' is given twice", at)
-            state.attributes[name] = value
-
-
-def _when(test: Callable[[str], bool], steps: list[Step]) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        if test(parser.items[parser.i]):
-            for inner in steps:
-                inner(parser, state)
-    return step
-
-
-def _operand_types(index: int) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        first = True
-        for value in state.groups[index]:
-            if not first:
-                parser.expect(",")
-            first = False
-            at = parser.i
-            type_ = parser.reader.type(parser)
-            if value.type is not type_:
-                parser.bind(value, type_, at)
-    return step
-
-
-def _stripped_type(operand: int, result: int, head: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        at = parser.i
-        type_ = parser.reader.stripped_type(parser, head)
-        if operand < 0:
-            state.results[result] = [type_]
-        else:
-            parser.bind(state.groups[operand][0], type_, at)
-    return step
-
-
-def _result_type(index: int) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        state.results[index] = [parser.reader.type(parser)]
-    return step
-
-
-def _result_types(index: int) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        state.results[index] = parser.reader.types(parser)
-    return step
-
-
-def _check_all(parser: Parser, state: State, types: list[Type], start: int) -> None:
-    values = [value for group in state.groups for value in group]
-    if len(values) != len(types):
-        parser.error(f"{len(values)} operands, but {len(types)} operand types", start)
-    for value, type_ in zip(values, types, strict=True):
-        if value.type is not type_:
-            parser.bind(value, type_, start)
-
-
-def _all_types(parser: Parser, state: State) -> None:
-    start = parser.i
-    _check_all(parser, state, parser.reader.types(parser), start)
-
-
-def _offsets(name: str) -> Step:
-    """``0, 8``: integers, the brackets around them being literals."""
-    def step(parser: Parser, state: State) -> None:
-        offsets: list[int] = []
-        if parser.items[parser.i] != "]":
-            offsets.append(parser.integer())
-            while parser.accept(","):
-                offsets.append(parser.integer())
-        state.attributes[name] = tuple(offsets)
-    return step
-
-
-def _enum(name: str, kind: str) -> Step:
-    enum = ENUMS[kind]
-    numeric = kind in _NUMERIC
-
-    def step(parser: Parser, state: State) -> None:
-        item = parser.items[parser.i]
-        if item not in enum:
-            parser.fail(f"expected one of {', '.join(enum)}")
-        parser.i += 1
-        state.attributes[name] = enum[item] if numeric else item
-    return step
-
-
-def _bit_enum(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        parts: list[str] = []
-        while True:
-            item = parser.items[parser.i]
-            if item not in ENUMS["AddrSpace"]:
-                parser.fail(f"expected one of {', '.join(ENUMS['AddrSpace'])}")
-            parts.append(item)
-            parser.i += 1
-            if not parser.accept("|"):
-                break
-        state.attributes[name] = "|".join(parts)
-    return step
-
-
-def _flags(name: str) -> Step:
-    """``<nsw, nuw>`` as a tuple of keywords."""
-    def step(parser: Parser, state: State) -> None:
-        parser.expect("<")
-        flags = [parser.name("a flag")]
-        while parser.accept(","):
-            flags.append(parser.name("a flag"))
-        parser.expect(">")
-        state.attributes[name] = tuple(flags)
-    return step
-
-
-def _unit(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        state.attributes[name] = None
-    return step
-
-
-def _any(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        state.attributes[name] = parser.reader.attribute(parser)
-    return step
-
-
-def _string(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        state.attributes[name] = parser.string()
-    return step
-
-
-def _integer(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        state.attributes[name] = parser.integer()
-    return step
-
-
-def _symbol(name: str) -> Step:
-    def step(parser: Parser, state: State) -> None:
-        state.attributes[name] = parser.symbol()
-    return step
-
-
-_DEFAULTS: dict[str, Any] = {"false": False, "true": True, "0": 0, "1": 1}
-_NUMERIC = frozenset({"ProgramIDDim"})
-_BIT_ENUMS = frozenset({"AddrSpace"})
-_ATTRIBUTE_STEPS: dict[str, Callable[[str], Step]] = {
-    "any": _any, "str": _string, "int": _integer, "symbol": _symbol, "flags": _flags, "unit": _unit,
-    "AddrSpace": _bit_enum,
-}
-_CONSTANT_TYPES: dict[str, Type] = {"token": PLAIN_TYPES["!ttg.async.token"], "i32": PLAIN_TYPES["i32"]}
-_TYPE_FUNCTIONS: dict[str, Callable[[Parser, Type], Type | None]] = {
-    "": lambda parser, type_: type_,
-    "i1": lambda parser, type_: parser.reader.i1_like(type_),
-    "pointee": lambda parser, type_: parser.reader.pointee_like(type_),
-    "element": lambda parser, type_: element_of(type_) if isinstance(type_, TensorType) else None,
-}
