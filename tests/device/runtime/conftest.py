@@ -271,13 +271,14 @@ class Launchable:
 @pytest.fixture(params=["default", "staged", "imported"])
 def context(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Context]:
     """The device's own context, and one with each other way for host memory."""
+    own = current()  # opened before the variable is set
     if request.param == "default":
-        yield current()
+        yield own
         return
-    if request.param == "imported" and not current().device.host_import_alignment:
+    if request.param == "imported" and not own.device.host_import_alignment:
         pytest.skip("the device lacks VK_EXT_external_memory_host")
     monkeypatch.setenv("TRITON_SPIRV_HOST_MEMORY", request.param)
-    other = Context(current().device)
+    other = Context(own.device)
     yield other
     other.close()
 
