@@ -3,6 +3,7 @@
 // FAULTY_SUBMIT=<n>: the n-th vkQueueSubmit and all later ones report a lost device.
 // FAULTY_MEMORY=<bytes>: vkAllocateMemory has no room for more than that in all.
 // FAULTY_BIND=1: vkBindBufferMemory has no room. A file is opened before, under the lowest number that is free.
+// FAULTY_BARRIERS=1: vkCmdPipelineBarrier does nothing.
 // FAULTY_PENDING=1: none of the device's work is seen to end, and each wait of the main thread is interrupted by SIGINT.
 // It may be changed while the process runs, if it was 0 at its start.
 #include <fcntl.h>
@@ -96,6 +97,15 @@ VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory, c
   reinterpret_cast<PFN_vkFreeMemory>(next_device(device, "vkFreeMemory"))(device, memory, with);
 }
 
+VKAPI_ATTR void VKAPI_CALL pipeline_barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to,
+                                            VkDependencyFlags flags, uint32_t count, const VkMemoryBarrier* memory,
+                                            uint32_t buffer_count, const VkBufferMemoryBarrier* buffers,
+                                            uint32_t image_count, const VkImageMemoryBarrier* images) {
+  if (setting("FAULTY_BARRIERS") != 0) return;
+  reinterpret_cast<PFN_vkCmdPipelineBarrier>(next_device(the_device, "vkCmdPipelineBarrier"))(
+      commands, from, to, flags, count, memory, buffer_count, buffers, image_count, images);
+}
+
 VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
   if (setting("FAULTY_PENDING") == 0)
     return reinterpret_cast<PFN_vkWaitSemaphores>(next_device(device, "vkWaitSemaphores"))(device, info, timeout);
@@ -135,6 +145,7 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(allocate_memory)},
       {"vkBindBufferMemory", reinterpret_cast<PFN_vkVoidFunction>(bind_buffer_memory)},
       {"vkFreeMemory", reinterpret_cast<PFN_vkVoidFunction>(free_memory)},
+      {"vkCmdPipelineBarrier", reinterpret_cast<PFN_vkVoidFunction>(pipeline_barrier)},
       {"vkWaitSemaphores", reinterpret_cast<PFN_vkVoidFunction>(wait_semaphores)},
       {"vkGetSemaphoreCounterValue", reinterpret_cast<PFN_vkVoidFunction>(counter_value)},
   };
