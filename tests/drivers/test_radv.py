@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 
-from benchmarks.amd_shaders import PROFILE, NoCompiler, compiled_examples, manifest, shaders
+from benchmarks.amd_shaders import DRIVER, PROFILE, shaders
 from benchmarks.example_kernels import KERNELS
+from benchmarks.mesa_shaders import NoCompiler, compiled_examples, manifest
 
 #: What RADV has on RDNA 3 only since a later version than 22.3.
 LATER = {"float32_atomic_add"}
@@ -18,7 +19,7 @@ LATER = {"float32_atomic_add"}
 @pytest.fixture(scope="module", autouse=True)
 def _installed() -> None:
     try:
-        manifest()
+        manifest(DRIVER)
     except NoCompiler as error:
         pytest.skip(str(error))
 
@@ -26,7 +27,7 @@ def _installed() -> None:
 @pytest.fixture(scope="module")
 def known(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What RADV says of the device and of all examples' kernels."""
-    return shaders(compiled_examples(tmp_path_factory.mktemp("modules")))
+    return shaders(compiled_examples(tmp_path_factory.mktemp("modules"), PROFILE))
 
 
 def test_the_profile_is_what_the_driver_reports(known: dict[str, Any]) -> None:
