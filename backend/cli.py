@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
@@ -97,7 +98,17 @@ def _text(known: dict[str, Any]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit status: 1 where no device can be used, or nothing could be compiled."""
+    """The command; its exit status: 1 where no device can be used, nothing could be compiled, or nobody reads on."""
+    try:
+        status = _run(arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is not written at exit either
+        return 1
+    return status
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     parser = argparse.ArgumentParser(prog="triton-spirv", description="Triton's SPIR-V backend.")
     verbs = parser.add_subparsers(dest="verb", required=True)
     info = verbs.add_parser("info", help="the Vulkan devices, what each can do, which one is used and why")

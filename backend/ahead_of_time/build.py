@@ -3,37 +3,46 @@ from __future__ import annotations
 
 import hashlib
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..capabilities import Capabilities
-from ..runtime.abi import REPORTS, Abi, Argument, Parameter
+from ..runtime.abi import REPORTS, SCALARS, Abi, Argument, Parameter, bytes_of
 from . import signature
 from .errors import RequestError
 from .features import required_features
 
-#: Types of values that a kernel can be passed.
-SCALARS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
+#: Types that a kernel can be passed pointers to, beside SCALARS.
+_FP8 = ("fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp8e4b15")
 #: What the JSON tells of how the kernel was compiled.
 OPTIONS = ("num_warps", "num_stages", "debug", "check_bounds", "enable_fp_fusion", "triton_version")
-_BYTES = {"1": 1, "8": 1, "16": 2, "32": 4, "64": 8}
+_ELEMENT = f"(?:{'|'.join((*SCALARS, *_FP8))})"
+_POINTER = re.compile(rf"\*k?{_ELEMENT}")
+_DESCRIPTOR = re.compile(rf"tensordesc<{_ELEMENT}\[\s*\d+\s*(?:,\s*\d+\s*)*\]>")
 
 
 def is_type(text: str) -> bool:
     """Whether a kernel can be passed what ``text`` names."""
     import triton.language as tl
 
-    try:
-        tl.str_to_ty(text, None)
-    except (KeyError, IndexError, ValueError, AttributeError, AssertionError):
+    if text in SCALARS or _POINTER.fullmatch(text):
+        return True
+    if not _DESCRIPTOR.fullmatch(text):
         return False
-    return text in SCALARS or text.startswith(("*", "tensordesc<"))
+    try:
+        tl.str_to_ty(text, None)  # refuses blocks of other sizes than powers of two
+    except ValueError:
+        return False
+    return True
 
 
-def size_of(type_: str) -> int:
-    """Bytes of a value of a type in the argument block."""
-    return 8 if type_.startswith("*") else _BYTES[type_.lstrip("iufpb")]
+def _dtypes() -> dict[str, Any]:
+    """Triton's types by their names in triton.language."""
+    import triton.language as tl
+
+    return {name: value for name, value in vars(tl).items() if type(value) is tl.dtype and name != "void"}
 
 
 def compile_kernel(kernel: Any, text: str, capabilities: Capabilities,
@@ -49,7 +58,7 @@ def compile_kernel(kernel: Any, text: str, capabilities: Capabilities,
 
     parameters = [signature.Parameter(parameter.name, parameter.is_constexpr, parameter.has_default, parameter.default)
                   for parameter in kernel.params]
-    entries = signature.read_signature(text, parameters, is_type, SCALARS)
+    entries = signature.read_signature(text, parameters, is_type, SCALARS, _dtypes())
     constants = {(index, ): entry.value for index, entry in enumerate(entries) if entry.type == signature.CONSTEXPR}
     attributes = {(index, ): [["tt.divisibility", entry.divisible_by]] for index, entry in enumerate(entries)
                   if entry.divisible_by > 1}
@@ -116,7 +125,7 @@ def block_of(leaves: Sequence[tuple[str, str, int | None, str | None]]) -> tuple
     """Where the entries (name, type, parameter, role) of an argument block lie (docs/abi.md), and its bytes."""
     arguments, position = [], 0
     for name, type_, owner, role in leaves:
-        size = size_of(type_)
+        size = bytes_of(type_)
         position = -(-position // size) * size
         arguments.append(Argument(name, type_, position, size, owner, role))
         position += size

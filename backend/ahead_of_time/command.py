@@ -90,21 +90,48 @@ def target(text: str) -> Capabilities:
 
 
 def write(module: Path, spirv: bytes, abi: str) -> None:
-    """Writes a module and its ABI. Each file is there whole or as it was before; a pair of which only one was replaced
-    is refused when it is loaded."""
-    written: list[tuple[str, Path]] = []
+    """Writes a module and its ABI: each file whole, and both or, after an error, neither. Of a process that is killed
+    between the two, the pair is refused when it is loaded. Raises RequestError."""
+    files = (module, spirv), (json_path(module), abi.encode())
+    temporaries: list[Path] = []
+    path = module
     try:
-        for path, data in ((module, spirv), (json_path(module), abi.encode())):
-            handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.absolute().parent)
-            written.append((temporary, path))
-            with os.fdopen(handle, "wb") as file:
-                file.write(data)
-            os.chmod(temporary, 0o666 & ~_umask())
-        for temporary, path in written:
-            os.replace(temporary, path)
+        before = module.read_bytes() if module.is_file() else None
+        for path, data in files:
+            temporaries.append(_temporary(path, data))
+        for (path, _), temporary in zip(files, temporaries, strict=True):
+            try:
+                os.replace(temporary, path)
+            except BaseException:
+                if path is not module:
+                    _put_back(module, before)
+                raise
+    except OSError as error:
+        raise RequestError(f"{path} cannot be written: {error.strerror}") from None
     finally:
-        for temporary, _ in written:
-            Path(temporary).unlink(missing_ok=True)
+        for temporary in temporaries:
+            temporary.unlink(missing_ok=True)
+
+
+def _temporary(path: Path, data: bytes) -> Path:
+    """A file with the data, beside ``path``."""
+    handle, name = tempfile.mkstemp(prefix=".triton-spirv.", dir=path.absolute().parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+        os.chmod(name, 0o666 & ~_umask())
+    except BaseException:
+        os.unlink(name)
+        raise
+    return Path(name)
+
+
+def _put_back(path: Path, data: bytes | None) -> None:
+    """A file as it was before; None: there was none."""
+    if data is None:
+        path.unlink()
+    else:
+        os.replace(_temporary(path, data), path)
 
 
 def _umask() -> int:

@@ -26,14 +26,14 @@ def load_module(path: Path) -> ModuleType:
     if not path.is_file():
         raise RequestError(f"there is no file {path}")
     path = path.resolve()
-    names, folder = [path.stem], path.parent
+    names, folder = [] if path.name == "__init__.py" else [path.stem], path.parent
     while (folder / "__init__.py").is_file():
         names.insert(0, folder.name)
         folder = folder.parent
     sys.path.insert(0, str(folder))
     try:
-        if len(names) > 1:
-            return importlib.import_module(".".join(names))
+        if folder != path.parent:
+            return _import_from(".".join(names), path)
         spec = importlib.util.spec_from_file_location(path.stem, path)
         if spec is None or spec.loader is None:
             raise RequestError(f"{path} is no Python file: its name ends in '{path.suffix}', not '.py'")
@@ -47,6 +47,16 @@ def load_module(path: Path) -> ModuleType:
         raise RequestError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
     finally:
         sys.path.remove(str(folder))
+
+
+def _import_from(name: str, path: Path) -> ModuleType:
+    """The module of that name, which is to be in ``path``."""
+    module = importlib.import_module(name)
+    found = getattr(module, "__file__", None)
+    if found is None or not path.samefile(found):
+        raise RequestError(f"{path} is the module {name} of a package, but Python finds that in {found}: another "
+                           "package has its name; rename the folder, or compile a copy of the file outside of it")
+    return module
 
 
 def find_kernel(path: Path, name: str) -> Any:

@@ -2,14 +2,14 @@
 
 As upstream's triton.tools.compile: an entry is a type, with ``:16`` where the value or address is a multiple of 16, or
 a constant that is compiled in; ``i32:1`` is the constant 1. Beside that an entry may go by name, descriptors
-(``tensordesc<fp32[64, 32]>``), strings, True, False and None are understood, and parameters with a default may be left
-out.
+(``tensordesc<fp32[64, 32]>``), strings, True, False, None, tuples of constants and types as constants (``tl.float16``)
+are understood, and parameters with a default may be left out.
 """
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,7 @@ CONSTEXPR = "constexpr"
 #: What a hint may say of a value.
 HINTS = {"1": "it is 1", "16": "it is a multiple of 16"}
 
-_NAMED = re.compile(r"([A-Za-z_]\w*)\s*=\s*(.*)", re.DOTALL)
+_NAMED = re.compile(r"([^\W\d]\w*)\s*=\s*(.*)", re.DOTALL)
 _BRACKETS = {"<": ">", "[": "]", "(": ")"}
 
 
@@ -66,8 +66,15 @@ def split(text: str) -> list[str]:
     return [*entries, current.strip()] if current.strip() or entries else []
 
 
-def read_entry(text: str, name: str, known: Callable[[str], bool], types: Sequence[str]) -> Entry:
-    """One entry. ``known`` tells whether a type exists, ``types`` are named where it does not."""
+def read_entry(text: str, name: str, known: Callable[[str], bool], types: Sequence[str],
+               dtypes: Mapping[str, Any]) -> Entry:
+    """One entry. ``known`` tells whether a type exists, ``types`` are named where it does not; ``dtypes``: the types
+    that may be constants, by the name after ``tl.``."""
+    if text.startswith("tl."):
+        if text.removeprefix("tl.") not in dtypes:
+            raise RequestError(f"'{name}': there is no type '{text}'; there are "
+                               f"{', '.join(f'tl.{dtype}' for dtype in dtypes)}")
+        return Entry(CONSTEXPR, dtypes[text.removeprefix("tl.")])
     try:
         return Entry(CONSTEXPR, _constant(text))
     except ValueError:
@@ -76,7 +83,7 @@ def read_entry(text: str, name: str, known: Callable[[str], bool], types: Sequen
     if not known(type_):
         raise RequestError(f"'{name}': '{text}' is neither a type nor a constant; the types are {', '.join(types)}, "
                            "pointers to them and to fp8 formats such as *fp32, and tensordesc<fp32[64, 32]>; a string "
-                           "is quoted: \"'text'\"")
+                           "is quoted: \"'text'\"; a type as a constant is tl.float16")
     if not hint:
         return Entry(type_)
     if hint not in HINTS:
@@ -89,7 +96,7 @@ def read_entry(text: str, name: str, known: Callable[[str], bool], types: Sequen
 
 
 def _constant(text: str) -> Any:
-    """A number, True, False, None, or a quoted string. Raises ValueError on anything else."""
+    """A number, True, False, None, a quoted string, or a tuple of such. Raises ValueError on anything else."""
     try:
         return float(text) if text.lower().lstrip("+-") in ("inf", "nan") else _literal(text)
     except (SyntaxError, TypeError, MemoryError):
@@ -98,14 +105,20 @@ def _constant(text: str) -> Any:
 
 def _literal(text: str) -> Any:
     value = ast.literal_eval(text)
-    if value is not None and not isinstance(value, bool | int | float | str):
+    if not _is_constant(value):
         raise ValueError(text)
     return value
 
 
-def read_signature(text: str, parameters: Sequence[Parameter], known: Callable[[str], bool],
-                   types: Sequence[str]) -> list[Entry]:
-    """What each parameter is compiled for. Raises RequestError."""
+def _is_constant(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def read_signature(text: str, parameters: Sequence[Parameter], known: Callable[[str], bool], types: Sequence[str],
+                   dtypes: Mapping[str, Any]) -> list[Entry]:
+    """What each parameter is compiled for; the rest as read_entry's. Raises RequestError."""
     names = [parameter.name for parameter in parameters]
     given: dict[str, str] = {}
     named = False
@@ -137,7 +150,7 @@ def read_signature(text: str, parameters: Sequence[Parameter], known: Callable[[
         if parameter.name not in given:
             entries.append(Entry(CONSTEXPR, parameter.default))
             continue
-        entry = read_entry(given[parameter.name], parameter.name, known, types)
+        entry = read_entry(given[parameter.name], parameter.name, known, types, dtypes)
         if parameter.is_constexpr and entry.type != CONSTEXPR:
             raise RequestError(f"'{parameter.name}' is a tl.constexpr: give its value, not the type "
                                f"'{given[parameter.name]}'")

@@ -3,15 +3,29 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_origin, get_type_hints
+
+from ..capabilities import Capabilities
 
 FORMAT = "triton-spirv-kernel"
 VERSION = 1
 
 #: The role of the argument that the launcher passes of its own accord, after the kernel's own.
 REPORTS = "reports"
+
+#: Types of values that a kernel can be passed.
+SCALARS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
+#: What a value or address may be said to be a multiple of.
+DIVISORS = (1, 16)
+_BYTES = {"1": 1, "8": 1, "16": 2, "32": 4, "64": 8}
+
+
+def bytes_of(type_: str) -> int:
+    """Bytes of a value of a type in the argument block."""
+    return 8 if type_.startswith("*") else _BYTES[type_.lstrip("iufpb")]
 
 
 class IncompatibleModule(ValueError):
@@ -101,15 +115,63 @@ def read_abi(module: Path, spirv: bytes) -> Abi:
     if wrong:
         raise IncompatibleModule(f"{path} is damaged: see its entries {', '.join(wrong)}")
     try:
-        data["parameters"] = tuple(Parameter(**entry) for entry in data["parameters"])
-        data["arguments"] = tuple(Argument(**entry) for entry in data["arguments"])
-        for name in ("required_features", "workgroup_size", "reports"):
-            data[name] = tuple(data[name])
-    except TypeError as error:
+        abi: Abi = _read(Abi, data, "")
+        _check(abi)
+    except ValueError as error:
         raise IncompatibleModule(f"{path} is damaged: {error}") from None
-    abi = Abi(**data)
     found = hashlib.sha256(spirv).hexdigest()
     if abi.sha256 != found:
         raise IncompatibleModule(f"{path} describes another module: {module} has sha256 {found[:16]}…, not "
                                  f"{abi.sha256[:16]}…; compile the kernel again")
     return abi
+
+
+def _read(kind: Any, value: Any, place: str) -> Any:
+    """An entry of the JSON as a ``kind``: a dataclass, a tuple, or what it is already. Raises ValueError."""
+    inner = get_args(kind)
+    if isinstance(kind, type) and is_dataclass(kind):
+        hints = get_type_hints(kind)
+        if not isinstance(value, dict) or value.keys() | {"value"} != hints.keys() | {"value"}:
+            raise ValueError(f"{place} has not the entries {', '.join(hints)}")
+        return kind(**{name: _read(hints[name], entry, f"{place}.{name}".lstrip(".")) for name, entry in value.items()})
+    if get_origin(kind) is tuple:
+        if isinstance(value, list) and (inner[-1] is ... or len(inner) == len(value)):
+            return tuple(_read(inner[0], entry, f"{place}[{index}]") for index, entry in enumerate(value))
+    elif kind is Any or type(value) in (inner if isinstance(kind, UnionType) else (get_origin(kind) or kind, )):
+        return value
+    raise ValueError(f"{place} is {value!r}")
+
+
+def _check(abi: Abi) -> None:
+    """Whether its entries fit each other. Raises ValueError."""
+    Capabilities.parse(abi.target)
+    names = [parameter.name for parameter in abi.parameters]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two parameters have one name: {', '.join(names)}")
+    passed: list[tuple[int | None, str | None]] = []
+    for index, parameter in enumerate(abi.parameters):
+        if parameter.divisible_by not in DIVISORS:
+            raise ValueError(f"parameters[{index}].divisible_by is {parameter.divisible_by}")
+        if parameter.type is not None:
+            parts = [argument.type for argument in abi.arguments if argument.parameter == index]
+            if parts != _parts(parameter.type):
+                raise ValueError(f"parameter '{parameter.name}' of type {parameter.type} is passed as "
+                                 f"({', '.join(parts)})")
+            passed += [(index, None)] * len(parts)
+    if [(argument.parameter, argument.role) for argument in abi.arguments] != [
+            *passed, *[(None, REPORTS)] * bool(abi.reports)]:
+        raise ValueError("its arguments are not those of its parameters, in their order")
+    for argument in abi.arguments:
+        if not argument.type.startswith("*") and argument.type not in SCALARS:
+            raise ValueError(f"argument '{argument.name}' has the unknown type {argument.type!r}")
+        if argument.bytes != bytes_of(argument.type):
+            raise ValueError(f"argument '{argument.name}' of type {argument.type} has {argument.bytes} bytes")
+
+
+def _parts(type_: str) -> list[str]:
+    """The types of what a parameter is passed as; a descriptor has four for each dimension, and three."""
+    head, bracket, shape = type_.removeprefix("tensordesc<").partition("[")
+    if not bracket:
+        return [type_]
+    rank = shape.count(",") + 1
+    return [f"*{head}", *["i64"] * 2 * rank, "i1", "i1", *["i32"] * rank, *["i64"] * rank]

@@ -1,11 +1,12 @@
 """Kernels that `triton-spirv compile` wrote: loading and launching them where Triton is not installed."""
 from __future__ import annotations
 
+import operator
 import os
+import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ class LoadedKernel:
     Its parameters are those of the source, without those that were compiled in; arguments go by position or by name.
     What was compiled in may be passed by name, and must then be equal. NumPy arrays, DeviceBuffers and torch tensors
     are pointers. ``abi`` tells all that is known of it; ``transfers`` which way each pointer of the last launch went.
+    One that is unloaded, or not referred to any more, is given back to the device once its launches are done.
     """
 
     def __init__(self, spirv: bytes, abi: Abi, context: Context) -> None:
@@ -58,6 +60,7 @@ class LoadedKernel:
         except (IncompatibleModule, ValueError):
             self._kernel.unload()
             raise
+        weakref.finalize(self, self._kernel.unload).atexit = False  # where nobody calls unload()
         self._passed = [parameter for parameter in abi.parameters if parameter.type is not None]
         self._names = {parameter.name: index for index, parameter in enumerate(self._passed)}
         self._constants = {parameter.name: parameter.value for parameter in abi.parameters if parameter.type is None}
@@ -87,7 +90,11 @@ class LoadedKernel:
         launch = make_launcher(self._context, abi.kernel, entries, abi.indirect_arguments,
                                {name for name, argument in zip(names, abi.arguments, strict=True) if argument.written})
         if abi.reports:
-            launch = ReportingLauncher(self._context, abi.kernel, launch, list(abi.reports), entries)
+            try:
+                launch = ReportingLauncher(self._context, abi.kernel, launch, list(abi.reports), entries)
+            except (KeyError, IndexError, TypeError) as error:
+                raise IncompatibleModule(f"kernel '{abi.kernel}': the reports in its JSON are damaged: "
+                                         f"{type(error).__name__}: {error}") from None
         return launch
 
     @property
@@ -105,7 +112,8 @@ class LoadedKernel:
         raise TypeError(f"kernel '{self.name}' is launched on a grid: kernel[grid](…), as in kernel[(64,)](x, y, n)")
 
     def __getitem__(self, grid: Grid) -> Callable[..., None]:
-        """A callable that launches it on a grid of 1 to 3 sizes, or on what a function of its constants gives."""
+        """A callable that launches it on a grid of 1 to 3 sizes, or on what a function of its parameters by name gives.
+        """
         return partial(self.run, grid)
 
     def run(self, grid: Grid, /, *arguments: Any, **named: Any) -> None:
@@ -113,7 +121,9 @@ class LoadedKernel:
         if self._unloaded:
             raise RuntimeError(f"kernel '{self.name}' was unloaded")
         values = self._bind(arguments, named)
-        sizes = _sizes(grid(dict(self._constants)) if callable(grid) else grid, self.name)
+        if callable(grid):
+            grid = grid({**self._constants, **dict(zip(self._names, values, strict=True))})
+        sizes = _sizes(grid, self.name)
         passed = [part for parameter, value in zip(self._passed, values, strict=True)
                   for part in self._parts(parameter, value)]
         self._launcher(*sizes, 0, self._kernel.pipeline, None, None, None, None, *passed)
@@ -125,7 +135,7 @@ class LoadedKernel:
         values = dict(enumerate(arguments))
         for name, value in named.items():
             if name in self._constants:
-                if value != self._constants[name] and str(value) != self._constants[name]:
+                if not _equal(value, self._constants[name]):
                     raise ValueError(f"kernel '{self.name}' was compiled for {name}={self._constants[name]!r}, not "
                                      f"{value!r}")
             elif name not in self._names:
@@ -148,16 +158,20 @@ class LoadedKernel:
         if parameter.type.startswith("tensordesc"):
             return self._descriptor(parameter, value)
         if parameter.type.startswith("*"):
-            value = _pointer(value)
+            value = self._pointer(parameter, value)
         if parameter.divisible_by > 1:
             self._check_divisible(parameter, value)
         return (value, )
 
     def _check_divisible(self, parameter: Parameter, value: Any) -> None:
-        pointer = hasattr(value, "data_ptr")
-        number = value.data_ptr() if pointer else value
-        if isinstance(number, Integral) and int(number) % parameter.divisible_by:
-            what = f"a tensor at {number:#x}" if pointer else str(number)
+        assert parameter.type is not None
+        pointer = parameter.type.startswith("*") and hasattr(value, "data_ptr")
+        try:
+            number = operator.index(value.data_ptr() if pointer else value)
+        except TypeError:
+            return  # the launcher says what it should be
+        if number % parameter.divisible_by:
+            what = f"a tensor at {number:#x}" if pointer else str(value)
             raise ValueError(f"kernel '{self.name}': '{parameter.name}' was compiled for multiples of "
                              f"{parameter.divisible_by}, not {what}; compile it without ':{parameter.divisible_by}'")
 
@@ -168,16 +182,34 @@ class LoadedKernel:
                             f"{type(value).__name__}")
         assert parameter.type is not None
         block = parameter.type[parameter.type.index("[") + 1:parameter.type.rindex("]")].replace(" ", "")
-        given = ",".join(str(size) for size in value.block_shape)
-        if given != block or not len(value.shape) == len(value.strides) == len(value.block_shape):
+        try:
+            shape, strides, sizes = (tuple(of) for of in (value.shape, value.strides, value.block_shape))
+        except TypeError:
+            raise TypeError(f"kernel '{self.name}': '{parameter.name}': shape, strides and block_shape are tuples, not "
+                            f"{value.shape!r}, {value.strides!r} and {value.block_shape!r}") from None
+        given = ",".join(map(str, sizes))
+        if given != block or not len(shape) == len(strides) == len(sizes):
             raise ValueError(f"kernel '{self.name}': '{parameter.name}' was compiled for blocks of [{block}], not of "
-                             f"[{given}] in a tensor of shape {list(value.shape)}")
-        if value.strides[-1] != 1:
-            raise ValueError(f"kernel '{self.name}': '{parameter.name}': the last stride is {value.strides[-1]}, not 1")
-        layout = (*value.shape, *value.strides)
-        base = _pointer(value.base)
-        return (base, *layout, getattr(value, "padding", "zero") == "nan",
+                             f"[{given}] in a tensor of shape {list(shape)}")
+        if strides[-1] != 1:
+            raise ValueError(f"kernel '{self.name}': '{parameter.name}': the last stride is {strides[-1]}, not 1")
+        padding = getattr(value, "padding", "zero")
+        if padding not in ("zero", "nan"):
+            raise ValueError(f"kernel '{self.name}': '{parameter.name}': the padding is 'zero' or 'nan', not "
+                             f"{padding!r}")
+        layout = (*shape, *strides)
+        base = self._pointer(parameter, value.base)
+        return (base, *layout, padding == "nan",
                 bool(getattr(value, "round_f32_to_tf32", False)), *layout)
+
+    def _pointer(self, parameter: Parameter, value: Any) -> Any:
+        """A NumPy array as a kernel argument; anything else as it is."""
+        if not hasattr(value, "__array_interface__") or hasattr(value, "data_ptr"):
+            return value
+        try:
+            return array(value)
+        except TypeError as error:
+            raise TypeError(f"kernel '{self.name}', argument '{parameter.name}': {error}") from None
 
     def unload(self) -> None:
         """Give it back once its launches are done; it cannot be launched afterwards."""
@@ -188,15 +220,22 @@ class LoadedKernel:
         return f"LoadedKernel({self.name}{self._signature()} on {self._context.device.name})"
 
 
-def _pointer(value: Any) -> Any:
-    """A NumPy array as a kernel argument; anything else as it is."""
-    if hasattr(value, "__array_interface__") and not hasattr(value, "data_ptr"):
-        return array(value)
-    return value
+def _equal(value: Any, constant: Any) -> bool:
+    """Whether an argument is the constant that was compiled in, which may be there as text."""
+    if str(value) == constant:
+        return True
+    try:
+        return bool(value == constant)
+    except (TypeError, ValueError, RuntimeError):  # an array of several elements, say
+        return False
 
 
 def _sizes(grid: Any, name: str) -> tuple[int, int, int]:
-    sizes = (grid, ) if isinstance(grid, int) else tuple(grid)
+    sizes: tuple[int, ...]
+    try:
+        sizes = tuple(map(operator.index, grid if hasattr(grid, "__len__") else (grid, )))
+    except TypeError:
+        raise TypeError(f"kernel '{name}': a grid is an integer or a tuple of 1 to 3, not {grid!r}") from None
     if not 1 <= len(sizes) <= 3:
         raise ValueError(f"kernel '{name}': a grid has 1 to 3 sizes, not {len(sizes)}")
     x, y, z = (*sizes, 1, 1)[:3]

@@ -230,9 +230,18 @@ def compute_queue_family(device: DeviceInfo) -> int:
     return family
 
 
+def _physical_devices(loaded: Any) -> list[Any]:
+    """Every VkPhysicalDevice of an Instance. Raises VulkanUnavailable."""
+    try:
+        return list(loaded.physical_devices())
+    except RuntimeError as error:  # of the loader, where none of the drivers finds a device
+        raise VulkanUnavailable(f"no Vulkan device was found: the drivers that are installed have none ({error}); "
+                                f"install Mesa's CPU driver with: {INSTALL}") from None
+
+
 @cache
 def _ranked(pid: int) -> tuple[DeviceInfo, ...]:
-    found = [probe(physical) for physical in instance().physical_devices()]
+    found = [probe(physical) for physical in _physical_devices(instance())]
     return tuple(sorted(found, key=lambda device: (bool(device.lacks), KINDS.index(device.kind))))
 
 
@@ -244,7 +253,8 @@ def devices() -> tuple[DeviceInfo, ...]:
 def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo:
     """The device to use: the first of ``found``, or the one that ``wanted`` (TRITON_SPIRV_DEVICE) names.
 
-    ``wanted`` is an index into ``found``, a UUID (with or without hyphens), or a part of the name, in any case.
+    ``wanted`` is an index into ``found`` (one or two digits), a UUID (with or without hyphens), or a part of the name
+    ("4090", say), in any case.
     Raises VulkanUnavailable where there is none, it is not there, or it lacks something required.
     """
     listing = "; ".join(f"{index}: {device.describe()}" for index, device in enumerate(found))
@@ -263,8 +273,12 @@ def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo
     return chosen
 
 
+#: A longer number is a part of a name: no machine has a hundred devices.
+_INDEX_DIGITS = 2
+
+
 def _matching(found: Sequence[DeviceInfo], wanted: str) -> list[DeviceInfo]:
-    if wanted.isdecimal() and len(wanted) < 9:
+    if wanted.isdecimal() and len(wanted) <= _INDEX_DIGITS:
         return [found[int(wanted)]] if int(wanted) < len(found) else []
     plain = wanted.replace("-", "").lower()
     by_uuid = [device for device in found if device.uuid == plain]

@@ -1,6 +1,7 @@
 """Kernels compiled to files, loaded and launched: what goes in, and what is refused."""
 from __future__ import annotations
 
+import gc
 import json
 import subprocess
 import sys
@@ -68,6 +69,10 @@ def test_other_arguments_and_grids(compiled: Compile) -> None:
     kernel[4](from_numpy(x), from_numpy(y), on_device, 1000)
     np.testing.assert_array_equal(on_device.to_numpy(), x + y)
     assert set(kernel.transfers.values()) == {"device"}
+    for grid in (np.int64(4), np.array([4]), lambda named: (-(-named["n"] // named["BLOCK"]), )):
+        out[:] = 0
+        kernel[grid](x, y, out, 1000)
+        np.testing.assert_array_equal(out, x + y)
     out[:] = 0
     kernel[0](x, y, out, 1000)
     assert not out.any()
@@ -119,6 +124,10 @@ def test_tensor_descriptors(compiled: Compile) -> None:
         kernel[1](block(source, last=2), block(target), 0, 0)
     with pytest.raises(TypeError, match=r"'source' \(tensordesc<.*\) is a TensorDescriptor, not ndarray"):
         kernel[1](source, block(target), 0, 0)
+    with pytest.raises(ValueError, match="'source': the padding is 'zero' or 'nan', not 'one'"):
+        kernel[1](replace(block(source), padding="one"), block(target), 0, 0)
+    with pytest.raises(TypeError, match="'source': shape, strides and block_shape are tuples, not 5, "):
+        kernel[1](replace(block(source), shape=5), block(target), 0, 0)
 
 
 def test_reports(compiled: Compile, capfd: pytest.CaptureFixture[str]) -> None:
@@ -184,6 +193,7 @@ def test_more_arguments_than_push_constants(compiled: Compile) -> None:
     (lambda x, y, out: (x, y, out, 2**31), OverflowError, r"'n' \(i32\): 2147483648 does not fit"),
     (lambda x, y, out: (x, y, [0.0], 9), TypeError, r"'out' \(\*fp32\): a tensor"),
     (lambda x, y, out: (x[1:], y, out, 9), ValueError, "'x' was compiled for multiples of 16, not a tensor at 0x"),
+    (lambda x, y, out: (x, y.astype(">f4"), out, 9), TypeError, "kernel 'add', argument 'y': an array of >f4 cannot"),
 ])
 def test_arguments_that_do_not_fit(compiled: Compile, change: Any, error: type[Exception], message: str) -> None:
     kernel = load(compiled("add", "*fp32:16, *fp32, *fp32, i32"))
@@ -191,7 +201,24 @@ def test_arguments_that_do_not_fit(compiled: Compile, change: Any, error: type[E
         kernel[1](*change(*_vectors()))
 
 
+@pytest.mark.parametrize("number", [33, np.int32(33), np.array(33), True])
+def test_numbers_that_are_not_the_multiple_that_was_said(compiled: Compile, number: Any) -> None:
+    x, y, out = _vectors()
+    kernel = load(compiled("add", "*fp32, *fp32, *fp32, i32:16"))
+    kernel[1](x, y, out, np.array(32))
+    np.testing.assert_array_equal(out[:32], x[:32] + y[:32])
+    with pytest.raises(ValueError, match=f"'n' was compiled for multiples of 16, not {number}; compile it without"):
+        kernel[1](x, y, out, number)
+
+
+def test_a_tensor_of_one_number_is_checked_as_a_number(compiled: Compile) -> None:
+    torch = pytest.importorskip("torch")
+    with pytest.raises(ValueError, match="'n' was compiled for multiples of 16, not"):
+        load(compiled("add", "*fp32, *fp32, *fp32, i32:16"))[1](*_vectors(), torch.tensor(33))
+
+
 @pytest.mark.parametrize(("named", "message"), [
+    ({"BLOCK": np.array([256, 1])}, "was compiled for BLOCK=256, not array"),
     ({"m": 1}, "has no parameter 'm'; it has"), ({"x": 1}, "'x' was passed twice"),
     ({"BLOCK": 64}, "was compiled for BLOCK=256, not 64")])
 def test_names_that_do_not_fit(compiled: Compile, named: dict[str, int], message: str) -> None:
@@ -204,6 +231,9 @@ def test_grids_that_do_not_fit(compiled: Compile) -> None:
     kernel = load(compiled("add", "*fp32, *fp32, *fp32, i32"))
     with pytest.raises(ValueError, match="a grid has 1 to 3 sizes, not 4"):
         kernel[1, 1, 1, 1](*_vectors(), 9)
+    for grid in (4.0, (4.0, ), "4", None):
+        with pytest.raises(TypeError, match="kernel 'add': a grid is an integer or a tuple of 1 to 3, not "):
+            kernel[grid](*_vectors(), 9)
     kernel.unload()
     with pytest.raises(RuntimeError, match="kernel 'add' was unloaded"):
         kernel[1](*_vectors(), 9)
@@ -281,6 +311,12 @@ def _edit(module: Path, **changes: Any) -> None:
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
+def _edit_first(module: Path, list_: str, **changes: Any) -> None:
+    """Changes the first entry of a list of the JSON."""
+    first, *others = json.loads(module.with_suffix(".json").read_text())[list_]
+    _edit(module, **{list_: [first | changes, *others]})
+
+
 @pytest.mark.parametrize(("damage", "error", "message"), [
     (lambda module: module.unlink(), FileNotFoundError, "there is no module .*add.spv"),
     (lambda module: module.with_suffix(".json").unlink(), FileNotFoundError, "add.json is missing"),
@@ -291,6 +327,22 @@ def _edit(module: Path, **changes: Any) -> None:
     (lambda module: _edit(module, version=99), IncompatibleModule, "has version 99 .* reads version 1"),
     (lambda module: _edit(module, more=1), IncompatibleModule, "see its entries more"),
     (lambda module: _edit(module, parameters=[{"x": 1}]), IncompatibleModule, "add.json is damaged"),
+    (lambda module: _edit(module, parameters=[]), IncompatibleModule, "not those of its parameters"),
+    (lambda module: _edit(module, sha256=1), IncompatibleModule, "add.json is damaged: sha256 is 1"),
+    (lambda module: _edit(module, target="x"), IncompatibleModule, "add.json is damaged: 'x' is neither"),
+    (lambda module: _edit(module, required_features=[1]), IncompatibleModule, r"damaged: required_features\[0\] is 1"),
+    (lambda module: _edit(module, workgroup_size=[1]), IncompatibleModule, r"damaged: workgroup_size is \[1\]"),
+    (lambda module: _edit(module, shared_bytes=None), IncompatibleModule, "damaged: shared_bytes is None"),
+    (lambda module: _edit(module, reports=[{}]), IncompatibleModule, "not those of its parameters"),
+    (lambda module: _edit(module, arguments={}), IncompatibleModule, r"damaged: arguments is \{\}"),
+    (lambda module: _edit_first(module, "parameters", type="*fp64"), IncompatibleModule,
+     r"parameter 'x' of type \*fp64 is passed as \(\*fp32\)"),
+    (lambda module: _edit_first(module, "parameters", divisible_by=0), IncompatibleModule, "divisible_by is 0"),
+    (lambda module: _edit_first(module, "parameters", name="y"), IncompatibleModule, "two parameters have one name"),
+    (lambda module: _edit_first(module, "parameters", more=1), IncompatibleModule, r"parameters\[0\] has not the"),
+    (lambda module: _edit_first(module, "arguments", parameter=9), IncompatibleModule, r"is passed as \(\)"),
+    (lambda module: _edit_first(module, "arguments", written="no"), IncompatibleModule, r"\[0\].written is 'no'"),
+    (lambda module: _edit_first(module, "arguments", bytes=4), IncompatibleModule, "of type .*fp32 has 4 bytes"),
     (lambda module: _edit(module, kernel="sub"), IncompatibleModule, "its JSON says .'sub'"),
     (lambda module: _edit(module, block_bytes=64), IncompatibleModule, "offsets .* do not follow the ABI"),
 ])
@@ -326,6 +378,19 @@ assert (out == 2 * x).all()
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_a_kernel_that_is_not_used_any_more_is_given_back(compiled: Compile) -> None:
+    x, y, out = _vectors()
+    values, sums = from_numpy(x), zeros(1000, "float32")
+    module = compiled("add", "*fp32, *fp32, *fp32, i32")
+    context = current()
+    before = set(context._kernels)
+    for _ in range(3):
+        load(module)[4](values, values, sums, 1000)
+    gc.collect()
+    assert set(context._kernels) == before
+    np.testing.assert_array_equal(sums.to_numpy(), 2 * x)
 
 
 def test_a_launch_needs_a_grid(compiled: Compile) -> None:

@@ -44,6 +44,12 @@ def large(x, BLOCK: tl.constexpr):
     values = tl.load(x + at[:, None] * BLOCK + at[None, :])
     tl.store(x + at[:, None] * BLOCK + at[None, :], tl.dot(values, values))
 
+@triton.jit
+def typed(x, TYPE: tl.constexpr, SHAPE: tl.constexpr):
+    tl.static_assert(TYPE == tl.float16)
+    tl.static_assert(SHAPE[1] == 3)
+    tl.store(x, tl.full((), SHAPE[0], TYPE))
+
 def no_kernel(x):
     return x
 '''
@@ -64,7 +70,7 @@ def _compile(path: Path, kernel: str, signature: str, *options: str) -> int:
 
 
 @pytest.mark.parametrize(("kernel", "signature", "options", "message"), [
-    ("sub", ADD, (), "has no 'sub'; its kernels are add, large, refused, wrong"),
+    ("sub", ADD, (), "has no 'sub'; its kernels are add, large, refused, typed, wrong"),
     ("no_kernel", ADD, (), "'no_kernel' in .*kernels.py is no @triton.jit function but a function"),
     ("add", "*fp32, *fp32, i32", (), "3 entries and none for BLOCK; the kernel's 4 parameters are x, y, n, BLOCK"),
     ("add", "", (), "0 entries and none for x, y, n, BLOCK"),
@@ -72,6 +78,14 @@ def _compile(path: Path, kernel: str, signature: str, *options: str) -> int:
     ("add", "*fp32, *fp32, int, 64", (), "'n': 'int' is neither a type nor a constant; the types are i1, i8"),
     ("add", "*fp33, *fp32, i32, 64", (), r"'x': '\*fp33' is neither"),
     ("add", "fp8e5, *fp32, i32, 64", (), "'x': 'fp8e5' is neither"),
+    ("add", "**fp32, *fp32, i32, 64", (), r"'x': '\*\*fp32' is neither"),
+    ("add", "*tensordesc<fp32[16, 16]>, *fp32, i32, 64", (), r"'x': '\*tensordesc<fp32\[16, 16\]>' is neither"),
+    ("add", "*constexpr, *fp32, i32, 64", (), r"'x': '\*constexpr' is neither"),
+    ("add", "tensordesc<fp32[15, 16]>, *fp32, i32, 64", (), r"'x': 'tensordesc<fp32\[15, 16\]>' is neither"),
+    ("add", "tensordesc<*fp32[16, 16]>, *fp32, i32, 64", (), "is neither a type nor a constant"),
+    ("add", "tensordesc<fp32[16, 16], layout>, *fp32, i32, 64", (), "is neither a type nor a constant"),
+    ("add", "*fp32, *fp32, i32, tl.float17", (), "'BLOCK': there is no type 'tl.float17'; there are .*tl.float16"),
+    ("add", "*fp32, *fp32, (i32, i32), 64", (), r"'n': '\(i32, i32\)' is neither"),
     ("add", "*fp32:8, *fp32, i32, 64", (), "the hint ':8' of .* is none of ':1' .*, ':16'"),
     ("add", "*fp32:1, *fp32, i32, 64", (), "':1' is for integers, ':16' for integers and pointers"),
     ("add", "*fp32, *fp32, i32, i32", (), "'BLOCK' is a tl.constexpr: give its value, not the type 'i32'"),
@@ -134,9 +148,30 @@ def test_a_write_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "replace", fail)
-    with pytest.raises(OSError, match="No space"):
+    with pytest.raises(RequestError, match="out.spv cannot be written: No space"):
         command.write(tmp_path / "out.spv", b"module", "{}")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("before", [None, b"earlier"])
+@pytest.mark.parametrize("in_the_way", ["out.spv", "out.json"])
+def test_where_one_of_the_two_cannot_be_written_neither_is(tmp_path: Path, in_the_way: str,
+                                                           before: bytes | None) -> None:
+    module = tmp_path / "out.spv"
+    if before is not None and in_the_way == "out.json":
+        module.write_bytes(before)
+    (tmp_path / in_the_way).mkdir()
+    there = sorted(tmp_path.iterdir())
+    with pytest.raises(RequestError, match=f"{in_the_way} cannot be written: Is a directory"):
+        command.write(module, b"module", "{}")
+    assert sorted(tmp_path.iterdir()) == there
+    assert not module.is_file() or module.read_bytes() == before
+
+
+def test_a_name_may_be_as_long_as_the_file_system_takes(tmp_path: Path) -> None:
+    command.write(tmp_path / f"{'a' * 250}.spv", b"module", "{}")
+    with pytest.raises(RequestError, match="cannot be written: File name too long"):
+        command.write(tmp_path / f"{'a' * 300}.spv", b"module", "{}")
 
 
 def test_global_scratch_memory_is_refused() -> None:
@@ -171,6 +206,31 @@ def test_a_kernel_in_a_package_is_imported_as_part_of_it(tmp_path: Path) -> None
                                      "@triton.jit\ndef fill(x):\n    tl.store(x + tl.arange(0, SIZE), 1)\n")
     assert cli.main(["compile", f"{package / 'fill.py'}:fill", "-s", "*i32", "-t", "generic", "-o",
                      str(tmp_path / "fill.spv")]) == 0
+
+
+def test_a_package_of_anothers_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One that was imported before, such as the standard library's, is not taken for the file."""
+    package = tmp_path / "email"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "message.py").write_text(SOURCE)
+    assert _compile(package / "message.py", "add", ADD) == 1
+    assert re.search("message.py is the module email.message of a package, but Python finds that in .*another",
+                     capsys.readouterr().err)
+
+
+def test_the_file_of_a_package_itself_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    package = tmp_path / "kernels_in_a_package"
+    package.mkdir()
+    (package / "__init__.py").write_text(f"print('it runs as', __name__)\n{SOURCE}")
+    assert _compile(package / "__init__.py", "add", ADD) == 0
+    assert capsys.readouterr().out.splitlines()[:-1] == ["it runs as kernels_in_a_package"]
+
+
+def test_types_and_tuples_as_constants(kernels: Path) -> None:
+    assert _compile(kernels, "typed", "*fp16, tl.float16, SHAPE=(2, 3)") == 0
+    told = json.loads(kernels.with_name("out.json").read_text())
+    assert [entry.get("value") for entry in told["parameters"]] == [None, "fp16", "(2, 3)"]
 
 
 def test_profiles_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -239,3 +299,12 @@ def test_drivers_with_workarounds_need_a_target_of_their_own() -> None:
     for known in DRIVERS.values():
         assert known.own_modules or not (known.loop_limit or known.folds_zeros or known.coroutines)
     assert PROFILES["generic"].driver == ANY_DRIVER
+
+
+def test_a_reader_that_has_enough_ends_the_command_quietly() -> None:
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "triton.backends.spirv.cli", "profiles"], stdout=write, text=True,
+                          stderr=subprocess.PIPE, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")

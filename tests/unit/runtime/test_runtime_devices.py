@@ -4,8 +4,9 @@ from __future__ import annotations
 import struct
 
 import pytest
+from triton.backends.spirv import cli, driver
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, REQUIRED
-from triton.backends.spirv.runtime import VulkanUnavailable
+from triton.backends.spirv.runtime import VulkanUnavailable, devices
 from triton.backends.spirv.runtime.devices import CAPABILITY_FEATURES, FEATURE_STRUCTS, DeviceInfo, select
 from triton.backends.spirv.runtime.pipeline import ModuleInfo, read_module
 
@@ -21,13 +22,14 @@ _FOUND = (_device("NVIDIA H100", "discrete", "ab" * 16), _device("Intel Arc", "i
 
 @pytest.mark.parametrize(("wanted", "name"), [
     (None, "NVIDIA H100"), ("", "NVIDIA H100"), ("0", "NVIDIA H100"), ("1", "Intel Arc"), ("arc", "Intel Arc"),
-    ("cd" * 16, "Intel Arc"), ("CDCDCDCD-cdcd-cdcd-cdcd-cdcdcdcdcdcd", "Intel Arc")])
+    ("100", "NVIDIA H100"), ("cd" * 16, "Intel Arc"), ("CDCDCDCD-cdcd-cdcd-cdcd-cdcdcdcdcdcd", "Intel Arc")])
 def test_select(wanted: str | None, name: str) -> None:
     assert select(_FOUND, wanted).name == name
 
 
 @pytest.mark.parametrize(("wanted", "message"), [
     ("7", "TRITON_SPIRV_DEVICE='7' names no Vulkan device; the devices are 0: NVIDIA H100"),
+    ("10", "'10' names no Vulkan device"), ("4090", "'4090' names no Vulkan device"),
     ("radeon", "'radeon' names no Vulkan device"),
     ("old", r"Old Card \(discrete, .*\) cannot run Triton kernels: it lacks shaderInt64, vulkanMemoryModel")])
 def test_select_refuses(wanted: str, message: str) -> None:
@@ -38,6 +40,20 @@ def test_select_refuses(wanted: str, message: str) -> None:
 def test_no_device() -> None:
     with pytest.raises(VulkanUnavailable, match="no Vulkan device was found; .*apt-get install mesa-vulkan-drivers"):
         select((), None)
+
+
+def test_drivers_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The loader has an error for it: a driver for a GPU that is not there, alone."""
+    class Loaded:
+        def physical_devices(self) -> list[object]:
+            raise RuntimeError("vkEnumeratePhysicalDevices failed: VK_ERROR_INITIALIZATION_FAILED (-3)")
+
+    monkeypatch.setattr(devices, "instance", Loaded)
+    monkeypatch.setattr(devices, "_ranked", devices._ranked.__wrapped__)
+    with pytest.raises(VulkanUnavailable, match="the drivers that are installed have none .*apt-get install"):
+        devices.devices()
+    assert "have none" in cli.information()["error"]
+    assert "have none" in (driver.unavailable_reason() or "")
 
 
 def test_every_capability_is_probed_and_enabled() -> None:
