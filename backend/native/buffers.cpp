@@ -4,26 +4,42 @@
 namespace triton_spirv {
 
 Buffer::~Buffer() {
-  try {
-    free();
-  } catch (...) {
-    // The device is lost, or its work never ended: the memory stays where it is until the process ends.
+  if (!device_) return;
+  const std::shared_ptr<Device> device = device_;
+  const uint64_t value = device->submitted();
+  if (ended_ || device->closed_ || device->forked() || device->reached_ >= value) {
+    give_back();
+    return;
   }
+  const auto left = std::make_shared<Buffer>(std::move(device_), buffer_, memory_, bytes_, address_, host_);
+  left->ended_ = true;
+  device->keep(value, left);
 }
 
 void Buffer::free() {
-  if (!device_) return;
+  const std::shared_ptr<Device> device = device_;
+  if (!device) return;
+  const Device::Use use(*device);
+  if (!device->closed_ && !device->forked()) device->finish();
+  give_back();
+}
+
+// None of the work that may use it is left.
+void Buffer::give_back() {
   const std::shared_ptr<Device> device = std::move(device_);
+  if (!device) return;
   const VkDeviceAddress address = address_;
   host_ = nullptr;
   address_ = 0;
-  // A forked child must not touch its parent's memory; a closed device has none left.
+  const Device::Use use(*device);
+  // A forked child must not touch its parent's memory; a closed device frees what it has.
   if (device->closed_ || device->forked()) return;
-  device->finish();
   {
     const std::lock_guard<std::mutex> guard(device->buffers_mutex_);
-    const auto found = device->buffers_.find(address);
-    if (found != device->buffers_.end() && found->second.buffer == buffer_) device->buffers_.erase(found);
+    auto [found, end] = device->buffers_.equal_range(address);
+    while (found != end && found->second.buffer != buffer_) ++found;
+    if (found == end) return;  // another thread, or a handler, was faster
+    device->buffers_.erase(found);
   }
   device->destroy(buffer_, memory_);
 }
@@ -64,7 +80,7 @@ std::unique_ptr<Buffer> Device::adopt(VkBuffer buffer, VkDeviceMemory memory, Vk
   const VkDeviceAddress address = vk_.vkGetBufferDeviceAddress(device_, &where);
   auto made = std::make_unique<Buffer>(shared_from_this(), buffer, memory, bytes, address, host);
   const std::lock_guard<std::mutex> guard(buffers_mutex_);
-  buffers_[address] = {bytes, buffer, memory};
+  buffers_.emplace(address, Range{bytes, buffer, memory});
   return made;
 }
 
@@ -74,6 +90,7 @@ void Device::destroy(VkBuffer buffer, VkDeviceMemory memory) {
 }
 
 std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
+  const Use use(*this);
   check_usable();
   if (bytes == 0) throw std::invalid_argument("a Vulkan buffer needs at least one byte");
   constexpr VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;

@@ -22,6 +22,11 @@ void watch_forks() {
 // Bytes of the smallest buffer for an argument block.
 constexpr uint32_t kSmallestBlock = 4096;
 
+constexpr const char* kClosed = "the Vulkan device is closed";
+
+// How long close() waits for calls of other threads, which wait for nothing any more.
+constexpr auto kLastCalls = std::chrono::seconds(10);
+
 }  // namespace
 
 Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, VkQueue queue, uint32_t queue_family,
@@ -67,6 +72,11 @@ VkSemaphore Device::make_timeline() {
 bool Device::forked() const { return fork_generation_ != fork_generation.load(std::memory_order_relaxed); }
 
 void Device::check_usable() const {
+  check_running();
+  if (closed_) throw std::runtime_error(kClosed);
+}
+
+void Device::check_running() const {
   if (forked())
     throw std::runtime_error(
         "the Vulkan device was opened before this process was forked and cannot be used here; "
@@ -75,7 +85,7 @@ void Device::check_usable() const {
     throw VulkanError(std::string("the Vulkan device was lost in earlier work of this process; restart the process"),
                       VK_ERROR_DEVICE_LOST);
   if (stuck_) throw std::runtime_error("a kernel on the Vulkan device did not end in time; restart the process");
-  if (closed_) throw std::runtime_error("the Vulkan device is closed");
+  if (gone_) throw std::runtime_error(kClosed);
 }
 
 // A call that failed: the device may be lost, which every later use is told.
@@ -91,7 +101,7 @@ void Device::fail(const char* function, VkResult result) {
 // Waits until nothing that was submitted is running: on a lost device, that nothing runs any more.
 void Device::finish() {
   if (!lost_) {
-    synchronize();
+    wait_until(submitted());
     return;
   }
   const std::lock_guard<std::mutex> guard(queue_mutex_);
@@ -100,18 +110,33 @@ void Device::finish() {
 
 bool Device::close() {
   if (forked() || stuck_) return false;
-  if (closed_) return true;
+  if (gone_) return true;
+  {
+    const std::scoped_lock guard(queue_mutex_, ring_mutex_);  // whoever submits looks at it under one of them
+    closed_ = true;
+  }
   try {
     finish();
-  } catch (const std::exception&) {
+  } catch (const VulkanError&) {
     if (stuck_) return false;
+    // What failed may be the submission of the last work, with earlier work still running.
+    const std::lock_guard<std::mutex> guard(queue_mutex_);
+    vk_.vkDeviceWaitIdle(device_);
+  } catch (...) {
+    if (stuck_) return false;
+    closed_ = false;
+    throw;
+  }
+  gone_ = true;
+  const auto start = std::chrono::steady_clock::now();
+  while (uses_ != 0) {
+    if (std::chrono::steady_clock::now() - start > kLastCalls) return false;
+    std::this_thread::sleep_for(kNap);
   }
   stop_flusher();
   for (Slot& slot : ring_) slot.block.reset();
-  outgrown_.clear();
   for (Chunk& chunk : chunks_) chunk.buffer.reset();
-  const std::scoped_lock guard(queue_mutex_, ring_mutex_);
-  closed_ = true;
+  const std::scoped_lock guard(queue_mutex_, ring_mutex_, buffers_mutex_);
   for (const auto& [address, range] : buffers_) {  // what tensors still hold
     destroy(range.buffer, range.memory);
   }
@@ -134,7 +159,11 @@ void Device::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAcce
 }
 
 Device::~Device() {
-  close();
+  try {
+    close();
+  } catch (...) {
+    // A signal's handler threw: the memory stays where it is until the process ends.
+  }
   stop_flusher();
   // Of work that never ended, or of Python where it is ending.
   for (Kept& kept : kept_) new std::shared_ptr<void>(std::move(kept.used));
@@ -142,11 +171,8 @@ Device::~Device() {
 
 void Device::record_dispatch(Slot& slot, const Dispatch& dispatch) {
   if (dispatch.indirect) {
-    if (!slot.block || slot.block->bytes() < dispatch.block_bytes) {
-      // Freeing a buffer waits for work, for which this is no place.
-      if (slot.block) outgrown_.push_back(std::move(slot.block));
+    if (!slot.block || slot.block->bytes() < dispatch.block_bytes)
       slot.block = allocate(std::max(kSmallestBlock, 2 * dispatch.block_bytes), MemoryKind::kStaging);
-    }
     std::memcpy(slot.block->host(), dispatch.block, dispatch.block_bytes);
   }
   if (bound_ != dispatch.pipeline) {

@@ -37,11 +37,13 @@ class Buffer {
         bytes_(bytes),
         address_(address),
         host_(host) {}
+  // Waits for nothing: the memory goes back once the work is done that may use it.
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // Gives the memory back once all submitted work is done. A second call does nothing.
+  // Gives the memory back once all submitted work is done. A second call does nothing. Where it throws, the buffer is
+  // as it was.
   void free();
   VkBuffer buffer() const { return buffer_; }
   VkDeviceSize bytes() const { return bytes_; }
@@ -50,12 +52,15 @@ class Buffer {
 
  private:
   friend class Device;
+  void give_back();
+
   std::shared_ptr<Device> device_;
   VkBuffer buffer_;
   VkDeviceMemory memory_;
   VkDeviceSize bytes_;
   VkDeviceAddress address_;
   void* host_;
+  bool ended_ = false;  // its owner let go of it
 };
 
 // Where an allocation lies.
@@ -124,8 +129,9 @@ class Device : public std::enable_shared_from_this<Device> {
          VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns);
   ~Device();
 
-  // Waits for all work and destroys what this object made. Later launches and allocations are refused.
-  // False, with nothing destroyed, where work never ended, or in a forked child.
+  // Refuses launches and allocations from now on, waits for all work and destroys what this object made. False, with
+  // nothing destroyed, where work never ended, another thread does not come out of a call, or in a forked child. Where a
+  // signal's handler throws while it waits, so does this, and nothing has happened.
   bool close();
 
   std::unique_ptr<Buffer> allocate(VkDeviceSize bytes, MemoryKind kind);
@@ -152,6 +158,7 @@ class Device : public std::enable_shared_from_this<Device> {
   void synchronize_host();
   // The value of the last submission.
   uint64_t submitted() const { return submitted_.load(std::memory_order_acquire); }
+  // Whether the timeline has reached `value`. Throws as check_usable() where it has not yet, and never will.
   bool done(uint64_t value);
 
   // Keeps what work up to `value` may still use, until a later let_go() after that work. False, with nothing kept,
@@ -224,6 +231,20 @@ class Device : public std::enable_shared_from_this<Device> {
     uint64_t value = 0;
   };
 
+  // A call that touches the device's objects without a mutex: close() waits for its end. False where they are gone.
+  class Use {
+   public:
+    explicit Use(Device& device) : device_(device) { device_.uses_.fetch_add(1); }
+    ~Use() { device_.uses_.fetch_sub(1); }
+    Use(const Use&) = delete;
+    Use& operator=(const Use&) = delete;
+    explicit operator bool() const { return !device_.gone_; }
+
+   private:
+    Device& device_;
+  };
+  class Transfer;
+
   enum class Batch { kWithOthers, kAlone };
   template <typename Record>
   uint64_t submit(Record&& record, Batch batch = Batch::kWithOthers, const ExternalWait* after = nullptr);
@@ -244,11 +265,15 @@ class Device : public std::enable_shared_from_this<Device> {
   }
   // wait(), but not a sign that the host wants results.
   void wait_until(uint64_t value);
+  // done(), of a device that is known not to be destroyed.
+  bool seen(uint64_t value);
   // The timeline's value now.
   uint64_t look();
+  // check_usable(), but for a device that is being closed.
+  void check_running() const;
   void let_go_of_done();
   // Whether the driver has less than two submissions to work on.
-  bool nearly_idle() { return done(queued_before_.load(std::memory_order_acquire)); }
+  bool nearly_idle() { return seen(queued_before_.load(std::memory_order_acquire)); }
   // The flusher's life: submits what is recorded when the device is about to run out of work.
   void flush_when_idle();
   void stop_flusher();
@@ -272,7 +297,6 @@ class Device : public std::enable_shared_from_this<Device> {
   void checked(VkResult result, const char* function) {
     if (result != VK_SUCCESS) fail(function, result);
   }
-  Chunk& chunk(std::size_t turn);
   Location find(VkDeviceAddress address, VkDeviceSize bytes);
   uint32_t memory_type(uint32_t allowed, VkMemoryPropertyFlags required, VkMemoryPropertyFlags preferred) const;
   // The properties of memory that a buffer is to have.
@@ -309,6 +333,8 @@ class Device : public std::enable_shared_from_this<Device> {
   unsigned fork_generation_;
   bool on_host_ = false;  // the device is this machine's processor
   std::atomic<bool> closed_{false};
+  std::atomic<bool> gone_{false};  // closed, with all work done: nothing is used any more
+  std::atomic<unsigned> uses_{0};
   std::atomic<bool> stuck_{false};  // work did not end in time
   std::atomic<bool> lost_{false};
   uint32_t timestamp_bits_ = 0;
@@ -340,7 +366,6 @@ class Device : public std::enable_shared_from_this<Device> {
   std::atomic<uint64_t> queued_before_{0};  // flushed_ before the last submission
   std::size_t open_ = 0;                    // recordings in the open command buffer, ring_[next_slot_]
   VkPipeline bound_ = VK_NULL_HANDLE;       // in the open command buffer
-  std::vector<std::unique_ptr<Buffer>> outgrown_;  // argument blocks that were too short
   std::atomic<bool> waited_{true};          // since the last recording
   std::chrono::steady_clock::time_point last_recorded_{};
   std::thread flusher_;
@@ -365,10 +390,12 @@ class Device : public std::enable_shared_from_this<Device> {
     VkBuffer buffer;
     VkDeviceMemory memory;
   };
-  std::map<VkDeviceAddress, Range> buffers_;
+  std::multimap<VkDeviceAddress, Range> buffers_;  // host memory may be imported twice, at one address
 
-  std::mutex transfer_mutex_;  // the chunks
-  std::array<Chunk, 2> chunks_;
+  using Chunks = std::array<Chunk, 2>;
+  std::timed_mutex transfer_mutex_;  // the chunks
+  std::atomic<std::thread::id> transferring_{};  // who has it
+  Chunks chunks_;
 
   std::mutex queries_mutex_;
   std::vector<VkQueryPool> query_pools_;

@@ -27,15 +27,16 @@ Recording* Recording::current(const Device& device) {
 
 void Recording::begin() {
   if (recording_ != nullptr) throw std::runtime_error("this thread is capturing a graph already");
-  if (ready_ || launches_ != 0) throw std::runtime_error("this graph was captured already: make a new one");
-  device_->check_usable();
+  if (begun_) throw std::runtime_error("this graph was captured already: make a new one");
   device_->begin(recorded_->commands);
+  begun_ = true;
   recording_ = this;
 }
 
 void Recording::end(bool ready) {
   if (recording_ != this) throw std::runtime_error("this thread is not capturing this graph");
   recording_ = nullptr;
+  const Device::Use use(*device_);
   try {
     device_->check_usable();
   } catch (const std::exception&) {
@@ -58,6 +59,7 @@ uint64_t Recording::replay() {
 }
 
 std::pair<VkCommandPool, VkCommandBuffer> Device::add_recording() {
+  const Use use(*this);
   check_usable();
   VkCommandPool made;
   VkCommandBuffer commands;
@@ -80,6 +82,8 @@ void Device::remove_recording(VkCommandPool pool) {
 }
 
 void Device::begin(VkCommandBuffer recorded) {
+  const Use use(*this);
+  check_usable();
   // Replays may follow each other before the first is done; the barrier before each launch orders them.
   const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
                                        VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT, nullptr};
@@ -95,6 +99,7 @@ void Device::end(VkCommandBuffer recorded) {
 }
 
 void Device::record(Recording& recording, const Dispatch& dispatch) {
+  const Use use(*this);
   check_usable();
   Recorded& recorded = *recording.recorded_;
   Buffer* block = nullptr;
@@ -113,6 +118,7 @@ uint64_t Device::submit_recording(VkCommandBuffer commands) {
   check_usable();
   refuse_while_recording();
   const std::lock_guard<std::mutex> queue(queue_mutex_);
+  check_usable();
   Slot all;
   all.commands = commands;
   for (;;) {

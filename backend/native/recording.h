@@ -67,6 +67,7 @@ class Recording {
   std::set<VkPipeline> pipelines_;
   std::size_t launches_ = 0;
   bool host_ = false;               // a launch works in host memory
+  bool begun_ = false;
   bool ready_ = false;              // recorded to its end
   std::atomic<uint64_t> last_{0};  // of the last replay
 };

@@ -6,6 +6,7 @@
 namespace triton_spirv {
 
 std::unique_ptr<Buffer> Device::import_host(void* pointer, VkDeviceSize bytes) {
+  const Use use(*this);
   check_usable();
   if (vk_.vkGetMemoryHostPointerPropertiesEXT == nullptr)
     throw std::runtime_error("host memory cannot be imported: the Vulkan device lacks VK_EXT_external_memory_host");
@@ -28,6 +29,7 @@ std::unique_ptr<Buffer> Device::import_fd(int fd, VkDeviceSize bytes) {
   const VkImportMemoryFdInfoKHR memory{VK_STRUCTURE_TYPE_IMPORT_MEMORY_FD_INFO_KHR, nullptr, handle, fd};
   bool taken = false;
   const External shared{&external, &memory, ~uint32_t{0}, &taken};
+  const Use use(*this);
   try {
     check_usable();
     return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT}, &shared);
@@ -38,6 +40,7 @@ std::unique_ptr<Buffer> Device::import_fd(int fd, VkDeviceSize bytes) {
 }
 
 std::unique_ptr<Buffer> Device::join(const std::vector<const Buffer*>& parts) {
+  const Use use(*this);
   check_usable();
   if (!binds_sparse_ || vk_.vkQueueBindSparse == nullptr)
     throw std::runtime_error("allocations cannot be put one behind the other: the Vulkan queue lacks sparse binding");
@@ -115,6 +118,7 @@ void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>&
 }
 
 int Device::export_semaphore(VkSemaphore semaphore) {
+  const Use use(*this);
   check_usable();
   if (!shares_semaphores_ || vk_.vkGetSemaphoreFdKHR == nullptr)
     throw std::runtime_error("semaphores cannot be shared: the Vulkan device lacks VK_KHR_external_semaphore_fd");
@@ -126,6 +130,7 @@ int Device::export_semaphore(VkSemaphore semaphore) {
 }
 
 Incoming Device::make_incoming() {
+  check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
   const std::lock_guard<std::mutex> guard(queue_mutex_);
   check_usable();
   incoming_.push_back(make_timeline());
@@ -133,6 +138,7 @@ Incoming Device::make_incoming() {
 }
 
 ExternalWait Device::incoming(std::size_t number, uint64_t value) {
+  check_usable();
   const std::lock_guard<std::mutex> guard(queue_mutex_);
   return {incoming_.at(number), value};
 }

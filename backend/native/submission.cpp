@@ -93,14 +93,14 @@ void Device::submit_slot(const Slot& slot) {
 
 void Device::flush(uint64_t value) {
   if (flushed_.load(std::memory_order_acquire) >= value) return;
-  check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
+  check_running();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
   const std::lock_guard<std::mutex> queue(queue_mutex_);
   flush_locked(value);
 }
 
 void Device::flush_locked(uint64_t value) {
   while (flushed_.load(std::memory_order_relaxed) < value) {
-    check_usable();
+    check_running();
     Slot* slot;
     {
       const std::lock_guard<std::mutex> ring(ring_mutex_);
@@ -126,7 +126,7 @@ void Device::flush_when_idle() {
   prctl(PR_SET_TIMERSLACK, 1000);  // ns; the usual 50 µs are longer than a nap
   std::unique_lock<std::mutex> ring(ring_mutex_);
   while (!closing_) {
-    if (open_ == 0 && std::chrono::steady_clock::now() - last_recorded_ >= kQuiet) {
+    if (open_ == 0 && closed_count_ == 0 && std::chrono::steady_clock::now() - last_recorded_ >= kQuiet) {
       flusher_awake_ = false;
       wake_.wait(ring, [this] { return closing_ || flusher_awake_; });
     }
@@ -137,14 +137,14 @@ void Device::flush_when_idle() {
       const uint64_t recorded = submitted();
       if (flushed_.load(std::memory_order_acquire) < recorded) {
         const uint64_t value = queued_before_.load(std::memory_order_acquire);
-        const VkResult result = done(value) ? VK_SUCCESS : wait_semaphore(value, kSleepNs);
+        const VkResult result = seen(value) ? VK_SUCCESS : wait_semaphore(value, kSleepNs);
         if (result != VK_TIMEOUT) {
           checked(result, "vkWaitSemaphores");
           if (nearly_idle()) flush(submitted());
         }
       }
     } catch (const std::exception&) {
-      return;  // the device is lost: the next call says so
+      if (lost_ || stuck_ || gone_) return;  // the next call says so
     }
     ring.lock();
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <tuple>
 
 #include "device.h"
 
@@ -13,22 +14,52 @@ constexpr uint32_t kQueriesAPool = 256;
 
 }  // namespace
 
-// The next of the chunks in turn, free to be written by the host. The caller holds transfer_mutex_.
-Device::Chunk& Device::chunk(std::size_t turn) {
-  Chunk& chunk = chunks_[turn % chunks_.size()];
-  if (!chunk.buffer) chunk.buffer = allocate(kChunkBytes, MemoryKind::kStaging);
-  wait(chunk.value);
-  return chunk;
-}
+// The chunks, for one transfer at a time. While a transfer waits, a signal's handler may begin another in the same
+// thread: that has chunks of its own.
+class Device::Transfer {
+ public:
+  explicit Transfer(Device& device) : device_(device), use_(device) {
+    device_.check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
+    if (device_.transferring_ == std::this_thread::get_id()) {
+      own_ = std::make_unique<Chunks>();
+      return;
+    }
+    // By the wall clock: ThreadSanitizer of GCC 12 does not see try_lock_for().
+    constexpr auto sleep = std::chrono::nanoseconds(kSleepNs);
+    while (!device_.transfer_mutex_.try_lock_until(std::chrono::system_clock::now() + sleep)) {
+      if (while_waiting != nullptr) while_waiting();
+    }
+    device_.transferring_ = std::this_thread::get_id();
+  }
+  ~Transfer() {
+    if (own_) return;
+    device_.transferring_ = std::thread::id();
+    device_.transfer_mutex_.unlock();
+  }
+  Transfer(const Transfer&) = delete;
+  Transfer& operator=(const Transfer&) = delete;
+
+  // The next of the chunks in turn, free to be written by the host.
+  Chunk& chunk(std::size_t turn) {
+    Chunk& chunk = (own_ ? *own_ : device_.chunks_)[turn % std::tuple_size_v<Chunks>];
+    if (!chunk.buffer) chunk.buffer = device_.allocate(kChunkBytes, MemoryKind::kStaging);
+    device_.wait(chunk.value);
+    return chunk;
+  }
+
+ private:
+  Device& device_;
+  const Use use_;
+  std::unique_ptr<Chunks> own_;
+};
 
 void Device::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize bytes) {
   if (bytes == 0) return;
-  check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
-  const std::lock_guard<std::mutex> guard(transfer_mutex_);
+  Transfer transfer(*this);
   const Location to = find(address, bytes);
   std::size_t turn = 0;
   for (VkDeviceSize at = 0; at < bytes; at += kChunkBytes, ++turn) {
-    Chunk& from = chunk(turn);
+    Chunk& from = transfer.chunk(turn);
     const VkBufferCopy region{0, to.offset + at, std::min(kChunkBytes, bytes - at)};
     std::memcpy(from.buffer->host(), host + at, region.size);
     from.value = submit([&](Slot& slot) {
@@ -40,14 +71,13 @@ void Device::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize
 
 void Device::download(std::byte* host, VkDeviceAddress address, VkDeviceSize bytes) {
   if (bytes == 0) return;
-  check_usable();
-  const std::lock_guard<std::mutex> guard(transfer_mutex_);
+  Transfer transfer(*this);
   const Location from = find(address, bytes);
   const std::size_t turns = (bytes + kChunkBytes - 1) / kChunkBytes;
   // One chunk is filled by the device while the host empties the other.
   for (std::size_t turn = 0; turn <= turns; ++turn) {
     if (turn < turns) {
-      Chunk& to = chunk(turn);
+      Chunk& to = transfer.chunk(turn);
       const VkDeviceSize at = turn * kChunkBytes;
       const VkBufferCopy region{from.offset + at, 0, std::min(kChunkBytes, bytes - at)};
       to.value = submit([&](Slot& slot) {
@@ -59,7 +89,7 @@ void Device::download(std::byte* host, VkDeviceAddress address, VkDeviceSize byt
     }
     if (turn > 0) {
       const VkDeviceSize at = (turn - 1) * kChunkBytes;
-      std::memcpy(host + at, chunk(turn - 1).buffer->host(), std::min(kChunkBytes, bytes - at));
+      std::memcpy(host + at, transfer.chunk(turn - 1).buffer->host(), std::min(kChunkBytes, bytes - at));
     }
   }
 }
@@ -91,6 +121,7 @@ void Device::fill(VkDeviceAddress address, VkDeviceSize bytes, uint32_t word) {
 }
 
 Query Device::acquire_query() {
+  const Use use(*this);
   check_usable();
   const std::lock_guard<std::mutex> guard(queries_mutex_);
   if (free_queries_.empty()) {
@@ -107,6 +138,7 @@ Query Device::acquire_query() {
 }
 
 void Device::release_query(Query query) {
+  if (forked()) return;  // the mutex may be held by a thread that stayed in the parent
   const std::lock_guard<std::mutex> guard(queries_mutex_);
   free_queries_.push_back(query);
 }
@@ -120,6 +152,8 @@ uint64_t Device::write_timestamp(Query query) {
 }
 
 double Device::elapsed(Query from, Query to) {
+  const Use use(*this);
+  check_usable();
   uint64_t ticks[2];
   const Query queries[2] = {from, to};
   for (int end = 0; end < 2; ++end)

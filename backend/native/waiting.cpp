@@ -29,7 +29,7 @@ inline void pause_or_yield(bool yields) {
 VkResult Device::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
   if (validated) {
     const auto start = std::chrono::steady_clock::now();
-    while (!done(value)) {
+    while (!seen(value)) {
       if (std::chrono::steady_clock::now() - start >= std::chrono::nanoseconds(timeout_ns)) return VK_TIMEOUT;
       std::this_thread::sleep_for(kNap);
     }
@@ -43,6 +43,13 @@ VkResult Device::wait_semaphore(uint64_t value, uint64_t timeout_ns) {
 }
 
 bool Device::done(uint64_t value) {
+  if (reached_.load(std::memory_order_acquire) >= value) return true;
+  const Use use(*this);
+  check_running();
+  return seen(value);
+}
+
+bool Device::seen(uint64_t value) {
   if (reached_.load(std::memory_order_acquire) >= value) return true;
   flush(value);
   return look() >= value;
@@ -63,7 +70,7 @@ uint64_t Device::look() {
 }
 
 bool Device::keep(uint64_t value, std::shared_ptr<void> used) {
-  if (reached_.load(std::memory_order_acquire) >= value || closed_ || forked()) return false;
+  if (reached_.load(std::memory_order_acquire) >= value || gone_ || forked()) return false;
   const std::lock_guard<std::mutex> guard(kept_mutex_);
   kept_.push_back({value, std::move(used)});
   keeps_.store(true, std::memory_order_relaxed);
@@ -72,8 +79,9 @@ bool Device::keep(uint64_t value, std::shared_ptr<void> used) {
 
 void Device::let_go_of_done() {
   if (forked()) return;
+  const Use use(*this);
   try {
-    if (!closed_) look();
+    if (use) look();
   } catch (const std::exception&) {
     return;  // the device is lost: what it still does ends when it is closed
   }
@@ -81,7 +89,7 @@ void Device::let_go_of_done() {
   std::vector<Kept> ended;  // whose destruction may do anything
   const std::lock_guard<std::mutex> guard(kept_mutex_);
   std::vector<Kept> left;
-  for (Kept& kept : kept_) (closed_ || kept.value <= reached ? ended : left).push_back(std::move(kept));
+  for (Kept& kept : kept_) (gone_ || kept.value <= reached ? ended : left).push_back(std::move(kept));
   kept_ = std::move(left);
   keeps_.store(!kept_.empty(), std::memory_order_relaxed);
 }
@@ -93,15 +101,17 @@ void Device::wait(uint64_t value) {
 
 void Device::wait_until(uint64_t value) {
   if (reached_.load(std::memory_order_acquire) >= value) return;
-  check_usable();
+  const Use use(*this);
+  check_running();
   flush(value);
   const auto start = std::chrono::steady_clock::now();
-  while (!done(value)) {
+  while (!seen(value)) {
     const auto spent = std::chrono::steady_clock::now() - start;
     if (spent < kPollTime) {
       pause_or_yield(on_host_);
       continue;
     }
+    check_running();  // another thread may have found the device lost, or closed it
     const auto spent_ns = static_cast<uint64_t>(std::chrono::nanoseconds(spent).count());
     if (spent_ns >= timeout_ns_) {
       stuck_ = true;

@@ -1,7 +1,9 @@
 """Device memory for tensors: small ones share buffers, and what was freed is used again."""
 from __future__ import annotations
 
+import os
 import threading
+import weakref
 from collections import deque
 from typing import Any
 
@@ -52,13 +54,16 @@ class DeviceAllocator:
 
     def __init__(self, allocate: Any) -> None:
         self._allocate = allocate
-        self._lock = threading.Lock()
+        # A signal's handler may allocate, or free, while this thread has it: every call leaves the tables right.
+        self._lock = threading.RLock()
         self._idle: dict[int, list[tuple[int, Any]]] = {}  # size → (address, its buffer)
         self._slabs: dict[Any, list[int]] = {}  # buffer → [cells, idle cells]
         # What was freed, until the next allocation: a tensor may be collected while the lock is held.
         self._returned: deque[tuple[int, int, Any]] = deque()
+        self._releasing = False
         self.allocated = 0
         self.reserved = 0
+        _allocators.add(self)
 
     def allocate(self, bytes_: int) -> Allocation:
         """At least ``bytes_`` bytes, aligned to ALIGNMENT. Raises OutOfDeviceMemory and ValueError."""
@@ -67,10 +72,8 @@ class DeviceAllocator:
         size = max(ALIGNMENT, round_up(bytes_, ALIGNMENT))
         with self._lock:
             self._take_back()
-            idle = self._idle.get(size)
-            if not idle:
+            while not (idle := self._idle.get(size)):
                 self._grow(size)
-                idle = self._idle[size]
             address, buffer = idle.pop()
             if size <= LARGEST_SHARED:
                 self._slabs[buffer][1] -= 1
@@ -126,19 +129,31 @@ class DeviceAllocator:
         return buffer
 
     def _release_idle(self) -> None:
-        for size, cells in self._idle.items():
-            kept = []
-            freed = set()
-            for address, buffer in cells:
-                if size <= LARGEST_SHARED and self._slabs[buffer][0] != self._slabs[buffer][1]:
-                    kept.append((address, buffer))
-                else:
-                    freed.add(buffer)
-            cells[:] = kept
-            for buffer in freed:
-                self._slabs.pop(buffer, None)
-                self.reserved -= buffer.bytes
-                buffer.free()
+        if self._releasing:  # in a signal's handler
+            return
+        self._releasing = True
+        freed: dict[Any, bool] = {}
+        try:
+            for size in list(self._idle):
+                cells = self._idle.pop(size, [])
+                for _, buffer in cells:
+                    if buffer not in freed:
+                        freed[buffer] = size > LARGEST_SHARED or self._slabs[buffer][0] == self._slabs[buffer][1]
+                kept = [(address, buffer) for address, buffer in cells if not freed[buffer]]
+                if kept:
+                    self._idle.setdefault(size, []).extend(kept)
+        finally:
+            self._releasing = False
+        buffers = [buffer for buffer, whole in freed.items() if whole]
+        for buffer in buffers:
+            self._slabs.pop(buffer, None)
+            self.reserved -= buffer.bytes
+        for buffer in buffers:  # which waits for the device
+            buffer.free()
+
+    def forget_threads(self) -> None:
+        """In a forked child: the lock may be held by a thread that stayed in the parent."""
+        self._lock = threading.RLock()
 
     def close(self) -> None:
         """Forget everything: the device is being closed. What is in use stays allocated until it is."""
@@ -146,3 +161,14 @@ class DeviceAllocator:
             self._take_back()
             self._release_idle()
             self._idle.clear()
+
+
+_allocators: weakref.WeakSet[DeviceAllocator] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for allocator in _allocators:
+        allocator.forget_threads()
+
+
+os.register_at_fork(after_in_child=_after_fork)

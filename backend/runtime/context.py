@@ -6,6 +6,7 @@ import hashlib
 import mmap
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -83,6 +84,7 @@ class Context:
         self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
         # A kernel may be collected, and so removed, while this thread has it.
         self._lock = threading.RLock()
+        self._uses = 0
         vk = vulkan()
         family = compute_queue_family(device)
         self.handle = create_device(device, family)
@@ -157,6 +159,18 @@ class Context:
         """Whether the validation layer is on."""
         return self._messenger is not None
 
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """For calls of Vulkan beside ``native``'s: close() waits for the end of the block. Raises as check_usable()."""
+        with self._lock:
+            self._uses += 1
+        try:
+            self.check_usable()
+            yield
+        finally:
+            with self._lock:
+                self._uses -= 1
+
     def add_kernel(self, pipeline: int, kernel: Any) -> None:
         """Own ``kernel`` (with ``destroy()``), known by its VkPipeline, until it is removed or the context closes."""
         with self._lock:
@@ -165,9 +179,11 @@ class Context:
     def remove_kernel(self, pipeline: int) -> None:
         """Destroy the kernel once its launches are done and no graph has it; nothing happens where it is gone
         already."""
+        if self.pid != os.getpid():  # where another thread may have had the lock when the process was forked
+            return
         with self._lock:
             kernel = self._kernels.pop(pipeline, None)
-            if kernel is None or self.pid != os.getpid():
+            if kernel is None:
                 return
             self._removed.add(kernel)
             needed = Loan()
@@ -178,8 +194,10 @@ class Context:
             self.native.keep(needed)
 
     def _destroy(self, kernel: Any) -> None:
+        if self.pid != os.getpid():
+            return
         with self._lock:
-            if kernel in self._removed and self.pid == os.getpid():
+            if kernel in self._removed:
                 self._removed.remove(kernel)
                 kernel.destroy()
 
@@ -195,21 +213,23 @@ class Context:
             loan.end()
 
     def close(self) -> None:
-        """Wait for all work and destroy everything. A forked child leaves its parent's objects alone."""
+        """Wait for all work and destroy everything. Other threads' launches are refused from then on. A forked child
+        leaves its parent's objects alone. Where a signal's handler raises meanwhile, nothing has happened."""
         if self.handle is None or self.pid != os.getpid():
             return
         vk = vulkan()
+        if not self.native.close():  # a kernel never ended: nothing can be destroyed under it
+            self.handle = None
+            return
+        while self._uses:
+            time.sleep(0.001)
         self.memory.close()
         self.device_pool.clear()
         self.staging_pool.clear()
-        ended = self.native.close()
         with self._lock:
             kernels = [*self._kernels.values(), *self._removed]
             self._kernels.clear()
             self._removed.clear()
-        if not ended:  # a kernel never ended: nothing can be destroyed under it
-            self.handle = None
-            return
         for kernel in kernels:
             kernel.destroy()
         self.pipeline_cache.save()

@@ -19,7 +19,7 @@ from functools import cache
 from typing import Any
 
 from .context import Context, native
-from .cuda_driver import Semaphore
+from .cuda_driver import DeviceContext, Semaphore
 from .cuda_memory import ImportedMemory
 from .errors import NotShareable
 
@@ -65,27 +65,42 @@ class CudaSharing:
         if not context.shares_memory:
             raise NotShareable(f"{context.device.name}: CUDA tensors can only be passed on NVIDIA's Vulkan driver; "
                                "pass tensor.cpu()")
-        import torch
         self._memory = ImportedMemory(context.native)
         self._devices: dict[int, bool] = {}
-        torch.cuda.current_stream().synchronize()  # makes CUDA's context current in this thread
-        self._timeline = Semaphore(context.native.export_timeline())
+        self._current = self._device_context()
+        with self._current:
+            self._timeline = Semaphore(context.native.export_timeline())
         self._incoming: dict[int, _Incoming] = {}
         self._lock = threading.Lock()
+
+    def _device_context(self) -> DeviceContext:
+        """CUDA's context of the Vulkan device's GPU."""
+        import torch
+        for index in range(torch.cuda.device_count()):
+            if self._is_here(index):
+                with torch.cuda.device(index):
+                    torch.cuda.current_stream().synchronize()  # makes its context current in this thread
+                    return DeviceContext()
+        raise NotShareable(f"CUDA does not show the Vulkan device {self._context.device.name}: see "
+                           "CUDA_VISIBLE_DEVICES")
 
     def address(self, tensor: Any, address: int) -> int:
         """The Vulkan address of the CUDA address of ``tensor``. Raises NotShareable."""
         self._check_device(tensor.device.index)
         storage = tensor.untyped_storage()
         start = storage.data_ptr()
-        return self._memory.address(address, start, start + storage.nbytes())
+        with self._current:
+            return self._memory.address(address, start, start + storage.nbytes())
 
-    def _check_device(self, index: int) -> None:
+    def _is_here(self, index: int) -> bool:
         if index not in self._devices:
             import torch
             uuid = str(torch.cuda.get_device_properties(index).uuid).replace("-", "").lower()
             self._devices[index] = uuid.removeprefix("gpu") == self._context.device.uuid
-        if not self._devices[index]:
+        return self._devices[index]
+
+    def _check_device(self, index: int) -> None:
+        if not self._is_here(index):
             raise NotShareable(f"the tensor is on 'cuda:{index}', which is another GPU than the Vulkan device "
                                f"{self._context.device.name} that the kernel was launched on: set TRITON_SPIRV_DEVICE "
                                "to its UUID, or move the tensor")
@@ -96,14 +111,15 @@ class CudaSharing:
         another."""
         with self._lock:
             incoming = self._incoming.get(stream)
-            if incoming is None:
-                number, fd = self._context.native.make_incoming()
-                incoming = self._incoming[stream] = _Incoming(number, Semaphore(fd))
-            incoming.value += 1
-            incoming.semaphore.signal(stream, incoming.value)
+            with self._current:
+                if incoming is None:
+                    number, fd = self._context.native.make_incoming()
+                    incoming = self._incoming[stream] = _Incoming(number, Semaphore(fd))
+                incoming.value += 1
+                incoming.semaphore.signal(stream, incoming.value)
             return incoming.number, incoming.value
 
     def wait(self, stream: int, submission: int) -> None:
         """Have CUDA's stream wait until a submission to Vulkan is done."""
-        with self._lock:
+        with self._lock, self._current:
             self._timeline.wait(stream, submission)

@@ -68,6 +68,26 @@ class Semaphore:
         _call(function, ctypes.byref(self._handle), ctypes.byref(self._parameters), 1, ctypes.c_void_p(stream))
 
 
+class DeviceContext:
+    """CUDA's context that is current when this is made; ``with`` it, it is current again.
+
+    A thread has none before it uses CUDA, and another one where it has chosen another GPU; stream 0 is the current
+    context's. Raises CudaError where there is none.
+    """
+
+    def __init__(self) -> None:
+        self._handle = ctypes.c_void_p()
+        _call("cuCtxGetCurrent", ctypes.byref(self._handle))
+        if not self._handle:
+            raise CudaError("CUDA has no current context")
+
+    def __enter__(self) -> None:
+        _call("cuCtxPushCurrent_v2", self._handle)
+
+    def __exit__(self, *_: object) -> None:
+        _call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+
 def retain(address: int) -> int:
     """The handle of the allocation that is mapped at ``address``, to be given back with release(). Raises CudaError
     where it is memory of cudaMalloc, which has none."""

@@ -74,6 +74,7 @@ class ImportedMemory:
             raise NotShareable(f"the CUDA tensor's memory cannot be imported into Vulkan ({error}); "
                                + HOW_TO_ALLOCATE) from error
         chunk = _Chunk(start, end, handle, buffer)
+        self._forget_unmapped()
         position = bisect_right(self._starts, start)
         self._starts.insert(position, start)
         self._chunks.insert(position, chunk)
@@ -90,11 +91,26 @@ class ImportedMemory:
                                    f"out of PYTORCH_CUDA_ALLOC_CONF and {HOW_TO_ALLOCATE}") from error
         return self._joined[place]
 
+    def _forget_unmapped(self) -> None:
+        """Lets go of every chunk that CUDA has unmapped: its memory stays taken for as long as it is imported, and it
+        would hide a later chunk that its address lies in."""
+        for position in reversed(range(len(self._chunks))):
+            chunk = self._chunks[position]
+            try:
+                handle = cuda_driver.retain(chunk.start)
+            except CudaError:
+                self._forget(position)
+                continue
+            cuda_driver.release(handle)
+            if handle != chunk.handle:
+                self._forget(position)
+
     def _forget(self, position: int) -> None:
-        """CUDA has unmapped this chunk and put other memory in its place."""
-        chunk = self._chunks.pop(position)
-        del self._starts[position]
+        """CUDA has unmapped this chunk, and may have put other memory in its place."""
+        chunk = self._chunks[position]
         for place in [place for place in self._joined if place[0] <= chunk.start < place[1]]:
-            self._joined.pop(place).free()
+            self._joined[place].free()  # which waits: an interrupt leaves it to the next call
+            del self._joined[place]
         chunk.buffer.free()
+        del self._chunks[position], self._starts[position]
         cuda_driver.release(chunk.handle)

@@ -115,23 +115,23 @@ class Kernel:
     """
 
     def __init__(self, context: Context, name: str, spirv: bytes) -> None:
-        context.check_usable()
         self.context = context
         self.name = name
-        try:
-            self.info = read_module(spirv)
-        except ValueError as error:
-            raise KernelRejected(f"kernel '{name}': {error}", _save(name, spirv)) from None
         self._module = self._pipeline = None
-        try:
-            self._create(spirv)
-            context.raise_validation_errors()
-        except (RuntimeError, ValidationError) as error:
-            self.destroy()
-            message = f"kernel '{name}' was refused by {context.device.name}: {error}"
-            raise KernelRejected(message, _save(name, spirv)) from error
-        self.pipeline = handle(self._pipeline)
-        context.add_kernel(self.pipeline, self)
+        with context.in_use():
+            try:
+                self.info = read_module(spirv)
+            except ValueError as error:
+                raise KernelRejected(f"kernel '{name}': {error}", _save(name, spirv)) from None
+            try:
+                self._create(spirv)
+                context.raise_validation_errors()
+            except (RuntimeError, ValidationError) as error:
+                self.destroy()
+                message = f"kernel '{name}' was refused by {context.device.name}: {error}"
+                raise KernelRejected(message, _save(name, spirv)) from error
+            self.pipeline = handle(self._pipeline)
+            context.add_kernel(self.pipeline, self)
 
     def _create(self, spirv: bytes) -> None:
         context = self.context

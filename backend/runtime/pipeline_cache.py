@@ -76,17 +76,18 @@ class PipelineCache:
         check(result, "vkCreatePipelineCache")
         return out[0]
 
-    def _size(self) -> int:
+    def _size(self, cache: Any = None) -> int:
         vk = vulkan()
         size = vk.ffi.new("size_t*")
-        check(vk.lib.vkGetPipelineCacheData(self._device, self.handle, size, vk.ffi.NULL), "vkGetPipelineCacheData")
+        check(vk.lib.vkGetPipelineCacheData(self._device, cache or self.handle, size, vk.ffi.NULL),
+              "vkGetPipelineCacheData")
         return int(size[0])
 
-    def _data(self) -> bytes:
+    def _data(self, cache: Any = None) -> bytes:
         vk = vulkan()
-        size = vk.ffi.new("size_t*", self._size())
+        size = vk.ffi.new("size_t*", self._size(cache))
         data = vk.ffi.new("char[]", max(1, size[0]))
-        result = vk.lib.vkGetPipelineCacheData(self._device, self.handle, size, data)
+        result = vk.lib.vkGetPipelineCacheData(self._device, cache or self.handle, size, data)
         return bytes(vk.ffi.buffer(data, size[0])) if result == 0 else b""  # VK_INCOMPLETE: it grew meanwhile
 
     def save_sometimes(self) -> None:
@@ -98,10 +99,10 @@ class PipelineCache:
         """Write the file, with what other processes added to it since, if there is anything new. Does not raise."""
         self._saved_at = time.monotonic()
         try:
-            if self._size() == self._saved_bytes:
+            size = self._size()
+            if size == self._saved_bytes:
                 return
-            self._merge(self._read())
-            data = self._data()
+            data = self._merged(self._read())
             if not data:
                 return
             self.path.parent.mkdir(parents=True, exist_ok=True)
@@ -113,20 +114,26 @@ class PipelineCache:
             except BaseException:
                 os.unlink(name)
                 raise
-            self._saved_bytes = len(data)
+            self._saved_bytes = size
         except (OSError, RuntimeError) as error:
             _log.info("the pipeline cache %s was not saved: %s", self.path, error)
 
-    def _merge(self, data: bytes) -> None:
+    def _merged(self, data: bytes) -> bytes:
+        """What the cache holds, with ``data`` of another process. Both are merged into a third: no other thread may use
+        a cache while others are merged into it."""
         if not data:
-            return
+            return self._data()
         vk = vulkan()
-        other = self._create(data)
+        caches = [self._create(data)]
         try:
-            check(vk.lib.vkMergePipelineCaches(self._device, self.handle, 1, vk.ffi.new("VkPipelineCache[]", [other])),
+            caches.append(self._create(b""))
+            check(vk.lib.vkMergePipelineCaches(self._device, caches[1], 2,
+                                               vk.ffi.new("VkPipelineCache[]", [self.handle, caches[0]])),
                   "vkMergePipelineCaches")
+            return self._data(caches[1])
         finally:
-            vk.lib.vkDestroyPipelineCache(self._device, other, vk.ffi.NULL)
+            for cache in caches:
+                vk.lib.vkDestroyPipelineCache(self._device, cache, vk.ffi.NULL)
 
     def destroy(self) -> None:
         """Destroy the Vulkan object."""

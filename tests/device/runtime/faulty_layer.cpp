@@ -6,6 +6,8 @@
 // FAULTY_BARRIERS=1: vkCmdPipelineBarrier does nothing.
 // FAULTY_PENDING=1: none of the device's work is seen to end, and each wait of the main thread is interrupted by SIGINT.
 // It may be changed while the process runs, if it was 0 at its start.
+// FAULTY_WAIT=1: vkWaitSemaphores fails in all threads but the main one.
+// FAULTY_TELL=1: vkDeviceWaitIdle and vkDestroyCommandPool say on stdout that they were called.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -107,6 +109,7 @@ VKAPI_ATTR void VKAPI_CALL pipeline_barrier(VkCommandBuffer commands, VkPipeline
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info, uint64_t timeout) {
+  if (setting("FAULTY_WAIT") != 0 && syscall(SYS_gettid) != getpid()) return VK_ERROR_OUT_OF_HOST_MEMORY;
   if (setting("FAULTY_PENDING") == 0)
     return reinterpret_cast<PFN_vkWaitSemaphores>(next_device(device, "vkWaitSemaphores"))(device, info, timeout);
   if (syscall(SYS_gettid) == getpid()) raise(SIGINT);
@@ -118,6 +121,21 @@ VKAPI_ATTR VkResult VKAPI_CALL counter_value(VkDevice device, VkSemaphore semaph
   if (setting("FAULTY_PENDING") != 0) return VK_SUCCESS;
   return reinterpret_cast<PFN_vkGetSemaphoreCounterValue>(next_device(device, "vkGetSemaphoreCounterValue"))(
       device, semaphore, value);
+}
+
+void tell(const char* what) {
+  if (setting("FAULTY_TELL") == 0) return;
+  if (write(STDOUT_FILENO, what, std::strlen(what)) < 0) std::abort();
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice device) {
+  tell("idle\n");
+  return reinterpret_cast<PFN_vkDeviceWaitIdle>(next_device(device, "vkDeviceWaitIdle"))(device);
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_command_pool(VkDevice device, VkCommandPool pool, const VkAllocationCallbacks* with) {
+  tell("destroyed\n");
+  reinterpret_cast<PFN_vkDestroyCommandPool>(next_device(device, "vkDestroyCommandPool"))(device, pool, with);
 }
 
 PFN_vkVoidFunction own(const char* name);
@@ -147,6 +165,8 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkFreeMemory", reinterpret_cast<PFN_vkVoidFunction>(free_memory)},
       {"vkCmdPipelineBarrier", reinterpret_cast<PFN_vkVoidFunction>(pipeline_barrier)},
       {"vkWaitSemaphores", reinterpret_cast<PFN_vkVoidFunction>(wait_semaphores)},
+      {"vkDeviceWaitIdle", reinterpret_cast<PFN_vkVoidFunction>(device_wait_idle)},
+      {"vkDestroyCommandPool", reinterpret_cast<PFN_vkVoidFunction>(destroy_command_pool)},
       {"vkGetSemaphoreCounterValue", reinterpret_cast<PFN_vkVoidFunction>(counter_value)},
   };
   for (const auto& entry : functions) {

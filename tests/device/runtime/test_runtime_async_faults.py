@@ -282,3 +282,103 @@ print(large.sum() == large.size, small.sum())
     first, last = done.stdout.splitlines()
     assert first.startswith("VulkanError a Vulkan buffer of ") and "VK_ERROR_OUT_OF_DEVICE_MEMORY" in first, first
     assert last == "True 128.0"
+
+
+def test_a_fork_with_an_event_in_flight(long_file: Path) -> None:
+    """What the child asks of it is refused, not answered with what was true at the fork."""
+    script = _LONG + """
+from triton.backends.spirv.runtime.interface import DeviceEvent, Queue
+event, native = DeviceEvent(), current().native
+reached = DeviceEvent()
+reached.record()
+long(last(long, 2))
+event.record()
+event.query()  # hands it over
+pid = os.fork()
+if pid == 0:
+    for call in (event.query, Queue().query, lambda: native.done(native.submitted), event.synchronize):
+        try:
+            print(call(), flush=True)
+        except RuntimeError as error:
+            print("child:", error, flush=True)
+    print(reached.query(), flush=True)
+    os._exit(0)
+os.waitpid(pid, 0)
+"""
+    *refused, last = run_script(script, long_file).stdout.splitlines()
+    assert len(refused) == 4 and last == "True"
+    assert all(line.startswith("child: the Vulkan device was opened before this process was forked")
+               for line in refused), refused
+
+
+def test_a_fork_while_another_thread_gives_memory_back(long_file: Path) -> None:
+    """The allocator's lock is held by a thread that is not there in the child."""
+    script = _LONG + """
+import signal, threading
+buffers.zeros(1 << 20, "uint32")  # is idle then
+long(last(long, 2))
+thread = threading.Thread(target=current().memory.release_idle)
+thread.start()
+time.sleep(0.2)
+pid = os.fork()
+if pid == 0:
+    signal.alarm(10)
+    try:
+        buffers.zeros(4 << 20, "uint32")
+    except RuntimeError as error:
+        print("child:", error, flush=True)
+    os._exit(0)
+print(os.waitpid(pid, 0)[1])
+thread.join()
+"""
+    child, status = run_script(script, long_file).stdout.splitlines()
+    assert child.startswith("child: the Vulkan device was opened before this process was forked") and status == "0"
+
+
+def test_exit_while_daemon_threads_launch(add_file: Path) -> None:
+    """Their later calls are refused; nothing is destroyed under them, and the process ends as it is asked to."""
+    script = """
+import threading
+n = 1 << 12
+def work():
+    kernel = load()
+    x = buffers.full(n, 1, "float32")
+    while True:
+        for _ in range(20):
+            kernel((n // 64, 1, 1), x, x, x, n)
+        x[:8].to_numpy()
+        buffers.empty(1 << 22, "int8")
+        current().memory.release_idle()
+def compile():
+    while True:
+        Kernel(current(), "test", module).unload()
+def quietly(body):
+    try:
+        body()
+    except RuntimeError as error:
+        if str(error) != "the Vulkan device is closed":
+            os._exit(3)
+for body in (work, work, compile):
+    threading.Thread(target=quietly, args=(body, ), daemon=True).start()
+time.sleep(0.2)
+"""
+    for _ in range(3):
+        done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_closing_a_device_whose_work_never_ended(long_file: Path) -> None:
+    """Idle memory, which would wait for the work, stays where it is."""
+    script = _LONG + """
+long(last(long, 20))
+buffers.zeros(1 << 20, "uint32")  # is idle then
+try:
+    current().native.synchronize()
+except RuntimeError as error:
+    print(error, flush=True)
+current().close()
+print("closed", flush=True)
+os._exit(0)
+"""
+    first, second = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1").stdout.splitlines()
+    assert first.startswith("the kernel did not end within the time limit of 1000 ms") and second == "closed"

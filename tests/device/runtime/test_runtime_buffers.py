@@ -91,7 +91,7 @@ def test_launches_in_order_without_copies(add: Any, context: Context) -> None:
     total = buffers.zeros(n, "float32", context)
     metadata = SimpleNamespace(data={})
     for _ in range(500):  # more than the ring of command buffers holds
-        add((-(-n // 64), ), x, total, total, n, launch_metadata=metadata)
+        add((-(-n // 64), ), x, total, total, n, launch_metadata=metadata, hooks=(None, lambda metadata: None))
     assert (total.to_numpy() == 500).all()
     assert metadata.data["transfers"] == add.launcher.transfers == dict.fromkeys("xyz", "device")
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 import re
 import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy
 import pytest
-from triton.backends.spirv.runtime import KernelRejected
+from triton.backends.spirv.runtime import KernelRejected, pipeline_cache
 from triton.backends.spirv.runtime.context import Context, current
 from triton.backends.spirv.runtime.launch import make_launcher
+from triton.backends.spirv.runtime.loader import handle
 from triton.backends.spirv.runtime.pipeline import Kernel
 
 from tests.device.processes import run_script
@@ -188,3 +190,52 @@ def test_two_contexts_at_once(add_module: bytes) -> None:
         kernel.unload()
     second.close()
     assert results == [128, 128]
+
+
+def test_processes_merge_their_pipelines(add_module: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Into neither's own cache, which other threads may use meanwhile (vkMergePipelineCaches: host synchronization)."""
+    vk, context = pipeline_cache.vulkan(), current()
+    merged: list[tuple[int, list[int]]] = []
+
+    class Library:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(vk.lib, name)
+
+        def vkMergePipelineCaches(self, device: Any, target: Any, count: int, sources: Any) -> int:  # noqa: N802
+            merged.append((handle(target), [handle(source) for source in sources[0:count]]))
+            return int(vk.lib.vkMergePipelineCaches(device, target, count, sources))
+
+    monkeypatch.setattr(pipeline_cache, "vulkan", lambda: SimpleNamespace(ffi=vk.ffi, lib=Library()))
+    path = tmp_path / "pipelines.bin"
+    caches = [pipeline_cache.PipelineCache(context.handle, path) for _ in range(2)]
+    for cache in caches:
+        monkeypatch.setattr(context, "pipeline_cache", cache)
+        Kernel(context, "test", add_module).unload()
+        cache._saved_bytes = -1  # whatever the driver keeps of a kernel
+        cache.save()
+        assert pipeline_cache.unpack(path.read_bytes())
+    (target, sources), = merged
+    assert target not in [handle(cache.handle) for cache in caches]
+    assert handle(caches[1].handle) in sources and len(set(sources)) == 2
+    for cache in caches:
+        cache.destroy()
+
+
+def test_host_memory_that_is_imported_twice_is_given_back_twice() -> None:
+    """At one address, where host addresses are device addresses; whichever goes first."""
+    alignment = current().device.host_import_alignment
+    if not alignment:
+        pytest.skip("the device lacks VK_EXT_external_memory_host")
+    memory = numpy.zeros(3 * alignment, numpy.uint8)
+    start = -(-memory.ctypes.data // alignment) * alignment
+    for first, second in ((0, 1), (1, 0)):
+        context = Context(current().device)
+        buffers = [context.native.import_host(start, alignment) for _ in range(2)]
+        place = buffers[second].address
+        buffers[first].free()
+        assert context.native.owns(place, alignment)
+        buffers[second].free()
+        assert not context.native.owns(place, alignment)
+        context.close()
+        context.raise_validation_errors()  # what was not given back is still there when the device is destroyed
+    current().raise_validation_errors()

@@ -203,6 +203,15 @@ def test_what_cannot_be_captured_is_refused() -> None:
     x.to_numpy()
 
 
+def test_a_graph_whose_capture_failed_before_its_first_launch_is_not_captured_again() -> None:
+    """Its command buffer cannot be begun twice (VUID-vkBeginCommandBuffer-commandBuffer-00050)."""
+    graph = Graph()
+    with pytest.raises(KeyError), graph.capture():
+        raise KeyError
+    with pytest.raises(RuntimeError, match="captured already: make a new one"), graph.capture():
+        pass
+
+
 def test_a_child_that_is_forked_in_a_capture_captures_nothing(add_file: Path) -> None:
     script = """
 from triton.backends.spirv.runtime import Graph

@@ -183,3 +183,162 @@ print(interrupted(graph.replay), interrupted(add, x, x, x, 64), interrupted(add_
 pending(False)
 """
     assert lines(script, add_file, faulty_layer, "staged") == ["True True True"]
+
+
+def test_closing_waits_again_where_it_was_interrupted(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    """Nothing is destroyed under work that runs."""
+    script = """
+add, x = load(), buffers.full(64, 1, "float32")
+x.to_numpy()
+pending(True)
+add((1, 1, 1), x, x, x, 64)
+print(interrupted(current().close))
+pending(False)
+add((1, 1, 1), x, x, x, 64)
+print(set(x.to_numpy().tolist()))
+current().close()
+try:
+    x.to_numpy()
+except RuntimeError as error:
+    print(error)
+"""
+    assert lines(script, add_file, faulty_layer) == ["True", "{4.0}", "the Vulkan device is closed"]
+
+
+def test_a_buffer_whose_freeing_was_interrupted_is_freed_later(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    script = """
+add, x = load(), buffers.full(64, 1, "float32")
+freed, dropped = native.allocate_device(64), native.allocate_device(64)
+places = freed.address, dropped.address
+x.to_numpy()
+pending(True)
+add((1, 1, 1), x, x, x, 64)
+print(interrupted(freed.free), freed.address == places[0], native.owns(places[0], 64))
+del dropped  # without a wait
+print(native.owns(places[1], 64))
+pending(False)
+freed.free()
+native.synchronize()
+print(freed.address, native.owns(places[0], 64), native.owns(places[1], 64))
+"""
+    assert lines(script, add_file, faulty_layer) == ["True True True", "True", "0 False False"]
+
+
+def test_a_handler_copies_while_a_copy_waits(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    """As one that saves what was computed before the process ends. Each has the values that it would have alone."""
+    script = """
+values = numpy.arange(5 << 20, dtype=numpy.int32)  # more than two chunks
+x, y = buffers.from_numpy(values), buffers.from_numpy(-values)
+def handler(*_):
+    pending(False)
+    print((y.to_numpy() == -values).all())
+    y.copy_from(values + 1)
+signal.signal(signal.SIGINT, handler)
+native.synchronize()
+pending(True)
+print((x.to_numpy() == values).all())
+print((y.to_numpy() == values + 1).all())
+pending(True)
+x.copy_from(values + 2)
+print((x.to_numpy() == values + 2).all())
+"""
+    assert lines(script, add_file, faulty_layer) == ["True", "True", "True", "False", "True"]
+
+
+def test_a_copy_that_waits_for_another_threads_is_interrupted(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    script = """
+import threading
+add, x = load(), buffers.full(64, 1, "float32")
+x.to_numpy()
+pending(True)
+add((1, 1, 1), x, x, x, 64)
+thread = threading.Thread(target=x.to_numpy)  # which the layer does not interrupt
+thread.start()
+time.sleep(0.1)
+def interrupt():
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGINT)
+threading.Thread(target=interrupt).start()
+print(interrupted(x.to_numpy))
+pending(False)
+thread.join()
+print(set(x.to_numpy().tolist()))
+"""
+    assert lines(script, add_file, faulty_layer) == ["True", "{2.0}"]
+
+
+def test_a_handler_allocates_while_memory_is_given_back(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    script = """
+add, x = load(), buffers.full(64, 1, "float32")
+buffers.zeros(1 << 20, "float32").to_numpy()  # is idle then
+made = []
+def handler(*_):
+    pending(False)
+    made.append(buffers.full(1 << 20, 3, "float32"))
+signal.signal(signal.SIGINT, handler)
+pending(True)
+add((1, 1, 1), x, x, x, 64)
+current().memory.release_idle()
+made.append(buffers.full(1 << 20, 4, "float32"))
+print([set(buffer.to_numpy().tolist()) for buffer in made], set(x.to_numpy().tolist()))
+"""
+    assert lines(script, add_file, faulty_layer) == ["[{3.0}, {4.0}] {2.0}"]
+
+
+@pytest.mark.parametrize("trouble", ["a launch that fails", "a wait of the flusher that fails"])
+def test_what_nobody_waits_for_is_run_after_trouble(add_file: Path, faulty_layer: dict[str, str], trouble: str) -> None:
+    """A launch that is recorded while the device is busy is handed over once it is not: no call asks for it."""
+    script = """
+import ctypes
+add, x = load(), buffers.full(64, 1, "float32")
+kernel = Kernel(current(), "test", module)
+indirect = make_launcher(current(), "test", ADD, indirect=True)
+seen = native.allocate_staging(256)
+values = numpy.ctypeslib.as_array(ctypes.cast(seen.host, ctypes.POINTER(ctypes.c_float)), (64,))
+values[:] = 0
+x.to_numpy()
+pending(True)
+for _ in range(2):  # the driver has these
+    add((1, 1, 1), x, x, x, 64)
+    time.sleep(0.1)
+"""
+    script += {"a launch that fails": """
+add((1, 1, 1), x, x, seen.address, 64)
+os.environ["FAULTY_MEMORY"] = "1"
+try:
+    indirect(1, 1, 1, 0, kernel.pipeline, None, None, None, None, x, x, x, 64)
+except RuntimeError as error:
+    print("failed")
+""", "a wait of the flusher that fails": """
+os.environ["FAULTY_WAIT"] = "1"
+add((1, 1, 1), x, x, seen.address, 64)
+print("failed")
+"""}[trouble]
+    script += """
+time.sleep(0.5)
+os.environ["FAULTY_WAIT"] = os.environ["FAULTY_MEMORY"] = "0"
+pending(False)
+end = time.monotonic() + 20
+while not (values == 8).all() and time.monotonic() < end:
+    time.sleep(0.001)
+print(set(values.tolist()))
+os._exit(0)
+"""
+    assert lines(script, add_file, faulty_layer) == ["failed", "{8.0}"]
+
+
+def test_closing_where_the_last_submission_fails(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    """Earlier work may still run: what it uses is destroyed behind its end."""
+    script = """
+add, x = load(), buffers.full(64, 1, "float32")
+native.synchronize()
+pending(True)
+for _ in range(2):  # the driver has these
+    add((1, 1, 1), x, x, x, 64)
+    time.sleep(0.1)
+add((1, 1, 1), x, x, x, 64)
+os.environ["FAULTY_SUBMIT"] = os.environ["FAULTY_TELL"] = "1"
+current().close()
+os.environ["FAULTY_TELL"] = "0"
+"""
+    assert lines(script, add_file, faulty_layer) == ["idle", "destroyed"]

@@ -129,7 +129,7 @@ def _grid_limits(context: Any) -> list[int]:
 def test_launch_metadata_tells_the_way(add: Any, context: Any, view: Any) -> None:
     one = numpy.ones(64, numpy.float32)
     metadata = SimpleNamespace(data={})
-    add((1,), view(one), view(one), view(one), 64, launch_metadata=metadata)
+    add((1,), view(one), view(one), view(one), 64, launch_metadata=metadata, hooks=(lambda metadata: None, None))
     assert metadata.data["transfers"] == dict.fromkeys("xyz", context.host_memory)
     assert add.launcher.transfers == dict.fromkeys("xyz", context.host_memory)
 

@@ -1,6 +1,9 @@
 """What becomes of CUDA's memory and streams, without CUDA: the driver's functions are played by a table of chunks."""
 from __future__ import annotations
 
+import contextlib
+import sys
+import threading
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -115,6 +118,35 @@ def test_memory_that_cuda_replaced_is_imported_anew(driver: Cuda) -> None:
     assert driver.held == {101: 1, 102: 0, 103: 1, 202: 1}
 
 
+def test_memory_that_cuda_took_away_is_not_kept(driver: Cuda) -> None:
+    """Its bytes are taken for as long as they are imported; the next import lets go of them."""
+    vulkan = Vulkan()
+    memory = cuda_memory.ImportedMemory(vulkan)
+    memory.address(CHUNK, CHUNK, 3 * CHUNK)
+    del driver.mapped[CHUNK], driver.mapped[2 * CHUNK]
+    memory.address(5 * CHUNK, 5 * CHUNK, 6 * CHUNK)
+    assert vulkan.live() == [(105, )]
+    assert driver.held == {101: 0, 102: 0, 105: 1}
+
+
+def test_a_chunk_in_place_of_several_is_imported_once(driver: Cuda, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An old one that began within it would hide it from every look behind its start."""
+    vulkan = Vulkan()
+    memory = cuda_memory.ImportedMemory(vulkan)
+    for index in (2, 3):
+        memory.address(index * CHUNK, index * CHUNK, index * CHUNK + 4)
+    wide = (CHUNK, 5 * CHUNK)
+    driver.mapped = {index * CHUNK: 300 for index in range(1, 5)}
+    monkeypatch.setattr(cuda_driver, "allocation", lambda address: wide)
+    for _ in range(3):
+        for start in (4 * CHUNK, 2 * CHUNK + 8, CHUNK):
+            address = memory.address(start, start, start + 4)
+            base, offset = divmod(address, 1 << 40)
+            assert vulkan.made[base << 40].what == (300, ) and offset == start - CHUNK
+    assert vulkan.live() == [(300, )]
+    assert driver.held == {102: 0, 103: 0, 300: 1}
+
+
 def test_what_cannot_be_shared_says_how_to_allocate(driver: Cuda) -> None:
     vulkan = Vulkan()
     memory = cuda_memory.ImportedMemory(vulkan)
@@ -148,8 +180,73 @@ def test_each_stream_signals_a_semaphore_of_its_own(monkeypatch: pytest.MonkeyPa
     native = SimpleNamespace(make_incoming=lambda: (number := next(numbers), 50 + number))
     sharing: Any = object.__new__(cuda.CudaSharing)
     sharing._context, sharing._incoming, sharing._lock = SimpleNamespace(native=native), {}, cuda.threading.Lock()
+    sharing._current = contextlib.nullcontext()
     assert [sharing.signal(stream) for stream in (0, 7, 0, 7, 7)] == [(0, 1), (1, 1), (0, 2), (1, 2), (1, 3)]
     assert signals == [(50, 0, 1), (51, 7, 1), (50, 0, 2), (51, 7, 2), (51, 7, 3)]
+
+
+class Driver:
+    """CUDA's driver as far as it has current contexts: a stack a thread. Stream 0 is the current one's."""
+
+    def __init__(self) -> None:
+        self.current = threading.local()
+        self.signals: list[tuple[int | None, str, int]] = []
+
+    @property
+    def stack(self) -> list[int]:
+        if not hasattr(self.current, "stack"):
+            self.current.stack = []
+        return self.current.stack  # type: ignore[no-any-return]
+
+    def call(self, name: str, *args: Any) -> None:
+        if name == "cuCtxGetCurrent":
+            args[0]._obj.value = self.stack[-1] if self.stack else None
+        elif name == "cuCtxPushCurrent_v2":
+            self.stack.append(args[0].value)
+        elif name == "cuCtxPopCurrent_v2":
+            args[0]._obj.value = self.stack.pop()
+        elif name in ("cuSignalExternalSemaphoresAsync", "cuWaitExternalSemaphoresAsync"):
+            self.signals.append((self.stack[-1] if self.stack else None, name, args[1]._obj.value))
+
+
+def test_streams_are_those_of_the_devices_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever GPU the thread has chosen, and in a thread that has not used CUDA yet."""
+    driver = Driver()
+    monkeypatch.setattr(cuda_driver, "_call", driver.call)
+
+    class Chosen:
+        def __init__(self, index: int) -> None:
+            self._index = index
+
+        def __enter__(self) -> None:
+            driver.stack.append(1000 + self._index)
+
+        def __exit__(self, *_: object) -> None:
+            driver.stack.pop()
+
+    torch_cuda = SimpleNamespace(
+        device_count=lambda: 2, device=Chosen, current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
+        get_device_properties=lambda index: SimpleNamespace(uuid=f"GPU-{index}{index}-AB"))
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=torch_cuda))
+    native = SimpleNamespace(export_timeline=lambda: -1, make_incoming=lambda: (0, -1))
+    context: Any = SimpleNamespace(native=native, shares_memory=True, device=SimpleNamespace(name="GPU", uuid="11ab"))
+    driver.stack.append(1000)
+    sharing = cuda.CudaSharing(context)
+
+    def work() -> None:
+        sharing.signal(0)
+        sharing.wait(0, 5)
+
+    work()
+    assert driver.stack == [1000]
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    signal, wait = "cuSignalExternalSemaphoresAsync", "cuWaitExternalSemaphoresAsync"
+    assert driver.signals == [(1001, signal, 1), (1001, wait, 5), (1001, signal, 2), (1001, wait, 5)]
+    context.device.uuid = "22ab"
+    with pytest.raises(NotShareable, match="CUDA does not show the Vulkan device GPU: see CUDA_VISIBLE_DEVICES"):
+        cuda.CudaSharing(context)
 
 
 def test_another_vulkan_driver_takes_no_cuda_tensors() -> None:
