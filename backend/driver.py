@@ -288,6 +288,13 @@ class SPIRVDriver(DriverBase):
         if not compile_only():
             vulkan_context.set_current_device(device)
 
+    def remember_launch(self, function: Any, device: int, key: str, args: tuple[Any, ...],
+                        keywords: dict[str, Any]) -> None:
+        """Keeps what a launch like this one needs (see relaunch.py)."""
+        if not compile_only():
+            from .relaunch import remember_launch
+            remember_launch(self, function, device, key, args, keywords)
+
     def get_current_stream(self, device: int | None = None) -> int:
         """There is one queue."""
         return 0

@@ -1,6 +1,8 @@
 #include "launcher.h"
 
+#include "gil.h"
 #include "recording.h"
+#include "relaunch.h"
 
 namespace py = pybind11;
 
@@ -10,7 +12,7 @@ namespace {
 constexpr uint32_t kInlineBlockBytes = 256;
 
 void call_hook(PyObject* hook, PyObject* launch_metadata) {
-  if (hook == Py_None) return;
+  if (is_idle_hook(hook)) return;
   const py::object result = py::reinterpret_steal<py::object>(PyObject_CallOneArg(hook, launch_metadata));
   if (!result) throw py::error_already_set();
 }
@@ -19,7 +21,7 @@ void call_hook(PyObject* hook, PyObject* launch_metadata) {
 
 std::shared_ptr<void> shared(const py::object& object) {
   return {new py::object(object), [](void* kept) {
-            const py::gil_scoped_acquire locked;
+            const WithGil locked;
             delete static_cast<py::object*>(kept);
           }};
 }
@@ -114,23 +116,25 @@ void Launcher::launch(const py::args& args) {
     return;
   }
   PyObject* const metadata = PyTuple_GET_ITEM(args.ptr(), kLaunchMetadata);
-  if (metadata != Py_None && PyObject_HasAttrString(metadata, "data"))
+  PyObject* const enter = PyTuple_GET_ITEM(args.ptr(), kEnterHook);
+  PyObject* const leave = PyTuple_GET_ITEM(args.ptr(), kExitHook);
+  if (metadata != Py_None && !(is_idle_hook(enter) && is_idle_hook(leave)) && PyObject_HasAttrString(metadata, "data"))
     py::handle(metadata).attr("data")["transfers"] = transfers();
-  call_hook(PyTuple_GET_ITEM(args.ptr(), kEnterHook), metadata);
+  call_hook(enter, metadata);
   if (runs) {
     const Dispatch dispatch{
         pipeline(args), {grid[0], grid[1], grid[2]}, block.data(), plan_->bytes(), indirect_};
     note(args, block.data());
-    const py::gil_scoped_release unlocked;
+    const WithoutGil unlocked;
     if ((places & kDevice) && !(places & kHost))
       device_->launch(dispatch);
     else
       device_->run(dispatch, {}, [&args] {
-        const py::gil_scoped_acquire locked;
+        const WithGil locked;
         return shared(args);
       });
   }
-  call_hook(PyTuple_GET_ITEM(args.ptr(), kExitHook), metadata);
+  call_hook(leave, metadata);
 }
 
 void Launcher::launch_staged(const py::args& args, const std::vector<uint64_t>& pointers,
@@ -139,7 +143,7 @@ void Launcher::launch_staged(const py::args& args, const std::vector<uint64_t>& 
   if (!read_grid(args, grid)) return;
   Block block(plan_->bytes());
   const Dispatch dispatch = prepare(args, grid, pointers, block.data());
-  const py::gil_scoped_release unlocked;
+  const WithoutGil unlocked;
   device_->run(dispatch, copies);
 }
 
@@ -150,7 +154,7 @@ uint64_t Launcher::launch_addressed(const py::args& args, const std::vector<uint
   Block block(plan_->bytes());
   const Dispatch dispatch = prepare(args, grid, pointers, block.data());
   const ExternalWait wait = device_->incoming(incoming, value);
-  const py::gil_scoped_release unlocked;
+  const WithoutGil unlocked;
   return device_->launch(dispatch, &wait);
 }
 

@@ -6,8 +6,10 @@
 #include "device.h"
 #include "dlpack.h"
 #include "event.h"
+#include "gil.h"
 #include "launcher.h"
 #include "recording.h"
+#include "relaunch.h"
 #include "specialization.h"
 #include "validation.h"
 
@@ -40,7 +42,7 @@ void launch_staged(Launcher& launcher, const py::args& args, const std::vector<u
 template <typename Wait>
 void without_gil(Device& device, Wait wait) {
   {
-    const py::gil_scoped_release unlocked;
+    const WithoutGil unlocked;
     wait();
   }
   device.let_go();
@@ -48,7 +50,7 @@ void without_gil(Device& device, Wait wait) {
 
 // Lets Ctrl-C end a wait.
 void check_signals() {
-  const py::gil_scoped_acquire locked;
+  const WithGil locked;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
@@ -73,7 +75,7 @@ PYBIND11_MODULE(_native, m) {
   });
 
   py::class_<Buffer>(m, "Buffer", "A Vulkan buffer with its own memory.")
-      .def("free", &Buffer::free, py::call_guard<py::gil_scoped_release>(),
+      .def("free", &Buffer::free, py::call_guard<WithoutGil>(),
            "Give the memory back once all submitted work is done. A second call does nothing.")
       .def_property_readonly("bytes", &Buffer::bytes)
       .def_property_readonly("address", &Buffer::address, "Its device address; 0 once freed.")
@@ -117,7 +119,7 @@ PYBIND11_MODULE(_native, m) {
           "Host memory as a buffer; pointer and size are multiples of minImportedHostPointerAlignment.")
       .def("import_fd", &Device::import_fd, py::arg("fd"), py::arg("bytes"),
            "Memory that another API exported as an opaque file descriptor, which is taken over.")
-      .def("join", &Device::join, py::arg("parts"), py::call_guard<py::gil_scoped_release>(),
+      .def("join", &Device::join, py::arg("parts"), py::call_guard<WithoutGil>(),
            "The memory of imported buffers as one buffer, one behind the other; free it before them. RuntimeError where "
            "the device cannot.")
       .def(
@@ -150,7 +152,7 @@ PYBIND11_MODULE(_native, m) {
           [](Device& self, uint64_t address, uint64_t host, uint64_t bytes) {
             self.upload(address, reinterpret_cast<const std::byte*>(host), bytes);
           },
-          py::call_guard<py::gil_scoped_release>(), py::arg("address"), py::arg("host"), py::arg("bytes"),
+          py::call_guard<WithoutGil>(), py::arg("address"), py::arg("host"), py::arg("bytes"),
           "Copy host memory to the device. The host memory may be reused at once.")
       .def(
           "download",
@@ -159,9 +161,9 @@ PYBIND11_MODULE(_native, m) {
           },
           py::arg("host"), py::arg("address"), py::arg("bytes"),
           "Copy device memory to the host, after all work submitted before.")
-      .def("copy", &Device::copy, py::call_guard<py::gil_scoped_release>(), py::arg("to"), py::arg("from_"),
+      .def("copy", &Device::copy, py::call_guard<WithoutGil>(), py::arg("to"), py::arg("from_"),
            py::arg("bytes"), "Copy between ranges of device memory that do not overlap.")
-      .def("fill", &Device::fill, py::call_guard<py::gil_scoped_release>(), py::arg("address"), py::arg("bytes"),
+      .def("fill", &Device::fill, py::call_guard<WithoutGil>(), py::arg("address"), py::arg("bytes"),
            py::arg("word"), "Repeat a 32-bit word; address and size are multiples of 4.")
       .def("export_timeline", &Device::export_timeline,
            "The semaphore whose value counts finished submissions, as an opaque file descriptor.")
@@ -181,9 +183,9 @@ PYBIND11_MODULE(_native, m) {
       .def(py::init<std::shared_ptr<Device>>(), py::arg("device"))
       .def("begin", &Recording::begin, "Record this thread's launches on the device from now on, and run none.")
       .def("end", &Recording::end, py::arg("ready"), "Run this thread's launches again. `ready`: it may be replayed.")
-      .def("replay", &Recording::replay, py::call_guard<py::gil_scoped_release>(),
+      .def("replay", &Recording::replay, py::call_guard<WithoutGil>(),
            "Submit all launches. Returns the number of the submission; 0 where there are none.")
-      .def("wait", &Recording::wait, py::call_guard<py::gil_scoped_release>(), "Wait until all replays are done.")
+      .def("wait", &Recording::wait, py::call_guard<WithoutGil>(), "Wait until all replays are done.")
       .def(
           "keep", [](Recording& self, const py::object& used) { self.keep(shared(used)); }, py::arg("used"),
           "Keep an object for as long as this lives, or its last replay runs.")
@@ -208,10 +210,10 @@ PYBIND11_MODULE(_native, m) {
 
   py::class_<Event>(m, "Event", "A point on the device's timeline.")
       .def(py::init<std::shared_ptr<Device>, bool>(), py::arg("device"), py::arg("timing"))
-      .def("record", &Event::record, py::call_guard<py::gil_scoped_release>(), "After all work submitted until now.")
+      .def("record", &Event::record, py::call_guard<WithoutGil>(), "After all work submitted until now.")
       .def("query", &Event::query, "Whether it was reached.")
-      .def("synchronize", &Event::synchronize, py::call_guard<py::gil_scoped_release>())
-      .def("elapsed_ms", &Event::elapsed_ms, py::call_guard<py::gil_scoped_release>(), py::arg("end"));
+      .def("synchronize", &Event::synchronize, py::call_guard<WithoutGil>())
+      .def("elapsed_ms", &Event::elapsed_ms, py::call_guard<WithoutGil>(), py::arg("end"));
 
   py::class_<ArgumentPlan, std::shared_ptr<ArgumentPlan>>(m, "ArgumentPlan",
                                                           "The passed arguments of a kernel, in declaration order.")
@@ -262,6 +264,46 @@ PYBIND11_MODULE(_native, m) {
            py::arg("value"),
            "Submit on other addresses, once the incoming semaphore of that number has the value. Calls no hooks. "
            "Returns the number of the submission; 0 for an empty grid.");
+
+  py::class_<Relaunch>(m, "Relaunch", "The launches of one kernel function that are remembered; see backend/relaunch.py.")
+      .def(py::init([](py::object config, py::object driver, py::object knobs, py::object specialize,
+                       const std::vector<std::tuple<py::str, bool, bool, bool, bool>>& parameters) {
+             std::vector<Parameter> made;
+             for (const auto& [name, is_constexpr, is_const, specialized, align] : parameters)
+               made.push_back({name, is_constexpr, py::bool_(is_const), py::bool_(specialized), py::bool_(align)});
+             return std::make_unique<Relaunch>(std::move(config), std::move(driver), std::move(knobs),
+                                               std::move(specialize), std::move(made));
+           }),
+           py::kw_only(), py::arg("config"), py::arg("driver"), py::arg("knobs"), py::arg("specialize"),
+           py::arg("parameters"))
+      .def("__call__", &Relaunch::launch, py::arg("function"), py::arg("grid"), py::arg("args"), py::arg("keywords"),
+           "Launches and returns the kernel where such a launch is remembered; None, with nothing done, otherwise.")
+      .def(
+          "add",
+          [](Relaunch& self, py::object device, py::object key, Py_ssize_t positions, py::tuple keywords,
+             const std::vector<std::tuple<std::string, Py_ssize_t, py::object>>& sources,
+             const std::vector<std::pair<bool, py::object>>& parameters,
+             std::vector<std::pair<Py_ssize_t, py::object>> options, py::tuple knobs) {
+            auto launch = std::make_shared<Relaunch::Launch>(
+                Relaunch::Launch{std::move(device), std::move(key), positions, std::move(keywords), {}, {},
+                                 std::move(options), std::move(knobs)});
+            for (const auto& [kind, place, value] : sources)
+              launch->sources.push_back({kind == "position"  ? Source::Kind::kPosition
+                                         : kind == "keyword" ? Source::Kind::kKeyword
+                                                             : Source::Kind::kDefault,
+                                         place, value});
+            for (const auto& [constant, value] : parameters)
+              launch->parameters.push_back(
+                  {constant ? Condition::Kind::kConstant : Condition::Kind::kSpecialized, value});
+            self.add(std::move(launch));
+          },
+          py::kw_only(), py::arg("device"), py::arg("key"), py::arg("positions"), py::arg("keywords"),
+          py::arg("sources"), py::arg("parameters"), py::arg("options"), py::arg("knobs"),
+          "Remember a launch. `sources`: (position, keyword or default; the place; the default) of each parameter; "
+          "`parameters`: (whether it is a constant, that or what specialising the argument gives).")
+      .def("knows", &Relaunch::knows, py::arg("key"), py::arg("positions"), py::arg("keywords"))
+      .def("read_knobs", &Relaunch::read_knobs, py::arg("function"))
+      .def_property_readonly("gave_up", &Relaunch::gave_up);
 
   m.def("tensor_specialization", &tensor_specialization, py::arg("fallback"), py::arg("range"),
         "get_tensor_specialization(tensor, align=False) for memory of at most `range` bytes: the same as `fallback`, "

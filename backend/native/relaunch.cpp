@@ -1,0 +1,257 @@
+#include "relaunch.h"
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+namespace py = pybind11;
+
+namespace triton_spirv {
+namespace {
+
+// Made once and never freed.
+struct Names {
+  PyObject* active = PyUnicode_InternFromString("active");
+  PyObject* add_stages_inspection_hook = PyUnicode_InternFromString("add_stages_inspection_hook");
+  PyObject* calls = PyUnicode_InternFromString("calls");
+  PyObject* compilation = PyUnicode_InternFromString("compilation");
+  PyObject* debug = PyUnicode_InternFromString("debug");
+  PyObject* device_caches = PyUnicode_InternFromString("device_caches");
+  PyObject* fpsan = PyUnicode_InternFromString("fpsan_homomorphic_casts");
+  PyObject* function = PyUnicode_InternFromString("function");
+  PyObject* get_current_device = PyUnicode_InternFromString("get_current_device");
+  PyObject* get_current_stream = PyUnicode_InternFromString("get_current_stream");
+  PyObject* instrumentation = PyUnicode_InternFromString("instrumentation_mode");
+  PyObject* launch_enter_hook = PyUnicode_InternFromString("launch_enter_hook");
+  PyObject* launch_exit_hook = PyUnicode_InternFromString("launch_exit_hook");
+  PyObject* packed_metadata = PyUnicode_InternFromString("packed_metadata");
+  PyObject* pre_run_hooks = PyUnicode_InternFromString("pre_run_hooks");
+  PyObject* run = PyUnicode_InternFromString("run");
+  PyObject* runtime = PyUnicode_InternFromString("runtime");
+  PyObject* used_global_vals = PyUnicode_InternFromString("used_global_vals");
+};
+
+const Names& names() {
+  static const Names* value = new Names;
+  return *value;
+}
+
+// A new reference, checked.
+py::object checked(PyObject* object) {
+  if (object == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::object>(object);
+}
+
+py::object get(const py::handle& object, PyObject* name) { return checked(PyObject_GetAttr(object.ptr(), name)); }
+
+bool equal(PyObject* a, PyObject* b) {
+  const int result = PyObject_RichCompareBool(a, b, Py_EQ);
+  if (result < 0) throw py::error_already_set();
+  return result == 1;
+}
+
+// Whether one constant may stand for the other: 1, 1.0 and True are different ones.
+bool same_constant(PyObject* a, PyObject* b) { return a == b || (Py_TYPE(a) == Py_TYPE(b) && equal(a, b)); }
+
+bool same_constants(PyObject* a, PyObject* b) {
+  if (!PyTuple_CheckExact(a) || !PyTuple_CheckExact(b) || PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;
+  for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(a); ++index) {
+    if (!same_constant(PyTuple_GET_ITEM(a, index), PyTuple_GET_ITEM(b, index))) return false;
+  }
+  return true;
+}
+
+// The value of the keyword at a place. Keywords keep their order.
+PyObject* keyword(const Relaunch::Launch& launch, const py::dict& keywords, Py_ssize_t place) {
+  PyObject* const value = PyDict_GetItemWithError(keywords.ptr(), PyTuple_GET_ITEM(launch.keywords.ptr(), place));
+  if (value == nullptr) throw py::error_already_set();
+  return value;
+}
+
+PyObject* argument(const Relaunch::Launch& launch, const Source& source, const py::tuple& args,
+                   const py::dict& keywords) {
+  switch (source.kind) {
+    case Source::Kind::kPosition:
+      return PyTuple_GET_ITEM(args.ptr(), source.place);
+    case Source::Kind::kKeyword:
+      return keyword(launch, keywords, source.place);
+    default:
+      return source.value.ptr();
+  }
+}
+
+bool has_keywords(const py::dict& keywords, const py::tuple& names) {
+  if (PyDict_GET_SIZE(keywords.ptr()) != PyTuple_GET_SIZE(names.ptr())) return false;
+  Py_ssize_t position = 0, place = 0;
+  PyObject *name, *value;
+  while (PyDict_Next(keywords.ptr(), &position, &name, &value)) {
+    PyObject* const known = PyTuple_GET_ITEM(names.ptr(), place++);
+    if (name != known && PyUnicode_Compare(name, known) != 0) return false;
+  }
+  return true;
+}
+
+// What a JITFunction has for a device, a tuple: its kernels by key, …, and at kBackend the backend. Null where it has
+// none any more.
+constexpr Py_ssize_t kKernels = 0, kBackend = 3;
+py::object device_cache(const py::object& function, const py::object& device) {
+  const py::object caches = get(function, names().device_caches);
+  if (!PyDict_Check(caches.ptr())) return {};
+  PyObject* const cache = PyDict_GetItemWithError(caches.ptr(), device.ptr());
+  if (cache == nullptr || !PyTuple_Check(cache) || PyTuple_GET_SIZE(cache) <= kBackend) return {};
+  return py::reinterpret_borrow<py::object>(cache);
+}
+
+// Whether the globals that the kernel uses are those that it was compiled with: {(name, …): (value, globals)}.
+bool has_same_globals(const py::object& function) {
+  const py::object used = get(function, names().used_global_vals);
+  if (!PyDict_Check(used.ptr())) return false;
+  if (PyDict_GET_SIZE(used.ptr()) == 0) return true;
+  const py::object items = checked(PyDict_Items(used.ptr()));  // comparing may run anything
+  for (const py::handle item : py::reinterpret_borrow<py::list>(items)) {
+    PyObject* const name = PyTuple_GET_ITEM(PyTuple_GET_ITEM(item.ptr(), 0), 0);
+    PyObject* const known = PyTuple_GET_ITEM(item.ptr(), 1);
+    PyObject* const now = PyDict_GetItemWithError(PyTuple_GET_ITEM(known, 1), name);
+    if (now == nullptr) return false;
+    if (now != PyTuple_GET_ITEM(known, 0) && !equal(now, PyTuple_GET_ITEM(known, 0))) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+bool is_idle_hook(PyObject* hook) {
+  if (hook == Py_None) return true;
+  static PyTypeObject* chain = nullptr;  // Triton's own; another type may have calls for other ends
+  PyTypeObject* const type = Py_TYPE(hook);
+  if (type != chain) {
+    if (std::strcmp(type->tp_name, "HookChain") != 0) return false;
+    const py::object module = py::reinterpret_steal<py::object>(
+        PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
+    if (!module || !PyUnicode_Check(module.ptr()) ||
+        PyUnicode_CompareWithASCIIString(module.ptr(), "triton.knobs") != 0) {
+      PyErr_Clear();
+      return false;
+    }
+    chain = type;
+    Py_INCREF(type);
+  }
+  const py::object calls = get(hook, names().calls);
+  return PyList_CheckExact(calls.ptr()) && PyList_GET_SIZE(calls.ptr()) == 0;
+}
+
+Relaunch::Relaunch(py::object config, py::object driver, py::object knobs, py::object specialize,
+                   std::vector<Parameter> parameters)
+    : config_(std::move(config)),
+      driver_(std::move(driver)),
+      knobs_(std::move(knobs)),
+      specialize_(std::move(specialize)),
+      parameters_(std::move(parameters)) {}
+
+py::tuple Relaunch::read_knobs(const py::object& function) const {
+  const py::object runtime = get(knobs_, names().runtime);
+  if (get(runtime, names().add_stages_inspection_hook).ptr() != Py_None) return py::tuple();
+  if (!is_idle_hook(get(runtime, names().launch_enter_hook).ptr()) ||
+      !is_idle_hook(get(runtime, names().launch_exit_hook).ptr()))
+    return py::tuple();
+  const py::object hooks = get(function, names().pre_run_hooks);
+  if (!PyList_CheckExact(hooks.ptr()) || PyList_GET_SIZE(hooks.ptr()) != 0) return py::tuple();
+  py::object debug = get(function, names().debug);
+  const int is_set = PyObject_IsTrue(debug.ptr());
+  if (is_set < 0) throw py::error_already_set();
+  if (is_set == 0) debug = get(runtime, names().debug);
+  const py::object compilation = get(knobs_, names().compilation);
+  return py::make_tuple(debug, get(compilation, names().instrumentation), get(compilation, names().fpsan));
+}
+
+bool Relaunch::is_like(const Launch& launch, PyObject* backend, const py::tuple& args,
+                       const py::dict& keywords) const {
+  if (PyTuple_GET_SIZE(args.ptr()) != launch.positions || !has_keywords(keywords, launch.keywords)) return false;
+  for (const auto& [place, value] : launch.options) {
+    if (!same_constant(keyword(launch, keywords, place), value.ptr())) return false;
+  }
+  for (std::size_t index = 0; index < parameters_.size(); ++index) {
+    PyObject* const given = argument(launch, launch.sources[index], args, keywords);
+    const Condition& condition = launch.parameters[index];
+    if (condition.kind == Condition::Kind::kConstant) {
+      if (!same_constant(given, condition.value.ptr())) return false;
+      continue;
+    }
+    const Parameter& parameter = parameters_[index];
+    PyObject* const passed[] = {backend, given, parameter.is_const.ptr(), parameter.specialize.ptr(),
+                                parameter.align.ptr()};
+    const py::object specialized = checked(PyObject_Vectorcall(specialize_.ptr(), passed, 5, nullptr));
+    if (!same_constants(specialized.ptr(), condition.value.ptr())) return false;
+  }
+  return true;
+}
+
+py::object Relaunch::launch(const py::object& function, const py::object& grid, const py::tuple& args,
+                            const py::dict& keywords) {
+  std::shared_ptr<const Launch> found;
+  py::object stream, kernel;
+  try {
+    if (launches_.empty() || get(config_, names().active).ptr() != driver_.ptr()) return py::none();
+    const py::tuple knobs = read_knobs(function);
+    if (knobs.empty() || !has_same_globals(function)) return py::none();
+    const py::object device = checked(PyObject_CallMethodNoArgs(driver_.ptr(), names().get_current_device));
+    const py::object cache = device_cache(function, device);
+    if (!cache) return py::none();
+    PyObject* const backend = PyTuple_GET_ITEM(cache.ptr(), kBackend);
+    for (std::size_t index = 0; index < launches_.size() && !found; ++index) {
+      const std::shared_ptr<const Launch> launch = launches_[index];  // others may come while this one is looked at
+      if (equal(launch->device.ptr(), device.ptr()) && same_constants(launch->knobs.ptr(), knobs.ptr()) &&
+          is_like(*launch, backend, args, keywords))
+        found = launch;
+    }
+    if (!found) return py::none();
+    kernel = py::reinterpret_borrow<py::object>(
+        PyDict_GetItemWithError(PyTuple_GET_ITEM(cache.ptr(), kKernels), found->key.ptr()));
+    if (!kernel) return py::none();
+    const auto place = std::find(launches_.begin(), launches_.end(), found);
+    if (place != launches_.end()) std::rotate(launches_.begin(), place, place + 1);
+    stream = checked(PyObject_CallMethodOneArg(driver_.ptr(), names().get_current_stream, device.ptr()));
+  } catch (py::error_already_set& error) {
+    if (!error.matches(PyExc_Exception)) throw;
+    return py::none();  // Triton's own way meets it again and tells
+  }
+  py::object sizes = grid;
+  if (PyCallable_Check(grid.ptr())) {
+    py::dict bound;
+    for (std::size_t index = 0; index < parameters_.size(); ++index) {
+      bound[parameters_[index].name] = py::handle(argument(*found, found->sources[index], args, keywords));
+    }
+    sizes = checked(PyObject_CallOneArg(grid.ptr(), bound.ptr()));
+  }
+  const Py_ssize_t axes = PyObject_Size(sizes.ptr());
+  if (axes < 0) throw py::error_already_set();
+  constexpr Py_ssize_t kFirst = 9;  // grid, stream, function, metadata, launch metadata, two hooks
+  py::tuple passed(kFirst + static_cast<Py_ssize_t>(parameters_.size()));
+  for (Py_ssize_t axis = 0; axis < 3; ++axis)
+    passed[axis] = axis == 0 || axis < axes ? checked(PySequence_GetItem(sizes.ptr(), axis)) : py::int_(1);
+  const py::object run = get(kernel, names().run);  // may load it
+  passed[3] = stream;
+  passed[4] = get(kernel, names().function);
+  passed[5] = get(kernel, names().packed_metadata);
+  for (Py_ssize_t place = 6; place < kFirst; ++place) passed[place] = py::none();
+  for (std::size_t index = 0; index < parameters_.size(); ++index)
+    passed[kFirst + static_cast<Py_ssize_t>(index)] =
+        py::handle(argument(*found, found->sources[index], args, keywords));
+  checked(PyObject_Call(run.ptr(), passed.ptr(), nullptr));
+  return kernel;
+}
+
+void Relaunch::add(std::shared_ptr<const Launch> launch) {
+  ++added_;
+  if (launches_.size() == kMostKept) launches_.pop_back();
+  launches_.insert(launches_.begin(), std::move(launch));
+}
+
+bool Relaunch::knows(const py::object& key, Py_ssize_t positions, const py::tuple& keywords) const {
+  return std::any_of(launches_.begin(), launches_.end(), [&](const auto& launch) {
+    return launch->positions == positions && equal(launch->key.ptr(), key.ptr()) &&
+           equal(launch->keywords.ptr(), keywords.ptr());
+  });
+}
+
+}  // namespace triton_spirv
