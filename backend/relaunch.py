@@ -47,7 +47,7 @@ def remember_launch(driver: Any, function: Any, device: int, key: str, args: tup
         relaunch = native().Relaunch(config=config, driver=driver, knobs=knobs, specialize=native_specialize_impl,
                                      parameters=parameters)
         function.relaunch = relaunch
-    if relaunch.gave_up or relaunch.knows(key, len(args), names):
+    if relaunch.gave_up or relaunch.knows(device, key, len(args), names):
         return
     read = relaunch.read_knobs(function)
     if not read or any(keywords[name] != value for name, value in zip(_ADDED, read, strict=True)):

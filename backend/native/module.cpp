@@ -301,7 +301,7 @@ PYBIND11_MODULE(_native, m) {
           py::arg("sources"), py::arg("parameters"), py::arg("options"), py::arg("knobs"),
           "Remember a launch. `sources`: (position, keyword or default; the place; the default) of each parameter; "
           "`parameters`: (whether it is a constant, that or what specialising the argument gives).")
-      .def("knows", &Relaunch::knows, py::arg("key"), py::arg("positions"), py::arg("keywords"))
+      .def("knows", &Relaunch::knows, py::arg("device"), py::arg("key"), py::arg("positions"), py::arg("keywords"))
       .def("read_knobs", &Relaunch::read_knobs, py::arg("function"))
       .def_property_readonly("gave_up", &Relaunch::gave_up);
 

@@ -44,6 +44,13 @@ py::object checked(PyObject* object) {
 
 py::object get(const py::handle& object, PyObject* name) { return checked(PyObject_GetAttr(object.ptr(), name)); }
 
+// The value of a key, borrowed; null where a dict has none.
+PyObject* item(PyObject* dict, PyObject* key) {
+  PyObject* const value = PyDict_GetItemWithError(dict, key);
+  if (value == nullptr && PyErr_Occurred() != nullptr) throw py::error_already_set();
+  return value;
+}
+
 bool equal(PyObject* a, PyObject* b) {
   const int result = PyObject_RichCompareBool(a, b, Py_EQ);
   if (result < 0) throw py::error_already_set();
@@ -63,9 +70,7 @@ bool same_constants(PyObject* a, PyObject* b) {
 
 // The value of the keyword at a place. Keywords keep their order.
 PyObject* keyword(const Relaunch::Launch& launch, const py::dict& keywords, Py_ssize_t place) {
-  PyObject* const value = PyDict_GetItemWithError(keywords.ptr(), PyTuple_GET_ITEM(launch.keywords.ptr(), place));
-  if (value == nullptr) throw py::error_already_set();
-  return value;
+  return item(keywords.ptr(), PyTuple_GET_ITEM(launch.keywords.ptr(), place));
 }
 
 PyObject* argument(const Relaunch::Launch& launch, const Source& source, const py::tuple& args,
@@ -91,13 +96,14 @@ bool has_keywords(const py::dict& keywords, const py::tuple& names) {
   return true;
 }
 
-// What a JITFunction has for a device, a tuple: its kernels by key, …, and at kBackend the backend. Null where it has
-// none any more.
+// In what a JITFunction has for a device, a tuple: its kernels by key, and the backend.
 constexpr Py_ssize_t kKernels = 0, kBackend = 3;
+
+// That tuple; null where there is none any more.
 py::object device_cache(const py::object& function, const py::object& device) {
   const py::object caches = get(function, names().device_caches);
   if (!PyDict_Check(caches.ptr())) return {};
-  PyObject* const cache = PyDict_GetItemWithError(caches.ptr(), device.ptr());
+  PyObject* const cache = item(caches.ptr(), device.ptr());
   if (cache == nullptr || !PyTuple_Check(cache) || PyTuple_GET_SIZE(cache) <= kBackend) return {};
   return py::reinterpret_borrow<py::object>(cache);
 }
@@ -107,11 +113,11 @@ bool has_same_globals(const py::object& function) {
   const py::object used = get(function, names().used_global_vals);
   if (!PyDict_Check(used.ptr())) return false;
   if (PyDict_GET_SIZE(used.ptr()) == 0) return true;
-  const py::object items = checked(PyDict_Items(used.ptr()));  // comparing may run anything
-  for (const py::handle item : py::reinterpret_borrow<py::list>(items)) {
-    PyObject* const name = PyTuple_GET_ITEM(PyTuple_GET_ITEM(item.ptr(), 0), 0);
-    PyObject* const known = PyTuple_GET_ITEM(item.ptr(), 1);
-    PyObject* const now = PyDict_GetItemWithError(PyTuple_GET_ITEM(known, 1), name);
+  const py::list entries = py::reinterpret_steal<py::list>(PyDict_Items(used.ptr()));  // comparing may run anything
+  for (const py::handle entry : entries) {
+    PyObject* const name = PyTuple_GET_ITEM(PyTuple_GET_ITEM(entry.ptr(), 0), 0);
+    PyObject* const known = PyTuple_GET_ITEM(entry.ptr(), 1);
+    PyObject* const now = item(PyTuple_GET_ITEM(known, 1), name);
     if (now == nullptr) return false;
     if (now != PyTuple_GET_ITEM(known, 0) && !equal(now, PyTuple_GET_ITEM(known, 0))) return false;
   }
@@ -205,8 +211,7 @@ py::object Relaunch::launch(const py::object& function, const py::object& grid, 
         found = launch;
     }
     if (!found) return py::none();
-    kernel = py::reinterpret_borrow<py::object>(
-        PyDict_GetItemWithError(PyTuple_GET_ITEM(cache.ptr(), kKernels), found->key.ptr()));
+    kernel = py::reinterpret_borrow<py::object>(item(PyTuple_GET_ITEM(cache.ptr(), kKernels), found->key.ptr()));
     if (!kernel) return py::none();
     const auto place = std::find(launches_.begin(), launches_.end(), found);
     if (place != launches_.end()) std::rotate(launches_.begin(), place, place + 1);
@@ -247,10 +252,11 @@ void Relaunch::add(std::shared_ptr<const Launch> launch) {
   launches_.insert(launches_.begin(), std::move(launch));
 }
 
-bool Relaunch::knows(const py::object& key, Py_ssize_t positions, const py::tuple& keywords) const {
+bool Relaunch::knows(const py::object& device, const py::object& key, Py_ssize_t positions,
+                     const py::tuple& keywords) const {
   return std::any_of(launches_.begin(), launches_.end(), [&](const auto& launch) {
-    return launch->positions == positions && equal(launch->key.ptr(), key.ptr()) &&
-           equal(launch->keywords.ptr(), keywords.ptr());
+    return launch->positions == positions && equal(launch->device.ptr(), device.ptr()) &&
+           equal(launch->key.ptr(), key.ptr()) && equal(launch->keywords.ptr(), keywords.ptr());
   });
 }
 

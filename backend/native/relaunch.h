@@ -60,8 +60,9 @@ class Relaunch {
 
   // Remembers a launch, the latest first, in place of the oldest where there are many.
   void add(std::shared_ptr<const Launch> launch);
-  // Whether a launch with that key, so many positions and those keywords is remembered.
-  bool knows(const pybind11::object& key, Py_ssize_t positions, const pybind11::tuple& keywords) const;
+  // Whether a launch with that key, so many positions and those keywords is remembered of a device.
+  bool knows(const pybind11::object& device, const pybind11::object& key, Py_ssize_t positions,
+             const pybind11::tuple& keywords) const;
   // Whether so many launches were added that remembering costs more than it spares.
   bool gave_up() const { return added_ >= kMostAdded; }
   // The knobs that a launch depends on, with the function's own debug option: equal for equal settings. An empty tuple

@@ -321,7 +321,7 @@ pending(False)
 end = time.monotonic() + 20
 while not (values == 8).all() and time.monotonic() < end:
     time.sleep(0.001)
-print(set(values.tolist()))
+print(set(values.tolist()), flush=True)
 os._exit(0)
 """
     assert lines(script, add_file, faulty_layer) == ["failed", "{8.0}"]

@@ -179,7 +179,7 @@ for call in (lambda: current().native.join(parts), lambda: current().native.allo
     try:
         call()
     except RuntimeError as error:
-        print(error)
+        print(error, flush=True)
 os._exit(0)
 """
     first, second = _lines("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" + script, faulty_layer,
