@@ -8,7 +8,7 @@ from . import cuda
 from .context import IMPORTED, STAGED, Context, native
 from .errors import NotShareable
 from .graph import capturing
-from .memory import PLACEMENT, Loan, Span, find, merge, storage_of
+from .memory import CLAIMS, PLACEMENT, Loan, Span, find, merge, storage_of
 
 #: (path of the argument in the call's arguments, its name, its Triton type).
 Entry = tuple[tuple[int, ...], str, str]
@@ -163,7 +163,8 @@ class CopyingLauncher:
         loan, since = Loan(), self._context.native.submitted
         try:
             pointers, copies = self._place(arguments, transfers, loan)
-            self._launcher.staged(*args, pointers=pointers, copies=copies)
+            with CLAIMS.claim([Span(start, start + size, written) for start, size, *_, written in copies]):
+                self._launcher.staged(*args, pointers=pointers, copies=copies)
         except BaseException:
             self._context.end_loan(loan, since, args, arguments)
             raise

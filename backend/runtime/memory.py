@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -81,6 +82,42 @@ def find(spans: Sequence[Span], address: int) -> int | None:
             return index
     return None
 
+
+class Claims:
+    """Ranges of memory that launches copy to a device and back. Thread-safe.
+
+    What a launch may have written comes back whole, so that no other thread's launch may copy a byte of it meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._claimed: list[tuple[int, Span]] = []
+
+    @contextmanager
+    def claim(self, spans: Sequence[Span]) -> Iterator[None]:
+        """Holds the ranges in the block, once no other thread holds any that it must not. A signal's handler that
+        launches while its own thread holds some is let through."""
+        thread = threading.get_ident()
+        claimed = [(thread, span) for span in spans]
+        with self._changed:
+            self._changed.wait_for(lambda: not any(owner != thread and _collide(held, span)
+                                                   for owner, held in self._claimed for span in spans))
+            self._claimed.extend(claimed)
+        try:
+            yield
+        finally:
+            with self._changed:
+                for claim in claimed:
+                    self._claimed.remove(claim)
+                self._changed.notify_all()
+
+
+def _collide(one: Span, other: Span) -> bool:
+    return (one.written or other.written) and one.start < other.end and other.start < one.end
+
+
+#: Of all devices.
+CLAIMS = Claims()
 
 #: VK_ERROR_OUT_OF_HOST_MEMORY, VK_ERROR_OUT_OF_DEVICE_MEMORY, VK_ERROR_TOO_MANY_OBJECTS.
 _OUT_OF_MEMORY = (-1, -2, -10)

@@ -187,6 +187,21 @@ def body(seed):
     assert (done.stdout, done.stderr) == ("failures []\n", "")
 
 
+def test_threads_with_parts_of_one_array(add_file: Path, way: str) -> None:
+    """Where it is copied, the whole array goes there and back for each of them."""
+    script = """
+add = load()
+whole, one = numpy.zeros((8, 5000), numpy.float32), numpy.ones(5000, numpy.float32)
+def body(seed):
+    for _ in range(40):
+        add((79, 1, 1), array(whole[seed]), array(one), array(whole[seed]), 5000)
+""" + _THREADS + """
+print(set(whole.ravel().tolist()))
+"""
+    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", TRITON_SPIRV_HOST_MEMORY=way)
+    assert (done.stdout, done.stderr) == ("failures []\n{40.0}\n", "")
+
+
 def _resident() -> int:
     with open("/proc/self/statm") as file:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

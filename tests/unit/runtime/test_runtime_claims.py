@@ -1,0 +1,56 @@
+"""Which launches wait for each other's copies."""
+from __future__ import annotations
+
+import threading
+
+import pytest
+from triton.backends.spirv.runtime.memory import Claims, Span
+
+
+def _passes(claims: Claims, *spans: Span) -> bool:
+    """Whether another thread gets the ranges at once."""
+    passed = threading.Event()
+
+    def claim() -> None:
+        with claims.claim(spans):
+            passed.set()
+    thread = threading.Thread(target=claim, daemon=True)
+    thread.start()
+    at_once = passed.wait(0.2)
+    return at_once
+
+
+@pytest.mark.parametrize(("held", "wanted", "passes"), [
+    (Span(0, 10, True), Span(9, 20, False), False), (Span(0, 10, False), Span(0, 10, True), False),
+    (Span(5, 10, True), Span(0, 20, True), False), (Span(0, 10, True), Span(10, 20, True), True),
+    (Span(10, 20, True), Span(0, 10, True), True), (Span(0, 10, False), Span(0, 10, False), True)])
+def test_written_ranges_are_one_threads(held: Span, wanted: Span, passes: bool) -> None:
+    claims = Claims()
+    with claims.claim([held]):
+        assert _passes(claims, wanted) == passes
+        with claims.claim([wanted]):  # of the same thread: a handler
+            pass
+    assert _passes(claims, wanted)
+
+
+def test_ranges_are_given_back_after_an_error() -> None:
+    claims = Claims()
+    with pytest.raises(ValueError, match="wrong"), claims.claim([Span(0, 10, True)]):
+        raise ValueError("wrong")
+    assert _passes(claims, Span(0, 10, True))
+
+
+def test_all_ranges_or_none() -> None:
+    """Two launches that want each other's ranges do not wait for ever."""
+    claims = Claims()
+    spans = [Span(0, 10, True), Span(20, 30, True)]
+    done = threading.Barrier(3)
+
+    def work(order: list[Span]) -> None:
+        for _ in range(200):
+            with claims.claim(order):
+                pass
+        done.wait(20)
+    for order in (spans, spans[::-1]):
+        threading.Thread(target=work, args=(order, ), daemon=True).start()
+    done.wait(20)
