@@ -53,7 +53,7 @@ Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, 
   instance_functions_.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families.data());
   if (queue_family_ < count) {
     timestamp_bits_ = families[queue_family_].timestampValidBits;
-    binds_sparse_ = families[queue_family_].queueFlags & VK_QUEUE_SPARSE_BINDING_BIT;
+    binds_sparse_ = (families[queue_family_].queueFlags & VK_QUEUE_SPARSE_BINDING_BIT) && imports_into_sparse(physical);
   }
   make_ring();
 }

@@ -319,6 +319,7 @@ class Device : public std::enable_shared_from_this<Device> {
   // The buffer, bound to its memory, as one of this device's.
   std::unique_ptr<Buffer> adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host);
   void destroy(VkBuffer buffer, VkDeviceMemory memory);
+  bool imports_into_sparse(VkPhysicalDevice physical) const;
   void bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts);
 
   InstanceFunctions instance_functions_;
@@ -338,7 +339,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::atomic<bool> stuck_{false};  // work did not end in time
   std::atomic<bool> lost_{false};
   uint32_t timestamp_bits_ = 0;
-  bool binds_sparse_ = false;  // the queue can
+  bool binds_sparse_ = false;  // the queue can, also memory that was imported
   VkPhysicalDeviceLimits limits_{};
   VkPhysicalDeviceMemoryProperties memory_{};
 

@@ -39,11 +39,22 @@ std::unique_ptr<Buffer> Device::import_fd(int fd, VkDeviceSize bytes) {
   }
 }
 
+// Whether imported memory may be bound to a sparse buffer.
+bool Device::imports_into_sparse(VkPhysicalDevice physical) const {
+  const VkPhysicalDeviceExternalBufferInfo info{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO, nullptr,
+                                                VK_BUFFER_CREATE_SPARSE_BINDING_BIT, kBufferUsage,
+                                                VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT};
+  VkExternalBufferProperties properties{VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES};
+  instance_functions_.vkGetPhysicalDeviceExternalBufferProperties(physical, &info, &properties);
+  return properties.externalMemoryProperties.externalMemoryFeatures & VK_EXTERNAL_MEMORY_FEATURE_IMPORTABLE_BIT;
+}
+
 std::unique_ptr<Buffer> Device::join(const std::vector<const Buffer*>& parts) {
   const Use use(*this);
   check_usable();
   if (!binds_sparse_ || vk_.vkQueueBindSparse == nullptr)
-    throw std::runtime_error("allocations cannot be put one behind the other: the Vulkan queue lacks sparse binding");
+    throw std::runtime_error(
+        "allocations cannot be put one behind the other: the Vulkan queue lacks sparse binding of imported memory");
   VkDeviceSize total = 0;
   for (const Buffer* part : parts) {
     if (part->memory_ == VK_NULL_HANDLE || part->device_ == nullptr)

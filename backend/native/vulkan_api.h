@@ -8,10 +8,11 @@
 #include <stdexcept>
 #include <string>
 
-#define TRITON_SPIRV_INSTANCE_FUNCTIONS(X) \
-  X(vkGetDeviceProcAddr)                   \
-  X(vkGetPhysicalDeviceMemoryProperties)   \
-  X(vkGetPhysicalDeviceProperties)         \
+#define TRITON_SPIRV_INSTANCE_FUNCTIONS(X)       \
+  X(vkGetDeviceProcAddr)                         \
+  X(vkGetPhysicalDeviceExternalBufferProperties) \
+  X(vkGetPhysicalDeviceMemoryProperties)         \
+  X(vkGetPhysicalDeviceProperties)               \
   X(vkGetPhysicalDeviceQueueFamilyProperties)
 
 #define TRITON_SPIRV_DEVICE_FUNCTIONS(X) \

@@ -388,8 +388,8 @@ def test_a_kernel_that_is_not_used_any_more_is_given_back(compiled: Compile) -> 
     before = set(context._kernels)
     for _ in range(3):
         load(module)[4](values, values, sums, 1000)
-    gc.collect()
-    assert set(context._kernels) == before
+    gc.collect()  # which may take kernels of earlier tests along
+    assert set(context._kernels) <= before
     np.testing.assert_array_equal(sums.to_numpy(), 2 * x)
 
 

@@ -209,7 +209,7 @@ def _resident() -> int:
 
 def test_100000_launches_leave_memory_where_it_was(add: Any, context: Any) -> None:
     held = buffers.zeros(64, "float32", context)
-    for _ in range(2000):
+    for _ in range(10_000):  # so that each command buffer of the ring has held as many launches as there is room for
         add((1, ), held, held, held, 64)
     held.to_numpy()
     before, reserved = _resident(), context.memory.reserved
