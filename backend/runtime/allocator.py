@@ -15,6 +15,9 @@ _SLAB_BYTES = 4 << 20
 #: Every address is a multiple of this.
 ALIGNMENT = 512
 
+#: What sizes are counted in, less a sign.
+_MOST_BYTES = 2**63 - 1
+
 
 class OutOfDeviceMemory(MemoryError):
     """The device has no room left for an allocation, with everything idle given back."""
@@ -69,6 +72,8 @@ class DeviceAllocator:
         """At least ``bytes_`` bytes, aligned to ALIGNMENT. Raises OutOfDeviceMemory and ValueError."""
         if bytes_ < 0:
             raise ValueError(f"an allocation of {bytes_} bytes")
+        if bytes_ > _MOST_BYTES:
+            raise OutOfDeviceMemory(f"the device has no room for {bytes_} bytes: they cannot be counted in 64 bits")
         size = max(ALIGNMENT, round_up(bytes_, ALIGNMENT))
         with self._lock:
             self._take_back()

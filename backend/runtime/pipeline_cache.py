@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -57,7 +58,9 @@ class PipelineCache:
 
     def _read(self) -> bytes:
         try:
-            return unpack(self.path.read_bytes())
+            if stat.S_ISREG(self.path.stat().st_mode):  # reading anything else may not end
+                return unpack(self.path.read_bytes())
+            raise ValueError("it is no file")
         except FileNotFoundError:
             return b""
         except (OSError, ValueError) as error:

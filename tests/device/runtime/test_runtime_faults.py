@@ -1,6 +1,7 @@
 """What goes wrong outside a launch: refused modules, a missing driver, forks, closed contexts, validation."""
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 from pathlib import Path
@@ -14,6 +15,7 @@ from triton.backends.spirv.runtime.context import Context, current
 from triton.backends.spirv.runtime.launch import make_launcher
 from triton.backends.spirv.runtime.loader import handle
 from triton.backends.spirv.runtime.pipeline import Kernel
+from triton.backends.spirv.runtime.pipeline_cache import PipelineCache
 
 from tests.device.processes import run_script
 
@@ -190,6 +192,16 @@ def test_two_contexts_at_once(add_module: bytes) -> None:
         kernel.unload()
     second.close()
     assert results == [128, 128]
+
+
+def test_a_pipeline_cache_that_is_no_file_is_ignored(tmp_path: Path) -> None:
+    """A pipe that nobody writes to would be read for ever."""
+    os.mkfifo(tmp_path / "pipe.bin")
+    (tmp_path / "folder.bin").mkdir()
+    for name in ("pipe.bin", "folder.bin", "missing.bin"):
+        cache = PipelineCache(current().handle, tmp_path / name)
+        assert cache.handle
+        cache.destroy()
 
 
 def test_processes_merge_their_pipelines(add_module: bytes, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

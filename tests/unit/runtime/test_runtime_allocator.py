@@ -95,6 +95,11 @@ def test_negative_size_is_refused() -> None:
         DeviceAllocator(FakeDevice().allocate).allocate(-1)
 
 
+def test_a_size_that_no_device_counts_is_no_room() -> None:
+    with pytest.raises(OutOfDeviceMemory, match="no room for 1180591620717411303424 bytes"):
+        DeviceAllocator(FakeDevice().allocate).allocate(1 << 70)
+
+
 def test_other_failures_are_passed_on() -> None:
     def fail(_: int) -> Any:
         raise RuntimeError("the device was lost")
