@@ -11,10 +11,11 @@
 
 namespace triton_spirv {
 
-template <typename Take>
-auto take_gil(Take take) {
+// Calls what may end the thread: what takes the lock, or runs Python.
+template <typename Call>
+auto outlive(Call call) {
   try {
-    return take();
+    return call();
   } catch (const abi::__forced_unwind&) {
     for (;;) pause();
   }
@@ -25,7 +26,7 @@ class WithoutGil {
  public:
   WithoutGil() : state_(PyEval_SaveThread()) {}
   ~WithoutGil() {
-    take_gil([this] { PyEval_RestoreThread(state_); });
+    outlive([this] { PyEval_RestoreThread(state_); });
   }
   WithoutGil(const WithoutGil&) = delete;
   WithoutGil& operator=(const WithoutGil&) = delete;
@@ -37,7 +38,7 @@ class WithoutGil {
 // Lets this thread run Python while it lives.
 class WithGil {
  public:
-  WithGil() : state_(take_gil([] { return PyGILState_Ensure(); })) {}
+  WithGil() : state_(outlive([] { return PyGILState_Ensure(); })) {}
   ~WithGil() { PyGILState_Release(state_); }
   WithGil(const WithGil&) = delete;
   WithGil& operator=(const WithGil&) = delete;

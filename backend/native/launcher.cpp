@@ -20,9 +20,10 @@ void call_hook(PyObject* hook, PyObject* launch_metadata) {
 }  // namespace
 
 std::shared_ptr<void> shared(const py::object& object) {
-  return {new py::object(object), [](void* kept) {
+  Py_XINCREF(object.ptr());
+  return {object.ptr(), [](void* kept) {
             const WithGil locked;
-            delete static_cast<py::object*>(kept);
+            outlive([kept] { Py_XDECREF(static_cast<PyObject*>(kept)); });  // may run anything
           }};
 }
 

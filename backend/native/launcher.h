@@ -24,7 +24,7 @@ enum LaunchArgument : Py_ssize_t {
   kKernelArguments
 };
 
-// A Python object that may be let go without the GIL.
+// A Python object, a PyObject*, that may be let go without the GIL.
 std::shared_ptr<void> shared(const pybind11::object& object);
 
 class Launcher {

@@ -194,7 +194,7 @@ PYBIND11_MODULE(_native, m) {
           [](const Recording& self) {
             py::list all;
             for (const std::shared_ptr<void>& launch : self.tensors())
-              all.attr("extend")(*static_cast<py::object*>(launch.get()));
+              all.attr("extend")(py::handle(static_cast<PyObject*>(launch.get())));
             return all;
           },
           "(object, address then) of each pointer argument of the recorded launches.")
