@@ -292,7 +292,7 @@ class SPIRVDriver(DriverBase):
                         keywords: dict[str, Any]) -> None:
         """Keeps what a launch like this one needs (see relaunch.py)."""
         if not compile_only():
-            from .relaunch import remember_launch
+            from .relaunch import remember_launch  # needs Triton's JIT, which asks for drivers while it is imported
             remember_launch(self, function, device, key, args, keywords)
 
     def get_current_stream(self, device: int | None = None) -> int:

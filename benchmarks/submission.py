@@ -39,7 +39,7 @@ def new(struct: str) -> Any:
     """A zeroed structure with its sType."""
     vk = vulkan()
     value = vk.ffi.new(f"{struct}*")
-    words = re.findall("[A-Z][a-z]+", struct.removeprefix("Vk"))
+    words = re.findall("[A-Z][a-z]+|KHR", struct.removeprefix("Vk"))
     value.sType = getattr(vk, "VK_STRUCTURE_TYPE_" + "_".join(words).upper())
     return value
 

@@ -1,8 +1,9 @@
 #include "launcher.h"
 
+#include <cstring>
+
 #include "gil.h"
 #include "recording.h"
-#include "relaunch.h"
 
 namespace py = pybind11;
 
@@ -18,6 +19,28 @@ void call_hook(PyObject* hook, PyObject* launch_metadata) {
 }
 
 }  // namespace
+
+bool is_idle_hook(PyObject* hook) {
+  if (hook == Py_None) return true;
+  static PyTypeObject* chain = nullptr;  // Triton's own; another type may have calls for other ends
+  PyTypeObject* const type = Py_TYPE(hook);
+  if (type != chain) {
+    if (std::strcmp(type->tp_name, "HookChain") != 0) return false;
+    const py::object module = py::reinterpret_steal<py::object>(
+        PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
+    if (!module || !PyUnicode_Check(module.ptr()) ||
+        PyUnicode_CompareWithASCIIString(module.ptr(), "triton.knobs") != 0) {
+      PyErr_Clear();
+      return false;
+    }
+    chain = type;
+    Py_INCREF(type);
+  }
+  static PyObject* const name = PyUnicode_InternFromString("calls");
+  const py::object calls = py::reinterpret_steal<py::object>(PyObject_GetAttr(hook, name));
+  if (!calls) throw py::error_already_set();
+  return PyList_CheckExact(calls.ptr()) && PyList_GET_SIZE(calls.ptr()) == 0;
+}
 
 std::shared_ptr<void> shared(const py::object& object) {
   Py_XINCREF(object.ptr());

@@ -27,6 +27,9 @@ enum LaunchArgument : Py_ssize_t {
 // A Python object, a PyObject*, that may be let go without the GIL.
 std::shared_ptr<void> shared(const pybind11::object& object);
 
+// Whether calling a launch hook does nothing: None, or Triton's chain of hooks without any.
+bool is_idle_hook(PyObject* hook);
+
 class Launcher {
  public:
   // `indirect`: the argument block goes into a buffer. `copying`: called in place of a launch, with the same arguments,

@@ -1,8 +1,8 @@
 #include "relaunch.h"
 
 #include <algorithm>
-#include <cstring>
-#include <string>
+
+#include "launcher.h"
 
 namespace py = pybind11;
 
@@ -13,7 +13,6 @@ namespace {
 struct Names {
   PyObject* active = PyUnicode_InternFromString("active");
   PyObject* add_stages_inspection_hook = PyUnicode_InternFromString("add_stages_inspection_hook");
-  PyObject* calls = PyUnicode_InternFromString("calls");
   PyObject* compilation = PyUnicode_InternFromString("compilation");
   PyObject* debug = PyUnicode_InternFromString("debug");
   PyObject* device_caches = PyUnicode_InternFromString("device_caches");
@@ -126,26 +125,6 @@ bool has_same_globals(const py::object& function) {
 
 }  // namespace
 
-bool is_idle_hook(PyObject* hook) {
-  if (hook == Py_None) return true;
-  static PyTypeObject* chain = nullptr;  // Triton's own; another type may have calls for other ends
-  PyTypeObject* const type = Py_TYPE(hook);
-  if (type != chain) {
-    if (std::strcmp(type->tp_name, "HookChain") != 0) return false;
-    const py::object module = py::reinterpret_steal<py::object>(
-        PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
-    if (!module || !PyUnicode_Check(module.ptr()) ||
-        PyUnicode_CompareWithASCIIString(module.ptr(), "triton.knobs") != 0) {
-      PyErr_Clear();
-      return false;
-    }
-    chain = type;
-    Py_INCREF(type);
-  }
-  const py::object calls = get(hook, names().calls);
-  return PyList_CheckExact(calls.ptr()) && PyList_GET_SIZE(calls.ptr()) == 0;
-}
-
 Relaunch::Relaunch(py::object config, py::object driver, py::object knobs, py::object specialize,
                    std::vector<Parameter> parameters)
     : config_(std::move(config)),
@@ -230,17 +209,16 @@ py::object Relaunch::launch(const py::object& function, const py::object& grid, 
   }
   const Py_ssize_t axes = PyObject_Size(sizes.ptr());
   if (axes < 0) throw py::error_already_set();
-  constexpr Py_ssize_t kFirst = 9;  // grid, stream, function, metadata, launch metadata, two hooks
-  py::tuple passed(kFirst + static_cast<Py_ssize_t>(parameters_.size()));
+  py::tuple passed(kKernelArguments + static_cast<Py_ssize_t>(parameters_.size()));
   for (Py_ssize_t axis = 0; axis < 3; ++axis)
-    passed[axis] = axis == 0 || axis < axes ? checked(PySequence_GetItem(sizes.ptr(), axis)) : py::int_(1);
+    passed[kGrid + axis] = axis == 0 || axis < axes ? checked(PySequence_GetItem(sizes.ptr(), axis)) : py::int_(1);
   const py::object run = get(kernel, names().run);  // may load it
-  passed[3] = stream;
-  passed[4] = get(kernel, names().function);
-  passed[5] = get(kernel, names().packed_metadata);
-  for (Py_ssize_t place = 6; place < kFirst; ++place) passed[place] = py::none();
+  passed[kStream] = stream;
+  passed[kFunction] = get(kernel, names().function);
+  passed[kKernelMetadata] = get(kernel, names().packed_metadata);
+  for (const LaunchArgument none : {kLaunchMetadata, kEnterHook, kExitHook}) passed[none] = py::none();
   for (std::size_t index = 0; index < parameters_.size(); ++index)
-    passed[kFirst + static_cast<Py_ssize_t>(index)] =
+    passed[kKernelArguments + static_cast<Py_ssize_t>(index)] =
         py::handle(argument(*found, found->sources[index], args, keywords));
   checked(PyObject_Call(run.ptr(), passed.ptr(), nullptr));
   return kernel;

@@ -85,7 +85,4 @@ class Relaunch {
   std::size_t added_ = 0;
 };
 
-// Whether calling a launch hook does nothing: None, or Triton's chain of hooks without any.
-bool is_idle_hook(PyObject* hook);
-
 }  // namespace triton_spirv

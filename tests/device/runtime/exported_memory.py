@@ -1,24 +1,15 @@
 """Memory of the device that another API could have made: exported as an opaque file descriptor."""
 from __future__ import annotations
 
-import re
-from typing import Any
-
 from triton.backends.spirv.runtime.context import Context
 from triton.backends.spirv.runtime.loader import check, vulkan
+
+from benchmarks.submission import new
 
 _OPAQUE_FD = 1
 #: Storage, both ways of a transfer, and a device address.
 _USAGE = 0x20 | 3 | 0x20000
 _DEVICE_LOCAL, _DEVICE_ADDRESS = 1, 2
-
-
-def _new(struct: str) -> Any:
-    vk = vulkan()
-    value = vk.ffi.new(f"{struct}*")
-    words = re.findall("[A-Z][a-z]+|KHR", struct.removeprefix("Vk"))
-    value.sType = getattr(vk, "VK_STRUCTURE_TYPE_" + "_".join(words).upper())
-    return value
 
 
 class ExportedMemory:
@@ -27,7 +18,7 @@ class ExportedMemory:
     def __init__(self, context: Context, bytes: int) -> None:
         vk = vulkan()
         ffi, lib, self._device = vk.ffi, vk.lib, context.handle
-        external, info = _new("VkExternalMemoryBufferCreateInfo"), _new("VkBufferCreateInfo")
+        external, info = new("VkExternalMemoryBufferCreateInfo"), new("VkBufferCreateInfo")
         external.handleTypes = _OPAQUE_FD
         info.size, info.usage, info.pNext = bytes, _USAGE, external
         buffer, needs = ffi.new("VkBuffer*"), ffi.new("VkMemoryRequirements*")
@@ -37,7 +28,7 @@ class ExportedMemory:
         assert needs.size == bytes
         properties = ffi.new("VkPhysicalDeviceMemoryProperties*")
         lib.vkGetPhysicalDeviceMemoryProperties(context.device.handle, properties)
-        export, flags, allocation = (_new(f"Vk{name}Info") for name in ("ExportMemoryAllocate", "MemoryAllocateFlags",
+        export, flags, allocation = (new(f"Vk{name}Info") for name in ("ExportMemoryAllocate", "MemoryAllocateFlags",
                                                                         "MemoryAllocate"))
         export.handleTypes = _OPAQUE_FD
         flags.flags, flags.pNext = _DEVICE_ADDRESS, export
@@ -50,7 +41,7 @@ class ExportedMemory:
         self._export = ffi.cast("PFN_vkGetMemoryFdKHR", lib.vkGetDeviceProcAddr(self._device, b"vkGetMemoryFdKHR"))
 
     def descriptor(self) -> int:
-        info, out = _new("VkMemoryGetFdInfoKHR"), vulkan().ffi.new("int*")
+        info, out = new("VkMemoryGetFdInfoKHR"), vulkan().ffi.new("int*")
         info.memory, info.handleType = self._memory[0], _OPAQUE_FD
         check(self._export(self._device, info, out), "vkGetMemoryFdKHR")
         return int(out[0])
