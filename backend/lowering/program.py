@@ -22,7 +22,7 @@ def _grid(ctx: Context, operation: Operation) -> None:
 
 @lowers("llvm.intr.assume")
 def _assume(ctx: Context, operation: Operation) -> None:
-    """A promise to the optimiser; axis analysis has read what it can use of it."""
+    """A promise to the optimiser: there is nothing to emit."""
 
 
 @lowers("ttg.warp_id")

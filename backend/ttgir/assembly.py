@@ -237,6 +237,9 @@ _op("cf.assert", "arg", "$arg `,` $msg attr-dict", "msg:str")
 _op("ub.poison", "-> result", "attr-dict `:` type($result)")
 _op("ub.unreachable", "", "attr-dict")
 
+# llvm: tl.assume
+_op("llvm.intr.assume", "cond", "$cond attr-dict `:` type($cond)")
+
 #: Signatures of the operations that custom.py reads, for their generic form.
 _op("arith.constant", "-> result", "", "value")
 _op("arith.select", "condition true_value false_value -> result", "")

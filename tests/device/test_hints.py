@@ -1,0 +1,65 @@
+"""Hints to the compiler, from Python source: they change no result."""
+from __future__ import annotations
+
+import numpy
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def assumes(x, out, n, step, COUNT: tl.constexpr, BLOCK: tl.constexpr):
+    tl.assume(n > 0)
+    tl.assume(step % 16 == 0)
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(COUNT):
+        tl.assume(row * step >= 0)
+        total += tl.load(x + row * step + i, mask=i < n)
+    if n > 3:
+        tl.assume(step > 3)
+        total *= 2
+    tl.store(out + i, total, mask=i < n)
+
+
+@pytest.mark.parametrize(("n", "step"), [(1, 64), (3, 16), (61, 64), (64, 64)])
+def test_assume(n: int, step: int) -> None:
+    x = torch.arange(5 * 64 + 64, dtype=torch.float32)
+    out = torch.full((64,), -1.0)
+    assumes[(1,)](x, out, n, step, COUNT=5, BLOCK=64)
+    rows = sum(x.numpy()[row * step:row * step + n] for row in range(5))
+    numpy.testing.assert_array_equal(out.numpy()[:n], rows * (2 if n > 3 else 1))
+    numpy.testing.assert_array_equal(out.numpy()[n:], -1)
+
+
+@triton.jit
+def callee(x, i):
+    tl.assume(i >= 0)
+    return tl.load(x + i)
+
+
+@triton.jit
+def assumes_in_a_call(x, out):
+    tl.store(out, callee(x, tl.program_id(0) + 2))
+
+
+def test_assume_in_a_called_function() -> None:
+    x, out = torch.arange(4, dtype=torch.int32), torch.zeros(1, dtype=torch.int32)
+    assumes_in_a_call[(1,)](x, out)
+    assert out.item() == 2
+
+
+@triton.jit
+def describes(x, out, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    i = tl.max_contiguous(tl.multiple_of(i, BLOCK), BLOCK)
+    value = tl.max_constancy(tl.load(x + i), 1)
+    tl.debug_barrier()
+    tl.store(out + i, value + 1)
+
+
+def test_descriptions_of_values() -> None:
+    x, out = torch.arange(256, dtype=torch.float32), torch.zeros(256)
+    describes[(4,)](x, out, BLOCK=64)
+    numpy.testing.assert_array_equal(out.numpy(), x.numpy() + 1)
