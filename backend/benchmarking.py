@@ -1,4 +1,5 @@
 """Timing kernels without the host's part of a launch."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -20,8 +21,13 @@ def check_return_mode(return_mode: str) -> None:
         raise ValueError(f"return_mode is one of {', '.join(_RETURN_MODES)}, not {return_mode!r}")
 
 
-def do_bench_graph(fn: Callable[[], Any], rep: float = 20, grad_to_none: Sequence[Any] | None = None,
-                   quantiles: Sequence[float] | None = None, return_mode: str = "mean") -> Any:
+def do_bench_graph(
+    fn: Callable[[], Any],
+    rep: float = 20,
+    grad_to_none: Sequence[Any] | None = None,
+    quantiles: Sequence[float] | None = None,
+    return_mode: str = "mean",
+) -> Any:
     """Milliseconds of a call of ``fn``, whose launches are captured and replayed: triton.testing.do_bench_cudagraph for
     this backend.
 

@@ -3,6 +3,7 @@
 A ``Capabilities`` value is all that the compiler may know of a device. Its canonical string is ``GPUTarget.arch``: it
 is part of the cache key, and parsing it gives the same value back.
 """
+
 from __future__ import annotations
 
 import json
@@ -32,8 +33,11 @@ FEATURES = {
     "int64_atomics": "VkPhysicalDeviceShaderAtomicInt64Features::shaderBufferInt64Atomics",
     "float32_atomic_add": "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT::shaderBufferFloat32AtomicAdd",
     "float64_atomic_add": "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT::shaderBufferFloat64AtomicAdd",
-    **{f"{control}{width}": f"VkPhysicalDeviceFloatControlsProperties::{entry}{width}"
-       for control, entry in FLOAT_CONTROLS.items() for width in (16, 32, 64)},
+    **{
+        f"{control}{width}": f"VkPhysicalDeviceFloatControlsProperties::{entry}{width}"
+        for control, entry in FLOAT_CONTROLS.items()
+        for width in (16, 32, 64)
+    },
 }
 
 #: Features without which no kernel can run: refused when the device is opened, so lowering never asks.
@@ -98,8 +102,10 @@ class Capabilities:
         pairs = dict(part.partition("=")[::2] for part in rest)
         names = [entry.name for entry in fields(cls)]
         if head != "vulkan1.3" or list(pairs) != names:
-            raise ValueError(f"{arch!r} is neither a device profile ({', '.join(PROFILES)}) nor an arch string "
-                             f"'vulkan1.3;{';'.join(name + '=…' for name in names)}'")
+            raise ValueError(
+                f"{arch!r} is neither a device profile ({', '.join(PROFILES)}) nor an arch string "
+                f"'vulkan1.3;{';'.join(name + '=…' for name in names)}'"
+            )
         features = frozenset(filter(None, pairs["features"].split(",")))
         numbers = {name: int(pairs[name]) for name in names if name not in ("driver", "features")}
         return cls(driver=pairs["driver"], features=features, **numbers)

@@ -1,4 +1,5 @@
 """``triton-spirv``: what the SPIR-V backend has to work with on this machine, and compiling ahead of time."""
+
 from __future__ import annotations
 
 import argparse
@@ -18,14 +19,24 @@ from .runtime.errors import VulkanUnavailable
 
 def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "index": index, "name": device.name, "kind": device.kind, "uuid": device.uuid, "driver": device.driver,
-        "driver_version": device.driver_version, "vulkan": f"{device.api_version[0]}.{device.api_version[1]}",
-        "usable": not device.lacks, "lacks": list(device.lacks), "extensions": sorted(device.extensions),
+        "index": index,
+        "name": device.name,
+        "kind": device.kind,
+        "uuid": device.uuid,
+        "driver": device.driver,
+        "driver_version": device.driver_version,
+        "vulkan": f"{device.api_version[0]}.{device.api_version[1]}",
+        "usable": not device.lacks,
+        "lacks": list(device.lacks),
+        "extensions": sorted(device.extensions),
     }
     capabilities = device.capabilities
     if capabilities is not None:
-        described["capabilities"] = {entry.name: getattr(capabilities, entry.name) for entry in fields(capabilities)
-                                     if entry.name not in ("features", "driver")}
+        described["capabilities"] = {
+            entry.name: getattr(capabilities, entry.name)
+            for entry in fields(capabilities)
+            if entry.name not in ("features", "driver")
+        }
         described["features"] = {name: capabilities.has(name) for name in sorted(FEATURES)}
         described["target"] = capabilities.arch()
     return described
@@ -50,8 +61,12 @@ def information() -> dict[str, Any]:
         return result
     in_place = opened.host_memory == context.ZERO_COPY
     result["used"] = {
-        "index": found.index(chosen), "name": chosen.name, "because": reason, "host_memory": opened.host_memory,
-        "torch_device": "cpu" if in_place else f"spirv:{opened.index}", "cuda_tensors": opened.shares_memory,
+        "index": found.index(chosen),
+        "name": chosen.name,
+        "because": reason,
+        "host_memory": opened.host_memory,
+        "torch_device": "cpu" if in_place else f"spirv:{opened.index}",
+        "cuda_tensors": opened.shares_memory,
         "device_timestamps": opened.native.has_timestamps,
     }
     return result
@@ -68,17 +83,20 @@ def _text(known: dict[str, Any]) -> str:
     lines = []
     for device in known["devices"]:
         lines.append(f"{device['index']}: {device['name']}")
-        lines.append(f"   {device['kind']}, Vulkan {device['vulkan']}, driver {device['driver']} "
-                     f"{device['driver_version']}")
+        lines.append(
+            f"   {device['kind']}, Vulkan {device['vulkan']}, driver {device['driver']} {device['driver_version']}"
+        )
         if device["uuid"]:
             lines.append(f"   UUID {device['uuid']}")
         if device["lacks"]:
             lines.append(f"   cannot run kernels: it lacks {', '.join(device['lacks'])}")
             continue
         limits = device["capabilities"]
-        lines.append(f"   subgroups of {limits['subgroup_size']}, {limits['shared_bytes'] // 1024} KiB of shared "
-                     f"memory, {limits['max_workgroup_invocations']} invocations a workgroup, "
-                     f"{limits['push_constant_bytes']} bytes of push constants")
+        lines.append(
+            f"   subgroups of {limits['subgroup_size']}, {limits['shared_bytes'] // 1024} KiB of shared "
+            f"memory, {limits['max_workgroup_invocations']} invocations a workgroup, "
+            f"{limits['push_constant_bytes']} bytes of push constants"
+        )
         has = [name for name, there in device["features"].items() if there]
         not_there = [name for name, there in device["features"].items() if not there]
         lines.append(f"   has {', '.join(has) or 'no optional feature'}")
@@ -89,11 +107,17 @@ def _text(known: dict[str, Any]) -> str:
         lines.append(f"none is used: {known['error']}")
     else:
         used = known["used"]
-        lines += [f"used: {used['index']}, because: {used['because']}",
-                  f"CPU tensors: {_HOST_MEMORY[used['host_memory']]}",
-                  f"torch device of its tensors: {used['torch_device']}",
-                  "CUDA tensors: " + ("shared where their memory can be (triton.backends.spirv.runtime.cuda)"
-                                      if used["cuda_tensors"] else "cannot be passed")]
+        lines += [
+            f"used: {used['index']}, because: {used['because']}",
+            f"CPU tensors: {_HOST_MEMORY[used['host_memory']]}",
+            f"torch device of its tensors: {used['torch_device']}",
+            "CUDA tensors: "
+            + (
+                "shared where their memory can be (triton.backends.spirv.runtime.cuda)"
+                if used["cuda_tensors"]
+                else "cannot be passed"
+            ),
+        ]
     return "\n".join(lines)
 
 

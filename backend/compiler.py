@@ -1,4 +1,5 @@
 """SPIRVBackend: options, target and the stage table. Lowering itself is in ``lowering/``."""
+
 from __future__ import annotations
 
 import functools
@@ -63,13 +64,16 @@ class SPIRVOptions:
         if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
             raise ValueError(f"num_warps={self.num_warps} must be a power of two")
         if self.num_ctas != 1:
-            raise ValueError(f"num_ctas={self.num_ctas}: the SPIR-V backend supports num_ctas=1 only, because Vulkan "
-                             "has no clusters of workgroups")
+            raise ValueError(
+                f"num_ctas={self.num_ctas}: the SPIR-V backend supports num_ctas=1 only, because Vulkan "
+                "has no clusters of workgroups"
+            )
         if self.launch_cooperative_grid:
             raise ValueError("launch_cooperative_grid=True: Vulkan cannot promise that a whole grid is resident")
         if self.instrumentation_mode:
-            raise ValueError(f"instrumentation_mode={self.instrumentation_mode!r}: the SPIR-V backend has no "
-                             "instrumentation")
+            raise ValueError(
+                f"instrumentation_mode={self.instrumentation_mode!r}: the SPIR-V backend has no instrumentation"
+            )
 
     def hash(self) -> str:
         """A digest of all options."""
@@ -126,8 +130,10 @@ class TooManyWarps(OutOfResources):  # type: ignore[misc]
     def __str__(self) -> str:
         """What was asked for, and what to do."""
         num_warps, lanes, limit = self._arguments
-        return (f"num_warps={num_warps} needs workgroups of {num_warps * lanes} invocations, and the device's have at "
-                f"most {limit}: use num_warps={limit // lanes} or fewer")
+        return (
+            f"num_warps={num_warps} needs workgroups of {num_warps * lanes} invocations, and the device's have at "
+            f"most {limit}: use num_warps={limit // lanes} or fewer"
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), self._arguments
@@ -197,8 +203,10 @@ class SPIRVBackend(BaseBackend):
     def add_stages(self, stages: dict[str, Any], options: SPIRVOptions, language: Language) -> None:
         """Fills the stage table: ttir → ttgir → spv."""
         if language != Language.TRITON:
-            raise NotImplementedError("the SPIR-V backend compiles Triton kernels; Gluon names the hardware of one "
-                                      "vendor and is not supported")
+            raise NotImplementedError(
+                "the SPIR-V backend compiles Triton kernels; Gluon names the hardware of one "
+                "vendor and is not supported"
+            )
         stages["ttir"] = lambda source, metadata: self.make_ttir(source, options)
         stages["ttgir"] = lambda source, metadata: self.make_ttgir(source, options)
         stages["spv"] = lambda source, metadata: self.make_spirv(source, metadata, options)
@@ -275,9 +283,14 @@ class SPIRVBackend(BaseBackend):
         inserted = passes.insert_barriers(module)
         traits = self.capabilities.traits
         lowering = LoweringOptions(
-            fuse_multiply_add=options.enable_fp_fusion, check_bounds=options.check_bounds,
-            dot_unroll=traits.dot_unroll, dot_unroll_registers=traits.dot_unroll_registers,
-            dot_registers=traits.dot_registers, shared_banks=traits.shared_banks, prefetch=traits.prefetch)
+            fuse_multiply_add=options.enable_fp_fusion,
+            check_bounds=options.check_bounds,
+            dot_unroll=traits.dot_unroll,
+            dot_unroll_registers=traits.dot_unroll_registers,
+            dot_registers=traits.dot_registers,
+            shared_banks=traits.shared_banks,
+            prefetch=traits.prefetch,
+        )
         name = f"{metadata.get('name', 'kernel')}.ttgir"
         source = parse_module(str(module), name)
         mark_inserted(source, inserted)

@@ -1,4 +1,5 @@
 """SPIRVDriver: how Triton's runtime sees the Vulkan device."""
+
 from __future__ import annotations
 
 import ctypes
@@ -26,9 +27,21 @@ _log = logging.getLogger(__name__)
 
 #: Triton's type → the C type of the argument block.
 _CPP_TYPES = {
-    "i1": "int8_t", "i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t",
-    "u1": "uint8_t", "u8": "uint8_t", "u16": "uint16_t", "u32": "uint32_t", "u64": "uint64_t",
-    "fp16": "uint16_t", "bf16": "uint16_t", "fp32": "float", "f32": "float", "fp64": "double",
+    "i1": "int8_t",
+    "i8": "int8_t",
+    "i16": "int16_t",
+    "i32": "int32_t",
+    "i64": "int64_t",
+    "u1": "uint8_t",
+    "u8": "uint8_t",
+    "u16": "uint16_t",
+    "u32": "uint32_t",
+    "u64": "uint64_t",
+    "fp16": "uint16_t",
+    "bf16": "uint16_t",
+    "fp32": "float",
+    "f32": "float",
+    "fp64": "double",
 }
 #: Larger than the last-level cache of a host, and of a GPU.
 _HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20
@@ -66,6 +79,7 @@ def _asked_for() -> bool:
 def _gpu_driver_active() -> bool:
     """Whether the driver of a GPU vendor, as far as it is installed, has a device here."""
     from triton.backends import backends
+
     return any(name in backends and backends[name].driver.is_active() for name in ("nvidia", "amd"))
 
 
@@ -95,7 +109,7 @@ def _leaves(path: tuple[int, ...], name: str, type_: Any) -> Iterator[Entry]:
 def _triton_name(type_: str) -> str:
     """A type's name in Triton's terms."""
     element = type_.lstrip("*")
-    return type_[:len(type_) - len(element)] + _MLIR_FLOATS.get(element, element)
+    return type_[: len(type_) - len(element)] + _MLIR_FLOATS.get(element, element)
 
 
 def _argument_name(src: Any, key: Any) -> str:
@@ -142,16 +156,21 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
         entries.append(((end + bool(scratch_bytes),), "the report buffer", "u64"))
     written = getattr(metadata, "written_arguments", None)
     launch = make_launcher(
-        vulkan_context.current(), metadata.name, entries, bool(getattr(metadata, "indirect_arguments", False)),
-        None if written is None else {entries[index][1] for index in written})
+        vulkan_context.current(),
+        metadata.name,
+        entries,
+        bool(getattr(metadata, "indirect_arguments", False)),
+        None if written is None else {entries[index][1] for index in written},
+    )
     if reports:
         launch = ReportingLauncher(vulkan_context.current(), metadata.name, launch, reports, entries)
     if scratch_bytes:
         launch = ScratchLauncher(metadata.name, launch, scratch_bytes, metadata.global_scratch_align)
     if not any(_has_descriptor(type_) for type_ in signature.values()):
         return launch
-    unpack = wrap_handle_tensordesc_impl(lambda *args: launch(*args[:-1], *args[-1]), signature, tensordesc_meta,
-                                         _make_tensordesc_arg)
+    unpack = wrap_handle_tensordesc_impl(
+        lambda *args: launch(*args[:-1], *args[-1]), signature, tensordesc_meta, _make_tensordesc_arg
+    )
     return lambda *args: unpack(*args[:FIRST_ARGUMENT], args[FIRST_ARGUMENT:])
 
 
@@ -173,8 +192,11 @@ class CompileOnlyLauncher:
         """Does nothing."""
         if not CompileOnlyLauncher.said:
             CompileOnlyLauncher.said = True
-            _log.warning("kernel '%s' was compiled but not run: TRITON_SPIRV_COMPILE_ONLY is set; further launches "
-                         "are skipped without a message", self.name)
+            _log.warning(
+                "kernel '%s' was compiled but not run: TRITON_SPIRV_COMPILE_ONLY is set; further launches "
+                "are skipped without a message",
+                self.name,
+            )
 
 
 class DeviceUtils:
@@ -219,8 +241,12 @@ class CompileOnlyUtils:
 
 
 def _properties(capabilities: Capabilities) -> dict[str, Any]:
-    return {"max_shared_mem": capabilities.shared_bytes, "warpSize": capabilities.subgroup_size,
-            "max_threads_per_block": capabilities.max_workgroup_invocations, "arch": capabilities.arch()}
+    return {
+        "max_shared_mem": capabilities.shared_bytes,
+        "warpSize": capabilities.subgroup_size,
+        "max_threads_per_block": capabilities.max_workgroup_invocations,
+        "arch": capabilities.arch(),
+    }
 
 
 def _compile_only_capabilities() -> Capabilities:
@@ -228,10 +254,12 @@ def _compile_only_capabilities() -> Capabilities:
     return Capabilities.parse(os.environ.get("TRITON_SPIRV_TARGET") or "generic")
 
 
-def _call_once(fn: Callable[[], Any], quantiles: Sequence[float] | None = None, return_mode: str = "mean",
-               **_: Any) -> float | list[float]:
+def _call_once(
+    fn: Callable[[], Any], quantiles: Sequence[float] | None = None, return_mode: str = "mean", **_: Any
+) -> float | list[float]:
     """Stands for do_bench where kernels are compiled and not run: zeros after one call."""
     from .benchmarking import check_return_mode
+
     check_return_mode(return_mode)
     fn()
     if quantiles is not None:
@@ -288,11 +316,13 @@ class SPIRVDriver(DriverBase):
         if not compile_only():
             vulkan_context.set_current_device(device)
 
-    def remember_launch(self, function: Any, device: int, key: str, args: tuple[Any, ...],
-                        keywords: dict[str, Any]) -> None:
+    def remember_launch(
+        self, function: Any, device: int, key: str, args: tuple[Any, ...], keywords: dict[str, Any]
+    ) -> None:
         """Keeps what a launch like this one needs (see relaunch.py)."""
         if not compile_only():
             from .relaunch import remember_launch  # needs Triton's JIT, which asks for drivers while it is imported
+
             remember_launch(self, function, device, key, args, keywords)
 
     def get_current_stream(self, device: int | None = None) -> int:
@@ -303,9 +333,11 @@ class SPIRVDriver(DriverBase):
         """The torch device whose tensors kernels take with no copy: ``cpu`` where host memory is device memory (and
         where nothing runs), otherwise ``spirv:<index>``, which is made known to torch."""
         import torch
+
         if compile_only() or vulkan_context.current().host_memory == vulkan_context.ZERO_COPY:
             return torch.device("cpu")
         from .runtime import torch_device
+
         torch_device.register()
         return torch.device(torch_device.NAME, vulkan_context.current_device())
 
@@ -318,6 +350,7 @@ class SPIRVDriver(DriverBase):
         if compile_only():
             return _call_once
         from triton.testing import do_bench
+
         return do_bench
 
     def get_empty_cache_for_benchmark(self) -> Any:
@@ -340,6 +373,7 @@ class SPIRVDriver(DriverBase):
         if ty.startswith("*"):
             return "uint64_t"
         if ty not in _CPP_TYPES:
-            raise ValueError(f"{ty} is no argument type of the SPIR-V backend; known: {', '.join(_CPP_TYPES)} and "
-                             "pointers")
+            raise ValueError(
+                f"{ty} is no argument type of the SPIR-V backend; known: {', '.join(_CPP_TYPES)} and pointers"
+            )
         return _CPP_TYPES[ty]

@@ -3,6 +3,7 @@
 All that depends on a driver's name is in this table, so that another driver, or another version of one, is judged in
 one place. Each fault has a test that shows the workaround at work; docs/limits.md tells users of them.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -59,18 +60,18 @@ DRIVERS = {
     "mesa_llvmpipe": Driver(
         own_modules=True,
         loop_limit=32768,  # LP_MAX_TGSI_LOOP_ITERATIONS is 65535; half of it is left for loops over registers
-        max_nesting=72,    # LP_MAX_TGSI_NESTING is 80; eight are left for what rules emit
+        max_nesting=72,  # LP_MAX_TGSI_NESTING is 80; eight are left for what rules emit
         folds_zeros=True,
         coroutines=True,
-        exact_division=True,       # the CPU's own
-        dot_unroll=512,            # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
-        dot_registers=64,          # of 16 vector registers
+        exact_division=True,  # the CPU's own
+        dot_unroll=512,  # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
+        dot_registers=64,  # of 16 vector registers
         dot_unroll_registers=16384,  # 9 s in place of 75 where 1,024 registers would be looked up in an array
         shared_banks=False,
         prefetch=False,
-        word_bits=64,              # it makes a loop over lanes of each component, whatever its width
-        most_shuffles=16,          # 10 ms to compile each of 56 and 80 ms each of 640; a store and a load take 4
-        unrolled_instructions=400  # a basic block takes more than linear time
+        word_bits=64,  # it makes a loop over lanes of each component, whatever its width
+        most_shuffles=16,  # 10 ms to compile each of 56 and 80 ms each of 640; a store and a load take 4
+        unrolled_instructions=400,  # a basic block takes more than linear time
     ),
     "nvidia_proprietary": Driver(fused=True),
     "amd_proprietary": Driver(fused=True),

@@ -1,5 +1,6 @@
 """``tl.extra.libdevice`` for this backend: every function is a ``tt.extern_elementwise`` with a symbol of its own,
 which lowering/externs.py computes. Error bounds are in docs/math.md."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,8 +9,17 @@ from triton.language import core
 
 from .lowering.extern_signatures import FORMS, Form
 
-_TYPES = {code: core.dtype(name) for code, name in (
-    ("f32", "fp32"), ("f64", "fp64"), ("i32", "int32"), ("i64", "int64"), ("u32", "uint32"), ("u64", "uint64"))}
+_TYPES = {
+    code: core.dtype(name)
+    for code, name in (
+        ("f32", "fp32"),
+        ("f64", "fp64"),
+        ("i32", "int32"),
+        ("i64", "int64"),
+        ("u32", "uint32"),
+        ("u64", "uint64"),
+    )
+}
 
 
 def _function(name: str, forms: tuple[Form, ...]) -> Any:

@@ -1,4 +1,5 @@
 """Upstream's pass pipelines, as tables: (pass group, pass name, arguments)."""
+
 from __future__ import annotations
 
 import tempfile
@@ -41,7 +42,7 @@ def layouts(num_warps: int, subgroup_size: int, num_ctas: int) -> Pipeline:
 
 
 #: Block-scaled dots (``tt.dot_scaled``) to plain ones.
-DECOMPOSE_SCALED_DOTS: Pipeline = ((passes.ttgpuir, "add_accelerate_matmul", ()), )
+DECOMPOSE_SCALED_DOTS: Pipeline = ((passes.ttgpuir, "add_accelerate_matmul", ()),)
 
 #: TTGIR to optimised TTGIR.
 TTGIR: Pipeline = (

@@ -10,6 +10,7 @@ hook, a changed global or knob, a kernel that left Triton's cache, an argument t
 The wheel's patch ``relaunch`` asks ``JITFunction.relaunch`` first, and tells SPIRVDriver.remember_launch() of launches
 that went Triton's own way.
 """
+
 from __future__ import annotations
 
 import inspect
@@ -31,21 +32,23 @@ _ADDED = ("debug", "instrumentation_mode", "fpsan_homomorphic_casts")
 _UNCHANGING = (bool, int, float, str, type(None), dtype, JITCallable)
 
 
-def remember_launch(driver: Any, function: Any, device: int, key: str, args: tuple[Any, ...],
-                    keywords: dict[str, Any]) -> None:
+def remember_launch(
+    driver: Any, function: Any, device: int, key: str, args: tuple[Any, ...], keywords: dict[str, Any]
+) -> None:
     """Remembers a launch of ``function``, a JITFunction, that went Triton's own way to the kernel ``key`` of its cache.
 
     ``args`` and ``keywords`` are those of JITFunction.run(), at its end.
     """
     names = tuple(keywords)
-    if names[-len(_ADDED):] != _ADDED:
+    if names[-len(_ADDED) :] != _ADDED:
         return
-    names = names[:-len(_ADDED)]
+    names = names[: -len(_ADDED)]
     relaunch = function.relaunch
     if relaunch is None:
         parameters = [(parameter.name, parameter.is_constexpr, *_flags(parameter)) for parameter in function.params]
-        relaunch = native().Relaunch(config=config, driver=driver, knobs=knobs, specialize=native_specialize_impl,
-                                     parameters=parameters)
+        relaunch = native().Relaunch(
+            config=config, driver=driver, knobs=knobs, specialize=native_specialize_impl, parameters=parameters
+        )
         function.relaunch = relaunch
     if relaunch.gave_up or relaunch.knows(device, key, len(args), names):
         return
@@ -66,8 +69,16 @@ def remember_launch(driver: Any, function: Any, device: int, key: str, args: tup
     parameter_names = {parameter.name for parameter in function.params}
     options = [(place, keywords[name]) for place, name in enumerate(names) if name not in parameter_names]
     if all(isinstance(value, _UNCHANGING) for _, value in options):
-        relaunch.add(device=device, key=key, positions=len(args), keywords=names, sources=sources,
-                     parameters=conditions, options=options, knobs=read)
+        relaunch.add(
+            device=device,
+            key=key,
+            positions=len(args),
+            keywords=names,
+            sources=sources,
+            parameters=conditions,
+            options=options,
+            knobs=read,
+        )
 
 
 def _flags(parameter: Any) -> tuple[bool, bool, bool]:

@@ -1,4 +1,5 @@
 """Global scratch memory: what a kernel needs beside its arguments, from the user's allocator."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,8 +25,10 @@ class ScratchLauncher:
         if size > 0:
             memory = _allocation._allocator.get()(size, self._alignment, stream)
             if memory.data_ptr() % self._alignment:
-                raise ValueError(f"kernel '{self._name}': the allocator of triton.set_allocator returned memory at "
-                                 f"{memory.data_ptr():#x}, no multiple of the {self._alignment} bytes asked for")
+                raise ValueError(
+                    f"kernel '{self._name}': the allocator of triton.set_allocator returned memory at "
+                    f"{memory.data_ptr():#x}, no multiple of the {self._alignment} bytes asked for"
+                )
         self._launch(grid_x, grid_y, grid_z, stream, *args, memory)
 
     @property

@@ -7,6 +7,7 @@ buffer, for which there must be room.
 
 The bindings of upstream's IR cannot move an operation, so this works on its text, a line an operation.
 """
+
 from __future__ import annotations
 
 import re

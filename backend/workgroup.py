@@ -5,6 +5,7 @@ fewer lanes, or one whose lanes have fewer registers, would hold several times a
 or registers are spilled. So there are more subgroups instead, as many as the kernel's largest tensor asks for; fewer
 again where they would take more shared memory than there is (compiler.py).
 """
+
 from __future__ import annotations
 
 import math

@@ -6,6 +6,7 @@ is needed. Prints a table for each profile; exits with 1 where an access is not 
 
     python -m benchmarks.access_width
 """
+
 from __future__ import annotations
 
 import sys
@@ -63,10 +64,12 @@ CASES = (
 def compile_case(case: Case, element: str, profile: str) -> bytes:
     """The case's module for elements of that type on a device of that profile."""
     names = case.kernel.arg_names
-    signature = {name: f"*{element}" if name in POINTERS else "i32" if name == "size" else "constexpr"
-                 for name in names}
-    source = ASTSource(case.kernel, signature, {"BLOCK": BLOCK},
-                       {(names.index(name),): ALIGNED for name in case.aligned})
+    signature = {
+        name: f"*{element}" if name in POINTERS else "i32" if name == "size" else "constexpr" for name in names
+    }
+    source = ASTSource(
+        case.kernel, signature, {"BLOCK": BLOCK}, {(names.index(name),): ALIGNED for name in case.aligned}
+    )
     target = GPUTarget("spirv", profile, PROFILES[profile].subgroup_size)
     return bytes(triton.compile(source, target=target).asm["spv"])
 
@@ -80,8 +83,10 @@ def main() -> int:
     """Compile, count, print; 1 where a width is wrong."""
     failed = False
     for profile in PROFILES:
-        print(f"{profile}: bits of each access of an invocation, {BLOCK} elements in 4 subgroups of "
-              f"{PROFILES[profile].subgroup_size}")
+        print(
+            f"{profile}: bits of each access of an invocation, {BLOCK} elements in 4 subgroups of "
+            f"{PROFILES[profile].subgroup_size}"
+        )
         print(f"  {'kernel':28} {'type':5} {'loads':>12} {'stores':>12}  wanted")
         for case in CASES:
             for element, bits in BITS.items():
@@ -91,8 +96,10 @@ def main() -> int:
                 loads, stores = accesses(compile_case(case, element, profile))
                 right = set(loads) == set(stores) == {wanted}
                 failed |= not right
-                print(f"  {case.name:28} {element:5} {show(loads):>12} {show(stores):>12}  {wanted:4} "
-                      f"{'ok' if right else 'WRONG'}")
+                print(
+                    f"  {case.name:28} {element:5} {show(loads):>12} {show(stores):>12}  {wanted:4} "
+                    f"{'ok' if right else 'WRONG'}"
+                )
     return int(failed)
 
 

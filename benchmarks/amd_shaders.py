@@ -15,6 +15,7 @@ subgroups   how many a SIMD unit can have in flight, of 32 at most in RDNA 3's w
 wide        memory instructions of 128 bits, of all global loads and stores
 ==========  ====================================================================================
 """
+
 from __future__ import annotations
 
 import argparse
@@ -33,8 +34,15 @@ DRIVER = "radeon_icd"
 FAMILIES = ("gfx1100", "navi31")
 
 #: Name here → ACO's name of a figure.
-FIGURES = {"vgprs": "VGPRs", "spilled_vgprs": "Spilled VGPRs", "spilled_sgprs": "Spilled SGPRs", "shared": "LDS size",
-           "scratch": "Scratch size", "subgroups": "Subgroups per SIMD", "instructions": "Instructions"}
+FIGURES = {
+    "vgprs": "VGPRs",
+    "spilled_vgprs": "Spilled VGPRs",
+    "spilled_sgprs": "Spilled SGPRs",
+    "shared": "LDS size",
+    "scratch": "Scratch size",
+    "subgroups": "Subgroups per SIMD",
+    "instructions": "Instructions",
+}
 
 
 def shaders(modules: Sequence[Path]) -> dict[str, Any]:
@@ -51,8 +59,10 @@ def shaders(modules: Sequence[Path]) -> dict[str, Any]:
             if f"Unknown family: {family}" not in str(error):
                 raise
             continue
-        return {"device": known["device"],
-                "shaders": [{"module": name, **_figures(text)} for name, text in known["modules"]]}
+        return {
+            "device": known["device"],
+            "shaders": [{"module": name, **_figures(text)} for name, text in known["modules"]],
+        }
     raise NoCompiler(f"the RADV of {driver} knows none of {', '.join(FAMILIES)}")
 
 
@@ -85,8 +95,10 @@ def main() -> None:
     for one in known["shaders"]:
         wide = sum(count for name, count in one["accesses"].items() if name.endswith("_b128"))
         spilled = f"{one['spilled_vgprs']} + {one['spilled_sgprs']}"
-        print(f"{one['module']:32}{one['vgprs']:7}{spilled:>12}{one['shared']:8}{one['subgroups']:11}"
-              f"{one['instructions']:14}{wide:5}/{sum(one['accesses'].values())}")
+        print(
+            f"{one['module']:32}{one['vgprs']:7}{spilled:>12}{one['shared']:8}{one['subgroups']:11}"
+            f"{one['instructions']:14}{wide:5}/{sum(one['accesses'].values())}"
+        )
 
 
 if __name__ == "__main__":

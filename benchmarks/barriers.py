@@ -16,6 +16,7 @@ subgroup barriers instead.
 
     python -m benchmarks.barriers [--kernels] [PROFILE ...]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -78,8 +79,15 @@ def product(x_ptr, out_ptr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):  # type:
     tl.store(out_ptr + result, tl.dot(x, tl.trans(x), input_precision="ieee"))
 
 
-SMALL: tuple[tuple[Any, int, int], ...] = ((sort, 1, 1024), (sort, 16, 64), (scan, 64, 32), (normalize, 16, 128),
-                                           (normalize, 1, 1024), (largest, 32, 64), (product, 16, 16))
+SMALL: tuple[tuple[Any, int, int], ...] = (
+    (sort, 1, 1024),
+    (sort, 16, 64),
+    (scan, 64, 32),
+    (normalize, 16, 128),
+    (normalize, 1, 1024),
+    (largest, 32, 64),
+    (product, 16, 16),
+)
 
 
 class Recorder:
@@ -105,8 +113,15 @@ class Recorder:
             if operation.name == BARRIER and INSERTED in operation.attributes:
                 self.counts["membar"] += 1
                 need = weaker.get(operation, Need.WORKGROUP)
-                self.counts["kept" if need == Need.WORKGROUP else "subgroup" if need == Need.SUBGROUP
-                            else "no pair" if operation in without_rules else "own bytes"] += 1
+                self.counts[
+                    "kept"
+                    if need == Need.WORKGROUP
+                    else "subgroup"
+                    if need == Need.SUBGROUP
+                    else "no pair"
+                    if operation in without_rules
+                    else "own bytes"
+                ] += 1
         silent = footprint.silent  # type: ignore[attr-defined]
         self.counts["silent"] = len(silent)
         self.counts["made up"] = len(silent) - sum(operation in weaker for operation in silent)
@@ -134,8 +149,15 @@ def main() -> None:
     for profile in options.profiles:
         sums: dict[str, Counter[str]] = {"examples": Counter(), "small kernels": Counter()}
 
-        def compiled(group: str, name: str, kernel: Any, signature: str, warps: int, profile: str = profile,
-                     sums: dict[str, Counter[str]] = sums) -> None:
+        def compiled(
+            group: str,
+            name: str,
+            kernel: Any,
+            signature: str,
+            warps: int,
+            profile: str = profile,
+            sums: dict[str, Counter[str]] = sums,
+        ) -> None:
             compile_kernel(kernel, signature, PROFILES[profile], {"num_warps": warps})
             counts = recorder.take()
             sums[group].update(counts)
@@ -146,8 +168,13 @@ def main() -> None:
             compiled("examples", name, getattr(importlib.import_module(f"examples.{example}"), name), signature, 4)
         for kernel, rows, columns in SMALL:
             for warps in (1, 4):
-                compiled("small kernels", f"{kernel.__name__} {rows} × {columns}", kernel,
-                         f"*fp32:16, *fp32:16, {rows}, {columns}", warps)
+                compiled(
+                    "small kernels",
+                    f"{kernel.__name__} {rows} × {columns}",
+                    kernel,
+                    f"*fp32:16, *fp32:16, {rows}, {columns}",
+                    warps,
+                )
         for group, counts in sums.items():
             print(row(f"{profile}: {group}", counts), flush=True)
 

@@ -3,6 +3,7 @@
 Both run in this process, in turn, with the cache off: ``python -m benchmarks.compile_time [--runs N]``. No GPU is
 needed: the CUDA target is sm_80, compiled by upstream's own backend.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -39,7 +40,7 @@ class Source:
         """What triton.compile takes."""
         names = self.kernel.arg_names
         signature = {name: self.signature.get(name, "constexpr") for name in names}
-        attributes = {(names.index(name), ): ALIGNED for name in self.aligned}
+        attributes = {(names.index(name),): ALIGNED for name in self.aligned}
         return ASTSource(self.kernel, signature, self.constants, attributes)
 
 
@@ -49,16 +50,41 @@ def integers(*names: str) -> dict[str, str]:
 
 
 SOURCES = (
-    Source("vector add", add_kernel, {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "size": "i32"},
-           {"BLOCK": 1024}, ("x_ptr", "y_ptr", "out_ptr", "size")),
-    Source("softmax", softmax_kernel, {"out_ptr": "*fp32", "x_ptr": "*fp32", **integers("row_stride", "columns")},
-           {"BLOCK": 1024}, ("out_ptr", "x_ptr")),
-    Source("matmul 64×64×32 fp16", matmul_kernel,
-           {"a_ptr": "*fp16", "b_ptr": "*fp16", "c_ptr": "*fp16",
-            **integers("M", "N", "K", "stride_am", "stride_bk", "stride_cm")},
-           {"stride_ak": 1, "stride_bn": 1, "stride_cn": 1, "BLOCK_M": 64, "BLOCK_N": 64, "BLOCK_K": 32, "GROUP": 8,
-            "ACTIVATION": ""},
-           ("a_ptr", "b_ptr", "c_ptr", "M", "N", "K", "stride_am", "stride_bk", "stride_cm")),
+    Source(
+        "vector add",
+        add_kernel,
+        {"x_ptr": "*fp32", "y_ptr": "*fp32", "out_ptr": "*fp32", "size": "i32"},
+        {"BLOCK": 1024},
+        ("x_ptr", "y_ptr", "out_ptr", "size"),
+    ),
+    Source(
+        "softmax",
+        softmax_kernel,
+        {"out_ptr": "*fp32", "x_ptr": "*fp32", **integers("row_stride", "columns")},
+        {"BLOCK": 1024},
+        ("out_ptr", "x_ptr"),
+    ),
+    Source(
+        "matmul 64×64×32 fp16",
+        matmul_kernel,
+        {
+            "a_ptr": "*fp16",
+            "b_ptr": "*fp16",
+            "c_ptr": "*fp16",
+            **integers("M", "N", "K", "stride_am", "stride_bk", "stride_cm"),
+        },
+        {
+            "stride_ak": 1,
+            "stride_bn": 1,
+            "stride_cn": 1,
+            "BLOCK_M": 64,
+            "BLOCK_N": 64,
+            "BLOCK_K": 32,
+            "GROUP": 8,
+            "ACTIVATION": "",
+        },
+        ("a_ptr", "b_ptr", "c_ptr", "M", "N", "K", "stride_am", "stride_bk", "stride_cm"),
+    ),
 )
 
 
@@ -76,6 +102,7 @@ def main() -> None:
     parser.add_argument("--target", default="lavapipe", help="device profile to compile for")
     arguments = parser.parse_args()
     from triton.backends.spirv.capabilities import Capabilities
+
     spirv = GPUTarget("spirv", arguments.target, Capabilities.parse(arguments.target).subgroup_size)
     knobs.compilation.always_compile = True
     with tempfile.TemporaryDirectory() as folder:

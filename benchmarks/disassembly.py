@@ -1,4 +1,5 @@
 """Reading a SPIR-V module word by word, for what the benchmarks count."""
+
 from __future__ import annotations
 
 import struct
@@ -17,7 +18,7 @@ def instructions(spirv: bytes) -> Iterator[tuple[int, ...]]:
     at = _HEADER_WORDS
     while at < len(words):
         length = words[at] >> 16
-        yield words[at] & 0xFFFF, *words[at + 1:at + length]
+        yield words[at] & 0xFFFF, *words[at + 1 : at + length]
         at += length
 
 

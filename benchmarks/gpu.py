@@ -9,6 +9,7 @@ Prints a table with the ratio of the rates (CUDA = 1), and writes JSON and a cha
 
     python benchmarks/gpu.py [--only NAME[,NAME]] [--backends spirv,nvidia] [--json FILE] [--chart FILE] [--seconds N]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -38,8 +39,9 @@ LAUNCH_ROUNDS = 5
 def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = offsets < n
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside),
-             mask=inside)
+    tl.store(
+        out_ptr + offsets, tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside), mask=inside
+    )
 
 
 @triton.jit
@@ -67,8 +69,18 @@ def layer_norm_kernel(x_ptr, weight_ptr, bias_ptr, out_ptr, columns, epsilon, BL
 
 
 @triton.jit
-def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr,
-                  GROUP: tl.constexpr):
+def matmul_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+):
     program = tl.program_id(0)
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     first_m = program // (GROUP * tiles_n) * GROUP
@@ -89,8 +101,9 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, BLOCK_M: tl.constexpr, BLOCK_N: 
 
 
 @triton.jit
-def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, length, scale, DEPTH: tl.constexpr, BLOCK_M: tl.constexpr,
-                     BLOCK_N: tl.constexpr):
+def attention_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, length, scale, DEPTH: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+):
     """One block of queries of one head against all keys, with a running maximum and sum of each row."""
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     head = tl.program_id(1) * length * DEPTH
@@ -99,8 +112,8 @@ def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, length, scale, DEPTH: tl.cons
     q = tl.load(q_ptr + head + rows[:, None] * DEPTH + depth[None, :])
     k_ptrs = k_ptr + head + keys[None, :] * DEPTH + depth[:, None]
     v_ptrs = v_ptr + head + keys[:, None] * DEPTH + depth[None, :]
-    highest = tl.full((BLOCK_M, ), -float("inf"), tl.float32)
-    weight = tl.zeros((BLOCK_M, ), tl.float32)
+    highest = tl.full((BLOCK_M,), -float("inf"), tl.float32)
+    weight = tl.zeros((BLOCK_M,), tl.float32)
     total = tl.zeros((BLOCK_M, DEPTH), tl.float32)
     for _ in range(0, length, BLOCK_N):
         scores = tl.dot(q, tl.load(k_ptrs)) * scale
@@ -127,6 +140,7 @@ class SpirvMemory:
     def __init__(self) -> None:
         from triton.backends.spirv import runtime
         from triton.backends.spirv.runtime.context import current
+
         self._runtime = runtime
         self.device = current().device.name
 
@@ -144,6 +158,7 @@ class CudaMemory:
 
     def __init__(self) -> None:
         import torch
+
         self._torch = torch
         self.device = torch.cuda.get_device_name()
 
@@ -195,14 +210,21 @@ def poisoned(shape: tuple[int, ...], dtype: Any = np.float32) -> np.ndarray:
 def vector_add(memory: Any) -> Case:
     n = 1 << 27
     x, y = normal(n), normal(n)
-    device_x, device_y, out = memory.put(x), memory.put(y), memory.put(poisoned((n, )))
+    device_x, device_y, out = memory.put(x), memory.put(y), memory.put(poisoned((n,)))
 
     def run(config: dict[str, Any]) -> Any:
-        return add_kernel[(triton.cdiv(n, config["BLOCK"]), )](device_x, device_y, out, n, **config)
+        return add_kernel[(triton.cdiv(n, config["BLOCK"]),)](device_x, device_y, out, n, **config)
 
-    return Case("vector add 2^27 fp32", GIGABYTES, 3 * x.nbytes, out, run,
-                lambda values: relative_error(values, x.astype(np.float64) + y), 1e-6,
-                [{"BLOCK": block, "num_warps": warps} for block, warps in ((1024, 4), (1024, 8), (2048, 8), (512, 4))])
+    return Case(
+        "vector add 2^27 fp32",
+        GIGABYTES,
+        3 * x.nbytes,
+        out,
+        run,
+        lambda values: relative_error(values, x.astype(np.float64) + y),
+        1e-6,
+        [{"BLOCK": block, "num_warps": warps} for block, warps in ((1024, 4), (1024, 8), (2048, 8), (512, 4))],
+    )
 
 
 def _rows(memory: Any, name: str, launch: Callable[..., Any], reference: Callable[[np.ndarray], np.ndarray]) -> Case:
@@ -211,10 +233,16 @@ def _rows(memory: Any, name: str, launch: Callable[..., Any], reference: Callabl
     x = normal(rows, columns)
     device_x, out = memory.put(x), memory.put(poisoned((rows, columns)))
     sample = np.arange(0, rows, 97)
-    return Case(f"{name} 8192×4096 fp32", GIGABYTES, 2 * x.nbytes, out,
-                lambda config: launch((rows, ), device_x, out, columns, config),
-                lambda values: relative_error(values[sample], reference(x[sample].astype(np.float64))), 1e-5,
-                [{"BLOCK": columns, "num_warps": warps} for warps in (4, 8, 16)])
+    return Case(
+        f"{name} 8192×4096 fp32",
+        GIGABYTES,
+        2 * x.nbytes,
+        out,
+        lambda config: launch((rows,), device_x, out, columns, config),
+        lambda values: relative_error(values[sample], reference(x[sample].astype(np.float64))),
+        1e-5,
+        [{"BLOCK": columns, "num_warps": warps} for warps in (4, 8, 16)],
+    )
 
 
 def softmax(memory: Any) -> Case:
@@ -222,8 +250,12 @@ def softmax(memory: Any) -> Case:
         powers = np.exp(x - x.max(axis=1, keepdims=True))
         return powers / powers.sum(axis=1, keepdims=True)
 
-    return _rows(memory, "softmax", lambda grid, x, out, columns, config: softmax_kernel[grid](x, out, columns,
-                                                                                              **config), reference)
+    return _rows(
+        memory,
+        "softmax",
+        lambda grid, x, out, columns, config: softmax_kernel[grid](x, out, columns, **config),
+        reference,
+    )
 
 
 def layer_norm(memory: Any) -> Case:
@@ -247,23 +279,45 @@ def _matmul(memory: Any, dtype: Any, tolerance: float, blocks: Iterable[tuple[in
     sample = np.arange(0, size, 101)
 
     def run(config: dict[str, Any]) -> Any:
-        grid = (size // config["BLOCK_M"] * (size // config["BLOCK_N"]), )
+        grid = (size // config["BLOCK_M"] * (size // config["BLOCK_N"]),)
         return matmul_kernel[grid](device_a, device_b, out, size, size, size, **config)
 
     keys = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
-    return Case(f"matmul 4096³ {'fp32 ieee' if dtype == np.float32 else 'fp16'}", TERAFLOPS, 2 * size**3, out, run,
-                lambda values: relative_error(values[sample], a[sample].astype(np.float64) @ b.astype(np.float64)),
-                tolerance, [{**dict(zip(keys, block, strict=True)), "GROUP": 8} for block in blocks])
+    return Case(
+        f"matmul 4096³ {'fp32 ieee' if dtype == np.float32 else 'fp16'}",
+        TERAFLOPS,
+        2 * size**3,
+        out,
+        run,
+        lambda values: relative_error(values[sample], a[sample].astype(np.float64) @ b.astype(np.float64)),
+        tolerance,
+        [{**dict(zip(keys, block, strict=True)), "GROUP": 8} for block in blocks],
+    )
 
 
 def matmul_fp32(memory: Any) -> Case:
-    return _matmul(memory, np.float32, 1e-5, [(128, 128, 16, 8, 3), (64, 64, 16, 4, 3), (128, 64, 16, 4, 3),
-                                              (128, 128, 32, 8, 2), (64, 64, 32, 4, 2), (128, 128, 8, 8, 3)])
+    return _matmul(
+        memory,
+        np.float32,
+        1e-5,
+        [
+            (128, 128, 16, 8, 3),
+            (64, 64, 16, 4, 3),
+            (128, 64, 16, 4, 3),
+            (128, 128, 32, 8, 2),
+            (64, 64, 32, 4, 2),
+            (128, 128, 8, 8, 3),
+        ],
+    )
 
 
 def matmul_fp16(memory: Any) -> Case:
-    return _matmul(memory, np.float16, 1e-3, [(128, 128, 32, 4, 3), (128, 256, 64, 8, 3), (128, 128, 64, 8, 3),
-                                              (64, 64, 32, 4, 3), (128, 128, 32, 8, 2)])
+    return _matmul(
+        memory,
+        np.float16,
+        1e-3,
+        [(128, 128, 32, 4, 3), (128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (64, 64, 32, 4, 3), (128, 128, 32, 8, 2)],
+    )
 
 
 def attention(memory: Any) -> Case:
@@ -274,8 +328,9 @@ def attention(memory: Any) -> Case:
     scale = depth**-0.5
 
     def run(config: dict[str, Any]) -> Any:
-        return attention_kernel[(length // config["BLOCK_M"], heads)](*device, out, length, scale * 1.4426950408889634,
-                                                                      DEPTH=depth, **config)
+        return attention_kernel[(length // config["BLOCK_M"], heads)](
+            *device, out, length, scale * 1.4426950408889634, DEPTH=depth, **config
+        )
 
     def error(values: np.ndarray) -> float:
         rows = np.arange(0, length, 129)
@@ -287,14 +342,28 @@ def attention(memory: Any) -> Case:
             worst = max(worst, relative_error(values[head, rows], expected))
         return worst
 
-    return Case("attention 32×4096×64 fp16", TERAFLOPS, 4 * heads * length * length * depth, out, run, error, 2e-3,
-                [{"BLOCK_M": m, "BLOCK_N": n, "num_warps": warps, "num_stages": stages}
-                 for m, n, warps, stages in ((128, 64, 4, 3), (128, 64, 8, 3), (64, 64, 4, 2), (64, 32, 4, 2))])
+    return Case(
+        "attention 32×4096×64 fp16",
+        TERAFLOPS,
+        4 * heads * length * length * depth,
+        out,
+        run,
+        error,
+        2e-3,
+        [
+            {"BLOCK_M": m, "BLOCK_N": n, "num_warps": warps, "num_stages": stages}
+            for m, n, warps, stages in ((128, 64, 4, 3), (128, 64, 8, 3), (64, 64, 4, 2), (64, 32, 4, 2))
+        ],
+    )
 
 
 CASES: dict[str, Callable[[Any], Case]] = {
-    "add": vector_add, "softmax": softmax, "layer_norm": layer_norm, "matmul_fp32": matmul_fp32,
-    "matmul_fp16": matmul_fp16, "attention": attention,
+    "add": vector_add,
+    "softmax": softmax,
+    "layer_norm": layer_norm,
+    "matmul_fp32": matmul_fp32,
+    "matmul_fp16": matmul_fp16,
+    "attention": attention,
 }
 
 
@@ -349,7 +418,7 @@ def _launches(memory: Any) -> list[dict[str, Any]]:
     def launch() -> None:
         nonlocal launched
         launched += 1
-        increment_kernel[(1, )](tensor, 64, BLOCK=64, num_warps=warps)
+        increment_kernel[(1,)](tensor, 64, BLOCK=64, num_warps=warps)
 
     def back_to_back(count: int = 1000) -> float:
         synchronize()
@@ -369,8 +438,10 @@ def _launches(memory: Any) -> list[dict[str, Any]]:
 
     _warm_up(launch)
     asynchronous, synchronous = zip(*((back_to_back(), one_by_one()) for _ in range(9)), strict=True)
-    figures = [("asynchronous launch", statistics.median(asynchronous)),
-               ("synchronous launch", statistics.median(synchronous))]
+    figures = [
+        ("asynchronous launch", statistics.median(asynchronous)),
+        ("synchronous launch", statistics.median(synchronous)),
+    ]
     synchronize()
     if not (memory.get(tensor) == launched).all():
         lost = {"unit": "µs", "failure": "wrong: launches were lost", "tried": []}
@@ -397,12 +468,26 @@ def _spawn(backend: str, names: list[str], seconds: float) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "figures.json"
         environment = {**os.environ, "TRITON_DEFAULT_BACKEND": backend}
-        command = [sys.executable, __file__, "--worker", backend, "--only", ",".join(names), "--json", str(target),
-                   "--seconds", str(seconds)]
+        command = [
+            sys.executable,
+            __file__,
+            "--worker",
+            backend,
+            "--only",
+            ",".join(names),
+            "--json",
+            str(target),
+            "--seconds",
+            str(seconds),
+        ]
         done = subprocess.run(command, env=environment, check=False)
         if not target.exists():
-            return {"backend": backend, "device": "", "results": [],
-                    "failure": f"its process ended with {done.returncode}"}
+            return {
+                "backend": backend,
+                "device": "",
+                "results": [],
+                "failure": f"its process ended with {done.returncode}",
+            }
         found: dict[str, Any] = json.loads(target.read_text())
         return found
 
@@ -448,9 +533,10 @@ def rows(found: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 def table(lines: list[dict[str, Any]], found: dict[str, dict[str, Any]]) -> str:
     """The figures as text."""
-    text = ["; ".join(f"{BACKENDS[name]}: {result['device'] or result.get('failure')}" for name, result in
-                      found.items()),
-            f"{'':28}{'unit':>8}{'SPIR-V':>10}{'CUDA':>10}{'ratio':>8}"]
+    text = [
+        "; ".join(f"{BACKENDS[name]}: {result['device'] or result.get('failure')}" for name, result in found.items()),
+        f"{'':28}{'unit':>8}{'SPIR-V':>10}{'CUDA':>10}{'ratio':>8}",
+    ]
     for line in lines:
         figures = "".join(f"{line[name]:>10.1f}" if line.get(name) else f"{'—':>10}" for name in BACKENDS)
         ratio = f"{line['ratio']:>8.2f}" if "ratio" in line else f"{'—':>8}"
@@ -465,17 +551,24 @@ def chart(lines: list[dict[str, Any]]) -> str:
     scale, left, height = 320, 220, 28
     right = max([1.2, *(line["ratio"] for line in drawn)]) * scale + left + 60
     bottom = height * len(drawn) + 30
-    parts = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{right:.0f}" height="{bottom}" '
-             'font-family="sans-serif" font-size="13">', f'<rect width="{right:.0f}" height="{bottom}" fill="white"/>']
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{right:.0f}" height="{bottom}" '
+        'font-family="sans-serif" font-size="13">',
+        f'<rect width="{right:.0f}" height="{bottom}" fill="white"/>',
+    ]
     for index, line in enumerate(drawn):
         top = index * height + 8
         width = line["ratio"] * scale
-        parts.append(f'<text x="{left - 8}" y="{top + 14}" text-anchor="end">{line["name"]}</text>'
-                     f'<rect x="{left}" y="{top}" width="{width:.1f}" height="18" fill="#4878a8"/>'
-                     f'<text x="{left + width + 6:.1f}" y="{top + 14}">{line["ratio"]:.2f}</text>')
-    parts.append(f'<line x1="{left + scale}" x2="{left + scale}" y1="0" y2="{bottom - 20}" stroke="black" '
-                 f'stroke-dasharray="4 3"/><text x="{left + scale}" y="{bottom - 6}" text-anchor="middle">CUDA</text>'
-                 "</svg>\n")
+        parts.append(
+            f'<text x="{left - 8}" y="{top + 14}" text-anchor="end">{line["name"]}</text>'
+            f'<rect x="{left}" y="{top}" width="{width:.1f}" height="18" fill="#4878a8"/>'
+            f'<text x="{left + width + 6:.1f}" y="{top + 14}">{line["ratio"]:.2f}</text>'
+        )
+    parts.append(
+        f'<line x1="{left + scale}" x2="{left + scale}" y1="0" y2="{bottom - 20}" stroke="black" '
+        f'stroke-dasharray="4 3"/><text x="{left + scale}" y="{bottom - 6}" text-anchor="middle">CUDA</text>'
+        "</svg>\n"
+    )
     return "\n".join(parts)
 
 

@@ -20,6 +20,7 @@ cycles        ANV's own estimate for a subgroup
 spilled       stores to scratch memory, and loads from it, for lack of registers
 ============  ==================================================================
 """
+
 from __future__ import annotations
 
 import argparse
@@ -37,8 +38,10 @@ DRIVER = "intel_icd"
 #: The GPU that the profile describes, by ANV's name.
 GPU = "dg2"
 
-_FIGURES = re.compile(r"SIMD(?P<lanes>\d+) shader: (?P<instructions>\d+) inst.* (?P<cycles>\d+) cycles\. "
-                      r"(?P<spills>\d+):(?P<fills>\d+) spills:fills")
+_FIGURES = re.compile(
+    r"SIMD(?P<lanes>\d+) shader: (?P<instructions>\d+) inst.* (?P<cycles>\d+) cycles\. "
+    r"(?P<spills>\d+):(?P<fills>\d+) spills:fills"
+)
 
 
 def shaders(modules: Sequence[Path], shim: Path, gpu: str = GPU) -> dict[str, Any]:
@@ -49,10 +52,15 @@ def shaders(modules: Sequence[Path], shim: Path, gpu: str = GPU) -> dict[str, An
     check(modules)
     if not shim.is_file():
         raise NoCompiler(f"{shim} is not there; see python -m benchmarks.intel_shaders --help for how to build it")
-    known = told(modules, manifest(DRIVER), {"LD_PRELOAD": str(shim.resolve()), "INTEL_STUB_GPU_PLATFORM": gpu,
-                                             "INTEL_DEBUG": "cs"})
-    return {"device": known["device"],
-            "shaders": [{"module": name, **_figures(name, text)} for name, text in known["modules"]]}
+    known = told(
+        modules,
+        manifest(DRIVER),
+        {"LD_PRELOAD": str(shim.resolve()), "INTEL_STUB_GPU_PLATFORM": gpu, "INTEL_DEBUG": "cs"},
+    )
+    return {
+        "device": known["device"],
+        "shaders": [{"module": name, **_figures(name, text)} for name, text in known["modules"]],
+    }
 
 
 def _figures(name: str, text: str) -> dict[str, int]:

@@ -4,6 +4,7 @@
 and interpreted in a second one, one after the other. Compilation is not counted. The speed-ups' geometric mean is
 printed too.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -45,8 +46,11 @@ def _layer_norm() -> Case:
     rows, columns = 512, 1000
     x, weight, bias = _random(rows, columns), _random(columns), _random(columns).flip(0)
     out, mean, rstd = torch.zeros_like(x), torch.zeros(rows), torch.zeros(rows)
-    return (lambda: layer_norm.layer_norm(x, out, weight, bias, mean, rstd, rows, columns), out,
-            layer_norm.reference(x.numpy(), weight.numpy(), bias.numpy()))
+    return (
+        lambda: layer_norm.layer_norm(x, out, weight, bias, mean, rstd, rows, columns),
+        out,
+        layer_norm.reference(x.numpy(), weight.numpy(), bias.numpy()),
+    )
 
 
 def _matmul() -> Case:
@@ -61,13 +65,19 @@ def _attention() -> Case:
     q, k, v = (_random(heads, length, head).roll(shift, 1) for shift in range(3))
     out, sums = torch.zeros_like(q), torch.zeros(heads, length)
     scale = head**-0.5
-    return (lambda: flash_attention.forward(q, k, v, out, sums, heads, length, head, scale, causal=True, block=32), out,
-            flash_attention.reference(q.numpy(), k.numpy(), v.numpy(), scale, causal=True))
+    return (
+        lambda: flash_attention.forward(q, k, v, out, sums, heads, length, head, scale, causal=True, block=32),
+        out,
+        flash_attention.reference(q.numpy(), k.numpy(), v.numpy(), scale, causal=True),
+    )
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "vector add 2²⁰": _vector_add, "softmax 512×781": _softmax, "layer norm 512×1000": _layer_norm,
-    "matmul 512³": _matmul, "attention 4×512×64": _attention,
+    "vector add 2²⁰": _vector_add,
+    "softmax 512×781": _softmax,
+    "layer norm 512×1000": _layer_norm,
+    "matmul 512³": _matmul,
+    "attention 4×512×64": _attention,
 }
 
 
@@ -90,8 +100,11 @@ def measure(make: Callable[[], Case], seconds: float) -> float:
 def interpreted(name: str, seconds: float) -> float:
     """``measure`` in a process of its own, where kernels are interpreted."""
     command = [sys.executable, "-m", "benchmarks.interpreter", "--only", name, "--seconds", str(seconds)]
-    result: Any = json.loads(subprocess.run(command, env=os.environ | {"TRITON_INTERPRET": "1"}, check=True,
-                                            capture_output=True, text=True).stdout)
+    result: Any = json.loads(
+        subprocess.run(
+            command, env=os.environ | {"TRITON_INTERPRET": "1"}, check=True, capture_output=True, text=True
+        ).stdout
+    )
     return float(result)
 
 

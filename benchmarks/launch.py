@@ -9,6 +9,7 @@ to the hand-written one; exits with 1 where a ratio is above 1.
 
     python benchmarks/launch.py [--launches N] [--json FILE] [--breakdown]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -87,8 +88,9 @@ def increment(x_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 
 def assemble(text: str) -> bytes:
     """The SPIR-V module of an assembly text, by spirv-as."""
-    return subprocess.run(["spirv-as", "--target-env", "vulkan1.3", "-", "-o", "-"], input=text.encode(), check=True,
-                          capture_output=True).stdout
+    return subprocess.run(
+        ["spirv-as", "--target-env", "vulkan1.3", "-", "-o", "-"], input=text.encode(), check=True, capture_output=True
+    ).stdout
 
 
 def by_hand(context: Context, pipeline: int, address: int) -> Callable[[], None]:
@@ -97,10 +99,17 @@ def by_hand(context: Context, pipeline: int, address: int) -> Callable[[], None]
     device = context.handle
     family = compute_queue_family(context.device)
     queue = vk.vkGetDeviceQueue(device, family, 0)
-    pool = vk.vkCreateCommandPool(device, vk.VkCommandPoolCreateInfo(
-        flags=vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queueFamilyIndex=family), None)
-    commands = vk.vkAllocateCommandBuffers(device, vk.VkCommandBufferAllocateInfo(
-        commandPool=pool, level=vk.VK_COMMAND_BUFFER_LEVEL_PRIMARY, commandBufferCount=1))[0]
+    pool = vk.vkCreateCommandPool(
+        device,
+        vk.VkCommandPoolCreateInfo(flags=vk.VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT, queueFamilyIndex=family),
+        None,
+    )
+    commands = vk.vkAllocateCommandBuffers(
+        device,
+        vk.VkCommandBufferAllocateInfo(
+            commandPool=pool, level=vk.VK_COMMAND_BUFFER_LEVEL_PRIMARY, commandBufferCount=1
+        ),
+    )[0]
     fence = vk.vkCreateFence(device, vk.VkFenceCreateInfo(), None)
     begin = vk.VkCommandBufferBeginInfo(flags=vk.VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT)
     submit = vk.VkSubmitInfo(commandBufferCount=1, pCommandBuffers=[commands])
@@ -141,16 +150,20 @@ def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyp
     """out[i] = x[i] + y[i] for i < n."""
     offsets = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     inside = offsets < n
-    tl.store(out_ptr + offsets, tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside),
-             mask=inside)
+    tl.store(
+        out_ptr + offsets, tl.load(x_ptr + offsets, mask=inside) + tl.load(y_ptr + offsets, mask=inside), mask=inside
+    )
 
 
 def _tensors() -> dict[str, list[Any]]:
     """Three tensors of each kind that kernels take in place."""
-    kinds = {"device buffers": [zeros(64, "float32") for _ in range(3)],
-             "NumPy views": [array(numpy.zeros(64, numpy.float32)) for _ in range(3)]}
+    kinds = {
+        "device buffers": [zeros(64, "float32") for _ in range(3)],
+        "NumPy views": [array(numpy.zeros(64, numpy.float32)) for _ in range(3)],
+    }
     if importlib.util.find_spec("torch"):
         import torch
+
         torch_device.register()
         device = f"{torch_device.NAME}:{current().index}"
         kinds["torch tensors on the device"] = [torch.zeros(64, device=device) for _ in range(3)]

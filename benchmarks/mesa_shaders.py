@@ -5,6 +5,7 @@ amd_shaders.py and intel_shaders.py share this.
 The driver is loaded in a process of its own, with an environment that makes it compile for a GPU that it is told of and
 write figures to standard error.
 """
+
 from __future__ import annotations
 
 import contextlib
@@ -36,14 +37,16 @@ def manifest(prefix: str) -> Path:
         files.extend(sorted(Path(folder).glob(f"{prefix}*.json")))
     found = [file for file in files if file.name.startswith(prefix) and file.is_file()]
     if not found:
-        raise NoCompiler(f"no driver manifest {prefix}*.json is installed; get it with: "
-                         "apt-get install mesa-vulkan-drivers")
+        raise NoCompiler(
+            f"no driver manifest {prefix}*.json is installed; get it with: apt-get install mesa-vulkan-drivers"
+        )
     return found[0]
 
 
 def check(modules: Sequence[Path]) -> None:
     """Raises ValueError on a damaged module."""
     from triton.backends.spirv.runtime.pipeline import read_module
+
     for module in modules:
         try:
             read_module(module.read_bytes())
@@ -59,11 +62,23 @@ def told(modules: Sequence[Path], driver: Path, environment: Mapping[str, str]) 
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "told.json"
         done = subprocess.run(
-            [sys.executable, "-m", "benchmarks.mesa_shaders", str(out), *map(str, modules)], check=False,
-            env={**os.environ, "VK_DRIVER_FILES": str(driver), "VK_ICD_FILENAMES": str(driver),
-                 "MESA_SHADER_CACHE_DISABLE": "true", "TRITON_SPIRV_DEVICE": "", "LOCAL_RANK": "",
-                 "TRITON_SPIRV_VALIDATE": "0", **environment},
-            capture_output=True, text=True, errors="replace", cwd=Path(__file__).parents[1])
+            [sys.executable, "-m", "benchmarks.mesa_shaders", str(out), *map(str, modules)],
+            check=False,
+            env={
+                **os.environ,
+                "VK_DRIVER_FILES": str(driver),
+                "VK_ICD_FILENAMES": str(driver),
+                "MESA_SHADER_CACHE_DISABLE": "true",
+                "TRITON_SPIRV_DEVICE": "",
+                "LOCAL_RANK": "",
+                "TRITON_SPIRV_VALIDATE": "0",
+                **environment,
+            },
+            capture_output=True,
+            text=True,
+            errors="replace",
+            cwd=Path(__file__).parents[1],
+        )
         if done.returncode:
             raise RuntimeError(f"{driver.name} failed with {done.returncode}:\n{done.stderr[-4000:]}")
         known: dict[str, Any] = json.loads(out.read_text())
@@ -75,13 +90,15 @@ def compiled_examples(folder: Path, profile: str) -> list[Path]:
     from triton.backends.spirv import cli
 
     from benchmarks.example_kernels import KERNELS
+
     modules = []
     for number, (example, kernel, signature) in enumerate(KERNELS):
         module = folder / f"{number:02}-{kernel}.spv"
         source = Path(__file__).parents[1] / "examples" / f"{example}.py"
         with contextlib.redirect_stdout(io.StringIO()):
-            status = cli.main(["compile", f"{source}:{kernel}", "--signature", signature, "--target", profile, "-o",
-                               str(module)])
+            status = cli.main(
+                ["compile", f"{source}:{kernel}", "--signature", signature, "--target", profile, "-o", str(module)]
+            )
         if status:
             raise SystemExit(status)
         modules.append(module)
@@ -96,6 +113,7 @@ def _compile(modules: Sequence[Path]) -> dict[str, Any]:
     from triton.backends.spirv.runtime.loader import vulkan
     from triton.backends.spirv.runtime.logical_device import create_device, create_pipeline_layout
     from triton.backends.spirv.runtime.pipeline import create_module, create_pipeline, read_module
+
     device = selected()
     capabilities = device.capabilities
     assert capabilities is not None

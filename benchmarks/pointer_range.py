@@ -5,6 +5,7 @@ them that work on 64-bit integers, and the median time of a call.
 
     python -m benchmarks.pointer_range [--seconds S] [EXAMPLE ...]
 """
+
 from __future__ import annotations
 
 import argparse
@@ -90,8 +91,11 @@ def main() -> None:
                     case.run()
                     times[narrow].append(time.perf_counter() - start)
             wide, narrow_time = (statistics.median(values) * 1e6 for values in times)
-            print(f"{case.kernel + ' ' + case.size:34} {sizes[0][0]:6} → {sizes[1][0]:6} {sizes[0][1]:6} → "
-                  f"{sizes[1][1]:6} {wide:9.0f} → {narrow_time:9.0f}  {narrow_time / wide:.3f}", flush=True)
+            print(
+                f"{case.kernel + ' ' + case.size:34} {sizes[0][0]:6} → {sizes[1][0]:6} {sizes[0][1]:6} → "
+                f"{sizes[1][1]:6} {wide:9.0f} → {narrow_time:9.0f}  {narrow_time / wide:.3f}",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

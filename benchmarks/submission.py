@@ -16,6 +16,7 @@ recorded, word         the same with commands that were recorded once
 empty, timeline        no commands at all, a timeline semaphore
 =====================  =========================================================================================
 """
+
 from __future__ import annotations
 
 import argparse
@@ -117,8 +118,11 @@ class Submission:
         needs, properties = ffi.new("VkMemoryRequirements*"), ffi.new("VkPhysicalDeviceMemoryProperties*")
         vk.vkGetBufferMemoryRequirements(self._device, buffer[0], needs)
         vk.vkGetPhysicalDeviceMemoryProperties(context.device.handle, properties)
-        types = [index for index in range(properties.memoryTypeCount) if needs.memoryTypeBits >> index & 1
-                 and properties.memoryTypes[index].propertyFlags & 6 == 6]  # host-visible, coherent
+        types = [
+            index
+            for index in range(properties.memoryTypeCount)
+            if needs.memoryTypeBits >> index & 1 and properties.memoryTypes[index].propertyFlags & 6 == 6
+        ]  # host-visible, coherent
         allocation = new("VkMemoryAllocateInfo")
         allocation.allocationSize, allocation.memoryTypeIndex = needs.size, types[0]
         memory, host = ffi.new("VkDeviceMemory*"), ffi.new("void**")
@@ -178,8 +182,10 @@ def measure(variants: dict[str, Submission], submissions: int) -> dict[str, tupl
                     pass
                 times[name].append((submitted - start, clock() - submitted))
             current().native.synchronize()
-    return {name: tuple(statistics.median(column) * 1e6 for column in zip(*rows, strict=True))  # type: ignore[misc]
-            for name, rows in times.items()}
+    return {
+        name: tuple(statistics.median(column) * 1e6 for column in zip(*rows, strict=True))  # type: ignore[misc]
+        for name, rows in times.items()
+    }
 
 
 def main() -> None:
@@ -189,11 +195,15 @@ def main() -> None:
     options = parser.parse_args()
     context = current()
     x = from_numpy(numpy.zeros(64, numpy.float32))
-    kernel = increment[(1, )](x, BLOCK=64)
+    kernel = increment[(1,)](x, BLOCK=64)
     context.native.synchronize()
-    variants = {f"{'recorded, ' if recorded else ''}{signal}":
-                Submission(context, kernel.function, x.data_ptr(), signal, recorded, False)
-                for signal in ("timeline", "fence", "word") for recorded in (False, True)}
+    variants = {
+        f"{'recorded, ' if recorded else ''}{signal}": Submission(
+            context, kernel.function, x.data_ptr(), signal, recorded, False
+        )
+        for signal in ("timeline", "fence", "word")
+        for recorded in (False, True)
+    }
     variants["empty, timeline"] = Submission(context, kernel.function, x.data_ptr(), "timeline", True, True)
     measure(variants, 400)
     print(f"{context.device.name}: µs, medians of {options.submissions}\n{'':20}{'host':>8}{'wait':>8}{'in all':>8}")

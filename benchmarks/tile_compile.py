@@ -4,6 +4,7 @@
 what the first launch takes longer than the second: Mesa's CPU driver compiles at the first dispatch. Mesa's own cache
 of compiled shaders is switched off.
 """
+
 from __future__ import annotations
 
 import argparse
@@ -47,21 +48,23 @@ def _arrays(*shapes: tuple[int, ...], dtype: Any = np.float32) -> list[Any]:
 
 def _matmul(m: int, n: int, k: int) -> Callable[[], Any]:
     a, b, c = _arrays((m, 2 * k), (2 * k, n), (m, n))
-    return lambda: matmul_kernel[(1, )](a, b, c, m, n, 2 * k, 2 * k, 1, n, 1, n, 1, BLOCK_M=m, BLOCK_N=n, BLOCK_K=k,
-                                        GROUP=8, ACTIVATION="", num_warps=4)
+    return lambda: matmul_kernel[(1,)](
+        a, b, c, m, n, 2 * k, 2 * k, 1, n, 1, n, 1, BLOCK_M=m, BLOCK_N=n, BLOCK_K=k, GROUP=8, ACTIVATION="", num_warps=4
+    )
 
 
 def _attention(block: int, head: int, dtype: Any) -> Callable[[], Any]:
     length = 2 * block
-    q, k, v, out = _arrays(*((1, length, head), ) * 4, dtype=dtype)
-    (sums, ) = _arrays((length, ))
-    return lambda: forward_kernel[(2, 1)](q, k, v, out, sums, length, head**-0.5, HEAD=head, BLOCK_M=block,
-                                          BLOCK_N=block, CAUSAL=True, num_warps=4)
+    q, k, v, out = _arrays(*((1, length, head),) * 4, dtype=dtype)
+    (sums,) = _arrays((length,))
+    return lambda: forward_kernel[(2, 1)](
+        q, k, v, out, sums, length, head**-0.5, HEAD=head, BLOCK_M=block, BLOCK_N=block, CAUSAL=True, num_warps=4
+    )
 
 
 def _sort(size: int) -> Callable[[], Any]:
-    x, out = _arrays((size, ), (size, ))
-    return lambda: sort_kernel[(1, )](x, out, SIZE=size)
+    x, out = _arrays((size,), (size,))
+    return lambda: sort_kernel[(1,)](x, out, SIZE=size)
 
 
 def tiles() -> list[Tile]:

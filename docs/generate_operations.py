@@ -4,6 +4,7 @@
 operations are those of upstream's TritonOps.td and TritonGPUOps.td, which ship in the wheel, and those of MLIR's
 dialects that the reader of TTGIR knows (backend/ttgir/assembly.py).
 """
+
 from __future__ import annotations
 
 import argparse
@@ -23,10 +24,7 @@ PAGE = Path(__file__).parent / "operations.md"
 DIALECTS = Path(triton.__file__).parent / "include" / "triton" / "Dialect"
 
 #: Dialect → (upstream's definition file, the class that its operations derive from).
-DEFINITIONS = {
-    "tt": ("Triton/IR/TritonOps.td", "TT_Op"),
-    "ttg": ("TritonGPU/IR/TritonGPUOps.td", "TTG_Op"),
-}
+DEFINITIONS = {"tt": ("Triton/IR/TritonOps.td", "TT_Op"), "ttg": ("TritonGPU/IR/TritonGPUOps.td", "TTG_Op")}
 
 #: Dialects of MLIR; upstream's wheel does not ship their definitions.
 MLIR_DIALECTS = ("arith", "math", "scf", "cf", "ub", "llvm")
@@ -77,16 +75,22 @@ def page() -> str:
     for name in sorted(operations()):
         found = list(outcomes(name))
         if len(found) != 1:
-            raise ValueError(f"{name} is in {len(found)} tables, not in one: give it a lowering rule or an entry in "
-                             "backend/lowering/refusals.py")
+            raise ValueError(
+                f"{name} is in {len(found)} tables, not in one: give it a lowering rule or an entry in "
+                "backend/lowering/refusals.py"
+            )
         outcome, how = found[0]
         counts[outcome] += 1
         rows.setdefault(name.split(".")[0], []).append((name, outcome, how))
-    lines = [_HEADER, f"{sum(counts.values())} operations: {counts['lowered']} lowered, {counts['rewritten']} "
-             f"rewritten before the lowering, {counts['refused']} refused.\n"]
+    lines = [
+        _HEADER,
+        f"{sum(counts.values())} operations: {counts['lowered']} lowered, {counts['rewritten']} "
+        f"rewritten before the lowering, {counts['refused']} refused.\n",
+    ]
     for dialect in (*DEFINITIONS, *MLIR_DIALECTS):
-        lines.append(f"\n## {dialect}\n\n| operation | outcome | how, or why not and what instead |\n"
-                     "| --- | --- | --- |\n")
+        lines.append(
+            f"\n## {dialect}\n\n| operation | outcome | how, or why not and what instead |\n| --- | --- | --- |\n"
+        )
         lines += [f"| `{name}` | {outcome} | {how} |\n" for name, outcome, how in rows[dialect]]
     return "".join(lines)
 
@@ -99,8 +103,11 @@ def main() -> int:
         PAGE.write_text(page(), encoding="utf-8")
         return 0
     current = PAGE.read_text(encoding="utf-8") == page()
-    print("docs/operations.md is current" if current else
-          "docs/operations.md is not current: run python -m docs.generate_operations")
+    print(
+        "docs/operations.md is current"
+        if current
+        else "docs/operations.md is not current: run python -m docs.generate_operations"
+    )
     return 0 if current else 1
 
 

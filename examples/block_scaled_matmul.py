@@ -3,6 +3,7 @@
 Elements are 4 or 8 bits wide; each run of 32 along K shares a scale, a power of two held in one byte. ``tl.dot_scaled``
 takes both. Devices without such instructions multiply bfloat16 numbers, which hold every scaled element exactly.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -21,8 +22,22 @@ FORMATS = {"e2m1": (2, 1, 1), "e4m3": (4, 3, 7), "e5m2": (5, 2, 15)}
 
 
 @triton.jit
-def scaled_kernel(a_ptr, a_scale_ptr, b_ptr, b_scale_ptr, c_ptr, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-                  BLOCK_K: tl.constexpr, RUN: tl.constexpr, A_FORMAT: tl.constexpr, B_FORMAT: tl.constexpr):
+def scaled_kernel(
+    a_ptr,
+    a_scale_ptr,
+    b_ptr,
+    b_scale_ptr,
+    c_ptr,
+    m,
+    n,
+    k,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    RUN: tl.constexpr,
+    A_FORMAT: tl.constexpr,
+    B_FORMAT: tl.constexpr,
+):
     a_pack: tl.constexpr = 2 if A_FORMAT == "e2m1" else 1
     b_pack: tl.constexpr = 2 if B_FORMAT == "e2m1" else 1
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
@@ -31,10 +46,14 @@ def scaled_kernel(a_ptr, a_scale_ptr, b_ptr, b_scale_ptr, c_ptr, m, n, k, BLOCK_
     runs = tl.arange(0, BLOCK_K // RUN)
     total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
     for start in range(0, k, BLOCK_K):
-        a = tl.load(a_ptr + rows[:, None] * (k // a_pack) + (start // a_pack + a_steps)[None, :],
-                    mask=rows[:, None] < m, other=0)
-        b = tl.load(b_ptr + (start // b_pack + b_steps)[:, None] * n + columns[None, :], mask=columns[None, :] < n,
-                    other=0)
+        a = tl.load(
+            a_ptr + rows[:, None] * (k // a_pack) + (start // a_pack + a_steps)[None, :],
+            mask=rows[:, None] < m,
+            other=0,
+        )
+        b = tl.load(
+            b_ptr + (start // b_pack + b_steps)[:, None] * n + columns[None, :], mask=columns[None, :] < n, other=0
+        )
         at = (start // RUN + runs)[None, :]
         a_scale = tl.load(a_scale_ptr + rows[:, None] * (k // RUN) + at, mask=rows[:, None] < m, other=127)
         b_scale = tl.load(b_scale_ptr + columns[:, None] * (k // RUN) + at, mask=columns[:, None] < n, other=127)
@@ -42,12 +61,27 @@ def scaled_kernel(a_ptr, a_scale_ptr, b_ptr, b_scale_ptr, c_ptr, m, n, k, BLOCK_
     tl.store(c_ptr + rows[:, None] * n + columns[None, :], total, mask=(rows[:, None] < m) & (columns[None, :] < n))
 
 
-def scaled_matmul(a: Any, a_scale: Any, b: Any, b_scale: Any, c: Any, m: int, n: int, k: int, a_format: str,
-                  b_format: str) -> None:
+def scaled_matmul(
+    a: Any, a_scale: Any, b: Any, b_scale: Any, c: Any, m: int, n: int, k: int, a_format: str, b_format: str
+) -> None:
     """``c = a @ b`` of scaled elements. a is (m, k), b is (k, n), both packed along k; a_scale is (m, k / 32), b_scale
     is (n, k / 32). ``k`` is a multiple of 64."""
-    scaled_kernel[(triton.cdiv(m, 32), triton.cdiv(n, 32))](a, a_scale, b, b_scale, c, m, n, k, BLOCK_M=32, BLOCK_N=32,
-                                                            BLOCK_K=64, RUN=RUN, A_FORMAT=a_format, B_FORMAT=b_format)
+    scaled_kernel[(triton.cdiv(m, 32), triton.cdiv(n, 32))](
+        a,
+        a_scale,
+        b,
+        b_scale,
+        c,
+        m,
+        n,
+        k,
+        BLOCK_M=32,
+        BLOCK_N=32,
+        BLOCK_K=64,
+        RUN=RUN,
+        A_FORMAT=a_format,
+        B_FORMAT=b_format,
+    )
 
 
 def decode(codes: np.ndarray, name: str) -> np.ndarray:
@@ -81,9 +115,15 @@ def case(a_format: str, b_format: str, m: int = 100, n: int = 70, k: int = 192) 
     c = np.zeros((m, n), np.float32)
     arguments = [device_array(array) for array in (a, a_scale, b, b_scale, c)]
     expected = a_value @ b_value.T
-    return Case("block-scaled matmul", f"{m}×{n}×{k} mx{a_format} × mx{b_format}",
-                lambda: scaled_matmul(*arguments, m, n, k, a_format, b_format), c, expected, operations=2 * m * n * k,
-                tolerance=1e-6 * float((np.abs(a_value) @ np.abs(b_value).T).max()))
+    return Case(
+        "block-scaled matmul",
+        f"{m}×{n}×{k} mx{a_format} × mx{b_format}",
+        lambda: scaled_matmul(*arguments, m, n, k, a_format, b_format),
+        c,
+        expected,
+        operations=2 * m * n * k,
+        tolerance=1e-6 * float((np.abs(a_value) @ np.abs(b_value).T).max()),
+    )
 
 
 def cases() -> list[Case]:

@@ -11,6 +11,7 @@ works on CPU tensors, so gradients in device memory are copied to the host and b
 Rank 0 then trains again on the whole batch by itself, and both results are compared with each other and with NumPy in
 float64. Run alone, the process works on two parts of the batch in turn and adds their gradients.
 """
+
 from __future__ import annotations
 
 import os
@@ -64,9 +65,23 @@ def descend_kernel(parameters_ptr, grad_ptr, count, rate, BLOCK: tl.constexpr):
 def matmul(a: torch.Tensor, b: torch.Tensor, c: torch.Tensor) -> None:
     """``c = a @ b``, whatever the strides."""
     (m, k), n = a.shape, b.shape[1]
-    grid = (triton.cdiv(m, 32) * triton.cdiv(n, 32), )
-    matmul_kernel[grid](a, b, c, m, n, k, *a.stride(), *b.stride(), *c.stride(), BLOCK_M=32, BLOCK_N=32, BLOCK_K=32,
-                        GROUP=8, ACTIVATION="")
+    grid = (triton.cdiv(m, 32) * triton.cdiv(n, 32),)
+    matmul_kernel[grid](
+        a,
+        b,
+        c,
+        m,
+        n,
+        k,
+        *a.stride(),
+        *b.stride(),
+        *c.stride(),
+        BLOCK_M=32,
+        BLOCK_N=32,
+        BLOCK_K=32,
+        GROUP=8,
+        ACTIVATION="",
+    )
 
 
 @dataclass(frozen=True)
@@ -89,8 +104,8 @@ class Problem:
 
 def split(parameters: Any) -> tuple[Any, Any, Any]:
     """The weight (INPUTS, OUTPUTS), gain and bias (OUTPUTS) that lie behind one another in a vector."""
-    weight = parameters[:INPUTS * OUTPUTS].reshape(INPUTS, OUTPUTS)
-    return weight, parameters[INPUTS * OUTPUTS:-OUTPUTS], parameters[-OUTPUTS:]
+    weight = parameters[: INPUTS * OUTPUTS].reshape(INPUTS, OUTPUTS)
+    return weight, parameters[INPUTS * OUTPUTS : -OUTPUTS], parameters[-OUTPUTS:]
 
 
 class Part:
@@ -115,16 +130,30 @@ class Part:
         weight_grad, gain_grad, bias_grad = split(out)
         matmul(self.x, weight, self.hidden)
         layer_norm(self.hidden, self.y, gain, bias, self.mean, self.rstd, self.rows, OUTPUTS, EPSILON)
-        error_kernel[(len(self.loss), )](self.y, self.target, self.y_grad, self.loss, self.y.numel(),
-                                         1.0 / (BATCH * OUTPUTS), BLOCK=1024)
-        backward.layer_norm_backward(self.hidden, gain, self.mean, self.rstd, self.y_grad, self.hidden_grad, gain_grad,
-                                     bias_grad, self.gain_parts, self.bias_parts, self.rows, OUTPUTS)
+        error_kernel[(len(self.loss),)](
+            self.y, self.target, self.y_grad, self.loss, self.y.numel(), 1.0 / (BATCH * OUTPUTS), BLOCK=1024
+        )
+        backward.layer_norm_backward(
+            self.hidden,
+            gain,
+            self.mean,
+            self.rstd,
+            self.y_grad,
+            self.hidden_grad,
+            gain_grad,
+            bias_grad,
+            self.gain_parts,
+            self.bias_parts,
+            self.rows,
+            OUTPUTS,
+        )
         matmul(self.x.t(), self.hidden_grad, weight_grad)
         return float(self.loss.cpu().sum())
 
 
-def train(problem: Problem, shares: Sequence[slice], device: torch.device,
-          add_up: Callable[[torch.Tensor], None]) -> tuple[np.ndarray, list[float]]:
+def train(
+    problem: Problem, shares: Sequence[slice], device: torch.device, add_up: Callable[[torch.Tensor], None]
+) -> tuple[np.ndarray, list[float]]:
     """The parameters after STEPS steps, and the loss before each. ``shares``: the rows that this process works on;
     ``add_up`` replaces a CPU tensor by its sum over all ranks."""
     parts = [Part(problem, rows, device) for rows in shares]
@@ -140,7 +169,7 @@ def train(problem: Problem, shares: Sequence[slice], device: torch.device,
         add_up(total)
         grad.copy_(total[:-1])
         losses.append(float(total[-1]))
-        descend_kernel[(triton.cdiv(len(grad), 1024), )](parameters, grad, len(grad), RATE, BLOCK=1024)
+        descend_kernel[(triton.cdiv(len(grad), 1024),)](parameters, grad, len(grad), RATE, BLOCK=1024)
     return parameters.cpu().numpy(), losses
 
 
@@ -165,8 +194,10 @@ def compare(name: str, one: tuple[np.ndarray, list[float]], other: tuple[np.ndar
     """Prints how far two results are apart. Returns whether that is within the tolerance; a NaN never is."""
     far = [float(np.max(np.abs(np.asarray(a, np.float64) - b))) for a, b in zip(one, other, strict=True)]
     right = all(error <= TOLERANCE for error in far)
-    print(f"{name}: max error of the parameters {far[0]:.2e}, of the losses {far[1]:.2e}"
-          + ("" if right else f"  WRONG (allowed {TOLERANCE:g})"))
+    print(
+        f"{name}: max error of the parameters {far[0]:.2e}, of the losses {far[1]:.2e}"
+        + ("" if right else f"  WRONG (allowed {TOLERANCE:g})")
+    )
     return right
 
 
@@ -186,16 +217,21 @@ def main() -> int:
         dist.init_process_group("gloo", timeout=PATIENCE)
         rank, add_up = dist.get_rank(), dist.all_reduce
         shares = [shares_of(rank, ranks)]
-    print(f"rank {rank} of {ranks}: {device_name()} ({choose(devices())[1]}), tensors on '{device}', "
-          f"{len(shares)} part(s) of the batch", flush=True)
+    print(
+        f"rank {rank} of {ranks}: {device_name()} ({choose(devices())[1]}), tensors on '{device}', "
+        f"{len(shares)} part(s) of the batch",
+        flush=True,
+    )
     together = train(problem, shares, device, add_up)
     right = torch.ones(1)
     if rank == 0:
         alone = train(problem, [slice(None)], device, lambda tensor: None)
         print("loss before each step:", *(f"{loss:.6f}" for loss in together[1]))
-        verdicts = [compare("parts against one rank with the whole batch", together, alone),
-                    compare("parts against NumPy in float64", together, reference(problem)),
-                    together[1][-1] < together[1][0]]
+        verdicts = [
+            compare("parts against one rank with the whole batch", together, alone),
+            compare("parts against NumPy in float64", together, reference(problem)),
+            together[1][-1] < together[1][0],
+        ]
         right.fill_(all(verdicts))
     if ranks > 1:
         dist.broadcast(right, 0)

@@ -1,4 +1,5 @@
 """The demo: vector add, fused softmax, layer norm and matmul on the best Vulkan device, checked against NumPy."""
+
 from __future__ import annotations
 
 import argparse

@@ -1,4 +1,5 @@
 """Functions of ``tl.extra.libdevice``: the error function's exact GELU, and angles from coordinates."""
+
 from __future__ import annotations
 
 import math
@@ -34,12 +35,12 @@ def polar_kernel(x_ptr, y_ptr, radius_ptr, angle_ptr, size, BLOCK: tl.constexpr)
 
 def gelu(x: Any, out: Any, size: int) -> None:
     """``x · Φ(x)`` of a contiguous array."""
-    gelu_kernel[(triton.cdiv(size, BLOCK), )](x, out, size, BLOCK=BLOCK)
+    gelu_kernel[(triton.cdiv(size, BLOCK),)](x, out, size, BLOCK=BLOCK)
 
 
 def polar(x: Any, y: Any, radius: Any, angle: Any, size: int) -> None:
     """Cartesian to polar coordinates."""
-    polar_kernel[(triton.cdiv(size, BLOCK), )](x, y, radius, angle, size, BLOCK=BLOCK)
+    polar_kernel[(triton.cdiv(size, BLOCK),)](x, y, radius, angle, size, BLOCK=BLOCK)
 
 
 def cases() -> list[Case]:
@@ -53,11 +54,24 @@ def cases() -> list[Case]:
     wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
     erf = np.array([math.erf(value) for value in wide_x / math.sqrt(2)])
     return [
-        Case("GELU with erf", f"{size} fp32", lambda: gelu(device_x, device_smooth, size), smooth,
-             0.5 * wide_x * (1 + erf), bytes_moved=2 * x.nbytes, tolerance=2e-6),
-        Case("hypot and atan2", f"{size} fp32", lambda: polar(device_x, device_y, radius, angle, size), points,
-             np.stack([np.hypot(wide_x, wide_y), np.arctan2(wide_y, wide_x)]), bytes_moved=4 * x.nbytes,
-             tolerance=2e-6),
+        Case(
+            "GELU with erf",
+            f"{size} fp32",
+            lambda: gelu(device_x, device_smooth, size),
+            smooth,
+            0.5 * wide_x * (1 + erf),
+            bytes_moved=2 * x.nbytes,
+            tolerance=2e-6,
+        ),
+        Case(
+            "hypot and atan2",
+            f"{size} fp32",
+            lambda: polar(device_x, device_y, radius, angle, size),
+            points,
+            np.stack([np.hypot(wide_x, wide_y), np.arctan2(wide_y, wide_x)]),
+            bytes_moved=4 * x.nbytes,
+            tolerance=2e-6,
+        ),
     ]
 
 

@@ -4,6 +4,7 @@ A program holds one block of queries and walks over the blocks of keys, keeping 
 and the sum of exponentials relative to it. What is kept for the backward pass is one number a row, the logarithm of
 that sum; the scores are computed again. Scores are in units of log2, so that exp2 suffices.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -35,8 +36,19 @@ def _visible(queries, keys, length, CAUSAL: tl.constexpr):
 
 
 @triton.jit
-def forward_kernel(q_ptr, k_ptr, v_ptr, out_ptr, log_sum_ptr, length, scale, HEAD: tl.constexpr, BLOCK_M: tl.constexpr,
-                   BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
+def forward_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    log_sum_ptr,
+    length,
+    scale,
+    HEAD: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    CAUSAL: tl.constexpr,
+):
     first = tl.program_id(0) * BLOCK_M
     base = tl.program_id(1) * length
     queries = first + tl.arange(0, BLOCK_M)
@@ -44,8 +56,8 @@ def forward_kernel(q_ptr, k_ptr, v_ptr, out_ptr, log_sum_ptr, length, scale, HEA
     rows = (base + queries)[:, None] * HEAD + channels[None, :]
     inside = queries[:, None] < length
     q = tl.load(q_ptr + rows, mask=inside, other=0.0)
-    highest = tl.full((BLOCK_M, ), float("-inf"), tl.float32)
-    total = tl.zeros((BLOCK_M, ), tl.float32)
+    highest = tl.full((BLOCK_M,), float("-inf"), tl.float32)
+    total = tl.zeros((BLOCK_M,), tl.float32)
     out = tl.zeros((BLOCK_M, HEAD), tl.float32)
     for start in range(0, _last_key(first, length, BLOCK_M, CAUSAL), BLOCK_N):
         keys = start + tl.arange(0, BLOCK_N)
@@ -75,8 +87,22 @@ def row_products_kernel(out_ptr, grad_ptr, product_ptr, rows, HEAD: tl.constexpr
 
 
 @triton.jit
-def key_gradients_kernel(q_ptr, k_ptr, v_ptr, grad_ptr, log_sum_ptr, product_ptr, k_grad_ptr, v_grad_ptr, length, scale,
-                         HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
+def key_gradients_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    grad_ptr,
+    log_sum_ptr,
+    product_ptr,
+    k_grad_ptr,
+    v_grad_ptr,
+    length,
+    scale,
+    HEAD: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    CAUSAL: tl.constexpr,
+):
     """One block of keys, over all blocks of queries that see it."""
     first = tl.program_id(0) * BLOCK_N
     base = tl.program_id(1) * length
@@ -108,8 +134,21 @@ def key_gradients_kernel(q_ptr, k_ptr, v_ptr, grad_ptr, log_sum_ptr, product_ptr
 
 
 @triton.jit
-def query_gradients_kernel(q_ptr, k_ptr, v_ptr, grad_ptr, log_sum_ptr, product_ptr, q_grad_ptr, length, scale,
-                           HEAD: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, CAUSAL: tl.constexpr):
+def query_gradients_kernel(
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    grad_ptr,
+    log_sum_ptr,
+    product_ptr,
+    q_grad_ptr,
+    length,
+    scale,
+    HEAD: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    CAUSAL: tl.constexpr,
+):
     """One block of queries, over all blocks of keys that it sees."""
     first = tl.program_id(0) * BLOCK_M
     base = tl.program_id(1) * length
@@ -136,22 +175,65 @@ def query_gradients_kernel(q_ptr, k_ptr, v_ptr, grad_ptr, log_sum_ptr, product_p
     tl.store(q_grad_ptr + rows, (q_grad * scale).to(q_grad_ptr.dtype.element_ty), mask=inside)
 
 
-def forward(q: Any, k: Any, v: Any, out: Any, log_sum: Any, heads: int, length: int, head: int, scale: float,
-            causal: bool, block: int) -> None:
+def forward(
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    log_sum: Any,
+    heads: int,
+    length: int,
+    head: int,
+    scale: float,
+    causal: bool,
+    block: int,
+) -> None:
     """Attention over contiguous (heads, length, head) arrays; ``log_sum`` is (heads, length)."""
-    forward_kernel[(triton.cdiv(length, block), heads)](q, k, v, out, log_sum, length, scale, HEAD=head, BLOCK_M=block,
-                                                        BLOCK_N=block, CAUSAL=causal)
+    forward_kernel[(triton.cdiv(length, block), heads)](
+        q, k, v, out, log_sum, length, scale, HEAD=head, BLOCK_M=block, BLOCK_N=block, CAUSAL=causal
+    )
 
 
-def backward(q: Any, k: Any, v: Any, out: Any, grad: Any, log_sum: Any, product: Any, q_grad: Any, k_grad: Any,
-             v_grad: Any, heads: int, length: int, head: int, scale: float, causal: bool, block: int = 32) -> None:
+def backward(
+    q: Any,
+    k: Any,
+    v: Any,
+    out: Any,
+    grad: Any,
+    log_sum: Any,
+    product: Any,
+    q_grad: Any,
+    k_grad: Any,
+    v_grad: Any,
+    heads: int,
+    length: int,
+    head: int,
+    scale: float,
+    causal: bool,
+    block: int = 32,
+) -> None:
     """Gradients of ``forward``; ``product`` is (heads, length) scratch."""
-    row_products_kernel[(triton.cdiv(heads * length, 64), )](out, grad, product, heads * length, HEAD=head, BLOCK=64)
+    row_products_kernel[(triton.cdiv(heads * length, 64),)](out, grad, product, heads * length, HEAD=head, BLOCK=64)
     grid = (triton.cdiv(length, block), heads)
-    key_gradients_kernel[grid](q, k, v, grad, log_sum, product, k_grad, v_grad, length, scale, HEAD=head,
-                               BLOCK_M=block, BLOCK_N=block, CAUSAL=causal)
-    query_gradients_kernel[grid](q, k, v, grad, log_sum, product, q_grad, length, scale, HEAD=head, BLOCK_M=block,
-                                 BLOCK_N=block, CAUSAL=causal)
+    key_gradients_kernel[grid](
+        q,
+        k,
+        v,
+        grad,
+        log_sum,
+        product,
+        k_grad,
+        v_grad,
+        length,
+        scale,
+        HEAD=head,
+        BLOCK_M=block,
+        BLOCK_N=block,
+        CAUSAL=causal,
+    )
+    query_gradients_kernel[grid](
+        q, k, v, grad, log_sum, product, q_grad, length, scale, HEAD=head, BLOCK_M=block, BLOCK_N=block, CAUSAL=causal
+    )
 
 
 def _weights(q: np.ndarray, k: np.ndarray, scale: float, causal: bool) -> np.ndarray:
@@ -167,8 +249,9 @@ def reference(q: np.ndarray, k: np.ndarray, v: np.ndarray, scale: float, causal:
     return _weights(q.astype(np.float64), k.astype(np.float64), scale, causal) @ v.astype(np.float64)
 
 
-def reference_gradients(q: np.ndarray, k: np.ndarray, v: np.ndarray, grad: np.ndarray, scale: float,
-                        causal: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reference_gradients(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, grad: np.ndarray, scale: float, causal: bool
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gradients of q, k and v in float64."""
     q, k, v, grad = (array.astype(np.float64) for array in (q, k, v, grad))
     weights = _weights(q, k, scale, causal)
@@ -187,10 +270,15 @@ def forward_case(heads: int, length: int, head: int, causal: bool, dtype: Any = 
     block = 128 // q.itemsize
     arguments = [device_array(array) for array in (q, k, v, out, log_sum)]
     name = {"float32": "fp32", "float16": "fp16"}[np.dtype(dtype).name]
-    return Case("causal attention" if causal else "attention", f"{heads}×{length}×{head} {name}",
-                lambda: forward(*arguments, heads, length, head, scale, causal, block), out,
-                reference(q, k, v, scale, causal), operations=4 * heads * length**2 * head // (2 if causal else 1),
-                tolerance=1e-5 if dtype == np.float32 else 5e-3)
+    return Case(
+        "causal attention" if causal else "attention",
+        f"{heads}×{length}×{head} {name}",
+        lambda: forward(*arguments, heads, length, head, scale, causal, block),
+        out,
+        reference(q, k, v, scale, causal),
+        operations=4 * heads * length**2 * head // (2 if causal else 1),
+        tolerance=1e-5 if dtype == np.float32 else 5e-3,
+    )
 
 
 def backward_case(heads: int, length: int, head: int, causal: bool) -> Case:
@@ -203,19 +291,36 @@ def backward_case(heads: int, length: int, head: int, causal: bool) -> Case:
     scale = head**-0.5
     d_q, d_k, d_v, d_out, d_log_sum = (device_array(array) for array in (q, k, v, out, log_sum))
     forward(d_q, d_k, d_v, d_out, d_log_sum, heads, length, head, scale, causal, block=32)
-    arguments = (d_q, d_k, d_v, d_out, device_array(grad), d_log_sum, device_array(product),
-                 *(device_array(part) for part in gradients))
-    return Case("causal attention backward" if causal else "attention backward", f"{heads}×{length}×{head} fp32",
-                lambda: backward(*arguments, heads, length, head, scale, causal), gradients,
-                np.stack(reference_gradients(q, k, v, grad, scale, causal)),
-                operations=10 * heads * length**2 * head // (2 if causal else 1), tolerance=2e-5)
+    arguments = (
+        d_q,
+        d_k,
+        d_v,
+        d_out,
+        device_array(grad),
+        d_log_sum,
+        device_array(product),
+        *(device_array(part) for part in gradients),
+    )
+    return Case(
+        "causal attention backward" if causal else "attention backward",
+        f"{heads}×{length}×{head} fp32",
+        lambda: backward(*arguments, heads, length, head, scale, causal),
+        gradients,
+        np.stack(reference_gradients(q, k, v, grad, scale, causal)),
+        operations=10 * heads * length**2 * head // (2 if causal else 1),
+        tolerance=2e-5,
+    )
 
 
 def cases() -> list[Case]:
     """Forward and backward, causal and not; the length is no multiple of the block."""
-    return [forward_case(2, 200, 64, causal=False), forward_case(2, 200, 64, causal=True),
-            forward_case(2, 200, 64, causal=True, dtype=np.float16), backward_case(2, 200, 32, causal=False),
-            backward_case(2, 200, 32, causal=True)]
+    return [
+        forward_case(2, 200, 64, causal=False),
+        forward_case(2, 200, 64, causal=True),
+        forward_case(2, 200, 64, causal=True, dtype=np.float16),
+        backward_case(2, 200, 32, causal=False),
+        backward_case(2, 200, 32, causal=True),
+    ]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Softmax of each row in one pass: a row is held in registers between reading and writing it."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -22,7 +23,7 @@ def softmax_kernel(out_ptr, x_ptr, row_stride, columns, BLOCK: tl.constexpr):
 
 def softmax(x: Any, out: Any, rows: int, columns: int) -> None:
     """Softmax over the last axis of a contiguous (rows, columns) array."""
-    softmax_kernel[(rows, )](out, x, columns, columns, BLOCK=triton.next_power_of_2(columns))
+    softmax_kernel[(rows,)](out, x, columns, columns, BLOCK=triton.next_power_of_2(columns))
 
 
 def reference(x: np.ndarray) -> np.ndarray:
@@ -37,8 +38,16 @@ def cases() -> list[Case]:
     x = np.random.default_rng(0).standard_normal((rows, columns), dtype=np.float32)
     out = np.zeros_like(x)
     device_x, device_out = device_array(x), device_array(out)
-    return [Case("fused softmax", f"{rows}×{columns} fp32", lambda: softmax(device_x, device_out, rows, columns), out,
-                 reference(x), bytes_moved=2 * x.nbytes)]
+    return [
+        Case(
+            "fused softmax",
+            f"{rows}×{columns} fp32",
+            lambda: softmax(device_x, device_out, rows, columns),
+            out,
+            reference(x),
+            bytes_moved=2 * x.nbytes,
+        )
+    ]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """What the examples share: a case with its reference, how it is timed, and the table it is shown in."""
+
 from __future__ import annotations
 
 import sys
@@ -42,13 +43,14 @@ class Measured:
     @property
     def rate(self) -> str:
         """GB/s or GFLOP/s."""
-        amount, unit = ((self.case.operations, "GFLOP/s") if self.case.operations else (self.case.bytes_moved, "GB/s"))
+        amount, unit = (self.case.operations, "GFLOP/s") if self.case.operations else (self.case.bytes_moved, "GB/s")
         return f"{amount / self.milliseconds / 1e6:.1f} {unit}"
 
 
 def device_array(array: np.ndarray) -> Any:
     """A view of ``array`` that kernels take as a pointer argument."""
     from triton.backends.spirv.runtime.arrays import array as share
+
     return share(array)
 
 
@@ -69,6 +71,7 @@ def measure(case: Case, seconds: float = 0.5) -> Measured:
 def device_name() -> str:
     """The Vulkan device that kernels run on."""
     from triton.backends.spirv.runtime import context
+
     return str(context.devices()[context.current_device()].name)
 
 
@@ -79,8 +82,16 @@ def report(cases: Iterable[Case]) -> bool:
         result = measure(case)
         passed &= result.passed
         verdict = "" if result.passed else f"  WRONG (allowed {case.tolerance:g})"
-        rows.append((device_name(), case.kernel, case.size, f"{result.error:.2e}{verdict}",
-                     f"{result.milliseconds:.3f}", result.rate))
+        rows.append(
+            (
+                device_name(),
+                case.kernel,
+                case.size,
+                f"{result.error:.2e}{verdict}",
+                f"{result.milliseconds:.3f}",
+                result.rate,
+            )
+        )
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
         print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())

@@ -1,4 +1,5 @@
 """Layer normalisation, forward: mean and variance of each row in two passes over blocks of columns."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -11,18 +12,19 @@ from examples.harness import Case, device_array, run_alone
 
 
 @triton.jit
-def layer_norm_kernel(x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, row_stride, columns, epsilon,
-                      BLOCK: tl.constexpr):
+def layer_norm_kernel(
+    x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, row_stride, columns, epsilon, BLOCK: tl.constexpr
+):
     row = tl.program_id(0)
     x_ptr += row * row_stride
     out_ptr += row * row_stride
-    total = tl.zeros((BLOCK, ), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, columns, BLOCK):
         offsets = start + tl.arange(0, BLOCK)
         total += tl.load(x_ptr + offsets, mask=offsets < columns, other=0.0).to(tl.float32)
     mean = tl.sum(total, axis=0) / columns
 
-    total = tl.zeros((BLOCK, ), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
     for start in range(0, columns, BLOCK):
         offsets = start + tl.arange(0, BLOCK)
         x = tl.load(x_ptr + offsets, mask=offsets < columns, other=0.0).to(tl.float32)
@@ -41,11 +43,12 @@ def layer_norm_kernel(x_ptr, out_ptr, weight_ptr, bias_ptr, mean_ptr, rstd_ptr, 
         tl.store(out_ptr + offsets, (x - mean) * rstd * weight + bias, mask=inside)
 
 
-def layer_norm(x: Any, out: Any, weight: Any, bias: Any, mean: Any, rstd: Any, rows: int, columns: int,
-               epsilon: float = 1e-5) -> None:
+def layer_norm(
+    x: Any, out: Any, weight: Any, bias: Any, mean: Any, rstd: Any, rows: int, columns: int, epsilon: float = 1e-5
+) -> None:
     """Normalises each row of a contiguous (rows, columns) array; mean and rstd are (rows,)."""
     block = min(1024, triton.next_power_of_2(columns))
-    layer_norm_kernel[(rows, )](x, out, weight, bias, mean, rstd, columns, columns, epsilon, BLOCK=block)
+    layer_norm_kernel[(rows,)](x, out, weight, bias, mean, rstd, columns, columns, epsilon, BLOCK=block)
 
 
 def reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, epsilon: float = 1e-5) -> np.ndarray:
@@ -63,8 +66,16 @@ def cases() -> list[Case]:
     weight, bias = (random.standard_normal(columns, dtype=np.float32) for _ in range(2))
     out, mean, rstd = np.zeros_like(x), np.zeros(rows, np.float32), np.zeros(rows, np.float32)
     arguments = [device_array(array) for array in (x, out, weight, bias, mean, rstd)]
-    return [Case("layer norm", f"{rows}×{columns} fp32", lambda: layer_norm(*arguments, rows, columns), out,
-                 reference(x, weight, bias), bytes_moved=2 * x.nbytes)]
+    return [
+        Case(
+            "layer norm",
+            f"{rows}×{columns} fp32",
+            lambda: layer_norm(*arguments, rows, columns),
+            out,
+            reference(x, weight, bias),
+            bytes_moved=2 * x.nbytes,
+        )
+    ]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 The gradients of weight and bias are sums over all rows. Each program adds up the rows it is given in registers and
 stores one partial sum; a second kernel adds those. No locks, no atomics, the same result each time.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -17,14 +18,25 @@ PARTS = 64
 
 
 @triton.jit
-def input_gradient_kernel(x_ptr, weight_ptr, mean_ptr, rstd_ptr, grad_ptr, x_grad_ptr, weight_parts_ptr,
-                          bias_parts_ptr, rows, columns, BLOCK: tl.constexpr):
+def input_gradient_kernel(
+    x_ptr,
+    weight_ptr,
+    mean_ptr,
+    rstd_ptr,
+    grad_ptr,
+    x_grad_ptr,
+    weight_parts_ptr,
+    bias_parts_ptr,
+    rows,
+    columns,
+    BLOCK: tl.constexpr,
+):
     part = tl.program_id(0)
     offsets = tl.arange(0, BLOCK)
     inside = offsets < columns
     weight = tl.load(weight_ptr + offsets, mask=inside, other=0.0)
-    weight_sum = tl.zeros((BLOCK, ), tl.float32)
-    bias_sum = tl.zeros((BLOCK, ), tl.float32)
+    weight_sum = tl.zeros((BLOCK,), tl.float32)
+    bias_sum = tl.zeros((BLOCK,), tl.float32)
     for row in range(part, rows, tl.num_programs(0)):
         rstd = tl.load(rstd_ptr + row)
         x = tl.load(x_ptr + row * columns + offsets, mask=inside, other=0.0)
@@ -47,23 +59,50 @@ def sum_parts_kernel(parts_ptr, out_ptr, parts, columns, BLOCK_PARTS: tl.constex
     total = tl.zeros((BLOCK_PARTS, BLOCK), tl.float32)
     for first in range(0, parts, BLOCK_PARTS):
         part = first + tl.arange(0, BLOCK_PARTS)
-        total += tl.load(parts_ptr + part[:, None] * columns + offsets[None, :],
-                         mask=(part[:, None] < parts) & (offsets[None, :] < columns), other=0.0)
+        total += tl.load(
+            parts_ptr + part[:, None] * columns + offsets[None, :],
+            mask=(part[:, None] < parts) & (offsets[None, :] < columns),
+            other=0.0,
+        )
     tl.store(out_ptr + offsets, tl.sum(total, axis=0), mask=offsets < columns)
 
 
-def layer_norm_backward(x: Any, weight: Any, mean: Any, rstd: Any, grad: Any, x_grad: Any, weight_grad: Any,
-                        bias_grad: Any, weight_parts: Any, bias_parts: Any, rows: int, columns: int) -> None:
+def layer_norm_backward(
+    x: Any,
+    weight: Any,
+    mean: Any,
+    rstd: Any,
+    grad: Any,
+    x_grad: Any,
+    weight_grad: Any,
+    bias_grad: Any,
+    weight_parts: Any,
+    bias_parts: Any,
+    rows: int,
+    columns: int,
+) -> None:
     """Gradients of a layer norm over contiguous (rows, columns) arrays; the parts are (PARTS, columns) scratch."""
-    input_gradient_kernel[(PARTS, )](x, weight, mean, rstd, grad, x_grad, weight_parts, bias_parts, rows, columns,
-                                     BLOCK=triton.next_power_of_2(columns))
-    grid = (triton.cdiv(columns, 128), )
+    input_gradient_kernel[(PARTS,)](
+        x,
+        weight,
+        mean,
+        rstd,
+        grad,
+        x_grad,
+        weight_parts,
+        bias_parts,
+        rows,
+        columns,
+        BLOCK=triton.next_power_of_2(columns),
+    )
+    grid = (triton.cdiv(columns, 128),)
     sum_parts_kernel[grid](weight_parts, weight_grad, PARTS, columns, BLOCK_PARTS=32, BLOCK=128)
     sum_parts_kernel[grid](bias_parts, bias_grad, PARTS, columns, BLOCK_PARTS=32, BLOCK=128)
 
 
-def reference(x: np.ndarray, weight: np.ndarray, grad: np.ndarray,
-              epsilon: float = 1e-5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reference(
+    x: np.ndarray, weight: np.ndarray, grad: np.ndarray, epsilon: float = 1e-5
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Gradients of input, weight and bias in float64."""
     wide, weight, grad = (array.astype(np.float64) for array in (x, weight, grad))
     centred = wide - wide.mean(axis=1, keepdims=True)
@@ -85,13 +124,22 @@ def cases() -> list[Case]:
     rstd = (1 / np.sqrt(x.var(axis=1) + 1e-5)).astype(np.float32)
     out = np.zeros((rows + 2, columns), np.float32)
     parts = np.zeros((2, PARTS, columns), np.float32)
-    arguments = [device_array(array) for array in (x, weight, mean, rstd, grad, out[:rows], out[rows], out[rows + 1],
-                                                   parts[0], parts[1])]
+    arguments = [
+        device_array(array)
+        for array in (x, weight, mean, rstd, grad, out[:rows], out[rows], out[rows + 1], parts[0], parts[1])
+    ]
     x_grad, weight_grad, bias_grad = reference(x, weight, grad)
-    return [Case("layer norm backward", f"{rows}×{columns} fp32",
-                 lambda: layer_norm_backward(*arguments, rows, columns), out,
-                 np.concatenate([x_grad, weight_grad[None], bias_grad[None]]), bytes_moved=3 * x.nbytes,
-                 tolerance=2e-4)]
+    return [
+        Case(
+            "layer norm backward",
+            f"{rows}×{columns} fp32",
+            lambda: layer_norm_backward(*arguments, rows, columns),
+            out,
+            np.concatenate([x_grad, weight_grad[None], bias_grad[None]]),
+            bytes_moved=3 * x.nbytes,
+            tolerance=2e-4,
+        )
+    ]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 ``tl.rand`` is Philox-4x32-10 (Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011), a counter-based
 generator: the backward pass gets the same mask from the same seed.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -31,7 +32,7 @@ def dropout_kernel(x_ptr, out_ptr, size, probability, seed, BLOCK: tl.constexpr)
 
 def dropout(x: Any, out: Any, size: int, probability: float, seed: int) -> None:
     """``out`` is ``x`` with elements set to 0 with the given probability, the others scaled up to make up for it."""
-    dropout_kernel[(triton.cdiv(size, BLOCK), )](x, out, size, probability, seed, BLOCK=BLOCK)
+    dropout_kernel[(triton.cdiv(size, BLOCK),)](x, out, size, probability, seed, BLOCK=BLOCK)
 
 
 def philox(seed: int, positions: np.ndarray) -> np.ndarray:
@@ -40,8 +41,12 @@ def philox(seed: int, positions: np.ndarray) -> np.ndarray:
     key = [seed & 0xFFFFFFFF, seed >> 32 & 0xFFFFFFFF]
     for _ in range(ROUNDS):
         first, second = word[0] * np.uint64(MULTIPLIERS[0]), word[2] * np.uint64(MULTIPLIERS[1])
-        word = [(second >> np.uint64(32)) ^ word[1] ^ np.uint64(key[0]), second & LOW,
-                (first >> np.uint64(32)) ^ word[3] ^ np.uint64(key[1]), first & LOW]
+        word = [
+            (second >> np.uint64(32)) ^ word[1] ^ np.uint64(key[0]),
+            second & LOW,
+            (first >> np.uint64(32)) ^ word[3] ^ np.uint64(key[1]),
+            first & LOW,
+        ]
         key = [part + step & 0xFFFFFFFF for part, step in zip(key, KEY_STEPS, strict=True)]
     return word[0].astype(np.uint32)
 
@@ -66,9 +71,15 @@ def cases() -> list[Case]:
     def case(seed: int) -> Case:
         out = np.zeros_like(x)
         device_x, device_out = device_array(x), device_array(out)
-        return Case(f"dropout, seed {seed:#x}", f"{size} fp32",
-                    lambda: dropout(device_x, device_out, size, probability, seed), out,
-                    reference(x, probability, seed), bytes_moved=2 * x.nbytes, tolerance=1e-5)
+        return Case(
+            f"dropout, seed {seed:#x}",
+            f"{size} fp32",
+            lambda: dropout(device_x, device_out, size, probability, seed),
+            out,
+            reference(x, probability, seed),
+            bytes_moved=2 * x.nbytes,
+            tolerance=1e-5,
+        )
 
     return [case(123), case(0x1234567890ABCDEF)]
 

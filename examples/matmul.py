@@ -2,6 +2,7 @@
 
 Programs are numbered so that those which run together share columns of B: GROUP rows of tiles at a time.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -19,9 +20,25 @@ def leaky_relu(x):
 
 
 @triton.jit
-def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk, stride_bn, stride_cm, stride_cn,
-                  BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr, GROUP: tl.constexpr,
-                  ACTIVATION: tl.constexpr):
+def matmul_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    M,
+    N,
+    K,
+    stride_am,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    stride_cm,
+    stride_cn,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    ACTIVATION: tl.constexpr,
+):
     program = tl.program_id(0)
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
     first_m = program // (GROUP * tiles_n) * GROUP
@@ -48,13 +65,31 @@ def matmul_kernel(a_ptr, b_ptr, c_ptr, M, N, K, stride_am, stride_ak, stride_bk,
     tl.store(c_ptrs, total.to(c_ptr.dtype.element_ty), mask=(rows[:, None] < M) & (columns[None, :] < N))
 
 
-def matmul(a: Any, b: Any, c: Any, m: int, n: int, k: int, activation: str = "",
-           block: tuple[int, int, int] = (64, 64, 32)) -> None:
+def matmul(
+    a: Any, b: Any, c: Any, m: int, n: int, k: int, activation: str = "", block: tuple[int, int, int] = (64, 64, 32)
+) -> None:
     """``c = activation(a @ b)`` for contiguous a (m, k), b (k, n), c (m, n)."""
     block_m, block_n, block_k = block
-    grid = (triton.cdiv(m, block_m) * triton.cdiv(n, block_n), )
-    matmul_kernel[grid](a, b, c, m, n, k, k, 1, n, 1, n, 1, BLOCK_M=block_m, BLOCK_N=block_n, BLOCK_K=block_k, GROUP=8,
-                        ACTIVATION=activation)
+    grid = (triton.cdiv(m, block_m) * triton.cdiv(n, block_n),)
+    matmul_kernel[grid](
+        a,
+        b,
+        c,
+        m,
+        n,
+        k,
+        k,
+        1,
+        n,
+        1,
+        n,
+        1,
+        BLOCK_M=block_m,
+        BLOCK_N=block_n,
+        BLOCK_K=block_k,
+        GROUP=8,
+        ACTIVATION=activation,
+    )
 
 
 def case(size: int, dtype: Any, activation: str = "") -> Case:
@@ -65,10 +100,15 @@ def case(size: int, dtype: Any, activation: str = "") -> Case:
     device_a, device_b, device_c = (device_array(array) for array in (a, b, c))
     product = a.astype(np.float64) @ b.astype(np.float64)
     name = {"float32": "fp32", "float16": "fp16"}[np.dtype(dtype).name]
-    return Case(f"matmul, {activation}" if activation else "matmul", f"{size}³ {name}",
-                lambda: matmul(device_a, device_b, device_c, size, size, size, activation), c,
-                np.where(product < 0, 0.01 * product, product) if activation else product, operations=2 * size**3,
-                tolerance=1e-3 if dtype == np.float32 else 0.1)
+    return Case(
+        f"matmul, {activation}" if activation else "matmul",
+        f"{size}³ {name}",
+        lambda: matmul(device_a, device_b, device_c, size, size, size, activation),
+        c,
+        np.where(product < 0, 0.01 * product, product) if activation else product,
+        operations=2 * size**3,
+        tolerance=1e-3 if dtype == np.float32 else 0.1,
+    )
 
 
 def cases() -> list[Case]:

@@ -3,6 +3,7 @@
 Operands and result are tensor descriptors, once made on the host and passed, once made by the kernel: blocks that
 reach past the end are padded with zeros when they are read, and cut off when they are written.
 """
+
 from __future__ import annotations
 
 from typing import Any
@@ -34,8 +35,9 @@ def persistent_kernel(a, b, c, m, n, k):
 
 
 @triton.jit
-def device_descriptors_kernel(a_ptr, b_ptr, c_ptr, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr,
-                              BLOCK_K: tl.constexpr):
+def device_descriptors_kernel(
+    a_ptr, b_ptr, c_ptr, m, n, k, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
+):
     a = tl.make_tensor_descriptor(a_ptr, [m, k], [k, 1], [BLOCK_M, BLOCK_K])
     b = tl.make_tensor_descriptor(b_ptr, [k, n], [n, 1], [BLOCK_K, BLOCK_N])
     c = tl.make_tensor_descriptor(c_ptr, [m, n], [n, 1], [BLOCK_M, BLOCK_N])
@@ -44,14 +46,19 @@ def device_descriptors_kernel(a_ptr, b_ptr, c_ptr, m, n, k, BLOCK_M: tl.constexp
 
 def with_host_descriptors(a: Any, b: Any, c: Any, m: int, n: int, k: int) -> None:
     """``c = a @ b``: the descriptors are arguments."""
-    persistent_kernel[(PROGRAMS, )](TensorDescriptor(a, [m, k], [k, 1], [BLOCK_M, BLOCK_K]),
-                                    TensorDescriptor(b, [k, n], [n, 1], [BLOCK_K, BLOCK_N]),
-                                    TensorDescriptor(c, [m, n], [n, 1], [BLOCK_M, BLOCK_N]), m, n, k)
+    persistent_kernel[(PROGRAMS,)](
+        TensorDescriptor(a, [m, k], [k, 1], [BLOCK_M, BLOCK_K]),
+        TensorDescriptor(b, [k, n], [n, 1], [BLOCK_K, BLOCK_N]),
+        TensorDescriptor(c, [m, n], [n, 1], [BLOCK_M, BLOCK_N]),
+        m,
+        n,
+        k,
+    )
 
 
 def with_device_descriptors(a: Any, b: Any, c: Any, m: int, n: int, k: int) -> None:
     """``c = a @ b``: the kernel makes the descriptors."""
-    device_descriptors_kernel[(PROGRAMS, )](a, b, c, m, n, k, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K)
+    device_descriptors_kernel[(PROGRAMS,)](a, b, c, m, n, k, BLOCK_M=BLOCK_M, BLOCK_N=BLOCK_N, BLOCK_K=BLOCK_K)
 
 
 def cases() -> list[Case]:
@@ -66,8 +73,10 @@ def cases() -> list[Case]:
         arguments = [device_array(array) for array in (a, b, c)]
         return Case(name, f"{m}×{n}×{k} fp32", lambda: run(*arguments, m, n, k), c, expected, operations=2 * m * n * k)
 
-    return [case("persistent matmul, host descriptors", with_host_descriptors),
-            case("persistent matmul, device descriptors", with_device_descriptors)]
+    return [
+        case("persistent matmul, host descriptors", with_host_descriptors),
+        case("persistent matmul, device descriptors", with_device_descriptors),
+    ]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,5 @@
 """Vector addition: one program a block of elements, the last block masked."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -21,7 +22,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, size, BLOCK: tl.constexpr):
 
 def add(x: Any, y: Any, out: Any, size: int) -> None:
     """``out = x + y`` for arrays of ``size`` elements of one dtype."""
-    add_kernel[(triton.cdiv(size, 1024), )](x, y, out, size, BLOCK=1024)
+    add_kernel[(triton.cdiv(size, 1024),)](x, y, out, size, BLOCK=1024)
 
 
 def cases() -> list[Case]:
@@ -31,8 +32,16 @@ def cases() -> list[Case]:
     x, y = (random.standard_normal(size, dtype=np.float32) for _ in range(2))
     out = np.zeros(size, np.float32)
     arguments = [device_array(array) for array in (x, y, out)]
-    return [Case("vector add", f"{size} fp32", lambda: add(*arguments, size), out, x.astype(np.float64) + y,
-                 bytes_moved=3 * 4 * size)]
+    return [
+        Case(
+            "vector add",
+            f"{size} fp32",
+            lambda: add(*arguments, size),
+            out,
+            x.astype(np.float64) + y,
+            bytes_moved=3 * 4 * size,
+        )
+    ]
 
 
 if __name__ == "__main__":

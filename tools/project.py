@@ -98,7 +98,7 @@ class Lock:
             lines += ["# Overlay files in the place of a file of upstream, with the sha256 of that file.", "[shadowed]"]
             lines += [f"{quoted(path)} = {quoted(digest)}" for path, digest in sorted(self.shadowed.items())] + [""]
         lines += [
-            "# The release wheels. One with abi = \"abi3\" serves its Python and every later one that is not",
+            '# The release wheels. One with abi = "abi3" serves its Python and every later one that is not',
             "# free-threaded.",
         ]
         for wheel in self.wheels:

@@ -112,8 +112,10 @@ def source_goal(project: Project, ref: str) -> Goal:
     """A ref of the submodule, fetched where the submodule does not know it."""
     where = project.submodule
     if not (where / ".git").exists():
-        raise ToolError("upstream/ is not checked out, which a rebase to a ref needs: run `git submodule update "
-                        "--init upstream`; a release can be named by its version, such as 3.9.0")
+        raise ToolError(
+            "upstream/ is not checked out, which a rebase to a ref needs: run `git submodule update "
+            "--init upstream`; a release can be named by its version, such as 3.9.0"
+        )
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
@@ -194,8 +196,9 @@ def _source_repository(project: Project, goal: Goal, tree: Path) -> None:
     try:
         inside("cat-file", "-e", f"{old}^{{commit}}")
     except subprocess.CalledProcessError:
-        raise ToolError(f"upstream/ does not have the lock's commit {old[:12]}: "
-                        f"run `git -C upstream fetch origin {old}`") from None
+        raise ToolError(
+            f"upstream/ does not have the lock's commit {old[:12]}: run `git -C upstream fetch origin {old}`"
+        ) from None
     tree.mkdir()
     create(tree, filtered=False)
     with History(tree, project.build) as history:

@@ -21,15 +21,7 @@ import git
 from .errors import ToolError
 from .faults import point
 from .project import Project, replace_file
-from .queue import (
-    DEFAULT_AUTHOR,
-    TRACKED_SUFFIXES,
-    UNTRACKED_FOLDERS,
-    Patch,
-    load_series,
-    overlay_files,
-    queue_hash,
-)
+from .queue import DEFAULT_AUTHOR, TRACKED_SUFFIXES, UNTRACKED_FOLDERS, Patch, load_series, overlay_files, queue_hash
 
 UPSTREAM_REF = "refs/queue/upstream"
 OVERLAY_MARK = "Patch-File: (overlay)"

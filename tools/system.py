@@ -92,8 +92,10 @@ def ensure(needs: tuple[Need, ...]) -> None:
     what = ", ".join(need.what for need in missing)
     apt = shutil.which("apt-get")
     if apt is None:
-        raise ToolError(f"missing on this system: {what}; install it with your package manager (on Debian and Ubuntu: "
-                        f"apt-get install {' '.join(packages)})")
+        raise ToolError(
+            f"missing on this system: {what}; install it with your package manager (on Debian and Ubuntu: "
+            f"apt-get install {' '.join(packages)})"
+        )
     if os.geteuid() != 0:
         raise ToolError(
             f"missing on this system: {what}; type: "

@@ -1,4 +1,5 @@
 """From a kernel, a signature and a target to a module and its ABI."""
+
 from __future__ import annotations
 
 import hashlib
@@ -45,8 +46,7 @@ def _dtypes() -> dict[str, Any]:
     return {name: value for name, value in vars(tl).items() if type(value) is tl.dtype and name != "void"}
 
 
-def compile_kernel(kernel: Any, text: str, capabilities: Capabilities,
-                   options: Mapping[str, Any]) -> tuple[bytes, Abi]:
+def compile_kernel(kernel: Any, text: str, capabilities: Capabilities, options: Mapping[str, Any]) -> tuple[bytes, Abi]:
     """The module and ABI of a JITFunction with a signature (see signature.py), for a target.
 
     ``options``: of SPIRVOptions. Raises RequestError on a signature that does not fit or a kernel that does not fit the
@@ -56,21 +56,33 @@ def compile_kernel(kernel: Any, text: str, capabilities: Capabilities,
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
 
-    parameters = [signature.Parameter(parameter.name, parameter.is_constexpr, parameter.has_default, parameter.default)
-                  for parameter in kernel.params]
+    parameters = [
+        signature.Parameter(parameter.name, parameter.is_constexpr, parameter.has_default, parameter.default)
+        for parameter in kernel.params
+    ]
     entries = signature.read_signature(text, parameters, is_type, SCALARS, _dtypes())
-    constants = {(index, ): entry.value for index, entry in enumerate(entries) if entry.type == signature.CONSTEXPR}
-    attributes = {(index, ): [["tt.divisibility", entry.divisible_by]] for index, entry in enumerate(entries)
-                  if entry.divisible_by > 1}
+    constants = {(index,): entry.value for index, entry in enumerate(entries) if entry.type == signature.CONSTEXPR}
+    attributes = {
+        (index,): [["tt.divisibility", entry.divisible_by]]
+        for index, entry in enumerate(entries)
+        if entry.divisible_by > 1
+    }
     types = {parameter.name: entry.type for parameter, entry in zip(parameters, entries, strict=True)}
     source = ASTSource(kernel, types, constants, attributes)
     target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
     compiled = triton.compile(source, target=target, options=dict(options))
     spirv = compiled.asm["spv"]
-    return spirv, describe(spirv, compiled.metadata, capabilities, [
-        Parameter(parameter.name, None, _plain(entry.value)) if entry.type == signature.CONSTEXPR else
-        Parameter(parameter.name, entry.type, divisible_by=entry.divisible_by)
-        for parameter, entry in zip(parameters, entries, strict=True)])
+    return spirv, describe(
+        spirv,
+        compiled.metadata,
+        capabilities,
+        [
+            Parameter(parameter.name, None, _plain(entry.value))
+            if entry.type == signature.CONSTEXPR
+            else Parameter(parameter.name, entry.type, divisible_by=entry.divisible_by)
+            for parameter, entry in zip(parameters, entries, strict=True)
+        ],
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -84,25 +96,39 @@ def _plain(value: Any) -> Any:
 def describe(spirv: bytes, metadata: Any, capabilities: Capabilities, parameters: list[Parameter]) -> Abi:
     """The ABI of a module, from the compiler's metadata. Raises RequestError where it does not fit the target."""
     if metadata.global_scratch_size:
-        raise RequestError(f"kernel '{metadata.name}' needs global scratch memory, which is the allocator's of "
-                           "triton.set_allocator: it cannot be compiled ahead of time")
+        raise RequestError(
+            f"kernel '{metadata.name}' needs global scratch memory, which is the allocator's of "
+            "triton.set_allocator: it cannot be compiled ahead of time"
+        )
     if metadata.shared > capabilities.shared_bytes:
-        raise RequestError(f"kernel '{metadata.name}' takes {metadata.shared} bytes of shared memory, the target has "
-                           f"{capabilities.shared_bytes}; use smaller blocks or fewer stages")
+        raise RequestError(
+            f"kernel '{metadata.name}' takes {metadata.shared} bytes of shared memory, the target has "
+            f"{capabilities.shared_bytes}; use smaller blocks or fewer stages"
+        )
     arguments, block = _arguments(metadata, parameters)
     if metadata.written_arguments is not None:
-        arguments = [replace(entry, written=index in metadata.written_arguments)
-                     for index, entry in enumerate(arguments)]
+        arguments = [
+            replace(entry, written=index in metadata.written_arguments) for index, entry in enumerate(arguments)
+        ]
     if block != metadata.argument_bytes:
-        raise ValueError(f"kernel '{metadata.name}': its arguments take {block} bytes, the compiler says "
-                         f"{metadata.argument_bytes}")
+        raise ValueError(
+            f"kernel '{metadata.name}': its arguments take {block} bytes, the compiler says {metadata.argument_bytes}"
+        )
     return Abi(
-        kernel=metadata.name, sha256=hashlib.sha256(spirv).hexdigest(), target=capabilities.arch(),
-        required_features=tuple(sorted(required_features(spirv))), subgroup_size=capabilities.subgroup_size,
-        workgroup_size=(metadata.workgroup_size, 1, 1), shared_bytes=metadata.shared, parameters=tuple(parameters),
-        arguments=tuple(arguments), block_bytes=block, indirect_arguments=metadata.indirect_arguments,
+        kernel=metadata.name,
+        sha256=hashlib.sha256(spirv).hexdigest(),
+        target=capabilities.arch(),
+        required_features=tuple(sorted(required_features(spirv))),
+        subgroup_size=capabilities.subgroup_size,
+        workgroup_size=(metadata.workgroup_size, 1, 1),
+        shared_bytes=metadata.shared,
+        parameters=tuple(parameters),
+        arguments=tuple(arguments),
+        block_bytes=block,
+        indirect_arguments=metadata.indirect_arguments,
         reports=tuple(metadata.reports),
-        options={name: getattr(metadata, name) for name in OPTIONS})
+        options={name: getattr(metadata, name) for name in OPTIONS},
+    )
 
 
 def _arguments(metadata: Any, parameters: list[Parameter]) -> tuple[list[Argument], int]:

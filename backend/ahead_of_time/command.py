@@ -1,4 +1,5 @@
 """The verbs ``compile`` and ``profiles`` of ``triton-spirv``."""
+
 from __future__ import annotations
 
 import argparse
@@ -21,20 +22,39 @@ DEVICE = "device"
 def add_compile(parser: argparse.ArgumentParser) -> None:
     """The options of ``compile``."""
     parser.add_argument("kernel", metavar="FILE:FUNCTION", help="a @triton.jit function in a Python file, which is run")
-    parser.add_argument("-s", "--signature", required=True, metavar="ENTRIES",
-                        help="a type or constant for each parameter, separated by commas: '*fp32:16, *fp32, i32, 64'; "
-                        "':16' says that a value or address is a multiple of 16, 'i32:1' is the constant 1; an entry "
-                        "may go by name: BLOCK=64")
-    parser.add_argument("-t", "--target", default=DEVICE, metavar="PROFILE",
-                        help="a profile's name (see `triton-spirv profiles`), a profile's JSON file, or 'device' for "
-                        "the device that is present (the default)")
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE.spv",
-                        help="where the module goes, with its ABI in FILE.json (default: FUNCTION.spv)")
+    parser.add_argument(
+        "-s",
+        "--signature",
+        required=True,
+        metavar="ENTRIES",
+        help="a type or constant for each parameter, separated by commas: '*fp32:16, *fp32, i32, 64'; "
+        "':16' says that a value or address is a multiple of 16, 'i32:1' is the constant 1; an entry "
+        "may go by name: BLOCK=64",
+    )
+    parser.add_argument(
+        "-t",
+        "--target",
+        default=DEVICE,
+        metavar="PROFILE",
+        help="a profile's name (see `triton-spirv profiles`), a profile's JSON file, or 'device' for "
+        "the device that is present (the default)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE.spv",
+        help="where the module goes, with its ABI in FILE.json (default: FUNCTION.spv)",
+    )
     parser.add_argument("-w", "--num-warps", type=int, default=4, metavar="N", help="subgroups of a program (4)")
     parser.add_argument("--num-stages", type=int, default=3, metavar="N", help="stages of pipelined loops (3)")
     parser.add_argument("--debug", action="store_true", help="keep tl.device_assert")
-    parser.add_argument("--check-bounds", action="store_true", default=None,
-                        help="check every access against the tensors that are passed, at the cost of speed")
+    parser.add_argument(
+        "--check-bounds",
+        action="store_true",
+        default=None,
+        help="check every access against the tensors that are passed, at the cost of speed",
+    )
 
 
 def run_compile(options: argparse.Namespace) -> int:
@@ -61,13 +81,23 @@ def compile_to_file(options: argparse.Namespace) -> Path:
     try:
         import triton.compiler  # noqa: F401  (a namespace `triton` may be there without it)
     except ModuleNotFoundError as error:
-        raise RequestError(f"compiling needs Triton, which is not installed ({error}); `triton-spirv info` and loading "
-                           "a compiled module do not need it") from None
+        raise RequestError(
+            f"compiling needs Triton, which is not installed ({error}); `triton-spirv info` and loading "
+            "a compiled module do not need it"
+        ) from None
     from .build import compile_kernel
 
-    spirv, abi = compile_kernel(find_kernel(path, name), options.signature, capabilities,
-                                {"num_warps": options.num_warps, "num_stages": options.num_stages,
-                                 "debug": options.debug, "check_bounds": options.check_bounds})
+    spirv, abi = compile_kernel(
+        find_kernel(path, name),
+        options.signature,
+        capabilities,
+        {
+            "num_warps": options.num_warps,
+            "num_stages": options.num_stages,
+            "debug": options.debug,
+            "check_bounds": options.check_bounds,
+        },
+    )
     write(module, spirv, abi.to_json())
     return module
 
@@ -85,8 +115,10 @@ def target(text: str) -> Capabilities:
     except ValueError as error:
         if text.endswith(".json") or ";" in text:
             raise RequestError(str(error)) from None
-        raise RequestError(f"there is no device profile '{text}'; there are {', '.join(profiles())}, '{DEVICE}' for "
-                           "the device that is present, or the path of a profile's .json") from None
+        raise RequestError(
+            f"there is no device profile '{text}'; there are {', '.join(profiles())}, '{DEVICE}' for "
+            "the device that is present, or the path of a profile's .json"
+        ) from None
 
 
 def write(module: Path, spirv: bytes, abi: str) -> None:
@@ -146,8 +178,10 @@ def run_profiles() -> int:
     for name, profile in profiles().items():
         has = profile.capabilities
         print(f"{name:{width}}  {profile.description}")
-        print(f"{'':{width}}  subgroups of {has.subgroup_size}, {has.shared_bytes // 1024} KiB of shared memory, "
-              f"{has.max_workgroup_invocations} invocations a workgroup, {has.push_constant_bytes} bytes of push "
-              "constants")
+        print(
+            f"{'':{width}}  subgroups of {has.subgroup_size}, {has.shared_bytes // 1024} KiB of shared memory, "
+            f"{has.max_workgroup_invocations} invocations a workgroup, {has.push_constant_bytes} bytes of push "
+            "constants"
+        )
         print(f"{'':{width}}  {', '.join(sorted(has.features))}")
     return 0

@@ -1,4 +1,5 @@
 """What is wrong with what ``triton-spirv compile`` was asked for."""
+
 from __future__ import annotations
 
 

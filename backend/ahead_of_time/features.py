@@ -1,4 +1,5 @@
 """What a module needs of a device, read from its own words."""
+
 from __future__ import annotations
 
 import array
@@ -25,12 +26,22 @@ FEATURE_OF = {
     Capability_.AtomicFloat64AddEXT: "float64_atomic_add",
 }
 #: Capabilities that every device has on which kernels can run at all, and those whose execution modes tell the feature.
-EVERYWHERE = frozenset({
-    Capability_.Shader, Capability_.Int64, Capability_.GroupNonUniform, Capability_.GroupNonUniformVote,
-    Capability_.GroupNonUniformBallot, Capability_.GroupNonUniformShuffle, Capability_.VulkanMemoryModel,
-    Capability_.VulkanMemoryModelDeviceScope, Capability_.PhysicalStorageBufferAddresses,
-    Capability_.RoundingModeRTE, Capability_.DenormPreserve, Capability_.SignedZeroInfNanPreserve,
-})
+EVERYWHERE = frozenset(
+    {
+        Capability_.Shader,
+        Capability_.Int64,
+        Capability_.GroupNonUniform,
+        Capability_.GroupNonUniformVote,
+        Capability_.GroupNonUniformBallot,
+        Capability_.GroupNonUniformShuffle,
+        Capability_.VulkanMemoryModel,
+        Capability_.VulkanMemoryModelDeviceScope,
+        Capability_.PhysicalStorageBufferAddresses,
+        Capability_.RoundingModeRTE,
+        Capability_.DenormPreserve,
+        Capability_.SignedZeroInfNanPreserve,
+    }
+)
 #: Execution mode with a width → the float control.
 CONTROL_OF = {
     ExecutionMode_.RoundingModeRTE: "round_to_nearest_even",
@@ -46,7 +57,7 @@ def _instructions(spirv: bytes) -> Iterator[tuple[int, array.array[int]]]:
     position = _HEADER_WORDS
     while position < len(words):
         length = words[position] >> 16
-        yield words[position] & 0xFFFF, words[position + 1:position + length]
+        yield words[position] & 0xFFFF, words[position + 1 : position + length]
         position += length
 
 
@@ -57,8 +68,9 @@ def required_features(spirv: bytes) -> frozenset[str]:
     for opcode, operands in _instructions(spirv):
         if opcode == _OP_CAPABILITY and operands[0] not in EVERYWHERE:
             if operands[0] not in FEATURE_OF:
-                raise ValueError(f"the module has the SPIR-V capability {operands[0]}, for which no device feature is "
-                                 "known")
+                raise ValueError(
+                    f"the module has the SPIR-V capability {operands[0]}, for which no device feature is known"
+                )
             found.add(FEATURE_OF[operands[0]])
         elif opcode == _OP_EXECUTION_MODE and operands[1] in CONTROL_OF:
             found.add(f"{CONTROL_OF[operands[1]]}{operands[2]}")

@@ -1,4 +1,5 @@
 """Finding a kernel in a Python file."""
+
 from __future__ import annotations
 
 import importlib
@@ -54,8 +55,10 @@ def _import_from(name: str, path: Path) -> ModuleType:
     module = importlib.import_module(name)
     found = getattr(module, "__file__", None)
     if found is None or not path.samefile(found):
-        raise RequestError(f"{path} is the module {name} of a package, but Python finds that in {found}: another "
-                           "package has its name; rename the folder, or compile a copy of the file outside of it")
+        raise RequestError(
+            f"{path} is the module {name} of a package, but Python finds that in {found}: another "
+            "package has its name; rename the folder, or compile a copy of the file outside of it"
+        )
     return module
 
 
@@ -70,10 +73,14 @@ def find_kernel(path: Path, name: str) -> Any:
         found = found.fn
     if isinstance(found, JITFunction):
         return found
-    there = sorted(key for key, value in vars(module).items() if isinstance(value, JITFunction)
-                   or isinstance(getattr(value, "fn", None), JITFunction))
+    there = sorted(
+        key
+        for key, value in vars(module).items()
+        if isinstance(value, JITFunction) or isinstance(getattr(value, "fn", None), JITFunction)
+    )
     kernels = f"its kernels are {', '.join(there)}" if there else "it has no @triton.jit function"
     if not hasattr(module, name):
         raise RequestError(f"{path} has no '{name}'; {kernels}")
-    raise RequestError(f"'{name}' in {path} is no @triton.jit function but a {type(getattr(module, name)).__name__}; "
-                       f"{kernels}")
+    raise RequestError(
+        f"'{name}' in {path} is no @triton.jit function but a {type(getattr(module, name)).__name__}; {kernels}"
+    )

@@ -5,6 +5,7 @@ a constant that is compiled in; ``i32:1`` is the constant 1. Beside that an entr
 (``tensordesc<fp32[64, 32]>``), strings, True, False, None, tuples of constants and types as constants (``tl.float16``)
 are understood, and parameters with a default may be left out.
 """
+
 from __future__ import annotations
 
 import ast
@@ -66,14 +67,16 @@ def split(text: str) -> list[str]:
     return [*entries, current.strip()] if current.strip() or entries else []
 
 
-def read_entry(text: str, name: str, known: Callable[[str], bool], types: Sequence[str],
-               dtypes: Mapping[str, Any]) -> Entry:
+def read_entry(
+    text: str, name: str, known: Callable[[str], bool], types: Sequence[str], dtypes: Mapping[str, Any]
+) -> Entry:
     """One entry. ``known`` tells whether a type exists, ``types`` are named where it does not; ``dtypes``: the types
     that may be constants, by the name after ``tl.``."""
     if text.startswith("tl."):
         if text.removeprefix("tl.") not in dtypes:
-            raise RequestError(f"'{name}': there is no type '{text}'; there are "
-                               f"{', '.join(f'tl.{dtype}' for dtype in dtypes)}")
+            raise RequestError(
+                f"'{name}': there is no type '{text}'; there are {', '.join(f'tl.{dtype}' for dtype in dtypes)}"
+            )
         return Entry(CONSTEXPR, dtypes[text.removeprefix("tl.")])
     try:
         return Entry(CONSTEXPR, _constant(text))
@@ -81,9 +84,11 @@ def read_entry(text: str, name: str, known: Callable[[str], bool], types: Sequen
         pass
     type_, _, hint = (part.strip() for part in text.partition(":"))
     if not known(type_):
-        raise RequestError(f"'{name}': '{text}' is neither a type nor a constant; the types are {', '.join(types)}, "
-                           "pointers to them and to fp8 formats such as *fp32, and tensordesc<fp32[64, 32]>; a string "
-                           "is quoted: \"'text'\"; a type as a constant is tl.float16")
+        raise RequestError(
+            f"'{name}': '{text}' is neither a type nor a constant; the types are {', '.join(types)}, "
+            "pointers to them and to fp8 formats such as *fp32, and tensordesc<fp32[64, 32]>; a string "
+            "is quoted: \"'text'\"; a type as a constant is tl.float16"
+        )
     if not hint:
         return Entry(type_)
     if hint not in HINTS:
@@ -116,8 +121,13 @@ def _is_constant(value: Any) -> bool:
     return value is None or isinstance(value, bool | int | float | str)
 
 
-def read_signature(text: str, parameters: Sequence[Parameter], known: Callable[[str], bool], types: Sequence[str],
-                   dtypes: Mapping[str, Any]) -> list[Entry]:
+def read_signature(
+    text: str,
+    parameters: Sequence[Parameter],
+    known: Callable[[str], bool],
+    types: Sequence[str],
+    dtypes: Mapping[str, Any],
+) -> list[Entry]:
     """What each parameter is compiled for; the rest as read_entry's. Raises RequestError."""
     names = [parameter.name for parameter in parameters]
     given: dict[str, str] = {}
@@ -134,17 +144,21 @@ def read_signature(text: str, parameters: Sequence[Parameter], known: Callable[[
                 raise RequestError(f"the signature has two entries for '{name}'")
         else:
             if named:
-                raise RequestError(f"the signature's entry {position + 1}, '{part}', has no name but follows one that "
-                                   "has")
+                raise RequestError(
+                    f"the signature's entry {position + 1}, '{part}', has no name but follows one that has"
+                )
             if position >= len(names):
-                raise RequestError(f"the signature has {len(texts)} entries, the kernel {len(names)} parameters: "
-                                   f"{', '.join(names)}")
+                raise RequestError(
+                    f"the signature has {len(texts)} entries, the kernel {len(names)} parameters: {', '.join(names)}"
+                )
             name = names[position]
         given[name] = part
     missing = [parameter.name for parameter in parameters if parameter.name not in given and not parameter.has_default]
     if missing:
-        raise RequestError(f"the signature has {len(given)} entries and none for {', '.join(missing)}; the kernel's "
-                           f"{len(names)} parameters are {', '.join(names)}")
+        raise RequestError(
+            f"the signature has {len(given)} entries and none for {', '.join(missing)}; the kernel's "
+            f"{len(names)} parameters are {', '.join(names)}"
+        )
     entries = []
     for parameter in parameters:
         if parameter.name not in given:
@@ -152,7 +166,8 @@ def read_signature(text: str, parameters: Sequence[Parameter], known: Callable[[
             continue
         entry = read_entry(given[parameter.name], parameter.name, known, types, dtypes)
         if parameter.is_constexpr and entry.type != CONSTEXPR:
-            raise RequestError(f"'{parameter.name}' is a tl.constexpr: give its value, not the type "
-                               f"'{given[parameter.name]}'")
+            raise RequestError(
+                f"'{parameter.name}' is a tl.constexpr: give its value, not the type '{given[parameter.name]}'"
+            )
         entries.append(entry)
     return entries

@@ -16,6 +16,7 @@ every pair; a barrier goes only where no pair that it alone parts needs it. Thos
 makes no access, lowered without any barrier, has to be made up for by one only where a pair needs it. What the user
 wrote is never touched.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
@@ -96,14 +97,19 @@ def own_places(earlier: Access, later: Access) -> Need:
         return Need.WORKGROUP
     if _apart(first, second, (LANE, WARP)):
         return Need.NOTHING
-    return Need.SUBGROUP if _apart(first, second, (WARP, )) else Need.WORKGROUP
+    return Need.SUBGROUP if _apart(first, second, (WARP,)) else Need.WORKGROUP
 
 
 def _apart(first: LinearLayout, second: LinearLayout, parties: tuple[str, ...]) -> bool:
     """Whether inputs that differ in ``parties`` never have an offset in common, one under ``first`` and the other under
     ``second``: both maps must agree on ``parties``, and be injective there, up to what the other inputs reach."""
-    reached = Span(basis for layout in (first, second) for name in (REGISTER, LANE, WARP) if name not in parties
-                   for basis in layout.inputs[name])
+    reached = Span(
+        basis
+        for layout in (first, second)
+        for name in (REGISTER, LANE, WARP)
+        if name not in parties
+        for basis in layout.inputs[name]
+    )
     pairs = [pair for name in parties for pair in zip(first.inputs[name], second.inputs[name], strict=True)]
     return all(left ^ right in reached for left, right in pairs) and all(reached.add(left) for left, _ in pairs)
 
@@ -164,8 +170,9 @@ class _Paths:
             if structure is not None:
                 last = structure(self, operation, last)
             elif operation.name == BARRIER:
-                last = self._after(last, operation=operation, state=Need.WORKGROUP,
-                                   open=INSERTED in operation.attributes)
+                last = self._after(
+                    last, operation=operation, state=Need.WORKGROUP, open=INSERTED in operation.attributes
+                )
                 self.barriers.append(last)
             else:
                 last = self._plain(self._footprint(operation), operation, last)
@@ -243,8 +250,9 @@ def _judge(node: _Node, rules: Mapping[tuple[str, str], Rule]) -> Need:
     return need
 
 
-def barrier_needs(function: Function, footprint: Callable[[Operation], Footprint],
-                  rules: Mapping[tuple[str, str], Rule] = RULES) -> dict[Operation, Need]:
+def barrier_needs(
+    function: Function, footprint: Callable[[Operation], Footprint], rules: Mapping[tuple[str, str], Rule] = RULES
+) -> dict[Operation, Need]:
     """What each of membar's barriers in ``function``, and each wait that it counts on at a silent operation, has to be,
     where less than a workgroup barrier. Empty for a function with branches between blocks."""
     try:
@@ -266,9 +274,15 @@ def barrier_needs(function: Function, footprint: Callable[[Operation], Footprint
 def mark_inserted(module: Module, inserted: frozenset[int]) -> None:
     """Gives those of a module's barriers whose numbers, in the order of its text, are in ``inserted`` the attribute
     that lets them be judged, and takes it from all others."""
-    barriers = (inner for function in module.functions.values() if function.body is not None
-                for block in function.body.blocks for operation in block.operations for inner in operation.walk()
-                if inner.name == BARRIER)
+    barriers = (
+        inner
+        for function in module.functions.values()
+        if function.body is not None
+        for block in function.body.blocks
+        for operation in block.operations
+        for inner in operation.walk()
+        if inner.name == BARRIER
+    )
     for number, operation in enumerate(barriers):
         operation.attributes.pop(INSERTED, None)
         if number in inserted and operation.attributes.get("addrSpace") == "local":

@@ -3,6 +3,7 @@
 Upstream places operands of a blocked dot row by row. A buffer that is written once and read by lazy loads alone (see
 lazy_loads.py) can lie as layouts/dot_operands.py proposes instead: as many bytes, at the same offset.
 """
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -5,6 +5,7 @@ and read it: that wait also orders the accesses to *other* buffers before and af
 for them. Where layouts hold copies of elements in several subgroups, the lowering may find all that it needs in the
 invocation's own subgroup and emit neither scratch accesses nor the wait. Then the wait has to be made up for.
 """
+
 from __future__ import annotations
 
 from collections.abc import Container

@@ -4,6 +4,7 @@ A dot operand held in registers is the whole K extent for each of a lane's rows:
 registers. Read from shared memory inside the dot's loop over K it is a few. That is right only while the buffer does
 not change between the load and the dot.
 """
+
 from __future__ import annotations
 
 from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding
@@ -37,7 +38,7 @@ def _is_lazy(load: Operation) -> bool:
     if any(use.name != "tt.dot" or use.block is not load.block for use in waiting):
         return False
     operations = load.block.operations
-    for operation in operations[operations.index(load) + 1:]:
+    for operation in operations[operations.index(load) + 1 :]:
         waiting.discard(operation)
         if not waiting:
             return True

@@ -1,11 +1,20 @@
 """How many loop iterations an invocation may make, as far as constants tell."""
+
 from __future__ import annotations
 
 from ..ttgir.ir import Block, Function, Operation, Value
 
 #: Operations whose emitted code may loop as often as data, or the choices of the lowering (a dot's rectangles), say.
-_UNBOUNDED = ("scf.while", "tt.dot", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_poll", "arith.remf", "math.ipowi",
-              "tt.extern_elementwise")
+_UNBOUNDED = (
+    "scf.while",
+    "tt.dot",
+    "tt.atomic_rmw",
+    "tt.atomic_cas",
+    "tt.atomic_poll",
+    "arith.remf",
+    "math.ipowi",
+    "tt.extern_elementwise",
+)
 
 
 def most_iterations(function: Function) -> int | None:

@@ -16,6 +16,7 @@ not used. A pointer that leaves the kernel's view, as a number or into memory, n
 such a web is held in 64 bits. So are all in a kernel that converts pointers to integers, since it may reach one
 allocation from another.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -24,15 +25,26 @@ from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.types import PointerType, TensorType
 
 #: Operations whose pointer operands and results belong to one web.
-MOVES = frozenset({
-    "arith.select", "tt.addptr", "tt.bitcast", "tt.broadcast", "tt.cat", "tt.expand_dims", "tt.join", "tt.splat",
-    "tt.split", "tt.trans", "tt.unsplat",
-})
+MOVES = frozenset(
+    {
+        "arith.select",
+        "tt.addptr",
+        "tt.bitcast",
+        "tt.broadcast",
+        "tt.cat",
+        "tt.expand_dims",
+        "tt.join",
+        "tt.splat",
+        "tt.split",
+        "tt.trans",
+        "tt.unsplat",
+    }
+)
 
 #: Operations that access memory at their first operand.
-ACCESSES = frozenset({
-    "tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll",
-})
+ACCESSES = frozenset(
+    {"tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"}
+)
 
 #: Operations that are read with the loop or branch they end.
 _ENDS = frozenset({"scf.yield", "scf.condition"})
@@ -52,10 +64,10 @@ def carried(operation: Operation) -> Iterable[tuple[Sequence[Sequence[Value]], S
     if operation.name == "scf.for":
         yield (blocks[0].arguments[1:], operation.results), (operation.operands[3:], ends[0])
     elif operation.name == "scf.while":
-        yield (blocks[0].arguments, ), (operation.operands, ends[1])
-        yield (blocks[1].arguments, operation.results), (ends[0][1:], )
+        yield (blocks[0].arguments,), (operation.operands, ends[1])
+        yield (blocks[1].arguments, operation.results), (ends[0][1:],)
     elif operation.results:
-        yield (operation.results, ), ends
+        yield (operation.results,), ends
 
 
 class _Webs:
@@ -95,8 +107,11 @@ def pointer_bases(function: Function) -> dict[Value, Value]:
     Pointers that are held in 64 bits are not."""
     assert function.body is not None
     arguments = function.body.entry.arguments
-    narrow = {argument for argument, attributes in zip(arguments, function.argument_attributes, strict=True)
-              if attributes.get("tt.pointer_range") == 32 and is_pointer(argument)}
+    narrow = {
+        argument
+        for argument, attributes in zip(arguments, function.argument_attributes, strict=True)
+        if attributes.get("tt.pointer_range") == 32 and is_pointer(argument)
+    }
     if not narrow:
         return {}
     webs = _Webs()
@@ -113,8 +128,9 @@ def pointer_bases(function: Function) -> dict[Value, Value]:
         root = webs.root(argument)
         if bases.setdefault(root, argument) is not argument:
             wide.add(root)
-    return {value: bases[root] for value in list(webs.members)
-            if (root := webs.root(value)) in bases and root not in wide}
+    return {
+        value: bases[root] for value in list(webs.members) if (root := webs.root(value)) in bases and root not in wide
+    }
 
 
 def _add(webs: _Webs, operation: Operation) -> None:

@@ -4,6 +4,7 @@ A forward dataflow over the values of a structured function: the set of a pointe
 pointers that it may be made of, through arithmetic, selections, loops and branches. Sets are bit masks, so that the
 least fixed point is reached after at most one step for each argument of the function and value.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable
@@ -45,8 +46,13 @@ def pointer_roots(function: Function) -> dict[Value, tuple[int, ...]]:
                 if _makes_pointers(operation):
                     roots.update((result, unknown) for result in operation.results if is_pointer(result))
                 if operation.name not in _STRUCTURED:
-                    roots.update((argument, unknown) for region in operation.regions for inner in region.blocks
-                                 for argument in inner.arguments if is_pointer(argument))
+                    roots.update(
+                        (argument, unknown)
+                        for region in operation.regions
+                        for inner in region.blocks
+                        for argument in inner.arguments
+                        if is_pointer(argument)
+                    )
     pending = list(roots)
     while pending:
         source = pending.pop()
@@ -56,15 +62,19 @@ def pointer_roots(function: Function) -> dict[Value, tuple[int, ...]]:
             if found | before != before:
                 roots[target] = found | before
                 pending.append(target)
-    return {value: tuple(number for number in range(len(arguments)) if found >> number & 1)
-            for value, found in roots.items() if found < unknown}
+    return {
+        value: tuple(number for number in range(len(arguments)) if found >> number & 1)
+        for value, found in roots.items()
+        if found < unknown
+    }
 
 
 def accesses(function: Function) -> Iterable[Operation]:
     """The operations that access device memory, in program order."""
     assert function.body is not None
-    return (inner for operation in function.body.entry.operations for inner in operation.walk()
-            if inner.name in ACCESSES)
+    return (
+        inner for operation in function.body.entry.operations for inner in operation.walk() if inner.name in ACCESSES
+    )
 
 
 def written_arguments(function: Function) -> list[int] | None:
@@ -93,8 +103,13 @@ def _makes_pointers(operation: Operation) -> bool:
 def _flows(operation: Operation) -> Iterable[tuple[Value, Value]]:
     """(from, to): the pointers that ``operation`` passes on."""
     if operation.name in _MOVES:
-        yield from ((operand, result) for operand in operation.operands if is_pointer(operand)
-                    for result in operation.results if is_pointer(result))
+        yield from (
+            (operand, result)
+            for operand in operation.operands
+            if is_pointer(operand)
+            for result in operation.results
+            if is_pointer(result)
+        )
     elif operation.name in _STRUCTURED:
         for targets, sources in carried(operation):
             for source in sources:

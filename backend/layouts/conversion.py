@@ -9,6 +9,7 @@
 
 Vectors here are row-major element indices of the tensor, added by exclusive or (see ``linear``).
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -132,12 +133,16 @@ def plan_conversion(source: LinearLayout, result: LinearLayout, element_bytes: i
         raise ValueError(f"no conversion from {source} to {result}: both must cover the same tensor")
     if any(source.input_size(name) != result.input_size(name) for name in (LANE, WARP)):
         raise ValueError(f"no conversion from {source} to {result}: lanes and warps must agree")
-    return (_rename(source, result) or _shuffle(source, result)
-            or _through_shared(source, result, element_bytes, scratch_bytes))
+    return (
+        _rename(source, result)
+        or _shuffle(source, result)
+        or _through_shared(source, result, element_bytes, scratch_bytes)
+    )
 
 
-def plan_through_shared(source: LinearLayout, result: LinearLayout, element_bytes: int,
-                        scratch_bytes: int) -> ThroughShared | None:
+def plan_through_shared(
+    source: LinearLayout, result: LinearLayout, element_bytes: int, scratch_bytes: int
+) -> ThroughShared | None:
     """The plan through ``scratch_bytes`` of workgroup memory, for a device on which plan_conversion's cheapest plan is
     not the cheapest; None where they do not suffice."""
     try:
@@ -228,8 +233,12 @@ def _shuffle(source: LinearLayout, result: LinearLayout) -> SubgroupShuffle | No
                 pick = (0, 1 << (len(registers) - 1))
             else:
                 turn = found & ((1 << len(registers)) - 1)
-                pick = (vector ^ combine(registers, turn)
-                        ^ combine(copies, found >> len(registers) & ((1 << len(copies)) - 1)), turn)
+                pick = (
+                    vector
+                    ^ combine(registers, turn)
+                    ^ combine(copies, found >> len(registers) & ((1 << len(copies)) - 1)),
+                    turn,
+                )
         if lanes.add(pick[0] >> register_bits):
             agreed.add(pick[0])
         chosen.append(pick[0])
@@ -253,14 +262,24 @@ def _shuffle(source: LinearLayout, result: LinearLayout) -> SubgroupShuffle | No
         return vector & low ^ combine(offer, vector >> register_bits)
 
     before = _exchanges(offer, [offered_register(vector) for vector in place[WARP]])
-    lane_source = LinearLayout.from_flat({LANE: [vector >> register_bits for vector in chosen],
-                                          WARP: [vector >> register_bits for vector in place[WARP]]},
-                                         (1 << lane_bits,))
+    lane_source = LinearLayout.from_flat(
+        {
+            LANE: [vector >> register_bits for vector in chosen],
+            WARP: [vector >> register_bits for vector in place[WARP]],
+        },
+        (1 << lane_bits,),
+    )
     wanted = [Shuffle(offered_register(vector), vector >> register_bits) for vector in span_values(registers)]
     shuffles = tuple(dict.fromkeys(wanted))
     index = {shuffle: position for position, shuffle in enumerate(shuffles)}
-    return SubgroupShuffle(before, shuffles, tuple(index[shuffle] for shuffle in wanted), lane_source,
-                           _exchanges(rotation, []), result.input_size(REGISTER))
+    return SubgroupShuffle(
+        before,
+        shuffles,
+        tuple(index[shuffle] for shuffle in wanted),
+        lane_source,
+        _exchanges(rotation, []),
+        result.input_size(REGISTER),
+    )
 
 
 def _exchanges(lane_columns: Sequence[int], warp_columns: Sequence[int]) -> tuple[Exchange, ...]:
@@ -280,8 +299,9 @@ def _exchanges(lane_columns: Sequence[int], warp_columns: Sequence[int]) -> tupl
             if found >> position & 1:
                 masks[position] |= 1 << bit
     split = len(lane_columns)
-    return tuple(Exchange(vector, mask & ((1 << split) - 1), mask >> split)
-                 for vector, mask in zip(basis, masks, strict=True))
+    return tuple(
+        Exchange(vector, mask & ((1 << split) - 1), mask >> split) for vector, mask in zip(basis, masks, strict=True)
+    )
 
 
 def _pair(candidates: Sequence[int], functionals: list[int], most: int) -> list[tuple[int, int]]:
@@ -307,8 +327,9 @@ def _pair(candidates: Sequence[int], functionals: list[int], most: int) -> list[
     return pairs
 
 
-def _through_shared(source: LinearLayout, result: LinearLayout, element_bytes: int,
-                    scratch_bytes: int) -> ThroughShared:
+def _through_shared(
+    source: LinearLayout, result: LinearLayout, element_bytes: int, scratch_bytes: int
+) -> ThroughShared:
     """Offsets that give wide accesses and few bank conflicts, in as few rounds as the scratch allows.
 
     The tensor is split into a direct sum: vector (the low bits of the offset), bank, segment, and round. The bits of
@@ -325,12 +346,13 @@ def _through_shared(source: LinearLayout, result: LinearLayout, element_bytes: i
     if round_bits > len(pairs) + len(free):
         raise ConversionError(
             f"a layout conversion of {1 << bits} elements of {element_bytes} bytes needs workgroup memory for at least "
-            f"{1 << bits - len(pairs) - len(free)} of them, but owns {scratch_bytes} bytes")
+            f"{1 << bits - len(pairs) - len(free)} of them, but owns {scratch_bytes} bytes"
+        )
     vector_limit = max(VECTOR_BYTES // element_bytes, 1).bit_length() - 1
     from_free = min(round_bits, len(free))
     from_pairs = round_bits - from_free
-    round_functionals = [f for _, f in pairs[len(pairs) - from_pairs:]] + free[:from_free]
-    common = pairs[:len(pairs) - from_pairs][:vector_limit]
+    round_functionals = [f for _, f in pairs[len(pairs) - from_pairs :]] + free[:from_free]
+    common = pairs[: len(pairs) - from_pairs][:vector_limit]
 
     # Further bits that are registers of one side and lanes of the other widen that side's accesses alone.
     taken = [f for _, f in common]
@@ -350,7 +372,7 @@ def _through_shared(source: LinearLayout, result: LinearLayout, element_bytes: i
     segment = _segment(source_tile, result_tile, inner, len(inner) - bank_bits)
     spanned = Span(segment)
     bank = [vector for vector in [*source_tile, *result_tile, *inner] if spanned.add(vector)]
-    rest = dual([*taken, *round_functionals], bits)[len(taken):]
+    rest = dual([*taken, *round_functionals], bits)[len(taken) :]
     coordinates = inverse([v for v, _ in vectors] + bank + segment + rest, bits)
 
     kept = bits - round_bits
@@ -360,12 +382,20 @@ def _through_shared(source: LinearLayout, result: LinearLayout, element_bytes: i
     duplicates = source.free_masks()  # without these bits every element is still held
     return ThroughShared(
         rounds=tuple(SharedRound(s, r) for s, r in zip(stores, loads, strict=True)),
-        store=store, load=load, store_width=1 << store_log, load_width=1 << load_log, size=mask + 1,
-        results=_representatives(result), duplicate_lanes=duplicates[LANE], duplicate_warps=duplicates[WARP])
+        store=store,
+        load=load,
+        store_width=1 << store_log,
+        load_width=1 << load_log,
+        size=mask + 1,
+        results=_representatives(result),
+        duplicate_lanes=duplicates[LANE],
+        duplicate_warps=duplicates[WARP],
+    )
 
 
-def _one_sided(wide: LinearLayout, other: LinearLayout, common: Sequence[tuple[int, int]],
-               limit: int) -> list[tuple[int, int]]:
+def _one_sided(
+    wide: LinearLayout, other: LinearLayout, common: Sequence[tuple[int, int]], limit: int
+) -> list[tuple[int, int]]:
     """Pairs (vector, functional) of bits that are registers of ``wide`` and lanes of ``other``, to ``limit`` in all.
 
     The functionals of ``common`` and of the rounds vanish on lanes, so on these vectors.
@@ -397,8 +427,11 @@ def _segment(left: Sequence[int], right: Sequence[int], whole: Sequence[int], si
     only_left, only_right = _beyond(meet, left), _beyond(meet, right)
     crossed = [a ^ b for a, b in zip(only_left, only_right, strict=False)]
     chosen = Span()
-    return [vector for vector in [*outside, *crossed, *only_left, *only_right, *whole]
-            if chosen.rank < size and chosen.add(vector)]
+    return [
+        vector
+        for vector in [*outside, *crossed, *only_left, *only_right, *whole]
+        if chosen.rank < size and chosen.add(vector)
+    ]
 
 
 def _beyond(meet: Sequence[int], vectors: Sequence[int]) -> list[int]:
@@ -410,8 +443,9 @@ def _beyond(meet: Sequence[int], vectors: Sequence[int]) -> list[int]:
 Vectors = tuple[tuple[int, ...], ...]
 
 
-def _side(layout: LinearLayout, coordinates: Sequence[int], kept: int, round_bits: int,
-          width_log: int) -> tuple[list[Vectors], LinearLayout]:
+def _side(
+    layout: LinearLayout, coordinates: Sequence[int], kept: int, round_bits: int, width_log: int
+) -> tuple[list[Vectors], LinearLayout]:
     """The vectors of registers of each round, and the offsets, of one side of a conversion."""
     mask = (1 << kept) - 1
     inputs = {name: [combine(coordinates, basis) for basis in bases] for name, bases in layout.inputs.items()}
@@ -423,13 +457,15 @@ def _side(layout: LinearLayout, coordinates: Sequence[int], kept: int, round_bit
         group = groups[coordinate >> kept].setdefault(offset >> width_log, {})
         group.setdefault(offset & (width - 1), register)  # the first of several that hold the same element
     rounds = [tuple(tuple(group[part] for part in range(width)) for group in found.values()) for found in groups]
-    offsets = LinearLayout.from_flat({name: [basis & mask for basis in bases] for name, bases in inputs.items()},
-                                     (1 << kept,))
+    offsets = LinearLayout.from_flat(
+        {name: [basis & mask for basis in bases] for name, bases in inputs.items()}, (1 << kept,)
+    )
     return rounds, offsets
 
 
 def _representatives(layout: LinearLayout) -> tuple[int, ...]:
     """For each register, the first register that holds the same element."""
     first: dict[int, int] = {}
-    return tuple(first.setdefault(point, register)
-                 for register, point in enumerate(span_values(layout.inputs[REGISTER])))
+    return tuple(
+        first.setdefault(point, register) for register, point in enumerate(span_values(layout.inputs[REGISTER]))
+    )

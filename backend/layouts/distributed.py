@@ -4,6 +4,7 @@ The meaning of each encoding is upstream's: the tile of an encoding is repeated 
 registers, and is cut to a smaller tensor by making bases zero, so that several lanes or warps hold the same element.
 Registers that would all hold the same element are left out, except in a dot operand, where upstream keeps them.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,16 +28,21 @@ def distributed_layout(encoding: Encoding, shape: tuple[int, ...]) -> LinearLayo
     """
     rule = _RULES.get(type(encoding))
     if rule is None:
-        raise LayoutError(f"{encoding} has no distributed layout on this backend: use a blocked, slice, dot_op of "
-                          "blocked, or linear encoding")
+        raise LayoutError(
+            f"{encoding} has no distributed layout on this backend: use a blocked, slice, dot_op of "
+            "blocked, or linear encoding"
+        )
     return rule(encoding, shape)
 
 
 def _blocked(encoding: BlockedEncoding, shape: tuple[int, ...]) -> LinearLayout:
     if len(encoding.order) != len(shape):
         raise LayoutError(f"{encoding} has rank {len(encoding.order)}, the tensor has shape {shape}")
-    return _tiled({REGISTER: encoding.size_per_thread, LANE: encoding.threads_per_warp, WARP: encoding.warps_per_cta},
-                  encoding.order, shape).without_zeros(REGISTER)
+    return _tiled(
+        {REGISTER: encoding.size_per_thread, LANE: encoding.threads_per_warp, WARP: encoding.warps_per_cta},
+        encoding.order,
+        shape,
+    ).without_zeros(REGISTER)
 
 
 def _slice(encoding: SliceEncoding, shape: tuple[int, ...]) -> LinearLayout:
@@ -50,15 +56,18 @@ def _slice(encoding: SliceEncoding, shape: tuple[int, ...]) -> LinearLayout:
 def _dot_operand(encoding: DotOperandEncoding, shape: tuple[int, ...]) -> LinearLayout:
     parent, rank = encoding.parent, len(shape)
     if not isinstance(parent, BlockedEncoding):
-        raise LayoutError(f"{encoding} has no distributed layout on this backend: the parent of a dot operand must be "
-                          "a blocked encoding")
+        raise LayoutError(
+            f"{encoding} has no distributed layout on this backend: the parent of a dot operand must be "
+            "a blocked encoding"
+        )
     if len(parent.order) != rank or rank < 2:
         raise LayoutError(f"{encoding} has rank {len(parent.order)}, the tensor has shape {shape}")
     inner = rank - 1 if encoding.op_idx == 0 else rank - 2
     registers = list(parent.size_per_thread)
     registers[inner] = shape[inner]
-    return _tiled({REGISTER: registers, LANE: parent.threads_per_warp, WARP: parent.warps_per_cta}, parent.order, shape,
-                  inner)
+    return _tiled(
+        {REGISTER: registers, LANE: parent.threads_per_warp, WARP: parent.warps_per_cta}, parent.order, shape, inner
+    )
 
 
 def _linear(encoding: LinearEncoding, shape: tuple[int, ...]) -> LinearLayout:
@@ -89,8 +98,9 @@ _RULES: dict[type, Callable[..., LinearLayout]] = {
 }
 
 
-def _tiled(parts: Mapping[str, Sequence[int]], order: Sequence[int], shape: tuple[int, ...],
-           private: int | None = None) -> LinearLayout:
+def _tiled(
+    parts: Mapping[str, Sequence[int]], order: Sequence[int], shape: tuple[int, ...], private: int | None = None
+) -> LinearLayout:
     """Tiles of ``parts``, each around the one before and counting along order[0] first; repeated over ``shape`` in
     further registers, and wrapped to it: a step beyond ``shape`` is zero. Along ``private`` only registers move."""
     strides = [1] * len(shape)
@@ -130,8 +140,15 @@ def _cut(layout: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
     bases = {name: [list(point) for point in points] for name, points in layout.bases.items()}
     dropped: set[int] = set()
     for dim, (extent, wanted) in enumerate(zip(layout.shape, shape, strict=True)):
-        steps = sorted(((point[dim], name, index) for name, points in bases.items()
-                        for index, point in enumerate(points) if point[dim]), key=lambda step: -step[0])
+        steps = sorted(
+            (
+                (point[dim], name, index)
+                for name, points in bases.items()
+                for index, point in enumerate(points)
+                if point[dim]
+            ),
+            key=lambda step: -step[0],
+        )
         for _, name, index in steps:
             if extent <= wanted:
                 break

@@ -4,6 +4,7 @@ A step along K reads, in each invocation, several rows of A or columns of B. The
 128-bit access gives four rows of f32. Invocations that hold different steps of K store at the same time; the vectors
 of a row are permuted by the step, so that their stores fall into different banks.
 """
+
 from __future__ import annotations
 
 from functools import lru_cache

@@ -3,6 +3,7 @@
 Within a subgroup, by shuffles, where every element that a subgroup may want is held by that subgroup; else the caller
 goes through workgroup memory.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -40,10 +41,9 @@ def plan_gather(source: LinearLayout, result: LinearLayout, axis: int) -> Gather
     shape save along ``axis``). None where an element may be in another subgroup, or shuffles would be too many."""
     held = Span([*source.inputs[REGISTER], *source.inputs[LANE]])
     stride = 1
-    for extent in source.shape[axis + 1:]:
+    for extent in source.shape[axis + 1 :]:
         stride *= extent
-    inputs: dict[str, Sequence[int]] = {
-        INDEX: [stride << bit for bit in range(source.shape[axis].bit_length() - 1)]}
+    inputs: dict[str, Sequence[int]] = {INDEX: [stride << bit for bit in range(source.shape[axis].bit_length() - 1)]}
     for name in (REGISTER, LANE, WARP):
         points = []
         for basis in result.inputs[name]:
@@ -69,5 +69,8 @@ def plan_gather(source: LinearLayout, result: LinearLayout, axis: int) -> Gather
     varying = Span(basis for name in (INDEX, LANE, WARP) for basis in register[name]).basis()
     if 1 << len(varying) > MOST_SHUFFLES:
         return None
-    return GatherByShuffles(LinearLayout.from_flat(register, (1 << registers,)),
-                            LinearLayout.from_flat(lane, (source.input_size(LANE),)), tuple(span_values(varying)))
+    return GatherByShuffles(
+        LinearLayout.from_flat(register, (1 << registers,)),
+        LinearLayout.from_flat(lane, (source.input_size(LANE),)),
+        tuple(span_values(varying)),
+    )

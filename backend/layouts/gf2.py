@@ -1,4 +1,5 @@
 """Linear algebra over GF(2). A vector is a non-negative ``int``: bit ``i`` is coordinate ``i``."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

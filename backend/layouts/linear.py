@@ -5,6 +5,7 @@ is a power of two, and an output shape whose extents are powers of two. The imag
 the bases of its set bits. Internally a point of the output is its row-major index, so that exclusive or of points is
 exclusive or of integers and a reshape keeps every basis.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -102,8 +103,12 @@ class LinearLayout:
 
     def __eq__(self, other: object) -> bool:
         """Equal inputs in the same order, and equal shape."""
-        return (isinstance(other, LinearLayout) and self._hash == other._hash and self.shape == other.shape
-                and tuple(self.inputs.items()) == tuple(other.inputs.items()))
+        return (
+            isinstance(other, LinearLayout)
+            and self._hash == other._hash
+            and self.shape == other.shape
+            and tuple(self.inputs.items()) == tuple(other.inputs.items())
+        )
 
     def __hash__(self) -> int:
         return self._hash
@@ -172,12 +177,15 @@ class LinearLayout:
         if self.rank != other.rank:
             raise ValueError(f"a product of layouts of rank {self.rank} and {other.rank}")
         shape = tuple(a * b for a, b in zip(self.shape, other.shape, strict=True))
-        inputs = {name: tuple(flatten(unflatten(basis, self.shape), shape) for basis in bases)
-                  for name, bases in self.inputs.items()}
+        inputs = {
+            name: tuple(flatten(unflatten(basis, self.shape), shape) for basis in bases)
+            for name, bases in self.inputs.items()
+        }
         for name, bases in other.inputs.items():
             moved = tuple(
                 flatten([c * inner for c, inner in zip(unflatten(basis, other.shape), self.shape, strict=True)], shape)
-                for basis in bases)
+                for basis in bases
+            )
             inputs[name] = inputs.get(name, ()) + moved
         return LinearLayout.from_flat(inputs, shape)
 
@@ -188,7 +196,8 @@ class LinearLayout:
             raise ValueError(f"outputs {self.shape} do not fit the inputs {sizes} of the outer layout")
         columns = outer.flat_columns()
         return LinearLayout.from_flat(
-            {name: [combine(columns, basis) for basis in bases] for name, bases in self.inputs.items()}, outer.shape)
+            {name: [combine(columns, basis) for basis in bases] for name, bases in self.inputs.items()}, outer.shape
+        )
 
     def flat_columns(self) -> list[int]:
         """Images of the bits of the row-major index over all inputs: the last input's bits come first."""
@@ -214,11 +223,11 @@ class LinearLayout:
 
     def drop_dim(self, dim: int) -> LinearLayout:
         """Output dimension ``dim`` left out."""
-        shape = self.shape[:dim] + self.shape[dim + 1:]
+        shape = self.shape[:dim] + self.shape[dim + 1 :]
         inputs = {}
         for name, bases in self.inputs.items():
             points = (unflatten(basis, self.shape) for basis in bases)
-            inputs[name] = [flatten(point[:dim] + point[dim + 1:], shape) for point in points]
+            inputs[name] = [flatten(point[:dim] + point[dim + 1 :], shape) for point in points]
         return LinearLayout.from_flat(inputs, shape)
 
     def insert_dim(self, dim: int) -> LinearLayout:
@@ -231,8 +240,10 @@ class LinearLayout:
 
     def without_zeros(self, name: str) -> LinearLayout:
         """The bases of input ``name`` that are zero left out."""
-        kept = {key: tuple(basis for basis in bases if basis) if key == name else bases
-                for key, bases in self.inputs.items()}
+        kept = {
+            key: tuple(basis for basis in bases if basis) if key == name else bases
+            for key, bases in self.inputs.items()
+        }
         return LinearLayout.from_flat(kept, self.shape)
 
     @property

@@ -7,6 +7,7 @@ registers, lanes or subgroups hold are combined once.
 Registers are combined in ascending order of their coordinate along the dimension, and so are the subgroups' parts; but
 lanes may hold interleaved parts, so the combination must be commutative as well as associative, as upstream demands.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -63,8 +64,9 @@ class ReductionPlan:
 
 
 @lru_cache(maxsize=512)
-def plan_reduction(layout: LinearLayout, axis: int, element_bytes: tuple[int, ...],
-                   scratch_bytes: int = 0) -> ReductionPlan:
+def plan_reduction(
+    layout: LinearLayout, axis: int, element_bytes: tuple[int, ...], scratch_bytes: int = 0
+) -> ReductionPlan:
     """How to reduce tensors of ``layout`` along ``axis``.
 
     ``element_bytes``: size in memory of an element of each operand. ``scratch_bytes``: workgroup memory that the
@@ -84,21 +86,28 @@ def plan_reduction(layout: LinearLayout, axis: int, element_bytes: tuple[int, ..
     warp_masks = _steps(others.inputs[WARP], along[WARP], seen)
     axis_bits = layout.shape[axis].bit_length() - 1
     if seen.rank != axis_bits:
-        raise ReductionError(f"a reduction along dimension {axis} of {layout}: the place of a lane along the dimension "
-                             "depends on its place along others; convert the layout to a blocked one")
+        raise ReductionError(
+            f"a reduction along dimension {axis} of {layout}: the place of a lane along the dimension "
+            "depends on its place along others; convert the layout to a blocked one"
+        )
 
-    registers = {REGISTER: [others.inputs[REGISTER][bit] for bit in group_bits],
-                 LANE: others.inputs[LANE], WARP: others.inputs[WARP]}
+    registers = {
+        REGISTER: [others.inputs[REGISTER][bit] for bit in group_bits],
+        LANE: others.inputs[LANE],
+        WARP: others.inputs[WARP],
+    }
     across = None
     if warp_masks:
         places = {REGISTER: [along[REGISTER][bit] for bit in group_bits], LANE: along[LANE], WARP: along[WARP]}
         steps = [combine(along[WARP], mask) for mask in warp_masks]
-        across = _across_warps(registers, places, combined, steps, axis_bits, others.output_bits, element_bytes,
-                               scratch_bytes)
+        across = _across_warps(
+            registers, places, combined, steps, axis_bits, others.output_bits, element_bytes, scratch_bytes
+        )
     result = others.without_zeros(REGISTER)
     group_of = {point: group for group, point in enumerate(span_values(registers[REGISTER]))}
-    return ReductionPlan(groups, lane_masks, across,
-                         tuple(group_of[point] for point in span_values(result.inputs[REGISTER])), result)
+    return ReductionPlan(
+        groups, lane_masks, across, tuple(group_of[point] for point in span_values(result.inputs[REGISTER])), result
+    )
 
 
 def _groups(others: Sequence[int], along: Sequence[int]) -> tuple[tuple[tuple[int, ...], ...], list[int]]:
@@ -118,9 +127,16 @@ def _steps(others: Sequence[int], along: Sequence[int], seen: Span) -> tuple[int
     return tuple(mask for mask in masks if seen.add(combine(along, mask)))
 
 
-def _across_warps(registers: Mapping[str, Sequence[int]], places: Mapping[str, Sequence[int]],
-                  combined: Sequence[int], steps: Sequence[int], axis_bits: int, other_bits: int,
-                  element_bytes: tuple[int, ...], scratch_bytes: int) -> AcrossWarps:
+def _across_warps(
+    registers: Mapping[str, Sequence[int]],
+    places: Mapping[str, Sequence[int]],
+    combined: Sequence[int],
+    steps: Sequence[int],
+    axis_bits: int,
+    other_bits: int,
+    element_bytes: tuple[int, ...],
+    scratch_bytes: int,
+) -> AcrossWarps:
     """Offsets: the place along the other dimensions in the low bits, which partial result in the high ones.
 
     ``registers``: places along the other dimensions of groups, lanes and warps; ``places``: those along the axis.
@@ -131,10 +147,12 @@ def _across_warps(registers: Mapping[str, Sequence[int]], places: Mapping[str, S
     room = fits.bit_length() - 1 - len(steps)
     round_bits = max(0, other_bits - room)
     if round_bits > len(free):
-        raise ReductionError(f"a reduction across warps needs workgroup memory for at least "
-                             f"{1 << other_bits + len(steps) - len(free)} elements of {sum(element_bytes)} bytes, but "
-                             f"owns {scratch_bytes} bytes")
-    functionals = free[len(free) - round_bits:]
+        raise ReductionError(
+            f"a reduction across warps needs workgroup memory for at least "
+            f"{1 << other_bits + len(steps) - len(free)} elements of {sum(element_bytes)} bytes, but "
+            f"owns {scratch_bytes} bytes"
+        )
+    functionals = free[len(free) - round_bits :]
     kept = other_bits - round_bits
     low = (1 << kept) - 1
 
@@ -148,21 +166,36 @@ def _across_warps(registers: Mapping[str, Sequence[int]], places: Mapping[str, S
         return sum(parity(f & place) << bit for bit, f in enumerate(chosen))
 
     # Groups that are stored together come first, then lanes: an access is wide, and meets each bank once.
-    vectors = [basis for basis, place in zip(registers[REGISTER], places[REGISTER], strict=True)
-               if not partial(place) and not any(parity(f & basis) for f in functionals)]
-    vectors = vectors[:(VECTOR_BYTES // max(element_bytes)).bit_length() - 1]
+    vectors = [
+        basis
+        for basis, place in zip(registers[REGISTER], places[REGISTER], strict=True)
+        if not partial(place) and not any(parity(f & basis) for f in functionals)
+    ]
+    vectors = vectors[: (VECTOR_BYTES // max(element_bytes)).bit_length() - 1]
     span = Span()
-    inside = [vector for vector in [*vectors, *registers[LANE], *registers[WARP],
-                                    *annihilator(functionals, other_bits)] if span.add(vector)]
+    inside = [
+        vector
+        for vector in [*vectors, *registers[LANE], *registers[WARP], *annihilator(functionals, other_bits)]
+        if span.add(vector)
+    ]
     coordinates = inverse([*inside, *dual(functionals, other_bits)], other_bits)
     point = {name: [combine(coordinates, basis) for basis in bases] for name, bases in registers.items()}
     width = _width(point, len(vectors))
     shape = (1 << kept + len(steps),)
     store = LinearLayout.from_flat(
-        {name: [basis & low | partial(place) << kept for basis, place in zip(bases, places[name], strict=True)]
-         for name, bases in point.items()}, shape)
-    load = LinearLayout.from_flat({PARTIAL: [1 << kept + bit for bit in range(len(steps))],
-                                   **{name: [basis & low for basis in bases] for name, bases in point.items()}}, shape)
+        {
+            name: [basis & low | partial(place) << kept for basis, place in zip(bases, places[name], strict=True)]
+            for name, bases in point.items()
+        },
+        shape,
+    )
+    load = LinearLayout.from_flat(
+        {
+            PARTIAL: [1 << kept + bit for bit in range(len(steps))],
+            **{name: [basis & low for basis in bases] for name, bases in point.items()},
+        },
+        shape,
+    )
     rounds: list[list[int]] = [[] for _ in range(1 << round_bits)]
     for place, group in sorted((place, group) for group, place in enumerate(span_values(point[REGISTER]))):
         rounds[place >> kept].append(group)
@@ -172,8 +205,17 @@ def _across_warps(registers: Mapping[str, Sequence[int]], places: Mapping[str, S
         offsets[operand] = end
         end += element_bytes[operand] * shape[0]
     duplicates = store.free_masks()
-    return AcrossWarps(tuple(map(tuple, rounds)), store, load, 1 << len(steps), width, shape[0],
-                       tuple(offsets[index] for index in range(len(element_bytes))), duplicates[LANE], duplicates[WARP])
+    return AcrossWarps(
+        tuple(map(tuple, rounds)),
+        store,
+        load,
+        1 << len(steps),
+        width,
+        shape[0],
+        tuple(offsets[index] for index in range(len(element_bytes))),
+        duplicates[LANE],
+        duplicates[WARP],
+    )
 
 
 def _width(point: Mapping[str, Sequence[int]], most: int) -> int:

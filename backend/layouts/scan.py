@@ -7,6 +7,7 @@ repeated in further registers is a run of registers, one of lanes, one of subgro
 The combination need not be commutative: the earlier block is always the left operand. In a reverse scan, earlier means
 a larger coordinate: every bit counts as its complement.
 """
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -122,8 +123,9 @@ def plan_scan(layout: LinearLayout, axis: int, reverse: bool, element_bytes: tup
     return ScanPlan(groups, tuple(steps), results, reverse)
 
 
-def _holders(layout: LinearLayout, axis: int, along: Mapping[str, Sequence[int]],
-             others: LinearLayout) -> list[tuple[str, int]]:
+def _holders(
+    layout: LinearLayout, axis: int, along: Mapping[str, Sequence[int]], others: LinearLayout
+) -> list[tuple[str, int]]:
     """For each bit of the coordinate, low bits first: the input and the number of the bit that holds it."""
     found: dict[int, tuple[str, int]] = {}
     for name in (REGISTER, LANE, WARP):
@@ -131,8 +133,10 @@ def _holders(layout: LinearLayout, axis: int, along: Mapping[str, Sequence[int]]
             if not step:
                 continue
             if other or step & (step - 1) or step in found:
-                raise ScanError(f"{layout}: bit {index} of the {name} number moves along more than dimension {axis}, "
-                                "or another bit does the same")
+                raise ScanError(
+                    f"{layout}: bit {index} of the {name} number moves along more than dimension {axis}, "
+                    "or another bit does the same"
+                )
             found[step] = (name, index)
     bits = layout.shape[axis].bit_length() - 1
     if len(found) != bits:
@@ -140,8 +144,9 @@ def _holders(layout: LinearLayout, axis: int, along: Mapping[str, Sequence[int]]
     return [found[1 << bit] for bit in range(bits)]
 
 
-def _groups(others: Sequence[int], along: Sequence[int], bits: Sequence[int],
-            reverse: bool) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, int], ...]]:
+def _groups(
+    others: Sequence[int], along: Sequence[int], bits: Sequence[int], reverse: bool
+) -> tuple[tuple[tuple[int, ...], ...], tuple[tuple[int, int], ...]]:
     """The registers of each line in scan order, and where each register is in them. ``bits``: the register bits that
     move along the axis, in the order of their steps."""
     number: dict[int, int] = {}
@@ -158,8 +163,13 @@ def _groups(others: Sequence[int], along: Sequence[int], bits: Sequence[int],
     return tuple(tuple(found[place] for place in range(1 << len(bits))) for found in members), tuple(results)
 
 
-def _across_warps(inputs: Mapping[str, Sequence[int]], masks: tuple[int, ...], blocks: int, done_lanes: int,
-                  element_bytes: tuple[int, ...]) -> AcrossWarps:
+def _across_warps(
+    inputs: Mapping[str, Sequence[int]],
+    masks: tuple[int, ...],
+    blocks: int,
+    done_lanes: int,
+    element_bytes: tuple[int, ...],
+) -> AcrossWarps:
     """Offsets: the lanes that hold different totals in the low bits, then the warps, then the blocks."""
     bit = 0
     store: dict[str, list[int]] = {REGISTER: [], LANE: [], WARP: []}
@@ -179,15 +189,26 @@ def _across_warps(inputs: Mapping[str, Sequence[int]], masks: tuple[int, ...], b
         store[REGISTER].append(1 << bit)
         bit += 1
     size = 1 << bit
-    load = {PART: parts, REGISTER: store[REGISTER], LANE: store[LANE],
-            WARP: [0 if basis in parts else basis for basis in store[WARP]]}
+    load = {
+        PART: parts,
+        REGISTER: store[REGISTER],
+        LANE: store[LANE],
+        WARP: [0 if basis in parts else basis for basis in store[WARP]],
+    }
     offsets, end = {}, 0
     for operand in sorted(range(len(element_bytes)), key=lambda index: -element_bytes[index]):
         offsets[operand] = end
         end += element_bytes[operand] * size
-    return AcrossWarps(masks, LinearLayout.from_flat(store, (size,)), LinearLayout.from_flat(load, (size,)), size,
-                       tuple(offsets[index] for index in range(len(element_bytes))), end, duplicates[LANE],
-                       duplicates[WARP])
+    return AcrossWarps(
+        masks,
+        LinearLayout.from_flat(store, (size,)),
+        LinearLayout.from_flat(load, (size,)),
+        size,
+        tuple(offsets[index] for index in range(len(element_bytes))),
+        end,
+        duplicates[LANE],
+        duplicates[WARP],
+    )
 
 
 @lru_cache(maxsize=512)
@@ -196,6 +217,7 @@ def simple_layout(layout: LinearLayout) -> LinearLayout:
     warps, then registers."""
     lanes, warps = len(layout.inputs[LANE]), len(layout.inputs[WARP])
     bits = [1 << bit for bit in range(layout.output_bits)]
-    columns = bits[:lanes + warps] + [0] * (lanes + warps - len(bits))
-    return LinearLayout.from_flat({REGISTER: bits[lanes + warps:], LANE: columns[:lanes], WARP: columns[lanes:]},
-                                  layout.shape)
+    columns = bits[: lanes + warps] + [0] * (lanes + warps - len(bits))
+    return LinearLayout.from_flat(
+        {REGISTER: bits[lanes + warps :], LANE: columns[:lanes], WARP: columns[lanes:]}, layout.shape
+    )

@@ -1,4 +1,5 @@
 """Shared-memory encodings: where in its buffer an element of a tensor lies."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -49,8 +50,10 @@ def shared_layout(encoding: Encoding, shape: tuple[int, ...]) -> SharedLayout:
     """
     rule = _RULES.get(type(encoding))
     if rule is None:
-        raise LayoutError(f"{encoding} has no shared-memory layout on this backend: use a swizzled_shared, "
-                          "padded_shared or shared_linear encoding")
+        raise LayoutError(
+            f"{encoding} has no shared-memory layout on this backend: use a swizzled_shared, "
+            "padded_shared or shared_linear encoding"
+        )
     try:
         for extent in shape:
             log2(extent, "buffer extent")
@@ -102,4 +105,3 @@ _RULES: dict[type, Callable[..., LinearLayout]] = {
     PaddedSharedEncoding: _padded,
     SharedLinearEncoding: _shared_linear,
 }
-

@@ -1,4 +1,5 @@
 """How many consecutive registers one memory access may hold."""
+
 from __future__ import annotations
 
 from typing import Protocol
@@ -43,8 +44,9 @@ def contiguous_registers(layout: LinearLayout) -> tuple[int, int]:
     return dim, 1 << bits
 
 
-def access_width(layout: LinearLayout, pointer: AxisFacts, mask: AxisFacts | None, element_bits: int,
-                 max_bits: int) -> int:
+def access_width(
+    layout: LinearLayout, pointer: AxisFacts, mask: AxisFacts | None, element_bits: int, max_bits: int
+) -> int:
     """The most registers (a power of two) that one load or store may take, beginning at any multiple of itself.
 
     Their addresses are consecutive, the first is aligned to all of them, their masks are equal, and together they have
@@ -53,8 +55,7 @@ def access_width(layout: LinearLayout, pointer: AxisFacts, mask: AxisFacts | Non
     if not layout.rank:
         return 1
     dim, width = contiguous_registers(layout)
-    width = min(width, pointer.contiguity[dim], pointer.divisibility[dim] * 8 // element_bits,
-                max_bits // element_bits)
+    width = min(width, pointer.contiguity[dim], pointer.divisibility[dim] * 8 // element_bits, max_bits // element_bits)
     if mask is not None:
         width = min(width, mask.constancy[dim])
     return 1 << (max(width, 1).bit_length() - 1)

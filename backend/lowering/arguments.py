@@ -4,6 +4,7 @@ Arguments lie in declaration order at their natural alignment. A block within th
 push constant itself; a larger one is in a buffer whose address is the push constant. The block is read in 32-bit
 words, so that no 8- or 16-bit push-constant feature is needed.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def read_arguments(ctx: Context, kernel: Function, hidden: int) -> tuple[Argumen
         if argument in ctx.pointer_bases:
             ctx.base_addresses[argument], value = value, ctx.module.uint(0)
         ctx[argument] = value
-    return block, values[len(arguments):]
+    return block, values[len(arguments) :]
 
 
 class _Words:
@@ -75,14 +76,19 @@ class _Words:
 
     def _pushed(self, index: int) -> int:
         ctx, module = self._ctx, self._ctx.module
-        pointer = ctx.f.access(module.pointer(StorageClass.PushConstant, module.u32), self._variable, module.uint(0),
-                               module.uint(index))
+        pointer = ctx.f.access(
+            module.pointer(StorageClass.PushConstant, module.u32), self._variable, module.uint(0), module.uint(index)
+        )
         return ctx.f.emit(op.Load, module.u32, pointer)
 
     def _pair(self, index: int, word: object) -> int:
         ctx, module = self._ctx, self._ctx.module
-        pair = ctx.f.emit(op.CompositeConstruct, module.vector(module.u32, 2), word(index),  # type: ignore[operator]
-                          word(index + 1))  # type: ignore[operator]
+        pair = ctx.f.emit(
+            op.CompositeConstruct,
+            module.vector(module.u32, 2),
+            word(index),  # type: ignore[operator]
+            word(index + 1),
+        )  # type: ignore[operator]
         return ctx.f.bitcast(pair, module.int(64))
 
     def word(self, index: int) -> int:

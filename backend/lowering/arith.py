@@ -1,4 +1,5 @@
 """The ``arith`` dialect: constants, integer and float arithmetic, comparisons, selection."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -28,20 +29,30 @@ F64 = FloatType("f64")
 
 #: Integer operations that are one folded instruction.
 INTEGER = {
-    "arith.addi": op.IAdd, "arith.subi": op.ISub, "arith.muli": op.IMul,
-    "arith.andi": op.BitwiseAnd, "arith.ori": op.BitwiseOr, "arith.xori": op.BitwiseXor,
+    "arith.addi": op.IAdd,
+    "arith.subi": op.ISub,
+    "arith.muli": op.IMul,
+    "arith.andi": op.BitwiseAnd,
+    "arith.ori": op.BitwiseOr,
+    "arith.xori": op.BitwiseXor,
 }
 
 #: The same on i1, where addition is modulo 2.
 BOOLEAN = {
-    "arith.addi": op.LogicalNotEqual, "arith.subi": op.LogicalNotEqual, "arith.muli": op.LogicalAnd,
-    "arith.andi": op.LogicalAnd, "arith.ori": op.LogicalOr, "arith.xori": op.LogicalNotEqual,
+    "arith.addi": op.LogicalNotEqual,
+    "arith.subi": op.LogicalNotEqual,
+    "arith.muli": op.LogicalAnd,
+    "arith.andi": op.LogicalAnd,
+    "arith.ori": op.LogicalOr,
+    "arith.xori": op.LogicalNotEqual,
 }
 
 #: Integer operations that need more than one instruction to be defined for every operand.
 CAREFUL: dict[str, Callable[..., int]] = {
-    "arith.divsi": signed_divide, "arith.divui": unsigned_divide,
-    "arith.remsi": signed_remainder, "arith.remui": unsigned_remainder,
+    "arith.divsi": signed_divide,
+    "arith.divui": unsigned_divide,
+    "arith.remsi": signed_remainder,
+    "arith.remui": unsigned_remainder,
     "arith.shli": lambda ctx, a, b: safe_shift(ctx, op.ShiftLeftLogical, a, b),
     "arith.shrui": lambda ctx, a, b: safe_shift(ctx, op.ShiftRightLogical, a, b),
     "arith.shrsi": lambda ctx, a, b: safe_shift(ctx, op.ShiftRightArithmetic, a, b),
@@ -49,28 +60,47 @@ CAREFUL: dict[str, Callable[..., int]] = {
 
 #: min and max by the comparison that chooses the left operand.
 INTEGER_CHOICE = {
-    "arith.minsi": op.SLessThan, "arith.maxsi": op.SGreaterThan,
-    "arith.minui": op.ULessThan, "arith.maxui": op.UGreaterThan,
+    "arith.minsi": op.SLessThan,
+    "arith.maxsi": op.SGreaterThan,
+    "arith.minui": op.ULessThan,
+    "arith.maxui": op.UGreaterThan,
 }
 
 FLOAT = {"arith.addf": op.FAdd, "arith.subf": op.FSub, "arith.mulf": op.FMul, "arith.divf": op.FDiv}
 
 #: min and max of floats: GLSL.std.450 instruction, and whether a NaN operand makes the result NaN.
 FLOAT_CHOICE = {
-    "arith.minnumf": (Glsl.NMin, False), "arith.maxnumf": (Glsl.NMax, False),
-    "arith.minimumf": (Glsl.NMin, True), "arith.maximumf": (Glsl.NMax, True),
+    "arith.minnumf": (Glsl.NMin, False),
+    "arith.maxnumf": (Glsl.NMax, False),
+    "arith.minimumf": (Glsl.NMin, True),
+    "arith.maximumf": (Glsl.NMax, True),
 }
 
 INTEGER_PREDICATE = {
-    "eq": op.IEqual, "ne": op.INotEqual, "slt": op.SLessThan, "sle": op.SLessThanEqual, "sgt": op.SGreaterThan,
-    "sge": op.SGreaterThanEqual, "ult": op.ULessThan, "ule": op.ULessThanEqual, "ugt": op.UGreaterThan,
+    "eq": op.IEqual,
+    "ne": op.INotEqual,
+    "slt": op.SLessThan,
+    "sle": op.SLessThanEqual,
+    "sgt": op.SGreaterThan,
+    "sge": op.SGreaterThanEqual,
+    "ult": op.ULessThan,
+    "ule": op.ULessThanEqual,
+    "ugt": op.UGreaterThan,
     "uge": op.UGreaterThanEqual,
 }
 
 FLOAT_PREDICATE = {
-    "oeq": op.FOrdEqual, "one": op.FOrdNotEqual, "olt": op.FOrdLessThan, "ole": op.FOrdLessThanEqual,
-    "ogt": op.FOrdGreaterThan, "oge": op.FOrdGreaterThanEqual, "ueq": op.FUnordEqual, "une": op.FUnordNotEqual,
-    "ult": op.FUnordLessThan, "ule": op.FUnordLessThanEqual, "ugt": op.FUnordGreaterThan,
+    "oeq": op.FOrdEqual,
+    "one": op.FOrdNotEqual,
+    "olt": op.FOrdLessThan,
+    "ole": op.FOrdLessThanEqual,
+    "ogt": op.FOrdGreaterThan,
+    "oge": op.FOrdGreaterThanEqual,
+    "ueq": op.FUnordEqual,
+    "une": op.FUnordNotEqual,
+    "ult": op.FUnordLessThan,
+    "ule": op.FUnordLessThanEqual,
+    "ugt": op.FUnordGreaterThan,
     "uge": op.FUnordGreaterThanEqual,
 }
 
@@ -162,8 +192,7 @@ def _compare_integers(ctx: Context, operation: Operation) -> None:
     one, zero = ctx.module.uint(1), ctx.module.uint(0)
     true = ctx.module.uint(-1) if predicate[0] == "s" else one
     opcode = INTEGER_PREDICATE[predicate]
-    map_registers(ctx, operation,
-                  lambda a, b: f.compare(opcode, f.select(a, true, zero), f.select(b, true, zero)))
+    map_registers(ctx, operation, lambda a, b: f.compare(opcode, f.select(a, true, zero), f.select(b, true, zero)))
 
 
 # -- floats ------------------------------------------------------------------------------------------------------
@@ -203,8 +232,7 @@ def _float_remainder(ctx: Context, operation: Operation) -> None:
 def _negate(ctx: Context, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     type_id = ctx.type_id(compute_type(type_))
-    map_registers(ctx, operation,
-                  lambda a: narrow(ctx, ctx.f.emit(op.FNegate, type_id, widen(ctx, a, type_)), type_))
+    map_registers(ctx, operation, lambda a: narrow(ctx, ctx.f.emit(op.FNegate, type_id, widen(ctx, a, type_)), type_))
 
 
 def choose_float(ctx: Context, number: int, propagate_nan: bool, type_: Type, a: int, b: int) -> int:

@@ -2,6 +2,7 @@
 
 What the device has no instruction for is a compare-and-swap loop on the 32- or 64-bit word that holds the element.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,8 +25,15 @@ if TYPE_CHECKING:
 
 #: Kinds that 32- and 64-bit integers have an instruction for.
 INTEGER_KIND = {
-    "add": op.AtomicIAdd, "and": op.AtomicAnd, "or": op.AtomicOr, "xor": op.AtomicXor, "max": op.AtomicSMax,
-    "min": op.AtomicSMin, "umax": op.AtomicUMax, "umin": op.AtomicUMin, "exch": op.AtomicExchange,
+    "add": op.AtomicIAdd,
+    "and": op.AtomicAnd,
+    "or": op.AtomicOr,
+    "xor": op.AtomicXor,
+    "max": op.AtomicSMax,
+    "min": op.AtomicSMin,
+    "umax": op.AtomicUMax,
+    "umin": op.AtomicUMin,
+    "exch": op.AtomicExchange,
 }
 
 FLOAT_ADD_CAPABILITY = {32: Capability_.AtomicFloat32AddEXT, 64: Capability_.AtomicFloat64AddEXT}
@@ -67,8 +75,9 @@ def _swap_loop(ctx: Context, address: int, width: int, scope: int, update: Updat
 
     def attempt(carried: list[int]) -> tuple[int, list[int]]:
         expected = carried[0]
-        found = f.effect(op.AtomicCompareExchange, word, pointer, scope, _relaxed(ctx), _relaxed(ctx),
-                         update(expected), expected)
+        found = f.effect(
+            op.AtomicCompareExchange, word, pointer, scope, _relaxed(ctx), _relaxed(ctx), update(expected), expected
+        )
         return f.compare(op.INotEqual, found, expected), [found]
 
     return f.loop_with_results([first], attempt, lambda passed: passed)[0]
@@ -126,8 +135,9 @@ def _modify(ctx: Context, operation: Operation, scope: int, type_: Type, address
         return f.bitcast(old, type_id)
     if kind == "exch" or isinstance(type_, IntegerType):
         word = module.int(width)
-        old = f.effect(INTEGER_KIND[kind], word, _pointer(ctx, address, width), scope, _relaxed(ctx),
-                       f.bitcast(value, word))
+        old = f.effect(
+            INTEGER_KIND[kind], word, _pointer(ctx, address, width), scope, _relaxed(ctx), f.bitcast(value, word)
+        )
         return f.bitcast(old, type_id)
     if kind == "fadd" and ctx.capabilities.has(f"float{width}_atomic_add"):
         module.extension("SPV_EXT_shader_atomic_float_add")
@@ -144,17 +154,18 @@ def _exchange(ctx: Context, scope: int, type_: Type, address: int, expected: int
     type_id, word = ctx.type_id(type_), module.int(width)
     wanted, new = f.bitcast(expected, word), f.bitcast(value, word)
     if width < 32:
-        old = _within_word(ctx, address, width, scope,
-                           lambda found: f.select(f.compare(op.IEqual, found, wanted), new, found))
+        old = _within_word(
+            ctx, address, width, scope, lambda found: f.select(f.compare(op.IEqual, found, wanted), new, found)
+        )
         return f.bitcast(old, type_id)
-    old = f.effect(op.AtomicCompareExchange, word, _pointer(ctx, address, width), scope, _relaxed(ctx),
-                   _relaxed(ctx), new, wanted)
+    old = f.effect(
+        op.AtomicCompareExchange, word, _pointer(ctx, address, width), scope, _relaxed(ctx), _relaxed(ctx), new, wanted
+    )
     return f.bitcast(old, type_id)
 
 
 # -- which invocation acts ---------------------------------------------------------------------------------------
-def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int],
-         one: Callable[[int], int]) -> None:
+def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int], one: Callable[[int], int]) -> None:
     """Runs ``one(register)`` in the invocation that owns each element, between the barriers that its memory semantics
     ask for, and defines the result, of ``type_``, in all that hold the element."""
     f, module, pointer = ctx.f, ctx.module, operation.operands[0]
@@ -168,8 +179,11 @@ def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int],
         ctx.barrier(global_memory=True, scope=Scope.Device)
     results = []
     for register, mask in enumerate(masks):
-        results += f.if_(f.logical_and(owner, mask), lambda register=register: [one(register)],  # type: ignore[misc]
-                         defaults=[zero])
+        results += f.if_(
+            f.logical_and(owner, mask),
+            lambda register=register: [one(register)],  # type: ignore[misc]
+            defaults=[zero],
+        )
     if sem in ("acquire", "acq_rel"):
         ctx.barrier(global_memory=True, scope=Scope.Device)
     if not operation.results:
@@ -186,9 +200,18 @@ def _share(ctx: Context, operation: Operation, type_: Type, results: list[int], 
         return results
     f, module, shared = ctx.f, ctx.module, ctx.shared
     size = bits_in_memory(type_) // 8
-    layout = ctx.layout(pointer) if isinstance(pointer, TensorType) else LinearLayout.from_flat(
-        {"register": [], "lane": [0] * (ctx.subgroup_size.bit_length() - 1),
-         "warp": [0] * (ctx.num_warps.bit_length() - 1)}, ())
+    layout = (
+        ctx.layout(pointer)
+        if isinstance(pointer, TensorType)
+        else LinearLayout.from_flat(
+            {
+                "register": [],
+                "lane": [0] * (ctx.subgroup_size.bit_length() - 1),
+                "warp": [0] * (ctx.num_warps.bit_length() - 1),
+            },
+            (),
+        )
+    )
     flat = LinearLayout.from_flat(layout.inputs, (layout.size,))
     given = operation.attributes.get("allocation.offset")
     offset = ctx.extra_shared(layout.size * size) if given is None else own_scratch(ctx, operation)
@@ -216,8 +239,13 @@ def _atomic_rmw(ctx: Context, operation: Operation) -> None:
     type_ = element_type(value.type)
     addresses, values = ctx.addresses(pointer), ctx.registers(value)
     scope = _scope(ctx, operation)
-    _act(ctx, operation, type_, _masks(ctx, mask[0] if mask else None, len(addresses)),
-         lambda register: _modify(ctx, operation, scope, type_, addresses[register], values[register]))
+    _act(
+        ctx,
+        operation,
+        type_,
+        _masks(ctx, mask[0] if mask else None, len(addresses)),
+        lambda register: _modify(ctx, operation, scope, type_, addresses[register], values[register]),
+    )
 
 
 @lowers("tt.atomic_cas")
@@ -226,8 +254,13 @@ def _atomic_cas(ctx: Context, operation: Operation) -> None:
     type_ = element_type(value.type)
     addresses, wanted, new = ctx.addresses(pointer), ctx.registers(expected), ctx.registers(value)
     scope = _scope(ctx, operation)
-    _act(ctx, operation, type_, _masks(ctx, None, len(addresses)),
-         lambda register: _exchange(ctx, scope, type_, addresses[register], wanted[register], new[register]))
+    _act(
+        ctx,
+        operation,
+        type_,
+        _masks(ctx, None, len(addresses)),
+        lambda register: _exchange(ctx, scope, type_, addresses[register], wanted[register], new[register]),
+    )
 
 
 @lowers("tt.atomic_load")
@@ -236,8 +269,13 @@ def _atomic_load(ctx: Context, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     addresses = ctx.addresses(operation.operands[0])
     scope = _scope(ctx, operation)
-    _act(ctx, operation, type_, _masks(ctx, mask[0] if mask else None, len(addresses)),
-         lambda register: _read(ctx, scope, type_, addresses[register]))
+    _act(
+        ctx,
+        operation,
+        type_,
+        _masks(ctx, mask[0] if mask else None, len(addresses)),
+        lambda register: _read(ctx, scope, type_, addresses[register]),
+    )
 
 
 def _read(ctx: Context, scope: int, type_: Type, address: int) -> int:
@@ -259,8 +297,13 @@ def _atomic_store(ctx: Context, operation: Operation) -> None:
     type_ = element_type(value.type)
     addresses, values = ctx.addresses(pointer), ctx.registers(value)
     scope = _scope(ctx, operation)
-    _act(ctx, operation, type_, _masks(ctx, mask[0] if mask else None, len(addresses)),
-         lambda register: _write(ctx, scope, type_, addresses[register], values[register]))
+    _act(
+        ctx,
+        operation,
+        type_,
+        _masks(ctx, mask[0] if mask else None, len(addresses)),
+        lambda register: _write(ctx, scope, type_, addresses[register], values[register]),
+    )
 
 
 def _write(ctx: Context, scope: int, type_: Type, address: int, value: int) -> int:
@@ -284,8 +327,11 @@ def _atomic_poll(ctx: Context, operation: Operation) -> None:
     timeout = operation.operand_group(2)
     once = bool(timeout) and ctx.module.constants.get(ctx.scalar(timeout[0])) == 0
     if timeout and not once:
-        raise UnsupportedOperation(operation, "Vulkan promises no clock, so that a timeout cannot be measured",
-                                   "poll without timeout_ns, or with timeout_ns=0 in a loop of your own")
+        raise UnsupportedOperation(
+            operation,
+            "Vulkan promises no clock, so that a timeout cannot be measured",
+            "poll without timeout_ns, or with timeout_ns=0 in a loop of your own",
+        )
     type_ = element_type(expected.type)
     addresses, wanted = ctx.addresses(pointer), ctx.registers(expected)
     scope = _scope(ctx, operation)

@@ -5,6 +5,7 @@ tensor lie before the argument's address, and how many it spans. An element outs
 reads a zero in the report buffer instead, and a store goes to a spare place there, so that neither needs a branch; an
 atomic operation is masked off. The buffer counts such elements and holds the place of the first.
 """
+
 from __future__ import annotations
 
 from functools import reduce
@@ -63,8 +64,10 @@ class Bounds:
         f = ctx.f
         ctx.reports.message("bounds", Location(), arguments=self.arguments, unchecked=self.unchecked)
         for number, row in self._rows.items():
-            before, span = (f.load(ctx.module.int(64), _wide(ctx, ROWS + row * ROW_BYTES + column), 0, 8)
-                            for column in (BEFORE, SPAN))
+            before, span = (
+                f.load(ctx.module.int(64), _wide(ctx, ROWS + row * ROW_BYTES + column), 0, 8)
+                for column in (BEFORE, SPAN)
+            )
             self._ranges[number] = f.sub(ctx.scalar(self._values[number]), before), span
 
     def check(self, ctx: Context, operation: Operation, addresses: list[int], masks: list[int]) -> list[int]:
@@ -77,14 +80,23 @@ class Bounds:
         f, type_ = ctx.f, element_type(pointer.type)
         assert isinstance(type_, PointerType)
         size = bits_in_memory(type_.pointee) // 8
-        inside = [reduce(f.logical_or, [self._inside(ctx, number, address, size) for number in numbers])
-                  for address in addresses]
+        inside = [
+            reduce(f.logical_or, [self._inside(ctx, number, address, size) for number in numbers])
+            for address in addresses
+        ]
         registers = _one_an_element(ctx, pointer.type)
-        outside = [(f.logical_and(masks[register], f.logical_not(inside[register])), addresses[register])
-                   for register in registers]
-        message = ctx.reports.message("access", operation.location, callers=_callers(operation.location), bytes=size,
-                                      access=operation.name.removeprefix("tt."),
-                                      rows=[self._rows[number] for number in numbers])
+        outside = [
+            (f.logical_and(masks[register], f.logical_not(inside[register])), addresses[register])
+            for register in registers
+        ]
+        message = ctx.reports.message(
+            "access",
+            operation.location,
+            callers=_callers(operation.location),
+            bytes=size,
+            access=operation.name.removeprefix("tt."),
+            rows=[self._rows[number] for number in numbers],
+        )
         found = f.logical_and(ctx.owner(pointer.type), reduce(f.logical_or, [outer for outer, _ in outside]))
         f.if_(found, lambda: self._report(ctx, message, numbers, outside))
         return inside
@@ -103,15 +115,22 @@ class Bounds:
         starts = f.select(f.compare(op.UGreaterThan, span, last), f.sub(span, last), module.uint(0, 64))
         return f.compare(op.ULessThan, f.sub(address, start), starts)
 
-    def _report(self, ctx: Context, message: int, numbers: tuple[int, ...],
-                outside: list[tuple[int, int]]) -> list[int]:
+    def _report(
+        self, ctx: Context, message: int, numbers: tuple[int, ...], outside: list[tuple[int, int]]
+    ) -> list[int]:
         """Counts the elements, of which there is one; the first of the launch leaves its place."""
         f, module = ctx.f, ctx.module
         module.capability(Capability_.VulkanMemoryModelDeviceScope)
         one, zero = module.uint(1), module.uint(0)
         count = reduce(f.add, [f.select(outer, one, zero) for outer, _ in outside])
-        earlier = f.effect(op.AtomicIAdd, module.u32, _word(ctx, 4 * COUNT), module.uint(Scope.Device),
-                           module.uint(Semantics.Relaxed), count)
+        earlier = f.effect(
+            op.AtomicIAdd,
+            module.u32,
+            _word(ctx, 4 * COUNT),
+            module.uint(Scope.Device),
+            module.uint(Semantics.Relaxed),
+            count,
+        )
 
         def describe() -> list[int]:
             address = outside[-1][1]
@@ -121,8 +140,12 @@ class Bounds:
             for place, word in enumerate((module.uint(message + 1), *program)):
                 f.store(_word(ctx, FIRST + 4 * place), word, MemoryAccess.NonPrivatePointer, 4)
             for number in numbers:
-                f.store(_wide(ctx, ROWS + self._rows[number] * ROW_BYTES + DISTANCE),
-                        f.sub(address, ctx.scalar(self._values[number])), MemoryAccess.NonPrivatePointer, 8)
+                f.store(
+                    _wide(ctx, ROWS + self._rows[number] * ROW_BYTES + DISTANCE),
+                    f.sub(address, ctx.scalar(self._values[number])),
+                    MemoryAccess.NonPrivatePointer,
+                    8,
+                )
             return []
 
         f.if_(f.compare(op.IEqual, earlier, zero), describe)

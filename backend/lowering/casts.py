@@ -1,4 +1,5 @@
 """Conversions between element types: the ``arith`` casts and the ``tt`` ones."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -45,8 +46,9 @@ def _truncate(ctx: Context, operation: Operation) -> None:
     _, target = _types(operation)
     f, module = ctx.f, ctx.module
     if target == BOOL:
-        map_registers(ctx, operation, lambda a: f.compare(op.INotEqual, f.and_(a, f.constant_like(a, 1)),
-                                                          f.constant_like(a, 0)))
+        map_registers(
+            ctx, operation, lambda a: f.compare(op.INotEqual, f.and_(a, f.constant_like(a, 1)), f.constant_like(a, 0))
+        )
         return
     width = module.kinds[ctx.type_id(target)][1]
     map_registers(ctx, operation, lambda a: f.zero_extend(a, width))
@@ -111,8 +113,7 @@ def _float_to_integer(ctx: Context, operation: Operation) -> None:
     opcode = op.ConvertFToS if operation.name == "arith.fptosi" else op.ConvertFToU
     if target == BOOL:
         zero = module.null(ctx.type_id(compute_type(source)))
-        map_registers(ctx, operation,
-                      lambda a: f.emit(op.FUnordNotEqual, module.bool, widen(ctx, a, source), zero))
+        map_registers(ctx, operation, lambda a: f.emit(op.FUnordNotEqual, module.bool, widen(ctx, a, source), zero))
         return
     type_id = ctx.type_id(target)
     map_registers(ctx, operation, lambda a: f.emit(opcode, type_id, widen(ctx, a, source)))
@@ -130,8 +131,11 @@ def _fp_to_fp(ctx: Context, operation: Operation) -> None:
     rounding = operation.attributes.get("rounding")
     if rounding == "rtz":
         if source == FloatType("f64"):
-            raise UnsupportedOperation(operation, f"rounding towards zero from {source} to {target} is not supported",
-                                       "convert to float32 first, or round to nearest even (the default)")
+            raise UnsupportedOperation(
+                operation,
+                f"rounding towards zero from {source} to {target} is not supported",
+                "convert to float32 first, or round to nearest even (the default)",
+            )
         map_registers(ctx, operation, lambda a: convert_toward_zero(ctx, a, source, target))
         return
     if rounding not in (None, "rtne"):
@@ -162,5 +166,3 @@ def _pointer_cast(ctx: Context, operation: Operation) -> None:
     _, target = _types(operation)
     width = 64 if isinstance(target, PointerType) else ctx.module.kinds[ctx.type_id(target)][1]
     map_registers(ctx, operation, lambda a: ctx.f.zero_extend(a, width))
-
-

@@ -1,4 +1,5 @@
 """What a lowering rule works with: the function under construction, the values so far, and the target."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -53,10 +54,20 @@ class Options:
 class Context:
     """State of the lowering of one function."""
 
-    def __init__(self, source: Module, module: ModuleBuilder, function: FunctionBuilder, capabilities: Capabilities,
-                 options: Options, shared: SharedMemory, axis_info: AxisInfoAnalysis,
-                 lazy_loads: frozenset[Operation], pointer_bases: dict[Value, Value],
-                 needs: dict[Operation, Need] | None = None, silent: frozenset[Operation] = frozenset()) -> None:
+    def __init__(
+        self,
+        source: Module,
+        module: ModuleBuilder,
+        function: FunctionBuilder,
+        capabilities: Capabilities,
+        options: Options,
+        shared: SharedMemory,
+        axis_info: AxisInfoAnalysis,
+        lazy_loads: frozenset[Operation],
+        pointer_bases: dict[Value, Value],
+        needs: dict[Operation, Need] | None = None,
+        silent: frozenset[Operation] = frozenset(),
+    ) -> None:
         self.source = source
         self.module = module
         self.f = function
@@ -219,8 +230,9 @@ class Context:
         except NotImplementedError as error:
             raise UnsupportedOperation(operation, str(error)) from error
         except Exception as error:
-            raise LoweringError(f"{operation.location}: while lowering '{operation.name}': "
-                                f"{type(error).__name__}: {error}") from error
+            raise LoweringError(
+                f"{operation.location}: while lowering '{operation.name}': {type(error).__name__}: {error}"
+            ) from error
         if barriers == self._barriers and stands_for_barrier(operation, self.shared.used, self.needs):
             self.wait(operation)
 

@@ -1,4 +1,5 @@
 """Structured control flow: the ``scf`` dialect to SPIR-V loops and selections. Carried values are phis."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -22,7 +23,7 @@ def _bind(ctx: Context, values: list[Value], registers: list[int]) -> None:
     position = 0
     for value in values:
         count = ctx.register_count(value.type)
-        ctx.define(value, registers[position:position + count])
+        ctx.define(value, registers[position : position + count])
         position += count
 
 
@@ -31,8 +32,11 @@ def lower_block(ctx: Context, block: Block) -> list[int]:
     limit = ctx.capabilities.traits.max_nesting
     if ctx.f.nesting > limit:
         assert block.parent is not None and block.parent.parent is not None
-        raise UnsupportedOperation(block.parent.parent, f"branches and loops are nested more than {limit} deep here",
-                                   "every early return counts as one level: merge their conditions")
+        raise UnsupportedOperation(
+            block.parent.parent,
+            f"branches and loops are nested more than {limit} deep here",
+            "every early return counts as one level: merge their conditions",
+        )
     for operation in block.operations[:-1]:
         ctx.lower(operation)
     return _flatten(ctx, block.terminator.operands)
@@ -79,14 +83,18 @@ def _for(ctx: Context, operation: Operation) -> None:
         return [following, *lower_block(ctx, body)]
 
     if _cannot_wrap(ctx, end, increment, unsigned):
-        results = f.loop([start, *_flatten(ctx, initial)], lambda carried: f.compare(less, carried[0], end),
-                         lambda carried: run(carried[0], f.add(carried[0], increment), carried[1:]))
+        results = f.loop(
+            [start, *_flatten(ctx, initial)],
+            lambda carried: f.compare(less, carried[0], end),
+            lambda carried: run(carried[0], f.add(carried[0], increment), carried[1:]),
+        )
     else:
         rounds, one = _rounds(ctx, start, end, increment, less), f.constant_like(start, 1)
-        results = f.loop([f.constant_like(start, 0), *_flatten(ctx, initial)],
-                         lambda carried: f.compare(op.ULessThan, carried[0], rounds),
-                         lambda carried: run(f.add(start, f.mul(carried[0], increment)), f.add(carried[0], one),
-                                             carried[1:]))
+        results = f.loop(
+            [f.constant_like(start, 0), *_flatten(ctx, initial)],
+            lambda carried: f.compare(op.ULessThan, carried[0], rounds),
+            lambda carried: run(f.add(start, f.mul(carried[0], increment)), f.add(carried[0], one), carried[1:]),
+        )
     _bind(ctx, operation.results, results[1:])
 
 
@@ -110,8 +118,11 @@ def _while(ctx: Context, operation: Operation) -> None:
 @lowers("scf.if")
 def _if(ctx: Context, operation: Operation) -> None:
     then, *otherwise = (region.entry for region in operation.regions if region.blocks)
-    results = ctx.f.if_(ctx.scalar(operation.operands[0]), lambda: lower_block(ctx, then),
-                        (lambda: lower_block(ctx, otherwise[0])) if otherwise else None)
+    results = ctx.f.if_(
+        ctx.scalar(operation.operands[0]),
+        lambda: lower_block(ctx, then),
+        (lambda: lower_block(ctx, otherwise[0])) if otherwise else None,
+    )
     _bind(ctx, operation.results, results)
 
 

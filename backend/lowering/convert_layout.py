@@ -1,4 +1,5 @@
 """``ttg.convert_layout``: carries out the plan of layouts/conversion.py."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -37,30 +38,37 @@ USUAL_SCRATCH, LARGEST_SCRATCH = 4096, 16384
 def _convert_layout(ctx: Context, operation: Operation) -> None:
     source, target = operation.operands[0].type, operation.result.type
     registers = ctx.registers(operation.operands[0])
-    ctx.define(operation.result, convert_registers(ctx, operation, registers, element_type(source),
-                                                   ctx.layout(source), ctx.layout(target)))
+    ctx.define(
+        operation.result,
+        convert_registers(ctx, operation, registers, element_type(source), ctx.layout(source), ctx.layout(target)),
+    )
 
 
-def convert_registers(ctx: Context, operation: Operation, registers: list[int], element: Type, source: LinearLayout,
-                      target: LinearLayout) -> list[int]:
+def convert_registers(
+    ctx: Context, operation: Operation, registers: list[int], element: Type, source: LinearLayout, target: LinearLayout
+) -> list[int]:
     """``registers``, held in layout ``source``, in layout ``target``; scratch memory is the operation's allocation."""
-    plan = plan_conversion(source, target, bits_in_memory(element) // 8,
-                           int(operation.attributes.get("allocation.size", 0)))
+    plan = plan_conversion(
+        source, target, bits_in_memory(element) // 8, int(operation.attributes.get("allocation.size", 0))
+    )
     plan = _without_many_shuffles(ctx, plan, source, target, element)
     return _carry_out(ctx, plan, registers, element, lambda size: scratch_offset(ctx, operation, size))
 
 
-def move_registers(ctx: Context, registers: list[int], element: Type, source: LinearLayout,
-                   target: LinearLayout) -> list[int]:
+def move_registers(
+    ctx: Context, registers: list[int], element: Type, source: LinearLayout, target: LinearLayout
+) -> list[int]:
     """The same for an operation that owns no scratch memory: where some is needed, it is beyond upstream's."""
     size = bits_in_memory(element) // 8
-    plan = _without_many_shuffles(ctx, plan_conversion(source, target, size, source.size * size), source, target,
-                                  element)
+    plan = _without_many_shuffles(
+        ctx, plan_conversion(source, target, size, source.size * size), source, target, element
+    )
     return _carry_out(ctx, plan, registers, element, ctx.extra_shared)
 
 
-def _carry_out(ctx: Context, plan: Plan, registers: list[int], element: Type,
-               scratch: Callable[[int], int]) -> list[int]:
+def _carry_out(
+    ctx: Context, plan: Plan, registers: list[int], element: Type, scratch: Callable[[int], int]
+) -> list[int]:
     """``scratch(bytes)``: the byte offset of that much workgroup memory."""
     if isinstance(plan, Identity):
         return registers
@@ -95,8 +103,7 @@ def _exchange(ctx: Context, step: Exchange, registers: list[int]) -> list[int]:
     f, module = ctx.f, ctx.module
     ones = f.xor(_parity(ctx, ctx.lane, step.lane_mask), _parity(ctx, ctx.warp, step.warp_mask))
     odd = f.compare(op.INotEqual, ones, module.uint(0))
-    return [f.select(odd, registers[number ^ step.register_xor], register)
-            for number, register in enumerate(registers)]
+    return [f.select(odd, registers[number ^ step.register_xor], register) for number, register in enumerate(registers)]
 
 
 def _parity(ctx: Context, value: int, mask: int) -> int:
@@ -112,17 +119,21 @@ def _shuffled(ctx: Context, plan: SubgroupShuffle, registers: list[int]) -> list
         registers = _exchange(ctx, step, registers)
     bases = plan.lane_source.inputs
     lane_source = f.xor(apply_bases(f, ctx.lane, bases["lane"]), apply_bases(f, ctx.warp, bases["warp"]))
-    moved = [registers[step.register] if plan.local and not step.lane_xor
-             else shuffle(ctx, registers[step.register], f.xor(lane_source, module.uint(step.lane_xor)))
-             for step in plan.shuffles]
+    moved = [
+        registers[step.register]
+        if plan.local and not step.lane_xor
+        else shuffle(ctx, registers[step.register], f.xor(lane_source, module.uint(step.lane_xor)))
+        for step in plan.shuffles
+    ]
     values = [moved[index] for index in plan.values]
     for step in plan.after:
         values = _exchange(ctx, step, values)
-    return values[:plan.results]
+    return values[: plan.results]
 
 
-def _through_shared(ctx: Context, plan: ThroughShared, registers: list[int], element: Type,
-                    byte_offset: int) -> list[int]:
+def _through_shared(
+    ctx: Context, plan: ThroughShared, registers: list[int], element: Type, byte_offset: int
+) -> list[int]:
     f, module, shared = ctx.f, ctx.module, ctx.shared
     size = bits_in_memory(element) // 8
     base = module.uint(byte_offset // size)
@@ -142,8 +153,9 @@ def _through_shared(ctx: Context, plan: ThroughShared, registers: list[int], ele
                 width = min(len(vector), limit)
                 for start in range(0, len(vector), width):
                     index = f.shr(_offset(ctx, stores[vector[0]], start), width.bit_length() - 1)
-                    shared.store(ctx, element, index, [registers[r] for r in vector[start:start + width]], end,
-                                 byte_offset)
+                    shared.store(
+                        ctx, element, index, [registers[r] for r in vector[start : start + width]], end, byte_offset
+                    )
             return []
 
         f.if_(owner, write)
@@ -153,7 +165,7 @@ def _through_shared(ctx: Context, plan: ThroughShared, registers: list[int], ele
             for start in range(0, len(vector), width):
                 index = f.shr(_offset(ctx, loads[vector[0]], start), width.bit_length() - 1)
                 elements = shared.load(ctx, element, index, width, end, byte_offset)
-                loaded.update(zip(vector[start:start + width], elements, strict=True))
+                loaded.update(zip(vector[start : start + width], elements, strict=True))
     return [loaded[register] for register in plan.results]
 
 

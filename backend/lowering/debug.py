@@ -1,4 +1,5 @@
 """``tt.assert`` and ``tt.print``: what they say reaches the host through the report buffer (reports.py)."""
+
 from __future__ import annotations
 
 from functools import reduce
@@ -35,10 +36,19 @@ def _print(ctx: Context, operation: Operation) -> None:
     reports, zero = ctx.reports, ctx.module.uint(0)
     signed = operation.attributes.get("isSigned") or ()
     number = reports.message(
-        "print", operation.location, prefix=operation.attributes["prefix"], hex=bool(operation.attributes["hex"]),
-        operands=[{"type": str(element_type(operand.type)), "signed": bool(signed[index]) if signed else True,
-                   "shape": list(operand.type.shape) if isinstance(operand.type, TensorType) else []}
-                  for index, operand in enumerate(operation.operands)])
+        "print",
+        operation.location,
+        prefix=operation.attributes["prefix"],
+        hex=bool(operation.attributes["hex"]),
+        operands=[
+            {
+                "type": str(element_type(operand.type)),
+                "signed": bool(signed[index]) if signed else True,
+                "shape": list(operand.type.shape) if isinstance(operand.type, TensorType) else [],
+            }
+            for index, operand in enumerate(operation.operands)
+        ],
+    )
     if not operation.operands:
         reports.record(ctx, ctx.owner(SCALAR), number, 0, zero, (zero, zero))
         return
@@ -46,8 +56,9 @@ def _print(ctx: Context, operation: Operation) -> None:
         registers = ctx.registers(operand)
         places = _places(ctx, operand.type)
         for place, register in zip(places, registers, strict=True):
-            reports.record(ctx, ctx.owner(operand.type), number, index, place,
-                           _words(ctx, element_type(operand.type), register))
+            reports.record(
+                ctx, ctx.owner(operand.type), number, index, place, _words(ctx, element_type(operand.type), register)
+            )
 
 
 def _places(ctx: Context, type_: Type) -> list[int]:
@@ -55,7 +66,7 @@ def _places(ctx: Context, type_: Type) -> list[int]:
     if not isinstance(type_, TensorType):
         return [ctx.module.uint(0)]
     layout = ctx.layout(type_)
-    return coordinates(ctx, LinearLayout.from_flat(layout.inputs, (layout.size, )), 0)
+    return coordinates(ctx, LinearLayout.from_flat(layout.inputs, (layout.size,)), 0)
 
 
 def _words(ctx: Context, type_: Type, value: int) -> tuple[int, int]:

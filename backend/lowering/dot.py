@@ -4,6 +4,7 @@ The loop over K is a loop in the emitted code. Its body holds as many steps as k
 multiply-adds: unrolled further it would only take longer to compile. Where there are more accumulators than the target
 keeps in registers, rectangles of them are updated one after the other, each by a loop of its own.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -72,13 +73,21 @@ def _dot(ctx: Context, operation: Operation) -> None:
         left_keys = list(dict.fromkeys((*place.batch, place.row) for place in chosen))
         right_keys = list(dict.fromkeys((*place.batch, place.column) for place in chosen))
 
-        def step(totals: list[int], fetch_row: Fetch, fetch_column: Fetch, k: int, chosen: list[Place] = chosen,
-                 left_keys: list[tuple[int, ...]] = left_keys,
-                 right_keys: list[tuple[int, ...]] = right_keys) -> list[int]:
+        def step(
+            totals: list[int],
+            fetch_row: Fetch,
+            fetch_column: Fetch,
+            k: int,
+            chosen: list[Place] = chosen,
+            left_keys: list[tuple[int, ...]] = left_keys,
+            right_keys: list[tuple[int, ...]] = right_keys,
+        ) -> list[int]:
             left = {key: fetch_row(key, k) for key in left_keys}
             right = {key: fetch_column(key, k) for key in right_keys}
-            return [multiply_add(left[*place.batch, place.row], right[*place.batch, place.column], total)
-                    for place, total in zip(chosen, totals, strict=True)]
+            return [
+                multiply_add(left[*place.batch, place.row], right[*place.batch, place.column], total)
+                for place, total in zip(chosen, totals, strict=True)
+            ]
 
         initial = [totals[register] for register in part]
         if unroll == steps:
@@ -112,8 +121,15 @@ def _parts(places: list[Place], limit: int) -> list[list[int]]:
     return list(parts.values())
 
 
-def _loop_over_k(ctx: Context, steps: int, unroll: int, initial: list[int], rows: Operand, columns: Operand,
-                 step: Callable[[list[int], Fetch, Fetch, int], list[int]]) -> list[int]:
+def _loop_over_k(
+    ctx: Context,
+    steps: int,
+    unroll: int,
+    initial: list[int],
+    rows: Operand,
+    columns: Operand,
+    step: Callable[[list[int], Fetch, Fetch, int], list[int]],
+) -> list[int]:
     f, module = ctx.f, ctx.module
 
     def body(carried: list[int]) -> list[int]:
@@ -123,8 +139,12 @@ def _loop_over_k(ctx: Context, steps: int, unroll: int, initial: list[int], rows
             totals = step(totals, fetch_row, fetch_column, offset)
         return [f.add(k, module.uint(unroll)), *totals]
 
-    return f.loop([module.uint(0), *initial], lambda carried: f.compare(op.ULessThan, carried[0], module.uint(steps)),
-                  body, LOOP_CONTROL_DONT_UNROLL)[1:]
+    return f.loop(
+        [module.uint(0), *initial],
+        lambda carried: f.compare(op.ULessThan, carried[0], module.uint(steps)),
+        body,
+        LOOP_CONTROL_DONT_UNROLL,
+    )[1:]
 
 
 # -- arithmetic --------------------------------------------------------------------------------------------------
@@ -143,8 +163,11 @@ def _compute_type(operation: Operation, result: Type) -> Type:
     if a == b == FloatType("f64"):
         return a
     inputs = f"{a}" if a == b else f"{a} and {b}"
-    raise UnsupportedOperation(operation, f"a dot of {inputs} into {result} is not supported",
-                               "use float8, float16, bfloat16, float32, float64 or int8 operands")
+    raise UnsupportedOperation(
+        operation,
+        f"a dot of {inputs} into {result} is not supported",
+        "use float8, float16, bfloat16, float32, float64 or int8 operands",
+    )
 
 
 def _multiply_add(ctx: Context, compute: Type) -> Callable[[int, int, int], int]:

@@ -4,6 +4,7 @@ In shared memory an operand is read as it is needed. In registers each invocatio
 a loop over K cannot choose among registers, so they are put into workgroup memory first, once for all invocations that
 hold the same, or, where there is no room, into an array of the invocation's own.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -54,6 +55,7 @@ class Operand:
         """``k`` is an id, a multiple of ``count``."""
         raise NotImplementedError
 
+
 class _InRegisters(Operand):
     """The whole operand is in registers: steps are looked up, so ``k`` must be the constant 0."""
 
@@ -80,11 +82,11 @@ class _InRegisters(Operand):
         *batch, rows, columns = type_.shape
         k_axis = 1 if self._k_axis == -1 else 0
         plane = operand_encoding((rows, columns), k_axis, bits_in_memory(type_.element) // 8)
-        nothing = (0, ) * len(batch)
+        nothing = (0,) * len(batch)
         bases = [(*nothing, *basis) for basis in plane.offset]
         for axis in reversed(range(len(batch))):
             unit = [0] * len(type_.shape)
-            bases += [tuple([*unit[:axis], 1 << bit, *unit[axis + 1:]]) for bit in range(log2(batch[axis]))]
+            bases += [tuple([*unit[:axis], 1 << bit, *unit[axis + 1 :]]) for bit in range(log2(batch[axis]))]
         return MemDescType(type_.shape, type_.element, SharedLinearEncoding(tuple(bases), ()))
 
     def in_array(self) -> Operand:
@@ -113,8 +115,9 @@ class _InArray(Operand):
         f, module = ctx.f, ctx.module
         self._ctx, self._type_id = ctx, type_id
         self._steps = 1 + max(place[-1] for place in elements)
-        self._first = {place: index * self._steps
-                       for index, place in enumerate(dict.fromkeys(place[:-1] for place in elements))}
+        self._first = {
+            place: index * self._steps for index, place in enumerate(dict.fromkeys(place[:-1] for place in elements))
+        }
         self._variable = f.variable(module.array(type_id, len(self._first) * self._steps))
         self._pointer = module.pointer(StorageClass.Function, type_id)
         for place, value in elements.items():
@@ -125,8 +128,9 @@ class _InArray(Operand):
 
     def at(self, k: int, count: int) -> Fetch:
         f, module = self._ctx.f, self._ctx.module
-        return lambda place, step: f.load(self._type_id,
-                                          self._element(f.add(k, module.uint(self._first[place] + step))))
+        return lambda place, step: f.load(
+            self._type_id, self._element(f.add(k, module.uint(self._first[place] + step)))
+        )
 
 
 class _InMemory(Operand):
@@ -178,8 +182,9 @@ class _InMemory(Operand):
             if first not in known:
                 offset = combine(f, base, mask, ctx.module.uint(first), first)
                 index = element_index(ctx, buffer, padded(ctx, offset, self._layout))
-                loaded = ctx.shared.load(ctx, element, f.shr(index, width.bit_length() - 1), width, self._end,
-                                         buffer.byte_offset)
+                loaded = ctx.shared.load(
+                    ctx, element, f.shr(index, width.bit_length() - 1), width, self._end, buffer.byte_offset
+                )
                 known[first] = [as_type(ctx, value, element, self._compute) for value in loaded]
             return known[first][lane]
 

@@ -9,6 +9,7 @@ fp8                 8-bit integer holding the bits
 pointer             64-bit integer, the byte address
 ==================  =====================================================================
 """
+
 from __future__ import annotations
 
 from ..capabilities import Capabilities

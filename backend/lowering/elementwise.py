@@ -1,4 +1,5 @@
 """What all element-by-element rules share: the loop over registers."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

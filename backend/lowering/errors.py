@@ -1,4 +1,5 @@
 """What lowering says when it cannot go on."""
+
 from __future__ import annotations
 
 from ..ttgir.ir import Location, Operation
@@ -41,8 +42,9 @@ _WITHOUT = {
 
 def missing(driver: str, what: str, feature: str) -> NotImplementedError:
     """What to raise where the device lacks a feature: Context.lower adds the operation and the place."""
-    return NotImplementedError(f"the device '{driver}' {what} (feature {feature}); {_WITHOUT[feature]}, or a device "
-                               "that has the feature")
+    return NotImplementedError(
+        f"the device '{driver}' {what} (feature {feature}); {_WITHOUT[feature]}, or a device that has the feature"
+    )
 
 
 def _location(operation: Operation) -> Location:

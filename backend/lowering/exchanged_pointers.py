@@ -3,6 +3,7 @@
 ``tt.gather`` and ``tt.scan`` get scratch memory by the bits of their elements, which upstream's allocation only knows
 of integers and floats.
 """
+
 from __future__ import annotations
 
 import re
@@ -24,7 +25,11 @@ def refuse_exchanged_pointers(text: str) -> None:
         for block in function.body.blocks if function.body is not None else []:
             for inner in (inner for operation in block.operations for inner in operation.walk()):
                 types = [operand.type for operand in inner.operands]
-                if inner.name in _NAMES and any(isinstance(type_, TensorType) and isinstance(type_.element, PointerType)
-                                                for type_ in types):
-                    raise UnsupportedOperation(inner, "it exchanges pointers between invocations",
-                                               "convert them to integers before, x.to(tl.int64), and back after")
+                if inner.name in _NAMES and any(
+                    isinstance(type_, TensorType) and isinstance(type_.element, PointerType) for type_ in types
+                ):
+                    raise UnsupportedOperation(
+                        inner,
+                        "it exchanges pointers between invocations",
+                        "convert them to integers before, x.to(tl.int64), and back after",
+                    )

@@ -1,4 +1,5 @@
 """Integer ``arith`` operations that round otherwise, or give more than the low half: carries, borrows, high halves."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -26,8 +27,13 @@ def _one_where(ctx: Context, condition: int, like: int) -> int:
 
 @lowers("arith.ceildivui")
 def _ceil_unsigned(ctx: Context, operation: Operation) -> None:
-    map_registers(ctx, operation, lambda a, b: ctx.f.add(
-        unsigned_divide(ctx, a, b), _one_where(ctx, _nonzero(ctx, unsigned_remainder(ctx, a, b)), a)))
+    map_registers(
+        ctx,
+        operation,
+        lambda a, b: ctx.f.add(
+            unsigned_divide(ctx, a, b), _one_where(ctx, _nonzero(ctx, unsigned_remainder(ctx, a, b)), a)
+        ),
+    )
 
 
 @lowers("arith.ceildivsi", "arith.floordivsi")

@@ -2,6 +2,7 @@
 
 A signature is written ``arguments>result``, types as f32, i64, u32; a function has one form a signature.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -9,8 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Form:
-    """One form of a function. ``arguments`` and ``result`` are type codes; ``predicate``: the int32 is a truth value.
-    """
+    """One form of a function: type codes. ``predicate``: the int32 result is a truth value."""
 
     name: str
     arguments: tuple[str, ...]
@@ -34,14 +34,21 @@ _TABLE = {
     "i32,i32>i32 u32,u32>u32": "mul24 hadd rhadd",
     "i32,i32,u32>i32 u32,u32,u32>u32": "sad",
     "i32>i32 i64>i64 f32>f32 f64>f64": "abs",
-    "f32>f32 f64>f64": " ".join([
-        "floor ceil trunc rint nearbyint round rsqrt sqrt exp exp2 exp10 expm1 log log2 log10 log1p logb",
-        "sin cos tan sinpi cospi asin acos atan sinh cosh tanh asinh acosh atanh cbrt rcbrt",
-        "erf erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1",
-        _ROUNDED.format("rcp"), _ROUNDED.format("sqrt")]),
-    "f32,f32>f32 f64,f64>f64": " ".join([
-        "copysign nextafter atan2 hypot rhypot fmod remainder fdim",
-        *(_ROUNDED.format(name) for name in ("add", "sub", "mul", "div"))]),
+    "f32>f32 f64>f64": " ".join(
+        [
+            "floor ceil trunc rint nearbyint round rsqrt sqrt exp exp2 exp10 expm1 log log2 log10 log1p logb",
+            "sin cos tan sinpi cospi asin acos atan sinh cosh tanh asinh acosh atanh cbrt rcbrt",
+            "erf erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1",
+            _ROUNDED.format("rcp"),
+            _ROUNDED.format("sqrt"),
+        ]
+    ),
+    "f32,f32>f32 f64,f64>f64": " ".join(
+        [
+            "copysign nextafter atan2 hypot rhypot fmod remainder fdim",
+            *(_ROUNDED.format(name) for name in ("add", "sub", "mul", "div")),
+        ]
+    ),
     "f32,f32,f32>f32 f64,f64,f64>f64": f"fma norm3d rnorm3d {_ROUNDED.format('fma')}",
     "f32,f32,f32,f32>f32 f64,f64,f64,f64>f64": "norm4d rnorm4d",
     "f32,f32>f32 f64,f64>f64 f32,i32>f32 f64,i32>f64": "pow",
@@ -49,7 +56,7 @@ _TABLE = {
     "i32,f32>f32 i32,f64>f64": "jn yn",
     "f64>f64": "rcp64h",
     "f32>f32": "saturatef rsqrt_rn fast_sinf fast_cosf fast_tanf fast_tanhf fast_expf fast_exp10f fast_logf fast_log2f "
-               "fast_log10f",
+    "fast_log10f",
     "f32,f32>f32": "fast_dividef fast_powf",
     "f32>i32! f64>i32!": "isnan isinf",
     "f32>i32!": "finitef",

@@ -1,4 +1,5 @@
 """``tt.extern_elementwise``: the functions of ``tl.extra.libdevice``, by symbol."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -98,52 +99,107 @@ def reciprocal(n: Numeric, x: Real, mode: str) -> Real:
 
 
 #: Functions of the arithmetic's own width.
-_SAME_WIDTH = ("exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan sinpi cospi asin acos atan sinh cosh tanh asinh "
-               "acosh atanh cbrt rcbrt sqrt rsqrt atan2 hypot rhypot").split()
+_SAME_WIDTH = (
+    "exp exp2 exp10 expm1 log log2 log10 log1p sin cos tan sinpi cospi asin acos atan sinh cosh tanh asinh "
+    "acosh atanh cbrt rcbrt sqrt rsqrt atan2 hypot rhypot"
+).split()
 
 #: Functions that are computed in f64 whatever their type.
-_IN_DOUBLE = ("erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 "
-              "cyl_bessel_i1").split()
+_IN_DOUBLE = (
+    "erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1"
+).split()
 
 #: Functions in every rounding mode.
 _ROUNDED: dict[str, Emitter] = {
-    "add": precise.add, "sub": subtract, "mul": precise.multiply, "div": precise.divide, "fma": precise.fma,
-    "sqrt": precise.sqrt, "rcp": reciprocal, "double2float": to_single,
+    "add": precise.add,
+    "sub": subtract,
+    "mul": precise.multiply,
+    "div": precise.divide,
+    "fma": precise.fma,
+    "sqrt": precise.sqrt,
+    "rcp": reciprocal,
+    "double2float": to_single,
 }
 
 EMITTERS: dict[str, Emitter] = {
     **{name: getattr(elementary, name) for name in _SAME_WIDTH},
     **{name: in_double(getattr(special, name)) for name in _IN_DOUBLE},
     **{f"{name}_{mode}": partial(function, mode=mode) for mode in precise.MODES for name, function in _ROUNDED.items()},
-    **{f"{source}2{name}_{mode}": partial(to_integer, mode=mode, width=width, signed=signed)
-       for mode in precise.MODES for source in ("float", "double")
-       for name, width, signed in (("int", 32, True), ("uint", 32, False), ("ll", 64, True), ("ull", 64, False))},
-    **{f"{name}2{target}_{mode}": partial(from_integer, mode=mode, signed=signed)
-       for mode in precise.MODES for target in ("float", "double")
-       for name, signed in (("int", True), ("uint", False), ("ll", True), ("ull", False))},
-    **{name: same_bits for name in ("float_as_int", "float_as_uint", "int_as_float", "uint_as_float",
-                                    "double_as_longlong", "longlong_as_double")},
-    **{name: getattr(integer_functions, name)
-       for name in "clz ffs popc brev byte_perm mulhi mul24 sad hadd rhadd".split()},
+    **{
+        f"{source}2{name}_{mode}": partial(to_integer, mode=mode, width=width, signed=signed)
+        for mode in precise.MODES
+        for source in ("float", "double")
+        for name, width, signed in (("int", 32, True), ("uint", 32, False), ("ll", 64, True), ("ull", 64, False))
+    },
+    **{
+        f"{name}2{target}_{mode}": partial(from_integer, mode=mode, signed=signed)
+        for mode in precise.MODES
+        for target in ("float", "double")
+        for name, signed in (("int", True), ("uint", False), ("ll", True), ("ull", False))
+    },
+    **{
+        name: same_bits
+        for name in (
+            "float_as_int",
+            "float_as_uint",
+            "int_as_float",
+            "uint_as_float",
+            "double_as_longlong",
+            "longlong_as_double",
+        )
+    },
+    **{
+        name: getattr(integer_functions, name)
+        for name in "clz ffs popc brev byte_perm mulhi mul24 sad hadd rhadd".split()
+    },
     "abs": absolute,
-    "floor": lambda n, x: x.floor(), "ceil": lambda n, x: x.ceil(), "trunc": lambda n, x: x.trunc(),
-    "rint": lambda n, x: x.rint(), "nearbyint": lambda n, x: x.rint(), "round": exact_functions.round_away,
-    "logb": exact_functions.logb, "ilogb": exact_functions.ilogb, "copysign": lambda n, x, y: x.with_sign_of(y),
-    "nextafter": exact_functions.next_after, "fmod": fmod, "remainder": exact_functions.remainder,
-    "fdim": exact_functions.positive_difference, "ldexp": exact_functions.ldexp, "scalbn": exact_functions.ldexp,
-    "fma": precise.fma, "norm3d": elementary.hypot, "norm4d": elementary.hypot, "rnorm3d": elementary.rhypot,
-    "rnorm4d": elementary.rhypot, "pow": power_any, "erf": erf,
-    "jn": partial(bessel_n, function=special.jn), "yn": partial(bessel_n, function=special.yn),
-    "rcp64h": rcp64h, "saturatef": saturate, "rsqrt_rn": reciprocal_root,
-    "fast_sinf": elementary.sin, "fast_cosf": elementary.cos, "fast_tanf": elementary.tan,
-    "fast_tanhf": elementary.tanh, "fast_expf": elementary.exp, "fast_exp10f": elementary.exp10,
-    "fast_logf": elementary.log, "fast_log2f": elementary.log2, "fast_log10f": elementary.log10,
-    "fast_dividef": lambda n, x, y: x / y, "fast_powf": fast_power,
-    "isnan": lambda n, x: x.is_nan(), "isinf": lambda n, x: x.is_inf(), "finitef": lambda n, x: x.is_finite(),
-    "isfinited": lambda n, x: x.is_finite(), "signbit": lambda n, x: x.negative(),
+    "floor": lambda n, x: x.floor(),
+    "ceil": lambda n, x: x.ceil(),
+    "trunc": lambda n, x: x.trunc(),
+    "rint": lambda n, x: x.rint(),
+    "nearbyint": lambda n, x: x.rint(),
+    "round": exact_functions.round_away,
+    "logb": exact_functions.logb,
+    "ilogb": exact_functions.ilogb,
+    "copysign": lambda n, x, y: x.with_sign_of(y),
+    "nextafter": exact_functions.next_after,
+    "fmod": fmod,
+    "remainder": exact_functions.remainder,
+    "fdim": exact_functions.positive_difference,
+    "ldexp": exact_functions.ldexp,
+    "scalbn": exact_functions.ldexp,
+    "fma": precise.fma,
+    "norm3d": elementary.hypot,
+    "norm4d": elementary.hypot,
+    "rnorm3d": elementary.rhypot,
+    "rnorm4d": elementary.rhypot,
+    "pow": power_any,
+    "erf": erf,
+    "jn": partial(bessel_n, function=special.jn),
+    "yn": partial(bessel_n, function=special.yn),
+    "rcp64h": rcp64h,
+    "saturatef": saturate,
+    "rsqrt_rn": reciprocal_root,
+    "fast_sinf": elementary.sin,
+    "fast_cosf": elementary.cos,
+    "fast_tanf": elementary.tan,
+    "fast_tanhf": elementary.tanh,
+    "fast_expf": elementary.exp,
+    "fast_exp10f": elementary.exp10,
+    "fast_logf": elementary.log,
+    "fast_log2f": elementary.log2,
+    "fast_log10f": elementary.log10,
+    "fast_dividef": lambda n, x, y: x / y,
+    "fast_powf": fast_power,
+    "isnan": lambda n, x: x.is_nan(),
+    "isinf": lambda n, x: x.is_inf(),
+    "finitef": lambda n, x: x.is_finite(),
+    "isfinited": lambda n, x: x.is_finite(),
+    "signbit": lambda n, x: x.negative(),
     "llrint": partial(to_integer, mode="rn", width=64, signed=True),
     "llround": lambda n, x: to_integer(n, exact_functions.round_away(n, x), "rz", 64, True),
-    "double2loint": lambda n, x: x.bits().resize(32), "double2hiint": lambda n, x: (x.bits() >> 32).resize(32),
+    "double2loint": lambda n, x: x.bits().resize(32),
+    "double2hiint": lambda n, x: (x.bits() >> 32).resize(32),
     "hiloint2double": hiloint2double,
 }
 
@@ -165,8 +221,11 @@ def _extern(ctx: Context, operation: Operation) -> None:
     symbol = operation.attributes["symbol"]
     form = SYMBOLS.get(symbol)
     if form is None:
-        raise UnsupportedOperation(operation, f"there is no function '{symbol}' for Vulkan devices",
-                                   "use a function of tl.extra.libdevice, or write it in Triton")
+        raise UnsupportedOperation(
+            operation,
+            f"there is no function '{symbol}' for Vulkan devices",
+            "use a function of tl.extra.libdevice, or write it in Triton",
+        )
     emitter = EMITTERS[form.name]
     if form.name in _SIGNED:
         emitter = partial(emitter, signed=form.arguments[0][0] == "i")

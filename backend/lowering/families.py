@@ -1,4 +1,5 @@
 """Imports every family of rules, so that the registry is full."""
+
 from . import (
     arith,
     atomics,

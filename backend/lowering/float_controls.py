@@ -1,4 +1,5 @@
 """Execution modes that pin the device's float behaviour down, where the device has them."""
+
 from __future__ import annotations
 
 from ..capabilities import Capabilities

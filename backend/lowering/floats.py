@@ -2,6 +2,7 @@
 
 bf16 and fp8 have no arithmetic in core SPIR-V: they are widened to f32, computed with, and rounded to nearest even.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -55,8 +56,9 @@ def f64_to_f32_round_to_odd(ctx: Context, value: int) -> int:
     inexact = f.emit(op.FOrdNotEqual, module.bool, back, value)
     even = f.compare(op.IEqual, f.and_(bits, module.uint(1)), module.uint(0))
     # The neighbour on the value's own side of an even f32 has magnitude one less or one more, and is odd.
-    magnitude_less = f.emit(op.FOrdLessThan, module.bool, f.glsl(op.Glsl.FAbs, f64, value),
-                            f.glsl(op.Glsl.FAbs, f64, back))
+    magnitude_less = f.emit(
+        op.FOrdLessThan, module.bool, f.glsl(op.Glsl.FAbs, f64, value), f.glsl(op.Glsl.FAbs, f64, back)
+    )
     neighbour = f.select(magnitude_less, f.sub(bits, module.uint(1)), f.add(bits, module.uint(1)))
     return f.bitcast(f.select(f.logical_and(inexact, even), neighbour, bits), f32)
 

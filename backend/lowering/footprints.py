@@ -4,6 +4,7 @@ what analysis/barrier_filter.py judges barriers by.
 An operation that is not known here may read and write everything, and waits for nobody. Bytes beyond upstream's
 allocation (Context.extra_shared) do not count: their users wait for each other themselves.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -54,10 +55,14 @@ class Footprints:
             return _anything(operation)
         if any(isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results)):
             return _anything(operation)
-        late = [owner for owner in (operand.owner for operand in operation.operands)
-                if isinstance(owner, Operation) and owner in self.lazy]
-        return Footprint(tuple(_buffer_access(operation, load.operands[0], False) for load in late)) if late \
-            else NO_ACCESS
+        late = [
+            owner
+            for owner in (operand.owner for operand in operation.operands)
+            if isinstance(owner, Operation) and owner in self.lazy
+        ]
+        return (
+            Footprint(tuple(_buffer_access(operation, load.operands[0], False) for load in late)) if late else NO_ACCESS
+        )
 
     def _scratch(self, operation: Operation) -> Footprint:
         keeps_off = _KEEPS_OFF.get(operation.name)
@@ -69,17 +74,20 @@ class Footprints:
             return Footprint(waits=True)
         start = int(operation.attributes["allocation.offset"])
         written, read = (Access(operation, *_widened(start, start + size), write) for write in (True, False))
-        return Footprint((written, ), True, (read, ))
+        return Footprint((written,), True, (read,))
 
 
 def _anything(operation: Operation) -> Footprint:
-    return Footprint((Access(operation, 0, _ALL, True), ))
+    return Footprint((Access(operation, 0, _ALL, True),))
 
 
 def _concerns(operation: Operation) -> bool:
     """Whether an operation inside of a region that is not followed may have to do with workgroup memory."""
-    return ("allocation.offset" in operation.attributes or operation.name == "ttg.barrier"
-            or any(isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results)))
+    return (
+        "allocation.offset" in operation.attributes
+        or operation.name == "ttg.barrier"
+        or any(isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results))
+    )
 
 
 def _widened(start: int, end: int) -> tuple[int, int]:
@@ -97,32 +105,36 @@ def _buffer_access(operation: Operation, buffer: Value, write: bool, tensor: Typ
     while isinstance(root.owner, Operation) and root.owner.name in _VIEWS:
         root = root.owner.operands[0]
     type_ = buffer.type
-    if not isinstance(root.owner, Operation) or root.owner.name != "ttg.local_alloc" \
-            or not isinstance(type_, MemDescType):
+    if (
+        not isinstance(root.owner, Operation)
+        or root.owner.name != "ttg.local_alloc"
+        or not isinstance(type_, MemDescType)
+    ):
         return Access(operation, 0, _ALL, write)
     start = int(root.owner.attributes["allocation.offset"])
     layout, element_bytes = buffer_layout(type_), bits_in_memory(type_.element) // 8
     first, end = _widened(start, start + layout.size * element_bytes)
     if not isinstance(tensor, TensorType):
         return Access(operation, first, end, write)
-    return Access(operation, first, end, write, tensor_offsets(tensor, type_),
-                  Frame(start, element_bytes, layout.padding))
+    return Access(
+        operation, first, end, write, tensor_offsets(tensor, type_), Frame(start, element_bytes, layout.padding)
+    )
 
 
 def _local_alloc(_: Footprints, operation: Operation) -> Footprint:
     if not operation.operands:
         return NO_ACCESS
-    return Footprint((_buffer_access(operation, operation.result, True, operation.operands[0].type), ))
+    return Footprint((_buffer_access(operation, operation.result, True, operation.operands[0].type),))
 
 
 def _local_store(_: Footprints, operation: Operation) -> Footprint:
-    return Footprint((_buffer_access(operation, operation.operands[1], True, operation.operands[0].type), ))
+    return Footprint((_buffer_access(operation, operation.operands[1], True, operation.operands[0].type),))
 
 
 def _local_load(footprints: Footprints, operation: Operation) -> Footprint:
     """Here also where it is lazy: then the dots read once more, as they like."""
     tensor = None if operation in footprints.lazy else operation.result.type
-    return Footprint((_buffer_access(operation, operation.operands[0], False, tensor), ))
+    return Footprint((_buffer_access(operation, operation.operands[0], False, tensor),))
 
 
 _RULES: dict[str, Callable[[Footprints, Operation], Footprint]] = {
@@ -153,9 +165,11 @@ def _owned(operation: Operation) -> int:
 def _conversion(footprints: Footprints, operation: Operation) -> bool:
     size = bits_in_memory(operation.result.type) // 8
     plan = plan_conversion(_layout(operation.operands[0].type), _layout(operation.result.type), size, _owned(operation))
-    return (isinstance(plan, Identity | RegisterPermutation)
-            or isinstance(plan, SubgroupShuffle)
-            and few_shuffles(plan, size, footprints.capabilities.traits.most_shuffles))
+    return (
+        isinstance(plan, Identity | RegisterPermutation)
+        or isinstance(plan, SubgroupShuffle)
+        and few_shuffles(plan, size, footprints.capabilities.traits.most_shuffles)
+    )
 
 
 def _reduction(footprints: Footprints, operation: Operation) -> bool:

@@ -2,6 +2,7 @@
 
 e2m1 has a sign, two bits of exponent with bias 1 and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -39,8 +40,9 @@ def _fp4_to_fp(ctx: Context, operation: Operation) -> None:
     assert isinstance(source.type, TensorType) and isinstance(result.type, TensorType)
     target = result.type.element
     if not isinstance(target, FloatType) or target.name not in TARGETS:
-        raise UnsupportedOperation(operation, f"e2m1 numbers are not converted to {target}",
-                                   "convert them to float16, bfloat16 or float32")
+        raise UnsupportedOperation(
+            operation, f"e2m1 numbers are not converted to {target}", "convert them to float16, bfloat16 or float32"
+        )
     axis = int(operation.attributes["axis"])
     lookup: dict[int, int] = {}
     for register, place in zip(ctx.registers(source), ctx.layout(source.type).images("register"), strict=True):

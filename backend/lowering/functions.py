@@ -1,4 +1,5 @@
 """The one function that is lowered: the kernel with its branches structured and its calls inlined."""
+
 from __future__ import annotations
 
 from ..ttgir.inline import single_block_body
@@ -23,8 +24,10 @@ def kernel_function(source: Module) -> Function:
     """
     public = [function for function in source.functions.values() if function.public and function.body is not None]
     if len(public) != 1:
-        raise LoweringError(f"a kernel module has one public function; this one has {len(public)}: "
-                            f"{[function.name for function in public]}")
+        raise LoweringError(
+            f"a kernel module has one public function; this one has {len(public)}: "
+            f"{[function.name for function in public]}"
+        )
     kernel = public[0]
     try:
         single_block_body(kernel, source)

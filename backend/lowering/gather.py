@@ -3,6 +3,7 @@
 An index outside of the source has no meaning in the language; here it counts modulo the extent, so that no other memory
 is read.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -59,8 +60,15 @@ def _by_shuffles(ctx: Context, plan: GatherByShuffles, registers: list[int], pla
     return results
 
 
-def _through_shared(ctx: Context, operation: Operation, source: TensorType, registers: list[int],
-                    result: LinearLayout, axis: int, places: list[int]) -> list[int]:
+def _through_shared(
+    ctx: Context,
+    operation: Operation,
+    source: TensorType,
+    registers: list[int],
+    result: LinearLayout,
+    axis: int,
+    places: list[int],
+) -> list[int]:
     """The whole source in row-major order, then each element from its index."""
     f, module, shared, element = ctx.f, ctx.module, ctx.shared, source.element
     size = bits_in_memory(element) // 8
@@ -84,6 +92,8 @@ def _through_shared(ctx: Context, operation: Operation, source: TensorType, regi
     offsets = [f.add(f.mul(place, module.uint(strides[axis])), base) for place in places]
     for dim in range(source.rank):
         if dim != axis:
-            offsets = [f.add(offset, f.mul(coordinate, module.uint(strides[dim])))
-                       for offset, coordinate in zip(offsets, coordinates(ctx, result, dim), strict=True)]
+            offsets = [
+                f.add(offset, f.mul(coordinate, module.uint(strides[dim])))
+                for offset, coordinate in zip(offsets, coordinates(ctx, result, dim), strict=True)
+            ]
     return [shared.load(ctx, element, offset, 1, end, start)[0] for offset in offsets]

@@ -1,4 +1,5 @@
 """Accesses to device memory by address (SPV_KHR_physical_storage_buffer): a pointer is a 64-bit integer until here."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -3,6 +3,7 @@
 Upstream's pass gives each operation its offset in a program's memory, and the module the size of that. The launcher
 passes the address of as many bytes for each program of the grid (docs/abi.md).
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -35,8 +36,10 @@ class GlobalScratch:
 @lowers("ttg.global_scratch_alloc")
 def _global_scratch_alloc(ctx: Context, operation: Operation) -> None:
     if "third_party_allocation" in operation.attributes:
-        raise NotImplementedError("memory of third parties is what profilers ask for, and the SPIR-V backend has none; "
-                                  "compile without instrumentation")
+        raise NotImplementedError(
+            "memory of third parties is what profilers ask for, and the SPIR-V backend has none; "
+            "compile without instrumentation"
+        )
     f, module = ctx.f, ctx.module
 
     def built_in(number: int, name: str, axis: int) -> int:
@@ -47,5 +50,4 @@ def _global_scratch_alloc(ctx: Context, operation: Operation) -> None:
         extent = built_in(BuiltIn.NumWorkgroups, "num_workgroups", axis)
         program = f.add(f.mul(program, extent), built_in(BuiltIn.WorkgroupId, "workgroup_id", axis))
     place = f.mul(program, module.uint(GlobalScratch.of(ctx.source).size, 64))
-    ctx[operation.result] = f.add(f.add(ctx.global_scratch, place),
-                                  module.uint(int(operation.attributes[OFFSET]), 64))
+    ctx[operation.result] = f.add(f.add(ctx.global_scratch, place), module.uint(int(operation.attributes[OFFSET]), 64))

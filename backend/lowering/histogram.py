@@ -1,4 +1,5 @@
 """``tt.histogram``: counters in workgroup memory, incremented by atomics."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -58,5 +59,6 @@ def _histogram(ctx: Context, operation: Operation) -> None:
         f.if_(condition, count)
     ctx.barrier()
     width = bits_in_memory(result.element)
-    ctx.define(operation.result, [f.zero_extend(shared.load(ctx, COUNTER, place, 1, end, start)[0], width)
-                                  for place in places])
+    ctx.define(
+        operation.result, [f.zero_extend(shared.load(ctx, COUNTER, place, 1, end, start)[0], width) for place in places]
+    )

@@ -1,5 +1,6 @@
 """Integer operations that SPIR-V leaves undefined for some operands, made defined, and 64-bit ones that drivers get
 wrong, built from those they get right."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

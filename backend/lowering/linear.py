@@ -1,4 +1,5 @@
 """Emitting linear layouts: index arithmetic over GF(2) as few shifts, masks and additions as possible."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -81,14 +82,17 @@ def coordinates(ctx: Context, layout: LinearLayout, dimension: int) -> list[int]
     """The id of coordinate ``dimension`` of each register's element."""
     f = ctx.f
     thread, mask = thread_part(ctx, layout, dimension)
-    return [combine(f, thread, mask, f.module.uint(value), value)
-            for value in register_values([basis[dimension] for basis in layout.bases["register"]])]
+    return [
+        combine(f, thread, mask, f.module.uint(value), value)
+        for value in register_values([basis[dimension] for basis in layout.bases["register"]])
+    ]
 
 
 def unique_owner(ctx: Context, layout: LinearLayout) -> int:
     """A boolean id, true in exactly one invocation for each element: lane and warp bits that move nothing are zero."""
-    free = {name: sum(1 << bit for bit, basis in enumerate(layout.inputs[name]) if not basis)
-            for name in ("lane", "warp")}
+    free = {
+        name: sum(1 << bit for bit, basis in enumerate(layout.inputs[name]) if not basis) for name in ("lane", "warp")
+    }
     return not_duplicate(ctx, free["lane"], free["warp"])
 
 

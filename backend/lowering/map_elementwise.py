@@ -1,4 +1,5 @@
 """``tt.map_elementwise``: its region, applied to as many consecutive registers at a time as a pack has."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -18,8 +19,11 @@ def _map_elementwise(ctx: Context, operation: Operation) -> None:
     operands = [ctx.registers(operand) for operand in operation.operands]
     count = len(operands[0])
     if count % pack:
-        raise UnsupportedOperation(operation, f"pack={pack} does not divide the {count} elements of the tensor that an "
-                                              "invocation holds", "use a smaller pack, a larger tensor or fewer warps")
+        raise UnsupportedOperation(
+            operation,
+            f"pack={pack} does not divide the {count} elements of the tensor that an invocation holds",
+            "use a smaller pack, a larger tensor or fewer warps",
+        )
     results: list[list[int]] = [[] for _ in operation.results]
     for start in range(0, count, pack):
         arguments = [registers[start + place] for registers in operands for place in range(pack)]
@@ -29,6 +33,6 @@ def _map_elementwise(ctx: Context, operation: Operation) -> None:
             ctx.lower(inner)
         returned = [ctx.scalar(value) for value in block.terminator.operands]
         for number, registers in enumerate(results):
-            registers += returned[number * pack:(number + 1) * pack]
+            registers += returned[number * pack : (number + 1) * pack]
     for result, registers in zip(operation.results, results, strict=True):
         ctx.define(result, registers)

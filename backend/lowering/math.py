@@ -1,4 +1,5 @@
 """The ``math`` dialect, and Triton's own precise and extended arithmetic."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -27,19 +28,37 @@ Function = Callable[..., Real]
 
 #: Exact in every format: one GLSL.std.450 instruction for f16, f32 and f64 alike.
 EXACT = {
-    "math.absf": Glsl.FAbs, "math.floor": Glsl.Floor, "math.ceil": Glsl.Ceil, "math.trunc": Glsl.Trunc,
+    "math.absf": Glsl.FAbs,
+    "math.floor": Glsl.Floor,
+    "math.ceil": Glsl.Ceil,
+    "math.trunc": Glsl.Trunc,
     "math.roundeven": Glsl.RoundEven,
 }
 
 #: Functions in f32 and f64; f16 and bf16 are computed in f32 and rounded.
 ELEMENTARY: dict[str, Function] = {
-    "math.exp": elementary.exp, "math.exp2": elementary.exp2, "math.expm1": elementary.expm1,
-    "math.log": elementary.log, "math.log2": elementary.log2, "math.log10": elementary.log10,
-    "math.log1p": elementary.log1p, "math.sin": elementary.sin, "math.cos": elementary.cos, "math.tan": elementary.tan,
-    "math.tanh": elementary.tanh, "math.sinh": elementary.sinh, "math.cosh": elementary.cosh,
-    "math.asin": elementary.asin, "math.acos": elementary.acos, "math.atan": elementary.atan,
-    "math.asinh": elementary.asinh, "math.acosh": elementary.acosh, "math.atanh": elementary.atanh,
-    "math.atan2": elementary.atan2, "math.cbrt": elementary.cbrt, "math.sqrt": elementary.sqrt,
+    "math.exp": elementary.exp,
+    "math.exp2": elementary.exp2,
+    "math.expm1": elementary.expm1,
+    "math.log": elementary.log,
+    "math.log2": elementary.log2,
+    "math.log10": elementary.log10,
+    "math.log1p": elementary.log1p,
+    "math.sin": elementary.sin,
+    "math.cos": elementary.cos,
+    "math.tan": elementary.tan,
+    "math.tanh": elementary.tanh,
+    "math.sinh": elementary.sinh,
+    "math.cosh": elementary.cosh,
+    "math.asin": elementary.asin,
+    "math.acos": elementary.acos,
+    "math.atan": elementary.atan,
+    "math.asinh": elementary.asinh,
+    "math.acosh": elementary.acosh,
+    "math.atanh": elementary.atanh,
+    "math.atan2": elementary.atan2,
+    "math.cbrt": elementary.cbrt,
+    "math.sqrt": elementary.sqrt,
     "math.rsqrt": elementary.rsqrt,
 }
 
@@ -69,17 +88,30 @@ def erf(n: Numeric, x: Real) -> Real:
 
 #: Functions with their lengths: computed in a loop over registers where there are many.
 LENGTHY: dict[str, tuple[Function, int]] = {
-    "math.erf": (erf, MEDIUM), "math.erfc": (in_double(special.erfc), LONG), "math.powf": (in_double(power), LONG)}
-LENGTHY |= {name: (ELEMENTARY.pop(name), MEDIUM) for name in (
-    "math.sin", "math.cos", "math.tan", "math.atan2", "math.asinh", "math.acosh", "math.atanh", "math.cbrt")}
+    "math.erf": (erf, MEDIUM),
+    "math.erfc": (in_double(special.erfc), LONG),
+    "math.powf": (in_double(power), LONG),
+}
+LENGTHY |= {
+    name: (ELEMENTARY.pop(name), MEDIUM)
+    for name in (
+        "math.sin",
+        "math.cos",
+        "math.tan",
+        "math.atan2",
+        "math.asinh",
+        "math.acosh",
+        "math.atanh",
+        "math.cbrt",
+    )
+}
 
 
 @lowers(*EXACT)
 def _exact(ctx: Context, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     type_id, number = ctx.type_id(compute_type(type_)), EXACT[operation.name]
-    map_registers(ctx, operation,
-                  lambda a: narrow(ctx, ctx.f.glsl(number, type_id, widen(ctx, a, type_)), type_))
+    map_registers(ctx, operation, lambda a: narrow(ctx, ctx.f.glsl(number, type_id, widen(ctx, a, type_)), type_))
 
 
 @lowers(*ELEMENTARY)
@@ -97,8 +129,11 @@ def _lengthy(ctx: Context, operation: Operation) -> None:
 @lowers("math.absi")
 def _absolute_integer(ctx: Context, operation: Operation) -> None:
     f = ctx.f
-    map_registers(ctx, operation, lambda a: f.select(f.compare(op.SLessThan, a, f.constant_like(a, 0)),
-                                                     f.sub(f.constant_like(a, 0), a), a))
+    map_registers(
+        ctx,
+        operation,
+        lambda a: f.select(f.compare(op.SLessThan, a, f.constant_like(a, 0)), f.sub(f.constant_like(a, 0), a), a),
+    )
 
 
 @lowers("math.fma")
@@ -110,8 +145,11 @@ def _fma(ctx: Context, operation: Operation) -> None:
         return
     # The product of two numbers of 11 bits or fewer is exact in f32.
     function = precise.fma if type_ in (F32, F64) else _short_fma
-    map_rolled(ctx, operation, lambda *values: in_format(ctx, type_, function, *(
-        kept_zero(ctx, value, type_) for value in values)))
+    map_rolled(
+        ctx,
+        operation,
+        lambda *values: in_format(ctx, type_, function, *(kept_zero(ctx, value, type_) for value in values)),
+    )
 
 
 def _short_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:
@@ -134,13 +172,18 @@ def _copy_sign(ctx: Context, operation: Operation) -> None:
 @lowers("math.clampf")
 def _clamp(ctx: Context, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
-    map_registers(ctx, operation, lambda *values: in_format(
-        ctx, type_, lambda n, x, low, high: n.minimum(n.maximum(x, low), high), *values))
+    map_registers(
+        ctx,
+        operation,
+        lambda *values: in_format(ctx, type_, lambda n, x, low, high: n.minimum(n.maximum(x, low), high), *values),
+    )
 
 
 #: Predicates of a float by its class.
 CLASSES: dict[str, Callable[[Real], Bool]] = {
-    "math.isnan": Real.is_nan, "math.isinf": Real.is_inf, "math.isfinite": Real.is_finite,
+    "math.isnan": Real.is_nan,
+    "math.isinf": Real.is_inf,
+    "math.isfinite": Real.is_finite,
     "math.isnormal": lambda x: x.is_finite() & ~x.magnitude().ult(1 << x.n.mantissa),
 }
 
@@ -149,8 +192,9 @@ CLASSES: dict[str, Callable[[Real], Bool]] = {
 def _class(ctx: Context, operation: Operation) -> None:
     type_, predicate = element_type(operation.operands[0].type), CLASSES[operation.name]
     if operation.name == "math.isnormal" and type_ not in (F32, F64):
-        raise NotImplementedError(f"isnormal of {type_} is not supported; compare the magnitude with the smallest "
-                                  "normal number")
+        raise NotImplementedError(
+            f"isnormal of {type_} is not supported; compare the magnitude with the smallest normal number"
+        )
     computed = F64 if type_ == F64 else F32
     n = Numeric(ctx, computed.width)
     map_registers(ctx, operation, lambda a: predicate(n.wrap(convert(ctx, a, type_, computed))).id)

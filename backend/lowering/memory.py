@@ -1,4 +1,5 @@
 """``tt.load`` and ``tt.store``: which registers go together in one access, and under which mask."""
+
 from __future__ import annotations
 
 from itertools import groupby
@@ -24,8 +25,9 @@ def vector_width(ctx: Context, pointer: Value, mask: Value | None, element_bits:
     if not isinstance(pointer.type, TensorType) or (ctx.bounds is not None and ctx.bounds.covers(pointer)):
         return 1
     info = ctx.axis_info
-    return access_width(ctx.layout(pointer.type), info[pointer], info[mask] if mask is not None else None,
-                        element_bits, MAX_BITS)
+    return access_width(
+        ctx.layout(pointer.type), info[pointer], info[mask] if mask is not None else None, element_bits, MAX_BITS
+    )
 
 
 def _optional(operation: Operation, group: int) -> Value | None:
@@ -38,8 +40,9 @@ def _refuse_block_pointer(operation: Operation) -> None:
         raise UnsupportedOperation(operation, "block pointers are not supported", "tensors of pointers or descriptors")
 
 
-def _checked(ctx: Context, operation: Operation, addresses: list[int], masks: list[int],
-             place: int) -> tuple[list[int], list[int]]:
+def _checked(
+    ctx: Context, operation: Operation, addresses: list[int], masks: list[int], place: int
+) -> tuple[list[int], list[int]]:
     """The addresses to access, which are ``place`` for elements outside of their tensors, and whether each is inside;
     as they are, and nothing, where accesses are not checked."""
     if ctx.bounds is None:
@@ -66,10 +69,9 @@ def _load(ctx: Context, operation: Operation) -> None:
         members = [address for _, address in group]
 
         def load(members: list[int] = members) -> list[int]:
-            return [element for address in members
-                    for element in load_elements(ctx, address, type_, width, volatile)]
+            return [element for address in members for element in load_elements(ctx, address, type_, width, volatile)]
 
-        results += ctx.f.if_(condition, load, defaults=others[len(results):len(results) + len(members) * width])
+        results += ctx.f.if_(condition, load, defaults=others[len(results) : len(results) + len(members) * width])
     if inside and other:
         results = [ctx.f.select(*choice) for choice in zip(inside, results, others, strict=True)]
     ctx.define(operation.result, results)
@@ -90,7 +92,7 @@ def _store(ctx: Context, operation: Operation) -> None:
 
         def store(members: list[int] = members) -> list[int]:
             for number in members:
-                store_elements(ctx, addresses[number], type_, values[number * width:(number + 1) * width])
+                store_elements(ctx, addresses[number], type_, values[number * width : (number + 1) * width])
             return []
 
         ctx.f.if_(ctx.f.logical_and(owner, condition), store)

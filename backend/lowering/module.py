@@ -1,4 +1,5 @@
 """A whole TTGIR module to SPIR-V: the entry point, its arguments, its body."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -71,23 +72,33 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
     while True:
         module = ModuleBuilder()
         shared = SharedMemory(module, capabilities, total, plan)
-        emitted = _emit(source, kernel, loads, capabilities, options, module, shared, needs,
-                        frozenset(footprints.silent))
+        emitted = _emit(
+            source, kernel, loads, capabilities, options, module, shared, needs, frozenset(footprints.silent)
+        )
         if isinstance(emitted, Kernel):
             return emitted
         plan = emitted
 
 
-def _emit(source: Module, kernel: Function, loads: frozenset[Operation], capabilities: Capabilities, options: Options,
-          module: ModuleBuilder, shared: SharedMemory, needs: dict[Operation, Need],
-          silent: frozenset[Operation]) -> Kernel | Plan:
+def _emit(
+    source: Module,
+    kernel: Function,
+    loads: frozenset[Operation],
+    capabilities: Capabilities,
+    options: Options,
+    module: ModuleBuilder,
+    shared: SharedMemory,
+    needs: dict[Operation, Need],
+    silent: frozenset[Operation],
+) -> Kernel | Plan:
     """The kernel, or how workgroup memory has to be seen instead of as ``shared`` does."""
     function = FunctionBuilder(module, module.void)
     assert kernel.body is not None
     # A 32-bit offset would bring a pointer that went too far back into its tensor.
     bounds, bases = (Bounds(kernel), {}) if options.check_bounds else (None, pointer_bases(kernel))
-    ctx = Context(source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel), loads, bases,
-                  needs, silent)
+    ctx = Context(
+        source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel), loads, bases, needs, silent
+    )
     if _communicates(kernel):
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()
@@ -111,19 +122,33 @@ def _emit(source: Module, kernel: Function, loads: frozenset[Operation], capabil
     size = ctx.num_warps * ctx.subgroup_size
     function.anchored = capabilities.traits.coroutines
     module.add_function(function.finish())
-    module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1],
-                                                *float_modes(module, capabilities)])
-    return Kernel(kernel.name, module.finish(), size, shared_bytes, block.size, block.indirect,
-                  scratch, ctx.reports.messages, written_arguments(kernel))
+    module.set_entry(
+        function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1], *float_modes(module, capabilities)]
+    )
+    return Kernel(
+        kernel.name,
+        module.finish(),
+        size,
+        shared_bytes,
+        block.size,
+        block.indirect,
+        scratch,
+        ctx.reports.messages,
+        written_arguments(kernel),
+    )
 
 
 def _communicates(kernel: Function) -> bool:
     """Whether invocations may exchange values through device memory, so that no access may be private to one (section
     3.26, NonPrivatePointer)."""
     assert kernel.body is not None
-    return any(inner.name.startswith("tt.atomic")
-               or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") != "local")
-               for block in kernel.body.blocks for operation in block.operations for inner in operation.walk())
+    return any(
+        inner.name.startswith("tt.atomic")
+        or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") != "local")
+        for block in kernel.body.blocks
+        for operation in block.operations
+        for inner in operation.walk()
+    )
 
 
 def _check_shape(source: Module, capabilities: Capabilities) -> None:
@@ -134,8 +159,12 @@ def _check_shape(source: Module, capabilities: Capabilities) -> None:
     if int(source.attributes.get("ttg.num-ctas", 1)) != 1:
         raise LoweringError("num_ctas must be 1: Vulkan has no clusters of workgroups")
     if lanes != capabilities.subgroup_size:
-        raise LoweringError(f"the module is for subgroups of {lanes} invocations, the target's have "
-                            f"{capabilities.subgroup_size}: compile the kernel from its source for this target")
+        raise LoweringError(
+            f"the module is for subgroups of {lanes} invocations, the target's have "
+            f"{capabilities.subgroup_size}: compile the kernel from its source for this target"
+        )
     if warps * lanes > capabilities.max_workgroup_invocations:
-        raise LoweringError(f"num_warps={warps} needs workgroups of {warps * lanes} invocations; the target allows "
-                            f"{capabilities.max_workgroup_invocations}")
+        raise LoweringError(
+            f"num_warps={warps} needs workgroups of {warps * lanes} invocations; the target allows "
+            f"{capabilities.max_workgroup_invocations}"
+        )

@@ -3,6 +3,7 @@
 Floating-point instructions are decorated NoContraction, so what is fused does not differ between drivers. A product is
 fused where it has no other use and ``enable_fp_fusion`` is on, which is when upstream's backends let LLVM do it.
 """
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

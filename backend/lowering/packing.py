@@ -3,6 +3,7 @@
 Elements narrower than a word travel in 32-bit words once there are enough of them, so that 128 bits are a vector of
 four whatever the element. i1 is a byte in memory.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -54,8 +55,11 @@ def packing(ctx: Context, type_: Type, count: int) -> Packing:
 def unpack(ctx: Context, how: Packing, loaded: int) -> list[int]:
     """The elements of a loaded value."""
     f, module = ctx.f, ctx.module
-    parts = [loaded] if how.parts == 1 else [f.emit(op.CompositeExtract, how.part, loaded, index)
-                                             for index in range(how.parts)]
+    parts = (
+        [loaded]
+        if how.parts == 1
+        else [f.emit(op.CompositeExtract, how.part, loaded, index) for index in range(how.parts)]
+    )
     if how.per_part > 1:
         parts = [element for part in parts for element in _split(ctx, part, how.element)]
     if how.boolean:
@@ -70,8 +74,9 @@ def pack(ctx: Context, how: Packing, values: Sequence[int]) -> int:
     if how.boolean:
         parts = [f.select(value, module.uint(1, 8), module.uint(0, 8)) for value in parts]
     if how.per_part > 1:
-        parts = [_join(ctx, parts[start:start + how.per_part], how.part)
-                 for start in range(0, len(parts), how.per_part)]
+        parts = [
+            _join(ctx, parts[start : start + how.per_part], how.part) for start in range(0, len(parts), how.per_part)
+        ]
     return parts[0] if how.parts == 1 else f.emit(op.CompositeConstruct, how.type_id(ctx), *parts)
 
 
@@ -99,6 +104,8 @@ def _join(ctx: Context, elements: Sequence[int], word: int) -> int:
         source = f.type_of(values[0])
         count = module.kinds[type_id][1] // module.kinds[source][1]
         vector = module.vector(source, count)
-        values = [f.bitcast(f.emit(op.CompositeConstruct, vector, *values[start:start + count]), type_id)
-                  for start in range(0, len(values), count)]
+        values = [
+            f.bitcast(f.emit(op.CompositeConstruct, vector, *values[start : start + count]), type_id)
+            for start in range(0, len(values), count)
+        ]
     return values[0]

@@ -1,4 +1,5 @@
 """Where a program is in its grid, and the hints that say nothing at run time."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
@@ -10,8 +11,10 @@ from .registry import lowers
 if TYPE_CHECKING:
     from .context import Context
 
-GRID = {"tt.get_program_id": (BuiltIn.WorkgroupId, "workgroup_id"),
-        "tt.get_num_programs": (BuiltIn.NumWorkgroups, "num_workgroups")}
+GRID = {
+    "tt.get_program_id": (BuiltIn.WorkgroupId, "workgroup_id"),
+    "tt.get_num_programs": (BuiltIn.NumWorkgroups, "num_workgroups"),
+}
 
 
 @lowers(*GRID)

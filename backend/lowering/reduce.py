@@ -1,4 +1,5 @@
 """``tt.reduce``: carries out the plan of layouts/reduction.py."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -22,10 +23,19 @@ if TYPE_CHECKING:
 Combine = Callable[[list[int], list[int]], list[int]]
 
 #: Combinations of one operation that give the same bits in every order, and those that do for two operands.
-ANY_ORDER = frozenset({
-    "arith.addi", "arith.muli", "arith.andi", "arith.ori", "arith.xori", "arith.minsi", "arith.maxsi", "arith.minui",
-    "arith.maxui",
-})
+ANY_ORDER = frozenset(
+    {
+        "arith.addi",
+        "arith.muli",
+        "arith.andi",
+        "arith.ori",
+        "arith.xori",
+        "arith.minsi",
+        "arith.maxsi",
+        "arith.minui",
+        "arith.maxui",
+    }
+)
 COMMUTATIVE = ANY_ORDER | {"arith.addf", "arith.mulf"}
 
 
@@ -35,8 +45,9 @@ def _reduce(ctx: Context, operation: Operation) -> None:
     plan, byte_offset = _plan(ctx, operation, tuple(bits_in_memory(type_) // 8 for type_ in types))
     combine = combiner(ctx, operation)
     operands = [ctx.registers(operand) for operand in operation.operands]
-    totals = [reduce(combine, ([operand[register] for operand in operands] for register in group))
-              for group in plan.groups]
+    totals = [
+        reduce(combine, ([operand[register] for operand in operands] for register in group)) for group in plan.groups
+    ]
     for mask in plan.lane_masks:
         totals = [combine(total, [shuffle_xor(ctx, value, mask) for value in total]) for total in totals]
     if plan.across_warps:
@@ -56,8 +67,9 @@ def _plan(ctx: Context, operation: Operation, sizes: tuple[int, ...]) -> tuple[R
     return plan, own_scratch(ctx, operation)
 
 
-def choose_plan(operation: Operation, layout: LinearLayout, sizes: tuple[int, ...],
-                room: int) -> tuple[ReductionPlan, bool]:
+def choose_plan(
+    operation: Operation, layout: LinearLayout, sizes: tuple[int, ...], room: int
+) -> tuple[ReductionPlan, bool]:
     """The plan for operands of ``layout`` whose elements have ``sizes`` bytes, and whether its workgroup memory lies
     beyond upstream's allocation, where there are ``room`` bytes."""
     axis, owned = int(operation.attributes["axis"]), int(operation.attributes.get("allocation.size", 0))
@@ -80,8 +92,15 @@ def _order_is_free(operation: Operation, partials: int) -> bool:
     return len(combination) == 2 and combination[0].name in (COMMUTATIVE if partials == 2 else ANY_ORDER)
 
 
-def _across_warps(ctx: Context, operation: Operation, step: AcrossWarps, totals: list[list[int]], types: list[Type],
-                  byte_offset: int, combine: Combine) -> list[list[int]]:
+def _across_warps(
+    ctx: Context,
+    operation: Operation,
+    step: AcrossWarps,
+    totals: list[list[int]],
+    types: list[Type],
+    byte_offset: int,
+    combine: Combine,
+) -> list[list[int]]:
     """Stores each warp's part, then every invocation reads and combines all parts: all in ascending order, or where the
     order does not matter, its own and the others. Several groups an access: Mesa's CPU driver makes a loop of each, and
     its compile time grows with the square of their number where there are barriers (2,048-wide sort: 17.9 s to 5.8)."""
@@ -103,18 +122,26 @@ def _across_warps(ctx: Context, operation: Operation, step: AcrossWarps, totals:
     def write(vectors: list[tuple[int, ...]]) -> list[int]:
         for vector in vectors:
             for number, (type_, start, size) in enumerate(zip(types, starts, sizes, strict=True)):
-                shared.store(ctx, type_, index(stores[vector[0]], start, size),
-                             [totals[group][number] for group in vector], start + step.size * size, start)
+                shared.store(
+                    ctx,
+                    type_,
+                    index(stores[vector[0]], start, size),
+                    [totals[group][number] for group in vector],
+                    start + step.size * size,
+                    start,
+                )
         return []
 
     def read(place: int) -> list[list[int]]:
         """The values of each group of the vector at ``place``."""
-        loaded = [shared.load(ctx, type_, index(place, start, size), width, start + step.size * size, start)
-                  for type_, start, size in zip(types, starts, sizes, strict=True)]
+        loaded = [
+            shared.load(ctx, type_, index(place, start, size), width, start + step.size * size, start)
+            for type_, start, size in zip(types, starts, sizes, strict=True)
+        ]
         return [list(values) for values in zip(*loaded, strict=True)]
 
     for number, groups in enumerate(step.rounds):
-        vectors = [groups[first:first + width] for first in range(0, len(groups), width)]
+        vectors = [groups[first : first + width] for first in range(0, len(groups), width)]
         if number:
             ctx.barrier()
         f.if_(owner, lambda vectors=vectors: write(vectors))  # type: ignore[misc]

@@ -3,6 +3,7 @@
 With ``registry.RULES`` and ``functions.REWRITTEN`` this names every operation of upstream's TritonOps.td and
 TritonGPUOps.td, and of the dialects of MLIR that they are used with.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -19,17 +20,26 @@ class Refusal:
     instead: str
 
 
-_NEVER = Refusal("neither Triton's front end nor its passes produce it for this backend",
-                 "write it with the operations of triton.language")
-_ASSEMBLY = Refusal("inline assembly is the machine language of one vendor's GPUs",
-                    "use operations of triton.language or tl.extra.libdevice")
-_ASYNC_COPY = Refusal("Vulkan has no asynchronous copies into workgroup memory",
-                      "load with tl.load; software pipelining is not run for this backend")
-_WARP_SPECIALIZATION = Refusal("Vulkan cannot synchronise some of a workgroup's subgroups, so they cannot be "
-                               "specialised", "leave out tl.range(warp_specialize=True)")
+_NEVER = Refusal(
+    "neither Triton's front end nor its passes produce it for this backend",
+    "write it with the operations of triton.language",
+)
+_ASSEMBLY = Refusal(
+    "inline assembly is the machine language of one vendor's GPUs",
+    "use operations of triton.language or tl.extra.libdevice",
+)
+_ASYNC_COPY = Refusal(
+    "Vulkan has no asynchronous copies into workgroup memory",
+    "load with tl.load; software pipelining is not run for this backend",
+)
+_WARP_SPECIALIZATION = Refusal(
+    "Vulkan cannot synchronise some of a workgroup's subgroups, so they cannot be specialised",
+    "leave out tl.range(warp_specialize=True)",
+)
 _DEPENDENT_LAUNCH = Refusal("Vulkan has no programmatic dependent launch", "launch without launch_pdl=True")
-_SHARED_BY_HAND = Refusal("only Gluon addresses shared memory by hand",
-                          "write a Triton kernel: shared memory is then used by the compiler")
+_SHARED_BY_HAND = Refusal(
+    "only Gluon addresses shared memory by hand", "write a Triton kernel: shared memory is then used by the compiler"
+)
 _PIPELINED = Refusal("the passes that pipeline loops are not run for this backend", "compile from Triton source")
 
 #: Operations that are never compiled.
@@ -72,9 +82,7 @@ REGION_ENDS = {
 }
 
 #: Operations that are the module's own structure, not lowered one by one.
-STRUCTURE = {
-    "tt.func": "the kernel is the entry point; its callees are inlined",
-}
+STRUCTURE = {"tt.func": "the kernel is the entry point; its callees are inlined"}
 
 #: Operations that a pass of upstream's (passes.py) replaces before the lowering, with the pass.
 REWRITTEN_BY_PASS = {
@@ -95,10 +103,17 @@ def refusal(operation: Operation) -> UnsupportedOperation:
     if known is not None:
         return UnsupportedOperation(operation, known.reason, known.instead)
     if name in REWRITTEN_BY_PASS:
-        return UnsupportedOperation(operation, f"upstream's pass {REWRITTEN_BY_PASS[name]} should have replaced it",
-                                    "compile from source or TTIR, not from TTGIR that has not been through that pass")
+        return UnsupportedOperation(
+            operation,
+            f"upstream's pass {REWRITTEN_BY_PASS[name]} should have replaced it",
+            "compile from source or TTIR, not from TTGIR that has not been through that pass",
+        )
     if name in REGION_ENDS:
-        return UnsupportedOperation(operation, f"it can only end a region of {REGION_ENDS[name]}",
-                                    "check the module that was given")
-    return UnsupportedOperation(operation, "it belongs to none of the dialects that this backend compiles",
-                                "docs/operations.md lists the operations that it does")
+        return UnsupportedOperation(
+            operation, f"it can only end a region of {REGION_ENDS[name]}", "check the module that was given"
+        )
+    return UnsupportedOperation(
+        operation,
+        "it belongs to none of the dialects that this backend compiles",
+        "docs/operations.md lists the operations that it does",
+    )

@@ -1,4 +1,5 @@
 """Regions that combine two sets of scalars: the bodies of reduce and scan, inlined wherever they are applied."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence

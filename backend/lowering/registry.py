@@ -1,4 +1,5 @@
 """The table of lowering rules, and the table of operations that are refused."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -4,6 +4,7 @@ A kernel that may report takes one more argument after its own: the 64-bit addre
 as docs/abi.md says. Reading the buffer is the launcher's (runtime/reports.py). Messages are numbered at compile time;
 what is not known before the launch travels in the buffer.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -72,8 +73,16 @@ class Reports:
         def report() -> list[int]:
             module.capability(Capability_.VulkanMemoryModelDeviceScope)
             relaxed = module.uint(Semantics.Relaxed)
-            f.effect(op.AtomicCompareExchange, module.u32, self._at(ctx, FAILURE), module.uint(Scope.Device), relaxed,
-                     relaxed, module.uint(number + 1), module.uint(0))
+            f.effect(
+                op.AtomicCompareExchange,
+                module.u32,
+                self._at(ctx, FAILURE),
+                module.uint(Scope.Device),
+                relaxed,
+                relaxed,
+                module.uint(number + 1),
+                module.uint(0),
+            )
             return []
 
         f.if_(condition, report)
@@ -84,15 +93,23 @@ class Reports:
 
         def append() -> list[int]:
             module.capability(Capability_.VulkanMemoryModelDeviceScope)
-            slot = f.effect(op.AtomicIAdd, module.u32, self._at(ctx, CURSOR), module.uint(Scope.Device),
-                            module.uint(Semantics.Relaxed), module.uint(1))
+            slot = f.effect(
+                op.AtomicIAdd,
+                module.u32,
+                self._at(ctx, CURSOR),
+                module.uint(Scope.Device),
+                module.uint(Semantics.Relaxed),
+                module.uint(1),
+            )
             f.if_(f.compare(op.ULessThan, slot, module.uint(RECORDS)), lambda: write(slot))
             return []
 
         def write(slot: int) -> list[int]:
             program = [ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
-            base = f.add(f.add(self.address, module.uint(self._records, 64)),
-                         f.mul(f.zero_extend(slot, 64), module.uint(4 * RECORD_WORDS, 64)))
+            base = f.add(
+                f.add(self.address, module.uint(self._records, 64)),
+                f.mul(f.zero_extend(slot, 64), module.uint(4 * RECORD_WORDS, 64)),
+            )
             for place, word in enumerate((module.uint(number), module.uint(operand), *program, index, *words)):
                 pointer = self._word(ctx, f.add(base, module.uint(4 * place, 64)))
                 f.store(pointer, word, MemoryAccess.NonPrivatePointer, 4)

@@ -1,4 +1,5 @@
 """Long element-by-element code in a loop over registers, so that its size does not grow with the tile."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -54,13 +55,19 @@ def map_rolled(ctx: Context, operation: Operation, emit: Callable[..., int], len
 
     def body(carried: list[int]) -> list[int]:
         index = carried[0]
-        values = [f.load(type_id, f.access(pointer, variable, index))
-                  for (variable, pointer), type_id in zip(inputs, types, strict=True)]
+        values = [
+            f.load(type_id, f.access(pointer, variable, index))
+            for (variable, pointer), type_id in zip(inputs, types, strict=True)
+        ]
         f.store(f.access(output[1], output[0], index), emit(*values))
         return [f.add(index, module.uint(1))]
 
-    f.loop([module.uint(0)], lambda carried: f.compare(op.ULessThan, carried[0], module.uint(count)), body,
-           LOOP_CONTROL_DONT_UNROLL)
+    f.loop(
+        [module.uint(0)],
+        lambda carried: f.compare(op.ULessThan, carried[0], module.uint(count)),
+        body,
+        LOOP_CONTROL_DONT_UNROLL,
+    )
     loaded = [f.load(result_type, f.access(output[1], output[0], module.uint(index))) for index in range(count)]
     place = {row: value for row, value in zip(distinct, loaded, strict=True)}
     ctx.define(operation.result, [place[row] for row in rows])

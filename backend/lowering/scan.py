@@ -1,4 +1,5 @@
 """``tt.scan``: carries out the plan of layouts/scan.py."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -46,11 +47,14 @@ def _scan(ctx: Context, operation: Operation) -> None:
         results = _Scan(ctx, plan_scan(layout, axis, reverse, sizes), types, combine, operation).run(operands)
     except ScanError:
         simple = simple_layout(layout)
-        moved = [move_registers(ctx, registers, type_, layout, simple)
-                 for registers, type_ in zip(operands, types, strict=True)]
+        moved = [
+            move_registers(ctx, registers, type_, layout, simple)
+            for registers, type_ in zip(operands, types, strict=True)
+        ]
         moved = _Scan(ctx, plan_scan(simple, axis, reverse, sizes), types, combine, operation).run(moved)
-        results = [move_registers(ctx, registers, type_, simple, layout)
-                   for registers, type_ in zip(moved, types, strict=True)]
+        results = [
+            move_registers(ctx, registers, type_, simple, layout) for registers, type_ in zip(moved, types, strict=True)
+        ]
     for result, registers in zip(operation.results, results, strict=True):
         ctx.define(result, registers)
 
@@ -130,8 +134,7 @@ class _Scan:
             before[chunk] = joined
 
     # -- steps ---------------------------------------------------------------------------------------------------
-    def _registers(self, totals: list[list[State]], before: list[list[_Before | None]], count: int,
-                   last: bool) -> None:
+    def _registers(self, totals: list[list[State]], before: list[list[_Before | None]], count: int, last: bool) -> None:
         always = self.ctx.module.boolean(True)
         for group, blocks in enumerate(totals):
             chunks = len(before[group]) // len(blocks)
@@ -145,8 +148,14 @@ class _Scan:
                 joined.append(total)
             totals[group] = joined
 
-    def _lanes(self, step: AcrossLanes, totals: list[list[State]], before: list[list[_Before | None]],
-               inclusive: list[list[State]] | None, last: bool) -> None:
+    def _lanes(
+        self,
+        step: AcrossLanes,
+        totals: list[list[State]],
+        before: list[list[_Before | None]],
+        inclusive: list[list[State]] | None,
+        last: bool,
+    ) -> None:
         """Each lane whose bit is set takes the value of the last lane of the block before."""
         ctx, f, module = self.ctx, self.ctx.f, self.ctx.module
         flipped = step.mask if self.plan.reverse else 0
@@ -178,8 +187,9 @@ class _Scan:
                     self._prepend(before[group], range(block * chunks, (block + 1) * chunks), _Before(earlier, exists))
                 blocks[block] = scanned if last else [shuffle(ctx, value, last_lane) for value in scanned]
 
-    def _warps(self, step: AcrossWarps, totals: list[list[State]], before: list[list[_Before | None]],
-               last: bool) -> None:
+    def _warps(
+        self, step: AcrossWarps, totals: list[list[State]], before: list[list[_Before | None]], last: bool
+    ) -> None:
         ctx, f, module, shared = self.ctx, self.ctx.f, self.ctx.module, self.ctx.shared
         if self.used_scratch:
             ctx.barrier()
@@ -216,10 +226,20 @@ class _Scan:
             for block in range(len(blocks)):
                 place = loads[block_number]
                 block_number += 1
-                read = [[shared.load(ctx, type_, f.add(f.add(place, module.uint(part)), module.uint(start // size)), 1,
-                                     end, start)[0]
-                         for type_, start, size, end in zip(self.types, starts, sizes, ends, strict=True)]
-                        for part in (parts[:-1] if last else parts)]
+                read = [
+                    [
+                        shared.load(
+                            ctx,
+                            type_,
+                            f.add(f.add(place, module.uint(part)), module.uint(start // size)),
+                            1,
+                            end,
+                            start,
+                        )[0]
+                        for type_, start, size, end in zip(self.types, starts, sizes, ends, strict=True)
+                    ]
+                    for part in (parts[:-1] if last else parts)
+                ]
                 running = earlier = read[0]
                 for index in range(1, len(parts)):
                     if index > 1:

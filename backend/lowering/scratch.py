@@ -1,4 +1,5 @@
 """The workgroup memory that an operation uses between its own barriers."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

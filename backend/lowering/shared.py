@@ -1,4 +1,5 @@
 """The ``ttg`` operations on shared memory: allocation, store, load, views."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -85,8 +86,14 @@ def store_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, register
     end = buffer_end(buffer)
     for start in range(0, len(registers), width):
         index = element_index(ctx, buffer, padded(ctx, places[start], layout))
-        ctx.shared.store(ctx, element, ctx.f.shr(index, width.bit_length() - 1), registers[start:start + width], end,
-                         buffer.byte_offset)
+        ctx.shared.store(
+            ctx,
+            element,
+            ctx.f.shr(index, width.bit_length() - 1),
+            registers[start : start + width],
+            end,
+            buffer.byte_offset,
+        )
 
 
 def load_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType) -> list[int]:
@@ -101,8 +108,9 @@ def load_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType) -> list[i
     for start in range(0, len(places), width):
         index = element_index(ctx, buffer, padded(ctx, places[start], layout))
         if index not in known:
-            known[index] = ctx.shared.load(ctx, element, ctx.f.shr(index, width.bit_length() - 1), width, end,
-                                           buffer.byte_offset)
+            known[index] = ctx.shared.load(
+                ctx, element, ctx.f.shr(index, width.bit_length() - 1), width, end, buffer.byte_offset
+            )
         registers += known[index]
     return registers
 

@@ -9,6 +9,7 @@ Mesa's CPU driver makes a loop over lanes of each component, whatever its width.
 words, whatever their elements: a buffer that is written in less than words goes to the array of its type instead, which
 is known when the function has been emitted once (Plan).
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -84,8 +85,9 @@ class _Array:
 class SharedMemory:
     """The workgroup variables of one module; ``total_bytes`` is upstream's allocation."""
 
-    def __init__(self, module: ModuleBuilder, capabilities: Capabilities, total_bytes: int,
-                 plan: Plan | None = None) -> None:
+    def __init__(
+        self, module: ModuleBuilder, capabilities: Capabilities, total_bytes: int, plan: Plan | None = None
+    ) -> None:
         self._module = module
         self._explicit = capabilities.has("explicit_workgroup_layout")
         self._limit = capabilities.shared_bytes
@@ -138,8 +140,9 @@ class SharedMemory:
         array = self._arrays.get(key)
         if array is None:
             pointer_type = self._module.pointer(StorageClass.Workgroup, item)
-            array = self._arrays[key] = _Array(self._module.id(), item, item_bytes, self._module.kinds[part][1],
-                                               pointer_type, self._module.id(), start)
+            array = self._arrays[key] = _Array(
+                self._module.id(), item, item_bytes, self._module.kinds[part][1], pointer_type, self._module.id(), start
+            )
             self._module.type_of[array.first] = self._module.u32
         array.start = min(array.start, start)
         array.extent = max(array.extent, end)
@@ -158,8 +161,12 @@ class SharedMemory:
         lanes = how.parts
         array = self._array(how.type_id(ctx), how.bits // 8, how.part, start, end)
         item = f.sub(f.shr(index, lanes.bit_length() - 1), array.first)
-        return f.access(module.pointer(StorageClass.Workgroup, how.part), array.variable, item,
-                        f.and_(index, module.uint(lanes - 1)))
+        return f.access(
+            module.pointer(StorageClass.Workgroup, how.part),
+            array.variable,
+            item,
+            f.and_(index, module.uint(lanes - 1)),
+        )
 
     def _item(self, ctx: Context, type_: Type) -> Packing:
         """An item of the array that elements of ``type_`` have for themselves."""
@@ -179,8 +186,7 @@ class SharedMemory:
             return self._whole(ctx.f, pair, pair.type_id(ctx), index, start, end)
         return self._component(ctx, pair, index, start, end)
 
-    def load(self, ctx: Context, type_: Type, index: int, count: int, end: int,
-             start: int = 0) -> list[int]:
+    def load(self, ctx: Context, type_: Type, index: int, count: int, end: int, start: int = 0) -> list[int]:
         """Reads ``count`` consecutive elements of scalar ``type_`` from element ``index`` × ``count`` of the workgroup
         memory. The buffer that they are in lies within the bytes from ``start`` to before ``end``."""
         f, how = ctx.f, packing(ctx, type_, count)
@@ -196,14 +202,24 @@ class SharedMemory:
         f = ctx.f
         if count >= item.parts:
             type_id = item.type_id(ctx)
-            pointers = [self._whole(f, item, type_id, number, start, end)
-                        for number in self._elements(f, index, count // item.parts)]
-            return [element for pointer in pointers
-                    for element in unpack(ctx, item, f.load(type_id, pointer, MemoryAccess.NonPrivatePointer))]
+            pointers = [
+                self._whole(f, item, type_id, number, start, end)
+                for number in self._elements(f, index, count // item.parts)
+            ]
+            return [
+                element
+                for pointer in pointers
+                for element in unpack(ctx, item, f.load(type_id, pointer, MemoryAccess.NonPrivatePointer))
+            ]
         single = _part_of(item)
-        return [unpack(ctx, single, f.load(item.part, self._component(ctx, item, element, start, end),
-                                           MemoryAccess.NonPrivatePointer))[0]
-                for element in self._elements(f, index, count)]
+        return [
+            unpack(
+                ctx,
+                single,
+                f.load(item.part, self._component(ctx, item, element, start, end), MemoryAccess.NonPrivatePointer),
+            )[0]
+            for element in self._elements(f, index, count)
+        ]
 
     def _load_words(self, ctx: Context, how: Packing, index: int, start: int, end: int) -> list[int]:
         f, module = ctx.f, self._module
@@ -217,15 +233,15 @@ class SharedMemory:
         # Which of them: the half of the word by selection, the rest by a shift.
         halves = f.bitcast(loaded, module.vector(module.u32, 2))
         half = f.compare(op.INotEqual, f.and_(f.shr(index, narrower - 1), module.uint(1)), module.uint(0))
-        part = f.select(half, f.emit(op.CompositeExtract, module.u32, halves, 1),
-                        f.emit(op.CompositeExtract, module.u32, halves, 0))
+        part = f.select(
+            half, f.emit(op.CompositeExtract, module.u32, halves, 1), f.emit(op.CompositeExtract, module.u32, halves, 0)
+        )
         if narrower > 1:
             place = f.and_(index, module.uint((1 << (narrower - 1)) - 1))
             part = f.zero_extend(f.binary(op.ShiftRightLogical, part, f.mul(place, module.uint(how.bits))), how.bits)
         return unpack(ctx, how, f.bitcast(part, how.type_id(ctx)))
 
-    def store(self, ctx: Context, type_: Type, index: int, values: Sequence[int], end: int,
-              start: int = 0) -> None:
+    def store(self, ctx: Context, type_: Type, index: int, values: Sequence[int], end: int, start: int = 0) -> None:
         """Writes consecutive elements at element ``index`` × ``len(values)`` of the workgroup memory."""
         f = ctx.f
         how = packing(ctx, type_, len(values))
@@ -236,25 +252,35 @@ class SharedMemory:
         if self._worded(start, end) and how.bits >= WORD:
             word = self._module.int(WORD)
             type_id = self._module.vector(word, 2) if how.bits == MAX_BITS else word
-            f.store(self._word_pointer(ctx, how.bits, index, start, end), f.bitcast(pack(ctx, how, values), type_id),
-                    MemoryAccess.NonPrivatePointer)
+            f.store(
+                self._word_pointer(ctx, how.bits, index, start, end),
+                f.bitcast(pack(ctx, how, values), type_id),
+                MemoryAccess.NonPrivatePointer,
+            )
             return
         self._narrow.add((start, end))
         self._store_items(ctx, self._item(ctx, type_), index, values, start, end)
 
-    def _store_items(self, ctx: Context, item: Packing, index: int, values: Sequence[int], start: int,
-                     end: int) -> None:
+    def _store_items(
+        self, ctx: Context, item: Packing, index: int, values: Sequence[int], start: int, end: int
+    ) -> None:
         f, count = ctx.f, len(values)
         if count >= item.parts:
             for place, number in enumerate(self._elements(f, index, count // item.parts)):
-                some = values[place * item.parts:(place + 1) * item.parts]
-                f.store(self._whole(f, item, item.type_id(ctx), number, start, end), pack(ctx, item, some),
-                        MemoryAccess.NonPrivatePointer)
+                some = values[place * item.parts : (place + 1) * item.parts]
+                f.store(
+                    self._whole(f, item, item.type_id(ctx), number, start, end),
+                    pack(ctx, item, some),
+                    MemoryAccess.NonPrivatePointer,
+                )
             return
         single = _part_of(item)
         for element, value in zip(self._elements(f, index, count), values, strict=True):
-            f.store(self._component(ctx, item, element, start, end), pack(ctx, single, [value]),
-                    MemoryAccess.NonPrivatePointer)
+            f.store(
+                self._component(ctx, item, element, start, end),
+                pack(ctx, single, [value]),
+                MemoryAccess.NonPrivatePointer,
+            )
 
     def _elements(self, f: FunctionBuilder, index: int, count: int) -> list[int]:
         first = f.shl(index, count.bit_length() - 1)
@@ -264,17 +290,30 @@ class SharedMemory:
         """Adds 1 to the 32-bit word at element ``index``, atomically within the workgroup."""
         module, word = self._module, IntegerType(32)
         self._narrow.add((start, end))
-        pointer = (self._whole(ctx.f, packing(ctx, word, 1), module.u32, index, start, end) if self._explicit
-                   else self._component(ctx, self._item(ctx, word), index, start, end))
-        ctx.f.effect(op.AtomicIAdd, module.u32, pointer, module.uint(Scope.Workgroup), module.uint(Semantics.Relaxed),
-                     module.uint(1))
+        pointer = (
+            self._whole(ctx.f, packing(ctx, word, 1), module.u32, index, start, end)
+            if self._explicit
+            else self._component(ctx, self._item(ctx, word), index, start, end)
+        )
+        ctx.f.effect(
+            op.AtomicIAdd,
+            module.u32,
+            pointer,
+            module.uint(Scope.Workgroup),
+            module.uint(Semantics.Relaxed),
+            module.uint(1),
+        )
 
     def barrier(self, f: FunctionBuilder, global_memory: bool, scope: int, memory_scope: int) -> None:
         """A barrier that makes earlier writes visible; ``global_memory`` includes device memory."""
-        semantics = (Semantics.AcquireRelease | Semantics.WorkgroupMemory | Semantics.MakeAvailable
-                     | Semantics.MakeVisible | (Semantics.UniformMemory if global_memory else 0))
-        f.do(op.ControlBarrier, self._module.uint(scope), self._module.uint(memory_scope),
-             self._module.uint(semantics))
+        semantics = (
+            Semantics.AcquireRelease
+            | Semantics.WorkgroupMemory
+            | Semantics.MakeAvailable
+            | Semantics.MakeVisible
+            | (Semantics.UniformMemory if global_memory else 0)
+        )
+        f.do(op.ControlBarrier, self._module.uint(scope), self._module.uint(memory_scope), self._module.uint(semantics))
 
     def finish(self) -> int:
         """Declares the variables. Returns the bytes of workgroup memory that the module takes."""

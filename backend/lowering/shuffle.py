@@ -2,6 +2,7 @@
 
 Narrow values travel in a 32-bit word and 64-bit ones in two, so that shaderSubgroupExtendedTypes is not needed.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -36,8 +37,9 @@ def shuffle_xor(ctx: Context, value: int, mask: int) -> int:
     f, module = ctx.f, ctx.module
     module.capability(Capability_.GroupNonUniformShuffle)
     scope, other = module.uint(Scope.Subgroup), module.uint(mask)
-    return _through_words(ctx, value, lambda words, type_id: f.emit(op.GroupNonUniformShuffleXor, type_id, scope,
-                                                                    words, other))
+    return _through_words(
+        ctx, value, lambda words, type_id: f.emit(op.GroupNonUniformShuffleXor, type_id, scope, words, other)
+    )
 
 
 def shuffle(ctx: Context, value: int, lane: int) -> int:
@@ -45,5 +47,6 @@ def shuffle(ctx: Context, value: int, lane: int) -> int:
     f, module = ctx.f, ctx.module
     module.capability(Capability_.GroupNonUniformShuffle)
     scope = module.uint(Scope.Subgroup)
-    return _through_words(ctx, value, lambda words, type_id: f.emit(op.GroupNonUniformShuffle, type_id, scope, words,
-                                                                    lane))
+    return _through_words(
+        ctx, value, lambda words, type_id: f.emit(op.GroupNonUniformShuffle, type_id, scope, words, lane)
+    )

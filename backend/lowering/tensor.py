@@ -1,5 +1,6 @@
 """Operations that make tensors or rename their elements: register moves, save for a reshape between layouts that hold
 elements in different lanes."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -72,11 +73,13 @@ def _move_registers(ctx: Context, operation: Operation, source_of: Callable[[int
     source = operation.operands[0]
     lookup, registers = _first_register(ctx, source.type), ctx.registers(source)
     try:
-        ctx.define(operation.result, [registers[lookup[source_of(place)]]
-                                      for place in _places(ctx, operation.result.type)])
+        ctx.define(
+            operation.result, [registers[lookup[source_of(place)]] for place in _places(ctx, operation.result.type)]
+        )
     except KeyError as missing:
-        raise LoweringError(f"{operation.location}: '{operation.name}': no register holds element {missing} of "
-                            f"{source.type}") from missing
+        raise LoweringError(
+            f"{operation.location}: '{operation.name}': no register holds element {missing} of {source.type}"
+        ) from missing
 
 
 @lowers("tt.expand_dims")
@@ -91,8 +94,10 @@ def _broadcast(ctx: Context, operation: Operation) -> None:
 
     def source_of(place: int) -> int:
         point = unflatten(place, target.shape)
-        return flatten([0 if extent == 1 else coordinate
-                        for coordinate, extent in zip(point, source.shape, strict=True)], source.shape)
+        return flatten(
+            [0 if extent == 1 else coordinate for coordinate, extent in zip(point, source.shape, strict=True)],
+            source.shape,
+        )
 
     _move_registers(ctx, operation, source_of)
 
@@ -118,8 +123,9 @@ def _reshape(ctx: Context, operation: Operation) -> None:
         ctx.define(operation.result, registers)
         return
     flat = (old.size,)
-    ctx.define(operation.result, move_registers(ctx, registers, element_type(source), old.reshape(flat),
-                                                new.reshape(flat)))
+    ctx.define(
+        operation.result, move_registers(ctx, registers, element_type(source), old.reshape(flat), new.reshape(flat))
+    )
 
 
 @lowers("tt.join")
@@ -128,8 +134,9 @@ def _join(ctx: Context, operation: Operation) -> None:
     left, right = operation.operands
     lookup = _first_register(ctx, left.type)
     sides = (ctx.registers(left), ctx.registers(right))
-    ctx.define(operation.result, [sides[place & 1][lookup[place >> 1]]
-                                  for place in _places(ctx, operation.result.type)])
+    ctx.define(
+        operation.result, [sides[place & 1][lookup[place >> 1]] for place in _places(ctx, operation.result.type)]
+    )
 
 
 @lowers("tt.split")
@@ -144,5 +151,3 @@ def _split(ctx: Context, operation: Operation) -> None:
 def _cat(ctx: Context, operation: Operation) -> None:
     """Any order of elements is allowed: the registers of both, one after the other."""
     ctx.define(operation.result, [*ctx.registers(operation.operands[0]), *ctx.registers(operation.operands[1])])
-
-

@@ -4,6 +4,7 @@ Mesa's CPU driver takes ``x * 0``, ``0 / x``, ``x + 0`` and ``0 - x`` for what t
 instructions are NoContraction: NaN, infinities and the sign of zero are then lost. It does so by looking for the
 constant, so it is given a zero that it does not recognise.
 """
+
 from __future__ import annotations
 
 import math

@@ -49,8 +49,8 @@ class ArgumentPlan {
   uint32_t bytes() const { return bytes_; }
   const std::vector<Argument>& arguments() const { return arguments_; }
 
-  // Writes the arguments args[first:] to `block`. `places`, with a place for each pointer, and `pointers` get where each
-  // pointer's memory lies and its value, if they are not null. Tensors on another device than number `device` are
+  // Writes the arguments args[first:] to `block`. `places`, with a place for each pointer, and `pointers` get where
+  // each pointer's memory lies and its value, if they are not null. Tensors on another device than number `device` are
   // refused; -1: any. Returns all places, or-ed. Raises TypeError, ValueError or OverflowError that names the argument.
   uint8_t pack(PyObject* args, Py_ssize_t first, std::byte* block, int device, Place* places,
                std::vector<uint64_t>* pointers) const;

@@ -36,15 +36,15 @@ struct AccessDescription {
 
 constexpr int kPinned = 1, kOnDevice = 1, kPosixFd = 1, kReadWrite = 3;
 
-#define CUDA_FUNCTIONS(X)                                                                       \
-  X(cuMemGetAllocationGranularity, std::size_t*, const AllocationProperties*, int)              \
-  X(cuMemCreate, std::uint64_t*, std::size_t, const AllocationProperties*, unsigned long long)  \
+#define CUDA_FUNCTIONS(X)                                                                             \
+  X(cuMemGetAllocationGranularity, std::size_t*, const AllocationProperties*, int)                    \
+  X(cuMemCreate, std::uint64_t*, std::size_t, const AllocationProperties*, unsigned long long)        \
   X(cuMemAddressReserve, std::uint64_t*, std::size_t, std::size_t, std::uint64_t, unsigned long long) \
-  X(cuMemMap, std::uint64_t, std::size_t, std::size_t, std::uint64_t, unsigned long long)       \
-  X(cuMemSetAccess, std::uint64_t, std::size_t, const AccessDescription*, std::size_t)          \
-  X(cuMemUnmap, std::uint64_t, std::size_t)                                                     \
-  X(cuMemAddressFree, std::uint64_t, std::size_t)                                               \
-  X(cuMemRelease, std::uint64_t)                                                                \
+  X(cuMemMap, std::uint64_t, std::size_t, std::size_t, std::uint64_t, unsigned long long)             \
+  X(cuMemSetAccess, std::uint64_t, std::size_t, const AccessDescription*, std::size_t)                \
+  X(cuMemUnmap, std::uint64_t, std::size_t)                                                           \
+  X(cuMemAddressFree, std::uint64_t, std::size_t)                                                     \
+  X(cuMemRelease, std::uint64_t)                                                                      \
   X(cuCtxSynchronize, void)
 
 struct Cuda {
@@ -57,8 +57,8 @@ struct Cuda {
     void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return;
     loaded = true;
-#define X(name, ...)                                                     \
-  name = reinterpret_cast<decltype(name)>(dlsym(library, #name));        \
+#define X(name, ...)                                              \
+  name = reinterpret_cast<decltype(name)>(dlsym(library, #name)); \
   loaded = loaded && name != nullptr;
     CUDA_FUNCTIONS(X)
 #undef X

@@ -237,25 +237,27 @@ void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies
   }
   refuse_while_recording();
   for (const StagedCopy& copy : copies) std::memcpy(copy.staging->host(), copy.host, copy.bytes);
-  wait(submit([&](Slot& slot) {
-    barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
-    for (const StagedCopy& copy : copies) {
-      const VkBufferCopy region{0, copy.offset, copy.bytes};
-      vk_.vkCmdCopyBuffer(slot.commands, copy.staging->buffer(), copy.device->buffer(), 1, &region);
-    }
-    barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, kWorkStages, kWorkReads);
-    record_dispatch(slot, dispatch);
-    barrier(slot.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
-            VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_HOST_BIT,
-            VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_HOST_READ_BIT);
-    for (const StagedCopy& copy : copies) {
-      const VkBufferCopy region{copy.offset, 0, copy.bytes};
-      if (copy.write_back)
-        vk_.vkCmdCopyBuffer(slot.commands, copy.device->buffer(), copy.staging->buffer(), 1, &region);
-    }
-    barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
-            VK_ACCESS_HOST_READ_BIT);
-  }, Batch::kAlone));
+  wait(submit(
+      [&](Slot& slot) {
+        barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+        for (const StagedCopy& copy : copies) {
+          const VkBufferCopy region{0, copy.offset, copy.bytes};
+          vk_.vkCmdCopyBuffer(slot.commands, copy.staging->buffer(), copy.device->buffer(), 1, &region);
+        }
+        barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, kWorkStages, kWorkReads);
+        record_dispatch(slot, dispatch);
+        barrier(slot.commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_ACCESS_SHADER_WRITE_BIT,
+                VK_PIPELINE_STAGE_TRANSFER_BIT | VK_PIPELINE_STAGE_HOST_BIT,
+                VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_HOST_READ_BIT);
+        for (const StagedCopy& copy : copies) {
+          const VkBufferCopy region{copy.offset, 0, copy.bytes};
+          if (copy.write_back)
+            vk_.vkCmdCopyBuffer(slot.commands, copy.device->buffer(), copy.staging->buffer(), 1, &region);
+        }
+        barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+                VK_ACCESS_HOST_READ_BIT);
+      },
+      Batch::kAlone));
   for (const StagedCopy& copy : copies) {
     if (copy.write_back) std::memcpy(copy.host, copy.staging->host(), copy.bytes);
   }

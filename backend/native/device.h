@@ -31,12 +31,7 @@ class Buffer {
  public:
   Buffer(std::shared_ptr<Device> device, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
          VkDeviceAddress address, void* host)
-      : device_(std::move(device)),
-        buffer_(buffer),
-        memory_(memory),
-        bytes_(bytes),
-        address_(address),
-        host_(host) {}
+      : device_(std::move(device)), buffer_(buffer), memory_(memory), bytes_(bytes), address_(address), host_(host) {}
   // Waits for nothing: the memory goes back once the work is done that may use it.
   ~Buffer();
   Buffer(const Buffer&) = delete;
@@ -130,8 +125,8 @@ class Device : public std::enable_shared_from_this<Device> {
   ~Device();
 
   // Refuses launches and allocations from now on, waits for all work and destroys what this object made. False, with
-  // nothing destroyed, where work never ended, another thread does not come out of a call, or in a forked child. Where a
-  // signal's handler throws while it waits, so does this, and nothing has happened.
+  // nothing destroyed, where work never ended, another thread does not come out of a call, or in a forked child. Where
+  // a signal's handler throws while it waits, so does this, and nothing has happened.
   bool close();
 
   std::unique_ptr<Buffer> allocate(VkDeviceSize bytes, MemoryKind kind);
@@ -139,8 +134,8 @@ class Device : public std::enable_shared_from_this<Device> {
   std::unique_ptr<Buffer> import_host(void* pointer, VkDeviceSize bytes);
   // Memory that another API exported as an opaque file descriptor, which is the device's from then on.
   std::unique_ptr<Buffer> import_fd(int fd, VkDeviceSize bytes);
-  // The memory of several imported buffers, one behind the other in one range of device addresses. It must be freed before
-  // they are. Throws std::runtime_error where the device cannot.
+  // The memory of several imported buffers, one behind the other in one range of device addresses. It must be freed
+  // before they are. Throws std::runtime_error where the device cannot.
   std::unique_ptr<Buffer> join(const std::vector<const Buffer*>& parts);
 
   // All below are thread-safe; call them without the GIL.
@@ -187,8 +182,8 @@ class Device : public std::enable_shared_from_this<Device> {
   // Nanoseconds from one timestamp to another; the submissions of both must be done.
   double elapsed(Query from, Query to);
 
-  // The timeline as an opaque file descriptor, which is the caller's, for another API to import. Throws where the device
-  // has no VK_KHR_external_semaphore_fd.
+  // The timeline as an opaque file descriptor, which is the caller's, for another API to import. Throws where the
+  // device has no VK_KHR_external_semaphore_fd.
   int export_timeline() { return export_semaphore(timeline_); }
   // A semaphore that one queue of another API signals with rising values. Throws as export_timeline().
   Incoming make_incoming();
@@ -205,8 +200,8 @@ class Device : public std::enable_shared_from_this<Device> {
   bool forked() const;
   // Throws std::runtime_error where this thread is making a recording: what it does now would not be in it.
   void refuse_while_recording() const;
-  // Whether the validation layer is on. Layers of 2023 stall for 10 s where one thread asks for the timeline's value while
-  // another one does, or submits: then there is one such call at a time, and none that blocks.
+  // Whether the validation layer is on. Layers of 2023 stall for 10 s where one thread asks for the timeline's value
+  // while another one does, or submits: then there is one such call at a time, and none that blocks.
   static inline std::atomic<bool> validated{false};
   // Called now and then while a wait lasts; may throw.
   static inline void (*while_waiting)() = nullptr;
@@ -360,8 +355,8 @@ class Device : public std::enable_shared_from_this<Device> {
   std::vector<VkSemaphore> incoming_;  // with queue_mutex_
   VkCommandPool pool_ = VK_NULL_HANDLE;
   std::array<Slot, kRing> ring_;
-  std::size_t next_slot_ = 0;    // records, or will
-  std::size_t closed_count_ = 0;  // those before it that were not handed over yet
+  std::size_t next_slot_ = 0;           // records, or will
+  std::size_t closed_count_ = 0;        // those before it that were not handed over yet
   std::atomic<uint64_t> submitted_{0};  // recorded; all up to flushed_ are with the driver
   std::atomic<uint64_t> flushed_{0};
   std::atomic<uint64_t> queued_before_{0};  // flushed_ before the last submission
@@ -373,7 +368,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::condition_variable wake_;
   bool flusher_awake_ = false;
   bool closing_ = false;
-  std::atomic<uint64_t> reached_{0};  // the highest value that was seen
+  std::atomic<uint64_t> reached_{0};         // the highest value that was seen
   std::set<VkCommandPool> recording_pools_;  // with ring_mutex_
 
   // What is kept, with the value of the work that may use it. Nothing else is locked while its mutex is held.
@@ -394,7 +389,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::multimap<VkDeviceAddress, Range> buffers_;  // host memory may be imported twice, at one address
 
   using Chunks = std::array<Chunk, 2>;
-  std::timed_mutex transfer_mutex_;  // the chunks
+  std::timed_mutex transfer_mutex_;              // the chunks
   std::atomic<std::thread::id> transferring_{};  // who has it
   Chunks chunks_;
 

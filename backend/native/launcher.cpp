@@ -26,8 +26,8 @@ bool is_idle_hook(PyObject* hook) {
   PyTypeObject* const type = Py_TYPE(hook);
   if (type != chain) {
     if (std::strcmp(type->tp_name, "HookChain") != 0) return false;
-    const py::object module = py::reinterpret_steal<py::object>(
-        PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
+    const py::object module =
+        py::reinterpret_steal<py::object>(PyObject_GetAttrString(reinterpret_cast<PyObject*>(type), "__module__"));
     if (!module || !PyUnicode_Check(module.ptr()) ||
         PyUnicode_CompareWithASCIIString(module.ptr(), "triton.knobs") != 0) {
       PyErr_Clear();
@@ -146,8 +146,7 @@ void Launcher::launch(const py::args& args) {
     py::handle(metadata).attr("data")["transfers"] = transfers();
   call_hook(enter, metadata);
   if (runs) {
-    const Dispatch dispatch{
-        pipeline(args), {grid[0], grid[1], grid[2]}, block.data(), plan_->bytes(), indirect_};
+    const Dispatch dispatch{pipeline(args), {grid[0], grid[1], grid[2]}, block.data(), plan_->bytes(), indirect_};
     note(args, block.data());
     const WithoutGil unlocked;
     if ((places & kDevice) && !(places & kHost))
@@ -171,8 +170,8 @@ void Launcher::launch_staged(const py::args& args, const std::vector<uint64_t>& 
   device_->run(dispatch, copies);
 }
 
-uint64_t Launcher::launch_addressed(const py::args& args, const std::vector<uint64_t>& pointers,
-                                    std::size_t incoming, uint64_t value) {
+uint64_t Launcher::launch_addressed(const py::args& args, const std::vector<uint64_t>& pointers, std::size_t incoming,
+                                    uint64_t value) {
   uint32_t grid[3];
   if (!read_grid(args, grid)) return 0;
   Block block(plan_->bytes());

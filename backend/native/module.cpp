@@ -101,8 +101,8 @@ PYBIND11_MODULE(_native, m) {
             without_gil(self, [&] { closed = self.close(); });
             return closed;
           },
-           "Wait for all work and destroy what this object made; the handles stay the owner's. False, with nothing "
-           "destroyed, where a dispatch never ended, or in a forked child.")
+          "Wait for all work and destroy what this object made; the handles stay the owner's. False, with nothing "
+          "destroyed, where a dispatch never ended, or in a forked child.")
       .def("check_usable", &Device::check_usable, "Raise RuntimeError in a forked child, or once closed.")
       .def(
           "allocate_device", [](Device& self, uint64_t bytes) { return self.allocate(bytes, MemoryKind::kDevice); },
@@ -119,9 +119,10 @@ PYBIND11_MODULE(_native, m) {
           "Host memory as a buffer; pointer and size are multiples of minImportedHostPointerAlignment.")
       .def("import_fd", &Device::import_fd, py::arg("fd"), py::arg("bytes"),
            "Memory that another API exported as an opaque file descriptor, which is taken over.")
-      .def("join", &Device::join, py::arg("parts"), py::call_guard<WithoutGil>(),
-           "The memory of imported buffers as one buffer, one behind the other; free it before them. RuntimeError where "
-           "the device cannot.")
+      .def(
+          "join", &Device::join, py::arg("parts"), py::call_guard<WithoutGil>(),
+          "The memory of imported buffers as one buffer, one behind the other; free it before them. RuntimeError where "
+          "the device cannot.")
       .def(
           "synchronize",
           [](Device& self) {
@@ -161,10 +162,10 @@ PYBIND11_MODULE(_native, m) {
           },
           py::arg("host"), py::arg("address"), py::arg("bytes"),
           "Copy device memory to the host, after all work submitted before.")
-      .def("copy", &Device::copy, py::call_guard<WithoutGil>(), py::arg("to"), py::arg("from_"),
-           py::arg("bytes"), "Copy between ranges of device memory that do not overlap.")
-      .def("fill", &Device::fill, py::call_guard<WithoutGil>(), py::arg("address"), py::arg("bytes"),
-           py::arg("word"), "Repeat a 32-bit word; address and size are multiples of 4.")
+      .def("copy", &Device::copy, py::call_guard<WithoutGil>(), py::arg("to"), py::arg("from_"), py::arg("bytes"),
+           "Copy between ranges of device memory that do not overlap.")
+      .def("fill", &Device::fill, py::call_guard<WithoutGil>(), py::arg("address"), py::arg("bytes"), py::arg("word"),
+           "Repeat a 32-bit word; address and size are multiples of 4.")
       .def("export_timeline", &Device::export_timeline,
            "The semaphore whose value counts finished submissions, as an opaque file descriptor.")
       .def(
@@ -256,7 +257,8 @@ PYBIND11_MODULE(_native, m) {
            py::kw_only(), py::arg("device"), py::arg("plan"), py::arg("name"), py::arg("indirect"),
            py::arg("device_index") = -1, py::arg("copying") = py::none())
       .def("__call__", &Launcher::launch)
-      .def_property_readonly("transfers", &Launcher::transfers, "Which way each pointer argument of the last call went.")
+      .def_property_readonly("transfers", &Launcher::transfers,
+                             "Which way each pointer argument of the last call went.")
       .def("staged", &launch_staged, py::kw_only(), py::arg("pointers"), py::arg("copies"),
            "Launch on other addresses, with copies (host address, bytes, staging, device, offset, write back) around "
            "it. Calls no hooks.")
@@ -265,7 +267,8 @@ PYBIND11_MODULE(_native, m) {
            "Submit on other addresses, once the incoming semaphore of that number has the value. Calls no hooks. "
            "Returns the number of the submission; 0 for an empty grid.");
 
-  py::class_<Relaunch>(m, "Relaunch", "The launches of one kernel function that are remembered; see backend/relaunch.py.")
+  py::class_<Relaunch>(m, "Relaunch",
+                       "The launches of one kernel function that are remembered; see backend/relaunch.py.")
       .def(py::init([](py::object config, py::object driver, py::object knobs, py::object specialize,
                        const std::vector<std::tuple<py::str, bool, bool, bool, bool>>& parameters) {
              std::vector<Parameter> made;
@@ -284,9 +287,14 @@ PYBIND11_MODULE(_native, m) {
              const std::vector<std::tuple<std::string, Py_ssize_t, py::object>>& sources,
              const std::vector<std::pair<bool, py::object>>& parameters,
              std::vector<std::pair<Py_ssize_t, py::object>> options, py::tuple knobs) {
-            auto launch = std::make_shared<Relaunch::Launch>(
-                Relaunch::Launch{std::move(device), std::move(key), positions, std::move(keywords), {}, {},
-                                 std::move(options), std::move(knobs)});
+            auto launch = std::make_shared<Relaunch::Launch>(Relaunch::Launch{std::move(device),
+                                                                              std::move(key),
+                                                                              positions,
+                                                                              std::move(keywords),
+                                                                              {},
+                                                                              {},
+                                                                              std::move(options),
+                                                                              std::move(knobs)});
             for (const auto& [kind, place, value] : sources)
               launch->sources.push_back({kind == "position"  ? Source::Kind::kPosition
                                          : kind == "keyword" ? Source::Kind::kKeyword
@@ -309,7 +317,8 @@ PYBIND11_MODULE(_native, m) {
         "get_tensor_specialization(tensor, align=False) for memory of at most `range` bytes: the same as `fallback`, "
         "which is asked where a tensor is of an unusual kind.");
   m.def("dlpack_capsule", &dlpack_capsule, py::arg("owner"), py::arg("address"), py::arg("shape"), py::arg("strides"),
-        py::arg("device"), py::arg("code"), py::arg("bits"), "A DLPack capsule over device memory, which keeps `owner` alive.");
+        py::arg("device"), py::arg("code"), py::arg("bits"),
+        "A DLPack capsule over device memory, which keeps `owner` alive.");
 
   py::class_<Messenger>(m, "Messenger", "Collects the errors that the validation layer reports.")
       .def(py::init([](uint64_t instance) {

@@ -33,7 +33,8 @@ class Recording {
   Recording& operator=(const Recording&) = delete;
 
   // From begin() to end() the calling thread's launches on the device are recorded and not run; copies, fills and
-  // events of that thread are refused. Throws std::runtime_error where the thread records already, or this was recorded.
+  // events of that thread are refused. Throws std::runtime_error where the thread records already, or this was
+  // recorded.
   void begin();
   // `ready`: it may be replayed.
   void end(bool ready);
@@ -66,9 +67,9 @@ class Recording {
   std::vector<std::shared_ptr<void>> tensors_;
   std::set<VkPipeline> pipelines_;
   std::size_t launches_ = 0;
-  bool host_ = false;               // a launch works in host memory
+  bool host_ = false;  // a launch works in host memory
   bool begun_ = false;
-  bool ready_ = false;              // recorded to its end
+  bool ready_ = false;             // recorded to its end
   std::atomic<uint64_t> last_{0};  // of the last replay
 };
 

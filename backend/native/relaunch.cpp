@@ -149,8 +149,7 @@ py::tuple Relaunch::read_knobs(const py::object& function) const {
   return py::make_tuple(debug, get(compilation, names().instrumentation), get(compilation, names().fpsan));
 }
 
-bool Relaunch::is_like(const Launch& launch, PyObject* backend, const py::tuple& args,
-                       const py::dict& keywords) const {
+bool Relaunch::is_like(const Launch& launch, PyObject* backend, const py::tuple& args, const py::dict& keywords) const {
   if (PyTuple_GET_SIZE(args.ptr()) != launch.positions || !has_keywords(keywords, launch.keywords)) return false;
   for (const auto& [place, value] : launch.options) {
     if (!same_constant(keyword(launch, keywords, place), value.ptr())) return false;

@@ -37,14 +37,14 @@ struct Source {
 class Relaunch {
  public:
   struct Launch {
-    pybind11::object device;        // its index
-    pybind11::object key;           // of the kernel in Triton's own cache for the device
-    Py_ssize_t positions;           // arguments by position
-    pybind11::tuple keywords;       // the names of the others, in their order
-    std::vector<Source> sources;    // of each parameter's argument
+    pybind11::object device;      // its index
+    pybind11::object key;         // of the kernel in Triton's own cache for the device
+    Py_ssize_t positions;         // arguments by position
+    pybind11::tuple keywords;     // the names of the others, in their order
+    std::vector<Source> sources;  // of each parameter's argument
     std::vector<Condition> parameters;
     std::vector<std::pair<Py_ssize_t, pybind11::object>> options;  // keywords that are no parameters, and their values
-    pybind11::tuple knobs;          // as read_knobs() gives them
+    pybind11::tuple knobs;                                         // as read_knobs() gives them
   };
 
   // `config`: Triton's DriverConfig. `driver`: who remembers; nothing is launched while another one is active. `knobs`:

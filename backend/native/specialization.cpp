@@ -17,8 +17,8 @@ struct Names {
   PyObject* nbytes = PyUnicode_InternFromString("nbytes");
   PyObject* ptr_range = PyUnicode_InternFromString("ptr_range");
   PyObject* align = PyUnicode_InternFromString("align");
-  PyObject* keys[4] = {PyUnicode_InternFromString(""), PyUnicode_InternFromString("D"),
-                       PyUnicode_InternFromString("S"), PyUnicode_InternFromString("DS")};
+  PyObject* keys[4] = {PyUnicode_InternFromString(""), PyUnicode_InternFromString("D"), PyUnicode_InternFromString("S"),
+                       PyUnicode_InternFromString("DS")};
 };
 
 const Names& names() {
@@ -87,8 +87,8 @@ PyObject* specialize(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
 }
 
 PyMethodDef specialize_method = {
-    "get_tensor_specialization",
-    reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(specialize)), METH_FASTCALL | METH_KEYWORDS,
+    "get_tensor_specialization", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(specialize)),
+    METH_FASTCALL | METH_KEYWORDS,
     "get_tensor_specialization(tensor, align=False)\n--\n\n"
     "``D``: the address is a multiple of 16. ``S``: the tensor's allocation is smaller than 2 GiB."};
 
@@ -98,8 +98,7 @@ py::object tensor_specialization(py::object fallback, int64_t range) {
   auto* rule = new Rule{fallback.release().ptr(), range};
   const py::object capsule = py::reinterpret_steal<py::object>(PyCapsule_New(rule, nullptr, free_rule));
   if (!capsule) throw py::error_already_set();
-  const py::object function =
-      py::reinterpret_steal<py::object>(PyCFunction_New(&specialize_method, capsule.ptr()));
+  const py::object function = py::reinterpret_steal<py::object>(PyCFunction_New(&specialize_method, capsule.ptr()));
   if (!function) throw py::error_already_set();
   return function;
 }

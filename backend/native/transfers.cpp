@@ -83,8 +83,8 @@ void Device::download(std::byte* host, VkDeviceAddress address, VkDeviceSize byt
       to.value = submit([&](Slot& slot) {
         barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
         vk_.vkCmdCopyBuffer(slot.commands, from.buffer, to.buffer->buffer(), 1, &region);
-        barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT,
-                VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
+        barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
+                VK_ACCESS_HOST_READ_BIT);
       });
     }
     if (turn > 0) {
@@ -125,8 +125,8 @@ Query Device::acquire_query() {
   check_usable();
   const std::lock_guard<std::mutex> guard(queries_mutex_);
   if (free_queries_.empty()) {
-    const VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP,
-                                     kQueriesAPool, 0};
+    const VkQueryPoolCreateInfo info{
+        VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, kQueriesAPool, 0};
     VkQueryPool pool;
     checked(vk_.vkCreateQueryPool(device_, &info, nullptr, &pool), "vkCreateQueryPool");
     query_pools_.push_back(pool);

@@ -1,4 +1,5 @@
 """Running compiled kernels on Vulkan. Imports nothing of Triton, so that it works where Triton is not installed."""
+
 from __future__ import annotations
 
 from .abi import IncompatibleModule
@@ -9,6 +10,22 @@ from .buffer import DeviceBuffer, empty, from_numpy, full, zeros
 from .errors import KernelRejected, OutOfBounds, ValidationError, VulkanUnavailable
 from .graph import Graph
 
-__all__ = ["Array", "DeviceBuffer", "Graph", "IncompatibleModule", "KernelRejected", "LoadedKernel", "OutOfBounds",
-           "OutOfDeviceMemory", "TensorDescriptor", "ValidationError", "VulkanUnavailable", "array", "empty",
-           "from_numpy", "full", "load", "zeros"]
+__all__ = [
+    "Array",
+    "DeviceBuffer",
+    "Graph",
+    "IncompatibleModule",
+    "KernelRejected",
+    "LoadedKernel",
+    "OutOfBounds",
+    "OutOfDeviceMemory",
+    "TensorDescriptor",
+    "ValidationError",
+    "VulkanUnavailable",
+    "array",
+    "empty",
+    "from_numpy",
+    "full",
+    "load",
+    "zeros",
+]

@@ -1,4 +1,5 @@
 """The ABI of a kernel that was compiled ahead of time: the JSON beside its module (docs/abi.md)."""
+
 from __future__ import annotations
 
 import hashlib
@@ -99,8 +100,9 @@ def read_abi(module: Path, spirv: bytes) -> Abi:
     """
     path = json_path(module)
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: it describes the arguments of {module}; `triton-spirv compile` "
-                                "writes both")
+        raise FileNotFoundError(
+            f"{path} is missing: it describes the arguments of {module}; `triton-spirv compile` writes both"
+        )
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -109,8 +111,10 @@ def read_abi(module: Path, spirv: bytes) -> Abi:
         raise IncompatibleModule(f"{path} does not describe a kernel: its format is not '{FORMAT}'")
     version = data.pop("version", None)
     if version != VERSION:
-        raise IncompatibleModule(f"{path} has version {version} of the format, this runtime reads version {VERSION}: "
-                                 "compile the kernel with the same version of triton-spirv")
+        raise IncompatibleModule(
+            f"{path} has version {version} of the format, this runtime reads version {VERSION}: "
+            "compile the kernel with the same version of triton-spirv"
+        )
     wrong = sorted(data.keys() ^ {entry.name for entry in fields(Abi)})
     if wrong:
         raise IncompatibleModule(f"{path} is damaged: see its entries {', '.join(wrong)}")
@@ -121,8 +125,10 @@ def read_abi(module: Path, spirv: bytes) -> Abi:
         raise IncompatibleModule(f"{path} is damaged: {error}") from None
     found = hashlib.sha256(spirv).hexdigest()
     if abi.sha256 != found:
-        raise IncompatibleModule(f"{path} describes another module: {module} has sha256 {found[:16]}…, not "
-                                 f"{abi.sha256[:16]}…; compile the kernel again")
+        raise IncompatibleModule(
+            f"{path} describes another module: {module} has sha256 {found[:16]}…, not "
+            f"{abi.sha256[:16]}…; compile the kernel again"
+        )
     return abi
 
 
@@ -137,7 +143,7 @@ def _read(kind: Any, value: Any, place: str) -> Any:
     if get_origin(kind) is tuple:
         if isinstance(value, list) and (inner[-1] is ... or len(inner) == len(value)):
             return tuple(_read(inner[0], entry, f"{place}[{index}]") for index, entry in enumerate(value))
-    elif kind is Any or type(value) in (inner if isinstance(kind, UnionType) else (get_origin(kind) or kind, )):
+    elif kind is Any or type(value) in (inner if isinstance(kind, UnionType) else (get_origin(kind) or kind,)):
         return value
     raise ValueError(f"{place} is {value!r}")
 
@@ -155,11 +161,14 @@ def _check(abi: Abi) -> None:
         if parameter.type is not None:
             parts = [argument.type for argument in abi.arguments if argument.parameter == index]
             if parts != _parts(parameter.type):
-                raise ValueError(f"parameter '{parameter.name}' of type {parameter.type} is passed as "
-                                 f"({', '.join(parts)})")
+                raise ValueError(
+                    f"parameter '{parameter.name}' of type {parameter.type} is passed as ({', '.join(parts)})"
+                )
             passed += [(index, None)] * len(parts)
     if [(argument.parameter, argument.role) for argument in abi.arguments] != [
-            *passed, *[(None, REPORTS)] * bool(abi.reports)]:
+        *passed,
+        *[(None, REPORTS)] * bool(abi.reports),
+    ]:
         raise ValueError("its arguments are not those of its parameters, in their order")
     for argument in abi.arguments:
         if not argument.type.startswith("*") and argument.type not in SCALARS:

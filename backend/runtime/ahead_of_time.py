@@ -1,4 +1,5 @@
 """Kernels that `triton-spirv compile` wrote: loading and launching them where Triton is not installed."""
+
 from __future__ import annotations
 
 import operator
@@ -69,32 +70,48 @@ class LoadedKernel:
         abi, info = self.abi, self._kernel.info
         told = abi.kernel, tuple(abi.workgroup_size)
         if (info.entry_point, info.local_size) != told:
-            raise IncompatibleModule(f"kernel '{abi.kernel}': its JSON says {told}, its module "
-                                     f"{(info.entry_point, info.local_size)}")
+            raise IncompatibleModule(
+                f"kernel '{abi.kernel}': its JSON says {told}, its module {(info.entry_point, info.local_size)}"
+            )
         if info.invocations > self._kernel.max_invocations:
-            raise IncompatibleModule(f"kernel '{abi.kernel}' has workgroups of {info.invocations} invocations, "
-                                     f"{self._context.device.name} runs at most {self._kernel.max_invocations}; "
-                                     "compile it with a smaller --num-warps")
+            raise IncompatibleModule(
+                f"kernel '{abi.kernel}' has workgroups of {info.invocations} invocations, "
+                f"{self._context.device.name} runs at most {self._kernel.max_invocations}; "
+                "compile it with a smaller --num-warps"
+            )
 
     def _make_launcher(self) -> Callable[..., None]:
         abi = self.abi
         # A pointer has the name that the user gave it: that of its parameter, where that is a tensor descriptor.
-        names = [argument.name if argument.parameter is None or not argument.type.startswith("*")
-                 else abi.parameters[argument.parameter].name for argument in abi.arguments]
-        entries = [((position, ), name, argument.type)
-                   for position, (name, argument) in enumerate(zip(names, abi.arguments, strict=True))]
-        plan = native().ArgumentPlan([([position], name, type_) for (position, ), name, type_ in entries])
+        names = [
+            argument.name
+            if argument.parameter is None or not argument.type.startswith("*")
+            else abi.parameters[argument.parameter].name
+            for argument in abi.arguments
+        ]
+        entries = [
+            ((position,), name, argument.type)
+            for position, (name, argument) in enumerate(zip(names, abi.arguments, strict=True))
+        ]
+        plan = native().ArgumentPlan([([position], name, type_) for (position,), name, type_ in entries])
         if list(plan.offsets) != [argument.offset for argument in abi.arguments] or plan.bytes != abi.block_bytes:
-            raise IncompatibleModule(f"kernel '{abi.kernel}': the offsets of its arguments in the JSON do not follow "
-                                     "the ABI")
-        launch = make_launcher(self._context, abi.kernel, entries, abi.indirect_arguments,
-                               {name for name, argument in zip(names, abi.arguments, strict=True) if argument.written})
+            raise IncompatibleModule(
+                f"kernel '{abi.kernel}': the offsets of its arguments in the JSON do not follow the ABI"
+            )
+        launch = make_launcher(
+            self._context,
+            abi.kernel,
+            entries,
+            abi.indirect_arguments,
+            {name for name, argument in zip(names, abi.arguments, strict=True) if argument.written},
+        )
         if abi.reports:
             try:
                 launch = ReportingLauncher(self._context, abi.kernel, launch, list(abi.reports), entries)
             except (KeyError, IndexError, TypeError) as error:
-                raise IncompatibleModule(f"kernel '{abi.kernel}': the reports in its JSON are damaged: "
-                                         f"{type(error).__name__}: {error}") from None
+                raise IncompatibleModule(
+                    f"kernel '{abi.kernel}': the reports in its JSON are damaged: {type(error).__name__}: {error}"
+                ) from None
         return launch
 
     @property
@@ -112,8 +129,7 @@ class LoadedKernel:
         raise TypeError(f"kernel '{self.name}' is launched on a grid: kernel[grid](…), as in kernel[(64,)](x, y, n)")
 
     def __getitem__(self, grid: Grid) -> Callable[..., None]:
-        """A callable that launches it on a grid of 1 to 3 sizes, or on what a function of its parameters by name gives.
-        """
+        """A callable that launches it on a grid of 1 to 3 sizes, or on what a function of its parameters gives."""
         return partial(self.run, grid)
 
     def run(self, grid: Grid, /, *arguments: Any, **named: Any) -> None:
@@ -124,8 +140,11 @@ class LoadedKernel:
         if callable(grid):
             grid = grid({**self._constants, **dict(zip(self._names, values, strict=True))})
         sizes = _sizes(grid, self.name)
-        passed = [part for parameter, value in zip(self._passed, values, strict=True)
-                  for part in self._parts(parameter, value)]
+        passed = [
+            part
+            for parameter, value in zip(self._passed, values, strict=True)
+            for part in self._parts(parameter, value)
+        ]
         self._launcher(*sizes, 0, self._kernel.pipeline, None, None, None, None, *passed)
 
     def _bind(self, arguments: tuple[Any, ...], named: dict[str, Any]) -> Sequence[Any]:
@@ -136,8 +155,9 @@ class LoadedKernel:
         for name, value in named.items():
             if name in self._constants:
                 if not _equal(value, self._constants[name]):
-                    raise ValueError(f"kernel '{self.name}' was compiled for {name}={self._constants[name]!r}, not "
-                                     f"{value!r}")
+                    raise ValueError(
+                        f"kernel '{self.name}' was compiled for {name}={self._constants[name]!r}, not {value!r}"
+                    )
             elif name not in self._names:
                 raise TypeError(f"kernel '{self.name}' has no parameter '{name}'; it has {self._signature()}")
             elif self._names[name] in values:
@@ -145,8 +165,9 @@ class LoadedKernel:
             else:
                 values[self._names[name]] = value
         if sorted(values) != list(range(len(self._passed))):
-            raise TypeError(f"kernel '{self.name}' takes {self._signature()}: {len(self._passed)} arguments, not "
-                            f"{len(values)}")
+            raise TypeError(
+                f"kernel '{self.name}' takes {self._signature()}: {len(self._passed)} arguments, not {len(values)}"
+            )
         return [values[index] for index in range(len(values))]
 
     def _signature(self) -> str:
@@ -161,7 +182,7 @@ class LoadedKernel:
             value = self._pointer(parameter, value)
         if parameter.divisible_by > 1:
             self._check_divisible(parameter, value)
-        return (value, )
+        return (value,)
 
     def _check_divisible(self, parameter: Parameter, value: Any) -> None:
         assert parameter.type is not None
@@ -172,35 +193,43 @@ class LoadedKernel:
             return  # the launcher says what it should be
         if number % parameter.divisible_by:
             what = f"a tensor at {number:#x}" if pointer else str(value)
-            raise ValueError(f"kernel '{self.name}': '{parameter.name}' was compiled for multiples of "
-                             f"{parameter.divisible_by}, not {what}; compile it without ':{parameter.divisible_by}'")
+            raise ValueError(
+                f"kernel '{self.name}': '{parameter.name}' was compiled for multiples of "
+                f"{parameter.divisible_by}, not {what}; compile it without ':{parameter.divisible_by}'"
+            )
 
     def _descriptor(self, parameter: Parameter, value: Any) -> Sequence[Any]:
         missing = [name for name in ("base", "shape", "strides", "block_shape") if not hasattr(value, name)]
         if missing:
-            raise TypeError(f"kernel '{self.name}': '{parameter.name}' ({parameter.type}) is a TensorDescriptor, not "
-                            f"{type(value).__name__}")
+            raise TypeError(
+                f"kernel '{self.name}': '{parameter.name}' ({parameter.type}) is a TensorDescriptor, not "
+                f"{type(value).__name__}"
+            )
         assert parameter.type is not None
-        block = parameter.type[parameter.type.index("[") + 1:parameter.type.rindex("]")].replace(" ", "")
+        block = parameter.type[parameter.type.index("[") + 1 : parameter.type.rindex("]")].replace(" ", "")
         try:
             shape, strides, sizes = (tuple(of) for of in (value.shape, value.strides, value.block_shape))
         except TypeError:
-            raise TypeError(f"kernel '{self.name}': '{parameter.name}': shape, strides and block_shape are tuples, not "
-                            f"{value.shape!r}, {value.strides!r} and {value.block_shape!r}") from None
+            raise TypeError(
+                f"kernel '{self.name}': '{parameter.name}': shape, strides and block_shape are tuples, not "
+                f"{value.shape!r}, {value.strides!r} and {value.block_shape!r}"
+            ) from None
         given = ",".join(map(str, sizes))
         if given != block or not len(shape) == len(strides) == len(sizes):
-            raise ValueError(f"kernel '{self.name}': '{parameter.name}' was compiled for blocks of [{block}], not of "
-                             f"[{given}] in a tensor of shape {list(shape)}")
+            raise ValueError(
+                f"kernel '{self.name}': '{parameter.name}' was compiled for blocks of [{block}], not of "
+                f"[{given}] in a tensor of shape {list(shape)}"
+            )
         if strides[-1] != 1:
             raise ValueError(f"kernel '{self.name}': '{parameter.name}': the last stride is {strides[-1]}, not 1")
         padding = getattr(value, "padding", "zero")
         if padding not in ("zero", "nan"):
-            raise ValueError(f"kernel '{self.name}': '{parameter.name}': the padding is 'zero' or 'nan', not "
-                             f"{padding!r}")
+            raise ValueError(
+                f"kernel '{self.name}': '{parameter.name}': the padding is 'zero' or 'nan', not {padding!r}"
+            )
         layout = (*shape, *strides)
         base = self._pointer(parameter, value.base)
-        return (base, *layout, padding == "nan",
-                bool(getattr(value, "round_f32_to_tf32", False)), *layout)
+        return (base, *layout, padding == "nan", bool(getattr(value, "round_f32_to_tf32", False)), *layout)
 
     def _pointer(self, parameter: Parameter, value: Any) -> Any:
         """A NumPy array as a kernel argument; anything else as it is."""
@@ -233,7 +262,7 @@ def _equal(value: Any, constant: Any) -> bool:
 def _sizes(grid: Any, name: str) -> tuple[int, int, int]:
     sizes: tuple[int, ...]
     try:
-        sizes = tuple(map(operator.index, grid if hasattr(grid, "__len__") else (grid, )))
+        sizes = tuple(map(operator.index, grid if hasattr(grid, "__len__") else (grid,)))
     except TypeError:
         raise TypeError(f"kernel '{name}': a grid is an integer or a tuple of 1 to 3, not {grid!r}") from None
     if not 1 <= len(sizes) <= 3:
@@ -256,11 +285,14 @@ def check_target(abi: Abi, context: Context) -> None:
     if abi.shared_bytes > has.shared_bytes:
         problems.append(f"it takes {abi.shared_bytes} bytes of shared memory, the device has {has.shared_bytes}")
     if not abi.indirect_arguments and abi.block_bytes > has.push_constant_bytes:
-        problems.append(f"its arguments take {abi.block_bytes} bytes of push constants, the device has "
-                        f"{has.push_constant_bytes}")
+        problems.append(
+            f"its arguments take {abi.block_bytes} bytes of push constants, the device has {has.push_constant_bytes}"
+        )
     if problems:
-        raise IncompatibleModule(f"kernel '{abi.kernel}' cannot run on {device.name}: {'; '.join(problems)}; compile "
-                                 "it with `triton-spirv compile --target device` there, or for that device's profile")
+        raise IncompatibleModule(
+            f"kernel '{abi.kernel}' cannot run on {device.name}: {'; '.join(problems)}; compile "
+            "it with `triton-spirv compile --target device` there, or for that device's profile"
+        )
 
 
 def load(path: str | os.PathLike[str], context: Context | None = None) -> LoadedKernel:

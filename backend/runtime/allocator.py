@@ -1,4 +1,5 @@
 """Device memory for tensors: small ones share buffers, and what was freed is used again."""
+
 from __future__ import annotations
 
 import os
@@ -129,7 +130,8 @@ class DeviceAllocator:
                     raise
                 raise OutOfDeviceMemory(
                     f"the device has no room for {bytes_} bytes: {self.allocated} bytes are in use by tensors, "
-                    f"{self.reserved} are reserved; free tensors, or use smaller ones ({error})") from error
+                    f"{self.reserved} are reserved; free tensors, or use smaller ones ({error})"
+                ) from error
         self.reserved += buffer.bytes
         return buffer
 

@@ -1,4 +1,5 @@
 """What kernels that check their accesses are told of their tensors, and what they say of accesses outside of them."""
+
 from __future__ import annotations
 
 import logging
@@ -15,6 +16,7 @@ _log = logging.getLogger(__name__)
 
 #: As in lowering/bounds.py, which reads and writes them (docs/abi.md): offsets from the start of the report buffer.
 _COUNT, _FIRST, _ROWS, _ROW = 8, 16, 48, struct.Struct("<QQq")
+
 
 @dataclass(frozen=True)
 class Extent:
@@ -52,8 +54,11 @@ def extent(argument: Any) -> Extent:
     for count, step in zip(shape, steps, strict=True):
         elements *= count
         low, high = low + min(0, (count - 1) * step), high + max(0, (count - 1) * step)
-    return Extent(-low, high + element_bytes - low, elements, element_bytes) if elements else \
-        Extent(0, 0, 0, element_bytes)
+    return (
+        Extent(-low, high + element_bytes - low, elements, element_bytes)
+        if elements
+        else Extent(0, 0, 0, element_bytes)
+    )
 
 
 class BoundsTable:
@@ -81,17 +86,20 @@ class BoundsTable:
         """What is written there before a launch."""
         return bytes(_ROWS - _FIRST) + b"".join(_ROW.pack(told.before, told.bytes, 0) for told in extents)
 
-    def failure(self, buffer: bytes, extents: Sequence[Extent],
-                messages: Sequence[dict[str, Any]]) -> OutOfBounds | None:
+    def failure(
+        self, buffer: bytes, extents: Sequence[Extent], messages: Sequence[dict[str, Any]]
+    ) -> OutOfBounds | None:
         """The error of the first access outside, with the count of all, modulo 2³²; None where there was
         none."""
         number, *program = struct.unpack_from("<4I", buffer, _FIRST)
         if not number:
             return None
-        count, = struct.unpack_from("<I", buffer, _COUNT)
+        (count,) = struct.unpack_from("<I", buffer, _COUNT)
         message = messages[number - 1]
-        places = [(self._arguments[row][1], _ROW.unpack_from(buffer, _ROWS + row * _ROW.size)[2], extents[row])
-                  for row in message["rows"]]
+        places = [
+            (self._arguments[row][1], _ROW.unpack_from(buffer, _ROWS + row * _ROW.size)[2], extents[row])
+            for row in message["rows"]
+        ]
         return _error(self._kernel, message, places, tuple(program), count or 1 << 32)
 
 
@@ -101,29 +109,46 @@ def bounds_table(kernel: str, messages: Sequence[dict[str, Any]], entries: Seque
     for message in messages:
         if message["kind"] == "bounds":
             if message["unchecked"]:
-                _log.warning("kernel '%s': the bounds of %d of its memory operations are not checked, because their "
-                             "pointers may come from elsewhere than its arguments: from memory, from integers, into a "
-                             "function of tl.map_elementwise", kernel, message["unchecked"])
+                _log.warning(
+                    "kernel '%s': the bounds of %d of its memory operations are not checked, because their "
+                    "pointers may come from elsewhere than its arguments: from memory, from integers, into a "
+                    "function of tl.map_elementwise",
+                    kernel,
+                    message["unchecked"],
+                )
             return BoundsTable(kernel, [entries[number] for number in message["arguments"]])
     return None
 
 
-def _error(kernel: str, message: dict[str, Any], places: list[tuple[str, int, Extent]], program: tuple[int, ...],
-           count: int) -> OutOfBounds:
-    where = " or ".join(f"argument '{name}' at {_index(distance, told, message['bytes'])}, but {told.describe()}"
-                        for name, distance, told in places)
+def _error(
+    kernel: str, message: dict[str, Any], places: list[tuple[str, int, Extent]], program: tuple[int, ...], count: int
+) -> OutOfBounds:
+    where = " or ".join(
+        f"argument '{name}' at {_index(distance, told, message['bytes'])}, but {told.describe()}"
+        for name, distance, told in places
+    )
     callers = "".join(f" (called from {caller})" for caller in message["callers"])
     others = f"; {count} such accesses in this launch" if count > 1 else ""
     name, distance, told = places[0]
     return OutOfBounds(
         f"{message['file']}:{message['line']}{callers}: kernel '{kernel}': {message['access']} out of bounds: {where}; "
         f"program {program}{others}; none was done",
-        kernel=kernel, argument=name, index=distance // told.element_bytes, elements=told.elements, program=program,
-        file=message["file"], line=message["line"], count=count)
+        kernel=kernel,
+        argument=name,
+        index=distance // told.element_bytes,
+        elements=told.elements,
+        program=program,
+        file=message["file"],
+        line=message["line"],
+        count=count,
+    )
 
 
 def _index(distance: int, told: Extent, size: int) -> str:
     """Where an access was, in elements of the tensor."""
     index, rest = divmod(distance, told.element_bytes)
-    return (f"index {index}" + (f" and {rest} bytes" if rest else "")
-            + (f" ({size} bytes from there)" if size != told.element_bytes else ""))
+    return (
+        f"index {index}"
+        + (f" and {rest} bytes" if rest else "")
+        + (f" ({size} bytes from there)" if size != told.element_bytes else "")
+    )

@@ -1,4 +1,5 @@
 """Arrays in device memory, without torch: what a kernel is passed with no copy on any device."""
+
 from __future__ import annotations
 
 import math
@@ -78,7 +79,7 @@ class DeviceBuffer:
         steps = [1]
         for size in reversed(self.shape[1:]):
             steps.append(steps[-1] * size)
-        strides = tuple(reversed(steps[:len(self.shape)]))
+        strides = tuple(reversed(steps[: len(self.shape)]))
         return strides if dimension is None else strides[dimension]
 
     def storage(self) -> tuple[int, int, bool]:
@@ -119,6 +120,7 @@ class DeviceBuffer:
     def to_numpy(self) -> Any:
         """A NumPy array with a copy of the values, after all kernels launched before."""
         import numpy
+
         values = numpy.empty(self.shape, self.dtype)
         if values.nbytes:
             self._context.native.download(values.__array_interface__["data"][0], self.data_ptr(), values.nbytes)
@@ -134,6 +136,7 @@ class DeviceBuffer:
             self._context.native.copy(self.data_ptr(), values.data_ptr(), self.nbytes)
             return self
         import numpy
+
         array = numpy.ascontiguousarray(values)
         self._check_same(array)
         if array.nbytes:
@@ -143,12 +146,14 @@ class DeviceBuffer:
     def _check_same(self, values: Any) -> None:
         # NumPy makes an array without dimensions one-dimensional.
         if values.dtype != self.dtype or (tuple(values.shape) or (1,)) != (self.shape or (1,)):
-            raise ValueError(f"{tuple(values.shape)} of {values.dtype} does not fit a device buffer of {self.shape} of "
-                             f"{self.dtype}")
+            raise ValueError(
+                f"{tuple(values.shape)} of {values.dtype} does not fit a device buffer of {self.shape} of {self.dtype}"
+            )
 
     def fill(self, value: Any) -> DeviceBuffer:
         """Set every element; self."""
         import numpy
+
         one = numpy.full(1, value, self.dtype).tobytes()
         repeats = len(one) <= 4 or one[:4] * (len(one) // 4) == one
         if repeats and self.nbytes % 4 == 0 and self.data_ptr() % 4 == 0:
@@ -178,6 +183,7 @@ def empty(shape: Shape, dtype: Any, context: Context | None = None) -> DeviceBuf
     not know, OutOfDeviceMemory, VulkanUnavailable.
     """
     import numpy
+
     element = numpy.dtype(dtype)
     if str(element) not in ELEMENT_TYPES or not element.isnative:
         raise TypeError(f"a kernel cannot point at {element}; known: {', '.join(sorted(ELEMENT_TYPES))}")

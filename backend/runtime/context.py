@@ -1,4 +1,5 @@
 """An open Vulkan device: its queue, its native launch object, and the kernels that it holds."""
+
 from __future__ import annotations
 
 import atexit
@@ -38,9 +39,11 @@ def native() -> Any:
     try:
         return import_module("..._native", __name__)
     except ImportError as error:
-        raise VulkanUnavailable(f"the native module of the SPIR-V backend cannot be loaded ({error}); build it with: "
-                                "cmake -S . -B build/native -G Ninja -DTRITON_SPIRV_IN_PLACE=ON && "
-                                "ninja -C build/native") from error
+        raise VulkanUnavailable(
+            f"the native module of the SPIR-V backend cannot be loaded ({error}); build it with: "
+            "cmake -S . -B build/native -G Ninja -DTRITON_SPIRV_IN_PLACE=ON && "
+            "ninja -C build/native"
+        ) from error
 
 
 def _timeout_ns() -> int:
@@ -94,10 +97,16 @@ class Context:
         key = hashlib.sha256(f"{device.driver_version}".encode()).hexdigest()[:8]
         self.pipeline_cache = PipelineCache(self.handle, folder() / f"{device.driver}-{device.uuid}-{key}.bin")
         self.native = self._native_module.Device(
-            instance=handle(self._instance.handle), physical_device=handle(device.handle), device=handle(self.handle),
-            queue=handle(queue[0]), queue_family=family, pipeline_layout=handle(self.pipeline_layout),
-            host_addresses=False, shares_semaphores=self.shares_memory,
-            timeout_ns=_timeout_ns())
+            instance=handle(self._instance.handle),
+            physical_device=handle(device.handle),
+            device=handle(self.handle),
+            queue=handle(queue[0]),
+            queue_family=family,
+            pipeline_layout=handle(self.pipeline_layout),
+            host_addresses=False,
+            shares_semaphores=self.shares_memory,
+            timeout_ns=_timeout_ns(),
+        )
         self.memory = DeviceAllocator(self.native.allocate_device)
         self.device_pool = BufferPool(self.native.allocate_device)
         self.staging_pool = BufferPool(self.native.allocate_staging)
@@ -111,11 +120,13 @@ class Context:
         if wanted not in HOST_MEMORY_WAYS:
             raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r} is none of {', '.join(HOST_MEMORY_WAYS)}")
         if wanted == ZERO_COPY != best:
-            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: host addresses are not device addresses on "
-                             f"{self.device.name}")
+            raise ValueError(
+                f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: host addresses are not device addresses on {self.device.name}"
+            )
         if wanted == IMPORTED and not self.device.host_import_alignment:
-            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: {self.device.name} lacks "
-                             "VK_EXT_external_memory_host")
+            raise ValueError(
+                f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: {self.device.name} lacks VK_EXT_external_memory_host"
+            )
         return wanted
 
     def _host_addresses_are_device_addresses(self) -> bool:
@@ -140,6 +151,7 @@ class Context:
         """The CudaSharing of this device. Raises NotShareable where CUDA's memory cannot be used."""
         if self._cuda is None:
             from .cuda import CudaSharing
+
             with self._lock:
                 self._cuda = self._cuda or CudaSharing(self)
         return self._cuda
@@ -247,7 +259,7 @@ _lock = threading.RLock()
 
 @cache
 def _devices(pid: int) -> tuple[DeviceInfo, ...]:
-    return (choose(all_devices())[0], ) if is_chosen() else all_devices()
+    return (choose(all_devices())[0],) if is_chosen() else all_devices()
 
 
 def devices() -> tuple[DeviceInfo, ...]:

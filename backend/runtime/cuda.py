@@ -10,6 +10,7 @@ for each other through semaphores that both know, so that neither host thread wa
 TRITON_SPIRV_CUDA says what happens to other CUDA tensors: ``share`` (the default) refuses them with an error that says
 how to allocate them, ``staged`` copies them through host memory at every launch.
 """
+
 from __future__ import annotations
 
 import os
@@ -37,14 +38,17 @@ def way() -> str:
 @cache
 def _allocator() -> Any:
     import torch
+
     # The native module is a library with the two functions that torch looks up by name.
-    return torch.cuda.memory.CUDAPluggableAllocator(native().__file__, "triton_spirv_cuda_allocate",
-                                                    "triton_spirv_cuda_free")
+    return torch.cuda.memory.CUDAPluggableAllocator(
+        native().__file__, "triton_spirv_cuda_allocate", "triton_spirv_cuda_free"
+    )
 
 
 def mem_pool() -> Any:
     """A new ``torch.cuda.MemPool`` whose memory kernels of this backend can use in place."""
     import torch
+
     return torch.cuda.MemPool(_allocator().allocator())
 
 
@@ -63,8 +67,9 @@ class CudaSharing:
     def __init__(self, context: Context) -> None:
         self._context = context
         if not context.shares_memory:
-            raise NotShareable(f"{context.device.name}: CUDA tensors can only be passed on NVIDIA's Vulkan driver; "
-                               "pass tensor.cpu()")
+            raise NotShareable(
+                f"{context.device.name}: CUDA tensors can only be passed on NVIDIA's Vulkan driver; pass tensor.cpu()"
+            )
         self._memory = ImportedMemory(context.native)
         self._devices: dict[int, bool] = {}
         self._current = self._device_context()
@@ -76,13 +81,15 @@ class CudaSharing:
     def _device_context(self) -> DeviceContext:
         """CUDA's context of the Vulkan device's GPU."""
         import torch
+
         for index in range(torch.cuda.device_count()):
             if self._is_here(index):
                 with torch.cuda.device(index):
                     torch.cuda.current_stream().synchronize()  # makes its context current in this thread
                     return DeviceContext()
-        raise NotShareable(f"CUDA does not show the Vulkan device {self._context.device.name}: see "
-                           "CUDA_VISIBLE_DEVICES")
+        raise NotShareable(
+            f"CUDA does not show the Vulkan device {self._context.device.name}: see CUDA_VISIBLE_DEVICES"
+        )
 
     def address(self, tensor: Any, address: int) -> int:
         """The Vulkan address of the CUDA address of ``tensor``. Raises NotShareable."""
@@ -95,15 +102,18 @@ class CudaSharing:
     def _is_here(self, index: int) -> bool:
         if index not in self._devices:
             import torch
+
             uuid = str(torch.cuda.get_device_properties(index).uuid).replace("-", "").lower()
             self._devices[index] = uuid.removeprefix("gpu") == self._context.device.uuid
         return self._devices[index]
 
     def _check_device(self, index: int) -> None:
         if not self._is_here(index):
-            raise NotShareable(f"the tensor is on 'cuda:{index}', which is another GPU than the Vulkan device "
-                               f"{self._context.device.name} that the kernel was launched on: set TRITON_SPIRV_DEVICE "
-                               "to its UUID, or move the tensor")
+            raise NotShareable(
+                f"the tensor is on 'cuda:{index}', which is another GPU than the Vulkan device "
+                f"{self._context.device.name} that the kernel was launched on: set TRITON_SPIRV_DEVICE "
+                "to its UUID, or move the tensor"
+            )
 
     def signal(self, stream: int) -> tuple[int, int]:
         """Have CUDA's stream signal when it has done what it was given until now: the number of the semaphore and the

@@ -1,4 +1,5 @@
 """The functions of CUDA's driver that sharing memory and semaphores with Vulkan takes."""
+
 from __future__ import annotations
 
 import ctypes
@@ -32,8 +33,12 @@ class _SemaphoreHandle(ctypes.Union):
 class _SemaphoreDescription(ctypes.Structure):
     """CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC."""
 
-    _fields_ = [("type", ctypes.c_int), ("handle", _SemaphoreHandle), ("flags", ctypes.c_uint),
-                ("reserved", ctypes.c_uint * 16)]
+    _fields_ = [
+        ("type", ctypes.c_int),
+        ("handle", _SemaphoreHandle),
+        ("flags", ctypes.c_uint),
+        ("reserved", ctypes.c_uint * 16),
+    ]
 
 
 class _SemaphoreParameters(ctypes.Structure):

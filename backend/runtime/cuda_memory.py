@@ -1,4 +1,5 @@
 """CUDA allocations that a Vulkan device has imported, by their CUDA addresses."""
+
 from __future__ import annotations
 
 import threading
@@ -10,8 +11,10 @@ from . import cuda_driver
 from .cuda_driver import CudaError
 from .errors import NotShareable
 
-HOW_TO_ALLOCATE = ("allocate it in 'with torch.cuda.use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool()):', or "
-                   "set TRITON_SPIRV_CUDA=staged to have it copied through host memory at every launch")
+HOW_TO_ALLOCATE = (
+    "allocate it in 'with torch.cuda.use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool()):', or "
+    "set TRITON_SPIRV_CUDA=staged to have it copied through host memory at every launch"
+)
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,9 @@ class ImportedMemory:
         try:
             handle = cuda_driver.retain(address)
         except CudaError:
-            raise NotShareable("the CUDA tensor's memory was made by cudaMalloc, which Vulkan cannot use; "
-                               + HOW_TO_ALLOCATE) from None
+            raise NotShareable(
+                "the CUDA tensor's memory was made by cudaMalloc, which Vulkan cannot use; " + HOW_TO_ALLOCATE
+            ) from None
         position = bisect_right(self._starts, address) - 1
         if position >= 0 and address < self._chunks[position].end:
             known = self._chunks[position]
@@ -71,8 +75,9 @@ class ImportedMemory:
             buffer = self._device.import_fd(cuda_driver.export(handle), end - start)
         except (CudaError, RuntimeError) as error:
             cuda_driver.release(handle)
-            raise NotShareable(f"the CUDA tensor's memory cannot be imported into Vulkan ({error}); "
-                               + HOW_TO_ALLOCATE) from error
+            raise NotShareable(
+                f"the CUDA tensor's memory cannot be imported into Vulkan ({error}); " + HOW_TO_ALLOCATE
+            ) from error
         chunk = _Chunk(start, end, handle, buffer)
         self._forget_unmapped()
         position = bisect_right(self._starts, start)
@@ -86,9 +91,11 @@ class ImportedMemory:
             try:
                 self._joined[place] = self._device.join([chunk.buffer for chunk in chunks])
             except RuntimeError as error:
-                raise NotShareable(f"the CUDA tensor lies in {len(chunks)} chunks of an expandable segment of torch, "
-                                   f"which Vulkan cannot put one behind the other ({error}); take expandable_segments "
-                                   f"out of PYTORCH_CUDA_ALLOC_CONF and {HOW_TO_ALLOCATE}") from error
+                raise NotShareable(
+                    f"the CUDA tensor lies in {len(chunks)} chunks of an expandable segment of torch, "
+                    f"which Vulkan cannot put one behind the other ({error}); take expandable_segments "
+                    f"out of PYTORCH_CUDA_ALLOC_CONF and {HOW_TO_ALLOCATE}"
+                ) from error
         return self._joined[place]
 
     def _forget_unmapped(self) -> None:

@@ -1,4 +1,5 @@
 """The Vulkan devices of this machine: what each can do, and which one is used."""
+
 from __future__ import annotations
 
 import os
@@ -19,30 +20,79 @@ _KIND_OF_TYPE = {2: "discrete", 1: "integrated", 3: "virtual", 4: "cpu", 0: "oth
 SHARING_EXTENSIONS = ("VK_KHR_external_memory_fd", "VK_KHR_external_semaphore_fd")
 
 #: Extensions that are enabled where the device has them.
-EXTENSIONS = ("VK_EXT_external_memory_host", "VK_KHR_workgroup_memory_explicit_layout", "VK_EXT_shader_atomic_float",
-              *SHARING_EXTENSIONS)
+EXTENSIONS = (
+    "VK_EXT_external_memory_host",
+    "VK_KHR_workgroup_memory_explicit_layout",
+    "VK_EXT_shader_atomic_float",
+    *SHARING_EXTENSIONS,
+)
 
 #: Feature structure → (the extension that defines it, the features that are enabled where the device has them).
 FEATURE_STRUCTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "VkPhysicalDeviceFeatures2": (None, ("shaderFloat64", "shaderInt64", "shaderInt16", "sparseBinding")),
-    "VkPhysicalDeviceVulkan11Features": (None, ("storageBuffer16BitAccess", "uniformAndStorageBuffer16BitAccess",
-                                               "storagePushConstant16", "variablePointersStorageBuffer",
-                                               "variablePointers")),
-    "VkPhysicalDeviceVulkan12Features": (None, (
-        "storageBuffer8BitAccess", "uniformAndStorageBuffer8BitAccess", "storagePushConstant8", "shaderFloat16",
-        "shaderInt8", "shaderBufferInt64Atomics", "shaderSharedInt64Atomics", "scalarBlockLayout",
-        "shaderSubgroupExtendedTypes", "hostQueryReset", "timelineSemaphore", "bufferDeviceAddress",
-        "vulkanMemoryModel", "vulkanMemoryModelDeviceScope", "vulkanMemoryModelAvailabilityVisibilityChains")),
-    "VkPhysicalDeviceVulkan13Features": (None, ("subgroupSizeControl", "computeFullSubgroups", "synchronization2",
-                                               "maintenance4", "shaderZeroInitializeWorkgroupMemory",
-                                               "shaderIntegerDotProduct")),
-    "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR": ("VK_KHR_workgroup_memory_explicit_layout", (
-        "workgroupMemoryExplicitLayout", "workgroupMemoryExplicitLayoutScalarBlockLayout",
-        "workgroupMemoryExplicitLayout8BitAccess", "workgroupMemoryExplicitLayout16BitAccess")),
-    "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": ("VK_EXT_shader_atomic_float", (
-        "shaderBufferFloat32Atomics", "shaderBufferFloat32AtomicAdd", "shaderBufferFloat64Atomics",
-        "shaderBufferFloat64AtomicAdd", "shaderSharedFloat32Atomics", "shaderSharedFloat32AtomicAdd",
-        "shaderSharedFloat64Atomics", "shaderSharedFloat64AtomicAdd")),
+    "VkPhysicalDeviceVulkan11Features": (
+        None,
+        (
+            "storageBuffer16BitAccess",
+            "uniformAndStorageBuffer16BitAccess",
+            "storagePushConstant16",
+            "variablePointersStorageBuffer",
+            "variablePointers",
+        ),
+    ),
+    "VkPhysicalDeviceVulkan12Features": (
+        None,
+        (
+            "storageBuffer8BitAccess",
+            "uniformAndStorageBuffer8BitAccess",
+            "storagePushConstant8",
+            "shaderFloat16",
+            "shaderInt8",
+            "shaderBufferInt64Atomics",
+            "shaderSharedInt64Atomics",
+            "scalarBlockLayout",
+            "shaderSubgroupExtendedTypes",
+            "hostQueryReset",
+            "timelineSemaphore",
+            "bufferDeviceAddress",
+            "vulkanMemoryModel",
+            "vulkanMemoryModelDeviceScope",
+            "vulkanMemoryModelAvailabilityVisibilityChains",
+        ),
+    ),
+    "VkPhysicalDeviceVulkan13Features": (
+        None,
+        (
+            "subgroupSizeControl",
+            "computeFullSubgroups",
+            "synchronization2",
+            "maintenance4",
+            "shaderZeroInitializeWorkgroupMemory",
+            "shaderIntegerDotProduct",
+        ),
+    ),
+    "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR": (
+        "VK_KHR_workgroup_memory_explicit_layout",
+        (
+            "workgroupMemoryExplicitLayout",
+            "workgroupMemoryExplicitLayoutScalarBlockLayout",
+            "workgroupMemoryExplicitLayout8BitAccess",
+            "workgroupMemoryExplicitLayout16BitAccess",
+        ),
+    ),
+    "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": (
+        "VK_EXT_shader_atomic_float",
+        (
+            "shaderBufferFloat32Atomics",
+            "shaderBufferFloat32AtomicAdd",
+            "shaderBufferFloat64Atomics",
+            "shaderBufferFloat64AtomicAdd",
+            "shaderSharedFloat32Atomics",
+            "shaderSharedFloat32AtomicAdd",
+            "shaderSharedFloat64Atomics",
+            "shaderSharedFloat64AtomicAdd",
+        ),
+    ),
 }
 
 #: Key of capabilities.FEATURES → the Vulkan features that it needs, all of them.
@@ -59,8 +109,12 @@ CAPABILITY_FEATURES: dict[str, tuple[str, ...]] = {
     "float64_atomic_add": ("shaderBufferFloat64AtomicAdd",),
 }
 
-_PROPERTY_STRUCTS = ("VkPhysicalDeviceProperties2", "VkPhysicalDeviceVulkan11Properties",
-                     "VkPhysicalDeviceVulkan12Properties", "VkPhysicalDeviceVulkan13Properties")
+_PROPERTY_STRUCTS = (
+    "VkPhysicalDeviceProperties2",
+    "VkPhysicalDeviceVulkan11Properties",
+    "VkPhysicalDeviceVulkan12Properties",
+    "VkPhysicalDeviceVulkan13Properties",
+)
 _COMPUTE_STAGE = 0x20
 
 
@@ -117,7 +171,7 @@ def _device_extensions(physical: Any) -> frozenset[str]:
     check(function(physical, ffi.NULL, count, ffi.NULL), "vkEnumerateDeviceExtensionProperties")
     found = ffi.new("VkExtensionProperties[]", max(1, count[0]))
     check(function(physical, ffi.NULL, count, found), "vkEnumerateDeviceExtensionProperties")
-    return frozenset(ffi.string(entry.extensionName).decode() for entry in found[0:count[0]])
+    return frozenset(ffi.string(entry.extensionName).decode() for entry in found[0 : count[0]])
 
 
 @cache
@@ -137,15 +191,20 @@ def probe(physical: Any) -> DeviceInfo:
     name = ffi.string(basic.deviceName).decode(errors="replace")
     kind = _KIND_OF_TYPE.get(basic.deviceType, "other")
     if api_version < (1, 3):
-        return DeviceInfo(name, kind, "", "unknown", api_version, ("Vulkan 1.3",), None, frozenset(), frozenset(), 0, 0,
-                          physical)
+        return DeviceInfo(
+            name, kind, "", "unknown", api_version, ("Vulkan 1.3",), None, frozenset(), frozenset(), 0, 0, physical
+        )
 
     extensions = _device_extensions(physical)
     features = feature_chain(extensions)
     lib.vkGetPhysicalDeviceFeatures2(physical, features.head)
-    supported = frozenset(feature for struct, (extension, names) in FEATURE_STRUCTS.items()
-                          if extension is None or extension in extensions
-                          for feature in names if getattr(_features_of(features, struct), feature))
+    supported = frozenset(
+        feature
+        for struct, (extension, names) in FEATURE_STRUCTS.items()
+        if extension is None or extension in extensions
+        for feature in names
+        if getattr(_features_of(features, struct), feature)
+    )
 
     has_import = "VK_EXT_external_memory_host" in extensions
     host_struct = "VkPhysicalDeviceExternalMemoryHostPropertiesEXT"
@@ -165,21 +224,34 @@ def probe(physical: Any) -> DeviceInfo:
     if not lacks:
         subgroup_size = min(max(vulkan11.subgroupSize, vulkan13.minSubgroupSize), vulkan13.maxSubgroupSize)
         capabilities = Capabilities(
-            driver=driver, subgroup_size=subgroup_size,
+            driver=driver,
+            subgroup_size=subgroup_size,
             shared_bytes=limits.maxComputeSharedMemorySize,
             push_constant_bytes=limits.maxPushConstantsSize,
             # Pipelines name their subgroup size, for which there is a limit of its own.
-            max_workgroup_invocations=min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0],
-                                          vulkan13.maxComputeWorkgroupSubgroups * subgroup_size),
+            max_workgroup_invocations=min(
+                limits.maxComputeWorkGroupInvocations,
+                limits.maxComputeWorkGroupSize[0],
+                vulkan13.maxComputeWorkgroupSubgroups * subgroup_size,
+            ),
             features=frozenset(key for key, needs in CAPABILITY_FEATURES.items() if supported.issuperset(needs))
-            | _float_controls(properties["VkPhysicalDeviceVulkan12Properties"], supported))
+            | _float_controls(properties["VkPhysicalDeviceVulkan12Properties"], supported),
+        )
     return DeviceInfo(
-        name=name, kind=kind, uuid=bytes(vulkan11.deviceUUID).hex(), driver=driver, api_version=api_version,
-        lacks=tuple(lacks), capabilities=capabilities, vulkan_features=supported,
+        name=name,
+        kind=kind,
+        uuid=bytes(vulkan11.deviceUUID).hex(),
+        driver=driver,
+        api_version=api_version,
+        lacks=tuple(lacks),
+        capabilities=capabilities,
+        vulkan_features=supported,
         extensions=extensions & frozenset(EXTENSIONS),
         host_import_alignment=properties[host_struct].minImportedHostPointerAlignment if has_import else 0,
-        max_subgroups=vulkan13.maxComputeWorkgroupSubgroups, handle=physical,
-        driver_version=_driver_version(properties["VkPhysicalDeviceVulkan12Properties"], basic))
+        max_subgroups=vulkan13.maxComputeWorkgroupSubgroups,
+        handle=physical,
+        driver_version=_driver_version(properties["VkPhysicalDeviceVulkan12Properties"], basic),
+    )
 
 
 def _driver_version(vulkan12: Any, basic: Any) -> str:
@@ -188,8 +260,10 @@ def _driver_version(vulkan12: Any, basic: Any) -> str:
 
 
 #: Float control → the property that says whether its widths can be chosen apart (VkShaderFloatControlsIndependence).
-_INDEPENDENCE = {"round_to_nearest_even": "roundingModeIndependence",
-                 "preserve_denormals": "denormBehaviorIndependence"}
+_INDEPENDENCE = {
+    "round_to_nearest_even": "roundingModeIndependence",
+    "preserve_denormals": "denormBehaviorIndependence",
+}
 _INDEPENDENCE_32_BIT_ONLY, _INDEPENDENCE_NONE = 0, 2
 
 
@@ -235,8 +309,10 @@ def _physical_devices(loaded: Any) -> list[Any]:
     try:
         return list(loaded.physical_devices())
     except RuntimeError as error:  # of the loader, where none of the drivers finds a device
-        raise VulkanUnavailable(f"no Vulkan device was found: the drivers that are installed have none ({error}); "
-                                f"install Mesa's CPU driver with: {INSTALL}") from None
+        raise VulkanUnavailable(
+            f"no Vulkan device was found: the drivers that are installed have none ({error}); "
+            f"install Mesa's CPU driver with: {INSTALL}"
+        ) from None
 
 
 @cache
@@ -267,9 +343,11 @@ def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo
             raise VulkanUnavailable(f"TRITON_SPIRV_DEVICE={wanted!r} names no Vulkan device; the devices are {listing}")
         chosen = matching[0]
     if chosen.lacks:
-        raise VulkanUnavailable(f"{chosen.describe()} cannot run Triton kernels: it lacks {', '.join(chosen.lacks)}; "
-                                f"the Vulkan devices are {listing}; Mesa's CPU driver has all that is needed: "
-                                f"{INSTALL}")
+        raise VulkanUnavailable(
+            f"{chosen.describe()} cannot run Triton kernels: it lacks {', '.join(chosen.lacks)}; "
+            f"the Vulkan devices are {listing}; Mesa's CPU driver has all that is needed: "
+            f"{INSTALL}"
+        )
     return chosen
 
 

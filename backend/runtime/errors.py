@@ -1,4 +1,5 @@
 """What can go wrong between a compiled kernel and its device."""
+
 from __future__ import annotations
 
 
@@ -30,8 +31,19 @@ class OutOfBounds(RuntimeError, IndexError):
     tells how many there were.
     """
 
-    def __init__(self, message: str, *, kernel: str = "", argument: str = "", index: int = 0, elements: int = 0,
-                 program: tuple[int, ...] = (), file: str = "", line: int = 0, count: int = 0) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        kernel: str = "",
+        argument: str = "",
+        index: int = 0,
+        elements: int = 0,
+        program: tuple[int, ...] = (),
+        file: str = "",
+        line: int = 0,
+        count: int = 0,
+    ) -> None:
         super().__init__(message)
         self.kernel, self.argument, self.index, self.elements = kernel, argument, index, elements
         self.program, self.file, self.line, self.count = program, file, line, count

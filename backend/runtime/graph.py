@@ -12,6 +12,7 @@ A captured launch does not run. It keeps its arguments: a replay works on the sa
 same numbers. Launch hooks are called at the capture. Work between launches on the host is not part of the graph. A
 graph holds its tensors and kernels: a kernel that is unloaded stays on the device for as long.
 """
+
 from __future__ import annotations
 
 import threading
@@ -90,8 +91,9 @@ class Graph:
         """
         for tensor, address in self._tensors:
             if tensor.data_ptr() != address:
-                raise RuntimeError("a tensor of this graph has other memory than at the capture: it was resized; "
-                                   "capture a new graph")
+                raise RuntimeError(
+                    "a tensor of this graph has other memory than at the capture: it was resized; capture a new graph"
+                )
         if self._reports:
             self._replay_with_reports()
         else:

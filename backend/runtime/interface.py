@@ -1,4 +1,5 @@
 """Events, streams and synchronisation in the terms of ``torch.cuda``, as triton.testing asks for them."""
+
 from __future__ import annotations
 
 import operator
@@ -64,8 +65,10 @@ class DeviceEvent:
         if self._native is None:
             self._native, self._index = native().Event(context.native, self._timing), context.index
         elif self._index != context.index:
-            raise RuntimeError(f"an event of '{vulkan_context.NAME}:{self._index}' cannot be recorded on "
-                               f"'{vulkan_context.NAME}:{context.index}': make another")
+            raise RuntimeError(
+                f"an event of '{vulkan_context.NAME}:{self._index}' cannot be recorded on "
+                f"'{vulkan_context.NAME}:{context.index}': make another"
+            )
         self._native.record()
 
     def synchronize(self) -> None:

@@ -1,4 +1,5 @@
 """Launching a kernel: the argument plan, and the way that each argument takes to the device."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
@@ -20,8 +21,9 @@ _IN_PLACE = ("address", "device", "shared")
 _LAUNCH_METADATA, _ENTER_HOOK, _EXIT_HOOK = 6, 7, 8
 
 
-def make_launcher(context: Context, name: str, entries: Sequence[Entry], indirect: bool,
-                  written: Collection[str] | None = None) -> Callable[..., None]:
+def make_launcher(
+    context: Context, name: str, entries: Sequence[Entry], indirect: bool, written: Collection[str] | None = None
+) -> Callable[..., None]:
     """A callable ``(grid_x, grid_y, grid_z, stream, function, kernel_metadata, launch_metadata, enter_hook,
     exit_hook, *arguments)`` that runs the kernel. It returns once the kernel is submitted where tensors are passed and
     all of them are in device memory, otherwise when it is done. Its ``transfers`` tells which way each pointer argument
@@ -33,8 +35,13 @@ def make_launcher(context: Context, name: str, entries: Sequence[Entry], indirec
     Raises ValueError on a type that cannot be passed, or a block that is too long.
     """
     plan = native().ArgumentPlan([(list(path), argument, type_) for path, argument, type_ in entries])
-    options = {"device": context.native, "plan": plan, "name": name, "indirect": indirect,
-               "device_index": context.index}
+    options = {
+        "device": context.native,
+        "plan": plan,
+        "name": name,
+        "indirect": indirect,
+        "device_index": context.index,
+    }
     copying = CopyingLauncher(context, name, native().Launcher(**options), plan, written)
     launcher = native().Launcher(**options, copying=copying)
     return ValidatingLauncher(context, launcher) if context.validates else launcher
@@ -89,12 +96,15 @@ class CopyingLauncher:
             leave(launch_metadata)
 
     def _refuse_capture(self, arguments: list[tuple[Any, int, str]]) -> None:
-        names = [repr(name) for name, argument in zip(self._names, arguments, strict=True)
-                 if self._span(name, *argument)]
+        names = [
+            repr(name) for name, argument in zip(self._names, arguments, strict=True) if self._span(name, *argument)
+        ]
         if names:
-            raise RuntimeError(f"kernel '{self._name}': a graph cannot capture a launch with argument "
-                               f"{', '.join(names)}, whose memory is copied or shared at every launch; pass a tensor "
-                               "on the Vulkan device")
+            raise RuntimeError(
+                f"kernel '{self._name}': a graph cannot capture a launch with argument "
+                f"{', '.join(names)}, whose memory is copied or shared at every launch; pass a tensor "
+                "on the Vulkan device"
+            )
 
     def _run(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]], transfers: dict[str, str]) -> None:
         if any(place == "cuda" and address for _, address, place in arguments):
@@ -102,9 +112,11 @@ class CopyingLauncher:
         else:
             self._run_with_host(args, arguments, transfers)
 
-    def _run_with_cuda(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]],
-                       transfers: dict[str, str]) -> None:
+    def _run_with_cuda(
+        self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]], transfers: dict[str, str]
+    ) -> None:
         import torch
+
         if cuda.way() == cuda.STAGED:
             self._run_with_mirrors(args, arguments, transfers)
             return
@@ -137,16 +149,18 @@ class CopyingLauncher:
             raise
         self._context.raise_validation_errors()
 
-    def _run_with_mirrors(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]],
-                          transfers: dict[str, str]) -> None:
+    def _run_with_mirrors(
+        self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]], transfers: dict[str, str]
+    ) -> None:
         """Copies the storage of each CUDA tensor to host memory, launches with that, and copies back."""
         import torch
+
         mirrors: dict[int, tuple[Any, Any, bool]] = {}
         resolved = []
         for name, (argument, address, place) in zip(self._names, arguments, strict=True):
             if place == "cuda" and address:
                 storage = argument.untyped_storage()
-                original = argument.new_empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(), ), (1, ))
+                original = argument.new_empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),), (1,))
                 start = storage.data_ptr()
                 written = self._written is None or name in self._written
                 _, mirror, was_written = mirrors.get(start) or (original, original.cpu(), False)
@@ -158,8 +172,9 @@ class CopyingLauncher:
             if written:
                 original.copy_(mirror)
 
-    def _run_with_host(self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]],
-                       transfers: dict[str, str]) -> None:
+    def _run_with_host(
+        self, args: tuple[Any, ...], arguments: list[tuple[Any, int, str]], transfers: dict[str, str]
+    ) -> None:
         loan, since = Loan(), self._context.native.submitted
         try:
             pointers, copies = self._place(arguments, transfers, loan)
@@ -171,11 +186,13 @@ class CopyingLauncher:
         loan.end()
         self._context.raise_validation_errors()
 
-    def _place(self, arguments: list[tuple[Any, int, str]], transfers: dict[str, str],
-               loan: Loan) -> tuple[list[int], list[tuple[int, int, Any, Any, int, bool]]]:
+    def _place(
+        self, arguments: list[tuple[Any, int, str]], transfers: dict[str, str], loan: Loan
+    ) -> tuple[list[int], list[tuple[int, int, Any, Any, int, bool]]]:
         """(device addresses, copies) for the native launcher. Imports, and the buffers of copies, go into the loan."""
-        spans = merge(span for name, argument in zip(self._names, arguments, strict=True)
-                      if (span := self._span(name, *argument)))
+        spans = merge(
+            span for name, argument in zip(self._names, arguments, strict=True) if (span := self._span(name, *argument))
+        )
         bases: list[int] = []
         copies: list[tuple[int, int, Any, Any, int, bool]] = []
         ways: list[str] = []
@@ -209,8 +226,10 @@ class CopyingLauncher:
             return None
         written = self._written is None or name in self._written
         if written and not writeable and self._written is not None:
-            raise ValueError(f"kernel '{self._name}', argument '{name}': the kernel writes it, but the array is "
-                             "read-only; pass a copy, numpy.array(values)")
+            raise ValueError(
+                f"kernel '{self._name}', argument '{name}': the kernel writes it, but the array is "
+                "read-only; pass a copy, numpy.array(values)"
+            )
         return Span(start, start + size, writeable and written)
 
     def _stage(self, span: Span, loan: Loan) -> tuple[int, int, Any, Any, int, bool]:

@@ -2,6 +2,7 @@
 
 The package raises OSError on import where libvulkan is missing, so it is imported on first use.
 """
+
 from __future__ import annotations
 
 import os
@@ -25,8 +26,9 @@ def vulkan() -> Any:
             raise
         raise VulkanUnavailable("the Python package 'vulkan' is missing; install it with: pip install vulkan") from None
     except OSError:
-        raise VulkanUnavailable("the Vulkan loader (libvulkan.so.1) is missing; install it, and a driver, with: "
-                                f"{INSTALL}") from None
+        raise VulkanUnavailable(
+            f"the Vulkan loader (libvulkan.so.1) is missing; install it, and a driver, with: {INSTALL}"
+        ) from None
     return vulkan
 
 
@@ -70,13 +72,12 @@ _STRUCTURE_TYPES = {
     "VkPhysicalDeviceVulkan12Properties": "PHYSICAL_DEVICE_VULKAN_1_2_PROPERTIES",
     "VkPhysicalDeviceVulkan13Features": "PHYSICAL_DEVICE_VULKAN_1_3_FEATURES",
     "VkPhysicalDeviceVulkan13Properties": "PHYSICAL_DEVICE_VULKAN_1_3_PROPERTIES",
-    "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR":
-        "PHYSICAL_DEVICE_WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR",
+    "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR": "PHYSICAL_DEVICE_"
+    "WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR",
     "VkPipelineCacheCreateInfo": "PIPELINE_CACHE_CREATE_INFO",
     "VkPipelineLayoutCreateInfo": "PIPELINE_LAYOUT_CREATE_INFO",
     "VkPipelineShaderStageCreateInfo": "PIPELINE_SHADER_STAGE_CREATE_INFO",
-    "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo":
-        "PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO",
+    "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo": "PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO",
     "VkShaderModuleCreateInfo": "SHADER_MODULE_CREATE_INFO",
 }
 
@@ -119,8 +120,10 @@ class Instance:
         layers, extensions = [], []
         if self.validation:
             if VALIDATION_LAYER not in _instance_layers():
-                raise VulkanUnavailable(f"TRITON_SPIRV_VALIDATE is set but {VALIDATION_LAYER} is not installed; "
-                                        "install it with: apt-get install vulkan-validationlayers")
+                raise VulkanUnavailable(
+                    f"TRITON_SPIRV_VALIDATE is set but {VALIDATION_LAYER} is not installed; "
+                    "install it with: apt-get install vulkan-validationlayers"
+                )
             layers.append(ffi.new("char[]", VALIDATION_LAYER.encode()))
             extensions.append(ffi.new("char[]", b"VK_EXT_debug_utils"))
         name = ffi.new("char[]", b"triton")
@@ -148,7 +151,7 @@ class Instance:
             return []
         found = vk.ffi.new("VkPhysicalDevice[]", count[0])
         check(vk.lib.vkEnumeratePhysicalDevices(self.handle, count, found), "vkEnumeratePhysicalDevices")
-        return list(found[0:count[0]])
+        return list(found[0 : count[0]])
 
 
 def _instance_layers() -> set[str]:
@@ -157,7 +160,7 @@ def _instance_layers() -> set[str]:
     check(vk.lib.vkEnumerateInstanceLayerProperties(count, vk.ffi.NULL), "vkEnumerateInstanceLayerProperties")
     found = vk.ffi.new("VkLayerProperties[]", max(1, count[0]))
     check(vk.lib.vkEnumerateInstanceLayerProperties(count, found), "vkEnumerateInstanceLayerProperties")
-    return {vk.ffi.string(layer.layerName).decode() for layer in found[0:count[0]]}
+    return {vk.ffi.string(layer.layerName).decode() for layer in found[0 : count[0]]}
 
 
 @cache

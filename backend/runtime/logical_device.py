@@ -1,4 +1,5 @@
 """Vulkan's objects that every kernel of a device shares: the VkDevice and the layout of its pipelines."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,4 +1,5 @@
 """Host memory for devices that cannot read it in place: per-launch imports and staged copies."""
+
 from __future__ import annotations
 
 import math
@@ -47,8 +48,10 @@ def storage_of(argument: Any, address: int) -> tuple[int, int, bool]:
         return storage_of(base, address)
     if hasattr(argument, "numel") and hasattr(argument, "element_size"):
         return address, argument.numel() * argument.element_size(), True
-    raise TypeError(f"a {type(argument).__name__} does not tell the size of its memory; pass a torch tensor or "
-                    "triton.backends.spirv.runtime.array(a NumPy array)")
+    raise TypeError(
+        f"a {type(argument).__name__} does not tell the size of its memory; pass a torch tensor or "
+        "triton.backends.spirv.runtime.array(a NumPy array)"
+    )
 
 
 def memory_bytes(argument: Any) -> float:
@@ -100,8 +103,11 @@ class Claims:
         thread = threading.get_ident()
         claimed = [(thread, span) for span in spans]
         with self._changed:
-            self._changed.wait_for(lambda: not any(owner != thread and _collide(held, span)
-                                                   for owner, held in self._claimed for span in spans))
+            self._changed.wait_for(
+                lambda: (
+                    not any(owner != thread and _collide(held, span) for owner, held in self._claimed for span in spans)
+                )
+            )
             self._claimed.extend(claimed)
         try:
             yield
@@ -176,7 +182,7 @@ class BufferPool:
 class Loan:
     """What a launch uses beside its arguments. It goes back with ``end()``, or when nothing refers to the loan."""
 
-    __slots__ = ("_ends", )
+    __slots__ = ("_ends",)
 
     def __init__(self) -> None:
         self._ends: list[Callable[[], None]] = []

@@ -1,4 +1,5 @@
 """SPIR-V modules as compute pipelines."""
+
 from __future__ import annotations
 
 import array
@@ -62,13 +63,13 @@ def read_module(spirv: bytes) -> ModuleInfo:
         if length == 0 or end > len(words):
             raise ValueError(f"the SPIR-V module is cut off or damaged at word {position}")
         if opcode == _OP_ENTRY_POINT and words[position + 1] == _MODEL_GLCOMPUTE:
-            entry_point = _text(words[position + 3:end])
+            entry_point = _text(words[position + 3 : end])
         elif opcode == _OP_EXECUTION_MODE and words[position + 2] == _MODE_LOCAL_SIZE and length == 6:
             local_size = (words[position + 3], words[position + 4], words[position + 5])
         elif opcode == _OP_MODULE_PROCESSED:
-            note = _text(words[position + 1:end])
-            if note.startswith(_SUBGROUP_SIZE_NOTE) and note[len(_SUBGROUP_SIZE_NOTE):].isdecimal():
-                subgroup_size = int(note[len(_SUBGROUP_SIZE_NOTE):])
+            note = _text(words[position + 1 : end])
+            if note.startswith(_SUBGROUP_SIZE_NOTE) and note[len(_SUBGROUP_SIZE_NOTE) :].isdecimal():
+                subgroup_size = int(note[len(_SUBGROUP_SIZE_NOTE) :])
         position, last = end, opcode
     if not entry_point or not all(local_size):
         raise ValueError("the SPIR-V module has no compute entry point with a LocalSize")
@@ -136,8 +137,14 @@ class Kernel:
     def _create(self, spirv: bytes) -> None:
         context = self.context
         self._module = create_module(context.handle, spirv)
-        self._pipeline = create_pipeline(context.handle, context.pipeline_layout, context.pipeline_cache.handle,
-                                         self._module, self.info, context.capabilities.subgroup_size)
+        self._pipeline = create_pipeline(
+            context.handle,
+            context.pipeline_layout,
+            context.pipeline_cache.handle,
+            self._module,
+            self.info,
+            context.capabilities.subgroup_size,
+        )
         context.pipeline_cache.save_sometimes()
 
     @property

@@ -3,6 +3,7 @@
 A file belongs to one device and driver; its name says which. It is replaced as a whole, so that many processes can
 share it; one that is damaged, or of another driver, is ignored and replaced.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -41,7 +42,7 @@ def unpack(contents: bytes) -> bytes:
     if len(contents) < start or not contents.startswith(_MAGIC):
         raise ValueError("not a pipeline cache")
     data = contents[start:]
-    if hashlib.sha256(data).digest() != contents[len(_MAGIC):start]:
+    if hashlib.sha256(data).digest() != contents[len(_MAGIC) : start]:
         raise ValueError("damaged")
     return data
 
@@ -82,8 +83,10 @@ class PipelineCache:
     def _size(self, cache: Any = None) -> int:
         vk = vulkan()
         size = vk.ffi.new("size_t*")
-        check(vk.lib.vkGetPipelineCacheData(self._device, cache or self.handle, size, vk.ffi.NULL),
-              "vkGetPipelineCacheData")
+        check(
+            vk.lib.vkGetPipelineCacheData(self._device, cache or self.handle, size, vk.ffi.NULL),
+            "vkGetPipelineCacheData",
+        )
         return int(size[0])
 
     def _data(self, cache: Any = None) -> bytes:
@@ -130,9 +133,12 @@ class PipelineCache:
         caches = [self._create(data)]
         try:
             caches.append(self._create(b""))
-            check(vk.lib.vkMergePipelineCaches(self._device, caches[1], 2,
-                                               vk.ffi.new("VkPipelineCache[]", [self.handle, caches[0]])),
-                  "vkMergePipelineCaches")
+            check(
+                vk.lib.vkMergePipelineCaches(
+                    self._device, caches[1], 2, vk.ffi.new("VkPipelineCache[]", [self.handle, caches[0]])
+                ),
+                "vkMergePipelineCaches",
+            )
             return self._data(caches[1])
         finally:
             for cache in caches:

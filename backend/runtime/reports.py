@@ -2,6 +2,7 @@
 
 A kernel that may report is run to its end by each launch, so that what it says is said in order and at its call.
 """
+
 from __future__ import annotations
 
 import ctypes
@@ -30,8 +31,14 @@ class ReportingLauncher:
     Raises KernelAssertionError, LoopLimitExceeded and OutOfBounds.
     """
 
-    def __init__(self, context: Context, name: str, launch: Callable[..., None],
-                 messages: list[dict[str, Any]], entries: Sequence[Entry]) -> None:
+    def __init__(
+        self,
+        context: Context,
+        name: str,
+        launch: Callable[..., None],
+        messages: list[dict[str, Any]],
+        entries: Sequence[Entry],
+    ) -> None:
         self._context, self._name, self._launch, self._messages = context, name, launch, messages
         self._place = FIRST_ARGUMENT + entries[-1][0][0]
         self._bounds = bounds_table(name, messages, entries)
@@ -42,7 +49,7 @@ class ReportingLauncher:
     def __call__(self, *args: Any) -> None:
         """As make_launcher's."""
         bounds = self._bounds
-        args = (*args, *[None] * (self._place - len(args)))[:self._place]
+        args = (*args, *[None] * (self._place - len(args)))[: self._place]
         extents = bounds.extents(args[FIRST_ARGUMENT:]) if bounds else []
         context, loan = self._context, Loan()
         buffer = loan.take(context.staging_pool, self._bytes)
@@ -50,8 +57,9 @@ class ReportingLauncher:
         if graph is not None:
             graph.keep(loan)
             self._launch(*args, buffer.address)
-            graph.add_report(lambda: self._reset(buffer, extents),
-                             lambda: partial(self._say, *self._read(buffer), extents))
+            graph.add_report(
+                lambda: self._reset(buffer, extents), lambda: partial(self._say, *self._read(buffer), extents)
+            )
             return
         since = context.native.submitted
         try:
@@ -95,16 +103,19 @@ class ReportingLauncher:
             return LoopLimitExceeded(
                 f"kernel '{self._name}': Mesa's CPU driver ended a loop before its condition was false: it stops an "
                 "invocation after 65535 iterations of all its loops together, so the result is wrong; give each "
-                "program less work (a larger grid, larger blocks)")
-        return KernelAssertionError(f"{message['file']}:{message['line']}: kernel '{self._name}': assertion failed: "
-                                    f"{message['text']}")
+                "program less work (a larger grid, larger blocks)"
+            )
+        return KernelAssertionError(
+            f"{message['file']}:{message['line']}: kernel '{self._name}': assertion failed: {message['text']}"
+        )
 
     def _print(self, records: bytes, count: int) -> None:
         for number, operand, x, y, z, index, low, high in struct.iter_unpack("<8I", records):
             sys.stdout.write(f"pid ({x}, {y}, {z}) {_line(self._messages[number], operand, index, low | high << 32)}\n")
         if count > _RECORDS:
-            sys.stderr.write(f"kernel '{self._name}': {count - _RECORDS} printed values were lost: a launch keeps "
-                             f"{_RECORDS}\n")
+            sys.stderr.write(
+                f"kernel '{self._name}': {count - _RECORDS} printed values were lost: a launch keeps {_RECORDS}\n"
+            )
         sys.stdout.flush()
 
 

@@ -6,6 +6,7 @@ fills are done by torch_memory.py. Every other operation runs on the CPU, on cop
 
 torch's own kernels for metadata (views) need no memory and serve as they are.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -29,8 +30,20 @@ _aten = torch.ops.aten
 _PACKAGE_PRIORITY = 15  # before torch's own for devices from outside, which knows no storage here
 
 #: Operations that only change metadata: the CPU's kernel serves.
-_METADATA = ("as_strided", "view", "_reshape_alias", "unfold", "view.dtype", "set_.source_Storage_storage_offset",
-             "set_.source_Storage", "set_.source_Tensor", "_unsafe_view", "alias", "view_as_real", "view_as_complex")
+_METADATA = (
+    "as_strided",
+    "view",
+    "_reshape_alias",
+    "unfold",
+    "view.dtype",
+    "set_.source_Storage_storage_offset",
+    "set_.source_Storage",
+    "set_.source_Tensor",
+    "_unsafe_view",
+    "alias",
+    "view_as_real",
+    "view_as_complex",
+)
 
 
 class _Module(DeviceInterface):
@@ -153,10 +166,13 @@ def register() -> None:
     if _registered:
         return
     from torch.utils import backend_registration
+
     taken = torch._C._get_privateuse1_backend_name()
     if taken not in ("privateuseone", NAME):
-        raise RuntimeError(f"torch's place for a device from outside is taken by '{taken}': this process can use "
-                           "Vulkan memory through triton.backends.spirv.runtime's buffers, not as torch tensors")
+        raise RuntimeError(
+            f"torch's place for a device from outside is taken by '{taken}': this process can use "
+            "Vulkan memory through triton.backends.spirv.runtime's buffers, not as torch tensors"
+        )
     backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
     aten = torch.library.Library("aten", "IMPL")
     for name in _METADATA:

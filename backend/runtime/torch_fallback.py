@@ -2,6 +2,7 @@
 
 Arguments that share device memory share their copy, so that each sees what an operation writes to another.
 """
+
 from __future__ import annotations
 
 import logging
@@ -24,13 +25,26 @@ _log = logging.getLogger(f"{__package__}.torch_device")
 _LARGEST_ELEMENT = 16  # bytes: a copy begins at a multiple of it
 
 #: Operations that write all of their first argument and read none of it.
-_OVERWRITING = frozenset(("aten::uniform_", "aten::normal_", "aten::random_", "aten::random_.from",
-                          "aten::random_.to", "aten::exponential_", "aten::bernoulli_.float", "aten::arange.start_out",
-                          "aten::eye.m_out", "aten::linspace.out", "aten::randperm.generator_out"))
+_OVERWRITING = frozenset(
+    (
+        "aten::uniform_",
+        "aten::normal_",
+        "aten::random_",
+        "aten::random_.from",
+        "aten::random_.to",
+        "aten::exponential_",
+        "aten::bernoulli_.float",
+        "aten::arange.start_out",
+        "aten::eye.m_out",
+        "aten::linspace.out",
+        "aten::randperm.generator_out",
+    )
+)
 
 #: Arguments that operations write though their schemas do not say so.
-_UNDECLARED = dict.fromkeys(("aten::native_batch_norm", "aten::batch_norm_update_stats"),
-                            frozenset(("running_mean", "running_var")))
+_UNDECLARED = dict.fromkeys(
+    ("aten::native_batch_norm", "aten::batch_norm_update_stats"), frozenset(("running_mean", "running_var"))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +62,14 @@ class _Signature:
 def _signature(op: Any) -> _Signature:
     schema = op._schema
     undeclared = _UNDECLARED.get(schema.name, ())
-    arguments = tuple((name := argument.name,
-                       (argument.alias_info is not None and argument.alias_info.is_write) or name in undeclared,
-                       str(argument.type) in ("Tensor", "Optional[Tensor]")) for argument in schema.arguments)
+    arguments = tuple(
+        (
+            name := argument.name,
+            (argument.alias_info is not None and argument.alias_info.is_write) or name in undeclared,
+            str(argument.type) in ("Tensor", "Optional[Tensor]"),
+        )
+        for argument in schema.arguments
+    )
     full_name = schema.name + ("." + schema.overload_name if schema.overload_name else "")
     return _Signature(schema.name, full_name, arguments, op.name() in _OVERWRITING)
 
@@ -76,7 +95,7 @@ def run_on_cpu(op: Any, function: Callable[..., Any] | None, args: tuple[Any, ..
         value = args[position] if position < len(args) else kwargs.get(name)
         if is_tensor and isinstance(value, (int, float, complex)):
             numbers.add(name)
-        for leaf in value if isinstance(value, (list, tuple)) else (value, ):
+        for leaf in value if isinstance(value, (list, tuple)) else (value,):
             if isinstance(leaf, torch.Tensor):
                 if writes:
                     written[id(leaf)] = leaf
@@ -124,12 +143,15 @@ def _each(function: Callable[[Any], Any], value: Any) -> Any:
 def _common_device(name: str, tensors: Iterable[torch.Tensor], written: Iterable[torch.Tensor]) -> torch.device:
     devices = sorted({str(tensor.device) for tensor in tensors})
     if len(devices) > 1:
-        raise RuntimeError(f"{name}: all tensors have to be on one device, but there are {' and '.join(devices)}: "
-                           "move one with .to()")
+        raise RuntimeError(
+            f"{name}: all tensors have to be on one device, but there are {' and '.join(devices)}: move one with .to()"
+        )
     for tensor in written:
         if not is_ours(tensor):
-            raise RuntimeError(f"{name}: all tensors have to be on one device, but it would write to a tensor on "
-                               f"{tensor.device} and there are others on {devices[0]}: move one with .to()")
+            raise RuntimeError(
+                f"{name}: all tensors have to be on one device, but it would write to a tensor on "
+                f"{tensor.device} and there are others on {devices[0]}: move one with .to()"
+            )
     return torch.device(devices[0])
 
 
@@ -139,8 +161,10 @@ def _taking_numbers(op: Any, numbers: frozenset[str]) -> Any:
     tensor where a number was passed, as in ``x.remainder(5)``."""
 
     def types(overload: Any, given: frozenset[str]) -> list[tuple[str, str]]:
-        return [(argument.name, "number" if argument.name in given else str(argument.type))
-                for argument in overload._schema.arguments]
+        return [
+            (argument.name, "number" if argument.name in given else str(argument.type))
+            for argument in overload._schema.arguments
+        ]
 
     wanted = types(op, numbers)
     packet = op.overloadpacket
@@ -177,8 +201,12 @@ def _host_views(tensors: list[torch.Tensor], unread: set[int]) -> dict[int, torc
 
 def _bring_back(tensor: torch.Tensor, host: torch.Tensor) -> None:
     """Give the tensor what the operation made of its copy."""
-    same = (host.size() == tensor.size() and host.stride() == tensor.stride() and host.is_conj() == tensor.is_conj()
-            and host.is_neg() == tensor.is_neg())
+    same = (
+        host.size() == tensor.size()
+        and host.stride() == tensor.stride()
+        and host.is_conj() == tensor.is_conj()
+        and host.is_neg() == tensor.is_neg()
+    )
     if same:
         write_back(tensor, host)
         return

@@ -1,4 +1,5 @@
 """Memory of torch tensors on the device ``spirv``: allocation, resizing, copies and fills."""
+
 from __future__ import annotations
 
 import math
@@ -15,9 +16,21 @@ from .interface import device_index
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
 _DLPACK_CODES = {
-    torch.int8: 0, torch.int16: 0, torch.int32: 0, torch.int64: 0, torch.uint8: 1, torch.uint16: 1, torch.uint32: 1,
-    torch.uint64: 1, torch.float16: 2, torch.float32: 2, torch.float64: 2, torch.bfloat16: 4, torch.complex64: 5,
-    torch.complex128: 5, torch.bool: 6,
+    torch.int8: 0,
+    torch.int16: 0,
+    torch.int32: 0,
+    torch.int64: 0,
+    torch.uint8: 1,
+    torch.uint16: 1,
+    torch.uint32: 1,
+    torch.uint64: 1,
+    torch.float16: 2,
+    torch.float32: 2,
+    torch.float64: 2,
+    torch.bfloat16: 4,
+    torch.complex64: 5,
+    torch.complex128: 5,
+    torch.bool: 6,
 }
 _LARGEST = 2**63 - 1  # bytes and elements, which torch counts in 64 bits
 _aten = torch.ops.aten
@@ -49,14 +62,18 @@ def metadata(op: Any) -> Callable[..., Any]:
 
 # ---- Storage ---------------------------------------------------------------------------------------------------------
 
+
 def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device: Any) -> torch.Tensor:
     """A tensor over new device memory; its dtype is one of _DLPACK_CODES."""
     _check_sizes(size, stride, dtype)
     index = device_index(device)
     bytes_ = extent(size, stride) * dtype.itemsize
     memory = vulkan_context.of_device(index).memory.allocate(bytes_)
-    return torch._C._from_dlpack(native().dlpack_capsule(memory, memory.address if bytes_ else 0, size, stride, index,
-                                                         _DLPACK_CODES[dtype], 8 * dtype.itemsize))
+    return torch._C._from_dlpack(
+        native().dlpack_capsule(
+            memory, memory.address if bytes_ else 0, size, stride, index, _DLPACK_CODES[dtype], 8 * dtype.itemsize
+        )
+    )
 
 
 def _check_sizes(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> None:
@@ -69,20 +86,23 @@ def _check_sizes(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype)
             raise RuntimeError(f"a tensor on '{NAME}' cannot have negative strides: {list(stride)}")
     largest = max(math.prod(count for count in size if count), extent(size, stride) * dtype.itemsize)
     if largest > _LARGEST:
-        raise RuntimeError(f"a tensor of size {list(size)} with strides {list(stride)} is too large: its bytes cannot "
-                           "be counted in 64 bits")
+        raise RuntimeError(
+            f"a tensor of size {list(size)} with strides {list(stride)} is too large: its bytes cannot "
+            "be counted in 64 bits"
+        )
 
 
 def new_bytes(bytes_: int, device: Any) -> torch.Tensor:
     """A tensor of bytes over new device memory."""
-    return _new((bytes_, ), (1, ), torch.uint8, device)
+    return _new((bytes_,), (1,), torch.uint8, device)
 
 
 def _retyped(base: torch.Tensor, dtype: torch.dtype, size: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
     """A tensor over the storage of ``base``, from its start."""
     shell = metadata(_aten.view.dtype)(base[:0], dtype)
-    result: torch.Tensor = metadata(_aten.set_.source_Storage_storage_offset)(shell, base.untyped_storage(), 0, size,
-                                                                              stride)
+    result: torch.Tensor = metadata(_aten.set_.source_Storage_storage_offset)(
+        shell, base.untyped_storage(), 0, size, stride
+    )
     return result
 
 
@@ -98,12 +118,19 @@ def _dense_strides(size: Sequence[int], memory_format: Any = None) -> list[int]:
         strides = [1]
         for count in reversed(size[1:]):
             strides.append(strides[-1] * max(count, 1))
-        return strides[::-1][:len(size)] if size else []
+        return strides[::-1][: len(size)] if size else []
     return list(torch.empty(size, device="meta", memory_format=memory_format).stride())
 
 
-def empty_strided(size: Sequence[int], stride: Sequence[int], *, dtype: Any = None, layout: Any = None,
-                  device: Any = None, pin_memory: Any = None) -> torch.Tensor:
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> torch.Tensor:
     """aten::empty_strided."""
     dtype = dtype or torch.get_default_dtype()
     if pin_memory:
@@ -114,11 +141,19 @@ def empty_strided(size: Sequence[int], stride: Sequence[int], *, dtype: Any = No
     return _retyped(new_bytes(extent(size, stride) * dtype.itemsize, device), dtype, size, stride)
 
 
-def empty(size: Sequence[int], *, dtype: Any = None, layout: Any = None, device: Any = None, pin_memory: Any = None,
-          memory_format: Any = None) -> torch.Tensor:
+def empty(
+    size: Sequence[int],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: Any = None,
+) -> torch.Tensor:
     """aten::empty.memory_format."""
-    return empty_strided(size, _dense_strides(size, memory_format), dtype=dtype, layout=layout, device=device,
-                         pin_memory=pin_memory)
+    return empty_strided(
+        size, _dense_strides(size, memory_format), dtype=dtype, layout=layout, device=device, pin_memory=pin_memory
+    )
 
 
 def resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = None) -> torch.Tensor:
@@ -132,8 +167,10 @@ def resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = None
     if needed > storage.nbytes():
         kept = storage.nbytes()
         if kept and torch._C._storage_Use_Count(storage._cdata) > 2:  # the tensor and `storage`
-            raise RuntimeError(f"resize_() to {list(size)}: the tensor shares its memory of {kept} bytes with other "
-                               f"tensors, and memory on '{NAME}' cannot grow: make a new tensor, or clone() it first")
+            raise RuntimeError(
+                f"resize_() to {list(size)}: the tensor shares its memory of {kept} bytes with other "
+                f"tensors, and memory on '{NAME}' cannot grow: make a new tensor, or clone() it first"
+            )
         fresh = new_bytes(int(needed), self.device)
         if kept:
             context_of(self).native.copy(fresh.data_ptr(), storage.data_ptr(), kept)
@@ -143,6 +180,7 @@ def resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = None
 
 
 # ---- Copies ----------------------------------------------------------------------------------------------------------
+
 
 def window(tensor: torch.Tensor) -> tuple[int, int]:
     """(device address, bytes) of the memory from the tensor's first to its last element."""
@@ -182,8 +220,9 @@ def is_dense(tensor: torch.Tensor) -> bool:
     if tensor.is_contiguous():
         return True
     filled = 1
-    for step, count in sorted((step, count) for step, count in zip(tensor.stride(), tensor.size(), strict=True)
-                              if count != 1):
+    for step, count in sorted(
+        (step, count) for step, count in zip(tensor.stride(), tensor.size(), strict=True) if count != 1
+    ):
         if step != filled:
             return False
         filled *= count
@@ -192,9 +231,15 @@ def is_dense(tensor: torch.Tensor) -> bool:
 
 def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether one's memory, copied as it is, makes the other equal to it."""
-    return (one.size() == other.size() and one.stride() == other.stride() and one.dtype == other.dtype
-            and one.is_conj() == other.is_conj() and one.is_neg() == other.is_neg()
-            and not one._is_zerotensor() and is_dense(one))
+    return (
+        one.size() == other.size()
+        and one.stride() == other.stride()
+        and one.dtype == other.dtype
+        and one.is_conj() == other.is_conj()
+        and one.is_neg() == other.is_neg()
+        and not one._is_zerotensor()
+        and is_dense(one)
+    )
 
 
 def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
@@ -259,9 +304,9 @@ def fill(self: torch.Tensor, value: Any) -> torch.Tensor:
         return self
     address, bytes_ = window(self)
     if is_dense(self) and address % 4 == 0 and bytes_ % 4 == 0 and not self.is_conj() and not self.is_neg():
-        one = bytes(torch.full((1, ), value, dtype=self.dtype).view(torch.uint8).tolist())
+        one = bytes(torch.full((1,), value, dtype=self.dtype).view(torch.uint8).tolist())
         word = (one * 4)[:4]
-        if word * max(1, len(one) // 4) == (one * 4)[:max(4, len(one))]:
+        if word * max(1, len(one) // 4) == (one * 4)[: max(4, len(one))]:
             with WRITING:
                 context_of(self).native.fill(address, bytes_, int.from_bytes(word, "little"))
             return self

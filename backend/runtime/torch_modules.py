@@ -3,6 +3,7 @@
 torch moves a parameter in place between the devices that it knows. For others it makes a new one in each place, so that
 a parameter that two modules share would become two.
 """
+
 from __future__ import annotations
 
 import threading

@@ -1,5 +1,6 @@
 """Operations that do not reach the fallback (torch_fallback.py) by themselves, and those that torch asks of devices
 from outside its tree alone, so that the CPU has no kernels of them."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -24,8 +25,13 @@ def _convolution_backward(grad: torch.Tensor, source: torch.Tensor, weight: torc
     return fallback(_aten.convolution_backward.default, grad, source, weight, [channels], *args)
 
 
-def _lstm_cell(input_gates: torch.Tensor, hidden_gates: torch.Tensor, cx: torch.Tensor, input_bias: _Optional = None,
-               hidden_bias: _Optional = None) -> tuple[torch.Tensor, ...]:
+def _lstm_cell(
+    input_gates: torch.Tensor,
+    hidden_gates: torch.Tensor,
+    cx: torch.Tensor,
+    input_bias: _Optional = None,
+    hidden_bias: _Optional = None,
+) -> tuple[torch.Tensor, ...]:
     """(hy, cy, workspace): gates are (batch, 4 hidden), cells (batch, hidden), the workspace (batch, 4 hidden)."""
     gates = _biased(input_gates, input_bias) + _biased(hidden_gates, hidden_bias)
     i, f, g, o = gates.chunk(4, 1)
@@ -34,8 +40,9 @@ def _lstm_cell(input_gates: torch.Tensor, hidden_gates: torch.Tensor, cx: torch.
     return o * cy.tanh(), cy, torch.cat((i, f, g, o), 1)
 
 
-def _lstm_cell_backward(grad_hy: _Optional, grad_cy: _Optional, cx: torch.Tensor, cy: torch.Tensor,
-                        workspace: torch.Tensor, has_bias: bool) -> tuple[_Optional, ...]:
+def _lstm_cell_backward(
+    grad_hy: _Optional, grad_cy: _Optional, cx: torch.Tensor, cy: torch.Tensor, workspace: torch.Tensor, has_bias: bool
+) -> tuple[_Optional, ...]:
     """(grad_gates, grad_cx, grad_bias)."""
     if grad_hy is None and grad_cy is None:
         return None, None, None
@@ -45,13 +52,25 @@ def _lstm_cell_backward(grad_hy: _Optional, grad_cy: _Optional, cx: torch.Tensor
     grad_cell = grad_hy * o * (1 - tanh * tanh)
     if grad_cy is not None:
         grad_cell = grad_cell + grad_cy
-    grad_gates = torch.cat((grad_cell * g * i * (1 - i), grad_cell * cx * f * (1 - f), grad_cell * i * (1 - g * g),
-                            grad_hy * tanh * o * (1 - o)), 1)
+    grad_gates = torch.cat(
+        (
+            grad_cell * g * i * (1 - i),
+            grad_cell * cx * f * (1 - f),
+            grad_cell * i * (1 - g * g),
+            grad_hy * tanh * o * (1 - o),
+        ),
+        1,
+    )
     return grad_gates, grad_cell * f, grad_gates.sum(0) if has_bias else None
 
 
-def _gru_cell(input_gates: torch.Tensor, hidden_gates: torch.Tensor, hx: torch.Tensor, input_bias: _Optional = None,
-              hidden_bias: _Optional = None) -> tuple[torch.Tensor, ...]:
+def _gru_cell(
+    input_gates: torch.Tensor,
+    hidden_gates: torch.Tensor,
+    hx: torch.Tensor,
+    input_bias: _Optional = None,
+    hidden_bias: _Optional = None,
+) -> tuple[torch.Tensor, ...]:
     """(hy, workspace): gates are (batch, 3 hidden), the state (batch, hidden), the workspace (batch, 5 hidden)."""
     input_r, input_z, input_n = _biased(input_gates, input_bias).chunk(3, 1)
     hidden_r, hidden_z, hidden_n = _biased(hidden_gates, hidden_bias).chunk(3, 1)
@@ -92,8 +111,9 @@ SUBSTITUTES: dict[str, Callable[..., Any]] = {
     "kaiser_window.periodic": _as_it_is(_aten.kaiser_window.periodic),
     "kaiser_window.beta": _as_it_is(_aten.kaiser_window.beta),
     "_thnn_fused_lstm_cell": _through(_aten._thnn_fused_lstm_cell.default, _lstm_cell),
-    "_thnn_fused_lstm_cell_backward_impl": _through(_aten._thnn_fused_lstm_cell_backward_impl.default,
-                                                    _lstm_cell_backward),
+    "_thnn_fused_lstm_cell_backward_impl": _through(
+        _aten._thnn_fused_lstm_cell_backward_impl.default, _lstm_cell_backward
+    ),
     "_thnn_fused_gru_cell": _through(_aten._thnn_fused_gru_cell.default, _gru_cell),
     "_thnn_fused_gru_cell_backward": _through(_aten._thnn_fused_gru_cell_backward.default, _gru_cell_backward),
 }

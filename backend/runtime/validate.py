@@ -1,4 +1,5 @@
 """``TRITON_SPIRV_VALIDATE=1``: every module that is emitted or loaded goes through spirv-val."""
+
 from __future__ import annotations
 
 import os
@@ -29,5 +30,6 @@ def validate_module(spirv: bytes, name: str) -> None:
     if result.returncode:
         with tempfile.NamedTemporaryFile(prefix=f"{name}-", suffix=".spv", delete=False) as file:
             file.write(spirv)
-        raise InvalidModule(f"spirv-val rejects the module of kernel '{name}', saved as {file.name}: "
-                            f"{result.stderr.decode().strip()}")
+        raise InvalidModule(
+            f"spirv-val rejects the module of kernel '{name}', saved as {file.name}: {result.stderr.decode().strip()}"
+        )

@@ -6,6 +6,7 @@ instructions deep for every use, before anything is simplified: 16 values over 1
 of 0.6 s. It does save the result of a shuffle. So such values are exchanged with the neighbouring invocation and back:
 two shuffles by constants, which LLVM later cancels.
 """
+
 from __future__ import annotations
 
 from bisect import bisect_left
@@ -16,13 +17,22 @@ from .module import ModuleBuilder
 from .opcodes import Capability_, Scope
 
 #: Opcodes whose results LLVM would compute again.
-REPEATABLE = frozenset(range(op.ConvertFToU, op.BitCount + 1)) - {op.ConvertUToPtr, op.UMulExtended, op.SMulExtended} \
-    | {op.ExtInst}
+REPEATABLE = frozenset(range(op.ConvertFToU, op.BitCount + 1)) - {
+    op.ConvertUToPtr,
+    op.UMulExtended,
+    op.SMulExtended,
+} | {op.ExtInst}
 
 #: Opcode → its operands (counted behind the result) that are not ids, from ``start`` up to ``end``.
 LITERALS: dict[int, tuple[int, int]] = {
-    op.ExtInst: (1, 2), op.CompositeExtract: (1, 99), op.CompositeInsert: (2, 99), op.VectorShuffle: (2, 99),
-    op.Load: (1, 99), op.Store: (2, 99), op.LoopMerge: (2, 99), op.SelectionMerge: (1, 2),
+    op.ExtInst: (1, 2),
+    op.CompositeExtract: (1, 99),
+    op.CompositeInsert: (2, 99),
+    op.VectorShuffle: (2, 99),
+    op.Load: (1, 99),
+    op.Store: (2, 99),
+    op.LoopMerge: (2, 99),
+    op.SelectionMerge: (1, 2),
 }
 
 
@@ -59,8 +69,11 @@ def anchor_across_barriers(module: ModuleBuilder, body: list[Instruction]) -> li
 def _regions(module: ModuleBuilder, body: list[Instruction]) -> list[int]:
     """For each instruction the number of barriers before it, where entering and leaving a loop that has barriers
     counts as one. Subgroup barriers, for which no coroutine is suspended, do not count."""
-    barriers = [place for place, instruction in enumerate(body)
-                if instruction[0] == op.ControlBarrier and module.constants.get(instruction[1]) != Scope.Subgroup]
+    barriers = [
+        place
+        for place, instruction in enumerate(body)
+        if instruction[0] == op.ControlBarrier and module.constants.get(instruction[1]) != Scope.Subgroup
+    ]
     waits = frozenset(barriers)
     labels = {instruction[2]: place for place, instruction in enumerate(body) if instruction[0] == op.Label}
     ends: set[int] = set()

@@ -1,4 +1,5 @@
 """The binary form of a module (SPIR-V specification, section 2.3)."""
+
 from __future__ import annotations
 
 import array

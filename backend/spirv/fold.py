@@ -2,6 +2,7 @@
 
 Floating-point instructions are never folded: their rounding is the device's.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -57,13 +58,22 @@ COMPARE: dict[int, Callable[[int, int, int], bool]] = {
 }
 
 #: Comparisons whose outcome sign extension does not change.
-SIGNED_COMPARE = frozenset({op.IEqual, op.INotEqual, op.SLessThan, op.SLessThanEqual, op.SGreaterThan,
-                            op.SGreaterThanEqual})
+SIGNED_COMPARE = frozenset(
+    {op.IEqual, op.INotEqual, op.SLessThan, op.SLessThanEqual, op.SGreaterThan, op.SGreaterThanEqual}
+)
 
 #: opcode → right operand that leaves the left one as it is.
 RIGHT_IDENTITY = {
-    op.IAdd: 0, op.ISub: 0, op.IMul: 1, op.BitwiseOr: 0, op.BitwiseXor: 0, op.ShiftLeftLogical: 0,
-    op.ShiftRightLogical: 0, op.ShiftRightArithmetic: 0, op.UDiv: 1, op.SDiv: 1,
+    op.IAdd: 0,
+    op.ISub: 0,
+    op.IMul: 1,
+    op.BitwiseOr: 0,
+    op.BitwiseXor: 0,
+    op.ShiftLeftLogical: 0,
+    op.ShiftRightLogical: 0,
+    op.ShiftRightArithmetic: 0,
+    op.UDiv: 1,
+    op.SDiv: 1,
 }
 
 #: opcodes that are zero when either operand is.

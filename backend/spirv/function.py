@@ -1,4 +1,5 @@
 """The body of one SPIR-V function under construction: value numbering, folding and structured control flow."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -327,8 +328,13 @@ class FunctionBuilder:
         for key in self._scopes.pop():
             del self._numbered[key]
 
-    def if_(self, condition: int, then: Callable[[], Sequence[int]],
-            otherwise: Callable[[], Sequence[int]] | None = None, defaults: Sequence[int] = ()) -> list[int]:
+    def if_(
+        self,
+        condition: int,
+        then: Callable[[], Sequence[int]],
+        otherwise: Callable[[], Sequence[int]] | None = None,
+        defaults: Sequence[int] = (),
+    ) -> list[int]:
         """A selection. ``then`` and ``otherwise`` emit their blocks and give equally many values of equal types; the
         phis that join them are returned. Without ``otherwise`` the other side's values are ``defaults``."""
         module = self.module
@@ -346,8 +352,10 @@ class FunctionBuilder:
         if otherwise:
             false_values, false_end = self._arm(false_block, otherwise, merge)
         self.label(merge)
-        return [a if a == b else self.effect(op.Phi, module.type_of[a], a, true_end, b, false_end)
-                for a, b in zip(true_values, false_values, strict=True)]
+        return [
+            a if a == b else self.effect(op.Phi, module.type_of[a], a, true_end, b, false_end)
+            for a, b in zip(true_values, false_values, strict=True)
+        ]
 
     def _arm(self, block: int, body: Callable[[], Sequence[int]], merge: int) -> tuple[list[int], int]:
         self.label(block)
@@ -358,16 +366,26 @@ class FunctionBuilder:
         self.branch(merge)
         return values, end
 
-    def loop(self, initial: Sequence[int], condition: Callable[[list[int]], int],
-             body: Callable[[list[int]], Sequence[int]], control: int = LOOP_CONTROL_NONE) -> list[int]:
+    def loop(
+        self,
+        initial: Sequence[int],
+        condition: Callable[[list[int]], int],
+        body: Callable[[list[int]], Sequence[int]],
+        control: int = LOOP_CONTROL_NONE,
+    ) -> list[int]:
         """A loop over carried values: while ``condition(values)`` holds, ``values = body(values)``.
 
         Returns the values at the exit. ``condition`` may emit pure instructions and loads, no control flow.
         """
         return self.loop_with_results(initial, lambda values: (condition(values), values), body, control)
 
-    def loop_with_results(self, initial: Sequence[int], before: Callable[[list[int]], tuple[int, Sequence[int]]],
-                          after: Callable[[list[int]], Sequence[int]], control: int = LOOP_CONTROL_NONE) -> list[int]:
+    def loop_with_results(
+        self,
+        initial: Sequence[int],
+        before: Callable[[list[int]], tuple[int, Sequence[int]]],
+        after: Callable[[list[int]], Sequence[int]],
+        control: int = LOOP_CONTROL_NONE,
+    ) -> list[int]:
         """The general loop: ``before(carried)`` gives the condition and the values passed on; while it holds,
         ``after(passed)`` gives the next carried values. Returns the values passed on at the exit."""
         module = self.module

@@ -1,4 +1,5 @@
 """A SPIR-V module under construction: everything outside function bodies, each thing declared once."""
+
 from __future__ import annotations
 
 import math
@@ -37,6 +38,7 @@ def float_bits(value: float, width: int) -> int:
 def bits_float(bits: int, width: int) -> float:
     """The value of an IEEE 754 bit pattern of ``width`` bits."""
     return float(struct.unpack(_FLOAT_FORMAT[width], bits.to_bytes(width // 8, "little"))[0])
+
 
 #: The names ``int``, ``float`` and ``bool`` are types of the module inside ModuleBuilder.
 Id: TypeAlias = int

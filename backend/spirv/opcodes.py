@@ -1,4 +1,5 @@
 """Opcode and enumerant numbers that are used here (SPIR-V specification, sections 3.2 to 3.49)."""
+
 from __future__ import annotations
 
 # Miscellaneous and debug.
@@ -171,6 +172,7 @@ GroupNonUniformShuffleXor = 346
 GroupNonUniformShuffleUp = 347
 
 #: Instructions that only compute: equal operands give equal results, and an unused one can be dropped.
+# fmt: off
 PURE = frozenset({
     Undef, ExtInst, AccessChain, VectorShuffle, CompositeConstruct, CompositeExtract, CompositeInsert,
     ConvertFToU, ConvertFToS, ConvertSToF, ConvertUToF, UConvert, SConvert, FConvert, ConvertPtrToU, ConvertUToPtr,
@@ -197,6 +199,7 @@ COMMUTATIVE = frozenset({
 CONTRACTIBLE = frozenset({FAdd, FSub, FMul, FDiv, FNegate, FRem})
 
 
+# fmt: on
 class StorageClass:
     """Section 3.7."""
 
@@ -348,5 +351,4 @@ class Glsl:
     NClamp = 81
 
 
-NAMES = {number: name for name, number in globals().items()
-         if isinstance(number, int) and name[0].isupper()}
+NAMES = {number: name for name, number in globals().items() if isinstance(number, int) and name[0].isupper()}

@@ -3,6 +3,7 @@
 See formats.py for the notation. Operations with a hand-written printer upstream are in custom.py, those that upstream
 prints in MLIR's generic form have an empty format here.
 """
+
 from __future__ import annotations
 
 from .formats import Format
@@ -10,8 +11,9 @@ from .formats import Format
 FORMATS: dict[str, Format] = {}
 
 
-def _op(name: str, signature: str, text: str, attributes: str = "", types: str = "",
-        stripped: dict[str, str] | None = None) -> None:
+def _op(
+    name: str, signature: str, text: str, attributes: str = "", types: str = "", stripped: dict[str, str] | None = None
+) -> None:
     FORMATS[name] = Format(name, signature, text, attributes, types, stripped)
 
 
@@ -20,6 +22,7 @@ def _ops(names: str, signature: str, text: str, attributes: str = "", types: str
         _op(name, signature, text, attributes, types)
 
 
+# fmt: off
 _CAST = "$src attr-dict `:` type($src) `->` type($result)"
 _VIEW = "$src attr-dict `:` qualified(type($src)) `->` qualified(type($result))"
 _LISTED = "$result attr-dict `:` type($result)"
@@ -250,9 +253,23 @@ _op("cf.br", "destOperands*", "")
 _op("cf.cond_br", "condition trueDestOperands* falseDestOperands*", "")
 _op("ttg.warp_specialize", "-> defaultPassthrough*", "", "partitionNumWarps")
 
+# fmt: on
 #: Operations that end a block.
-TERMINATORS = frozenset({
-    "tt.return", "tt.reduce.return", "tt.scan.return", "tt.map_elementwise.return", "ttg.mask.return", "ttg.warp_yield",
-    "ttg.warp_return", "ttg.warp_specialize.partitions", "scf.yield", "scf.condition", "cf.br", "cf.cond_br",
-    "cf.switch", "ub.unreachable",
-})
+TERMINATORS = frozenset(
+    {
+        "tt.return",
+        "tt.reduce.return",
+        "tt.scan.return",
+        "tt.map_elementwise.return",
+        "ttg.mask.return",
+        "ttg.warp_yield",
+        "ttg.warp_return",
+        "ttg.warp_specialize.partitions",
+        "scf.yield",
+        "scf.condition",
+        "cf.br",
+        "cf.cond_br",
+        "cf.switch",
+        "ub.unreachable",
+    }
+)

@@ -3,6 +3,7 @@
 Every bracketed type, encoding and dialect attribute is one token, so each distinct spelling is taken apart once per
 module and found by its text afterwards. Types are unique per reader: two equal types are the same object.
 """
+
 from __future__ import annotations
 
 import re
@@ -74,11 +75,19 @@ _ENCODINGS = {
 }
 
 #: Encodings that are named but not taken apart.
-_OPAQUE_ENCODINGS = frozenset({
-    "ttg.generic_linear", "ttg.nvidia_mma", "ttg.amd_mfma", "ttg.amd_wmma", "ttg.nvmma_shared",
-    "ttg.amd_rotating_shared", "ttg.partitioned_shared", "ttng.tensor_memory_encoding",
-    "ttng.tensor_memory_scales_encoding",
-})
+_OPAQUE_ENCODINGS = frozenset(
+    {
+        "ttg.generic_linear",
+        "ttg.nvidia_mma",
+        "ttg.amd_mfma",
+        "ttg.amd_wmma",
+        "ttg.nvmma_shared",
+        "ttg.amd_rotating_shared",
+        "ttg.partitioned_shared",
+        "ttng.tensor_memory_encoding",
+        "ttng.tensor_memory_scales_encoding",
+    }
+)
 
 #: Attributes whose body is ``<keyword>`` or ``<keyword, …>``: a tuple of keywords.
 _FLAGS = frozenset({"arith.fastmath", "arith.overflow"})
@@ -151,7 +160,7 @@ class AttributeReader:
             if items[tokens.i] in (END, "{", "}", "->", "%"):
                 tokens.fail("expected '>'")
             tokens.i += 1
-        spelled = head + "".join(items[start:tokens.i + 1]).replace(",", ", ")
+        spelled = head + "".join(items[start : tokens.i + 1]).replace(",", ", ")
         made = self.type(Tokens(spelled, parent=tokens))
         tokens.i += 1
         return made
@@ -161,7 +170,7 @@ class AttributeReader:
         """The leading ``32x16x`` of a type's body as a shape, and what is left of the body."""
         match = _SHAPE.match(body)
         assert match is not None
-        return tuple(int(extent) for extent in match[0].split("x")[:-1]), body[match.end():-1]
+        return tuple(int(extent) for extent in match[0].split("x")[:-1]), body[match.end() : -1]
 
     def _tensor(self, body: Tokens, shape: tuple[int, ...]) -> TensorType:
         element = self.type(body)
@@ -191,7 +200,7 @@ class AttributeReader:
             if body.accept("mutable"):
                 mutable = True
                 continue
-            rest = "".join(body.items[body.i:-1])
+            rest = "".join(body.items[body.i : -1])
             if not _FULL_SHAPE.fullmatch(rest):
                 body.fail("expected 'mutable' or a shape")
             allocated = tuple(int(extent) for extent in rest.split("x"))
@@ -432,19 +441,19 @@ class AttributeReader:
         try:
             raw = bytes.fromhex(digits[2:] if digits[:2] == "0x" else "?")
         except ValueError:
-            tokens.fail("expected a string of bytes in hexadecimal (\"0x…\")", at)
+            tokens.fail('expected a string of bytes in hexadecimal ("0x…")', at)
         if not isinstance(element, (IntegerType, FloatType)):
             tokens.error(f"elements of type {element} cannot be given as bytes", at)
         size = (element.width + 7) // 8
         if len(raw) % size or len(raw) // size not in (1, type_.size):
             tokens.error(f"{type_} needs {type_.size * size} bytes (or {size}, repeated), but {len(raw)} are given", at)
-        words = [int.from_bytes(raw[k:k + size], "little") for k in range(0, len(raw), size)]
+        words = [int.from_bytes(raw[k : k + size], "little") for k in range(0, len(raw), size)]
         values: list[Any]
         if isinstance(element, FloatType):
             decode = {"f16": "<e", "f32": "<f", "f64": "<d"}.get(element.name)
             values = []
             for k, word in enumerate(words):
-                number = struct.unpack(decode, raw[k * size:(k + 1) * size])[0] if decode else float("nan")
+                number = struct.unpack(decode, raw[k * size : (k + 1) * size])[0] if decode else float("nan")
                 finite = number - number == 0.0
                 values.append(number if finite else FloatBits(word, element.width))
         elif element.width == 1:
@@ -530,8 +539,10 @@ class AttributeReader:
         missing = [key for key in layout.keys if key not in values]
         extra = [key for key in values if key not in layout.keys + layout.optional]
         if missing or extra:
-            body.error(f"#{name} has the parameters {', '.join(layout.keys + layout.optional)}; "
-                       f"missing: {', '.join(missing) or 'none'}, unknown: {', '.join(extra) or 'none'}")
+            body.error(
+                f"#{name} has the parameters {', '.join(layout.keys + layout.optional)}; "
+                f"missing: {', '.join(missing) or 'none'}, unknown: {', '.join(extra) or 'none'}"
+            )
         for key, value in values.items():
             valid = isinstance(value, Encoding) if key == "parent" else isinstance(value, (int, tuple))
             if not valid or isinstance(value, bool):

@@ -1,4 +1,5 @@
 """Operations whose printer upstream wrote by hand: one rule each, by name."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -212,8 +213,15 @@ def _conditional_branch(parser: Parser) -> Operation:
     parser.expect(",")
     false = _target(parser)
     attributes |= _attributes(parser)
-    return parser.build("cf.cond_br", [condition, *true.arguments, *false.arguments], [], attributes,
-                        (1, len(true.arguments), len(false.arguments)), [], [true, false])
+    return parser.build(
+        "cf.cond_br",
+        [condition, *true.arguments, *false.arguments],
+        [],
+        attributes,
+        (1, len(true.arguments), len(false.arguments)),
+        [],
+        [true, false],
+    )
 
 
 def _switch(parser: Parser) -> Operation:

@@ -3,6 +3,7 @@
 The field names are those of upstream's TritonGPUAttrDefs.td. What an encoding *means* (which lane holds which
 element) is the business of ``layouts/``.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass

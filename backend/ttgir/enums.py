@@ -1,4 +1,5 @@
 """Enums of the Triton, TritonGPU and arith dialects: keyword to number, as in their .td files."""
+
 from __future__ import annotations
 
 ENUMS: dict[str, dict[str, int]] = {
@@ -12,10 +13,33 @@ ENUMS: dict[str, dict[str, int]] = {
     "PropagateNan": {"none": 0, "all": 0xFFFF},
     "InputPrecision": {"tf32": 0, "tf32x3": 1, "ieee": 2, "bf16x3": 3, "bf16x6": 4},
     "ScaleDotElemType": {"e4m3": 0, "e5m2": 1, "e2m3": 2, "e3m2": 3, "e2m1": 4, "bf16": 5, "fp16": 6},
-    "AddrSpace": {"none": 0, "local": 1, "global_read": 2, "global_write": 4, "tensor_read": 8, "tensor_write": 16,
-                  "all": 31},
+    "AddrSpace": {
+        "none": 0,
+        "local": 1,
+        "global_read": 2,
+        "global_write": 4,
+        "tensor_read": 8,
+        "tensor_write": 16,
+        "all": 31,
+    },
     "CmpIPredicate": {"eq": 0, "ne": 1, "slt": 2, "sle": 3, "sgt": 4, "sge": 5, "ult": 6, "ule": 7, "ugt": 8, "uge": 9},
-    "CmpFPredicate": {"false": 0, "oeq": 1, "ogt": 2, "oge": 3, "olt": 4, "ole": 5, "one": 6, "ord": 7, "ueq": 8,
-                      "ugt": 9, "uge": 10, "ult": 11, "ule": 12, "une": 13, "uno": 14, "true": 15},
+    "CmpFPredicate": {
+        "false": 0,
+        "oeq": 1,
+        "ogt": 2,
+        "oge": 3,
+        "olt": 4,
+        "ole": 5,
+        "one": 6,
+        "ord": 7,
+        "ueq": 8,
+        "ugt": 9,
+        "uge": 10,
+        "ult": 11,
+        "ule": 12,
+        "une": 13,
+        "uno": 14,
+        "true": 15,
+    },
     "ArithRoundingMode": {"to_nearest_even": 0, "downward": 1, "upward": 2, "toward_zero": 3, "to_nearest_away": 4},
 }

@@ -4,6 +4,7 @@ A format is a sequence of literals (`` `,` ``), ``$operand`` and ``$attribute``,
 ``type(operands)``, ``functional-type(operands, results)``, ``operands``, ``attr-dict``, ``custom<Offsets>($x)`` and
 optional groups ``( … $anchor^ … )?``. Types that a format leaves out follow from the op's type equations.
 """
+
 from __future__ import annotations
 
 import re
@@ -23,8 +24,10 @@ if TYPE_CHECKING:
 #: Attribute kinds other than the enums.
 _PLAIN_KINDS = frozenset({"any", "str", "int", "symbol", "flags", "unit"})
 
-_FORMAT = re.compile(r"`([^`]*)`|\$(\w+)|(attr-dict|functional-type|qualified|type|operands|results|custom<\w+>)"
-                     r"|(\)\?|[(),^])|\s+")
+_FORMAT = re.compile(
+    r"`([^`]*)`|\$(\w+)|(attr-dict|functional-type|qualified|type|operands|results|custom<\w+>)"
+    r"|(\)\?|[(),^])|\s+"
+)
 _WORDS = ("", "literal", "variable", "directive", "mark")
 _SIGNATURE = re.compile(r"(\w+)([?*]?)")
 _ATTRIBUTE = re.compile(r"(\w+)(\?)?(?::(\w+))?(?:=(\w+))?")
@@ -50,11 +53,30 @@ class Format:
     that ``type($x)`` leaves out of its type (where the .td file allows no other type there).
     """
 
-    __slots__ = ("_compiled", "attributes", "defaults", "enums", "equations", "name", "operands", "required", "results",
-                 "segments", "stripped", "text")
+    __slots__ = (
+        "_compiled",
+        "attributes",
+        "defaults",
+        "enums",
+        "equations",
+        "name",
+        "operands",
+        "required",
+        "results",
+        "segments",
+        "stripped",
+        "text",
+    )
 
-    def __init__(self, name: str, signature: str, text: str, attributes: str = "", types: str = "",
-                 stripped: dict[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        name: str,
+        signature: str,
+        text: str,
+        attributes: str = "",
+        types: str = "",
+        stripped: dict[str, str] | None = None,
+    ) -> None:
         self.name = name
         self.text = text
         self.stripped = stripped or {}
@@ -153,7 +175,7 @@ class Format:
         at = 0
         for _, suffix in self.results:
             length = rest if suffix else 1
-            spread.append(types[at:at + length])
+            spread.append(types[at : at + length])
             at += length
         return spread if rest >= 0 and at == len(types) else None
 
@@ -277,6 +299,7 @@ class Format:
             if spread is None:
                 parser.error(f"'{self.name}' has another number of results", start)
             state.results[:] = spread
+
         return step
 
     def _type_steps(self, spelled: list[str]) -> list[Step]:
@@ -285,8 +308,10 @@ class Format:
             names = [name for name, _ in self.operands] + [name for name, _ in self.results]
             equations = [(name, "", source) for name in names if name != source]
         else:
-            equations = [(target, function or "", source or plain)
-                         for target, function, source, plain in _EQUATION.findall(self.equations)]
+            equations = [
+                (target, function or "", source or plain)
+                for target, function, source, plain in _EQUATION.findall(self.equations)
+            ]
         return [self._equation(*equation) for equation in equations]
 
     def _equation(self, target: str, function: str, source: str) -> Step:
@@ -308,8 +333,10 @@ class Format:
                 known = given[0] if given else None
             expected = derive(parser, known) if known is not None else None
             if expected is None:
-                parser.error(f"'{self.name}': the type of '{target}' cannot follow from that of '{source}' ({known})",
-                             parser.i - 1)
+                parser.error(
+                    f"'{self.name}': the type of '{target}' cannot follow from that of '{source}' ({known})",
+                    parser.i - 1,
+                )
             if operand >= 0:
                 for value in state.groups[operand]:
                     if value.type is not expected:
@@ -319,6 +346,8 @@ class Format:
                 if given is None:
                     state.results[result] = [expected]
                 elif given[0] is not expected:
-                    parser.error(f"'{self.name}': result '{target}' must have type {expected}, not {given[0]}",
-                                 parser.i - 1)
+                    parser.error(
+                        f"'{self.name}': result '{target}' must have type {expected}, not {given[0]}", parser.i - 1
+                    )
+
         return step

@@ -5,6 +5,7 @@ there, and would need tensors as parameters, one a register. A callee's shared m
 moreover, start at offsets that the call has: others at every call, but constants in each copy. Upstream's membar
 analysis has already taken calls into account.
 """
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -61,13 +62,15 @@ class _Inliner:
         if callee.body is None:
             raise UnsupportedControlFlow(call, f"the function '{name}' has no body", "define it in this module")
         if name in self._open:
-            chain = " calls ".join(f"'{step}'" for step in [*self._open[self._open.index(name):], name])
+            chain = " calls ".join(f"'{step}'" for step in [*self._open[self._open.index(name) :], name])
             raise UnsupportedControlFlow(call, f"it is recursive ({chain})", "use a loop")
         if name not in self._finished:
             self.flatten(callee)
-        copy = _Copy(dict(zip(callee.body.entry.arguments, call.operands, strict=True)),
-                     {name: int(call.attributes[name]) for name in OFFSETS if call.attributes.get(name)},
-                     call.location)
+        copy = _Copy(
+            dict(zip(callee.body.entry.arguments, call.operands, strict=True)),
+            {name: int(call.attributes[name]) for name in OFFSETS if call.attributes.get(name)},
+            call.location,
+        )
         *operations, end = callee.body.entry.operations
         for operation in operations:
             copy.operation(operation, block)
@@ -93,8 +96,17 @@ class _Copy:
         for name, offset in self._offsets.items():
             if name in attributes:
                 attributes = attributes | {name: _moved(attributes[name], offset)}
-        made = Operation(source.name, [values[operand] for operand in source.operands], [], attributes, [], [],
-                         source.segments, self._location(source.location), block)
+        made = Operation(
+            source.name,
+            [values[operand] for operand in source.operands],
+            [],
+            attributes,
+            [],
+            [],
+            source.segments,
+            self._location(source.location),
+            block,
+        )
         for operand in made.operands:
             operand.uses.append(made)
         for result in source.results:

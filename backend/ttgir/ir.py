@@ -3,6 +3,7 @@
 Attributes are plain Python values: ``int``, ``float``, ``bool``, ``str`` (strings, symbols without ``@``, enum
 keywords), ``tuple`` (arrays), ``dict``, a ``Type``, an ``Encoding``, ``None`` (unit), or one of the classes below.
 """
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -93,7 +94,7 @@ class Operation:
     def operand_group(self, index: int) -> list[Value]:
         """The operands of group ``index`` of ``segments``."""
         start = sum(self.segments[:index])
-        return self.operands[start:start + self.segments[index]]
+        return self.operands[start : start + self.segments[index]]
 
     def walk(self) -> Iterator[Operation]:
         """This operation and all inside it, in program order."""

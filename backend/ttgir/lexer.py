@@ -3,6 +3,7 @@
 One regular expression cuts the text. Types with parameters, dialect attributes with a body and whole locations are one
 token each, so that a text which occurs often is parsed once and then found in a cache by its spelling.
 """
+
 from __future__ import annotations
 
 import re
@@ -31,15 +32,15 @@ _ANGLES = "<" + _balanced("<", ">") + ">"
 _PARENS = r"\(" + _balanced(r"\(", r"\)") + r"\)"
 
 _MASTER = re.compile(
-    r"//[^\n]*"                                              # comment
-    r'|%[\w$.-]+(?:\#\d+)?'                                  # value
-    rf"|loc{_PARENS}"                                        # location
-    rf"|(?:tensor|vector|memref|tuple|complex){_ANGLES}"     # builtin type with parameters
-    r"|[A-Za-z_][\w$.]*"                                     # keyword, operation, attribute name, plain type
-    rf"|[!#][A-Za-z_][\w$.]*(?:{_ANGLES})?"                  # dialect type or attribute, alias
-    r"|0x[0-9A-Fa-f]+"                                       # bits
-    r"|-?\d+(?:\.\d*(?:[eE][-+]?\d+)?)?"                     # number
-    r'|"(?:[^"\\\n]|\\.)*+"'                                 # string
+    r"//[^\n]*"  # comment
+    r"|%[\w$.-]+(?:\#\d+)?"  # value
+    rf"|loc{_PARENS}"  # location
+    rf"|(?:tensor|vector|memref|tuple|complex){_ANGLES}"  # builtin type with parameters
+    r"|[A-Za-z_][\w$.]*"  # keyword, operation, attribute name, plain type
+    rf"|[!#][A-Za-z_][\w$.]*(?:{_ANGLES})?"  # dialect type or attribute, alias
+    r"|0x[0-9A-Fa-f]+"  # bits
+    r"|-?\d+(?:\.\d*(?:[eE][-+]?\d+)?)?"  # number
+    r'|"(?:[^"\\\n]|\\.)*+"'  # string
     r"|->|::"
     r'|[@^](?:[A-Za-z_$.\d-][\w$.-]*|"(?:[^"\\\n]|\\.)*+")'  # symbol, block label
     r"|\S",
@@ -60,7 +61,7 @@ class TTGIRSyntaxError(ValueError):
         shown, caret = text, column - 1
         if len(shown) > 160:
             start = max(0, caret - 80)
-            shown, caret = text[start:start + 160], caret - start
+            shown, caret = text[start : start + 160], caret - start
         super().__init__(f"{source}:{line}:{column}: {expected}\n  {shown}\n  {' ' * caret}^")
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -104,7 +105,7 @@ class Tokens:
         line = self.text.count("\n", 0, at) + 1
         begin = self.text.rfind("\n", 0, at) + 1
         end = self.text.find("\n", at)
-        raise TTGIRSyntaxError(self.source, line, at - begin + 1, self.text[begin:end if end >= 0 else None], message)
+        raise TTGIRSyntaxError(self.source, line, at - begin + 1, self.text[begin : end if end >= 0 else None], message)
 
     def accept(self, token: str) -> bool:
         """Step over ``token`` if it comes next; whether it did."""
@@ -166,7 +167,7 @@ def unescape(literal: str) -> str:
     parts: list[bytes] = []
     last = 0
     for match in _ESCAPE.finditer(body):
-        parts.append(body[last:match.start()].encode())
+        parts.append(body[last : match.start()].encode())
         code = match.group(1)
         parts.append(named[code] if code in named else bytes.fromhex(code))
         last = match.end()

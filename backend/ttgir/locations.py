@@ -1,4 +1,5 @@
 """Locations: the text of ``loc(…)`` resolved to the user's file, line and column, with the callers after it."""
+
 from __future__ import annotations
 
 from dataclasses import replace

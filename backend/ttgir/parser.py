@@ -1,4 +1,5 @@
 """The reader: MLIR text of TTIR or TTGIR to an ir.Module."""
+
 from __future__ import annotations
 
 from typing import Any, NoReturn
@@ -84,8 +85,11 @@ class Parser(Tokens):
                 self.i += 1
                 found = self._module_body()
             else:
-                self.fail("expected 'module' or an alias definition" if found is None
-                          else "expected an alias definition or the end of the text")
+                self.fail(
+                    "expected 'module' or an alias definition"
+                    if found is None
+                    else "expected an alias definition or the end of the text"
+                )
         if found is None:
             self.fail("expected 'module'")
         check_calls(self, found, self._calls)
@@ -281,12 +285,26 @@ class Parser(Tokens):
             self.values[name] = results[index - count]
             self._scope.names.append(name)
 
-    def build(self, name: str, operands: list[Value], types: list[Type], attributes: dict[str, Any],
-              segments: tuple[int, ...], regions: list[Region] | None = None,
-              successors: list[Successor] | None = None) -> Operation:
+    def build(
+        self,
+        name: str,
+        operands: list[Value],
+        types: list[Type],
+        attributes: dict[str, Any],
+        segments: tuple[int, ...],
+        regions: list[Region] | None = None,
+        successors: list[Successor] | None = None,
+    ) -> Operation:
         """The operation, with the uses of its operands noted and its results not yet named."""
-        op = Operation(name, operands, [], attributes, [] if regions is None else regions,
-                       [] if successors is None else successors, segments)
+        op = Operation(
+            name,
+            operands,
+            [],
+            attributes,
+            [] if regions is None else regions,
+            [] if successors is None else successors,
+            segments,
+        )
         if types:
             op.results = [Value(type_, op, index) for index, type_ in enumerate(types)]
         for value in operands:
@@ -345,21 +363,38 @@ class Parser(Tokens):
             segments = (len(operands),) if row is None else None
         if segments is None or sum(segments) != len(operands) or (row and len(segments) != len(row.operands)):
             self.error(f"'{name}' has another number of operands than the {len(operands)} given", start)
-        return self.build(name, operands, list(type_.results), attributes, tuple(segments), regions,
-                          self._successors(name, targets, operands, segments, attributes, start))
+        return self.build(
+            name,
+            operands,
+            list(type_.results),
+            attributes,
+            tuple(segments),
+            regions,
+            self._successors(name, targets, operands, segments, attributes, start),
+        )
 
-    def _successors(self, name: str, targets: list[Block], operands: list[Value], segments: tuple[int, ...],
-                    attributes: dict[str, Any], start: int) -> list[Successor]:
+    def _successors(
+        self,
+        name: str,
+        targets: list[Block],
+        operands: list[Value],
+        segments: tuple[int, ...],
+        attributes: dict[str, Any],
+        start: int,
+    ) -> list[Successor]:
         """``targets`` with the operands that each is passed."""
         if not targets:
             return []
-        counts = {"cf.br": segments, "cf.cond_br": segments[1:],
-                  "cf.switch": (*segments[1:2], *attributes.get("case_operand_segments", ()))}.get(name)
+        counts = {
+            "cf.br": segments,
+            "cf.cond_br": segments[1:],
+            "cf.switch": (*segments[1:2], *attributes.get("case_operand_segments", ())),
+        }.get(name)
         if counts is None or len(counts) != len(targets):
             self.error(f"'{name}' has other successors than the {len(targets)} given", start)
         found, at = [], len(operands) - sum(counts)
         for target, count in zip(targets, counts, strict=True):
-            found.append(Successor(target, operands[at:at + count]))
+            found.append(Successor(target, operands[at : at + count]))
             at += count
         return found
 
@@ -378,8 +413,9 @@ class Parser(Tokens):
         self.i += 1
         return block
 
-    def region(self, arguments: list[tuple[str, Type, int]] | None = None, *, isolated: bool = False,
-               implicit: str = "") -> Region:
+    def region(
+        self, arguments: list[tuple[str, Type, int]] | None = None, *, isolated: bool = False, implicit: str = ""
+    ) -> Region:
         """``{ … }``. ``arguments`` (name, type, token) are those of the entry block; ``implicit`` is the terminator
         that is left out where it has no operands; ``isolated`` hides the names outside."""
         outer = self._scope

@@ -7,6 +7,7 @@ of iteration i + 1, computes, and only then needs them.
 A load qualifies where it can be repeated ahead of time: its address and mask are pure functions of the loop's carried
 values, and nothing in the loop writes to device memory.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field
@@ -16,17 +17,45 @@ from .types import IntegerType, TensorType, Type
 
 BOOL = IntegerType(1)
 _PURE_DIALECTS = ("arith.", "math.")
-_PURE = frozenset({"tt.addptr", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.make_range", "tt.trans", "tt.reshape",
-                   "tt.get_program_id", "tt.get_num_programs", "tt.bitcast"})
-_READ_ONLY = _PURE | {"tt.load", "tt.dot", "tt.reduce", "tt.reduce.return", "scf.yield", "ttg.local_alloc",
-                      "ttg.local_load", "ttg.local_dealloc", "ttg.memdesc_trans", "ttg.convert_layout", "tt.fp_to_fp"}
+_PURE = frozenset(
+    {
+        "tt.addptr",
+        "tt.splat",
+        "tt.broadcast",
+        "tt.expand_dims",
+        "tt.make_range",
+        "tt.trans",
+        "tt.reshape",
+        "tt.get_program_id",
+        "tt.get_num_programs",
+        "tt.bitcast",
+    }
+)
+_READ_ONLY = _PURE | {
+    "tt.load",
+    "tt.dot",
+    "tt.reduce",
+    "tt.reduce.return",
+    "scf.yield",
+    "ttg.local_alloc",
+    "ttg.local_load",
+    "ttg.local_dealloc",
+    "ttg.memdesc_trans",
+    "ttg.convert_layout",
+    "tt.fp_to_fp",
+}
 
 
 def prefetch_dot_operands(function: Function) -> None:
     """Rewrites every qualifying ``scf.for`` of ``function`` in place."""
     assert function.body is not None
-    loops = [inner for block in function.body.blocks for operation in block.operations for inner in operation.walk()
-             if inner.name == "scf.for"]
+    loops = [
+        inner
+        for block in function.body.blocks
+        for operation in block.operations
+        for inner in operation.walk()
+        if inner.name == "scf.for"
+    ]
     for loop in loops:
         body = loop.regions[0].entry
         if any(operation.name == "tt.dot" for operation in body.operations) and _only_reads(body):
@@ -39,16 +68,26 @@ def _is_pure(operation: Operation) -> bool:
 
 
 def _only_reads(body: Block) -> bool:
-    return all((inner.name in _READ_ONLY or inner.name.startswith(_PURE_DIALECTS)
-                or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") == "local"))
-               for operation in body.operations for inner in operation.walk())
+    return all(
+        (
+            inner.name in _READ_ONLY
+            or inner.name.startswith(_PURE_DIALECTS)
+            or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") == "local")
+        )
+        for operation in body.operations
+        for inner in operation.walk()
+    )
 
 
 def _feeds_buffer(operation: Operation) -> bool:
     """Whether an operation is a plain load whose value goes to shared memory and nowhere else."""
-    return (operation.name == "tt.load" and not operation.attributes.get("isVolatile")
-            and isinstance(operation.result.type, TensorType)
-            and bool(operation.result.uses) and all(use.name == "ttg.local_alloc" for use in operation.result.uses))
+    return (
+        operation.name == "tt.load"
+        and not operation.attributes.get("isVolatile")
+        and isinstance(operation.result.type, TensorType)
+        and bool(operation.result.uses)
+        and all(use.name == "ttg.local_alloc" for use in operation.result.uses)
+    )
 
 
 @dataclass
@@ -84,14 +123,34 @@ class _Cloner:
             if copied is None:
                 return None
             operands.append(copied)
-        return self.make(operation.name, operands, [result.type for result in operation.results],
-                         dict(operation.attributes), operation, operation.segments)
+        return self.make(
+            operation.name,
+            operands,
+            [result.type for result in operation.results],
+            dict(operation.attributes),
+            operation,
+            operation.segments,
+        )
 
-    def make(self, name: str, operands: list[Value], types: list[Type], attributes: dict[str, object],
-             like: Operation, segments: tuple[int, ...] = ()) -> Operation:
+    def make(
+        self,
+        name: str,
+        operands: list[Value],
+        types: list[Type],
+        attributes: dict[str, object],
+        like: Operation,
+        segments: tuple[int, ...] = (),
+    ) -> Operation:
         """A new operation at the place and location of ``like``."""
-        made = Operation(name, operands, [], attributes, segments=segments or (1,) * len(operands),
-                         location=like.location, block=like.block)
+        made = Operation(
+            name,
+            operands,
+            [],
+            attributes,
+            segments=segments or (1,) * len(operands),
+            location=like.location,
+            block=like.block,
+        )
         made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]
         self.made.append(made)
         return made
@@ -156,7 +215,7 @@ def _prefetch(loop: Operation, load: Operation) -> bool:
     place = loop.block.operations.index(loop)
     loop.block.operations[place:place] = first.made
     place = body.operations.index(load)
-    body.operations[place:place + 1] = now.made
+    body.operations[place : place + 1] = now.made
     first.connect()
     now.connect()
     for operand in load.operands:

@@ -1,4 +1,5 @@
 """What the reader of an operation is made of (formats.py): steps that each read a part of its text."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -49,24 +50,30 @@ def as_keyword(parser: Parser, kind: str, value: Any, what: str, start: int) -> 
 
 def literal(word: str) -> Step:
     """Punctuation or a keyword, as it is."""
+
     def step(parser: Parser, state: State) -> None:
         if parser.items[parser.i] != word:
             parser.fail(f"expected '{word}'")
         parser.i += 1
+
     return step
 
 
 def one_operand(index: int) -> Step:
     """The operand of a group that has one."""
+
     def step(parser: Parser, state: State) -> None:
         state.groups[index] = [parser.use()]
+
     return step
 
 
 def operand_list(index: int) -> Step:
     """All operands of a variadic group."""
+
     def step(parser: Parser, state: State) -> None:
         state.groups[index] = parser.uses()
+
     return step
 
 
@@ -82,15 +89,18 @@ def attr_dict(parser: Parser, state: State) -> None:
 
 def when(test: Callable[[str], bool], steps: list[Step]) -> Step:
     """``steps`` where the next token passes the test; else nothing."""
+
     def step(parser: Parser, state: State) -> None:
         if test(parser.items[parser.i]):
             for inner in steps:
                 inner(parser, state)
+
     return step
 
 
 def operand_types(index: int) -> Step:
     """The types of a group's operands."""
+
     def step(parser: Parser, state: State) -> None:
         first = True
         for value in state.groups[index]:
@@ -101,11 +111,13 @@ def operand_types(index: int) -> Step:
             type_ = parser.reader.type(parser)
             if value.type is not type_:
                 parser.bind(value, type_, at)
+
     return step
 
 
 def stripped_type(operand: int, result: int, head: str) -> Step:
     """A type without the ``head`` that the format leaves out, of an operand or, where that is negative, of a result."""
+
     def step(parser: Parser, state: State) -> None:
         at = parser.i
         type_ = parser.reader.stripped_type(parser, head)
@@ -113,20 +125,25 @@ def stripped_type(operand: int, result: int, head: str) -> Step:
             state.results[result] = [type_]
         else:
             parser.bind(state.groups[operand][0], type_, at)
+
     return step
 
 
 def result_type(index: int) -> Step:
     """The type of a result that is always there."""
+
     def step(parser: Parser, state: State) -> None:
         state.results[index] = [parser.reader.type(parser)]
+
     return step
 
 
 def result_types(index: int) -> Step:
     """The types of a variadic result."""
+
     def step(parser: Parser, state: State) -> None:
         state.results[index] = parser.reader.types(parser)
+
     return step
 
 
@@ -148,6 +165,7 @@ def all_types(parser: Parser, state: State) -> None:
 
 def offsets(name: str) -> Step:
     """``0, 8``: integers, the brackets around them being literals."""
+
     def step(parser: Parser, state: State) -> None:
         offsets: list[int] = []
         if parser.items[parser.i] != "]":
@@ -155,6 +173,7 @@ def offsets(name: str) -> Step:
             while parser.accept(","):
                 offsets.append(parser.integer())
         state.attributes[name] = tuple(offsets)
+
     return step
 
 
@@ -169,6 +188,7 @@ def enum(name: str, kind: str) -> Step:
             parser.fail(f"expected one of {', '.join(enum)}")
         parser.i += 1
         state.attributes[name] = enum[item] if numeric else item
+
     return step
 
 
@@ -184,11 +204,13 @@ def _bit_enum(name: str) -> Step:
             if not parser.accept("|"):
                 break
         state.attributes[name] = "|".join(parts)
+
     return step
 
 
 def _flags(name: str) -> Step:
     """``<nsw, nuw>`` as a tuple of keywords."""
+
     def step(parser: Parser, state: State) -> None:
         parser.expect("<")
         flags = [parser.name("a flag")]
@@ -196,41 +218,52 @@ def _flags(name: str) -> Step:
             flags.append(parser.name("a flag"))
         parser.expect(">")
         state.attributes[name] = tuple(flags)
+
     return step
 
 
 def _unit(name: str) -> Step:
     def step(parser: Parser, state: State) -> None:
         state.attributes[name] = None
+
     return step
 
 
 def _any(name: str) -> Step:
     def step(parser: Parser, state: State) -> None:
         state.attributes[name] = parser.reader.attribute(parser)
+
     return step
 
 
 def _string(name: str) -> Step:
     def step(parser: Parser, state: State) -> None:
         state.attributes[name] = parser.string()
+
     return step
 
 
 def _integer(name: str) -> Step:
     def step(parser: Parser, state: State) -> None:
         state.attributes[name] = parser.integer()
+
     return step
 
 
 def _symbol(name: str) -> Step:
     def step(parser: Parser, state: State) -> None:
         state.attributes[name] = parser.symbol()
+
     return step
 
 
 #: Attribute kind → the step that reads an attribute of it; other kinds are enums.
 ATTRIBUTES: dict[str, Callable[[str], Step]] = {
-    "any": _any, "str": _string, "int": _integer, "symbol": _symbol, "flags": _flags, "unit": _unit,
+    "any": _any,
+    "str": _string,
+    "int": _integer,
+    "symbol": _symbol,
+    "flags": _flags,
+    "unit": _unit,
     "AddrSpace": _bit_enum,
 }

@@ -1,4 +1,5 @@
 """Small steps that passes over the IR are made of. They keep ``Value.uses`` and ``Operation.block`` right."""
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
@@ -17,12 +18,29 @@ class UnsupportedControlFlow(Exception):
         self.operation, self.reason, self.instead = operation, reason, instead
 
 
-def append(block: Block, name: str, operands: Sequence[Value] = (), types: Sequence[Type] = (),
-           attributes: dict[str, Any] | None = None, regions: Sequence[Region] = (), *,
-           segments: tuple[int, ...] | None = None, location: Location = UNKNOWN) -> Operation:
+def append(
+    block: Block,
+    name: str,
+    operands: Sequence[Value] = (),
+    types: Sequence[Type] = (),
+    attributes: dict[str, Any] | None = None,
+    regions: Sequence[Region] = (),
+    *,
+    segments: tuple[int, ...] | None = None,
+    location: Location = UNKNOWN,
+) -> Operation:
     """Adds an operation at the end of ``block``; ``types`` are those of its results."""
-    made = Operation(name, list(operands), [], attributes or {}, list(regions), [],
-                     (len(operands),) if segments is None else segments, location, block)
+    made = Operation(
+        name,
+        list(operands),
+        [],
+        attributes or {},
+        list(regions),
+        [],
+        (len(operands),) if segments is None else segments,
+        location,
+        block,
+    )
     made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]
     for value in operands:
         value.uses.append(made)

@@ -6,6 +6,7 @@ after the branches of its immediate dominator. Code before a merge may want to g
 exit, so it hands on which (an i32) and the values for it, and the merge runs under an ``scf.if``. A block that is
 branched back to becomes an ``scf.while`` whose first region is all it dominates. No operation is copied.
 """
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -100,8 +101,9 @@ class _Structurer:
             while above is not None and above is not target:
                 above = above.dominator
             if above is None:
-                raise UnsupportedControlFlow(branch, "it is part of a loop that is entered in two places",
-                                             "enter the loop at its head only")
+                raise UnsupportedControlFlow(
+                    branch, "it is part of a loop that is entered in two places", "enter the loop at its head only"
+                )
         for block in order:
             node = self._nodes[block]
             if node.dominator is not None and (node.ways_in > 1 or node.header):
@@ -130,20 +132,35 @@ class _Structurer:
             return self._follow(branch.successors[0], into)
         if branch.name == "cf.cond_br":
             then, otherwise = Block(), Block()
-            return self._join(branch, branch.operands[0], then, self._follow(branch.successors[0], then), otherwise,
-                              self._follow(branch.successors[1], otherwise), into)
+            return self._join(
+                branch,
+                branch.operands[0],
+                then,
+                self._follow(branch.successors[0], then),
+                otherwise,
+                self._follow(branch.successors[1], otherwise),
+                into,
+            )
         default, *cases = branch.successors
         return self._cases(branch, list(zip(branch.attributes["case_values"], cases, strict=True)), default, into)
 
-    def _cases(self, branch: Operation, cases: Sequence[tuple[int, Successor]], default: Successor,
-               into: Block) -> _Outcome:
+    def _cases(
+        self, branch: Operation, cases: Sequence[tuple[int, Successor]], default: Successor, into: Block
+    ) -> _Outcome:
         if not cases:
             return self._follow(default, into)
         (value, successor), *rest = cases
         then, otherwise = Block(), Block()
         condition = _equal(into, branch.operands[0], value, branch)
-        return self._join(branch, condition, then, self._follow(successor, then), otherwise,
-                          self._cases(branch, rest, default, otherwise), into)
+        return self._join(
+            branch,
+            condition,
+            then,
+            self._follow(successor, then),
+            otherwise,
+            self._cases(branch, rest, default, otherwise),
+            into,
+        )
 
     def _follow(self, successor: Successor, into: Block) -> _Outcome:
         node = self._nodes[successor.block]
@@ -170,8 +187,9 @@ class _Structurer:
             replace_uses(argument, value)
         return self._emit(node, into)
 
-    def _join(self, branch: Operation, condition: Value, then: Block, a: _Outcome, otherwise: Block, b: _Outcome,
-              into: Block) -> _Outcome:
+    def _join(
+        self, branch: Operation, condition: Value, then: Block, a: _Outcome, otherwise: Block, b: _Outcome, into: Block
+    ) -> _Outcome:
         """The ``scf.if`` whose regions are ``then`` and ``otherwise``, with what both hand on."""
         joined: dict[int, list[Value]] = {}
         differing: list[tuple[list[Value], int]] = []
@@ -222,11 +240,14 @@ class _Structurer:
         if len(outcome.targets) > 1:
             passed.append(outcome.selector)
         after.arguments = [Value(value.type, after, index) for index, value in enumerate(passed)]
-        regions = [_region(before, "scf.condition", [again, *passed]),
-                   _region(after, "scf.yield", after.arguments[:len(following)])]
-        results = append(into, "scf.while", initial, [value.type for value in passed], regions=regions,
-                         location=branch.location).results
-        for (values, index), result in zip(leaving, results[len(following):], strict=False):
+        regions = [
+            _region(before, "scf.condition", [again, *passed]),
+            _region(after, "scf.yield", after.arguments[: len(following)]),
+        ]
+        results = append(
+            into, "scf.while", initial, [value.type for value in passed], regions=regions, location=branch.location
+        ).results
+        for (values, index), result in zip(leaving, results[len(following) :], strict=False):
             values[index] = result
         return _Outcome(outcome.targets, results[-1] if len(outcome.targets) > 1 else None)
 
@@ -289,5 +310,12 @@ def _poison(block: Block, type_: Type) -> Value:
 
 
 def _equal(block: Block, value: Value, number: int, branch: Operation) -> Value:
-    return append(block, "arith.cmpi", [value, integer(block, number, value.type)], [PLAIN_TYPES["i1"]],
-                  {"predicate": "eq"}, location=branch.location, segments=(1, 1)).result
+    return append(
+        block,
+        "arith.cmpi",
+        [value, integer(block, number, value.type)],
+        [PLAIN_TYPES["i1"]],
+        {"predicate": "eq"},
+        location=branch.location,
+        segments=(1, 1),
+    ).result

@@ -1,4 +1,5 @@
 """Types of TTGIR values, as frozen data that prints itself the way MLIR does."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,8 +8,18 @@ from .encodings import Encoding
 
 #: Bits of each float type that MLIR can print in TTGIR.
 FLOAT_BITS = {
-    "f16": 16, "bf16": 16, "f32": 32, "tf32": 32, "f64": 64,
-    "f8E5M2": 8, "f8E4M3FN": 8, "f8E4M3FNUZ": 8, "f8E5M2FNUZ": 8, "f8E4M3B11FNUZ": 8, "f8E8M0FNU": 8, "f4E2M1FN": 4,
+    "f16": 16,
+    "bf16": 16,
+    "f32": 32,
+    "tf32": 32,
+    "f64": 64,
+    "f8E5M2": 8,
+    "f8E4M3FN": 8,
+    "f8E4M3FNUZ": 8,
+    "f8E5M2FNUZ": 8,
+    "f8E4M3B11FNUZ": 8,
+    "f8E8M0FNU": 8,
+    "f4E2M1FN": 4,
 }
 
 

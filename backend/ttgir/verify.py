@@ -1,4 +1,5 @@
 """Checks that need the whole function or module: what a terminator passes on must be what its receiver takes."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -11,16 +12,25 @@ if TYPE_CHECKING:
     from .parser import Parser
 
 #: What the terminators of a region pass to the operation that owns it: its results.
-_YIELDS_RESULTS = frozenset({
-    ("scf.for", "scf.yield"), ("scf.if", "scf.yield"), ("ttg.mask", "ttg.mask.return"),
-    ("ttg.warp_specialize", "ttg.warp_yield"),
-})
+_YIELDS_RESULTS = frozenset(
+    {
+        ("scf.for", "scf.yield"),
+        ("scf.if", "scf.yield"),
+        ("ttg.mask", "ttg.mask.return"),
+        ("ttg.warp_specialize", "ttg.warp_yield"),
+    }
+)
 
 #: The only terminators that may leave each kind of region, by owner; an owner that is not here takes any.
 _LEAVES = {
-    "scf.for": ("scf.yield",), "scf.if": ("scf.yield",), "scf.while": ("scf.yield", "scf.condition"),
-    "tt.reduce": ("tt.reduce.return",), "tt.scan": ("tt.scan.return",), "ttg.mask": ("ttg.mask.return",),
-    "tt.map_elementwise": ("tt.map_elementwise.return",), "ttg.warp_specialize.partitions": ("ttg.warp_return",),
+    "scf.for": ("scf.yield",),
+    "scf.if": ("scf.yield",),
+    "scf.while": ("scf.yield", "scf.condition"),
+    "tt.reduce": ("tt.reduce.return",),
+    "tt.scan": ("tt.scan.return",),
+    "ttg.mask": ("ttg.mask.return",),
+    "tt.map_elementwise": ("tt.map_elementwise.return",),
+    "ttg.warp_specialize.partitions": ("ttg.warp_return",),
 }
 
 #: Operations that end a block without leaving its region.
@@ -40,8 +50,13 @@ def check_terminators(parser: Parser, function: Function, terminators: Sequence[
     """Fail where one of the ``terminators`` (each with its token) of ``function`` does not fit its receiver."""
     for op, at in terminators:
         for successor in op.successors:
-            _compare(parser, f"arguments of block {successor.block.label}", _types(successor.arguments),
-                     _types(successor.block.arguments), at)
+            _compare(
+                parser,
+                f"arguments of block {successor.block.label}",
+                _types(successor.arguments),
+                _types(successor.block.arguments),
+                at,
+            )
         if op.name in _INNER:
             continue
         assert op.block is not None and op.block.parent is not None
@@ -58,8 +73,13 @@ def check_terminators(parser: Parser, function: Function, terminators: Sequence[
         elif op.name == "scf.condition":
             _compare(parser, "results of 'scf.while'", _types(op.operands[1:]), _types(owner.results), at)
             after = owner.regions[1].blocks
-            _compare(parser, "arguments of the second region of 'scf.while'",
-                     _types(after[0].arguments) if after else [], _types(owner.results), at)
+            _compare(
+                parser,
+                "arguments of the second region of 'scf.while'",
+                _types(after[0].arguments) if after else [],
+                _types(owner.results),
+                at,
+            )
         elif owner.name == "scf.while":
             _compare(parser, "values carried by 'scf.while'", _types(op.operands), _types(owner.operands), at)
 

@@ -3,6 +3,7 @@
 It compiles to a list of operation names and "launches" by printing them: every part of the way from `kernel[grid]` to
 a launcher. It needs the patched wheel (triton.backends.register_backend), and no device.
 """
+
 from __future__ import annotations
 
 import hashlib
@@ -61,22 +62,34 @@ def make_ops(module: Any, metadata: dict[str, Any]) -> bytes:
 
 
 class OpListDriver(DriverBase):
-
     def __init__(self) -> None:
         self.get_current_device = self.get_current_stream = lambda *device: 0
         # load_binary gives (module, function, registers, spills, most invocations in a workgroup).
-        self.utils = SimpleNamespace(get_device_properties=lambda device: {"max_shared_mem": 0},
-                                     load_binary=lambda name, binary, shared, device: (1, binary.decode(), 0, 0, 1),
-                                     unload_module=lambda module: None)
+        self.utils = SimpleNamespace(
+            get_device_properties=lambda device: {"max_shared_mem": 0},
+            load_binary=lambda name, binary, shared, device: (1, binary.decode(), 0, 0, 1),
+            unload_module=lambda module: None,
+        )
 
     @classmethod
     def is_active(cls) -> bool:
         return False  # taken by set_active only
 
     def launcher_cls(self, src: Any, metadata: Any) -> Any:
-        def launch(x: int, y: int, z: int, stream: int, function: str, packed_metadata: Any, launch_metadata: Any,
-                   enter_hook: Any, exit_hook: Any, *args: Any) -> None:
+        def launch(
+            x: int,
+            y: int,
+            z: int,
+            stream: int,
+            function: str,
+            packed_metadata: Any,
+            launch_metadata: Any,
+            enter_hook: Any,
+            exit_hook: Any,
+            *args: Any,
+        ) -> None:
             print(f"{metadata.name} on {x}x{y}x{z} programs with {len(args)} arguments: {function}")
+
         return launch
 
     def get_current_target(self) -> GPUTarget:
@@ -97,4 +110,4 @@ def double_kernel(x_ptr, BLOCK: tl.constexpr):
 if __name__ == "__main__":
     register_backend("oplist", OpListBackend, OpListDriver)
     triton.runtime.driver.set_active(get_backend("oplist").driver())
-    double_kernel[(4, )](triton.MockTensor(tl.float32), BLOCK=256)
+    double_kernel[(4,)](triton.MockTensor(tl.float32), BLOCK=256)

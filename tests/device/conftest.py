@@ -1,4 +1,5 @@
 """Kernels of the device tests are compiled afresh, and every module is validated."""
+
 from __future__ import annotations
 
 import os

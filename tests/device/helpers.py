@@ -1,4 +1,5 @@
 """What the device tests share: element types, inputs with the values that go wrong, outputs between guard bands."""
+
 from __future__ import annotations
 
 import itertools
@@ -76,24 +77,34 @@ class Guarded:
         self._before = GUARD_BYTES + offset * size
         self._bytes = torch.full((self._before + count * size + GUARD_BYTES,), GUARD, dtype=torch.uint8)
         self._after = self._before + count * size
-        self._bytes[self._before:self._after] = fill
+        self._bytes[self._before : self._after] = fill
         self._shape = shape
-        self.tensor = self._bytes[self._before:self._after].view(getattr(torch, dtype)).view(shape)
+        self.tensor = self._bytes[self._before : self._after].view(getattr(torch, dtype)).view(shape)
 
     def values(self) -> np.ndarray:
         """What was written, as NumPy values."""
         data = self._bytes.numpy()
-        for name, part in (("before", data[:self._before]), ("after", data[self._after:])):
+        for name, part in (("before", data[: self._before]), ("after", data[self._after :])):
             touched = np.flatnonzero(part != GUARD)
             assert touched.size == 0, f"{touched.size} bytes {name} the output were written, at {touched[:8]}"
-        return data[self._before:self._after].copy().view(self._dtype).reshape(self._shape)
+        return data[self._before : self._after].copy().view(self._dtype).reshape(self._shape)
 
 
 def special_floats(dtype: str) -> np.ndarray:
     """Values at which arithmetic of the format is special."""
     info = ml_dtypes.finfo(numpy_dtype(dtype))
-    return np.array([*SPECIAL, float(info.max), -float(info.max), float(info.smallest_normal),
-                     -float(info.smallest_normal), 3.0, 1 / 3], numpy_dtype(dtype))
+    return np.array(
+        [
+            *SPECIAL,
+            float(info.max),
+            -float(info.max),
+            float(info.smallest_normal),
+            -float(info.smallest_normal),
+            3.0,
+            1 / 3,
+        ],
+        numpy_dtype(dtype),
+    )
 
 
 def special_integers(dtype: str) -> np.ndarray:
@@ -117,7 +128,7 @@ def inputs(dtype: str, size: int, seed: int = 0) -> np.ndarray:
     else:
         values = (rng.standard_normal(size) * 4).astype(numpy_dtype(dtype))
         special = special_floats(dtype)
-    values[:min(size, special.size)] = special[:size]
+    values[: min(size, special.size)] = special[:size]
     return values
 
 
@@ -129,8 +140,8 @@ def pairs(dtype: str, size: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]
     special = special_integers(dtype) if dtype in INTEGERS else special_floats(dtype)
     combined = list(itertools.product(special, special))[:size]
     if len(combined) < size or size > 200:
-        a[:len(combined)] = [left for left, _ in combined]
-        b[:len(combined)] = [right for _, right in combined]
+        a[: len(combined)] = [left for left, _ in combined]
+        b[: len(combined)] = [right for _, right in combined]
     return a, b
 
 
@@ -147,8 +158,17 @@ def assert_same(actual: np.ndarray, expected: np.ndarray, what: object = "", *op
     """Fails, showing the first elements that differ with the operands they came from."""
     assert actual.shape == expected.shape and actual.dtype == expected.dtype, (what, actual.dtype, expected.dtype)
     wrong = np.argwhere(~same(actual, expected))
-    shown = [(tuple(map(int, at)), *(operand[tuple(at)] for operand in operands), "got", actual[tuple(at)], "wanted",
-              expected[tuple(at)]) for at in wrong[:6]]
+    shown = [
+        (
+            tuple(map(int, at)),
+            *(operand[tuple(at)] for operand in operands),
+            "got",
+            actual[tuple(at)],
+            "wanted",
+            expected[tuple(at)],
+        )
+        for at in wrong[:6]
+    ]
     assert wrong.size == 0, f"{what}: {len(wrong)} of {actual.size} differ: {shown}"
 
 
@@ -194,8 +214,9 @@ def assert_ulp(actual: np.ndarray, expected: np.ndarray, dtype: str, ulp: float,
         unit = np.exp2(np.where(np.isfinite(exponent), exponent, 0) - info.nmant)
         overflow = np.abs(expected) > float(info.max) + unit / 2
         expected = np.where(overflow, np.copysign(np.inf, expected), expected)
-        wide = np.where(np.isinf(wide) & np.isfinite(expected) & (np.abs(expected) + ulp * unit > float(info.max)),
-                        expected, wide)
+        wide = np.where(
+            np.isinf(wide) & np.isfinite(expected) & (np.abs(expected) + ulp * unit > float(info.max)), expected, wide
+        )
         close = (wide == expected) | (np.isnan(wide) & np.isnan(expected)) | (np.abs(wide - expected) <= ulp * unit)
     wrong = np.argwhere(~close)
     shown = [(tuple(map(int, at)), "got", wide[tuple(at)], "wanted", expected[tuple(at)]) for at in wrong[:6]]

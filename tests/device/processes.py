@@ -1,4 +1,5 @@
 """Programs of the tests that may hang: each has a time limit, and takes its own children along when it ends."""
+
 from __future__ import annotations
 
 import os
@@ -44,13 +45,21 @@ def last(launch, seconds):
 _SECONDS_TO_END = 60
 
 
-def run(command: Sequence[str], seconds: float = 120, cwd: Path | None = None,
-        **environment: str) -> subprocess.CompletedProcess[str]:
+def run(
+    command: Sequence[str], seconds: float = 120, cwd: Path | None = None, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Runs a program in a session of its own. After ``seconds`` it, and what it started, is killed and the test fails
     with what was printed; what it started is killed after it ended, too."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd,
-                                   env={**os.environ, **environment}, start_new_session=True)
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            cwd=cwd,
+            env={**os.environ, **environment},
+            start_new_session=True,
+        )
         try:
             ended = _ends(process.pid, seconds)
         finally:
@@ -76,10 +85,12 @@ def _ends(pid: int, seconds: float) -> bool:
     return True
 
 
-def run_script(script: str, module: Path | None = None, seconds: float = 120,
-               **environment: str) -> subprocess.CompletedProcess[str]:
+def run_script(
+    script: str, module: Path | None = None, seconds: float = 120, **environment: str
+) -> subprocess.CompletedProcess[str]:
     """Runs Python statements after the prelude, with the kernel's file as their argument. Where they take longer than
     ``seconds``, the stacks of all threads are printed and the test fails."""
     prelude = _PRELUDE.replace("{seconds}", str(seconds))
-    return run([sys.executable, "-c", prelude + script, *([str(module)] if module else [])], seconds + 10,
-               **environment)
+    return run(
+        [sys.executable, "-c", prelude + script, *([str(module)] if module else [])], seconds + 10, **environment
+    )

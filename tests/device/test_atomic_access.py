@@ -1,4 +1,5 @@
 """tl.atomic_load, tl.atomic_store and tl.atomic_poll."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -45,7 +46,7 @@ def test_every_invocation_gets_a_scalar() -> None:
 @triton.jit
 def poll_once_kernel(x_ptr, out_ptr, expected):
     offsets = tl.arange(0, 64)
-    found = tl.atomic_poll(x_ptr + offsets, tl.zeros((64, ), tl.int32) + expected, timeout_ns=0)
+    found = tl.atomic_poll(x_ptr + offsets, tl.zeros((64,), tl.int32) + expected, timeout_ns=0)
     tl.store(out_ptr + offsets, found.to(tl.int32))
 
 
@@ -60,7 +61,7 @@ def test_poll_once(num_warps: int) -> None:
 @triton.jit
 def poll_kernel(x_ptr, out_ptr, expected):
     offsets = tl.arange(0, 64)
-    found = tl.atomic_poll(x_ptr + offsets, tl.zeros((64, ), tl.int32) + expected)
+    found = tl.atomic_poll(x_ptr + offsets, tl.zeros((64,), tl.int32) + expected)
     tl.store(out_ptr + offsets, found.to(tl.int32))
     tl.store(out_ptr + 64, tl.atomic_poll(x_ptr, expected).to(tl.int32))
 

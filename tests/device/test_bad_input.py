@@ -1,4 +1,5 @@
 """What a user gets wrong, through the whole path: one error that says what, where, and what to do."""
+
 from __future__ import annotations
 
 import os
@@ -129,9 +130,12 @@ def in_place_kernel(x_ptr, BLOCK: tl.constexpr):
 def test_too_many_warps_say_how_many_there_can_be():
     limit = device_capabilities().max_workgroup_invocations
     many = 2 * limit // LANES
-    with pytest.raises(TooManyWarps, match=f"num_warps={many} needs workgroups of {many * LANES} invocations, and the "
-                                           f"device's have at most {limit}: use num_warps={limit // LANES} or fewer"):
-        in_place_kernel[(1, )](torch.ones(64), BLOCK=64, num_warps=many)
+    with pytest.raises(
+        TooManyWarps,
+        match=f"num_warps={many} needs workgroups of {many * LANES} invocations, and the "
+        f"device's have at most {limit}: use num_warps={limit // LANES} or fewer",
+    ):
+        in_place_kernel[(1,)](torch.ones(64), BLOCK=64, num_warps=many)
     copied = pickle.loads(pickle.dumps(TooManyWarps(many, LANES, limit)))
     assert str(copied) == str(TooManyWarps(many, LANES, limit))
 
@@ -141,7 +145,7 @@ def test_autotuning_leaves_out_what_has_too_many_warps():
     configs = [triton.Config({}, num_warps=warps) for warps in (many, 2)]
     tuned = triton.autotune(configs, key=[])(in_place_kernel)
     x = torch.ones(64)
-    tuned[(1, )](x, BLOCK=64)
+    tuned[(1,)](x, BLOCK=64)
     assert tuned.best_config.num_warps == 2 and x[0] >= 2
 
 
@@ -165,7 +169,7 @@ def scanned_pointers_kernel(x_ptr, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("kernel", [gathered_pointers_kernel, scanned_pointers_kernel])
 def test_pointers_are_not_exchanged(kernel):
     with pytest.raises(UnsupportedOperation, match=r"test_bad_input\.py:\d+.*exchanges pointers.*x\.to\(tl\.int64\)"):
-        kernel[(1, )](torch.ones(64), BLOCK=64)
+        kernel[(1,)](torch.ones(64), BLOCK=64)
 
 
 @triton.jit
@@ -178,16 +182,20 @@ def third_kernel(x_ptr, BLOCK: tl.constexpr):
 def test_what_a_device_lacks_is_told_with_the_line(profile):
     """The constant 3 has no line of its own any more: it is told with that of the division."""
     capabilities = PROFILES[profile]
-    source = ASTSource(third_kernel, {"x_ptr": "*fp32", "BLOCK": "constexpr"}, {(1, ): 128})
+    source = ASTSource(third_kernel, {"x_ptr": "*fp32", "BLOCK": "constexpr"}, {(1,): 128})
     message = r"test_bad_input\.py:\d+.*has no f64 arithmetic \(feature float64\); use float32, or a device that has"
     with pytest.raises(UnsupportedOperation, match=message):
         triton.compile(source, target=GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size))
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"num_ctas": 2}, "num_ctas=2.*num_ctas=1 only"), ({"num_warps": 3}, "num_warps=3 must be a power of two"),
-    ({"launch_cooperative_grid": True}, "launch_cooperative_grid=True.*Vulkan"),
-])
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"num_ctas": 2}, "num_ctas=2.*num_ctas=1 only"),
+        ({"num_warps": 3}, "num_warps=3 must be a power of two"),
+        ({"launch_cooperative_grid": True}, "launch_cooperative_grid=True.*Vulkan"),
+    ],
+)
 def test_options_that_cannot_be_honoured(tensors, options, message):
     with pytest.raises(ValueError, match=message):
         double_kernel[(1,)](*tensors, 16, BLOCK=16, **options)
@@ -220,8 +228,9 @@ def test_wrong_dtype_for_a_compiled_kernel(tensors):
     assert torch.equal(y, 2 * x)
 
 
-@pytest.mark.parametrize(("grid", "message"), [((1, 70000, 1), "axis 1, 70000, is past the device's limit"),
-                                               ((-1,), "axis 0 is negative")])
+@pytest.mark.parametrize(
+    ("grid", "message"), [((1, 70000, 1), "axis 1, 70000, is past the device's limit"), ((-1,), "axis 0 is negative")]
+)
 def test_impossible_grid(tensors, grid, message):
     with pytest.raises(ValueError, match=f"'double_kernel'.*{message}"):
         double_kernel[grid](*tensors, 16, BLOCK=16)

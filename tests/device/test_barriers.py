@@ -1,4 +1,5 @@
 """Loops in which barriers that upstream inserted are gone or of a subgroup: results against NumPy."""
+
 from __future__ import annotations
 
 import struct
@@ -63,13 +64,19 @@ def barriers(spirv: bytes) -> list[int]:
 
 
 @pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")
-@pytest.mark.parametrize(("target", "scopes"), [(ROWS, []), (PAIRS, [Scope.Subgroup] * 2),
-                                                (COLUMNS, [Scope.Workgroup] * 2)])
+@pytest.mark.parametrize(
+    ("target", "scopes"), [(ROWS, []), (PAIRS, [Scope.Subgroup] * 2), (COLUMNS, [Scope.Workgroup] * 2)]
+)
 def test_buffer_that_is_written_and_read_in_each_round(target, scopes, tmp_path):
     path = tmp_path / "rounds.ttgir"
-    path.write_text(LOOP.format(source=ROWS, target=target,
-                                address_source=addresses("%x", "s", "#source", (16, 16), "f32"),
-                                address_target=addresses("%y", "t", "#target", (16, 16), "f32")))
+    path.write_text(
+        LOOP.format(
+            source=ROWS,
+            target=target,
+            address_source=addresses("%x", "s", "#source", (16, 16), "f32"),
+            address_target=addresses("%y", "t", "#target", (16, 16), "f32"),
+        )
+    )
     kernel = triton.compile(str(path), target=driver.active.get_current_target(), options={"num_warps": 4})
     assert barriers(kernel.asm["spv"]) == scopes
     x = np.arange(256, dtype=np.float32).reshape(16, 16)
@@ -83,7 +90,7 @@ def test_buffer_that_is_written_and_read_in_each_round(target, scopes, tmp_path)
 @triton.jit
 def sorted_rounds(x_ptr, out_ptr, rounds, BLOCK: tl.constexpr):
     places = tl.arange(0, BLOCK)
-    total = tl.zeros((BLOCK, ), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
     for number in range(rounds):
         total += tl.sort(tl.load(x_ptr + number * BLOCK + places))
         total += tl.sum(total) / BLOCK
@@ -98,7 +105,7 @@ def test_sort_and_sum_in_a_loop():
         expected += np.sort(row)
         expected += expected.sum() / block
     out = torch.zeros(block)
-    sorted_rounds[(1, )](to_torch(x), out, rounds, BLOCK=block)
+    sorted_rounds[(1,)](to_torch(x), out, rounds, BLOCK=block)
     np.testing.assert_allclose(out.numpy(), expected, rtol=1e-5, atol=1e-3)
 
 
@@ -117,6 +124,6 @@ def test_workgroup_of_one_subgroup():
     rng, k = np.random.default_rng(4), 128
     a, b = (rng.integers(-9, 9, shape).astype(np.float32) for shape in ((16, k), (k, 16)))
     out = torch.zeros(16, 16)
-    kernel = products[(1, )](to_torch(a), to_torch(b), out, k, BLOCK=16, num_warps=1)
+    kernel = products[(1,)](to_torch(a), to_torch(b), out, k, BLOCK=16, num_warps=1)
     assert set(barriers(kernel.asm["spv"])) == {Scope.Subgroup}
     assert_same(out.numpy(), a @ b)

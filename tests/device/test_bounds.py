@@ -1,4 +1,5 @@
 """Accesses outside of the tensor that was passed (``check_bounds=True``): not done, and raised with their place."""
+
 from __future__ import annotations
 
 import inspect
@@ -28,9 +29,9 @@ AROUND = -5
 
 def inner(values: torch.Tensor, around: int = 64) -> torch.Tensor:
     """A view of ``values`` in the middle of a larger tensor of AROUND."""
-    whole = torch.full((values.numel() + 2 * around, ), AROUND, dtype=values.dtype)
-    whole[around:around + values.numel()] = values.view(-1)
-    return whole[around:around + values.numel()].view(values.shape)
+    whole = torch.full((values.numel() + 2 * around,), AROUND, dtype=values.dtype)
+    whole[around : around + values.numel()] = values.view(-1)
+    return whole[around : around + values.numel()].view(values.shape)
 
 
 def line_of(kernel: Any, text: str) -> int:
@@ -63,19 +64,21 @@ def copy_kernel(x_ptr, y_ptr, shift, n, other, BLOCK: tl.constexpr):
 
 def test_load_past_the_end_gives_other():
     x, out = inner(torch.arange(1000, dtype=torch.int32)), Guarded(1024, "int32")
-    error = failure(lambda: copy_kernel[(4, )](x, out.tensor, 0, 1024, 77, BLOCK=256, check_bounds=True))
+    error = failure(lambda: copy_kernel[(4,)](x, out.tensor, 0, 1024, 77, BLOCK=256, check_bounds=True))
     assert facts(error) == ("x_ptr", error.index, 1000, 24) and 1000 <= error.index < 1024
     assert (error.kernel, error.program) == ("copy_kernel", (3, 0, 0))
     assert (Path(error.file).name, error.line) == ("test_bounds.py", line_of(copy_kernel, "tl.load"))
-    assert str(error) == (f"{error.file}:{error.line}: kernel 'copy_kernel': load out of bounds: argument 'x_ptr' at "
-                          f"index {error.index}, but it has 1000 elements; program (3, 0, 0); 24 such accesses in this "
-                          "launch; none was done")
+    assert str(error) == (
+        f"{error.file}:{error.line}: kernel 'copy_kernel': load out of bounds: argument 'x_ptr' at "
+        f"index {error.index}, but it has 1000 elements; program (3, 0, 0); 24 such accesses in this "
+        "launch; none was done"
+    )
     assert (out.values() == np.where(np.arange(1024) < 1000, np.arange(1024), 77)).all()
 
 
 def test_load_before_the_beginning_gives_zero_without_other():
     x, out = inner(torch.arange(1, 65, dtype=torch.int16)), Guarded(64, "int16")
-    error = failure(lambda: plain_copy_kernel[(1, )](x, out.tensor, -3, BLOCK=64, check_bounds=True))
+    error = failure(lambda: plain_copy_kernel[(1,)](x, out.tensor, -3, BLOCK=64, check_bounds=True))
     assert facts(error) == ("x_ptr", error.index, 64, 3) and error.index in (-3, -2, -1)
     assert (out.values() == np.concatenate([np.zeros(3), np.arange(1, 62)])).all()
 
@@ -97,7 +100,7 @@ def shifted_store_kernel(x_ptr, y_ptr, shift, BLOCK: tl.constexpr):
 def test_store_outside_leaves_the_neighbours(dtype, shift, index):
     out = Guarded(128, dtype, fill=0)
     x = torch.ones(128, dtype=getattr(torch, dtype))
-    error = failure(lambda: shifted_store_kernel[(1, )](x, out.tensor, shift, BLOCK=128, check_bounds=True))
+    error = failure(lambda: shifted_store_kernel[(1,)](x, out.tensor, shift, BLOCK=128, check_bounds=True))
     assert facts(error) == ("y_ptr", index, 128, 1)
     assert ": store out of bounds: " in str(error) and "such accesses" not in str(error)
     assert error.line == line_of(shifted_store_kernel, "tl.store")
@@ -109,7 +112,7 @@ def test_store_outside_leaves_the_neighbours(dtype, shift, index):
 def test_lanes_that_a_mask_turns_off_may_be_anywhere():
     x, out = inner(torch.arange(10, dtype=torch.float32)), Guarded(10, "float32")
     for n in (0, 7, 10):
-        copy_kernel[(3, )](x, out.tensor, 0, n, 0.0, BLOCK=1024, check_bounds=True)
+        copy_kernel[(3,)](x, out.tensor, 0, n, 0.0, BLOCK=1024, check_bounds=True)
         assert (out.values()[:n] == np.arange(n)).all()
 
 
@@ -117,9 +120,9 @@ def test_lanes_that_a_mask_turns_off_may_be_anywhere():
 def test_one_element_of_a_vector_access(shift):
     """Half-precision elements of an aligned block are one access without checks."""
     x, out = inner(torch.arange(1023, dtype=torch.float16)), Guarded(1024, "float16")
-    kernel = copy_kernel[(1, )](torch.zeros(1024, dtype=torch.float16), out.tensor, 0, 1024, 9.0, BLOCK=1024)
+    kernel = copy_kernel[(1,)](torch.zeros(1024, dtype=torch.float16), out.tensor, 0, 1024, 9.0, BLOCK=1024)
     assert kernel.metadata.reports == []
-    error = failure(lambda: plain_copy_kernel[(1, )](x, out.tensor, shift, BLOCK=1024, check_bounds=True))
+    error = failure(lambda: plain_copy_kernel[(1,)](x, out.tensor, shift, BLOCK=1024, check_bounds=True))
     assert facts(error) == ("x_ptr", 1023 if shift == 0 else -1, 1023, 1)
     values = np.arange(1024, dtype=np.float16) + np.float16(shift)
     values[-1 if shift == 0 else 0] = 0
@@ -153,15 +156,15 @@ def test_strided_tiles():
 def test_numpy_arrays_with_strides_of_their_own():
     out = array(np.zeros(32, np.float32))
     backwards = np.arange(100, dtype=np.float32)[60:20:-1]
-    strided_kernel[(1, )](array(backwards), out, -1, BLOCK=32, check_bounds=True)
+    strided_kernel[(1,)](array(backwards), out, -1, BLOCK=32, check_bounds=True)
     assert (out.array == backwards[:32]).all()
-    error = failure(lambda: strided_kernel[(1, )](array(backwards[:20]), out, -1, BLOCK=32, check_bounds=True))
+    error = failure(lambda: strided_kernel[(1,)](array(backwards[:20]), out, -1, BLOCK=32, check_bounds=True))
     assert facts(error) == ("x_ptr", error.index, 20, 12) and -32 < error.index <= -20
     assert "at indices -19 to 0" in str(error)
     fields = np.zeros(32, [("a", np.float32), ("b", np.float32), ("c", np.float16)])
     fields["a"] = np.arange(32)
     field = array(fields["a"][::2])  # 20 bytes apart: five elements
-    strided_kernel[(1, )](field, out, 5, BLOCK=16, check_bounds=True)
+    strided_kernel[(1,)](field, out, 5, BLOCK=16, check_bounds=True)
     assert (out.array[:16] == np.arange(0, 32, 2)).all()
 
 
@@ -174,7 +177,7 @@ def strided_kernel(x_ptr, y_ptr, step, BLOCK: tl.constexpr):
 @triton.jit
 def loop_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    total = tl.zeros((BLOCK, ), tl.float32)
+    total = tl.zeros((BLOCK,), tl.float32)
     pointers = x_ptr + at
     for _ in range(n):
         total += tl.load(pointers)
@@ -187,9 +190,9 @@ def loop_kernel(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 def test_pointers_that_loops_carry():
     x, out = inner(torch.ones(256)), Guarded(64, "float32")
-    loop_kernel[(1, )](x, out.tensor, 4, BLOCK=64, check_bounds=True)
+    loop_kernel[(1,)](x, out.tensor, 4, BLOCK=64, check_bounds=True)
     assert (out.values() == 5).all()
-    error = failure(lambda: loop_kernel[(1, )](x, out.tensor, 6, BLOCK=64, check_bounds=True))
+    error = failure(lambda: loop_kernel[(1,)](x, out.tensor, 6, BLOCK=64, check_bounds=True))
     assert facts(error) == ("x_ptr", error.index, 256, 128) and 256 <= error.index < 320
     assert error.line == line_of(loop_kernel, "total += tl.load")
     assert (out.values() == 5).all()
@@ -205,10 +208,11 @@ def length_kernel(x_ptr, y_ptr):
 
 def test_load_in_the_condition_of_a_loop():
     out = Guarded(1, "int32")
-    length_kernel[(1, )](inner(torch.tensor([3, 1, 4, 0, 5])), out.tensor, check_bounds=True)
+    length_kernel[(1,)](inner(torch.tensor([3, 1, 4, 0, 5])), out.tensor, check_bounds=True)
     assert out.values() == 3
-    error = failure(lambda: length_kernel[(1, )](inner(torch.ones(20, dtype=torch.int64)), out.tensor,
-                                                 check_bounds=True))
+    error = failure(
+        lambda: length_kernel[(1,)](inner(torch.ones(20, dtype=torch.int64)), out.tensor, check_bounds=True)
+    )
     assert facts(error) == ("x_ptr", 20, 20, 1) and out.values() == 20
 
 
@@ -221,15 +225,15 @@ def either_kernel(a_ptr, b_ptr, y_ptr, first, BLOCK: tl.constexpr):
 
 
 def test_pointers_of_two_arguments():
-    a, b, out = inner(torch.ones(10)), inner(torch.full((54, ), 2.0)), Guarded(64, "float32")
-    either_kernel[(1, )](a, b, out.tensor, 10, BLOCK=64, check_bounds=True)
+    a, b, out = inner(torch.ones(10)), inner(torch.full((54,), 2.0)), Guarded(64, "float32")
+    either_kernel[(1,)](a, b, out.tensor, 10, BLOCK=64, check_bounds=True)
     assert (out.values() == np.array([2.0] * 10 + [2.0] * 54)).all()
-    error = failure(lambda: either_kernel[(1, )](a, b, out.tensor, 8, BLOCK=64, check_bounds=True))
+    error = failure(lambda: either_kernel[(1,)](a, b, out.tensor, 8, BLOCK=64, check_bounds=True))
     assert error.count == 2 and "argument 'a_ptr' at index " in str(error)
     assert re.search(r" or argument 'b_ptr' at index 5[45], but it has 54 elements; ", str(error))
     # An access through one of the arguments alone is checked against that one, whatever the other's tensor is.
     whole = torch.ones(128)
-    error = failure(lambda: either_kernel[(1, )](whole[:10], whole[10:], out.tensor, 64, BLOCK=64, check_bounds=True))
+    error = failure(lambda: either_kernel[(1,)](whole[:10], whole[10:], out.tensor, 64, BLOCK=64, check_bounds=True))
     assert facts(error) == ("a_ptr", error.index, 10, 54)
     assert error.line == line_of(either_kernel, "only = ")
 
@@ -252,31 +256,41 @@ def atomic_kernel(x_ptr, old_ptr, at, value, KIND: tl.constexpr):
     tl.store(old_ptr, old)
 
 
-@pytest.mark.parametrize(("kind", "name", "dtype"), (
-    ("add", "atomic_rmw", "int32"), ("add", "atomic_rmw", "float16"), ("max", "atomic_rmw", "int32"),
-    ("cas", "atomic_cas", "int32"), ("cas", "atomic_cas", "int16"), ("load", "atomic_load", "int32"),
-    ("load", "atomic_load", "int16"), ("store", "atomic_store", "int32"), ("store", "atomic_store", "int16")))
+@pytest.mark.parametrize(
+    ("kind", "name", "dtype"),
+    (
+        ("add", "atomic_rmw", "int32"),
+        ("add", "atomic_rmw", "float16"),
+        ("max", "atomic_rmw", "int32"),
+        ("cas", "atomic_cas", "int32"),
+        ("cas", "atomic_cas", "int16"),
+        ("load", "atomic_load", "int32"),
+        ("load", "atomic_load", "int16"),
+        ("store", "atomic_store", "int32"),
+        ("store", "atomic_store", "int16"),
+    ),
+)
 def test_atomic_operations(kind, name, dtype):
     x, old = Guarded(4, dtype, fill=0), Guarded(1, dtype)
     x.tensor.fill_(3)
     for at in (-1, 4):
-        error = failure(lambda at=at: atomic_kernel[(1, )](x.tensor, old.tensor, at, 9, KIND=kind, check_bounds=True))
+        error = failure(lambda at=at: atomic_kernel[(1,)](x.tensor, old.tensor, at, 9, KIND=kind, check_bounds=True))
         assert facts(error) == ("x_ptr", at, 4, 1)
         assert f": {name} out of bounds: " in str(error)
         assert (x.values() == 3).all() and old.values() == (9 if kind == "store" else 0)
-    atomic_kernel[(1, )](x.tensor, old.tensor, 2, 9, KIND=kind, check_bounds=True)
+    atomic_kernel[(1,)](x.tensor, old.tensor, 2, 9, KIND=kind, check_bounds=True)
     assert old.values() == (9 if kind == "store" else 3)
 
 
 @triton.jit
 def poll_kernel(x_ptr, found_ptr, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    tl.store(found_ptr + at, tl.atomic_poll(x_ptr + at, tl.full((BLOCK, ), 3, tl.int32)))
+    tl.store(found_ptr + at, tl.atomic_poll(x_ptr + at, tl.full((BLOCK,), 3, tl.int32)))
 
 
 def test_poll_does_not_wait_for_what_is_not_there():
-    x, found = inner(torch.full((60, ), 3, dtype=torch.int32)), Guarded(64, "int32")
-    error = failure(lambda: poll_kernel[(1, )](x, found.tensor, BLOCK=64, check_bounds=True))
+    x, found = inner(torch.full((60,), 3, dtype=torch.int32)), Guarded(64, "int32")
+    error = failure(lambda: poll_kernel[(1,)](x, found.tensor, BLOCK=64, check_bounds=True))
     assert facts(error) == ("x_ptr", error.index, 60, 4) and ": atomic_poll out of bounds: " in str(error)
     assert (found.values() == [1] * 60 + [0] * 4).all()
 
@@ -289,7 +303,7 @@ def atomic_block_kernel(x_ptr, n, BLOCK: tl.constexpr):
 
 def test_atomic_block():
     x = Guarded(8, "float32", fill=0)
-    error = failure(lambda: atomic_block_kernel[(2, )](x.tensor, 10, BLOCK=64, check_bounds=True))
+    error = failure(lambda: atomic_block_kernel[(2,)](x.tensor, 10, BLOCK=64, check_bounds=True))
     assert facts(error) == ("x_ptr", error.index, 8, 24) and error.index in (8, 9)
     assert (x.values() == [2 * sum(range(first, 64, 10)) for first in range(8)]).all()
 
@@ -302,9 +316,9 @@ def cast_kernel(x_ptr, y_ptr, at):
 def test_access_that_straddles_the_end():
     # The access that is done is at a multiple of 8 bytes.
     x, out = inner(torch.arange(1, 4, dtype=torch.int32), around=63), Guarded(1, "int64")
-    cast_kernel[(1, )](x, out.tensor, 1, check_bounds=True)
+    cast_kernel[(1,)](x, out.tensor, 1, check_bounds=True)
     assert out.values() == 3 << 32 | 2
-    error = failure(lambda: cast_kernel[(1, )](x, out.tensor, 2, check_bounds=True))
+    error = failure(lambda: cast_kernel[(1,)](x, out.tensor, 2, check_bounds=True))
     assert facts(error) == ("x_ptr", 2, 3, 1)
     assert "at index 2 (8 bytes from there), but it has 3 elements" in str(error)
 
@@ -313,14 +327,13 @@ def test_offsets_past_32_bits():
     """Unchecked, pointers are held as 32-bit offsets, and 2³⁰ elements of four bytes are none."""
     x, out = inner(torch.ones(64)), Guarded(64, "float32")
     for shift in (1 << 30, -(1 << 30), 1 << 29):
-        error = failure(lambda shift=shift: plain_copy_kernel[(1, )](x, out.tensor, shift, BLOCK=64,
-                                                                     check_bounds=True))
+        error = failure(lambda shift=shift: plain_copy_kernel[(1,)](x, out.tensor, shift, BLOCK=64, check_bounds=True))
         assert facts(error) == ("x_ptr", error.index, 64, 64) and shift <= error.index < shift + 64
 
 
 def test_tensor_without_elements():
     out = Guarded(64, "float32")
-    error = failure(lambda: plain_copy_kernel[(1, )](torch.empty(0), out.tensor, 0, BLOCK=64, check_bounds=True))
+    error = failure(lambda: plain_copy_kernel[(1,)](torch.empty(0), out.tensor, 0, BLOCK=64, check_bounds=True))
     assert facts(error) == ("x_ptr", error.index, 0, 64)
     assert (out.values() == 0).all()
 
@@ -333,7 +346,7 @@ def tuple_kernel(pair, BLOCK: tl.constexpr):
 
 def test_elements_of_a_tuple():
     x, out = inner(torch.ones(60)), Guarded(64, "float32")
-    error = failure(lambda: tuple_kernel[(1, )]((x, out.tensor), BLOCK=64, check_bounds=True))
+    error = failure(lambda: tuple_kernel[(1,)]((x, out.tensor), BLOCK=64, check_bounds=True))
     assert facts(error) == ("pair[0]", error.index, 60, 4)
 
 
@@ -345,15 +358,17 @@ def descriptor_kernel(x, y_ptr, columns, M: tl.constexpr, N: tl.constexpr):
 
 def test_descriptors():
     x, out = inner(torch.arange(64, dtype=torch.float32).view(4, 16)), Guarded((4, 16), "float32")
-    launch = descriptor_kernel[(1, )]
+    launch = descriptor_kernel[(1,)]
     launch(TensorDescriptor(x, [4, 16], [16, 1], [4, 16]), out.tensor, 16, M=4, N=16, check_bounds=True)
     assert (out.values() == x.numpy()).all()
-    error = failure(lambda: launch(TensorDescriptor(x, [8, 16], [32, 1], [4, 16]), out.tensor, 16, M=4, N=16,
-                                   check_bounds=True))
+    error = failure(
+        lambda: launch(TensorDescriptor(x, [8, 16], [32, 1], [4, 16]), out.tensor, 16, M=4, N=16, check_bounds=True)
+    )
     assert facts(error) == ("x", error.index, 64, 32) and 64 <= error.index
     assert error.line == line_of(descriptor_kernel, "x.load")
-    error = failure(lambda: launch(TensorDescriptor(x, [4, 16], [16, 1], [4, 16]), out.tensor[:2], 16, M=4, N=16,
-                                   check_bounds=True))
+    error = failure(
+        lambda: launch(TensorDescriptor(x, [4, 16], [16, 1], [4, 16]), out.tensor[:2], 16, M=4, N=16, check_bounds=True)
+    )
     assert facts(error) == ("y_ptr", error.index, 32, 32) and 32 <= error.index < 64
 
 
@@ -371,7 +386,7 @@ def calling_kernel(a_ptr, b_ptr, y_ptr, BLOCK: tl.constexpr):
 
 def test_function_that_is_called_with_two_arguments():
     a, b, out = inner(torch.ones(64)), inner(torch.ones(60)), Guarded(64, "float32")
-    error = failure(lambda: calling_kernel[(1, )](a, b, out.tensor, BLOCK=64, check_bounds=True))
+    error = failure(lambda: calling_kernel[(1,)](a, b, out.tensor, BLOCK=64, check_bounds=True))
     assert facts(error) == ("b_ptr", error.index, 60, 4)
     assert error.line == line_of(called, "tl.load")
     assert f"(called from {error.file}:{line_of(calling_kernel, 'b = called')})" in str(error)
@@ -387,13 +402,14 @@ def table_kernel(table_ptr, y_ptr, address, BLOCK: tl.constexpr):
 def test_pointers_without_an_argument_are_not_checked(caplog):
     x, out = runtime.from_numpy(np.ones(64, np.float32)), runtime.zeros(64, "float32")
     table = runtime.from_numpy(np.array([x.data_ptr()]))
-    table_kernel[(1, )](table, out, x.data_ptr(), BLOCK=64, check_bounds=True)
+    table_kernel[(1,)](table, out, x.data_ptr(), BLOCK=64, check_bounds=True)
     assert (out.to_numpy() == 2).all()
     assert [record.getMessage() for record in caplog.records] == [
         "kernel 'table_kernel': the bounds of 2 of its memory operations are not checked, because their pointers may "
-        "come from elsewhere than its arguments: from memory, from integers, into a function of tl.map_elementwise"]
+        "come from elsewhere than its arguments: from memory, from integers, into a function of tl.map_elementwise"
+    ]
     # Beside them the others are.
-    error = failure(lambda: table_kernel[(1, )](table, out[:60], x.data_ptr(), BLOCK=64, check_bounds=True))
+    error = failure(lambda: table_kernel[(1,)](table, out[:60], x.data_ptr(), BLOCK=64, check_bounds=True))
     assert facts(error) == ("y_ptr", error.index, 60, 4)
 
 
@@ -410,9 +426,9 @@ def mapped_kernel(x_ptr, y_ptr, shift, BLOCK: tl.constexpr):
 
 def test_pointers_that_a_mapped_function_is_given_are_not_checked(caplog):
     whole, out = torch.arange(128, dtype=torch.float32), Guarded(64, "float32")
-    mapped_kernel[(1, )](whole[32:96], out.tensor, 1, BLOCK=64, check_bounds=True)
+    mapped_kernel[(1,)](whole[32:96], out.tensor, 1, BLOCK=64, check_bounds=True)
     assert (out.values() == np.arange(33, 97)).all()
-    message, = [record.getMessage() for record in caplog.records]
+    (message,) = [record.getMessage() for record in caplog.records]
     assert message.startswith("kernel 'mapped_kernel': the bounds of 1 of its memory operations are not checked")
     assert message.endswith(", into a function of tl.map_elementwise")
 
@@ -420,21 +436,21 @@ def test_pointers_that_a_mapped_function_is_given_are_not_checked(caplog):
 def test_device_memory():
     whole = runtime.full(256, -1, "int32")
     x, out = runtime.from_numpy(np.arange(60, dtype=np.int32)), whole[64:128]
-    error = failure(lambda: plain_copy_kernel[(1, )](x, out, 0, BLOCK=64, check_bounds=True))
+    error = failure(lambda: plain_copy_kernel[(1,)](x, out, 0, BLOCK=64, check_bounds=True))
     assert facts(error) == ("x_ptr", error.index, 60, 4)
-    error = failure(lambda: shifted_store_kernel[(1, )](out, out, 40, BLOCK=64, check_bounds=True))
+    error = failure(lambda: shifted_store_kernel[(1,)](out, out, 40, BLOCK=64, check_bounds=True))
     assert facts(error) == ("y_ptr", error.index, 64, 40)
     values = whole.to_numpy()
     assert (values[:64] == -1).all() and (values[128:] == -1).all()
     # The next launch starts afresh.
-    plain_copy_kernel[(1, )](out, out, 0, BLOCK=64, check_bounds=True)
+    plain_copy_kernel[(1,)](out, out, 0, BLOCK=64, check_bounds=True)
 
 
 def test_torch_tensors_of_the_device():
     torch_device.register()
     device = f"spirv:{current().index}"
     x, out = torch.arange(60, device=device), torch.zeros(64, dtype=torch.int64, device=device)
-    error = failure(lambda: plain_copy_kernel[(1, )](x, out, 0, BLOCK=64, check_bounds=True))
+    error = failure(lambda: plain_copy_kernel[(1,)](x, out, 0, BLOCK=64, check_bounds=True))
     assert facts(error) == ("x_ptr", error.index, 60, 4)
     assert (out.cpu() == torch.cat([torch.arange(60), torch.zeros(4)])).all()
 
@@ -449,9 +465,9 @@ def assert_kernel(x_ptr, y_ptr, BLOCK: tl.constexpr):
 
 def test_beside_an_assertion_and_prints(capfd):
     x, out = inner(torch.ones(60, dtype=torch.int32)), Guarded(64, "int32")
-    error = failure(lambda: assert_kernel[(1, )](x, out.tensor, BLOCK=64, debug=True, check_bounds=True))
+    error = failure(lambda: assert_kernel[(1,)](x, out.tensor, BLOCK=64, debug=True, check_bounds=True))
     assert facts(error) == ("x_ptr", error.index, 60, 4)
-    note, = error.__notes__
+    (note,) = error.__notes__
     assert note.endswith("kernel 'assert_kernel': assertion failed: not positive")
     printed = capfd.readouterr().out.splitlines()
     assert sorted(line.rpartition(": ")[2] for line in printed) == ["0"] * 4 + ["1"] * 60
@@ -461,8 +477,13 @@ def run_script(script: str, folder: Path, arguments: Sequence[str] = (), **envir
     """What a script that is run with these variables prints."""
     file = folder / "script.py"
     file.write_text(script)
-    done = subprocess.run([sys.executable, str(file), *arguments], check=False, capture_output=True, text=True,
-                          env={**os.environ, **environment})
+    done = subprocess.run(
+        [sys.executable, str(file), *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -1,4 +1,5 @@
 """Shapes: broadcast, expand_dims, reshape, trans, permute, join, split, cat, views of constants."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -33,8 +34,18 @@ def test_broadcast(dtype, M, N, warps):
 
 
 @triton.jit
-def shape_kernel(x_ptr, reshaped_ptr, transposed_ptr, permuted_ptr, joined_ptr, even_ptr, odd_ptr, A: tl.constexpr,
-                 B: tl.constexpr, C: tl.constexpr):
+def shape_kernel(
+    x_ptr,
+    reshaped_ptr,
+    transposed_ptr,
+    permuted_ptr,
+    joined_ptr,
+    even_ptr,
+    odd_ptr,
+    A: tl.constexpr,
+    B: tl.constexpr,
+    C: tl.constexpr,
+):
     a, b, c = tl.arange(0, A)[:, None, None], tl.arange(0, B)[None, :, None], tl.arange(0, C)[None, None, :]
     x = tl.load(x_ptr + (a * B + b) * C + c)
     flat = tl.arange(0, A * B * C)
@@ -63,10 +74,17 @@ def test_shape_operations(dtype, shape, warps):
     outputs = [Guarded(each, dtype) for each in shapes]
     shape_kernel[(1,)](to_torch(x), *(output.tensor for output in outputs), A, B, C, num_warps=warps)
     square = x.reshape(A * B, C)
-    expected = (x.ravel(), square.T, x.transpose(2, 0, 1), np.stack([square, square * x.dtype.type(2)], -1),
-                square[:, ::2], square[:, 1::2])
-    for name, output, values in zip(("reshape", "trans", "permute", "join", "even", "odd"), outputs, expected,
-                                    strict=True):
+    expected = (
+        x.ravel(),
+        square.T,
+        x.transpose(2, 0, 1),
+        np.stack([square, square * x.dtype.type(2)], -1),
+        square[:, ::2],
+        square[:, 1::2],
+    )
+    for name, output, values in zip(
+        ("reshape", "trans", "permute", "join", "even", "odd"), outputs, expected, strict=True
+    ):
         assert_same(output.values(), np.ascontiguousarray(values), name)
 
 

@@ -1,4 +1,5 @@
 """Functions that are called, not inlined by the front end, on the device against NumPy."""
+
 from __future__ import annotations
 
 import numpy

@@ -1,4 +1,5 @@
 """Conversions from every element type to every other, rounding included, and bit casts."""
+
 from __future__ import annotations
 
 from fractions import Fraction
@@ -54,19 +55,27 @@ def cast_sources(dtype: str) -> np.ndarray:
     """Special and random values, numbers around the limits of every integer type, and ties of every float format."""
     values = inputs(dtype, N)
     if dtype in FLOATS:
-        limits = [sign * 2.0**bits + step for bits in (7, 8, 15, 16, 31, 32, 63, 64) for sign in (1, -1)
-                  for step in (-1, -0.5, 0, 0.5, 1)]
+        limits = [
+            sign * 2.0**bits + step
+            for bits in (7, 8, 15, 16, 31, 32, 63, 64)
+            for sign in (1, -1)
+            for step in (-1, -0.5, 0, 0.5, 1)
+        ]
         ties = [(1 + 2.0**-bits) * scale for bits in (8, 9, 11, 12, 24, 25) for scale in (1, 1.5, 2.0**-14, 2.0**-130)]
         ties += [65504.0, 65519.0, 65520.0, 65536.0, 3.39e38, 2.0**-24, 2.0**-25, 3 * 2.0**-25, 1.5 * 2.0**-25, 1e-45]
         ties += [1 + 2.0**-11 + 2.0**-40, 1 + 2.0**-8 + 2.0**-40, 1 + 2.0**-8 - 2.0**-40, 1 + 2.0**-24 + 2.0**-50]
         with np.errstate(all="ignore"):
             extra = np.array([*limits, *ties, *(-tie for tie in ties)]).astype(numpy_dtype(dtype))
-        values[-extra.size:] = extra
+        values[-extra.size :] = extra
     elif dtype in ("int32", "uint32", "int64", "uint64"):
         bits = np.iinfo(dtype).bits - 1
         powers = [2**power + step for power in range(8, bits) for step in (-1, 0, 1)]
-        powers += [2**power + 2**(power - digits) + step for digits in (8, 9, 11, 12, 24, 25, 53, 54)
-                   for power in range(digits + 1, bits) for step in (-1, 0, 1)]
+        powers += [
+            2**power + 2 ** (power - digits) + step
+            for digits in (8, 9, 11, 12, 24, 25, 53, 54)
+            for power in range(digits + 1, bits)
+            for step in (-1, 0, 1)
+        ]
         chosen = np.random.default_rng(7).choice(np.array(powers, np.uint64), 400).astype(dtype)
         values[-400:] = chosen
     return values
@@ -90,8 +99,10 @@ def expected_cast(x: np.ndarray, source: str, target: str) -> tuple[np.ndarray, 
             if target == "float64":
                 return wide, everywhere
             finite = np.isfinite(wide)
-            result = [to_format(Fraction(float(value)), target) if ok else float(value)
-                      for value, ok in zip(wide, finite, strict=True)]
+            result = [
+                to_format(Fraction(float(value)), target) if ok else float(value)
+                for value, ok in zip(wide, finite, strict=True)
+            ]
             return np.copysign(np.array(result), wide).astype(numpy_dtype(target)), everywhere
         rounded = np.array([to_format(Fraction(int(value)), target) for value in x])
         return rounded.astype(numpy_dtype(target)), everywhere
@@ -114,10 +125,21 @@ def bitcast_kernel(x_ptr, o_ptr, n, BLOCK: tl.constexpr):
     tl.store(o_ptr + at, x.to(o_ptr.dtype.element_ty, bitcast=True), at < n)
 
 
-@pytest.mark.parametrize(("source", "target"), [
-    ("int16", "float16"), ("float16", "bfloat16"), ("bfloat16", "uint16"), ("int32", "float32"), ("float32", "uint32"),
-    ("float64", "int64"), ("uint64", "float64"), ("int8", "uint8"), ("uint16", "int16"), ("int64", "uint64"),
-])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("int16", "float16"),
+        ("float16", "bfloat16"),
+        ("bfloat16", "uint16"),
+        ("int32", "float32"),
+        ("float32", "uint32"),
+        ("float64", "int64"),
+        ("uint64", "float64"),
+        ("int8", "uint8"),
+        ("uint16", "int16"),
+        ("int64", "uint64"),
+    ],
+)
 def test_bitcast(source, target):
     # NaN patterns are left out: a driver may make signalling ones quiet.
     x = inputs(source, 200)
@@ -160,17 +182,24 @@ def test_rounding_towards_zero():
 @triton.jit
 def constant_kernel(out_ptr, VALUE: tl.constexpr):
     i = tl.arange(0, 16)
-    tl.store(out_ptr + i, tl.full((16, ), VALUE, out_ptr.dtype.element_ty))
+    tl.store(out_ptr + i, tl.full((16,), VALUE, out_ptr.dtype.element_ty))
 
 
-@pytest.mark.parametrize(("dtype", "values"), [
-    ("bfloat16", (1.5, 3.1, -0.0371, 1e-5, 1e9, 3e38)), ("float16", (1.5, 3.1, -0.0371, 1e-5, 65504.0)),
-    ("float32", (3.1, 1e-5, 1e9, 3e38)), ("float64", (3.1, 1e-5, 1e300)),
-    ("float8_e5m2", (1.5, 3.1, -0.0371, 1e-5, 448.0)), ("float8_e4m3fn", (1.5, 3.1, -0.0371, 0.001953125, 448.0))])
+@pytest.mark.parametrize(
+    ("dtype", "values"),
+    [
+        ("bfloat16", (1.5, 3.1, -0.0371, 1e-5, 1e9, 3e38)),
+        ("float16", (1.5, 3.1, -0.0371, 1e-5, 65504.0)),
+        ("float32", (3.1, 1e-5, 1e9, 3e38)),
+        ("float64", (3.1, 1e-5, 1e300)),
+        ("float8_e5m2", (1.5, 3.1, -0.0371, 1e-5, 448.0)),
+        ("float8_e4m3fn", (1.5, 3.1, -0.0371, 0.001953125, 448.0)),
+    ],
+)
 def test_constants_are_the_nearest_numbers(dtype, values):
     """1e9 is printed as 9.982440e+08 in bfloat16: the upper half of that as an f32 is one too small."""
     kind = getattr(torch, dtype)
     for value in (0.0, -1.0, *values):
-        out = torch.full((16, ), 7.0).to(kind)
-        constant_kernel[(1, )](out, value)
+        out = torch.full((16,), 7.0).to(kind)
+        constant_kernel[(1,)](out, value)
         assert out.double().tolist() == [torch.tensor(value, dtype=torch.float64).to(kind).double().item()] * 16, value

@@ -1,4 +1,5 @@
 """Control flow on the device, against NumPy or plain Python."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -203,9 +204,21 @@ def count_up_by(out, start, stop, step, BLOCK: tl.constexpr):
     tl.store(out + 1, last.to(tl.int64))
 
 
-LIMITS = [(0, 0), (5, 5), (9, 5), (-7, 6), (0, 10), (3, 17), (INT_MAX - 7, INT_MAX), (INT_MAX, INT_MAX),
-          (-INT_MAX - 1, -INT_MAX + 9), (2**40, 2**40 + 11), (-2**40, -2**40 + 3), (2**63 - 9, 2**63 - 1),
-          (-2**63, -2**63 + 5)]
+LIMITS = [
+    (0, 0),
+    (5, 5),
+    (9, 5),
+    (-7, 6),
+    (0, 10),
+    (3, 17),
+    (INT_MAX - 7, INT_MAX),
+    (INT_MAX, INT_MAX),
+    (-INT_MAX - 1, -INT_MAX + 9),
+    (2**40, 2**40 + 11),
+    (-(2**40), -(2**40) + 3),
+    (2**63 - 9, 2**63 - 1),
+    (-(2**63), -(2**63) + 5),
+]
 
 
 def counted(start: int, stop: int, step: int) -> list[int]:
@@ -233,8 +246,8 @@ def test_range_with_a_step_known_at_run_time(start: int, stop: int, step: int) -
 
 def test_a_range_over_the_whole_of_int32_in_large_steps() -> None:
     out = torch.zeros(2, dtype=torch.int64)
-    count_up_by[(1,)](out, -2**31, INT_MAX, 2**30, BLOCK)
-    assert out.tolist() == counted(-2**31, INT_MAX, 2**30)
+    count_up_by[(1,)](out, -(2**31), INT_MAX, 2**30, BLOCK)
+    assert out.tolist() == counted(-(2**31), INT_MAX, 2**30)
 
 
 @triton.jit

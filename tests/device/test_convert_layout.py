@@ -1,4 +1,5 @@
 """ttg.convert_layout between pairs of layouts: modules written as TTGIR, compiled from the file and run."""
+
 from __future__ import annotations
 
 import itertools
@@ -12,12 +13,21 @@ from triton.runtime import driver
 
 from tests.device.helpers import Guarded, assert_same, device_capabilities, inputs, to_torch
 
-pytestmark = pytest.mark.skipif(device_capabilities().subgroup_size != 8,
-                                reason="the layouts written out here are for subgroups of 8 invocations")
+pytestmark = pytest.mark.skipif(
+    device_capabilities().subgroup_size != 8, reason="the layouts written out here are for subgroups of 8 invocations"
+)
 
 #: TTGIR's element type → NumPy's name.
-ELEMENTS = {"i8": "int8", "i16": "int16", "i32": "int32", "i64": "int64", "f16": "float16", "bf16": "bfloat16",
-            "f32": "float32", "f64": "float64"}
+ELEMENTS = {
+    "i8": "int8",
+    "i16": "int16",
+    "i32": "int32",
+    "i64": "int64",
+    "f16": "float16",
+    "bf16": "bfloat16",
+    "f32": "float32",
+    "f64": "float64",
+}
 
 MODULE = """
 #source = {source}
@@ -44,37 +54,45 @@ def addresses(pointer: str, name: str, layout: str, shape: tuple[int, ...], elem
     text = "x".join(map(str, shape))
     lines, total = [], ""
     for dim, extent in enumerate(shape):
-        stride = int(np.prod(shape[dim + 1:]))
+        stride = int(np.prod(shape[dim + 1 :]))
         current, kept = layout, [f"{layout}"]
         for other in reversed(range(len(shape))):
             if other != dim:
                 current = f"#ttg.slice<{{dim = {other if other > dim else 0}, parent = {current}}}>"
                 kept.append(current)
         v = f"%{name}{dim}"
-        lines.append(f"    {v}r = tt.make_range {{end = {extent} : i32, start = 0 : i32}} : "
-                     f"tensor<{extent}xi32, {kept[-1]}>")
+        lines.append(
+            f"    {v}r = tt.make_range {{end = {extent} : i32, start = 0 : i32}} : tensor<{extent}xi32, {kept[-1]}>"
+        )
         sizes, value = [extent], f"{v}r"
         for number, parent in enumerate(reversed(kept[:-1])):
             other = [axis for axis in reversed(range(len(shape))) if axis != dim][len(kept) - 2 - number]
             axis = other if other > dim else 0
             grown = [*sizes[:axis], 1, *sizes[axis:]]
-            lines.append(f"    {v}e{number} = tt.expand_dims {value} {{axis = {axis} : i32}} : "
-                         f"tensor<{'x'.join(map(str, sizes))}xi32, {kept[len(kept) - 1 - number]}> -> "
-                         f"tensor<{'x'.join(map(str, grown))}xi32, {parent}>")
+            lines.append(
+                f"    {v}e{number} = tt.expand_dims {value} {{axis = {axis} : i32}} : "
+                f"tensor<{'x'.join(map(str, sizes))}xi32, {kept[len(kept) - 1 - number]}> -> "
+                f"tensor<{'x'.join(map(str, grown))}xi32, {parent}>"
+            )
             sizes, value = grown, f"{v}e{number}"
         if sizes != list(shape):
-            lines.append(f"    {v}b = tt.broadcast {value} : tensor<{'x'.join(map(str, sizes))}xi32, {layout}> -> "
-                         f"tensor<{text}xi32, {layout}>")
+            lines.append(
+                f"    {v}b = tt.broadcast {value} : tensor<{'x'.join(map(str, sizes))}xi32, {layout}> -> "
+                f"tensor<{text}xi32, {layout}>"
+            )
             value = f"{v}b"
         lines.append(f"    {v}s = arith.constant dense<{stride}> : tensor<{text}xi32, {layout}>")
         lines.append(f"    {v}m = arith.muli {value}, {v}s : tensor<{text}xi32, {layout}>")
         if total:
             lines.append(f"    {v}t = arith.addi {total}, {v}m : tensor<{text}xi32, {layout}>")
         total = f"{v}t" if total else f"{v}m"
-    lines.append(f"    %{name}p = tt.splat {pointer} : !tt.ptr<{element}> -> "
-                 f"tensor<{text}x!tt.ptr<{element}>, {layout}>")
-    lines.append(f"    %p{name} = tt.addptr %{name}p, {total} : tensor<{text}x!tt.ptr<{element}>, {layout}>, "
-                 f"tensor<{text}xi32, {layout}>")
+    lines.append(
+        f"    %{name}p = tt.splat {pointer} : !tt.ptr<{element}> -> tensor<{text}x!tt.ptr<{element}>, {layout}>"
+    )
+    lines.append(
+        f"    %p{name} = tt.addptr %{name}p, {total} : tensor<{text}x!tt.ptr<{element}>, {layout}>, "
+        f"tensor<{text}xi32, {layout}>"
+    )
     return "\n".join(lines)
 
 
@@ -83,18 +101,35 @@ def module_text(source: str, target: str, shape: tuple[int, ...], element: str, 
     moved, before, after = element, "", ""
     if boolean:
         moved = "i1"
-        before = (f"    %zero = arith.constant dense<0> : tensor<{text}x{element}, #source>\n"
-                  f"    %held = arith.cmpi sgt, %value, %zero : tensor<{text}x{element}, #source>")
+        before = (
+            f"    %zero = arith.constant dense<0> : tensor<{text}x{element}, #source>\n"
+            f"    %held = arith.cmpi sgt, %value, %zero : tensor<{text}x{element}, #source>"
+        )
         after = f"    %result = arith.extui %moved : tensor<{text}xi1, #target> to tensor<{text}x{element}, #target>"
-    text_of = MODULE.format(source=source, target=target, warps=warps, element=element, shape=text, moved=moved,
-                            before=before, after=after,
-                            address_source=addresses("%x", "s", "#source", shape, element),
-                            address_target=addresses("%y", "t", "#target", shape, element))
+    text_of = MODULE.format(
+        source=source,
+        target=target,
+        warps=warps,
+        element=element,
+        shape=text,
+        moved=moved,
+        before=before,
+        after=after,
+        address_source=addresses("%x", "s", "#source", shape, element),
+        address_target=addresses("%y", "t", "#target", shape, element),
+    )
     return text_of if boolean else text_of.replace("%held", "%value").replace("%result", "%moved")
 
 
-def convert(folder, source: str, target: str, shape: tuple[int, ...], element: str = "f32", warps: int = 4,
-            boolean: bool = False) -> None:
+def convert(
+    folder,
+    source: str,
+    target: str,
+    shape: tuple[int, ...],
+    element: str = "f32",
+    warps: int = 4,
+    boolean: bool = False,
+) -> None:
     """Compiles and runs a conversion of a tensor, and compares what it stores with what it loaded."""
     path = folder / "convert.ttgir"
     path.write_text(module_text(source, target, shape, element, warps, boolean))
@@ -106,20 +141,24 @@ def convert(folder, source: str, target: str, shape: tuple[int, ...], element: s
 
 
 def blocked(size: list[int], threads: list[int], warps: list[int], order: list[int]) -> str:
-    return (f"#ttg.blocked<{{sizePerThread = {size}, threadsPerWarp = {threads}, warpsPerCTA = {warps}, "
-            f"order = {order}}}>")
+    return (
+        f"#ttg.blocked<{{sizePerThread = {size}, threadsPerWarp = {threads}, warpsPerCTA = {warps}, order = {order}}}>"
+    )
 
 
 ROWS = blocked([1, 4], [2, 4], [4, 1], [1, 0])
 COLUMNS = blocked([4, 1], [4, 2], [1, 4], [0, 1])
 SQUARE = blocked([2, 2], [4, 2], [2, 2], [1, 0])
 LAYOUTS = {
-    "rows": ROWS, "columns": COLUMNS, "square": SQUARE,
-    "dot_a": f"#ttg.dot_op<{{opIdx = 0, parent = {SQUARE}}}>", "dot_b": f"#ttg.dot_op<{{opIdx = 1, parent = {ROWS}}}>",
+    "rows": ROWS,
+    "columns": COLUMNS,
+    "square": SQUARE,
+    "dot_a": f"#ttg.dot_op<{{opIdx = 0, parent = {SQUARE}}}>",
+    "dot_b": f"#ttg.dot_op<{{opIdx = 1, parent = {ROWS}}}>",
     "slice": "#ttg.slice<{dim = 1, parent = #ttg.blocked<{sizePerThread = [1, 2, 1], threadsPerWarp = [2, 2, 2], "
-             "warpsPerCTA = [2, 2, 1], order = [2, 1, 0]}>}>",
+    "warpsPerCTA = [2, 2, 1], order = [2, 1, 0]}>}>",
     "linear": "#ttg.linear<{register = [[0, 1], [8, 0], [16, 0], [0, 4]], lane = [[0, 8], [1, 0], [4, 0]], "
-              "warp = [[0, 2], [2, 0]], block = []}>",
+    "warp = [[0, 2], [2, 0]], block = []}>",
 }
 
 
@@ -148,21 +187,34 @@ def test_tensors_smaller_than_the_layout(shape, tmp_path):
 def splits(total: int, parts: int) -> st.SearchStrategy[list[int]]:
     """Powers of two whose product is 2^total, ``parts`` of them."""
     return st.lists(st.integers(0, parts - 1), min_size=total, max_size=total).map(
-        lambda chosen: [1 << chosen.count(part) for part in range(parts)])
+        lambda chosen: [1 << chosen.count(part) for part in range(parts)]
+    )
 
 
 @st.composite
 def layout_pairs(draw):
     rank, warp_bits = draw(st.integers(1, 3)), draw(st.integers(0, 3))
     shape = tuple(1 << bits for bits in draw(st.lists(st.integers(0, 6 - rank), min_size=rank, max_size=rank)))
-    layouts = [blocked(draw(splits(draw(st.integers(0, 3)), rank)), draw(splits(3, rank)),
-                       draw(splits(warp_bits, rank)), list(draw(st.permutations(range(rank))))) for _ in range(2)]
+    layouts = [
+        blocked(
+            draw(splits(draw(st.integers(0, 3)), rank)),
+            draw(splits(3, rank)),
+            draw(splits(warp_bits, rank)),
+            list(draw(st.permutations(range(rank)))),
+        )
+        for _ in range(2)
+    ]
     element = draw(st.sampled_from([*ELEMENTS, "i1"]))
     return layouts[0], layouts[1], shape, element, 1 << warp_bits
 
 
-@hypothesis.settings(max_examples=60, deadline=None, database=None, derandomize=True,
-                     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])
+@hypothesis.settings(
+    max_examples=60,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
 @hypothesis.given(layout_pairs())
 def test_drawn_layouts(tmp_path, drawn):
     source, target, shape, element, warps = drawn

@@ -1,4 +1,5 @@
 """What kernels tell the host: device_print, device_assert, and loops that the driver cut short."""
+
 from __future__ import annotations
 
 from contextlib import contextmanager
@@ -18,12 +19,21 @@ def print_kernel(x_ptr, scalar, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     tl.device_print("scalar", scalar)
 
 
-@pytest.mark.parametrize(("dtype", "shown"), [
-    (torch.float32, "-1.500000"), (torch.float16, "-1.500000"), (torch.bfloat16, "-1.500000"),
-    (torch.float64, "-1.500000"), (torch.int8, "-1"), (torch.int64, "-1"), (torch.int32, "-1")])
+@pytest.mark.parametrize(
+    ("dtype", "shown"),
+    [
+        (torch.float32, "-1.500000"),
+        (torch.float16, "-1.500000"),
+        (torch.bfloat16, "-1.500000"),
+        (torch.float64, "-1.500000"),
+        (torch.int8, "-1"),
+        (torch.int64, "-1"),
+        (torch.int32, "-1"),
+    ],
+)
 def test_print_has_one_line_an_element(capfd, dtype, shown):
     x = torch.arange(2 * 16, dtype=torch.float64).reshape(2, 16).sub(1.5).to(dtype)
-    print_kernel[(1, )](x, 7, ROWS=2, COLUMNS=16)
+    print_kernel[(1,)](x, 7, ROWS=2, COLUMNS=16)
     lines = capfd.readouterr().out.splitlines()
     values = [line for line in lines if "value" in line]
     assert len(values) == 32 and len(lines) == 33
@@ -39,10 +49,13 @@ def print_several_kernel(x_ptr):
 
 
 def test_print_numbers_its_operands_and_knows_hexadecimal(capfd):
-    print_several_kernel[(1, )](torch.tensor([255, -1], dtype=torch.int16))
+    print_several_kernel[(1,)](torch.tensor([255, -1], dtype=torch.int16))
     assert sorted(capfd.readouterr().out.splitlines()) == [
-        "pid (0, 0, 0) idx (0) pair: (operand 0) 0x00000000", "pid (0, 0, 0) idx (0) pair: (operand 1) 0x00ff",
-        "pid (0, 0, 0) idx (1) pair: (operand 0) 0x00000001", "pid (0, 0, 0) idx (1) pair: (operand 1) 0xffff"]
+        "pid (0, 0, 0) idx (0) pair: (operand 0) 0x00000000",
+        "pid (0, 0, 0) idx (0) pair: (operand 1) 0x00ff",
+        "pid (0, 0, 0) idx (1) pair: (operand 0) 0x00000001",
+        "pid (0, 0, 0) idx (1) pair: (operand 1) 0xffff",
+    ]
 
 
 @triton.jit
@@ -52,7 +65,7 @@ def print_much_kernel(x_ptr, BLOCK: tl.constexpr):
 
 def test_more_prints_than_fit_say_so(capfd):
     x = torch.zeros(1024, dtype=torch.int8)
-    print_much_kernel[(33, )](x, BLOCK=1024)
+    print_much_kernel[(33,)](x, BLOCK=1024)
     captured = capfd.readouterr()
     assert len(captured.out.splitlines()) == 1 << 15
     assert f"{33 * 1024 - (1 << 15)} printed values were lost" in captured.err
@@ -68,21 +81,21 @@ def assert_kernel(x_ptr, out_ptr, limit, BLOCK: tl.constexpr):
 
 def test_assertion_that_holds_is_silent(capfd):
     x, out = torch.arange(64), torch.zeros(64, dtype=torch.int64)
-    assert_kernel[(1, )](x, out, 64, BLOCK=64, debug=True)
+    assert_kernel[(1,)](x, out, 64, BLOCK=64, debug=True)
     assert torch.equal(x, out) and capfd.readouterr().out == ""
 
 
 def test_assertion_that_fails_is_raised_with_its_place():
     x, out = torch.arange(64), torch.zeros(64, dtype=torch.int64)
     with pytest.raises(KernelAssertionError, match=r"test_debug\.py:\d+: kernel 'assert_kernel': assertion failed: "):
-        assert_kernel[(1, )](x, out, 63, BLOCK=64, debug=True)
+        assert_kernel[(1,)](x, out, 63, BLOCK=64, debug=True)
     # The next launch starts afresh.
-    assert_kernel[(1, )](x, out, 64, BLOCK=64, debug=True)
+    assert_kernel[(1,)](x, out, 64, BLOCK=64, debug=True)
 
 
 def test_assertion_is_nothing_without_debug():
     x, out = torch.arange(64), torch.zeros(64, dtype=torch.int64)
-    assert_kernel[(1, )](x, out, 0, BLOCK=64)
+    assert_kernel[(1,)](x, out, 0, BLOCK=64)
     assert torch.equal(x, out)
 
 
@@ -118,7 +131,7 @@ def test_a_loop_is_right_or_refused(rows, columns):
     not."""
     out = torch.zeros(1, dtype=torch.int32)
     with _right_or_refused(rows * (columns + 1)):
-        nested_kernel[(1, )](out, rows, columns)
+        nested_kernel[(1,)](out, rows, columns)
         assert out.item() == rows * columns
 
 
@@ -126,7 +139,7 @@ def test_a_loop_is_right_or_refused(rows, columns):
 def test_a_while_loop_is_right_or_refused(limit):
     out = torch.zeros(1, dtype=torch.int32)
     with _right_or_refused(limit):
-        while_kernel[(1, )](out, limit)
+        while_kernel[(1,)](out, limit)
         assert out.item() == limit
 
 
@@ -141,7 +154,7 @@ def count_kernel(x_ptr):
 def test_assertion_is_about_what_the_owner_of_an_element_loaded():
     """Several subgroups hold the 16 elements; the later ones may load what the first has stored."""
     x = torch.zeros(16, dtype=torch.int32)
-    count_kernel[(1, )](x, debug=True, num_warps=4)
+    count_kernel[(1,)](x, debug=True, num_warps=4)
     assert x.tolist() == [1] * 16
     with pytest.raises(KernelAssertionError):
-        count_kernel[(1, )](x, debug=True, num_warps=4)
+        count_kernel[(1,)](x, debug=True, num_warps=4)

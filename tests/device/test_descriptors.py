@@ -2,6 +2,7 @@
 
 Upstream 3.9 has no block pointers any more; its error says so.
 """
+
 from __future__ import annotations
 
 import itertools
@@ -18,8 +19,21 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 from tests.device.helpers import Guarded, assert_same, inputs, to_torch
 
 #: Offsets of blocks of 8 × 16 in a tensor of 21 × 40: inside, across each edge, before and past the end.
-PLACES = [(0, 0), (8, 16), (16, 32), (20, 39), (-3, 0), (0, -5), (-7, -15), (-8, 0), (21, 0), (0, 40), (100, 100),
-          (-2147483648, 0), (2147483632, 2147483632)]
+PLACES = [
+    (0, 0),
+    (8, 16),
+    (16, 32),
+    (20, 39),
+    (-3, 0),
+    (0, -5),
+    (-7, -15),
+    (-8, 0),
+    (21, 0),
+    (0, 40),
+    (100, 100),
+    (-2147483648, 0),
+    (2147483632, 2147483632),
+]
 ROWS, COLUMNS, BM, BN = 21, 40, 8, 16
 
 
@@ -55,9 +69,18 @@ def places() -> torch.Tensor:
 
 
 @pytest.mark.parametrize("passed", [False, True])
-@pytest.mark.parametrize(("dtype", "padding"), [("int16", "zero"), ("int64", "zero"), ("float16", "zero"),
-                                                ("float16", "nan"), ("float32", "nan"), ("bfloat16", "nan"),
-                                                ("float64", "zero")])
+@pytest.mark.parametrize(
+    ("dtype", "padding"),
+    [
+        ("int16", "zero"),
+        ("int64", "zero"),
+        ("float16", "zero"),
+        ("float16", "nan"),
+        ("float32", "nan"),
+        ("bfloat16", "nan"),
+        ("float64", "zero"),
+    ],
+)
 def test_loads_at_every_edge(dtype: str, padding: str, passed: bool) -> None:
     x = inputs(dtype, ROWS * COLUMNS).reshape(ROWS, COLUMNS)
     out = Guarded((len(PLACES), BM, BN), dtype)
@@ -83,8 +106,9 @@ def store_passed(x_ptr, y, places_ptr, BM: tl.constexpr, BN: tl.constexpr, COUNT
 def test_stores_at_every_edge_leave_the_rest() -> None:
     blocks = inputs("float32", len(PLACES) * BM * BN).reshape(len(PLACES), BM, BN)
     out = Guarded((ROWS, COLUMNS), "float32", fill=0)
-    store_passed[(1,)](to_torch(blocks), TensorDescriptor.from_tensor(out.tensor, [BM, BN]), places(), BM=BM, BN=BN,
-                       COUNT=len(PLACES))
+    store_passed[(1,)](
+        to_torch(blocks), TensorDescriptor.from_tensor(out.tensor, [BM, BN]), places(), BM=BM, BN=BN, COUNT=len(PLACES)
+    )
     expected = np.zeros((ROWS, COLUMNS), np.float32)
     for (row, column), block in zip(PLACES, blocks, strict=True):
         for i, j in itertools.product(range(BM), range(BN)):
@@ -111,8 +135,9 @@ def whole(x, y, SHAPE: tl.constexpr, BLOCK: tl.constexpr):
                 y.store([a, 0, 0, 0, e], x.load([a, 0, 0, 0, e]) + 1)
 
 
-@pytest.mark.parametrize(("shape", "block"), [((37,), (16,)), ((5, 7, 12), (2, 4, 8)), ((3, 1, 2, 3, 20),
-                                                                                     (2, 1, 2, 4, 8))])
+@pytest.mark.parametrize(
+    ("shape", "block"), [((37,), (16,)), ((5, 7, 12), (2, 4, 8)), ((3, 1, 2, 3, 20), (2, 1, 2, 4, 8))]
+)
 def test_ranks(shape: tuple[int, ...], block: tuple[int, ...]) -> None:
     x = np.arange(np.prod(shape), dtype=np.int32).reshape(shape)
     out = Guarded(shape, "int32")
@@ -131,8 +156,9 @@ def test_a_view_with_longer_rows() -> None:
     expected = np.stack([block_of(view.numpy(), place, (BM, BN)) for place in PLACES])
     assert np.array_equal(out.numpy(), expected)
     blocks = torch.ones(len(PLACES), BM, BN, dtype=torch.int32)
-    store_passed[(1,)](blocks, TensorDescriptor.from_tensor(y[2:15, 4:20], [BM, BN]), places(), BM=BM, BN=BN,
-                       COUNT=len(PLACES))
+    store_passed[(1,)](
+        blocks, TensorDescriptor.from_tensor(y[2:15, 4:20], [BM, BN]), places(), BM=BM, BN=BN, COUNT=len(PLACES)
+    )
     outside = torch.ones_like(y, dtype=torch.bool)
     outside[2:15, 4:20] = False
     assert (y[outside] == -1).all() and (y[2:10, 4:20] == 1).all()
@@ -156,21 +182,34 @@ def reduce_into(y, values_ptr, row, column, BM: tl.constexpr, BN: tl.constexpr, 
         y.atomic_xor([row, column], values)
 
 
-REDUCTIONS = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
-              "xor": np.bitwise_xor}
+REDUCTIONS = {
+    "add": np.add,
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+}
 
 
 @pytest.mark.parametrize(("op", "dtype"), [("add", "float32"), *itertools.product(REDUCTIONS, ["int32", "uint32"])])
 def test_reductions_into_memory(op: str, dtype: str) -> None:
-    x = (inputs(dtype, ROWS * COLUMNS) if dtype != "float32" else
-         np.random.default_rng(1).standard_normal(ROWS * COLUMNS).astype(np.float32)).reshape(ROWS, COLUMNS)
-    values = (inputs(dtype, BM * BN, seed=2) if dtype != "float32" else
-              np.random.default_rng(2).standard_normal(BM * BN).astype(np.float32)).reshape(BM, BN)
+    x = (
+        inputs(dtype, ROWS * COLUMNS)
+        if dtype != "float32"
+        else np.random.default_rng(1).standard_normal(ROWS * COLUMNS).astype(np.float32)
+    ).reshape(ROWS, COLUMNS)
+    values = (
+        inputs(dtype, BM * BN, seed=2)
+        if dtype != "float32"
+        else np.random.default_rng(2).standard_normal(BM * BN).astype(np.float32)
+    ).reshape(BM, BN)
     for place in ((0, 0), (16, 32), (-3, -5), (30, 0)):
         out = Guarded((ROWS, COLUMNS), dtype)
         out.tensor.copy_(to_torch(x))
-        reduce_into[(3,)](TensorDescriptor.from_tensor(out.tensor, [BM, BN]), to_torch(values), *place, BM=BM, BN=BN,
-                          OP=op)
+        reduce_into[(3,)](
+            TensorDescriptor.from_tensor(out.tensor, [BM, BN]), to_torch(values), *place, BM=BM, BN=BN, OP=op
+        )
         expected = x.copy()
         for i, j in itertools.product(range(BM), range(BN)):
             at = place[0] + i, place[1] + j
@@ -200,15 +239,17 @@ def test_gather_and_scatter_of_rows(column: int) -> None:
     rows = np.array([3, 0, 20, 7, -1, 21, 19, 12, 1000, 5, 6, 2, 11, 1, -100, 4], np.int32)
     x = inputs("float16", ROWS * COLUMNS).reshape(ROWS, COLUMNS)
     out = Guarded((16, BN), "float16")
-    gather_rows[(1,)](TensorDescriptor.from_tensor(to_torch(x), [1, BN]), out.tensor, to_torch(rows), column, COUNT=16,
-                      BN=BN)
+    gather_rows[(1,)](
+        TensorDescriptor.from_tensor(to_torch(x), [1, BN]), out.tensor, to_torch(rows), column, COUNT=16, BN=BN
+    )
     expected = np.concatenate([block_of(x, (int(row), column), (1, BN)) for row in rows])
     assert_same(out.values(), expected, column)
     out = Guarded((ROWS, COLUMNS), "float16")
     out.tensor.copy_(to_torch(x))
     values = inputs("float16", 16 * BN, seed=5).reshape(16, BN)
-    scatter_rows[(1,)](to_torch(values), TensorDescriptor.from_tensor(out.tensor, [1, BN]), to_torch(rows), column,
-                       COUNT=16, BN=BN)
+    scatter_rows[(1,)](
+        to_torch(values), TensorDescriptor.from_tensor(out.tensor, [1, BN]), to_torch(rows), column, COUNT=16, BN=BN
+    )
     expected = x.copy()
     for row, line in zip(rows, values, strict=True):
         for j in range(BN):
@@ -243,7 +284,7 @@ def test_a_descriptor_carried_by_a_loop() -> None:
     view, expected = x, np.zeros((BM, BN), np.float32)
     for step in range(9):
         expected += 2 * block_of(view, (0, 0), (BM, BN))
-        view = x[step:] if step % 2 == 0 else x[:, :16 - step]
+        view = x[step:] if step % 2 == 0 else x[:, : 16 - step]
     assert_same(out.values(), expected, "carried")
 
 
@@ -257,8 +298,12 @@ def test_descriptors_in_a_tuple() -> None:
     x = np.arange(ROWS * COLUMNS, dtype=np.float32).reshape(ROWS, COLUMNS)
     tensor = to_torch(x)
     out = Guarded((BM, BN), "float32")
-    tuples[(1,)]((TensorDescriptor.from_tensor(tensor, [BM, BN]), TensorDescriptor.from_tensor(tensor[2:], [BM, BN])),
-                 out.tensor, BM=BM, BN=BN)
+    tuples[(1,)](
+        (TensorDescriptor.from_tensor(tensor, [BM, BN]), TensorDescriptor.from_tensor(tensor[2:], [BM, BN])),
+        out.tensor,
+        BM=BM,
+        BN=BN,
+    )
     assert_same(out.values(), np.full((BM, BN), -3.0 * COLUMNS, np.float32), "tuple")
 
 

@@ -1,4 +1,5 @@
 """tl.dot against NumPy in float64: formats, shapes, numbers of warps, transposed operands, chains, loops."""
+
 from __future__ import annotations
 
 import ml_dtypes
@@ -15,8 +16,20 @@ DIGITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 
 
 @triton.jit
-def dot_kernel(a_ptr, b_ptr, c_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, TRANS_A: tl.constexpr,
-               TRANS_B: tl.constexpr, OUT: tl.constexpr, PRECISION: tl.constexpr, ACCUMULATE: tl.constexpr):
+def dot_kernel(
+    a_ptr,
+    b_ptr,
+    c_ptr,
+    out_ptr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    TRANS_A: tl.constexpr,
+    TRANS_B: tl.constexpr,
+    OUT: tl.constexpr,
+    PRECISION: tl.constexpr,
+    ACCUMULATE: tl.constexpr,
+):
     m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
     if TRANS_A:
         a = tl.trans(tl.load(a_ptr + k[:, None] * M + m[None, :]))
@@ -47,19 +60,42 @@ def check(actual: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray | None
     expected, size = a @ b, np.abs(a) @ np.abs(b)
     if c is not None:
         expected, size = expected + c.astype(np.float64), size + np.abs(c.astype(np.float64))
-    bound = (a.shape[-1] + 2) * size * 2.0**-DIGITS[accumulator] + np.abs(expected) * 2.0**-DIGITS[out] + 1e-30
+    bound = (a.shape[-1] + 2) * size * 2.0 ** -DIGITS[accumulator] + np.abs(expected) * 2.0 ** -DIGITS[out] + 1e-30
     error = np.abs(actual.astype(np.float64) - expected)
     assert (error <= bound).all(), (float(error.max()), float((error / bound).max()))
 
 
-def run(dtype: str, M: int, N: int, K: int, warps: int = 4, trans_a: bool = False, trans_b: bool = False,
-        out: str = "float32", precision: str | None = None, accumulate: bool = False) -> None:
+def run(
+    dtype: str,
+    M: int,
+    N: int,
+    K: int,
+    warps: int = 4,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    out: str = "float32",
+    precision: str | None = None,
+    accumulate: bool = False,
+) -> None:
     a, b = operands(dtype, (M, K), (K, N))
     kept = "int32" if dtype == "int8" else out
     (c,) = operands(kept, (M, N), seed=1)
     result = Guarded((M, N), kept)
-    dot_kernel[(1,)](to_torch(a.T if trans_a else a), to_torch(b.T if trans_b else b), to_torch(c), result.tensor,
-                     M, N, K, trans_a, trans_b, getattr(tl, kept), precision, accumulate, num_warps=warps)
+    dot_kernel[(1,)](
+        to_torch(a.T if trans_a else a),
+        to_torch(b.T if trans_b else b),
+        to_torch(c),
+        result.tensor,
+        M,
+        N,
+        K,
+        trans_a,
+        trans_b,
+        getattr(tl, kept),
+        precision,
+        accumulate,
+        num_warps=warps,
+    )
     if dtype == "int8":
         expected = a.astype(np.int32) @ b.astype(np.int32) + (c if accumulate else 0)
         assert_same(result.values(), expected, "int8")
@@ -68,8 +104,10 @@ def run(dtype: str, M: int, N: int, K: int, warps: int = 4, trans_a: bool = Fals
         check(result.values(), a, b, c if accumulate else None, accumulator, out)
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (2, 2, 2), (4, 1, 8), (1, 16, 4), (16, 16, 16), (16, 16, 1), (32, 64, 16),
-                                   (64, 16, 32), (8, 128, 2)])
+@pytest.mark.parametrize(
+    "shape",
+    [(1, 1, 1), (2, 2, 2), (4, 1, 8), (1, 16, 4), (16, 16, 16), (16, 16, 1), (32, 64, 16), (64, 16, 32), (8, 128, 2)],
+)
 @pytest.mark.parametrize("warps", (1, 4, 8))
 def test_shapes(shape, warps):
     run("float32", *shape, warps=warps)
@@ -99,8 +137,12 @@ def test_input_precision_is_never_less_than_asked(precision):
 
 
 #: 8-bit float formats that torch and Triton both know.
-FLOAT8 = {"float8_e5m2": ml_dtypes.float8_e5m2, "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
-          "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz, "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz}
+FLOAT8 = {
+    "float8_e5m2": ml_dtypes.float8_e5m2,
+    "float8_e4m3fn": ml_dtypes.float8_e4m3fn,
+    "float8_e5m2fnuz": ml_dtypes.float8_e5m2fnuz,
+    "float8_e4m3fnuz": ml_dtypes.float8_e4m3fnuz,
+}
 
 
 def _float8(name: str, shape: tuple[int, int], seed: int) -> tuple[torch.Tensor, np.ndarray]:
@@ -111,8 +153,10 @@ def _float8(name: str, shape: tuple[int, int], seed: int) -> tuple[torch.Tensor,
     return torch.from_numpy(chosen).view(getattr(torch, name)), chosen.view(FLOAT8[name]).astype(np.float64)
 
 
-@pytest.mark.parametrize(("a_format", "b_format"), [
-    *((name, name) for name in FLOAT8), ("float8_e5m2", "float8_e4m3fn"), ("float8_e4m3fn", "float8_e5m2")])
+@pytest.mark.parametrize(
+    ("a_format", "b_format"),
+    [*((name, name) for name in FLOAT8), ("float8_e5m2", "float8_e4m3fn"), ("float8_e4m3fn", "float8_e5m2")],
+)
 @pytest.mark.parametrize("shape", [(16, 32, 32), (32, 16, 128)])
 def test_eight_bit_floats(a_format, b_format, shape):
     M, N, K = shape
@@ -147,8 +191,9 @@ def test_batched(dtype, shape):
 
 
 @triton.jit
-def attention_kernel(q_ptr, k_ptr, v_ptr, out_ptr, S, SCALE: tl.constexpr, M: tl.constexpr, N: tl.constexpr,
-                     D: tl.constexpr):
+def attention_kernel(
+    q_ptr, k_ptr, v_ptr, out_ptr, S, SCALE: tl.constexpr, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr
+):
     m, n, d = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
     q = tl.load(q_ptr + m[:, None] * D + d[None, :])
     acc = tl.zeros([M, D], tl.float32)
@@ -232,8 +277,9 @@ def test_infinities_and_nan_reach_the_result():
     a, b = operands("float32", (16, 16), (16, 16))
     a[3, 2], b[5, 7], a[9, 0] = np.inf, np.nan, -np.inf
     out, c = Guarded((16, 16), "float32"), np.zeros((16, 16), np.float32)
-    dot_kernel[(1,)](to_torch(a), to_torch(b), to_torch(c), out.tensor, 16, 16, 16, False, False, tl.float32, "ieee",
-                     False)
+    dot_kernel[(1,)](
+        to_torch(a), to_torch(b), to_torch(c), out.tensor, 16, 16, 16, False, False, tl.float32, "ieee", False
+    )
     with np.errstate(invalid="ignore"):
         expected = a.astype(np.float64) @ b.astype(np.float64)
     values = out.values()

@@ -1,4 +1,5 @@
 """tl.dot_scaled against NumPy in float64: formats, scales that are absent or not a number, long and short K."""
+
 from __future__ import annotations
 
 import ml_dtypes
@@ -10,14 +11,31 @@ import triton.language as tl
 from tests.device.helpers import Guarded, to_torch
 
 #: Format → what one of its elements is. Two e2m1 share a byte, the first in the low half.
-FORMATS = {"e2m1": ml_dtypes.float4_e2m1fn, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2,
-           "bf16": ml_dtypes.bfloat16, "fp16": np.float16}
+FORMATS = {
+    "e2m1": ml_dtypes.float4_e2m1fn,
+    "e4m3": ml_dtypes.float8_e4m3fn,
+    "e5m2": ml_dtypes.float8_e5m2,
+    "bf16": ml_dtypes.bfloat16,
+    "fp16": np.float16,
+}
 RUN = 32
 
 
 @triton.jit
-def product_kernel(a_ptr, a_scale_ptr, b_ptr, b_scale_ptr, c_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr,
-                   A: tl.constexpr, B: tl.constexpr, A_SCALED: tl.constexpr, B_SCALED: tl.constexpr):
+def product_kernel(
+    a_ptr,
+    a_scale_ptr,
+    b_ptr,
+    b_scale_ptr,
+    c_ptr,
+    M: tl.constexpr,
+    N: tl.constexpr,
+    K: tl.constexpr,
+    A: tl.constexpr,
+    B: tl.constexpr,
+    A_SCALED: tl.constexpr,
+    B_SCALED: tl.constexpr,
+):
     a_width: tl.constexpr = K // 2 if A == "e2m1" else K
     b_width: tl.constexpr = K // 2 if B == "e2m1" else K
     rows, columns, runs = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K // 32)
@@ -46,8 +64,16 @@ def _operand(random: np.random.Generator, rows: int, k: int, name: str) -> tuple
     return (codes[:, ::2] | codes[:, 1::2] << 4 if bits == 4 else codes), values
 
 
-def _product(a_format: str, b_format: str, m: int, n: int, k: int, scaled: tuple[bool, bool] = (True, True),
-             not_a_number: bool = False, num_warps: int = 4) -> None:
+def _product(
+    a_format: str,
+    b_format: str,
+    m: int,
+    n: int,
+    k: int,
+    scaled: tuple[bool, bool] = (True, True),
+    not_a_number: bool = False,
+    num_warps: int = 4,
+) -> None:
     random = np.random.default_rng(k)
     given, values = [], []
     for rows, name, with_scale in ((m, a_format, scaled[0]), (n, b_format, scaled[1])):
@@ -60,7 +86,7 @@ def _product(a_format: str, b_format: str, m: int, n: int, k: int, scaled: tuple
         values.append(value * np.repeat(factor, RUN, axis=1) if with_scale else value)
     given[2] = given[2].T
     out = Guarded((m, n), "float32")
-    product_kernel[(1, )](*map(to_torch, given), out.tensor, m, n, k, a_format, b_format, *scaled, num_warps=num_warps)
+    product_kernel[(1,)](*map(to_torch, given), out.tensor, m, n, k, a_format, b_format, *scaled, num_warps=num_warps)
     c = out.values()
     # Every scaled element is a bfloat16 or float16 exactly; products are added in float32.
     bound = 2.0**-21 * (np.abs(values[0]) @ np.abs(values[1]).T)

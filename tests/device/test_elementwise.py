@@ -1,4 +1,5 @@
 """Float arithmetic, comparison and selection against NumPy, for every format, odd sizes and numbers of warps."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -23,8 +24,22 @@ from tests.device.helpers import (
 #: (elements, block, warps): each number of warps, sizes that no block divides, blocks smaller than a workgroup.
 SHAPES = ((1, 16, 1), (7, 8, 8), (31, 64, 2), (1000, 256, 4), (1023, 1024, 8))
 
-ARITHMETIC = ("add", "sub", "mul", "div", "neg", "abs", "minimum", "maximum", "minimum_nan", "maximum_nan", "clamp",
-              "clamp_nan", "where", "fma")
+ARITHMETIC = (
+    "add",
+    "sub",
+    "mul",
+    "div",
+    "neg",
+    "abs",
+    "minimum",
+    "maximum",
+    "minimum_nan",
+    "maximum_nan",
+    "clamp",
+    "clamp_nan",
+    "where",
+    "fma",
+)
 COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
 
 
@@ -92,12 +107,13 @@ def test_arithmetic(dtype, n, block, warps):
         finite = np.isfinite((product + a.astype(wide)).astype(np.float64))
         # Two roundings are allowed; the first may be much larger than the sum.
         error = np.abs((got["fma"].astype(wide) - (product + a.astype(wide))).astype(np.float64))
-        unit = np.maximum(np.abs(product.astype(np.float64)), np.abs(x)) * float(np.exp2(-{
-            "float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype]))
+        unit = np.maximum(np.abs(product.astype(np.float64)), np.abs(x)) * float(
+            np.exp2(-{"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}[dtype])
+        )
         smallest = float(np.finfo(np.float32).tiny) if dtype != "float64" else np.finfo(np.float64).tiny
         largest = 65504.0 if dtype == "float16" else float(np.finfo(dtype if dtype != "bfloat16" else "float32").max)
         kept = finite & (np.abs(product.astype(np.float64)) < largest / 4)
-        assert (error[kept] <= 2 * unit[kept] + smallest + (2.0 ** -24 if dtype == "float16" else 0)).all()
+        assert (error[kept] <= 2 * unit[kept] + smallest + (2.0**-24 if dtype == "float16" else 0)).all()
     assert_same(got["neg"], -a, "neg", a)
     assert_same(got["abs"], np.abs(a), "abs", a)
     equal_zeros = (x == 0) & (y == 0)
@@ -124,8 +140,14 @@ def test_comparison(dtype):
     comparison_kernel[(4,)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=256)
     for name, row in zip(COMPARISONS, out.values(), strict=True):
         with np.errstate(invalid="ignore"):
-            expected = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal,
-                        "!=": np.not_equal}[name](a, b)
+            expected = {
+                "<": np.less,
+                "<=": np.less_equal,
+                ">": np.greater,
+                ">=": np.greater_equal,
+                "==": np.equal,
+                "!=": np.not_equal,
+            }[name](a, b)
         assert_same(row, np.asarray(expected, bool), name, a, b)
 
 
@@ -139,9 +161,15 @@ def remainder_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_remainder_is_exact(dtype):
     """fmod's: the sign of the dividend, and no error however large the quotient."""
-    special = np.concatenate([special_floats(dtype), (np.array([2.5, -7, 125, 1e-3, 3e4, -0.625])).astype(
-        numpy_dtype(dtype)), np.array([1, 3], np.uint16 if dtype == "bfloat16" else np.dtype(dtype).str.replace(
-            "f", "u")).view(numpy_dtype(dtype))])
+    special = np.concatenate(
+        [
+            special_floats(dtype),
+            (np.array([2.5, -7, 125, 1e-3, 3e4, -0.625])).astype(numpy_dtype(dtype)),
+            np.array([1, 3], np.uint16 if dtype == "bfloat16" else np.dtype(dtype).str.replace("f", "u")).view(
+                numpy_dtype(dtype)
+            ),
+        ]
+    )
     a, b = (grid.ravel() for grid in np.meshgrid(special, special))
     more = np.random.default_rng(3).standard_normal((2, 100)) * [[1e4], [2.0]]
     a, b = (np.concatenate([head, tail.astype(numpy_dtype(dtype))]) for head, tail in zip((a, b), more, strict=True))
@@ -173,8 +201,15 @@ def test_constant_zero_operands_keep_nan_and_signs(dtype):
     zero_kernel[(1,)](to_torch(a), out.tensor, BLOCK=16)
     zero = np.zeros_like(a)
     with np.errstate(all="ignore"):
-        expected = {"x * 0": a * zero, "0 / x": zero / a, "x + 0": a + zero, "0 - x": zero - a, "x - x": a - a,
-                    "x / x": a / a, "x * 0 + 1": a * zero + np.ones_like(a)}
+        expected = {
+            "x * 0": a * zero,
+            "0 / x": zero / a,
+            "x + 0": a + zero,
+            "0 - x": zero - a,
+            "x - x": a - a,
+            "x / x": a / a,
+            "x * 0 + 1": a * zero + np.ones_like(a),
+        }
     for row, (name, values) in zip(out.values(), expected.items(), strict=True):
         assert_same(row, values, name, a)
 
@@ -210,12 +245,31 @@ def scalar_kernel(out_ptr, value, BLOCK: tl.constexpr):
     tl.store(out_ptr + at, tl.zeros([BLOCK], out_ptr.dtype.element_ty) + value)
 
 
-@pytest.mark.parametrize(("dtype", "value"), [
-    ("int32", 1), ("int32", 16), ("int32", -5), ("int32", 2**31 - 1), ("int32", -2**31), ("int64", 2**31),
-    ("int64", -2**31 - 1), ("int64", 2**63 - 1), ("int64", -2**63), ("uint64", 2**64 - 1), ("int32", True),
-    ("int32", False), ("float32", 0.1), ("float32", -0.0), ("float32", float("inf")), ("float32", float("nan")),
-    ("float32", 1.0), ("float64", 3), ("float64", -7), ("float32", 2.5e-39),
-])
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("int32", 1),
+        ("int32", 16),
+        ("int32", -5),
+        ("int32", 2**31 - 1),
+        ("int32", -(2**31)),
+        ("int64", 2**31),
+        ("int64", -(2**31) - 1),
+        ("int64", 2**63 - 1),
+        ("int64", -(2**63)),
+        ("uint64", 2**64 - 1),
+        ("int32", True),
+        ("int32", False),
+        ("float32", 0.1),
+        ("float32", -0.0),
+        ("float32", float("inf")),
+        ("float32", float("nan")),
+        ("float32", 1.0),
+        ("float64", 3),
+        ("float64", -7),
+        ("float32", 2.5e-39),
+    ],
+)
 def test_scalar_argument(dtype, value):
     out = Guarded(32, dtype)
     scalar_kernel[(1,)](out.tensor, value, BLOCK=32)
@@ -224,8 +278,22 @@ def test_scalar_argument(dtype, value):
 
 
 @triton.jit
-def typed_scalar_kernel(out_ptr, a: tl.float16, b: tl.bfloat16, c: tl.float32, d: tl.float64, e: tl.int8, f: tl.int16,
-                        g: tl.int32, h: tl.int64, i: tl.uint8, j: tl.uint16, k: tl.uint32, m: tl.uint64, o: tl.int1):
+def typed_scalar_kernel(
+    out_ptr,
+    a: tl.float16,
+    b: tl.bfloat16,
+    c: tl.float32,
+    d: tl.float64,
+    e: tl.int8,
+    f: tl.int16,
+    g: tl.int32,
+    h: tl.int64,
+    i: tl.uint8,
+    j: tl.uint16,
+    k: tl.uint32,
+    m: tl.uint64,
+    o: tl.int1,
+):
     tl.store(out_ptr, a.to(tl.float64))
     tl.store(out_ptr + 1, b.to(tl.float64))
     tl.store(out_ptr + 2, c.to(tl.float64))
@@ -243,7 +311,7 @@ def typed_scalar_kernel(out_ptr, a: tl.float16, b: tl.bfloat16, c: tl.float32, d
 
 def test_annotated_scalar_arguments_of_every_type():
     out = Guarded(13, "float64")
-    values = (-1.25, 3.140625, 0.1, 0.1, -100, -30000, -2**31, -2**53, 200, 60000, 2**32 - 1, 2**63, True)
+    values = (-1.25, 3.140625, 0.1, 0.1, -100, -30000, -(2**31), -(2**53), 200, 60000, 2**32 - 1, 2**63, True)
     typed_scalar_kernel[(1,)](out.tensor, *values)
     expected = np.array(values, np.float64)
     expected[2] = np.float32(0.1)
@@ -268,8 +336,9 @@ def test_arguments_that_become_constants(one, given):
 
 
 @triton.jit
-def many_arguments_kernel(out_ptr, a0, a1, a2, p0, p1, p2, p3, p4, p5, p6, p7, p8, p9, b0, b1, b2, p10, p11, p12, c0,
-                          BLOCK: tl.constexpr):
+def many_arguments_kernel(
+    out_ptr, a0, a1, a2, p0, p1, p2, p3, p4, p5, p6, p7, p8, p9, b0, b1, b2, p10, p11, p12, c0, BLOCK: tl.constexpr
+):
     at = tl.arange(0, BLOCK)
     total = tl.load(p0 + at) + 2 * tl.load(p1 + at) + 3 * tl.load(p2 + at) + 4 * tl.load(p3 + at)
     total += 5 * tl.load(p4 + at) + 6 * tl.load(p5 + at) + 7 * tl.load(p6 + at) + 8 * tl.load(p7 + at)
@@ -284,8 +353,9 @@ def test_more_arguments_than_push_constants_hold():
     given = [to_torch(tensor) for tensor in tensors]
     scalars = (-3, 2**40, 17, 0.5, -1.25, True, 99)
     out = Guarded(64, "float64")
-    compiled = many_arguments_kernel[(1,)](out.tensor, *scalars[:3], *given[:10], *scalars[3:6], *given[10:],
-                                           scalars[6], BLOCK=64)
+    compiled = many_arguments_kernel[(1,)](
+        out.tensor, *scalars[:3], *given[:10], *scalars[3:6], *given[10:], scalars[6], BLOCK=64
+    )
     assert compiled.metadata.argument_bytes > 128
     fits = compiled.metadata.argument_bytes <= device_capabilities().push_constant_bytes
     assert compiled.metadata.indirect_arguments is not fits
@@ -316,7 +386,7 @@ def test_negative_zero_constant_keeps_its_sign(dtype):
 def fma_zero_kernel(x_ptr, out_ptr, BLOCK: tl.constexpr):
     offsets = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + offsets)
-    zero = tl.zeros((BLOCK, ), x.dtype)
+    zero = tl.zeros((BLOCK,), x.dtype)
     tl.store(out_ptr + offsets, tl.fma(x, zero, zero))
 
 
@@ -325,5 +395,5 @@ def test_fma_with_a_constant_zero_keeps_nan_and_infinity(dtype):
     """Mesa's CPU driver folds a product with the constant 0 to 0."""
     x = torch.tensor([float("inf"), float("-inf"), float("nan"), 1.0], dtype=dtype)
     out = torch.zeros_like(x)
-    fma_zero_kernel[(1, )](x, out, BLOCK=4)
+    fma_zero_kernel[(1,)](x, out, BLOCK=4)
     assert out.isnan().tolist() == [True, True, True, False] and out[3] == 0

@@ -1,4 +1,5 @@
 """Every example runs as a program of its own and is right on the device that the tests run on."""
+
 from __future__ import annotations
 
 import os
@@ -50,8 +51,10 @@ def test_data_parallel_with_two_ranks() -> None:
 
 def test_data_parallel_notices_gradients_that_were_not_added_up(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
-    program.write_text("import sys\nimport torch.distributed\nfrom examples import data_parallel\n"
-                       "torch.distributed.all_reduce = lambda tensor: None\nsys.exit(data_parallel.main())\n")
+    program.write_text(
+        "import sys\nimport torch.distributed\nfrom examples import data_parallel\n"
+        "torch.distributed.all_reduce = lambda tensor: None\nsys.exit(data_parallel.main())\n"
+    )
     done = _two_ranks(str(program))
     assert done.returncode != 0
     assert done.stdout.count("WRONG") == 2, f"{done.stdout}\n{done.stderr}"

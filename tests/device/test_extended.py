@@ -1,4 +1,5 @@
 """Integer operations that only TTGIR can ask for: division rounded otherwise, carries, borrows and high halves."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -64,8 +65,7 @@ def test_divisions(tmp_path: Path, width: int) -> None:
     signed = f"int{width}"
     a, b = pairs(signed, SIZE)
     b[b == 0] = 3
-    body = (f"    %u = arith.ceildivsi %a, %b : {INTEGERS}\n"
-            f"    %v = arith.floordivsi %a, %b : {INTEGERS}")
+    body = f"    %u = arith.ceildivsi %a, %b : {INTEGERS}\n    %v = arith.floordivsi %a, %b : {INTEGERS}"
     up, down = run(tmp_path, width, body, a, b)
     assert np.array_equal(up, exact(a, b, lambda x, y: -(-x // y), signed))
     assert np.array_equal(down, exact(a, b, lambda x, y: x // y, signed))
@@ -96,8 +96,10 @@ def test_wide_products(tmp_path: Path, width: int, sign: str) -> None:
 def test_carries(tmp_path: Path, width: int, name: str) -> None:
     dtype = f"uint{width}"
     a, b = inputs(dtype, SIZE), inputs(dtype, SIZE, seed=1)
-    body = (f"    %u, %c = arith.{name}ui_extended %a, %b : {INTEGERS}, {FLAGS}\n"
-            f"    %v = arith.extui %c : {FLAGS} to {INTEGERS}")
+    body = (
+        f"    %u, %c = arith.{name}ui_extended %a, %b : {INTEGERS}, {FLAGS}\n"
+        f"    %v = arith.extui %c : {FLAGS} to {INTEGERS}"
+    )
     total, carry = run(tmp_path, width, body, a, b)
     of = (lambda x, y: x + y) if name == "add" else (lambda x, y: x - y)
     assert np.array_equal(total, exact(a, b, of, dtype))

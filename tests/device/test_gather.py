@@ -1,4 +1,5 @@
 """tl.gather against NumPy's take_along_axis."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -18,8 +19,9 @@ def gather_1d(x_ptr, i_ptr, y_ptr, N: tl.constexpr, K: tl.constexpr):
 
 
 @triton.jit
-def gather_2d(x_ptr, i_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr, IM: tl.constexpr, IN: tl.constexpr,
-              AXIS: tl.constexpr):
+def gather_2d(
+    x_ptr, i_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr, IM: tl.constexpr, IN: tl.constexpr, AXIS: tl.constexpr
+):
     x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
     offsets = tl.arange(0, IM)[:, None] * IN + tl.arange(0, IN)[None, :]
     tl.store(y_ptr + offsets, tl.gather(x, tl.load(i_ptr + offsets), AXIS))
@@ -27,8 +29,7 @@ def gather_2d(x_ptr, i_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr, IM: tl.cons
 
 @triton.jit
 def gather_3d(x_ptr, i_ptr, y_ptr, L: tl.constexpr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr):
-    offsets = ((tl.arange(0, L)[:, None, None] * M + tl.arange(0, M)[None, :, None]) * N
-               + tl.arange(0, N)[None, None, :])
+    offsets = (tl.arange(0, L)[:, None, None] * M + tl.arange(0, M)[None, :, None]) * N + tl.arange(0, N)[None, None, :]
     tl.store(y_ptr + offsets, tl.gather(tl.load(x_ptr + offsets), tl.load(i_ptr + offsets), AXIS))
 
 

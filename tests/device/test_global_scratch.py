@@ -1,4 +1,5 @@
 """ttg.global_scratch_alloc: each program has device memory of its own, from the allocator of triton.set_allocator."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -95,7 +96,7 @@ class Recorder:
         self.asked.append((size, alignment, stream))
         memory = torch.full((size + 2 * alignment,), 0x5A, dtype=torch.int8)
         start = -memory.data_ptr() % alignment + self._offset
-        return memory[start:start + size]
+        return memory[start : start + size]
 
 
 def with_allocator(allocator: Any, call: Callable[[], Any]) -> Any:
@@ -110,8 +111,9 @@ def with_allocator(allocator: Any, call: Callable[[], Any]) -> Any:
 
 @pytest.mark.parametrize("grid", [(1, 1, 1), (7, 1, 1), (3, 4, 5), (1, 9, 2)])
 @pytest.mark.parametrize("last", ["", 'tt.print "sum: " {hex = false, isSigned = array<i32: 1>} : %sum : i32'])
-def test_programs_do_not_share(tmp_path: Path, grid: tuple[int, int, int], last: str,
-                               capfd: pytest.CaptureFixture[str]) -> None:
+def test_programs_do_not_share(
+    tmp_path: Path, grid: tuple[int, int, int], last: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Also in a kernel that takes a report buffer after its scratch memory."""
     kernel = compiled(tmp_path, last=last)
     programs = int(np.prod(grid))
@@ -131,6 +133,7 @@ def test_programs_do_not_share(tmp_path: Path, grid: tuple[int, int, int], last:
 def test_memory_of_the_device(tmp_path: Path) -> None:
     """Buffers of the runtime's own, given back before the kernels have run, may be the next launch's memory."""
     from triton.backends.spirv import runtime
+
     kernel = compiled(tmp_path)
     values = np.arange(64 * SIZE, dtype=np.int32)
     x, results = runtime.from_numpy(values), []

@@ -1,4 +1,5 @@
 """Hints to the compiler, from Python source: they change no result."""
+
 from __future__ import annotations
 
 import numpy
@@ -28,7 +29,7 @@ def test_assume(n: int, step: int) -> None:
     x = torch.arange(5 * 64 + 64, dtype=torch.float32)
     out = torch.full((64,), -1.0)
     assumes[(1,)](x, out, n, step, COUNT=5, BLOCK=64)
-    rows = sum(x.numpy()[row * step:row * step + n] for row in range(5))
+    rows = sum(x.numpy()[row * step : row * step + n] for row in range(5))
     numpy.testing.assert_array_equal(out.numpy()[:n], rows * (2 if n > 3 else 1))
     numpy.testing.assert_array_equal(out.numpy()[n:], -1)
 

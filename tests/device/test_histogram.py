@@ -1,4 +1,5 @@
 """tl.histogram against NumPy."""
+
 from __future__ import annotations
 
 import numpy as np

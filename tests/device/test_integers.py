@@ -1,4 +1,5 @@
 """Integer and boolean arithmetic against NumPy: wrap-around, signs of division, shifts past the width."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -46,8 +47,19 @@ def python_result(op: str, a: int, b: int, bits: int) -> int:
         if op == "shl":
             return a << amount if amount < bits else 0
         return a >> min(amount, bits)
-    return {"add": a + b, "sub": a - b, "mul": a * b, "and": a & b, "or": a | b, "xor": a ^ b, "not": ~a, "neg": -a,
-            "min": min(a, b), "max": max(a, b), "where": a if a < b else b * 3}[op]
+    return {
+        "add": a + b,
+        "sub": a - b,
+        "mul": a * b,
+        "and": a & b,
+        "or": a | b,
+        "xor": a ^ b,
+        "not": ~a,
+        "neg": -a,
+        "min": min(a, b),
+        "max": max(a, b),
+        "where": a if a < b else b * 3,
+    }[op]
 
 
 def wrap(value: int, dtype: str) -> int:
@@ -59,15 +71,17 @@ def wrap(value: int, dtype: str) -> int:
 @pytest.mark.parametrize(("n", "block", "warps"), SHAPES)
 def test_arithmetic(dtype, n, block, warps):
     a, b = pairs(dtype, n)
-    b[-n // 3:] = np.random.default_rng(5).integers(1, 2 * np.iinfo(dtype).bits, b[-n // 3:].size)
+    b[-n // 3 :] = np.random.default_rng(5).integers(1, 2 * np.iinfo(dtype).bits, b[-n // 3 :].size)
     out = Guarded((len(OPERATIONS), n), dtype)
     integer_kernel[(triton.cdiv(n, block),)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=block, num_warps=warps)
     bits = np.iinfo(dtype).bits
     for op, row in zip(OPERATIONS, out.values(), strict=True):
         # A zero divisor gives some value, and may not stop the kernel.
         known = b != 0 if op in ("div", "rem") else np.ones(n, bool)
-        expected = np.array([wrap(python_result(op, int(x), int(y), bits), dtype)
-                             for x, y in zip(a[known], b[known], strict=True)], dtype)
+        expected = np.array(
+            [wrap(python_result(op, int(x), int(y), bits), dtype) for x, y in zip(a[known], b[known], strict=True)],
+            dtype,
+        )
         assert_same(row[known], expected, op, a[known], b[known])
 
 
@@ -92,8 +106,14 @@ def test_comparison(dtype):
     out = Guarded((len(COMPARISONS), n), "bool")
     comparison_kernel[(4,)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=256)
     for name, row in zip(COMPARISONS, out.values(), strict=True):
-        expected = {"<": np.less, "<=": np.less_equal, ">": np.greater, ">=": np.greater_equal, "==": np.equal,
-                    "!=": np.not_equal}[name](a, b)
+        expected = {
+            "<": np.less,
+            "<=": np.less_equal,
+            ">": np.greater,
+            ">=": np.greater_equal,
+            "==": np.equal,
+            "!=": np.not_equal,
+        }[name](a, b)
         assert_same(row, expected, name, a, b)
 
 
@@ -165,8 +185,9 @@ def test_high_half_of_the_product(dtype):
     out = Guarded(1000, dtype)
     high_product_kernel[(1,)](to_torch(a), to_torch(b), out.tensor, 1000, BLOCK=1024)
     bits = np.iinfo(dtype).bits
-    expected = np.array([wrap((int(x) % 2**bits) * (int(y) % 2**bits) >> bits, dtype)
-                         for x, y in zip(a, b, strict=True)], dtype)
+    expected = np.array(
+        [wrap((int(x) % 2**bits) * (int(y) % 2**bits) >> bits, dtype) for x, y in zip(a, b, strict=True)], dtype
+    )
     assert_same(out.values(), expected, "umulhi", a, b)
 
 
@@ -199,8 +220,11 @@ def widened_product_kernel(a_ptr, b_ptr, out_ptr, n, BLOCK: tl.constexpr):
     at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     a, b = tl.load(a_ptr + at, at < n), tl.load(b_ptr + at, at < n)
     tl.store(out_ptr + at, (a.to(tl.int64) * b.to(tl.int64)) >> 32, at < n)
-    tl.store(out_ptr + n + at, (a.to(tl.uint32, bitcast=True).to(tl.uint64) * b.to(tl.uint32, bitcast=True)
-                                ).to(tl.int64, bitcast=True), at < n)
+    tl.store(
+        out_ptr + n + at,
+        (a.to(tl.uint32, bitcast=True).to(tl.uint64) * b.to(tl.uint32, bitcast=True)).to(tl.int64, bitcast=True),
+        at < n,
+    )
 
 
 @pytest.mark.parametrize("n", (1, 33, 1001))
@@ -209,8 +233,12 @@ def test_products_of_widened_operands(n):
     a, b = pairs("int32", n)
     out = Guarded((2, n), "int64", offset=1)
     widened_product_kernel[(triton.cdiv(n, 128),)](to_torch(a), to_torch(b), out.tensor, n, BLOCK=128)
-    expected = np.array([[int(x) * int(y) >> 32 for x, y in zip(a, b, strict=True)],
-                         [wrap((int(x) % 2**32) * (int(y) % 2**32), "int64") for x, y in zip(a, b, strict=True)]])
+    expected = np.array(
+        [
+            [int(x) * int(y) >> 32 for x, y in zip(a, b, strict=True)],
+            [wrap((int(x) % 2**32) * (int(y) % 2**32), "int64") for x, y in zip(a, b, strict=True)],
+        ]
+    )
     assert_same(out.values(), expected, "widened")
 
 
@@ -243,8 +271,18 @@ def test_booleans():
     boolean_kernel[(1,)](to_torch(a), to_torch(b), out.tensor, total.tensor, n, BLOCK=128)
     rows = dict(zip(BOOLEAN, out.values(), strict=True))
     # Adding i1 wraps modulo 2.
-    expected = {"and": a & b, "or": a | b, "xor": a ^ b, "not": ~a, "add": a ^ b, "mul": a & b, "min": a & b,
-                "max": a | b, "where": np.where(a, b, ~b), "sub": a ^ b}
+    expected = {
+        "and": a & b,
+        "or": a | b,
+        "xor": a ^ b,
+        "not": ~a,
+        "add": a ^ b,
+        "mul": a & b,
+        "min": a & b,
+        "max": a | b,
+        "where": np.where(a, b, ~b),
+        "sub": a ^ b,
+    }
     for name, row in rows.items():
         assert_same(row, expected[name], name, a, b)
     assert_same(total.values(), a.astype(np.int64) * 10 + b, "widened")

@@ -1,4 +1,5 @@
 """tl.map_elementwise: functions of single elements and of packs, with branches."""
+
 from __future__ import annotations
 
 import pytest
@@ -72,7 +73,7 @@ def _sorted_pair(a, b):
 @triton.jit
 def pairs(x_ptr, y_ptr, N: tl.constexpr):
     offsets = tl.arange(0, N)
-    ordered, = tl.map_elementwise(_sorted_pair, tl.load(x_ptr + offsets), pack=2)
+    (ordered,) = tl.map_elementwise(_sorted_pair, tl.load(x_ptr + offsets), pack=2)
     tl.store(y_ptr + offsets, ordered)
 
 

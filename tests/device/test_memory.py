@@ -1,4 +1,5 @@
 """Loads and stores: alignment, masks, strides, hints; nothing beside the output may be touched."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -39,15 +40,26 @@ def masked_kernel(x_ptr, mask_ptr, scalar_ptr, tensor_ptr, nothing_ptr, y_ptr, n
     tl.store(y_ptr + at, others, mask & inside)
 
 
-@pytest.mark.parametrize("dtype", ("int8", "int16", "int32", "int64", "uint8", "float16", "bfloat16", "float32",
-                                   "float64"))
+@pytest.mark.parametrize(
+    "dtype", ("int8", "int16", "int32", "int64", "uint8", "float16", "bfloat16", "float32", "float64")
+)
 @pytest.mark.parametrize(("n", "block", "warps"), [(5, 8, 4), (45, 64, 2), (1000, 1024, 4)])
 def test_masks_and_other(dtype, n, block, warps):
     rng = np.random.default_rng(n)
     x, mask = inputs(dtype, n, 4), rng.integers(0, 2, n).astype(bool)
     scalar, tensor, nothing, stored = (Guarded(n, dtype) for _ in range(4))
-    masked_kernel[(1,)](to_torch(x), to_torch(mask), scalar.tensor, tensor.tensor, nothing.tensor, stored.tensor, n,
-                        11, BLOCK=block, num_warps=warps)
+    masked_kernel[(1,)](
+        to_torch(x),
+        to_torch(mask),
+        scalar.tensor,
+        tensor.tensor,
+        nothing.tensor,
+        stored.tensor,
+        n,
+        11,
+        BLOCK=block,
+        num_warps=warps,
+    )
     kind = numpy_dtype(dtype)
     with np.errstate(all="ignore"):
         others = (np.arange(n) * 2).astype(kind)
@@ -103,8 +115,9 @@ def test_strided_and_transposed(dtype, M, N):
     plain, transposed, wide = Guarded((M, N), dtype), Guarded((N, M), dtype), Guarded((M, 2 * N), dtype, fill=1)
     strided_kernel[grid](source, plain.tensor, M, N, *source.stride(), *plain.tensor.stride(), BM=16, BN=32)
     assert_same(plain.values(), x, "rows")
-    strided_kernel[grid](source, transposed.tensor, M, N, *source.stride(), *transposed.tensor.stride()[::-1], BM=16,
-                         BN=32)
+    strided_kernel[grid](
+        source, transposed.tensor, M, N, *source.stride(), *transposed.tensor.stride()[::-1], BM=16, BN=32
+    )
     assert_same(transposed.values(), np.ascontiguousarray(x.T), "columns")
     strided_kernel[grid](source, wide.tensor, M, N, *source.stride(), 2 * N, 2, BM=16, BN=32, num_warps=2)
     written = wide.values()
@@ -133,7 +146,7 @@ def wide_offset_kernel(x_ptr, y_ptr, base, n, BLOCK: tl.constexpr):
 def test_64_bit_offsets(base, tmp_path):
     """Element offsets past 2^31 into a sparse file mapped whole, of which one page is touched."""
     whole = torch.from_numpy(np.memmap(tmp_path / "sparse", np.uint8, "w+", shape=(base + 200,)))
-    whole[base:base + 100] = torch.arange(100, dtype=torch.uint8)
+    whole[base : base + 100] = torch.arange(100, dtype=torch.uint8)
     out = Guarded(200, "uint8")
     wide_offset_kernel[(1,)](whole, out.tensor, base, 100, BLOCK=128)
     assert_same(out.values(), np.tile(np.arange(100, dtype=np.uint8), 2), base)
@@ -212,8 +225,10 @@ def pointer_table_kernel(table_ptr, y_ptr, COUNT: tl.constexpr, BLOCK: tl.conste
     tl.store(y_ptr + COUNT * BLOCK + tl.arange(0, COUNT), tl.load(pointers + 1))
 
 
-@pytest.mark.skipif(host_memory() != "zero-copy",
-                    reason="an address that a kernel reads from memory is the host's; only passed tensors are copied")
+@pytest.mark.skipif(
+    host_memory() != "zero-copy",
+    reason="an address that a kernel reads from memory is the host's; only passed tensors are copied",
+)
 def test_pointers_from_memory():
     sources = [torch.arange(64, dtype=torch.float32) + 100 * number for number in range(4)]
     table = torch.tensor([source.data_ptr() for source in sources], dtype=torch.int64)

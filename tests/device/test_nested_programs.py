@@ -3,6 +3,7 @@ is what upstream's interpreter computes.
 
 All values are integers, and floats are kept small, so that results are exact and must be equal.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -74,22 +75,62 @@ if __name__ == "__main__":
 TYPES = {"integer": "tl.int32", "float": "tl.float32", "byte": "tl.int8", "wide": "tl.int64"}
 
 #: Expressions of tensors a, b, c of type T, of an int32 tensor i, a constant k, and an axis of E elements.
-ANY = ("{a} + {b}", "{a} - {b}", "tl.minimum({a}, {b})", "tl.maximum({a}, {b})", "tl.where({c} > {b}, {a}, {b})",
-       "either({a}, n)", "{a} + apart(n, pid)")
-INTEGER = ("{a} * {b}", "{a} & {b}", "{a} | {b}", "{a} ^ {b}", "{a} >> {k}", "{a} << {k}", "~{a}", "-{a}",
-           "tl.abs({a})", "{a} // ({k} + ({b} & 7))", "{a} % ({k} + ({b} & 15))", "{a} // -{k}", "{a} < {b}",
-           "{a} == {b}", "tl.xor_sum({a}, {axis}, keep_dims=True) + {b}")
-FLOAT = ("tl.floor({a} * 0.5)", "tl.abs({a})", "-{a}", "tl.ceil({b} * 0.25)", "{a} * {k}", "tl.fma({a}, {b}, {a})",
-         "tl.clamp({a}, -{k}, {k})")
-SHAPE = ("{a} + tl.sum({a}, {axis}, keep_dims=True).to({T})", "{a} - tl.max({a}, {axis}, keep_dims=True)",
-         "{b} + tl.min({a}, {axis}, keep_dims=True)", "tl.trans(tl.reshape({a}, [N, M]))",
-         "tl.reshape(tl.trans({a}), [M, N])", "tl.cumsum({a}, {axis})", "tl.cumsum({a}, {axis}, reverse=True)",
-         "tl.associative_scan({a}, {axis}, last_nonzero)", "tl.flip({a}, {axis})", "tl.sort({a}, 1)",
-         "tl.sort({a}, 1, descending=True)", "tl.argmax({a}, {axis}, keep_dims=True).to({T}) + {b}",
-         "tl.argmin({a}, {axis}, keep_dims=True).to({T}) + {b}", "tl.gather({a}, {i} & ({E} - 1), {axis})",
-         "tl.sum(tl.reshape(tl.join({a}, {b}), [M, N, 2]), 2)", "tl.reshape(tl.interleave({a}, {b}), [M, 2, N]).sum(1)",
-         "tl.reshape(tl.permute(tl.join({a}, {b}), (2, 0, 1)), [2, M, N]).max(0)",
-         "tl.sum(tl.reshape({a}, [M * N])).to({T}) + {b}", "tl.cumprod({i} & 1, {axis}).to({T}) + {a}")
+ANY = (
+    "{a} + {b}",
+    "{a} - {b}",
+    "tl.minimum({a}, {b})",
+    "tl.maximum({a}, {b})",
+    "tl.where({c} > {b}, {a}, {b})",
+    "either({a}, n)",
+    "{a} + apart(n, pid)",
+)
+INTEGER = (
+    "{a} * {b}",
+    "{a} & {b}",
+    "{a} | {b}",
+    "{a} ^ {b}",
+    "{a} >> {k}",
+    "{a} << {k}",
+    "~{a}",
+    "-{a}",
+    "tl.abs({a})",
+    "{a} // ({k} + ({b} & 7))",
+    "{a} % ({k} + ({b} & 15))",
+    "{a} // -{k}",
+    "{a} < {b}",
+    "{a} == {b}",
+    "tl.xor_sum({a}, {axis}, keep_dims=True) + {b}",
+)
+FLOAT = (
+    "tl.floor({a} * 0.5)",
+    "tl.abs({a})",
+    "-{a}",
+    "tl.ceil({b} * 0.25)",
+    "{a} * {k}",
+    "tl.fma({a}, {b}, {a})",
+    "tl.clamp({a}, -{k}, {k})",
+)
+SHAPE = (
+    "{a} + tl.sum({a}, {axis}, keep_dims=True).to({T})",
+    "{a} - tl.max({a}, {axis}, keep_dims=True)",
+    "{b} + tl.min({a}, {axis}, keep_dims=True)",
+    "tl.trans(tl.reshape({a}, [N, M]))",
+    "tl.reshape(tl.trans({a}), [M, N])",
+    "tl.cumsum({a}, {axis})",
+    "tl.cumsum({a}, {axis}, reverse=True)",
+    "tl.associative_scan({a}, {axis}, last_nonzero)",
+    "tl.flip({a}, {axis})",
+    "tl.sort({a}, 1)",
+    "tl.sort({a}, 1, descending=True)",
+    "tl.argmax({a}, {axis}, keep_dims=True).to({T}) + {b}",
+    "tl.argmin({a}, {axis}, keep_dims=True).to({T}) + {b}",
+    "tl.gather({a}, {i} & ({E} - 1), {axis})",
+    "tl.sum(tl.reshape(tl.join({a}, {b}), [M, N, 2]), 2)",
+    "tl.reshape(tl.interleave({a}, {b}), [M, 2, N]).sum(1)",
+    "tl.reshape(tl.permute(tl.join({a}, {b}), (2, 0, 1)), [2, M, N]).max(0)",
+    "tl.sum(tl.reshape({a}, [M * N])).to({T}) + {b}",
+    "tl.cumprod({i} & 1, {axis}).to({T}) + {a}",
+)
 CONDITIONS = ("n > 2", "pid == 0", "pid + n < 4", "tl.sum({i} & 1) > M * N // 2")
 LOOPS = ("for {it} in range(0, n + {small}):", "for {it} in range({big}, n - 2, -2):", "while {it} < n + 1:")
 
@@ -127,16 +168,24 @@ class Generator:
         text = rng.choice(arithmetic if choice < 0.45 else ANY if choice < 0.7 else SHAPE)
         axis = rng.randint(0, 1)
         pool = self.pools[kind]
-        text = text.format(a=rng.choice(pool), b=rng.choice(pool), c=rng.choice(pool), axis=axis, T=type_,
-                           i=rng.choice(self.pools["integer"]), E=(self.M, self.N)[axis],
-                           k=rng.randint(1, 7 if kind == "byte" else 31))
+        text = text.format(
+            a=rng.choice(pool),
+            b=rng.choice(pool),
+            c=rng.choice(pool),
+            axis=axis,
+            T=type_,
+            i=rng.choice(self.pools["integer"]),
+            E=(self.M, self.N)[axis],
+            k=rng.randint(1, 7 if kind == "byte" else 31),
+        )
         return f"({text}).to({type_})"
 
     def assign(self, indent: str, name: str, kind: str) -> None:
         """``name`` becomes a tensor of that kind."""
         value = f"tl.broadcast_to({self.expression(kind)}, [M, N])"
-        self.lines.append(f"{indent}{name} = "
-                          + (f"tl.minimum(tl.maximum({value}, -1000.0), 1000.0)" if kind == "float" else value))
+        self.lines.append(
+            f"{indent}{name} = " + (f"tl.minimum(tl.maximum({value}, -1000.0), 1000.0)" if kind == "float" else value)
+        )
 
     def nested(self, indent: str, body: list[tuple[str, str]], steps: int, readable: bool) -> None:
         """``steps`` statements and then the assignments of ``body``; what the statements name ends with them.
@@ -198,8 +247,13 @@ def kernel_source(seed: int) -> str:
     for name, (kind, pool) in zip("xybw", generator.pools.items(), strict=True):
         value = (" + " if kind == "float" else " ^ ").join(pool[-3:])
         generator.lines.append(f"    tl.store({name}_out + start + at, {value}{stored})")
-    generator.lines += ["", "", f"LAUNCHES[{seed}] = kernel_{seed}, ({M}, {N}), {rng.choice((1, 2, 4, 8))}, "
-                        f"{rng.randint(1, 3)}", "", ""]
+    generator.lines += [
+        "",
+        "",
+        f"LAUNCHES[{seed}] = kernel_{seed}, ({M}, {N}), {rng.choice((1, 2, 4, 8))}, {rng.randint(1, 3)}",
+        "",
+        "",
+    ]
     return "\n".join(generator.lines)
 
 
@@ -209,8 +263,13 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, dict
     folder: Path = tmp_path_factory.mktemp("nested-programs")
     path, results = folder / "programs.py", folder / "results.npz"
     path.write_text(HEADER + "".join(map(kernel_source, SEEDS)) + FOOTER)
-    done = subprocess.run([sys.executable, "-W", "ignore", str(path), str(results)],
-                          env={**os.environ, "TRITON_INTERPRET": "1"}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(path), str(results)],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     spec = importlib.util.spec_from_file_location("generated_nested_programs", path)
     assert spec is not None and spec.loader is not None

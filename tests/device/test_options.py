@@ -1,4 +1,5 @@
 """Compile options change the code, not the result."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -23,10 +24,21 @@ def finite(seed: int) -> np.ndarray:
     return np.where(np.isfinite(x) & (np.abs(x) < 100), x, np.float32(2))
 
 
-@pytest.mark.parametrize("options", [
-    {}, {"num_warps": 1}, {"num_warps": 16}, {"num_warps": 32}, {"num_stages": 1}, {"num_stages": 5}, {"debug": True},
-    {"num_ctas": 1}, {"enable_fp_fusion": False}, {"warp_size": 64},
-])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"num_warps": 1},
+        {"num_warps": 16},
+        {"num_warps": 32},
+        {"num_stages": 1},
+        {"num_stages": 5},
+        {"debug": True},
+        {"num_ctas": 1},
+        {"enable_fp_fusion": False},
+        {"warp_size": 64},
+    ],
+)
 def test_result_is_the_same(options):
     a, b = finite(1), finite(2)
     out = Guarded(777, "float32")

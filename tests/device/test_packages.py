@@ -1,4 +1,5 @@
 """Kernels that others wrote, on CPU tensors: liger-kernel's, forward and backward, against PyTorch in float64."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -60,51 +61,73 @@ def test_rms_norm(dtype: torch.dtype, columns: int) -> None:
     def reference(x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
         return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + EPSILON) * weight
 
-    compare(lambda x, weight: LigerRMSNormFunction.apply(x, weight, EPSILON, 0.0, "llama", True, None), reference,
-            [random(5, 7, columns), random(columns, seed=1)], dtype)
+    compare(
+        lambda x, weight: LigerRMSNormFunction.apply(x, weight, EPSILON, 0.0, "llama", True, None),
+        reference,
+        [random(5, 7, columns), random(columns, seed=1)],
+        dtype,
+    )
 
 
 @dtypes
 @pytest.mark.parametrize("columns", [96, 1000])
 def test_layer_norm(dtype: torch.dtype, columns: int) -> None:
-    compare(lambda x, weight, bias: LigerLayerNormFunction.apply(x, weight, bias, EPSILON),
-            lambda x, weight, bias: functional.layer_norm(x, (columns, ), weight, bias, EPSILON),
-            [random(33, columns), random(columns, seed=1), random(columns, seed=2)], dtype)
+    compare(
+        lambda x, weight, bias: LigerLayerNormFunction.apply(x, weight, bias, EPSILON),
+        lambda x, weight, bias: functional.layer_norm(x, (columns,), weight, bias, EPSILON),
+        [random(33, columns), random(columns, seed=1), random(columns, seed=2)],
+        dtype,
+    )
 
 
 @dtypes
 def test_swiglu(dtype: torch.dtype) -> None:
-    compare(LigerSiLUMulFunction.apply, lambda a, b: functional.silu(a) * b,
-            [random(3, 11, 300), random(3, 11, 300, seed=1)], dtype)
+    compare(
+        LigerSiLUMulFunction.apply,
+        lambda a, b: functional.silu(a) * b,
+        [random(3, 11, 300), random(3, 11, 300, seed=1)],
+        dtype,
+    )
 
 
 @dtypes
 def test_geglu(dtype: torch.dtype) -> None:
-    compare(LigerGELUMulFunction.apply, lambda a, b: functional.gelu(a, approximate="tanh") * b,
-            [random(3, 11, 300), random(3, 11, 300, seed=1)], dtype)
+    compare(
+        LigerGELUMulFunction.apply,
+        lambda a, b: functional.gelu(a, approximate="tanh") * b,
+        [random(3, 11, 300), random(3, 11, 300, seed=1)],
+        dtype,
+    )
 
 
 @dtypes
 def test_rope(dtype: torch.dtype) -> None:
     length, head = 13, 64
-    angles = torch.arange(length)[:, None] * 10000.0**(-torch.arange(0, head, 2) / head)[None, :]
+    angles = torch.arange(length)[:, None] * 10000.0 ** (-torch.arange(0, head, 2) / head)[None, :]
     angles = torch.cat([angles, angles], dim=1)[None].to(dtype)
     cosine, sine = angles.cos(), angles.sin()
 
     def rotated(x: torch.Tensor) -> torch.Tensor:
-        turned = torch.cat([-x[..., head // 2:], x[..., :head // 2]], dim=-1)
+        turned = torch.cat([-x[..., head // 2 :], x[..., : head // 2]], dim=-1)
         return x * cosine.double()[:, None] + turned * sine.double()[:, None]
 
-    compare(lambda q, k: LigerRopeFunction.apply(q, k, cosine, sine), lambda q, k: (rotated(q), rotated(k)),
-            [random(2, 6, length, head), random(2, 2, length, head, seed=1)], dtype)
+    compare(
+        lambda q, k: LigerRopeFunction.apply(q, k, cosine, sine),
+        lambda q, k: (rotated(q), rotated(k)),
+        [random(2, 6, length, head), random(2, 2, length, head, seed=1)],
+        dtype,
+    )
 
 
 @dtypes
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_cross_entropy(dtype: torch.dtype, smoothing: float) -> None:
     rows, classes = 37, 1000
-    target = torch.randint(0, classes, (rows, ), generator=torch.Generator().manual_seed(1))
+    target = torch.randint(0, classes, (rows,), generator=torch.Generator().manual_seed(1))
     target[3] = -100  # ignored
-    compare(lambda x: LigerCrossEntropyFunction.apply(x, target, None, -100, 0.0, smoothing, "mean", None)[0],
-            lambda x: functional.cross_entropy(x, target, ignore_index=-100, label_smoothing=smoothing),
-            [3 * random(rows, classes)], dtype)
+    compare(
+        lambda x: LigerCrossEntropyFunction.apply(x, target, None, -100, 0.0, smoothing, "mean", None)[0],
+        lambda x: functional.cross_entropy(x, target, ignore_index=-100, label_smoothing=smoothing),
+        [3 * random(rows, classes)],
+        dtype,
+    )

@@ -1,4 +1,5 @@
 """Kernels whose pointers are 32-bit offsets (negative, in views, wrapping, in loops), and kernels whose are not."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -68,14 +69,14 @@ def there_and_back_kernel(x_ptr, y_ptr, far, n, BLOCK: tl.constexpr):
     tl.store(y_ptr + at, tl.load(pointers, at < n) + masked, at < n)
 
 
-@pytest.mark.parametrize("far", (0, 2**29, 2**30 + 3, 2**31 - 5, -2**31 + 8, 2**40 + 1))
+@pytest.mark.parametrize("far", (0, 2**29, 2**30 + 3, 2**31 - 5, -(2**31) + 8, 2**40 + 1))
 def test_sums_that_leave_32_bits_and_come_back(far):
     """Only the address of an access has to fit; masked-off lanes may have any."""
     x = torch.arange(100, dtype=torch.int64) + 7
     out = Guarded(100, "int64")
     there_and_back_kernel[(1,)](x, out.tensor, far, 100, BLOCK=128)
     expected = x.numpy() + np.where((np.arange(100) * far).astype(np.int64) == 0, x.numpy(), -1)
-    if -2**31 <= far < 2**31:
+    if -(2**31) <= far < 2**31:
         # The product is of 32 bits in the kernel, and the offset counts elements.
         wrapped = (np.arange(100) * far).astype(np.int32)
         expected = x.numpy() + np.where(wrapped == 0, x.numpy(), -1)
@@ -144,7 +145,7 @@ def reached_kernel(x_ptr, z_ptr, y_ptr, BLOCK: tl.constexpr):
 def test_one_allocation_reached_from_another(tmp_path):
     """A kernel that works with addresses as numbers keeps 64 bits."""
     whole = torch.from_numpy(np.memmap(tmp_path / "sparse", np.int32, "w+", shape=(2**30 + 2**10,)))
-    z = whole[2**30:]
+    z = whole[2**30 :]
     z[:64] = torch.arange(64, dtype=torch.int32)
     x, out = torch.zeros(64, dtype=torch.int32), Guarded(64, "int32")
     reached_kernel[(1,)](x, z, out.tensor, BLOCK=64)

@@ -2,6 +2,7 @@
 
 Every value is an integer, also the floats, and is kept small, so that results are exact and must be equal.
 """
+
 from __future__ import annotations
 
 import importlib.util
@@ -48,26 +49,66 @@ if __name__ == "__main__":
 '''
 
 #: Expressions of int32 tensors a, b, c, of the scalar n and a constant k from 1 to 31.
-INTEGER = ("a + b", "a - b", "a * b", "a & b", "a | b", "a ^ b", "a >> k", "a << k", "~a", "tl.minimum(a, b)",
-           "tl.maximum(a, b)", "tl.where(a < b, c, a)", "tl.where(a > n, b, c)", "a * n + k", "tl.abs(a)",
-           "a // (k + (b & 7))", "a % (k + (b & 15))", "a.to(tl.int8).to(tl.int32)",
-           "(a.to(tl.uint32) >> k).to(tl.int32)", "(a.to(tl.int64) * b.to(tl.int64) >> k).to(tl.int32)",
-           "tl.umulhi(a, b)", "tl.cdiv(a & 0xffff, k)")
+INTEGER = (
+    "a + b",
+    "a - b",
+    "a * b",
+    "a & b",
+    "a | b",
+    "a ^ b",
+    "a >> k",
+    "a << k",
+    "~a",
+    "tl.minimum(a, b)",
+    "tl.maximum(a, b)",
+    "tl.where(a < b, c, a)",
+    "tl.where(a > n, b, c)",
+    "a * n + k",
+    "tl.abs(a)",
+    "a // (k + (b & 7))",
+    "a % (k + (b & 15))",
+    "a.to(tl.int8).to(tl.int32)",
+    "(a.to(tl.uint32) >> k).to(tl.int32)",
+    "(a.to(tl.int64) * b.to(tl.int64) >> k).to(tl.int32)",
+    "tl.umulhi(a, b)",
+    "tl.cdiv(a & 0xffff, k)",
+)
 
 #: Expressions of float32 tensors f, g and of the int32 tensor a; bounded by the caller. bfloat16 is left out: the
 #: interpreter does not round ties to even.
-FLOAT = ("f + g", "f - g", "tl.floor(f * 0.5)", "tl.maximum(f, g)", "tl.minimum(f, g)", "tl.where(f < g, f, -g)",
-         "tl.abs(f)", "-f", "(a & 255).to(tl.float32)", "f * k", "tl.where(a > b, f, g)", "tl.ceil(g * 0.25)",
-         "f.to(tl.float16).to(tl.float32)", "tl.fma(f, g, f)", "tl.clamp(f, -k, k)",
-         "tl.sqrt(f * f)")
+FLOAT = (
+    "f + g",
+    "f - g",
+    "tl.floor(f * 0.5)",
+    "tl.maximum(f, g)",
+    "tl.minimum(f, g)",
+    "tl.where(f < g, f, -g)",
+    "tl.abs(f)",
+    "-f",
+    "(a & 255).to(tl.float32)",
+    "f * k",
+    "tl.where(a > b, f, g)",
+    "tl.ceil(g * 0.25)",
+    "f.to(tl.float16).to(tl.float32)",
+    "tl.fma(f, g, f)",
+    "tl.clamp(f, -k, k)",
+    "tl.sqrt(f * f)",
+)
 
 #: From float to int32, exact because floats are whole.
 TO_INTEGER = ("f.to(tl.int32)", "(f > g).to(tl.int32)", "(f == g).to(tl.int32) * n")
 
 #: Expressions of one tensor v that move elements or combine them along an axis.
-SHAPE = ("v + tl.sum(v, {axis}, keep_dims=True)", "v - tl.max(v, {axis}, keep_dims=True)",
-         "v + tl.min(v, {axis})[{index}]", "tl.trans(tl.reshape(v, [N, M]))", "tl.reshape(tl.trans(v), [M, N])",
-         "tl.cumsum(v, {axis})", "tl.reshape(tl.ravel(v), [M, N])", "v + tl.sum(v)")
+SHAPE = (
+    "v + tl.sum(v, {axis}, keep_dims=True)",
+    "v - tl.max(v, {axis}, keep_dims=True)",
+    "v + tl.min(v, {axis})[{index}]",
+    "tl.trans(tl.reshape(v, [N, M]))",
+    "tl.reshape(tl.trans(v), [M, N])",
+    "tl.cumsum(v, {axis})",
+    "tl.reshape(tl.ravel(v), [M, N])",
+    "v + tl.sum(v)",
+)
 
 
 def kernel_source(seed: int) -> str:
@@ -75,10 +116,13 @@ def kernel_source(seed: int) -> str:
     rng = random.Random(seed)
     M, N = 1 << rng.randint(0, 5), 1 << rng.randint(0, 5)
     integers, floats = ["x"], ["y"]
-    lines = ["@triton.jit", f"def kernel_{seed}(x_ptr, y_ptr, i_ptr, f_ptr, n, M: tl.constexpr = {M}, "
-                            f"N: tl.constexpr = {N}):",
-             "    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]", "    x = tl.load(x_ptr + at)",
-             "    y = tl.load(y_ptr + at)"]
+    lines = [
+        "@triton.jit",
+        f"def kernel_{seed}(x_ptr, y_ptr, i_ptr, f_ptr, n, M: tl.constexpr = {M}, N: tl.constexpr = {N}):",
+        "    at = tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :]",
+        "    x = tl.load(x_ptr + at)",
+        "    y = tl.load(y_ptr + at)",
+    ]
     for step in range(rng.randint(6, 16)):
         kind = rng.choice(("integer", "integer", "float", "float", "convert", "shape", "shape"))
         names = {name: rng.choice(integers) for name in "abc"} | {name: rng.choice(floats) for name in "fg"}
@@ -89,17 +133,26 @@ def kernel_source(seed: int) -> str:
             text = rng.choice(SHAPE).format(axis=axis, index="None, :" if axis == 0 else ":, None")
             names["v"] = rng.choice(pool[-3:])
         else:
-            text, pool = {"integer": (rng.choice(INTEGER), integers), "float": (rng.choice(FLOAT), floats),
-                          "convert": (rng.choice(TO_INTEGER), integers)}[kind]
+            text, pool = {
+                "integer": (rng.choice(INTEGER), integers),
+                "float": (rng.choice(FLOAT), floats),
+                "convert": (rng.choice(TO_INTEGER), integers),
+            }[kind]
         words = _substitute(text, names)
         name = f"v{step}"
         lines.append(f"    {name} = {words}")
         if pool is floats:
             lines.append(f"    {name} = tl.minimum(tl.maximum({name}, -1000.0), 1000.0)")
         pool.append(name)
-    lines += [f"    tl.store(i_ptr + at, {' ^ '.join(integers[-3:])})",
-              f"    tl.store(f_ptr + at, {' + '.join(floats[-3:])})", "", "",
-              f"LAUNCHES[{seed}] = kernel_{seed}, ({M}, {N}), {rng.choice((1, 2, 4, 8))}", "", ""]
+    lines += [
+        f"    tl.store(i_ptr + at, {' ^ '.join(integers[-3:])})",
+        f"    tl.store(f_ptr + at, {' + '.join(floats[-3:])})",
+        "",
+        "",
+        f"LAUNCHES[{seed}] = kernel_{seed}, ({M}, {N}), {rng.choice((1, 2, 4, 8))}",
+        "",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -114,8 +167,9 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> tuple[ModuleType, dict
     path, results = folder / "programs.py", folder / "results.npz"
     path.write_text(HEADER + "".join(map(kernel_source, SEEDS)) + FOOTER)
     environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    done = subprocess.run([sys.executable, str(path), str(results)], env=environment, capture_output=True, text=True,
-                          check=False)
+    done = subprocess.run(
+        [sys.executable, str(path), str(results)], env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr[-3000:]
     spec = importlib.util.spec_from_file_location("generated_programs", path)
     assert spec is not None and spec.loader is not None

@@ -1,5 +1,6 @@
 """tl.randint and tl.rand have the bits of upstream's interpreter and of Philox; tl.randn is bounded in ULP, because
 it goes through log, sqrt, sin and cos (docs/math.md)."""
+
 from __future__ import annotations
 
 import json
@@ -58,10 +59,18 @@ def draw(kind: str, seed: int) -> np.ndarray:
 @pytest.fixture(scope="module")
 def interpreted() -> dict[str, dict[str, list[float]]]:
     """Kind → seed → numbers, from a process where kernels are interpreted."""
-    code = ("import json; from tests.device.test_random import *; "
-            "print(json.dumps({kind: {seed: draw(kind, seed).tolist() for seed in SEEDS} for kind in TOLERANCES}))")
-    run = subprocess.run([sys.executable, "-c", code], env=os.environ | {"TRITON_INTERPRET": "1"}, check=True,
-                         capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    code = (
+        "import json; from tests.device.test_random import *; "
+        "print(json.dumps({kind: {seed: draw(kind, seed).tolist() for seed in SEEDS} for kind in TOLERANCES}))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
     result: dict[str, dict[str, list[float]]] = json.loads(run.stdout)
     return result
 
@@ -84,8 +93,13 @@ def test_words_are_philox(seed: int) -> None:
 def four_words(out_ptr, seed, c0, c1, c2, c3, SIZE: tl.constexpr):
     at = tl.arange(0, SIZE)
     zero = tl.zeros((SIZE,), tl.uint32)
-    words = tl.philox(seed, at.to(tl.uint32) + c0.to(tl.uint32), zero + c1.to(tl.uint32), zero + c2.to(tl.uint32),
-                      zero + c3.to(tl.uint32))
+    words = tl.philox(
+        seed,
+        at.to(tl.uint32) + c0.to(tl.uint32),
+        zero + c1.to(tl.uint32),
+        zero + c2.to(tl.uint32),
+        zero + c3.to(tl.uint32),
+    )
     for number in tl.static_range(4):
         tl.store(out_ptr + number * SIZE + at, words[number].to(tl.int32, bitcast=True))
 
@@ -94,8 +108,11 @@ def four_words(out_ptr, seed, c0, c1, c2, c3, SIZE: tl.constexpr):
 KNOWN = [
     ((0, 0, 0, 0), 0, (0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8)),
     ((0xFFFFFFFF,) * 4, 0xFFFFFFFFFFFFFFFF, (0x408F276D, 0x41C83B0E, 0xA20BC7C6, 0x6D5451FD)),
-    ((0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344), 0x299F31D0A4093822,
-     (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1)),
+    (
+        (0x243F6A88, 0x85A308D3, 0x13198A2E, 0x03707344),
+        0x299F31D0A4093822,
+        (0xD16CFE09, 0x94FDCCEB, 0x5001E420, 0x24126EA1),
+    ),
 ]
 
 

@@ -1,4 +1,5 @@
 """tt.reduce against NumPy: operations, element types, shapes, axes, numbers of warps."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -103,8 +104,15 @@ def draw(shape: tuple[int, ...], dtype: str, op: str = "sum") -> torch.Tensor:
 def expected(x: torch.Tensor, axis: int, op: str) -> np.ndarray:
     """NumPy's result, in float64 for floats and modulo 2^64 for integers."""
     values = x.to(torch.float64).numpy() if x.dtype.is_floating_point else x.to(torch.int64).numpy()
-    rule = {"sum": np.sum, "max": np.max, "min": np.min, "xor": np.bitwise_xor.reduce, "prod": np.prod,
-            "argmax": np.argmax, "argmin": np.argmin}[op]
+    rule = {
+        "sum": np.sum,
+        "max": np.max,
+        "min": np.min,
+        "xor": np.bitwise_xor.reduce,
+        "prod": np.prod,
+        "argmax": np.argmax,
+        "argmin": np.argmin,
+    }[op]
     return np.asarray(rule(values, axis=axis))
 
 

@@ -1,4 +1,5 @@
 """tt.scan against NumPy: running sums and products, combinations that are not commutative, reverse."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -30,10 +31,8 @@ def scan_2d(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr, 
 
 
 @triton.jit
-def scan_3d(x_ptr, y_ptr, L: tl.constexpr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr,
-            REVERSE: tl.constexpr):
-    offsets = ((tl.arange(0, L)[:, None, None] * M + tl.arange(0, M)[None, :, None]) * N
-               + tl.arange(0, N)[None, None, :])
+def scan_3d(x_ptr, y_ptr, L: tl.constexpr, M: tl.constexpr, N: tl.constexpr, AXIS: tl.constexpr, REVERSE: tl.constexpr):
+    offsets = (tl.arange(0, L)[:, None, None] * M + tl.arange(0, M)[None, :, None]) * N + tl.arange(0, N)[None, None, :]
     tl.store(y_ptr + offsets, tl.cumsum(tl.load(x_ptr + offsets), AXIS, reverse=REVERSE))
 
 
@@ -114,8 +113,12 @@ def _multiply(a1, b1, c1, d1, a2, b2, c2, d2):
 @triton.jit
 def matrices(x_ptr, y_ptr, N: tl.constexpr, REVERSE: tl.constexpr):
     offsets = tl.arange(0, N) * 4
-    values = (tl.load(x_ptr + offsets), tl.load(x_ptr + offsets + 1), tl.load(x_ptr + offsets + 2),
-              tl.load(x_ptr + offsets + 3))
+    values = (
+        tl.load(x_ptr + offsets),
+        tl.load(x_ptr + offsets + 1),
+        tl.load(x_ptr + offsets + 2),
+        tl.load(x_ptr + offsets + 3),
+    )
     a, b, c, d = tl.associative_scan(values, 0, _multiply, reverse=REVERSE)
     tl.store(y_ptr + offsets, a)
     tl.store(y_ptr + offsets + 1, b)

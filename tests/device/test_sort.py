@@ -1,4 +1,5 @@
 """tl.sort, tl.topk, tl.flip and tl.bitonic_merge against torch."""
+
 from __future__ import annotations
 
 import pytest
@@ -10,8 +11,9 @@ WARPS = (1, 4)
 
 
 @triton.jit
-def sort_rows(x_ptr, y_ptr, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, DESCENDING: tl.constexpr,
-              OP: tl.constexpr):
+def sort_rows(
+    x_ptr, y_ptr, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr, DESCENDING: tl.constexpr, OP: tl.constexpr
+):
     rows, columns = tl.arange(0, M)[:, None], tl.arange(0, N)[None, :]
     x = tl.load(x_ptr + rows * n + columns, mask=columns < n, other=float("inf"))
     if OP == "sort":
@@ -28,8 +30,11 @@ def sort_rows(x_ptr, y_ptr, n, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr
 def draw(rows: int, columns: int, dtype: str) -> torch.Tensor:
     generator = torch.Generator().manual_seed(rows * columns)
     type_ = getattr(torch, dtype)
-    return torch.randn(rows, columns, generator=generator).to(type_) if type_.is_floating_point else \
-        torch.randint(-100, 100, (rows, columns), generator=generator).to(type_)
+    return (
+        torch.randn(rows, columns, generator=generator).to(type_)
+        if type_.is_floating_point
+        else torch.randint(-100, 100, (rows, columns), generator=generator).to(type_)
+    )
 
 
 def run(x: torch.Tensor, op: str, warps: int, descending: bool = False, k: int | None = None) -> torch.Tensor:

@@ -1,4 +1,5 @@
 """Shapes: reshape, cat, join, split, interleave, permute, trans, broadcast."""
+
 from __future__ import annotations
 
 import pytest
@@ -17,8 +18,9 @@ def reshape(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr, P: tl.constexpr, Q: 
 
 
 @pytest.mark.parametrize("warps", WARPS)
-@pytest.mark.parametrize(("shape", "result"), [((16, 32), (32, 16)), ((1, 64), (64, 1)), ((64, 8), (4, 128)),
-                                               ((2, 2), (4, 1))])
+@pytest.mark.parametrize(
+    ("shape", "result"), [((16, 32), (32, 16)), ((1, 64), (64, 1)), ((64, 8), (4, 128)), ((2, 2), (4, 1))]
+)
 def test_reshape_keeps_row_major_order(shape: tuple[int, int], result: tuple[int, int], warps: int) -> None:
     x = torch.randn(shape)
     y = torch.zeros(result)
@@ -98,11 +100,18 @@ def test_transpose(shape: tuple[int, int], warps: int, dtype: torch.dtype) -> No
 
 @triton.jit
 def permute(x_ptr, y_ptr, L: tl.constexpr, M: tl.constexpr, N: tl.constexpr):
-    x = tl.load(x_ptr + (tl.arange(0, L)[:, None, None] * M + tl.arange(0, M)[None, :, None]) * N
-                + tl.arange(0, N)[None, None, :])
+    x = tl.load(
+        x_ptr
+        + (tl.arange(0, L)[:, None, None] * M + tl.arange(0, M)[None, :, None]) * N
+        + tl.arange(0, N)[None, None, :]
+    )
     y = tl.permute(x, (2, 0, 1))
-    tl.store(y_ptr + (tl.arange(0, N)[:, None, None] * L + tl.arange(0, L)[None, :, None]) * M
-             + tl.arange(0, M)[None, None, :], y)
+    tl.store(
+        y_ptr
+        + (tl.arange(0, N)[:, None, None] * L + tl.arange(0, L)[None, :, None]) * M
+        + tl.arange(0, M)[None, None, :],
+        y,
+    )
 
 
 @pytest.mark.parametrize("warps", WARPS)

@@ -2,6 +2,7 @@
 
 INTEL_NOOP_DRM_SHIM names the library that plays the GPU; benchmarks/intel_shaders.py says how to build it.
 """
+
 from __future__ import annotations
 
 import os

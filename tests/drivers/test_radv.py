@@ -1,5 +1,6 @@
 """AMD's driver of Mesa, on a machine without such a GPU: it can do what the profile says, and takes every kernel of the
 examples."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,4 +1,5 @@
 """FileCheck, which upstream's wheel brings along."""
+
 from __future__ import annotations
 
 import subprocess
@@ -21,8 +22,12 @@ def filecheck() -> Callable[[str, str], None]:
             pattern_file, text_file = Path(folder) / "patterns", Path(folder) / "text"
             pattern_file.write_text(patterns)
             text_file.write_text(text)
-            result = subprocess.run([FILECHECK, pattern_file, "--input-file", text_file, "--dump-input-context=20"],
-                                    capture_output=True, text=True, check=False)
+            result = subprocess.run(
+                [FILECHECK, pattern_file, "--input-file", text_file, "--dump-input-context=20"],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
         assert result.returncode == 0, result.stderr
 
     return check

@@ -1,4 +1,5 @@
 """TTGIR text in, disassembly out: what the FileCheck tests are written with."""
+
 from __future__ import annotations
 
 import subprocess
@@ -26,13 +27,20 @@ LAVAPIPE = PROFILES["lavapipe"]
 PLAIN = replace(LAVAPIPE, driver="generic")
 
 
-def compile_body(body: str, arguments: str, shared: int = 0,
-                 capabilities: Capabilities = PROFILES["lavapipe"], options: Options | None = None) -> bytes:
+def compile_body(
+    body: str,
+    arguments: str,
+    shared: int = 0,
+    capabilities: Capabilities = PROFILES["lavapipe"],
+    options: Options | None = None,
+) -> bytes:
     """The SPIR-V of a kernel ``k(arguments)`` whose TTGIR body is ``body``, validated."""
-    text = (f"{LAYOUTS}\nmodule attributes {{\"ttg.num-ctas\" = 1 : i32, \"ttg.num-warps\" = 4 : i32, "
-            f"ttg.shared = {shared} : i32, ttg.target = \"spirv:vulkan1.3\", \"ttg.threads-per-warp\" = "
-            f"{capabilities.subgroup_size} : i32}} {{\n  tt.func public @k({arguments}) "
-            f"attributes {{noinline = false}} {{\n{body}\n    tt.return\n  }}\n}}\n")
+    text = (
+        f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, '
+        f'ttg.shared = {shared} : i32, ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = '
+        f"{capabilities.subgroup_size} : i32}} {{\n  tt.func public @k({arguments}) "
+        f"attributes {{noinline = false}} {{\n{body}\n    tt.return\n  }}\n}}\n"
+    )
     spirv = lower_module(parse_module(text), capabilities, options or Options()).spirv
     subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=spirv, check=True)
     return spirv
@@ -40,5 +48,6 @@ def compile_body(body: str, arguments: str, shared: int = 0,
 
 def disassemble(spirv: bytes) -> str:
     """spirv-dis with numeric ids and no indentation."""
-    return subprocess.run(["spirv-dis", "--raw-id", "--no-color", "--no-indent", "-"], input=spirv, check=True,
-                          capture_output=True).stdout.decode()
+    return subprocess.run(
+        ["spirv-dis", "--raw-id", "--no-color", "--no-indent", "-"], input=spirv, check=True, capture_output=True
+    ).stdout.decode()

@@ -1,4 +1,5 @@
 """Integer and float arithmetic: which instructions, and what keeps them defined."""
+
 from __future__ import annotations
 
 import pytest
@@ -9,33 +10,50 @@ from tests.lowering.harness import compile_body, disassemble
 
 def scalar(operation: str, type_: str, second: str = "%b") -> str:
     """A kernel body that stores ``operation`` of two scalars it loads."""
-    return (f"    %a = tt.load %p : !tt.ptr<{type_}>\n    %b = tt.load %q : !tt.ptr<{type_}>\n"
-            f"    %c = {operation} %a, {second} : {type_}\n    tt.store %p, %c : !tt.ptr<{type_}>")
+    return (
+        f"    %a = tt.load %p : !tt.ptr<{type_}>\n    %b = tt.load %q : !tt.ptr<{type_}>\n"
+        f"    %c = {operation} %a, {second} : {type_}\n    tt.store %p, %c : !tt.ptr<{type_}>"
+    )
 
 
 def arguments(type_: str) -> str:
     return f"%p: !tt.ptr<{type_}>, %q: !tt.ptr<{type_}>"
 
 
-@pytest.mark.parametrize(("operation", "instruction"), [
-    ("arith.addi", "OpIAdd"), ("arith.subi", "OpISub"), ("arith.muli", "OpIMul"), ("arith.andi", "OpBitwiseAnd"),
-    ("arith.ori", "OpBitwiseOr"), ("arith.xori", "OpBitwiseXor"), ("arith.divui", "OpUDiv"), ("arith.remui", "OpUMod"),
-])
+@pytest.mark.parametrize(
+    ("operation", "instruction"),
+    [
+        ("arith.addi", "OpIAdd"),
+        ("arith.subi", "OpISub"),
+        ("arith.muli", "OpIMul"),
+        ("arith.andi", "OpBitwiseAnd"),
+        ("arith.ori", "OpBitwiseOr"),
+        ("arith.xori", "OpBitwiseXor"),
+        ("arith.divui", "OpUDiv"),
+        ("arith.remui", "OpUMod"),
+    ],
+)
 def test_integer_instruction(filecheck, operation, instruction):
     for width in (8, 16, 32, 64):
-        filecheck(disassemble(compile_body(scalar(operation, f"i{width}"), arguments(f"i{width}"))), f"""
+        filecheck(
+            disassemble(compile_body(scalar(operation, f"i{width}"), arguments(f"i{width}"))),
+            f"""
 CHECK: %[[INT:[0-9]+]] = OpTypeInt {width} 0
 CHECK: {instruction} %[[INT]]
-""")
+""",
+        )
 
 
 def test_signed_division_never_reaches_the_driver(filecheck):
     for operation in ("arith.divsi", "arith.remsi"):
-        filecheck(disassemble(compile_body(scalar(operation, "i64"), arguments("i64"))), """
+        filecheck(
+            disassemble(compile_body(scalar(operation, "i64"), arguments("i64"))),
+            """
 CHECK-NOT: OpSDiv
 CHECK-NOT: OpSRem
 CHECK: {{OpUDiv|OpUMod}}
-""")
+""",
+        )
 
 
 def test_division_by_a_power_of_two_is_a_shift(filecheck):
@@ -44,19 +62,25 @@ def test_division_by_a_power_of_two_is_a_shift(filecheck):
 
 
 def test_shift_by_a_value_is_clamped(filecheck):
-    filecheck(disassemble(compile_body(scalar("arith.shli", "i32"), arguments("i32"))), """
+    filecheck(
+        disassemble(compile_body(scalar("arith.shli", "i32"), arguments("i32"))),
+        """
 CHECK: %[[PAST:[0-9]+]] = OpUGreaterThan
 CHECK: OpSelect %{{[0-9]+}} %[[PAST]]
 CHECK: OpShiftLeftLogical
 CHECK: OpSelect %{{[0-9]+}} %[[PAST]]
-""")
+""",
+    )
 
 
 def test_float_arithmetic_is_not_left_to_the_driver(filecheck):
-    filecheck(disassemble(compile_body(scalar("arith.addf", "f32"), arguments("f32"))), """
+    filecheck(
+        disassemble(compile_body(scalar("arith.addf", "f32"), arguments("f32"))),
+        """
 CHECK: OpDecorate %[[SUM:[0-9]+]] NoContraction
 CHECK: %[[SUM]] = OpFAdd
-""")
+""",
+    )
 
 
 def test_product_with_one_use_is_fused(filecheck):
@@ -79,19 +103,24 @@ def test_product_with_two_uses_is_not(filecheck):
 
 
 def test_bfloat16_is_computed_in_single(filecheck):
-    filecheck(disassemble(compile_body(scalar("arith.mulf", "bf16"), arguments("bf16"))), """
+    filecheck(
+        disassemble(compile_body(scalar("arith.mulf", "bf16"), arguments("bf16"))),
+        """
 CHECK: %[[F32:[0-9]+]] = OpTypeFloat 32
 CHECK: OpFMul %[[F32]]
 CHECK: OpIsNan
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 2
-""")
+""",
+    )
 
 
 def test_maximum_propagates_nan_and_maxnum_does_not(filecheck):
-    filecheck(disassemble(compile_body(scalar("arith.maximumf", "f32"), arguments("f32"))),
-              "CHECK: NMax\nCHECK: OpIsNan\n")
-    filecheck(disassemble(compile_body(scalar("arith.maxnumf", "f32"), arguments("f32"))),
-              "CHECK-NOT: OpIsNan\nCHECK: NMax\n")
+    filecheck(
+        disassemble(compile_body(scalar("arith.maximumf", "f32"), arguments("f32"))), "CHECK: NMax\nCHECK: OpIsNan\n"
+    )
+    filecheck(
+        disassemble(compile_body(scalar("arith.maxnumf", "f32"), arguments("f32"))), "CHECK-NOT: OpIsNan\nCHECK: NMax\n"
+    )
 
 
 def test_equal_instructions_are_emitted_once_and_dead_ones_not_at_all(filecheck):
@@ -101,16 +130,21 @@ def test_equal_instructions_are_emitted_once_and_dead_ones_not_at_all(filecheck)
     %dead = arith.muli %a, %x : i32
     %z = arith.xori %x, %y : i32
     tt.store %p, %z : !tt.ptr<i32>"""
-    filecheck(disassemble(compile_body(body, arguments("i32"))), """
+    filecheck(
+        disassemble(compile_body(body, arguments("i32"))),
+        """
 CHECK: OpIAdd
 CHECK-NOT: OpIAdd
 CHECK-NOT: OpIMul
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_unknown_operation_is_refused_with_its_source_line():
-    text = ('    %0 = tt.elementwise_inline_asm "x" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %a '
-            ': i32 -> i32 loc("kernel.py":12:5)')
+    text = (
+        '    %0 = tt.elementwise_inline_asm "x" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %a '
+        ': i32 -> i32 loc("kernel.py":12:5)'
+    )
     with pytest.raises(UnsupportedOperation, match=r"kernel\.py:12:5.*'tt\.elementwise_inline_asm'"):
         compile_body("    %a = tt.load %p : !tt.ptr<i32>\n" + text, "%p: !tt.ptr<i32>")

@@ -1,4 +1,5 @@
 """What becomes of membar's barriers in the module: gone, of a subgroup, or of the workgroup."""
+
 from __future__ import annotations
 
 import pytest
@@ -30,18 +31,23 @@ def compiled(layout: str, barrier: str = "ttg.barrier local {inserted}", capabil
 
 @pytest.mark.parametrize("capabilities", [LAVAPIPE, PLAIN])
 def test_own_bytes_of_an_invocation_need_no_barrier(capabilities, filecheck):
-    filecheck(compiled("#rows", capabilities=capabilities), """
+    filecheck(
+        compiled("#rows", capabilities=capabilities),
+        """
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 CHECK-NOT: OpControlBarrier
 CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 CHECK-NOT: OpControlBarrier
-""")
+""",
+    )
 
 
 @pytest.mark.parametrize("capabilities", [LAVAPIPE, PLAIN])
 def test_own_bytes_of_a_subgroup_need_a_subgroup_barrier(capabilities, filecheck):
     """Subgroup scope is 3; AcquireRelease, WorkgroupMemory, MakeAvailable and MakeVisible are 0x6108."""
-    filecheck(compiled(PAIRS, capabilities=capabilities), """
+    filecheck(
+        compiled(PAIRS, capabilities=capabilities),
+        """
 CHECK-DAG: %[[UINT:[0-9]+]] = OpTypeInt 32 0
 CHECK-DAG: %[[SUBGROUP:[0-9]+]] = OpConstant %[[UINT]] 3{{$}}
 CHECK-DAG: %[[SEMANTICS:[0-9]+]] = OpConstant %[[UINT]] 24840{{$}}
@@ -50,51 +56,70 @@ CHECK: OpControlBarrier %[[SUBGROUP]] %[[SUBGROUP]] %[[SEMANTICS]]
 CHECK-NOT: OpControlBarrier
 CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 CHECK-NOT: OpControlBarrier
-""")
+""",
+    )
 
 
-@pytest.mark.parametrize(("layout", "barrier"), [
-    ("#columns", "ttg.barrier local {inserted}"),  # bytes of other subgroups
-    ("#rows", "ttg.barrier local"),  # of the user
-    (PAIRS, "ttg.barrier local"),
-])
+@pytest.mark.parametrize(
+    ("layout", "barrier"),
+    [
+        ("#columns", "ttg.barrier local {inserted}"),  # bytes of other subgroups
+        ("#rows", "ttg.barrier local"),  # of the user
+        (PAIRS, "ttg.barrier local"),
+    ],
+)
 def test_other_barriers_are_of_the_workgroup(layout, barrier, filecheck):
-    filecheck(compiled(layout, barrier), """
+    filecheck(
+        compiled(layout, barrier),
+        """
 CHECK-DAG: %[[UINT:[0-9]+]] = OpTypeInt 32 0
 CHECK-DAG: %[[WORKGROUP:[0-9]+]] = OpConstant %[[UINT]] 2{{$}}
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 CHECK: OpControlBarrier %[[WORKGROUP]] %[[WORKGROUP]] %{{[0-9]+}}
 CHECK-NOT: OpControlBarrier
 CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-""")
+""",
+    )
 
 
 def one_subgroup(barrier: str) -> str:
     body = BODY.format(layout="#columns", barrier=barrier, memdesc=MEMDESC)
-    text = (f"{LAYOUTS}\nmodule attributes {{\"ttg.num-ctas\" = 1 : i32, \"ttg.num-warps\" = 1 : i32, "
-            f"ttg.shared = 1024 : i32, \"ttg.threads-per-warp\" = 8 : i32}} {{\n  tt.func public @k({ARGUMENTS}) "
-            f"{{\n{body}\n    tt.return\n  }}\n}}\n").replace("[4, 1], order", "[1, 1], order").replace(
-                "[1, 4], order", "[1, 1], order").replace("warpsPerCTA = [4]", "warpsPerCTA = [1]")
+    text = (
+        (
+            f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, '
+            f'ttg.shared = 1024 : i32, "ttg.threads-per-warp" = 8 : i32}} {{\n  tt.func public @k({ARGUMENTS}) '
+            f"{{\n{body}\n    tt.return\n  }}\n}}\n"
+        )
+        .replace("[4, 1], order", "[1, 1], order")
+        .replace("[1, 4], order", "[1, 1], order")
+        .replace("warpsPerCTA = [4]", "warpsPerCTA = [1]")
+    )
     return disassemble(lower_module(parse_module(text), LAVAPIPE, Options()).spirv)
 
 
 def test_a_workgroup_of_one_subgroup_waits_as_a_subgroup(filecheck):
     for barrier in ("ttg.barrier local {inserted}", "ttg.barrier local"):
-        filecheck(one_subgroup(barrier), """
+        filecheck(
+            one_subgroup(barrier),
+            """
 CHECK-DAG: %[[UINT:[0-9]+]] = OpTypeInt 32 0
 CHECK-DAG: %[[SUBGROUP:[0-9]+]] = OpConstant %[[UINT]] 3{{$}}
 CHECK: OpControlBarrier %[[SUBGROUP]] %[[SUBGROUP]]
 CHECK-NOT: OpControlBarrier
-""")
+""",
+        )
 
 
 def test_device_memory_is_ordered_for_the_workgroup_all_the_same(filecheck):
-    filecheck(one_subgroup("ttg.barrier all"), """
+    filecheck(
+        one_subgroup("ttg.barrier all"),
+        """
 CHECK-DAG: %[[UINT:[0-9]+]] = OpTypeInt 32 0
 CHECK-DAG: %[[WORKGROUP:[0-9]+]] = OpConstant %[[UINT]] 2{{$}}
 CHECK: OpControlBarrier %[[WORKGROUP]] %[[WORKGROUP]]
 CHECK-NOT: OpControlBarrier
-""")
+""",
+    )
 
 
 #: Upstream reserves scratch memory for the conversion, which needs none, over a buffer that is read before.
@@ -109,13 +134,20 @@ SILENT = """
     tt.store %s, %l : tensor<16x16x!tt.ptr<f32>, #columns>"""  # noqa: E501
 
 
-@pytest.mark.parametrize(("barrier", "after", "count"), [
-    ("ttg.barrier local {inserted}", "", 0),
-    ("", "", 0),  # nothing is parted by the wait that the conversion stands for either
-    ("ttg.barrier local", "", 1),
-    ("", "%w = tt.splat %x : f32 -> tensor<16x16xf32, #rows>\n    ttg.local_store %w, %m : "
-         f"tensor<16x16xf32, #rows> -> {MEMDESC}", 1),
-])
+@pytest.mark.parametrize(
+    ("barrier", "after", "count"),
+    [
+        ("ttg.barrier local {inserted}", "", 0),
+        ("", "", 0),  # nothing is parted by the wait that the conversion stands for either
+        ("ttg.barrier local", "", 1),
+        (
+            "",
+            "%w = tt.splat %x : f32 -> tensor<16x16xf32, #rows>\n    ttg.local_store %w, %m : "
+            f"tensor<16x16xf32, #rows> -> {MEMDESC}",
+            1,
+        ),
+    ],
+)
 def test_scratch_memory_that_is_not_used(barrier, after, count):
     body = SILENT.format(memdesc=MEMDESC, barrier=barrier, offset=0, after=after)
     assert disassemble(compile_body(body, ARGUMENTS, 1024)).count("OpControlBarrier") == count

@@ -1,4 +1,5 @@
 """Accesses that are checked: what is emitted for them, and that nothing is without the option."""
+
 from __future__ import annotations
 
 from triton.backends.spirv.capabilities import PROFILES
@@ -22,15 +23,19 @@ POINTERS = f"%p: !tt.ptr<f32> {HINT}, %n: i32, %q: !tt.ptr<f32> {HINT}"
 
 def compiled(body: str, arguments: str, **options: bool) -> Kernel:
     """The kernel of that body for Mesa's CPU driver."""
-    text = (f"{LAYOUTS}\nmodule attributes {{\"ttg.num-ctas\" = 1 : i32, \"ttg.num-warps\" = 4 : i32, "
-            "ttg.shared = 0 : i32, ttg.target = \"spirv:vulkan1.3\", \"ttg.threads-per-warp\" = 8 : i32} {\n"
-            f"  tt.func public @k({arguments}) attributes {{noinline = false}} {{\n{body}\n    tt.return\n  }}\n}}\n")
+    text = (
+        f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, '
+        'ttg.shared = 0 : i32, ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = 8 : i32} {\n'
+        f"  tt.func public @k({arguments}) attributes {{noinline = false}} {{\n{body}\n    tt.return\n  }}\n}}\n"
+    )
     return lower_module(parse_module(text), PROFILES["lavapipe"], Options(**options))
 
 
 def test_elements_are_compared_and_diverted(filecheck):
     kernel = compiled(COPY, POINTERS, check_bounds=True)
-    filecheck(disassemble(kernel.spirv), """
+    filecheck(
+        disassemble(kernel.spirv),
+        """
 CHECK-DAG: %[[U32:[0-9]+]] = OpTypeInt 32 0
 CHECK-DAG: %[[U64:[0-9]+]] = OpTypeInt 64 0
 CHECK-DAG: %[[ZERO:[0-9]+]] = OpConstant %[[U64]] 32
@@ -50,13 +55,16 @@ CHECK-COUNT-4: OpULessThan
 CHECK: OpAtomicIAdd %[[U32]]
 CHECK: OpIAdd %[[U64]] %{{[0-9]+}} %[[SPARE]]
 CHECK-COUNT-4: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 4
-""")
+""",
+    )
 
 
 def test_first_access_leaves_one_more_than_its_message(filecheck):
     kernel = compiled(COPY, POINTERS, check_bounds=True)
     assert [place["kind"] for place in kernel.reports] == ["bounds", "access", "access"]
-    filecheck(disassemble(kernel.spirv), """
+    filecheck(
+        disassemble(kernel.spirv),
+        """
 CHECK-DAG: %[[U32:[0-9]+]] = OpTypeInt 32 0
 CHECK-DAG: %[[LOAD:[0-9]+]] = OpConstant %[[U32]] 2
 CHECK-DAG: %[[STORE:[0-9]+]] = OpConstant %[[U32]] 3
@@ -64,7 +72,8 @@ CHECK: OpAtomicIAdd %[[U32]]
 CHECK: OpStore %{{[0-9]+}} %[[LOAD]] Aligned|NonPrivatePointer 4
 CHECK: OpAtomicIAdd %[[U32]]
 CHECK: OpStore %{{[0-9]+}} %[[STORE]] Aligned|NonPrivatePointer 4
-""")
+""",
+    )
 
 
 def test_report_buffer_has_a_row_for_each_argument_that_is_accessed():
@@ -72,24 +81,31 @@ def test_report_buffer_has_a_row_for_each_argument_that_is_accessed():
     table, *places = kernel.reports
     assert table == {"kind": "bounds", "file": "", "line": 0, "arguments": [0, 2], "unchecked": 0}
     assert [(place["kind"], place["access"], place["bytes"], place["rows"]) for place in places] == [
-        ("access", "load", 4, [0]), ("access", "store", 4, [1])]
+        ("access", "load", 4, [0]),
+        ("access", "store", 4, [1]),
+    ]
     assert kernel.argument_bytes == compiled(COPY, POINTERS).argument_bytes + 8
-    body = "    %u = tt.int_to_ptr %j : i64 -> !tt.ptr<f32>\n    %v = tt.load %u : !tt.ptr<f32>\n" \
-           "    tt.store %p, %v : !tt.ptr<f32>"
+    body = (
+        "    %u = tt.int_to_ptr %j : i64 -> !tt.ptr<f32>\n    %v = tt.load %u : !tt.ptr<f32>\n"
+        "    tt.store %p, %v : !tt.ptr<f32>"
+    )
     assert compiled(body, "%p: !tt.ptr<f32>, %j: i64", check_bounds=True).reports[0]["unchecked"] == 1
 
 
 def test_nothing_is_emitted_without_the_option(filecheck):
     kernel = compiled(COPY, POINTERS)
     assert kernel.reports == []
-    filecheck(disassemble(kernel.spirv), """
+    filecheck(
+        disassemble(kernel.spirv),
+        """
 CHECK-NOT: {{OpULessThan|OpAtomic|OpSelect}}
 CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} Aligned 16
 CHECK-NOT: {{OpULessThan|OpAtomic|OpSelect}}
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 16
 CHECK-NOT: {{OpULessThan|OpAtomic|OpSelect}}
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_atomic_operation_is_masked(filecheck):
@@ -97,14 +113,17 @@ def test_atomic_operation_is_masked(filecheck):
     %ptr = tt.addptr %p, %i : !tt.ptr<i32>, i32
     %true = arith.constant true
     %old = tt.atomic_rmw add, relaxed, gpu, %ptr, %i, %true : (!tt.ptr<i32>, i32, i1) -> i32"""
-    filecheck(disassemble(compiled(body, "%p: !tt.ptr<i32>, %i: i32", check_bounds=True).spirv), """
+    filecheck(
+        disassemble(compiled(body, "%p: !tt.ptr<i32>, %i: i32", check_bounds=True).spirv),
+        """
 CHECK: %[[INSIDE:[0-9]+]] = OpULessThan
 CHECK: OpAtomicIAdd
 CHECK: %[[MASK:[0-9]+]] = OpLogicalAnd %{{[0-9]+}} {{.*}}%[[INSIDE]]
 CHECK: OpBranchConditional %[[MASK]]
 CHECK: OpAtomicIAdd
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_pointers_of_two_arguments_are_inside_of_either(filecheck):
@@ -114,8 +133,11 @@ def test_pointers_of_two_arguments_are_inside_of_either(filecheck):
     tt.store %p, %v : !tt.ptr<f32>"""
     kernel = compiled(body, "%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %c: i1", check_bounds=True)
     assert [place["rows"] for place in kernel.reports[1:]] == [[0, 1], [0]]
-    filecheck(disassemble(kernel.spirv), """
+    filecheck(
+        disassemble(kernel.spirv),
+        """
 CHECK: %[[FIRST:[0-9]+]] = OpULessThan
 CHECK: %[[SECOND:[0-9]+]] = OpULessThan
 CHECK: OpLogicalOr %{{[0-9]+}} %[[FIRST]] %[[SECOND]]
-""")
+""",
+    )

@@ -1,4 +1,5 @@
 """Conversions: which instructions, and which conversions are done in software."""
+
 from __future__ import annotations
 
 import pytest
@@ -8,36 +9,50 @@ from tests.lowering.harness import compile_body, disassemble
 
 def cast(operation: str, source: str, target: str) -> str:
     """The disassembly of a kernel that loads, casts and stores one scalar."""
-    body = (f"    %a = tt.load %p : !tt.ptr<{source}>\n    %c = {operation} %a : {source} to {target}\n"
-            f"    tt.store %q, %c : !tt.ptr<{target}>")
+    body = (
+        f"    %a = tt.load %p : !tt.ptr<{source}>\n    %c = {operation} %a : {source} to {target}\n"
+        f"    tt.store %q, %c : !tt.ptr<{target}>"
+    )
     return disassemble(compile_body(body, f"%p: !tt.ptr<{source}>, %q: !tt.ptr<{target}>"))
 
 
-@pytest.mark.parametrize(("operation", "source", "target", "instruction"), [
-    ("arith.extsi", "i8", "i64", "OpSConvert"), ("arith.extui", "i16", "i32", "OpUConvert"),
-    ("arith.trunci", "i64", "i8", "OpUConvert"), ("arith.sitofp", "i32", "f32", "OpConvertSToF"),
-    ("arith.uitofp", "i64", "f64", "OpConvertUToF"), ("arith.fptosi", "f32", "i32", "OpConvertFToS"),
-    ("arith.fptoui", "f64", "i64", "OpConvertFToU"), ("arith.extf", "f16", "f32", "OpFConvert"),
-    ("arith.truncf", "f64", "f32", "OpFConvert"),
-])
+@pytest.mark.parametrize(
+    ("operation", "source", "target", "instruction"),
+    [
+        ("arith.extsi", "i8", "i64", "OpSConvert"),
+        ("arith.extui", "i16", "i32", "OpUConvert"),
+        ("arith.trunci", "i64", "i8", "OpUConvert"),
+        ("arith.sitofp", "i32", "f32", "OpConvertSToF"),
+        ("arith.uitofp", "i64", "f64", "OpConvertUToF"),
+        ("arith.fptosi", "f32", "i32", "OpConvertFToS"),
+        ("arith.fptoui", "f64", "i64", "OpConvertFToU"),
+        ("arith.extf", "f16", "f32", "OpFConvert"),
+        ("arith.truncf", "f64", "f32", "OpFConvert"),
+    ],
+)
 def test_one_instruction(filecheck, operation, source, target, instruction):
     filecheck(cast(operation, source, target), f"CHECK: {instruction} \nCHECK-NOT: Convert{{{{ }}}}\nCHECK: OpReturn\n")
 
 
 def test_single_to_bfloat16_rounds_to_nearest_even(filecheck):
-    filecheck(cast("arith.truncf", "f32", "bf16"), """
+    filecheck(
+        cast("arith.truncf", "f32", "bf16"),
+        """
 CHECK-DAG: %[[HALF:[0-9]+]] = OpConstant %{{[0-9]+}} 32767
 CHECK-DAG: %[[SIXTEEN:[0-9]+]] = OpConstant %{{[0-9]+}} 16
 CHECK: OpShiftRightLogical %{{[0-9]+}} %{{[0-9]+}} %[[SIXTEEN]]
 CHECK: OpIAdd %{{[0-9]+}} %{{[0-9]+}} %[[HALF]]
 CHECK: OpIsNan
 CHECK: OpUConvert
-""")
+""",
+    )
 
 
 def test_bfloat16_to_single_is_a_shift(filecheck):
-    filecheck(cast("arith.extf", "bf16", "f32"), "CHECK: OpUConvert\nCHECK: OpShiftLeftLogical\nCHECK: OpBitcast\n"
-              "CHECK-NOT: OpFConvert\n")
+    filecheck(
+        cast("arith.extf", "bf16", "f32"),
+        "CHECK: OpUConvert\nCHECK: OpShiftLeftLogical\nCHECK: OpBitcast\nCHECK-NOT: OpFConvert\n",
+    )
 
 
 def test_double_to_half_is_rounded_once(filecheck):
@@ -50,10 +65,15 @@ def test_wide_integer_to_bfloat16_is_rounded_once(filecheck):
 
 
 def test_boolean_is_selected_not_converted(filecheck):
-    body = ("    %a = tt.load %p : !tt.ptr<i32>\n    %z = arith.constant 0 : i32\n"
-            "    %b = arith.cmpi eq, %a, %z : i32\n"
-            "    %c = arith.extsi %b : i1 to i32\n    tt.store %p, %c : !tt.ptr<i32>")
-    filecheck(disassemble(compile_body(body, "%p: !tt.ptr<i32>")), """
+    body = (
+        "    %a = tt.load %p : !tt.ptr<i32>\n    %z = arith.constant 0 : i32\n"
+        "    %b = arith.cmpi eq, %a, %z : i32\n"
+        "    %c = arith.extsi %b : i1 to i32\n    tt.store %p, %c : !tt.ptr<i32>"
+    )
+    filecheck(
+        disassemble(compile_body(body, "%p: !tt.ptr<i32>")),
+        """
 CHECK: %[[ONES:[0-9]+]] = OpConstant %{{[0-9]+}} 4294967295
 CHECK: OpSelect %{{[0-9]+}} %{{[0-9]+}} %[[ONES]]
-""")
+""",
+    )

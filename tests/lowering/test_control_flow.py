@@ -1,4 +1,5 @@
 """Control flow: what SPIR-V it becomes."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -13,14 +14,21 @@ Check = Callable[[str, str], None]
 
 
 def test_a_return_is_a_selection_and_one_return(filecheck: Check) -> None:
-    text = disassemble(compile_body("""
+    text = disassemble(
+        compile_body(
+            """
     %c = arith.cmpi sgt, %n, %n : i32
     cf.cond_br %c, ^bb1, ^bb2
   ^bb1:
     tt.return
   ^bb2:
-    tt.store %p, %n : !tt.ptr<i32>""", "%p: !tt.ptr<i32>, %n: i32"))
-    filecheck(text, """
+    tt.store %p, %n : !tt.ptr<i32>""",
+            "%p: !tt.ptr<i32>, %n: i32",
+        )
+    )
+    filecheck(
+        text,
+        """
 CHECK: [[C:%[0-9]+]] = OpSGreaterThan
 CHECK: OpSelectionMerge [[MERGE:%[0-9]+]] None
 CHECK-NEXT: OpBranchConditional [[C]] [[THEN:%[0-9]+]] [[ELSE:%[0-9]+]]
@@ -32,11 +40,14 @@ CHECK: OpBranch [[MERGE]]
 CHECK-NEXT: [[MERGE]] = OpLabel
 CHECK-NEXT: OpReturn
 CHECK-NOT: OpReturn{{$}}
-""")
+""",
+    )
 
 
 def test_a_branch_back_is_a_loop(filecheck: Check) -> None:
-    text = disassemble(compile_body("""
+    text = disassemble(
+        compile_body(
+            """
     %one = arith.constant 1 : i32
     cf.br ^bb1(%n : i32)
   ^bb1(%i: i32):
@@ -44,14 +55,20 @@ def test_a_branch_back_is_a_loop(filecheck: Check) -> None:
     %c = arith.cmpi sgt, %next, %one : i32
     cf.cond_br %c, ^bb1(%next : i32), ^bb2
   ^bb2:
-    tt.store %p, %next : !tt.ptr<i32>""", "%p: !tt.ptr<i32>, %n: i32"))
-    filecheck(text, """
+    tt.store %p, %next : !tt.ptr<i32>""",
+            "%p: !tt.ptr<i32>, %n: i32",
+        )
+    )
+    filecheck(
+        text,
+        """
 CHECK: OpPhi
 CHECK-NEXT: OpLoopMerge
 CHECK: OpISub
 CHECK: OpSGreaterThan
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 FOR = """
@@ -64,24 +81,30 @@ FOR = """
 
 def test_a_step_of_one_carries_the_counter(filecheck: Check) -> None:
     text = disassemble(compile_body(FOR.format(step=1, unsigned=""), "%p: !tt.ptr<i32>, %n: i32"))
-    filecheck(text, """
+    filecheck(
+        text,
+        """
 CHECK-NOT: OpSelect{{ }}
 CHECK: [[I:%[0-9]+]] = OpPhi
 CHECK: OpSLessThan %{{[0-9]+}} [[I]]
 CHECK: OpStore %{{[0-9]+}} [[I]]
-""")
+""",
+    )
 
 
 def test_a_larger_step_counts_rounds_so_that_it_cannot_wrap(filecheck: Check) -> None:
     text = disassemble(compile_body(FOR.format(step=4, unsigned=""), "%p: !tt.ptr<i32>, %n: i32"))
-    filecheck(text, """
+    filecheck(
+        text,
+        """
 CHECK: OpShiftRightLogical
 CHECK: [[ROUNDS:%[0-9]+]] = OpSelect
 CHECK: [[ROUND:%[0-9]+]] = OpPhi
 CHECK: OpULessThan %{{[0-9]+}} [[ROUND]] [[ROUNDS]]
 CHECK: [[I:%[0-9]+]] = OpShiftLeftLogical %{{[0-9]+}} [[ROUND]]
 CHECK: OpStore %{{[0-9]+}} [[I]]
-""")
+""",
+    )
 
 
 def test_an_unsigned_loop_compares_unsigned(filecheck: Check) -> None:
@@ -91,18 +114,25 @@ def test_an_unsigned_loop_compares_unsigned(filecheck: Check) -> None:
 
 def test_a_refusal_names_the_branch_and_its_line() -> None:
     with pytest.raises(UnsupportedOperation, match=r"k.py:3:1: .*'cf.cond_br'.*never left; give the loop an end"):
-        compile_body("""
+        compile_body(
+            """
     %c = arith.cmpi sgt, %n, %n : i32
     cf.cond_br %c, ^bb1, ^bb2 loc("k.py":3:1)
   ^bb1:
     cf.br ^bb1
-  ^bb2:""", "%n: i32")
+  ^bb2:""",
+            "%n: i32",
+        )
 
 
 def nested(depth: int) -> str:
     """A store under ``depth`` branches."""
-    return ("%c = arith.cmpi sgt, %n, %n : i32\n" + "scf.if %c {\n" * depth + "tt.store %p, %n : !tt.ptr<i32>\n"
-            + "}\n" * depth)
+    return (
+        "%c = arith.cmpi sgt, %n, %n : i32\n"
+        + "scf.if %c {\n" * depth
+        + "tt.store %p, %n : !tt.ptr<i32>\n"
+        + "}\n" * depth
+    )
 
 
 @pytest.mark.parametrize(("profile", "limit"), [("lavapipe", 72), ("nvidia-hopper", 120)])

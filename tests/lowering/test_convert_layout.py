@@ -1,4 +1,5 @@
 """ttg.convert_layout: nothing, register moves, shuffles or shared memory."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -28,31 +29,42 @@ def conversion(source: str, target: str, size: int, capabilities=PROFILES["lavap
 
 def one_warp(size: int) -> str:
     """A blocked layout whose four warps hold copies, so that elements move within warps alone."""
-    return (f"#ttg.slice<{{dim = 1, parent = #ttg.blocked<{{sizePerThread = [{size}, 1], threadsPerWarp = [8, 1], "
-            "warpsPerCTA = [1, 4], order = [0, 1]}>}>")
+    return (
+        f"#ttg.slice<{{dim = 1, parent = #ttg.blocked<{{sizePerThread = [{size}, 1], threadsPerWarp = [8, 1], "
+        "warpsPerCTA = [1, 4], order = [0, 1]}>}>"
+    )
 
 
 SCRATCH = "{allocation.offset = 0 : i32, allocation.size = 1024 : i32}"
 
 
 def test_between_warps_through_shared_memory(filecheck):
-    filecheck(conversion("#one", "#vec8", 256, GPU, SCRATCH),
-              "CHECK: OpStore\nCHECK: OpControlBarrier\nCHECK: OpLoad\nCHECK-NOT: OpGroupNonUniformShuffle %\n")
+    filecheck(
+        conversion("#one", "#vec8", 256, GPU, SCRATCH),
+        "CHECK: OpStore\nCHECK: OpControlBarrier\nCHECK: OpLoad\nCHECK-NOT: OpGroupNonUniformShuffle %\n",
+    )
 
 
 def test_within_warps_by_shuffles(filecheck):
-    filecheck(conversion(one_warp(1), one_warp(4), 32, GPU),
-              "CHECK: OpGroupNonUniformShuffle %\nCHECK-NOT: OpControlBarrier\nCHECK: OpReturn\n")
+    filecheck(
+        conversion(one_warp(1), one_warp(4), 32, GPU),
+        "CHECK: OpGroupNonUniformShuffle %\nCHECK-NOT: OpControlBarrier\nCHECK: OpReturn\n",
+    )
 
 
 def test_shuffles_give_way_where_the_driver_makes_too_much_of_them(filecheck):
-    filecheck(conversion(one_warp(1), one_warp(4), 512),
-              "CHECK-NOT: OpGroupNonUniformShuffle %\nCHECK: OpControlBarrier\n")
-    filecheck(conversion(one_warp(1), one_warp(4), 512, GPU), "CHECK-NOT: OpControlBarrier\n"
-              "CHECK: OpGroupNonUniformShuffle %\nCHECK-NOT: OpControlBarrier\n")
+    filecheck(
+        conversion(one_warp(1), one_warp(4), 512), "CHECK-NOT: OpGroupNonUniformShuffle %\nCHECK: OpControlBarrier\n"
+    )
+    filecheck(
+        conversion(one_warp(1), one_warp(4), 512, GPU),
+        "CHECK-NOT: OpControlBarrier\nCHECK: OpGroupNonUniformShuffle %\nCHECK-NOT: OpControlBarrier\n",
+    )
     filecheck(conversion(one_warp(1), one_warp(4), 32), "CHECK: OpGroupNonUniformShuffle %\n")
 
 
 def test_equal_layouts_cost_nothing(filecheck):
-    filecheck(conversion("#vec4", "#vec4", 128),
-              "CHECK-NOT: OpGroupNonUniformShuffle %\nCHECK-NOT: OpControlBarrier\nCHECK: OpReturn\n")
+    filecheck(
+        conversion("#vec4", "#vec4", 128),
+        "CHECK-NOT: OpGroupNonUniformShuffle %\nCHECK-NOT: OpControlBarrier\nCHECK: OpReturn\n",
+    )

@@ -1,4 +1,5 @@
 """Every operation that upstream defines is lowered, rewritten or refused by name, and docs/operations.md says so."""
+
 from __future__ import annotations
 
 import pytest
@@ -15,8 +16,10 @@ from tests.lowering.harness import compile_body
 @pytest.mark.parametrize("dialect", list(DEFINITIONS))
 def test_definitions_are_found(dialect: str) -> None:
     names = defined(dialect)
-    assert {"tt": {"tt.load", "tt.dot", "tt.call", "tt.scan.return"},
-            "ttg": {"ttg.convert_layout", "ttg.warp_id", "ttg.mask.return"}}[dialect] <= names
+    assert {
+        "tt": {"tt.load", "tt.dot", "tt.call", "tt.scan.return"},
+        "ttg": {"ttg.convert_layout", "ttg.warp_id", "ttg.mask.return"},
+    }[dialect] <= names
     assert len(names) >= {"tt": 54, "ttg": 28}[dialect]
 
 
@@ -45,7 +48,9 @@ def test_refusal_names_operation_place_and_remedy(name: str) -> None:
 
 
 def test_lowering_uses_the_table() -> None:
-    body = '    %0 = tt.elementwise_inline_asm "mov.b32 $0, $1;" {constraints = "=r,r", packed_element = 1 : i32, ' \
-           'pure = true} %x : i32 -> i32'
+    body = (
+        '    %0 = tt.elementwise_inline_asm "mov.b32 $0, $1;" {constraints = "=r,r", packed_element = 1 : i32, '
+        "pure = true} %x : i32 -> i32"
+    )
     with pytest.raises(UnsupportedOperation, match="tt.elementwise_inline_asm.*inline assembly.*libdevice"):
         compile_body(body, "%x: i32")

@@ -1,4 +1,5 @@
 """The report buffer: which kernels have one, and that loops are watched where a driver may end them."""
+
 from __future__ import annotations
 
 import pytest
@@ -24,10 +25,15 @@ def text(end: str, profile: str) -> str:
     return disassemble(compile_body(body, "%p: !tt.ptr<i32>, %n: i32", capabilities=capabilities))
 
 
-@pytest.mark.parametrize(("end", "profile", "watched"), [
-    ("%n", "lavapipe", True), ("%c70000", "lavapipe", True), ("%c100", "lavapipe", False),
-    ("%n", "nvidia-hopper", False),
-])
+@pytest.mark.parametrize(
+    ("end", "profile", "watched"),
+    [
+        ("%n", "lavapipe", True),
+        ("%c70000", "lavapipe", True),
+        ("%c100", "lavapipe", False),
+        ("%n", "nvidia-hopper", False),
+    ],
+)
 def test_loops_are_watched_where_the_driver_may_end_them(end, profile, watched):
     assert (WATCH in text(end, profile)) is watched
 
@@ -37,12 +43,15 @@ def test_assertion_compares_and_swaps_the_failure_word(filecheck):
     %v = tt.load %p : !tt.ptr<i32>
     %ok = arith.cmpi ne, %v, %c0 : i32
     tt.assert %ok, "zero" : i1"""
-    filecheck(disassemble(compile_body(body, "%p: !tt.ptr<i32>")), """
+    filecheck(
+        disassemble(compile_body(body, "%p: !tt.ptr<i32>")),
+        """
 CHECK: OpINotEqual
 CHECK: OpLogicalNot
 CHECK: OpBranchConditional
 CHECK: OpAtomicCompareExchange
-""")
+""",
+    )
 
 
 def test_a_dot_is_watched_because_its_loops_are_not_counted():

@@ -1,4 +1,5 @@
 """tt.dot: multiply-adds, loops over K, operands in shared memory."""
+
 from __future__ import annotations
 
 import pytest
@@ -53,10 +54,18 @@ def test_large_dot_is_a_loop_whose_body_stays_small(filecheck):
     assert 16 <= text.count(" Fma ") <= 1024
 
 
-@pytest.mark.parametrize(("element", "result", "instruction"), [
-    ("f16", "f32", "OpFConvert"), ("bf16", "f32", "OpShiftLeftLogical"), ("f64", "f64", "Fma"), ("i8", "i32", "OpIMul"),
-    ("f16", "f16", "OpFConvert"), ("f8E5M2", "f32", "OpShiftLeftLogical"), ("f8E4M3FN", "f16", "OpShiftLeftLogical"),
-])
+@pytest.mark.parametrize(
+    ("element", "result", "instruction"),
+    [
+        ("f16", "f32", "OpFConvert"),
+        ("bf16", "f32", "OpShiftLeftLogical"),
+        ("f64", "f64", "Fma"),
+        ("i8", "i32", "OpIMul"),
+        ("f16", "f16", "OpFConvert"),
+        ("f8E5M2", "f32", "OpShiftLeftLogical"),
+        ("f8E4M3FN", "f16", "OpShiftLeftLogical"),
+    ],
+)
 def test_formats(filecheck, element, result, instruction):
     filecheck(compiled(8, 16, 4, element=element, result=result), f"CHECK: OpControlBarrier\nCHECK: {instruction}\n")
 
@@ -76,9 +85,12 @@ def test_operands_in_registers_go_to_workgroup_memory(filecheck):
     """Once for all invocations that hold the same, between two barriers, and the loop reads them there."""
     body = dot(16, 16, 64, between="ttg.barrier local")
     text = disassemble(compile_body(body, "%p: !tt.ptr<f32>", 8192, PROFILES["nvidia-hopper"], Options(dot_unroll=64)))
-    filecheck(text, "CHECK-NOT: OpVariable {{.*}} Function\nCHECK: OpControlBarrier\nCHECK: OpControlBarrier\n"
-                    "CHECK: OpControlBarrier\nCHECK: OpStore\nCHECK: OpControlBarrier\nCHECK: OpLoopMerge\n"
-                    "CHECK-NOT: OpControlBarrier\nCHECK: OpLoad\nCHECK: Fma\n")
+    filecheck(
+        text,
+        "CHECK-NOT: OpVariable {{.*}} Function\nCHECK: OpControlBarrier\nCHECK: OpControlBarrier\n"
+        "CHECK: OpControlBarrier\nCHECK: OpStore\nCHECK: OpControlBarrier\nCHECK: OpLoopMerge\n"
+        "CHECK-NOT: OpControlBarrier\nCHECK: OpLoad\nCHECK: Fma\n",
+    )
     assert text.count("OpControlBarrier") == 4
 
 

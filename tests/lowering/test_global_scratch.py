@@ -1,4 +1,5 @@
 """Global scratch memory: the address that the launcher passes, plus the program's share of it, plus the offset."""
+
 from __future__ import annotations
 
 from triton.backends.spirv.capabilities import PROFILES
@@ -31,7 +32,9 @@ def test_address_of_a_callees_memory(filecheck):
     kernel = lower_module(parse_module(TEXT), PROFILES["lavapipe"], Options())
     assert (kernel.global_scratch.size, kernel.global_scratch.alignment) == (768, 256)
     assert kernel.argument_bytes == 16  # v, padding, the address
-    filecheck(disassemble(kernel.spirv), """
+    filecheck(
+        disassemble(kernel.spirv),
+        """
 CHECK-DAG: [[INT:%[0-9]+]] = OpTypeInt 64 0
 CHECK-DAG: [[SIZE:%[0-9]+]] = OpConstant [[INT]] 768
 CHECK-DAG: [[OFFSET:%[0-9]+]] = OpConstant [[INT]] 520
@@ -40,7 +43,8 @@ CHECK: [[PLACE:%[0-9]+]] = OpIMul [[INT]] {{%[0-9]+}} [[SIZE]]
 CHECK: [[PROGRAM:%[0-9]+]] = OpIAdd [[INT]] [[BASE]] [[PLACE]]
 CHECK: [[ADDRESS:%[0-9]+]] = OpIAdd [[INT]] [[PROGRAM]] [[OFFSET]]
 CHECK: OpConvertUToPtr {{%[0-9]+}} [[ADDRESS]]
-""")
+""",
+    )
 
 
 def test_a_kernel_without_any_takes_no_address():

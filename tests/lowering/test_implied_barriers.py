@@ -1,5 +1,6 @@
 """Upstream's membar takes an operation with scratch memory for a barrier between accesses to other buffers: one is
 emitted even where the operation needs no scratch memory."""
+
 from __future__ import annotations
 
 import pytest
@@ -38,10 +39,12 @@ CONVERT_ONLY = """
 def compile_with_membar(body: str, folder) -> tuple[str, str]:
     """(TTGIR after upstream's allocation and membar, disassembly)."""
     path = folder / "k.ttgir"
-    path.write_text(f"{LAYOUTS}\nmodule attributes {{\"ttg.num-ctas\" = 1 : i32, \"ttg.num-warps\" = 4 : i32, "
-                    f"ttg.target = \"spirv:vulkan1.3\", \"ttg.threads-per-warp\" = 8 : i32}} {{\n"
-                    f"  tt.func public @k(%p: !tt.ptr<f32>, %q: !tt.ptr<i32>, %x: f32) {{\n{body}\n    tt.return\n"
-                    "  }\n}\n")
+    path.write_text(
+        f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, '
+        f'ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = 8 : i32}} {{\n'
+        f"  tt.func public @k(%p: !tt.ptr<f32>, %q: !tt.ptr<i32>, %x: f32) {{\n{body}\n    tt.return\n"
+        "  }\n}\n"
+    )
     context = ir.context()
     ir.load_dialects(context)
     module = ir.parse_mlir_module(str(path), context)
@@ -56,13 +59,16 @@ def compile_with_membar(body: str, folder) -> tuple[str, str]:
 def test_one_barrier_between_the_store_and_the_load(source, target, tmp_path, filecheck):
     ttgir, assembly = compile_with_membar(STORE_CONVERT_LOAD.format(source=source, target=target), tmp_path)
     assert "ttg.barrier" not in ttgir and "allocation.size" in ttgir, "membar counts on the conversion"
-    filecheck(assembly, """
+    filecheck(
+        assembly,
+        """
 CHECK: %[[TYPE:[0-9]+]] = OpTypePointer Workgroup
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 CHECK: OpControlBarrier
 CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 CHECK: OpReturn
-""")
+""",
+    )
     assert assembly.count("OpControlBarrier") == 1
 
 
@@ -87,8 +93,10 @@ LOOP = """
 
 
 def test_operation_of_a_loop_is_taken_to_follow_every_access(tmp_path):
-    text = (f"{LAYOUTS}\nmodule {{\n  tt.func public @k() {{\n{LOOP.format(source=ROWS_0, target='#one')}\n"
-            "    tt.return\n  }\n}\n")
+    text = (
+        f"{LAYOUTS}\nmodule {{\n  tt.func public @k() {{\n{LOOP.format(source=ROWS_0, target='#one')}\n"
+        "    tt.return\n  }\n}\n"
+    )
     body = parse_module(text).functions["k"].body
     assert body is not None
     loop = next(operation for operation in body.entry.operations if operation.name == "scf.for")

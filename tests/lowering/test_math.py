@@ -1,4 +1,5 @@
 """The math dialect: every operation compiles at every width; what is exact is one instruction; refusals are by name."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -10,18 +11,41 @@ from triton.backends.spirv.lowering.errors import UnsupportedOperation
 
 from tests.lowering.harness import compile_body, disassemble
 
-UNARY = sorted(name for name in registry.RULES if name.startswith("math.") and name.split(".")[1] not in (
-    "absi", "ctlz", "cttz", "ctpop", "fma", "atan2", "copysign", "powf", "fpowi", "clampf", "sincos", "isnan", "isinf",
-    "isfinite", "isnormal", "ipowi"))
+UNARY = sorted(
+    name
+    for name in registry.RULES
+    if name.startswith("math.")
+    and name.split(".")[1]
+    not in (
+        "absi",
+        "ctlz",
+        "cttz",
+        "ctpop",
+        "fma",
+        "atan2",
+        "copysign",
+        "powf",
+        "fpowi",
+        "clampf",
+        "sincos",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "isnormal",
+        "ipowi",
+    )
+)
 
 
 def tensor(operation: str, type_: str, operands: str = "%x") -> str:
     """A body that loads a 32-element tensor, applies ``operation``, and stores the result."""
     pointers = f"tensor<32x!tt.ptr<{type_}>, #one>"
-    return (f"    %r = tt.make_range {{end = 32 : i32, start = 0 : i32}} : tensor<32xi32, #one>\n"
-            f"    %s = tt.splat %p : !tt.ptr<{type_}> -> {pointers}\n"
-            f"    %a = tt.addptr %s, %r : {pointers}, tensor<32xi32, #one>\n    %x = tt.load %a : {pointers}\n"
-            f"    %y = {operation} {operands} : tensor<32x{type_}, #one>\n    tt.store %a, %y : {pointers}")
+    return (
+        f"    %r = tt.make_range {{end = 32 : i32, start = 0 : i32}} : tensor<32xi32, #one>\n"
+        f"    %s = tt.splat %p : !tt.ptr<{type_}> -> {pointers}\n"
+        f"    %a = tt.addptr %s, %r : {pointers}, tensor<32xi32, #one>\n    %x = tt.load %a : {pointers}\n"
+        f"    %y = {operation} {operands} : tensor<32x{type_}, #one>\n    tt.store %a, %y : {pointers}"
+    )
 
 
 @pytest.mark.parametrize("type_", ["f16", "bf16", "f32", "f64"])
@@ -31,8 +55,17 @@ def test_every_function_compiles(name, type_):
 
 
 @pytest.mark.parametrize("type_", ["f16", "f32", "f64"])
-@pytest.mark.parametrize(("name", "count"), [("math.atan2", 2), ("math.copysign", 2), ("math.powf", 2),
-                                             ("math.fma", 3), ("tt.precise_divf", 2), ("tt.precise_sqrt", 1)])
+@pytest.mark.parametrize(
+    ("name", "count"),
+    [
+        ("math.atan2", 2),
+        ("math.copysign", 2),
+        ("math.powf", 2),
+        ("math.fma", 3),
+        ("tt.precise_divf", 2),
+        ("tt.precise_sqrt", 1),
+    ],
+)
 def test_several_operands(name, count, type_):
     assert compile_body(tensor(name, type_, ", ".join(["%x"] * count)), f"%p: !tt.ptr<{type_}>")
 
@@ -45,49 +78,72 @@ def test_bit_counts(name, type_):
 
 @pytest.mark.parametrize("type_", ["i16", "i32", "i64"])
 def test_powers_of_integers_are_a_loop(filecheck, type_):
-    filecheck(disassemble(compile_body(tensor("math.ipowi", type_, "%x, %x"), f"%p: !tt.ptr<{type_}>")), """
+    filecheck(
+        disassemble(compile_body(tensor("math.ipowi", type_, "%x, %x"), f"%p: !tt.ptr<{type_}>")),
+        """
 CHECK: OpLoopMerge
 CHECK: OpIMul
-""")
+""",
+    )
 
 
-@pytest.mark.parametrize(("name", "instruction"), [("math.floor", "Floor"), ("math.ceil", "Ceil"),
-                                                   ("math.trunc", "Trunc"), ("math.roundeven", "RoundEven")])
+@pytest.mark.parametrize(
+    ("name", "instruction"),
+    [("math.floor", "Floor"), ("math.ceil", "Ceil"), ("math.trunc", "Trunc"), ("math.roundeven", "RoundEven")],
+)
 def test_exact_functions_are_one_instruction(filecheck, name, instruction):
     for type_, width in (("f32", 32), ("f64", 64)):
-        filecheck(disassemble(compile_body(tensor(name, type_), f"%p: !tt.ptr<{type_}>")), f"""
+        filecheck(
+            disassemble(compile_body(tensor(name, type_), f"%p: !tt.ptr<{type_}>")),
+            f"""
 CHECK: %[[FLOAT:[0-9]+]] = OpTypeFloat {width}
 CHECK: OpExtInst %[[FLOAT]] %{{{{[0-9]+}}}} {instruction}
 CHECK-NOT: OpFMul
-""")
+""",
+        )
 
 
 def test_transcendentals_are_not_the_drivers(filecheck):
-    filecheck(disassemble(compile_body(tensor("math.exp", "f32"), "%p: !tt.ptr<f32>")), """
+    filecheck(
+        disassemble(compile_body(tensor("math.exp", "f32"), "%p: !tt.ptr<f32>")),
+        """
 CHECK-NOT: OpExtInst {{.*}} Exp
 CHECK: OpExtInst {{.*}} Fma
-""")
+""",
+    )
 
 
 def test_float_modes_only_where_the_device_has_them(filecheck):
     body, arguments = tensor("math.floor", "f16"), "%p: !tt.ptr<f16>"
-    filecheck(disassemble(compile_body(body, arguments)), """
+    filecheck(
+        disassemble(compile_body(body, arguments)),
+        """
 CHECK: OpExecutionMode {{.*}} RoundingModeRTE 16
 CHECK: OpExecutionMode {{.*}} SignedZeroInfNanPreserve 16
-""")
-    bare = replace(PROFILES["lavapipe"], features=frozenset(
-        feature for feature in PROFILES["lavapipe"].features if not feature.startswith(tuple(FLOAT_CONTROLS))))
-    filecheck(disassemble(compile_body(body, arguments, capabilities=bare)), """
+""",
+    )
+    bare = replace(
+        PROFILES["lavapipe"],
+        features=frozenset(
+            feature for feature in PROFILES["lavapipe"].features if not feature.startswith(tuple(FLOAT_CONTROLS))
+        ),
+    )
+    filecheck(
+        disassemble(compile_body(body, arguments, capabilities=bare)),
+        """
 CHECK-NOT: RoundingModeRTE
 CHECK-NOT: SignedZeroInfNanPreserve
 CHECK: OpFunction
-""")
+""",
+    )
 
 
 def test_an_unknown_extern_function_is_refused_by_name():
     body = tensor("", "f32").splitlines()
-    body[-2] = ('    %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, '
-                'symbol = "__nv_mystery"} : '
-                "(tensor<32xf32, #one>) -> tensor<32xf32, #one>")
+    body[-2] = (
+        '    %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, '
+        'symbol = "__nv_mystery"} : '
+        "(tensor<32xf32, #one>) -> tensor<32xf32, #one>"
+    )
     with pytest.raises(UnsupportedOperation, match="__nv_mystery.*tl.extra.libdevice"):
         compile_body("\n".join(body), "%p: !tt.ptr<f32>")

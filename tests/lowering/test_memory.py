@@ -1,4 +1,5 @@
 """Loads and stores: access width, alignment, masks."""
+
 from __future__ import annotations
 
 import pytest
@@ -7,74 +8,102 @@ from triton.backends.spirv.lowering.errors import UnsupportedOperation
 
 from tests.lowering.harness import LAVAPIPE, PLAIN, compile_body, disassemble
 
-POINTER = '%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}'
+POINTER = "%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}"
 
 
 def offsets(layout: str, size: int, element: str = "f32") -> str:
     """TTGIR that makes ``%ptr``: ``%p`` plus 0, 1, 2, …"""
     tensor = f"tensor<{size}x!tt.ptr<{element}>, {layout}>"
-    return (f"    %r = tt.make_range {{end = {size} : i32, start = 0 : i32}} : tensor<{size}xi32, {layout}>\n"
-            f"    %s = tt.splat %p : !tt.ptr<{element}> -> {tensor}\n"
-            f"    %ptr = tt.addptr %s, %r : {tensor}, tensor<{size}xi32, {layout}>\n")
+    return (
+        f"    %r = tt.make_range {{end = {size} : i32, start = 0 : i32}} : tensor<{size}xi32, {layout}>\n"
+        f"    %s = tt.splat %p : !tt.ptr<{element}> -> {tensor}\n"
+        f"    %ptr = tt.addptr %s, %r : {tensor}, tensor<{size}xi32, {layout}>\n"
+    )
 
 
-@pytest.mark.parametrize(("capabilities", "part", "count"), [(PLAIN, "OpTypeFloat 32", 4),
-                                                             (LAVAPIPE, "OpTypeInt 64 0", 2)])
+@pytest.mark.parametrize(
+    ("capabilities", "part", "count"), [(PLAIN, "OpTypeFloat 32", 4), (LAVAPIPE, "OpTypeInt 64 0", 2)]
+)
 def test_aligned_copy_is_one_128_bit_access(filecheck, capabilities, part, count):
-    body = offsets("#vec4", 128) + """
+    body = (
+        offsets("#vec4", 128)
+        + """
     %v = tt.load %ptr : tensor<128x!tt.ptr<f32>, #vec4>
     tt.store %ptr, %v : tensor<128x!tt.ptr<f32>, #vec4>"""
-    filecheck(disassemble(compile_body(body, POINTER, capabilities=capabilities)), f"""
+    )
+    filecheck(
+        disassemble(compile_body(body, POINTER, capabilities=capabilities)),
+        f"""
 CHECK: %[[PART:[0-9]+]] = {part}
 CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[PART]] {count}
-""" + """
+"""
+        + """
 CHECK: OpLoad %[[VEC]] %{{[0-9]+}} Aligned 16
 CHECK-NOT: OpLoad %[[PART]]
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 16
 CHECK-NOT: OpStore
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_unaligned_pointer_is_read_by_elements(filecheck):
-    body = offsets("#vec4", 128) + """
+    body = (
+        offsets("#vec4", 128)
+        + """
     %v = tt.load %ptr : tensor<128x!tt.ptr<f32>, #vec4>
     tt.store %ptr, %v : tensor<128x!tt.ptr<f32>, #vec4>"""
-    filecheck(disassemble(compile_body(body, "%p: !tt.ptr<f32>")), """
+    )
+    filecheck(
+        disassemble(compile_body(body, "%p: !tt.ptr<f32>")),
+        """
 CHECK: %[[F32:[0-9]+]] = OpTypeFloat 32
 CHECK-COUNT-4: OpLoad %[[F32]] %{{[0-9]+}} Aligned 4
 CHECK-COUNT-4: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 4
 CHECK-NOT: OpStore
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 @pytest.mark.parametrize(("capabilities", "bits", "count"), [(PLAIN, 32, 4), (LAVAPIPE, 64, 2)])
 def test_halves_travel_in_words(filecheck, capabilities, bits, count):
-    body = offsets("#vec8", 256, "f16") + """
+    body = (
+        offsets("#vec8", 256, "f16")
+        + """
     %v = tt.load %ptr : tensor<256x!tt.ptr<f16>, #vec8>
     tt.store %ptr, %v : tensor<256x!tt.ptr<f16>, #vec8>"""
+    )
     argument = "%p: !tt.ptr<f16> {tt.divisibility = 16 : i32}"
-    filecheck(disassemble(compile_body(body, argument, capabilities=capabilities)), f"""
+    filecheck(
+        disassemble(compile_body(body, argument, capabilities=capabilities)),
+        f"""
 CHECK-NOT: StorageBuffer16BitAccess
 CHECK: %[[WORD:[0-9]+]] = OpTypeInt {bits} 0
 CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[WORD]] {count}
-""" + """
+"""
+        + """
 CHECK: OpLoad %[[VEC]] %{{[0-9]+}} Aligned 16
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 16
 CHECK-NOT: OpStore
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_mask_that_is_uniform_over_a_vector_keeps_it(filecheck):
-    body = offsets("#vec4", 128) + """
+    body = (
+        offsets("#vec4", 128)
+        + """
     %n4 = tt.splat %n : i32 -> tensor<128xi32, #vec4>
     %m = arith.cmpi slt, %r, %n4 : tensor<128xi32, #vec4>
     %v = tt.load %ptr, %m : tensor<128x!tt.ptr<f32>, #vec4>
     tt.store %ptr, %v, %m : tensor<128x!tt.ptr<f32>, #vec4>"""
+    )
     arguments = f"{POINTER}, %n: i32 {{tt.divisibility = 16 : i32}}"
-    filecheck(disassemble(compile_body(body, arguments, capabilities=PLAIN)), """
+    filecheck(
+        disassemble(compile_body(body, arguments, capabilities=PLAIN)),
+        """
 CHECK: %[[F32:[0-9]+]] = OpTypeFloat 32
 CHECK: %[[VEC:[0-9]+]] = OpTypeVector %[[F32]] 4
 CHECK: OpSelectionMerge
@@ -83,35 +112,49 @@ CHECK: OpSelectionMerge
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 16
 CHECK-NOT: OpStore
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_ragged_mask_splits_the_vector(filecheck):
-    body = offsets("#vec4", 128) + """
+    body = (
+        offsets("#vec4", 128)
+        + """
     %n4 = tt.splat %n : i32 -> tensor<128xi32, #vec4>
     %m = arith.cmpi slt, %r, %n4 : tensor<128xi32, #vec4>
     tt.store %ptr, %r32, %m : tensor<128x!tt.ptr<f32>, #vec4>"""
-    body = body.replace("%r32", "%c").replace("    %n4", "    %c = arith.constant dense<1.0> : tensor<128xf32, #vec4>\n"
-                                              "    %n4", 1)
-    filecheck(disassemble(compile_body(body, f"{POINTER}, %n: i32")), """
+    )
+    body = body.replace("%r32", "%c").replace(
+        "    %n4", "    %c = arith.constant dense<1.0> : tensor<128xf32, #vec4>\n    %n4", 1
+    )
+    filecheck(
+        disassemble(compile_body(body, f"{POINTER}, %n: i32")),
+        """
 CHECK-COUNT-4: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 4
 CHECK-NOT: OpStore
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_element_that_several_invocations_hold_is_stored_once(filecheck):
-    body = offsets("#one", 8) + """
+    body = (
+        offsets("#one", 8)
+        + """
     %c = arith.constant dense<1.0> : tensor<8xf32, #one>
     tt.store %ptr, %c : tensor<8x!tt.ptr<f32>, #one>"""
-    filecheck(disassemble(compile_body(body, POINTER)), """
+    )
+    filecheck(
+        disassemble(compile_body(body, POINTER)),
+        """
 CHECK: OpDecorate %[[WARP_INPUT:[0-9]+]] BuiltIn SubgroupId
 CHECK: %[[WARP:[0-9]+]] = OpLoad %{{[0-9]+}} %[[WARP_INPUT]]
 CHECK: %[[BITS:[0-9]+]] = OpBitwiseAnd %{{[0-9]+}} %[[WARP]]
 CHECK: %[[OWNER:[0-9]+]] = OpIEqual %{{[0-9]+}} %{{[0-9]+}} %[[BITS]]
 CHECK: OpBranchConditional %[[OWNER]]
 CHECK: OpStore
-""")
+""",
+    )
 
 
 def test_volatile_load(filecheck):
@@ -122,6 +165,7 @@ def test_volatile_load(filecheck):
 def test_device_without_byte_access_refuses_bytes():
     capabilities = PROFILES["lavapipe"]
     from dataclasses import replace
+
     poor = replace(capabilities, features=capabilities.features - {"storage8"})
     body = "    %v = tt.load %p : !tt.ptr<i8>\n    tt.store %p, %v : !tt.ptr<i8>"
     with pytest.raises(UnsupportedOperation, match="'tt.load'.*8-bit elements in memory"):

@@ -1,4 +1,5 @@
 """Pointers into less than 2 GiB are 32-bit byte offsets until they are accessed."""
+
 from __future__ import annotations
 
 from tests.lowering.harness import compile_body, disassemble
@@ -21,7 +22,9 @@ HINT = "{tt.divisibility = 16 : i32}"
 
 def test_offsets_are_summed_in_32_bits_and_added_once(filecheck):
     body = CHAIN.replace("INDEX", "i32")
-    filecheck(disassemble(compile_body(body, f"{POINTER}, %i: i32 {HINT}, %j: i32 {HINT}")), """
+    filecheck(
+        disassemble(compile_body(body, f"{POINTER}, %i: i32 {HINT}, %j: i32 {HINT}")),
+        """
 CHECK-DAG: %[[U32:[0-9]+]] = OpTypeInt 32 0
 CHECK-DAG: %[[U64:[0-9]+]] = OpTypeInt 64 0
 CHECK: %[[BASE:[0-9]+]] = OpBitcast %[[U64]]
@@ -35,12 +38,15 @@ CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} Aligned 16
 CHECK-NOT: OpIAdd
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 16
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_index_of_64_bits_is_cut_off(filecheck):
     body = CHAIN.replace("INDEX", "i64")
-    filecheck(disassemble(compile_body(body, f"{POINTER}, %i: i32 {HINT}, %j: i64 {HINT}")), """
+    filecheck(
+        disassemble(compile_body(body, f"{POINTER}, %i: i32 {HINT}, %j: i64 {HINT}")),
+        """
 CHECK-DAG: %[[U32:[0-9]+]] = OpTypeInt 32 0
 CHECK-DAG: %[[U64:[0-9]+]] = OpTypeInt 64 0
 CHECK: OpSConvert %[[U32]]
@@ -49,16 +55,20 @@ CHECK: OpSConvert %[[U64]]
 CHECK-NEXT: OpIAdd %[[U64]]
 CHECK-NOT: OpIAdd %[[U64]]
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_without_the_property_addresses_have_64_bits(filecheck):
     body = CHAIN.replace("INDEX", "i32")
-    filecheck(disassemble(compile_body(body, f"%p: !tt.ptr<f32> {HINT}, %i: i32 {HINT}, %j: i32 {HINT}")), """
+    filecheck(
+        disassemble(compile_body(body, f"%p: !tt.ptr<f32> {HINT}, %i: i32 {HINT}, %j: i32 {HINT}")),
+        """
 CHECK: %[[U64:[0-9]+]] = OpTypeInt 64 0
 CHECK-COUNT-3: OpIAdd %[[U64]]
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_loop_carries_offsets(filecheck):
@@ -75,7 +85,9 @@ def test_loop_carries_offsets(filecheck):
       %n = tt.addptr %a, %step : tensor<128x!tt.ptr<f32>, #vec4>, tensor<128xi32, #vec4>
       scf.yield %n : tensor<128x!tt.ptr<f32>, #vec4>
     }"""
-    filecheck(disassemble(compile_body(body, f"{POINTER}, %i: i32")), """
+    filecheck(
+        disassemble(compile_body(body, f"{POINTER}, %i: i32")),
+        """
 CHECK-DAG: %[[U32:[0-9]+]] = OpTypeInt 32 0
 CHECK-DAG: %[[U64:[0-9]+]] = OpTypeInt 64 0
 CHECK-NOT: OpPhi %[[U64]]
@@ -84,7 +96,8 @@ CHECK-NOT: OpPhi %[[U64]]
 CHECK: OpSConvert %[[U64]]
 CHECK-NEXT: OpIAdd %[[U64]]
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_atomic_operation(filecheck):
@@ -92,10 +105,13 @@ def test_atomic_operation(filecheck):
     %ptr = tt.addptr %p, %i : !tt.ptr<i32>, i32
     %true = arith.constant true
     %old = tt.atomic_rmw add, relaxed, gpu, %ptr, %i, %true : (!tt.ptr<i32>, i32, i1) -> i32"""
-    filecheck(disassemble(compile_body(body, f"%p: !tt.ptr<i32> {SMALL}, %i: i32")), """
+    filecheck(
+        disassemble(compile_body(body, f"%p: !tt.ptr<i32> {SMALL}, %i: i32")),
+        """
 CHECK: %[[U64:[0-9]+]] = OpTypeInt 64 0
 CHECK: %[[WIDE:[0-9]+]] = OpSConvert %[[U64]]
 CHECK: %[[ADDRESS:[0-9]+]] = OpIAdd %[[U64]]
 CHECK: %[[POINTER:[0-9]+]] = OpConvertUToPtr %{{[0-9]+}} %[[ADDRESS]]
 CHECK: OpAtomicIAdd %{{[0-9]+}} %[[POINTER]]
-""")
+""",
+    )

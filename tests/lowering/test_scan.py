@@ -1,4 +1,5 @@
 """tt.scan, tt.histogram, tt.gather: which instructions exchange elements."""
+
 from __future__ import annotations
 
 from tests.lowering.harness import compile_body, disassemble
@@ -24,66 +25,90 @@ def fill(text: str, size: int, layout: str, attributes: str = "") -> str:
 
 def test_scan_within_a_subgroup_takes_one_shuffle_a_bit(filecheck):
     """8 elements of which every subgroup holds all: three steps, no workgroup memory."""
-    filecheck(disassemble(compile_body(fill(INPUT + SCAN, 8, "#one"), POINTER)), """
+    filecheck(
+        disassemble(compile_body(fill(INPUT + SCAN, 8, "#one"), POINTER)),
+        """
 CHECK-NOT: OpVariable %{{[0-9]+}} Workgroup
 CHECK-COUNT-3: OpGroupNonUniformShuffle
 CHECK-NOT: OpGroupNonUniformShuffle
 CHECK-NOT: OpControlBarrier
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_scan_across_subgroups_takes_one_barrier(filecheck):
     body = fill(INPUT + SCAN, 128, "#vec4", "{allocation.offset = 0 : i32, allocation.size = 16 : i32}")
-    filecheck(disassemble(compile_body(body, POINTER, shared=16)), """
+    filecheck(
+        disassemble(compile_body(body, POINTER, shared=16)),
+        """
 CHECK: OpTypeArray
 CHECK: OpControlBarrier
 CHECK-NOT: OpControlBarrier
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_histogram_counts_by_atomics_between_two_barriers(filecheck):
-    body = fill(INPUT, 128, "#vec4") + """
+    body = (
+        fill(INPUT, 128, "#vec4")
+        + """
     %h = tt.histogram %v {allocation.offset = 0 : i32, allocation.size = 64 : i32}
       : tensor<128xi32, #vec4> -> tensor<16xi32, #one>
     %r16 = tt.make_range {end = 16 : i32, start = 0 : i32} : tensor<16xi32, #one>
     %s16 = tt.splat %p : !tt.ptr<i32> -> tensor<16x!tt.ptr<i32>, #one>
     %p16 = tt.addptr %s16, %r16 : tensor<16x!tt.ptr<i32>, #one>, tensor<16xi32, #one>
     tt.store %p16, %h : tensor<16x!tt.ptr<i32>, #one>"""
-    filecheck(disassemble(compile_body(body, POINTER, shared=64)), """
+    )
+    filecheck(
+        disassemble(compile_body(body, POINTER, shared=64)),
+        """
 CHECK: OpControlBarrier
 CHECK-COUNT-4: OpAtomicIAdd
 CHECK-NOT: OpAtomicIAdd
 CHECK: OpControlBarrier
 CHECK-NOT: OpControlBarrier
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def gather(size: int, layout: str, attributes: str = "") -> str:
-    return fill(INPUT + """
+    return fill(
+        INPUT
+        + """
     %g = tt.gather %v[%r] {axis = 0 : i32ATTRIBUTES}
       : (tensor<SIZExi32, LAYOUT>, tensor<SIZExi32, LAYOUT>) -> tensor<SIZExi32, LAYOUT>
-    tt.store %ptr, %g : tensor<SIZEx!tt.ptr<i32>, LAYOUT>""", size, layout, attributes)
+    tt.store %ptr, %g : tensor<SIZEx!tt.ptr<i32>, LAYOUT>""",
+        size,
+        layout,
+        attributes,
+    )
 
 
 def test_gather_within_a_subgroup_shuffles(filecheck):
-    filecheck(disassemble(compile_body(gather(8, "#one"), POINTER)), """
+    filecheck(
+        disassemble(compile_body(gather(8, "#one"), POINTER)),
+        """
 CHECK: OpGroupNonUniformShuffle %
 CHECK-NOT: OpControlBarrier
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_gather_across_subgroups_goes_through_workgroup_memory(filecheck):
     body = gather(128, "#vec4", ", allocation.offset = 0 : i32, allocation.size = 512 : i32")
-    filecheck(disassemble(compile_body(body, POINTER, shared=512)), """
+    filecheck(
+        disassemble(compile_body(body, POINTER, shared=512)),
+        """
 CHECK-NOT: OpGroupNonUniformShuffle %
 CHECK: OpControlBarrier
 CHECK-NOT: OpControlBarrier
 CHECK: OpReturn
-""")
+""",
+    )
 
 
 def test_exclusive_or_with_the_partner_is_the_partner(filecheck):
@@ -106,7 +131,10 @@ def test_exclusive_or_with_the_partner_is_the_partner(filecheck):
     tt.store %ptr, %y : tensor<64x2x!tt.ptr<i32>, #pairs>"""
     pairs = "#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [8, 1], warpsPerCTA = [4, 1], order = [1, 0]}>"
     flat = "#ttg.blocked<{sizePerThread = [2], threadsPerWarp = [8], warpsPerCTA = [4], order = [0]}>"
-    filecheck(disassemble(compile_body(body.replace("#pairs", pairs).replace("#flat", flat), POINTER)), """
+    filecheck(
+        disassemble(compile_body(body.replace("#pairs", pairs).replace("#flat", flat), POINTER)),
+        """
 CHECK-NOT: OpBitwiseXor
 CHECK: OpReturn
-""")
+""",
+    )

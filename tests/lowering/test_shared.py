@@ -1,4 +1,5 @@
 """Shared memory: one block where the layout is explicit, an array an element type elsewhere."""
+
 from __future__ import annotations
 
 from dataclasses import replace
@@ -25,11 +26,14 @@ def through_shared(element: str, capabilities=LAVAPIPE, offset: int = 0) -> str:
     return disassemble(compile_body(body, f"%p: !tt.ptr<{element}>", offset + 16 * 16 * 8, capabilities))
 
 
-@pytest.mark.parametrize(("element", "type_", "parts"), [
-    ("i8", "OpTypeInt 8", 4), ("f16", "OpTypeFloat 16", 4), ("f32", "OpTypeFloat 32", 4), ("i64", "OpTypeInt 64", 2),
-])
+@pytest.mark.parametrize(
+    ("element", "type_", "parts"),
+    [("i8", "OpTypeInt 8", 4), ("f16", "OpTypeFloat 16", 4), ("f32", "OpTypeFloat 32", 4), ("i64", "OpTypeInt 64", 2)],
+)
 def test_array_of_vectors_of_the_element_type(filecheck, element, type_, parts):
-    filecheck(through_shared(element, PLAIN), f"""
+    filecheck(
+        through_shared(element, PLAIN),
+        f"""
 CHECK-NOT: WorkgroupMemoryExplicitLayoutKHR
 CHECK: %[[ELEMENT:[0-9]+]] = {type_}
 CHECK: %[[VECTOR:[0-9]+]] = OpTypeVector %[[ELEMENT]] {parts}
@@ -37,13 +41,16 @@ CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[VECTOR]]
 CHECK: %[[POINTER:[0-9]+]] = OpTypePointer Workgroup %[[ARRAY]]
 CHECK: OpVariable %[[POINTER]] Workgroup
 CHECK: OpControlBarrier
-""")
+""",
+    )
 
 
 @pytest.mark.parametrize("element", ["f16", "f32", "i64"])
 def test_words_where_a_driver_loops_over_lanes(filecheck, element):
     """Each lane writes four elements of a row, and reads elements of a column out of their words."""
-    filecheck(through_shared(element, LAVAPIPE), """
+    filecheck(
+        through_shared(element, LAVAPIPE),
+        """
 CHECK: %[[WORD:[0-9]+]] = OpTypeInt 64 0
 CHECK: %[[PAIR:[0-9]+]] = OpTypeVector %[[WORD]] 2
 CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[PAIR]]
@@ -51,36 +58,46 @@ CHECK: OpVariable %{{[0-9]+}} Workgroup
 CHECK-NOT: OpVariable %{{[0-9]+}} Workgroup
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 CHECK: OpLoad %[[WORD]] %{{[0-9]+}} NonPrivatePointer
-""")
+""",
+    )
 
 
 def test_what_is_written_in_less_than_words_keeps_its_type(filecheck):
-    filecheck(through_shared("i8", LAVAPIPE), """
+    filecheck(
+        through_shared("i8", LAVAPIPE),
+        """
 CHECK: %[[BYTE:[0-9]+]] = OpTypeInt 8 0
 CHECK: %[[VECTOR:[0-9]+]] = OpTypeVector %[[BYTE]] 4
 CHECK: %[[ARRAY:[0-9]+]] = OpTypeArray %[[VECTOR]]
 CHECK: OpVariable %{{[0-9]+}} Workgroup
 CHECK-NOT: OpVariable %{{[0-9]+}} Workgroup
 CHECK: OpControlBarrier
-""")
+""",
+    )
 
 
 def test_explicit_layout_is_one_aliased_block(filecheck):
-    filecheck(through_shared("f32", EXPLICIT), """
+    filecheck(
+        through_shared("f32", EXPLICIT),
+        """
 CHECK: OpCapability WorkgroupMemoryExplicitLayoutKHR
 CHECK: OpExtension "SPV_KHR_workgroup_memory_explicit_layout"
 CHECK-DAG: OpDecorate %[[SHARED:[0-9]+]] Aliased
 CHECK-DAG: OpDecorate %{{[0-9]+}} ArrayStride
 CHECK: %[[SHARED]] = OpVariable %{{[0-9]+}} Workgroup
-""")
+""",
+    )
 
 
 def test_accesses_are_not_private_and_the_barrier_orders_them(filecheck):
-    filecheck(through_shared("f32"), """
+    filecheck(
+        through_shared("f32"),
+        """
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 CHECK: OpControlBarrier
 CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
-""")
+""",
+    )
 
 
 def test_offset_of_the_buffer_is_counted_in_elements(filecheck):

@@ -1,4 +1,5 @@
 """Anchors of values that live across barriers."""
+
 from __future__ import annotations
 
 from triton.backends.spirv.spirv import opcodes as op

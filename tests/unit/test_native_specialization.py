@@ -1,4 +1,5 @@
 """The native specialisation of tensors gives what the Python one gives, and asks it about unusual ones."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -77,10 +78,24 @@ class Subclass(torch.Tensor):
 WHOLE = torch.zeros(64)
 SIZES = (0, POINTER_RANGE - 1, POINTER_RANGE, POINTER_RANGE + 1, 1 << 40, 1 << 70)
 TENSORS = [
-    WHOLE, WHOLE[1:], WHOLE[4:], WHOLE[:0], torch.zeros(0), torch.zeros(8, 8).T, torch.zeros(3, dtype=torch.bool),
-    WHOLE.as_subclass(Subclass), WHOLE[1:].as_subclass(Subclass), torch.nn.Parameter(WHOLE),
-    reinterpret(WHOLE[1:], tl.int32), array(np.zeros(64)), array(np.zeros(64)[1:]), array(np.zeros((4, 4))[::-1]),
-    array(np.zeros(0)), MockTensor(torch.float32), Silent(), Ranged(float("inf")),
+    WHOLE,
+    WHOLE[1:],
+    WHOLE[4:],
+    WHOLE[:0],
+    torch.zeros(0),
+    torch.zeros(8, 8).T,
+    torch.zeros(3, dtype=torch.bool),
+    WHOLE.as_subclass(Subclass),
+    WHOLE[1:].as_subclass(Subclass),
+    torch.nn.Parameter(WHOLE),
+    reinterpret(WHOLE[1:], tl.int32),
+    array(np.zeros(64)),
+    array(np.zeros(64)[1:]),
+    array(np.zeros((4, 4))[::-1]),
+    array(np.zeros(0)),
+    MockTensor(torch.float32),
+    Silent(),
+    Ranged(float("inf")),
     *(kind(size) for kind in (Fake, Ranged, Late) for size in SIZES),
     *(Fake(np.int64(size)) for size in SIZES[:-1]),  # as a tensor that is being traced: no plain int
     *(Fake(8, address) for address in (0, 8, 16, (1 << 63) + 16, (1 << 64) - 16, (1 << 64) - 1)),
@@ -136,8 +151,9 @@ def test_what_a_tensor_raises_is_raised() -> None:
         fast(Broken(-1))
 
 
-@pytest.mark.parametrize("call", [lambda fast: fast(), lambda fast: fast(WHOLE, True, True),
-                                  lambda fast: fast(WHOLE, aligned=True)])
+@pytest.mark.parametrize(
+    "call", [lambda fast: fast(), lambda fast: fast(WHOLE, True, True), lambda fast: fast(WHOLE, aligned=True)]
+)
 def test_wrong_calls_are_told(call: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeError, match="tensor_specialization"):
         call(native().tensor_specialization(tensor_specialization, POINTER_RANGE))

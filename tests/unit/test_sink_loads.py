@@ -1,4 +1,5 @@
 """Which loads of dot operands move down to their dots, on the text of TTGIR."""
+
 from __future__ import annotations
 
 import pytest
@@ -31,15 +32,30 @@ def test_both_loads_move() -> None:
     assert sunk(before) == _function(ALLOC_A, ALLOC_B, taker, LOAD_B, LOAD_A, DOT, RETURN)
 
 
-@pytest.mark.parametrize(("what", "lines"), [
-    ("nothing between takes memory", (ALLOC_A, ALLOC_B, LOAD_A, "%x = arith.constant 1 : i32", LOAD_B, DOT, RETURN)),
-    ("the buffer may be written", (ALLOC_A, LOAD_A.replace("#smem>", "#smem, mutable>"), ALLOC_B, LOAD_B, DOT, RETURN)),
-    ("the buffer is freed", (ALLOC_A, LOAD_A, ALLOC_B, "ttg.local_dealloc %sa : !ttg.memdesc<…>", LOAD_B, DOT, RETURN)),
-    ("another operation reads it", (ALLOC_A, LOAD_A, ALLOC_B, f"%n = arith.negf %a_1 : {_LEFT}", LOAD_B, DOT, RETURN)),
-    ("the dot is in another block", (ALLOC_A, LOAD_A, ALLOC_B, LOAD_B, "scf.if %p {", f"  {DOT}", "}", RETURN)),
-    ("its block ends", ("scf.if %p {", f"  {LOAD_A}", "}", ALLOC_B, LOAD_B, DOT, RETURN)),
-    ("a name begins alike", (ALLOC_A, LOAD_A.replace("%a_1 =", "%a_ ="), ALLOC_B, LOAD_B, DOT, RETURN)),
-    ("there is no dot", (ALLOC_A, RETURN)),
-])
+@pytest.mark.parametrize(
+    ("what", "lines"),
+    [
+        (
+            "nothing between takes memory",
+            (ALLOC_A, ALLOC_B, LOAD_A, "%x = arith.constant 1 : i32", LOAD_B, DOT, RETURN),
+        ),
+        (
+            "the buffer may be written",
+            (ALLOC_A, LOAD_A.replace("#smem>", "#smem, mutable>"), ALLOC_B, LOAD_B, DOT, RETURN),
+        ),
+        (
+            "the buffer is freed",
+            (ALLOC_A, LOAD_A, ALLOC_B, "ttg.local_dealloc %sa : !ttg.memdesc<…>", LOAD_B, DOT, RETURN),
+        ),
+        (
+            "another operation reads it",
+            (ALLOC_A, LOAD_A, ALLOC_B, f"%n = arith.negf %a_1 : {_LEFT}", LOAD_B, DOT, RETURN),
+        ),
+        ("the dot is in another block", (ALLOC_A, LOAD_A, ALLOC_B, LOAD_B, "scf.if %p {", f"  {DOT}", "}", RETURN)),
+        ("its block ends", ("scf.if %p {", f"  {LOAD_A}", "}", ALLOC_B, LOAD_B, DOT, RETURN)),
+        ("a name begins alike", (ALLOC_A, LOAD_A.replace("%a_1 =", "%a_ ="), ALLOC_B, LOAD_B, DOT, RETURN)),
+        ("there is no dot", (ALLOC_A, RETURN)),
+    ],
+)
 def test_other_loads_stay(what: str, lines: tuple[str, ...]) -> None:
     assert sunk(_function(*lines)) is None, what

@@ -1,4 +1,5 @@
 """What a kernel is specialised for, and its cache key."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -59,15 +60,18 @@ def properties(argument: Any, align: bool = True) -> tuple[str, Any]:
     return result
 
 
-@pytest.mark.parametrize(("argument", "expected"), [
-    (Fake(LIMIT), "DS"),
-    (Fake(LIMIT + 1), "D"),
-    (Fake(1 << 40), "D"),
-    (Fake(LIMIT, address=(1 << 40) + 4), "S"),
-    (Fake(LIMIT + 1, address=(1 << 40) + 4), ""),
-    (Silent(), "D"),
-    (MockTensor(torch.float32), "DS"),
-])
+@pytest.mark.parametrize(
+    ("argument", "expected"),
+    [
+        (Fake(LIMIT), "DS"),
+        (Fake(LIMIT + 1), "D"),
+        (Fake(1 << 40), "D"),
+        (Fake(LIMIT, address=(1 << 40) + 4), "S"),
+        (Fake(LIMIT + 1, address=(1 << 40) + 4), ""),
+        (Silent(), "D"),
+        (MockTensor(torch.float32), "DS"),
+    ],
+)
 def test_properties_of_tensors(argument: Any, expected: str) -> None:
     assert properties(argument) == ("*fp32", expected)
 
@@ -101,11 +105,14 @@ def copy_kernel(x_ptr, y_ptr):
 
 
 def test_cache_key_and_code_differ() -> None:
-    sources = [ASTSource(copy_kernel, {"x_ptr": "*fp32", "y_ptr": "*fp32"},
-                         attrs={(0,): SPIRVBackend.parse_attr(description)}) for description in ("D", "DS")]
+    sources = [
+        ASTSource(copy_kernel, {"x_ptr": "*fp32", "y_ptr": "*fp32"}, attrs={(0,): SPIRVBackend.parse_attr(description)})
+        for description in ("D", "DS")
+    ]
     assert sources[0].hash() != sources[1].hash()
-    attributes = [triton.compile(source, target=TARGET).asm["ttgir"].count("tt.pointer_range = 32")
-                  for source in sources]
+    attributes = [
+        triton.compile(source, target=TARGET).asm["ttgir"].count("tt.pointer_range = 32") for source in sources
+    ]
     assert attributes == [0, 1]
 
 

@@ -30,15 +30,19 @@ def main(folder: Path) -> None:
         failed = ""
     except AssertionError as error:
         failed = str(error)
-    print(json.dumps({
-        "triton": importlib.util.find_spec("triton.language") is not None,
-        "file": getattr(triton, "__file__", None),
-        "torch": "torch" in sys.modules,
-        "runtime": triton.backends.spirv.runtime.__name__,
-        "errors": [float(np.abs(found - expected).max()) for found in (out, on_device.to_numpy())],
-        "few": few.tolist(),
-        "assertion": failed,
-    }))
+    print(
+        json.dumps(
+            {
+                "triton": importlib.util.find_spec("triton.language") is not None,
+                "file": getattr(triton, "__file__", None),
+                "torch": "torch" in sys.modules,
+                "runtime": triton.backends.spirv.runtime.__name__,
+                "errors": [float(np.abs(found - expected).max()) for found in (out, on_device.to_numpy())],
+                "few": few.tolist(),
+                "assertion": failed,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ Where the installed triton is already the patched one, that is used. Else a copy
 files in a temporary folder, with overlay/ laid over them and patches/ applied; what is heavy and never patched is
 linked.
 """
+
 from __future__ import annotations
 
 import atexit
@@ -58,7 +59,8 @@ def copy_tree(target: Path) -> None:
     shutil.copy(source.parent / info.name / "METADATA", info)
     names = sorted(path.parent.name for path in (copy / "backends").glob("*/compiler.py"))
     (info / "entry_points.txt").write_text(
-        "[triton.backends]\n" + "".join(f"{name} = triton.backends.{name}\n" for name in names))
+        "[triton.backends]\n" + "".join(f"{name} = triton.backends.{name}\n" for name in names)
+    )
 
 
 def stock_tree(target: Path) -> None:
@@ -83,8 +85,13 @@ def python_path() -> str | None:
     return str(target / "python")
 
 
-def run_python(code: str, cache: Path, env: Mapping[str, str] | None = None, path: tuple[Path | str, ...] = (),
-               script: Path | None = None) -> subprocess.CompletedProcess[str]:
+def run_python(
+    code: str,
+    cache: Path,
+    env: Mapping[str, str] | None = None,
+    path: tuple[Path | str, ...] = (),
+    script: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
     """Runs `code` (or `script`) with the patched triton, the Triton cache in `cache`, `path` first on PYTHONPATH.
 
     Selection variables of the surrounding environment are dropped; `env` adds to what is left.
@@ -98,8 +105,9 @@ def run_python(code: str, cache: Path, env: Mapping[str, str] | None = None, pat
         cache.mkdir(parents=True, exist_ok=True)
         script = cache / "script.py"
         script.write_text(code)
-    return subprocess.run([sys.executable, str(script)], env=inherited | dict(env or {}), capture_output=True,
-                          text=True, timeout=300)
+    return subprocess.run(
+        [sys.executable, str(script)], env=inherited | dict(env or {}), capture_output=True, text=True, timeout=300
+    )
 
 
 def run_ok(code: str, cache: Path, **options: object) -> str:

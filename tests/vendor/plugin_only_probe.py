@@ -28,8 +28,16 @@ def main() -> None:
     driver = triton.runtime.driver.active
     error = float(np.abs(out - (x + np.exp(y))).max())
     backend = triton.backends.backends["spirv"].compiler.__module__
-    print(json.dumps({"driver": type(driver).__name__, "module": backend, "error": error,
-                      "one_module": alias is arrays and triton.backends.spirv.runtime.array is array}))
+    print(
+        json.dumps(
+            {
+                "driver": type(driver).__name__,
+                "module": backend,
+                "error": error,
+                "one_module": alias is arrays and triton.backends.spirv.runtime.array is array,
+            }
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -30,8 +30,19 @@ def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder that the kernels were compiled to, for the device that is present."""
     folder = tmp_path_factory.mktemp("modules")
     for kernel, signature in (("softmax", "*fp32, *fp32, i32, 512"), ("guarded", "*i32, i32")):
-        subprocess.run([*COMMAND, "compile", f"{HERE / 'ahead_of_time_kernels.py'}:{kernel}", "--signature", signature,
-                        "--debug", "-o", str(folder / f"{kernel}.spv")], check=True)
+        subprocess.run(
+            [
+                *COMMAND,
+                "compile",
+                f"{HERE / 'ahead_of_time_kernels.py'}:{kernel}",
+                "--signature",
+                signature,
+                "--debug",
+                "-o",
+                str(folder / f"{kernel}.spv"),
+            ],
+            check=True,
+        )
     return folder
 
 
@@ -48,8 +59,13 @@ def test_modules_run_without_triton(without_triton: Venv, modules: Path) -> None
 
 def _command(venv: Venv, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("TRITON_", "PYTHON"))}
-    return subprocess.run([str(venv.folder / "bin/triton-spirv"), *arguments], env=environment, capture_output=True,
-                          text=True, check=False)
+    return subprocess.run(
+        [str(venv.folder / "bin/triton-spirv"), *arguments],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
 
 def test_the_command_works_without_triton(without_triton: Venv) -> None:
@@ -62,8 +78,17 @@ def test_the_command_works_without_triton(without_triton: Venv) -> None:
 
 def test_compiling_says_that_it_needs_triton(without_triton: Venv, tmp_path: Path) -> None:
     module = tmp_path / "softmax.spv"
-    done = _command(without_triton, "compile", f"{HERE / 'ahead_of_time_kernels.py'}:softmax",
-                    "-s", "*fp32,*fp32,i32,512", "-t", "generic", "-o", str(module))
+    done = _command(
+        without_triton,
+        "compile",
+        f"{HERE / 'ahead_of_time_kernels.py'}:softmax",
+        "-s",
+        "*fp32,*fp32,i32,512",
+        "-t",
+        "generic",
+        "-o",
+        str(module),
+    )
     assert done.returncode == 1
     assert done.stderr.startswith("triton-spirv compile: error: compiling needs Triton, which is not installed")
     assert not list(tmp_path.iterdir())

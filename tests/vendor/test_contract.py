@@ -41,6 +41,7 @@ diff --git a/python/triton/alpha.py b/python/triton/alpha.py
 +STATE = "new"
 """
 
+
 def renamed(plugin: Path, folder: Path, name: str) -> Path:
     """A copy of a plugin under another name, the name.conf with white space around it."""
     copy = Path(shutil.copytree(plugin, folder / f"my-{name}-plugin", ignore=shutil.ignore_patterns("__pycache__")))
@@ -69,8 +70,14 @@ def in_tree(tree: Path, code: str, *path: Path, **environment: str) -> subproces
     """Run code with the tree in place of any installed triton."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TRITON_", "PYTHON"))}
     folders = os.pathsep.join(map(str, [tree, *path]))
-    return subprocess.run([sys.executable, "-c", code], env=inherited | {"PYTHONPATH": folders} | environment,
-                          capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env=inherited | {"PYTHONPATH": folders} | environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
 
 def test_several_plugins_in_the_pinned_release(tree: Path) -> None:

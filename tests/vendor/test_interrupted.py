@@ -253,8 +253,12 @@ def test_a_file_size_limit_is_a_full_disk(toy: Toy) -> None:
 
 
 def test_two_runs_at_once(toy: Toy) -> None:
-    runs = [subprocess.Popen(toy.command("apply"), env=toy.environment, stdout=subprocess.PIPE,
-                             stderr=subprocess.PIPE, text=True) for _ in range(3)]
+    runs = [
+        subprocess.Popen(
+            toy.command("apply"), env=toy.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        for _ in range(3)
+    ]
     outputs = [run.communicate(timeout=120) for run in runs]
     assert [run.returncode for run in runs] == [0, 0, 0], outputs
     # One did it, the others waited and found it done.

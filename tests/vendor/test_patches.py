@@ -1,4 +1,5 @@
 """The patch files themselves: form, order, and that each one applies to the tree of the installed release."""
+
 from __future__ import annotations
 
 import filecmp

@@ -1,4 +1,5 @@
 """The driver selection as triton itself uses it: `triton.runtime.driver.active` in the patched tree."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -32,7 +33,7 @@ backends.clear()
 
 
 def run(code: str, tmp_path: Path, **env: str) -> str:
-    return run_ok(PRELUDE + code, tmp_path / "cache", env=env, path=(PLUGINS, ))
+    return run_ok(PRELUDE + code, tmp_path / "cache", env=env, path=(PLUGINS,))
 
 
 def test_the_gpus_own_driver_wins(tmp_path: Path) -> None:
@@ -49,11 +50,15 @@ os.environ["TRITON_DEFAULT_BACKEND"] = "spirv"
 print(type(DriverConfig().active).__name__)
 os.environ["TRITON_DEFAULT_BACKEND"] = "nvidia"
 print(type(DriverConfig().active).__name__)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert output.splitlines() == [
         "triton.runtime.driver_selection the SPIR-V backend steps aside for nvidiaDriver; "
         "TRITON_SPIRV_BACKEND=1 selects it",
-        *["nvidiaDriver"] * 2, *["spirvDriver"] * 2, "nvidiaDriver"
+        *["nvidiaDriver"] * 2,
+        *["spirvDriver"] * 2,
+        "nvidiaDriver",
     ]
 
 
@@ -63,11 +68,13 @@ def test_by_default_stepping_aside_prints_nothing(tmp_path: Path) -> None:
 sys.stderr = sys.stdout
 backends.update(nvidia=backend("nvidia", True), spirv=backend("spirv", True))
 print(type(triton.runtime.driver.active).__name__)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert output == "nvidiaDriver\n"
 
 
-@pytest.mark.parametrize("active", [(), ("nvidia", ), ("amd", "nvidia")], ids=["none", "one", "two"])
+@pytest.mark.parametrize("active", [(), ("nvidia",), ("amd", "nvidia")], ids=["none", "one", "two"])
 @pytest.mark.parametrize("default", [None, "nvidia", "nobody"])
 def test_without_spirv_the_outcome_is_upstreams(tmp_path: Path, active: tuple[str, ...], default: str | None) -> None:
     env = {} if default is None else {"TRITON_DEFAULT_BACKEND": default}
@@ -84,10 +91,15 @@ def outcome(function):
 ours, upstreams = outcome(lambda: DriverConfig().active), outcome(_create_driver)
 assert ours == upstreams, (ours, upstreams)
 print(ours)
-""", tmp_path, **env)
-    expected = {None: {0: "0 active drivers", 1: "nvidiaDriver", 2: "2 active drivers"}[len(active)],
-                "nvidia": "nvidiaDriver" if active else "Backend device 'nvidia' is not active.",
-                "nobody": "Unknown backend device 'nobody'"}[default]
+""",
+        tmp_path,
+        **env,
+    )
+    expected = {
+        None: {0: "0 active drivers", 1: "nvidiaDriver", 2: "2 active drivers"}[len(active)],
+        "nvidia": "nvidiaDriver" if active else "Backend device 'nvidia' is not active.",
+        "nobody": "Unknown backend device 'nobody'",
+    }[default]
     assert output.startswith(expected)
 
 
@@ -100,7 +112,9 @@ print(message(lambda: triton.runtime.driver.active))
 # A failed choice is not kept: a backend that is there later is found.
 backends["spirv"] = backend("spirv", True)
 print(type(triton.runtime.driver.active).__name__)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     lines = output.splitlines()
     assert lines[0].startswith("0 active drivers ([]). There should only be one.")
     assert lines[2] == "  spirv: no Vulkan device was found"

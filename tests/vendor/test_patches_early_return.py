@@ -1,4 +1,5 @@
 """Kernels that are compiled and not run, and that nothing changes for those that are."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -38,7 +39,7 @@ def other_kernel(x_ptr):
 
 
 def run(code: str, tmp_path: Path, **env: str) -> str:
-    return run_ok(PRELUDE + code, tmp_path / "cache", env=env, path=(PLUGINS, ))
+    return run_ok(PRELUDE + code, tmp_path / "cache", env=env, path=(PLUGINS,))
 
 
 def stages(tmp_path: Path, kernel: str) -> set[str]:
@@ -62,11 +63,15 @@ with warnings.catch_warnings(record=True) as seen:
 print(len(seen), seen[0].category.__name__, seen[0].filename == __file__, seen[0].lineno == line)
 print(seen[0].message)
 print(compiled.asm["ops"].decode().split()[-1], compiled.n_regs, compiled.n_spills, compiled.module)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     lines = output.splitlines()
     assert lines[0] == "1 RuntimeWarning True True"
-    assert lines[1] == ("kernel 'double_kernel' is compiled but not run: TRITON_SPIRV_COMPILE_ONLY=1 is set. "
-                        "Its outputs are left as they were; further launches are skipped silently.")
+    assert lines[1] == (
+        "kernel 'double_kernel' is compiled but not run: TRITON_SPIRV_COMPILE_ONLY=1 is set. "
+        "Its outputs are left as they were; further launches are skipped silently."
+    )
     assert lines[2] == "builtin.module 0 0 None"
     for kernel in ("double_kernel", "other_kernel"):
         assert stages(tmp_path, kernel) == {".source", ".ttir", ".ops", ".json"}
@@ -81,7 +86,9 @@ driver.set_active(NoLaunch())
 compiled = double_kernel.warmup(X, BLOCK=256, grid=(4,))
 compiled._init_handles()  # what users call to read registers
 print(compiled.name, compiled.n_regs)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert output == "double_kernel 0\n"
     assert stages(tmp_path, "double_kernel") == {".source", ".ttir", ".ops", ".json"}
 
@@ -112,7 +119,9 @@ driver.set_active(NoLaunch())
 knobs.runtime.launch_enter_hook.add(calls.append)
 double_kernel[(4,)](X, BLOCK=256)
 print(calls)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert output == "[]\n"
 
 
@@ -132,26 +141,33 @@ with warnings.catch_warnings(record=True) as seen:
     compiled[(1, 1, 1)](X)
     compiled[(1, 1, 1)](X)
 print(len(seen), seen[0].message)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert output.startswith("1 kernel 'double_kernel' is compiled but not run: no Vulkan device was found. ")
     assert stages(tmp_path, "double_kernel") == {".source", ".ttir", ".ops", ".json"}
 
 
 def test_without_a_reason_a_missing_driver_stays_an_error(tmp_path: Path) -> None:
     result = run_python(
-        PRELUDE + """
+        PRELUDE
+        + """
 backends.clear()
 register_backend("oplist", OpListBackend, OpListDriver)
 source = ASTSource(double_kernel, {"x_ptr": "*fp32", "BLOCK": "constexpr"}, {"BLOCK": 64})
 triton.compile(source, target=GPUTarget("oplist", "any", 1))[(1, 1, 1)](X)
-""", tmp_path / "cache", path=(PLUGINS, ))
+""",
+        tmp_path / "cache",
+        path=(PLUGINS,),
+    )
     assert result.returncode == 1
     assert "RuntimeError: 0 active drivers ([]). There should only be one." in result.stderr
 
 
 def test_an_active_driver_that_was_not_chosen_is_no_reason_to_skip(tmp_path: Path) -> None:
     result = run_python(
-        PRELUDE + """
+        PRELUDE
+        + """
 class Present(OpListDriver):
     is_active = classmethod(lambda cls: True)
     unavailable_reason = classmethod(lambda cls: None)
@@ -162,7 +178,10 @@ for name in ("one", "two"):
         "supports_target": staticmethod(lambda target, name=name: target.backend == name)}), Present)
 source = ASTSource(double_kernel, {"x_ptr": "*fp32", "BLOCK": "constexpr"}, {"BLOCK": 64})
 triton.compile(source, target=GPUTarget("one", "any", 1))[(1, 1, 1)](X)
-""", tmp_path / "cache", path=(PLUGINS, ))
+""",
+        tmp_path / "cache",
+        path=(PLUGINS,),
+    )
     assert result.returncode == 1
     assert "RuntimeError: 2 active drivers (" in result.stderr
 
@@ -181,5 +200,7 @@ for _ in range(10):
     compiled = double_kernel[(4,)](X, BLOCK=256)
 compiled[(2, 1, 1)](X, 256)
 print(asked, len(calls), compiled.module)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert output == "['double_kernel'] 11 1\n"

@@ -1,4 +1,5 @@
 """A driver that repeats launches itself, and that nothing changes for those that do not."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -34,7 +35,7 @@ class Remembers(Plain):
 
 
 def run(code: str, tmp_path: Path) -> str:
-    return run_ok(PRELUDE + code, tmp_path / "cache", env={}, path=(ROOT / "examples" / "plugins", ))
+    return run_ok(PRELUDE + code, tmp_path / "cache", env={}, path=(ROOT / "examples" / "plugins",))
 
 
 def test_a_driver_is_told_and_asked(tmp_path: Path) -> None:
@@ -48,7 +49,9 @@ print(len(active.told), active.told[0][0] == (X,), list(active.told[0][1])[0], d
 print(double_kernel[(2, 3)](X, BLOCK=256), calls[-1] == ("short", (2, 3), (X,)))
 print(double_kernel[(4,)](X, BLOCK=128) is not kernel, len(active.told), calls[-1][:3])
 print(double_kernel.warmup(X, grid=(4,), BLOCK=256) is kernel, len(active.told), len(calls))
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert output.splitlines() == ["1 True BLOCK True", "the kernel True", "True 2 (4, 1, 1)", "True 2 3"]
 
 
@@ -59,7 +62,9 @@ register_backend("oplist", OpListBackend, Plain)
 driver.set_active(Plain())
 kernels = {double_kernel[(grid,)](X, BLOCK=256) for grid in range(1, 4)}
 print(len(kernels), double_kernel.relaunch, [call[0] for call in calls])
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert output == "1 None [1, 2, 3]\n"
 
 
@@ -76,5 +81,7 @@ try:
     double_kernel[(1,)](X, BLOCK=256)
 except ValueError as error:
     print(error, len(calls))
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert output == "the grid is too large 1\n"

@@ -156,13 +156,16 @@ def test_a_toy_series_across_three_releases(
     end = text.index("\n", end) + 1
     file.write_text(text[:start] + "    return [get_quantile(qi) for qi in q]\n" + text[end:])
     status, lines = go_on(project, "--continue", capfd)
-    assert (status, lines) == (0, [
-        "moves.patch               moved",
-        "taken-in-3.8.0.patch      dropped: upstream has taken it",
-        "conflicts-in-3.8.0.patch  moved, its conflict resolved by hand",
-        "conflicts-in-3.9.0.patch  moved",
-        "the queue is on triton 3.8.0 (v3.8.0) now",
-    ])
+    assert (status, lines) == (
+        0,
+        [
+            "moves.patch               moved",
+            "taken-in-3.8.0.patch      dropped: upstream has taken it",
+            "conflicts-in-3.8.0.patch  moved, its conflict resolved by hand",
+            "conflicts-in-3.9.0.patch  moved",
+            "the queue is on triton 3.8.0 (v3.8.0) now",
+        ],
+    )
     assert series_names(project) == ["moves.patch", "conflicts-in-3.8.0.patch", "conflicts-in-3.9.0.patch"]
     # 3.8.0 → 3.9.0: two conflicts, one skipped, one resolved.
     before = sources(project)

@@ -1,4 +1,5 @@
 """register_backend and get_backend, and the example plugins that use or need no registration."""
+
 from __future__ import annotations
 
 import shutil
@@ -31,7 +32,7 @@ def refused(error, *args, function=register_backend):
 
 
 def run(code: str, tmp_path: Path, **env: str) -> list[str]:
-    return run_ok(PRELUDE + code, tmp_path / "cache", env=env, path=(PLUGINS, )).splitlines()
+    return run_ok(PRELUDE + code, tmp_path / "cache", env=env, path=(PLUGINS,)).splitlines()
 
 
 def test_a_registered_backend_is_found_by_target_and_by_name(tmp_path: Path) -> None:
@@ -45,7 +46,10 @@ print(type(triton.runtime.driver.active).__name__)
 unregister_backend("oplist")
 refused(ValueError, "oplist", function=get_backend)
 register_backend("oplist", OpListBackend, OpListDriver)
-""", tmp_path, TRITON_DEFAULT_BACKEND="oplist")
+""",
+        tmp_path,
+        TRITON_DEFAULT_BACKEND="oplist",
+    )
     assert lines[:3] == ["True OpListBackend OpListDriver", "OpListBackend", "OpListDriver"]
     assert lines[3].startswith("no backend is named 'oplist' (available: ")
 
@@ -63,12 +67,15 @@ register_backend("oplist", OpListBackend, OpListDriver)
 refused(ValueError, "oplist", OpListBackend, OpListDriver)
 refused(ValueError, "nvidia", OpListBackend, OpListDriver)
 refused(ValueError, "nvidia", function=unregister_backend)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert len(lines) == 10
     assert all("is no C identifier" in line for line in lines[:7])
     assert lines[7] == "backend name 'oplist' is taken by registered: unregister_backend it first"
-    assert lines[8] == ("backend name 'nvidia' is taken by triton.backends.nvidia.compiler: "
-                        "it is installed; choose another name")
+    assert lines[8] == (
+        "backend name 'nvidia' is taken by triton.backends.nvidia.compiler: it is installed; choose another name"
+    )
     assert lines[9].startswith("backend 'nvidia' was not registered at run time")
 
 
@@ -86,9 +93,12 @@ refused(TypeError, "b", OpListDriver, OpListDriver)
 refused(TypeError, "b", OpListBackend, OpListBackend)
 refused(TypeError, "b", "OpListBackend", OpListDriver)
 refused(TypeError, "b", OpListBackend, OpListDriver())
-""", tmp_path)
-    assert lines[0] == ("backend 'b': compiler Half is abstract; it must define add_stages, load_dialects, "
-                        "supports_target")
+""",
+        tmp_path,
+    )
+    assert lines[0] == (
+        "backend 'b': compiler Half is abstract; it must define add_stages, load_dialects, supports_target"
+    )
     assert lines[1].startswith("backend 'b': driver DriverBase is abstract; it must define get_active_torch_device, ")
     assert lines[2] == "backend 'b': compiler OpListDriver is no subclass of triton.backends.compiler.BaseBackend"
     assert lines[3] == "backend 'b': driver OpListBackend is no subclass of triton.backends.driver.DriverBase"
@@ -136,8 +146,7 @@ X = triton.MockTensor(tl.float32)
 
 def run_ttir_only(code: str, tmp_path: Path) -> subprocess.CompletedProcess[str]:
     plugin = install_ttir_only(tmp_path / "plugin")
-    return run_python(TTIR_ONLY + code, tmp_path / "cache", env={"TRITON_DEFAULT_BACKEND": "ttir_only"},
-                      path=(plugin, ))
+    return run_python(TTIR_ONLY + code, tmp_path / "cache", env={"TRITON_DEFAULT_BACKEND": "ttir_only"}, path=(plugin,))
 
 
 def test_the_ttir_only_plugin_compiles_by_entry_point(tmp_path: Path) -> None:
@@ -150,7 +159,9 @@ with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
     add_kernel[(4,)](X, 1000, BLOCK=256, num_warps=8)
 print(seen[0].message)
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert result.returncode == 0, result.stderr
     assert "'add_kernel' is compiled but not run: ttir_only stops at TTIR, which no device runs." in result.stdout
     files = {path.suffix for path in (tmp_path / "cache").rglob("add_kernel.*")}
@@ -165,7 +176,9 @@ configs = [triton.Config({"BLOCK": block}) for block in (64, 128)]
 tuned = triton.autotune(configs, key=["n"])(add_kernel)
 tuned[(4,)](X, 1000)
 print(tuned.best_config.kwargs["BLOCK"])
-""", tmp_path)
+""",
+        tmp_path,
+    )
     assert result.returncode == 0, result.stderr
     assert result.stdout == "64\n"
     assert len(list((tmp_path / "cache").rglob("add_kernel.ttir"))) == 2
@@ -176,7 +189,10 @@ def test_the_ttir_only_plugin_is_inactive_unasked(tmp_path: Path) -> None:
     output = run_ok(
         "from triton.backends import get_backend\n"
         "driver = get_backend('ttir_only').driver\n"
-        "print(driver.is_active(), driver.unavailable_reason())\n", tmp_path / "cache", path=(plugin, ))
+        "print(driver.is_active(), driver.unavailable_reason())\n",
+        tmp_path / "cache",
+        path=(plugin,),
+    )
     assert output == "False needs TRITON_DEFAULT_BACKEND=ttir_only\n"
 
 
@@ -199,13 +215,17 @@ X = triton.MockTensor(tl.float32)
 ttir = clamp_kernel.warmup(X, grid=(1,)).asm["ttir"].decode()
 print([op for op in ("arith.maxnumf", "arith.minnumf", "tt.call") if op in ttir])
 clamp_kernel[(1,)](X)
-""", tmp_path / "cache", path=(tmp_path / "python", ),
-        env={"TRITON_BACKENDS_IN_TREE": "1", "TRITON_DEFAULT_BACKEND": "ttir_only"})
+""",
+        tmp_path / "cache",
+        path=(tmp_path / "python",),
+        env={"TRITON_BACKENDS_IN_TREE": "1", "TRITON_DEFAULT_BACKEND": "ttir_only"},
+    )
     assert result.stdout == "['arith.maxnumf', 'arith.minnumf']\n", result.stderr
     assert result.returncode == 1
     assert result.stderr.splitlines()[-1] == (
         "RuntimeError: cannot launch 'clamp_kernel': ttir_only stops at TTIR, which no device runs; "
-        "compile it with kernel.warmup(..., grid=(1,))")
+        "compile it with kernel.warmup(..., grid=(1,))"
+    )
 
 
 def test_a_change_of_the_plugins_sources_compiles_anew(tmp_path: Path) -> None:
@@ -213,7 +233,7 @@ def test_a_change_of_the_plugins_sources_compiles_anew(tmp_path: Path) -> None:
     plugin = install_ttir_only(tmp_path / "plugin")
 
     def key() -> str:
-        return run_ok(code, tmp_path / "cache", env={"TRITON_DEFAULT_BACKEND": "ttir_only"}, path=(plugin, ))
+        return run_ok(code, tmp_path / "cache", env={"TRITON_DEFAULT_BACKEND": "ttir_only"}, path=(plugin,))
 
     first = key()
     assert key() == first

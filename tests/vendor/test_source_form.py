@@ -18,7 +18,7 @@ from tools.packaging import source_form
 from tools.project import Project
 
 # A setup.py that writes what it was given into a file with a wheel's name.
-SETUP = '''\
+SETUP = """\
 import json, os, sys, zipfile
 TRITON_VERSION = "1.0"
 out = sys.argv[sys.argv.index("--dist-dir") + 1]
@@ -31,7 +31,7 @@ seen["alpha"] = open("python/triton/alpha.py").read()
 seen["layer"] = open("python/triton/layer.py").read()
 with zipfile.ZipFile(os.path.join(out, "triton-1.0-py3-none-any.whl"), "w") as archive:
     archive.writestr("seen.json", json.dumps(seen))
-'''
+"""
 
 PATCH = """\
 Subject: change
@@ -124,9 +124,7 @@ def test_a_submodule_of_another_version(project: Project) -> None:
 
 
 @pytest.mark.parametrize(("value", "message"), [(None, "LLVM_SYSPATH is not set"), ("/none", "LLVM_SYSPATH=/none has")])
-def test_a_missing_llvm(
-    project: Project, monkeypatch: pytest.MonkeyPatch, value: str | None, message: str
-) -> None:
+def test_a_missing_llvm(project: Project, monkeypatch: pytest.MonkeyPatch, value: str | None, message: str) -> None:
     monkeypatch.setenv("LLVM_SYSPATH", value) if value else monkeypatch.delenv("LLVM_SYSPATH")
     with pytest.raises(ToolError, match=f"{message}.*build LLVM at 0123abcd"):
         source_form.build_wheel(project)

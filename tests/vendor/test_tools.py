@@ -132,8 +132,10 @@ def test_the_platform_tag(monkeypatch: pytest.MonkeyPatch, needed: list[int | No
 def test_a_library_that_manylinux_does_not_allow(tmp_path: Path) -> None:
     (tmp_path / "other.c").write_text("int other(void) { return 1; }\n")
     (tmp_path / "own.c").write_text("int other(void); int own(void) { return other(); }\n")
-    for command in (["cc", "-shared", "-fPIC", "-o", "libother.so", "other.c"],
-                    ["cc", "-shared", "-fPIC", "-o", "libown.so", "own.c", "-L.", "-lother"]):
+    for command in (
+        ["cc", "-shared", "-fPIC", "-o", "libother.so", "other.c"],
+        ["cc", "-shared", "-fPIC", "-o", "libown.so", "own.c", "-L.", "-lother"],
+    ):
         subprocess.run(command, cwd=tmp_path, check=True)
     found = tags.needed_glibc(tmp_path / "libother.so")
     assert found is not None and found < 28

@@ -270,7 +270,8 @@ def test_the_plugin_alone(plugin_wheel: Path) -> None:
         metadata = Parser().parsestr(read(archive, "METADATA"))
         assert metadata["Name"] == "triton-spirv"
         assert metadata.get_all("Requires-Dist") == [
-            f"triton==={project.lock().version}", *project.settings()["dependencies"]
+            f"triton==={project.lock().version}",
+            *project.settings()["dependencies"],
         ]
         assert dict(entry_points(archive)["triton.backends"]) == {"spirv": "triton_spirv"}
         assert read(archive, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()

@@ -77,8 +77,10 @@ def identity(project: Project, plugin: Plugin) -> Identity:
     """Name and version: triton-<plugin> unless TRITON_WHEEL_NAME says otherwise."""
     version = str(project.settings()["version"])
     suffix = local_suffix("")
-    return Identity(os.environ.get("TRITON_WHEEL_NAME") or f"triton-{plugin.name.replace('_', '-')}",
-                    f"{version}+{suffix}" if suffix else version)
+    return Identity(
+        os.environ.get("TRITON_WHEEL_NAME") or f"triton-{plugin.name.replace('_', '-')}",
+        f"{version}+{suffix}" if suffix else version,
+    )
 
 
 def _metadata(who: Identity, plugin: Plugin, requirement: str, dependencies: list[str]) -> str:

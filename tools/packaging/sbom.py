@@ -70,8 +70,11 @@ def _component(part: Part) -> dict[str, Any]:
 
 def _upstream_part(upstream: Upstream) -> Part:
     patches = [
-        {"type": "unofficial", "diff": {"url": f"patches/{name}"},
-         "resolves": [{"type": "enhancement", "name": subject}]}
+        {
+            "type": "unofficial",
+            "diff": {"url": f"patches/{name}"},
+            "resolves": [{"type": "enhancement", "name": subject}],
+        }
         for name, subject in upstream.patches
     ]
     files = [
@@ -109,8 +112,14 @@ def bill(name: str, version: str, upstream: Upstream | None, parts: Iterable[Par
     components = [_component(part) for part in described]
     body: dict[str, Any] = {
         "metadata": {
-            "component": {"type": "library", "bom-ref": own, "name": name, "version": version, "purl": own,
-                          "licenses": [{"license": {"id": "MIT"}}]},
+            "component": {
+                "type": "library",
+                "bom-ref": own,
+                "name": name,
+                "version": version,
+                "purl": own,
+                "licenses": [{"license": {"id": "MIT"}}],
+            },
             "tools": {"components": [{"type": "application", "name": "triton-spirv tools"}]},
         },
         "components": components,

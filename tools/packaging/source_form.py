@@ -122,8 +122,13 @@ def _patch(tree: Path, project: Project) -> None:
         shutil.copyfile(path, target)
     for patch in load_series(project, compiled=True):
         done = subprocess.run(
-            ["git", "apply", "--whitespace=nowarn", "-"], cwd=tree, input=patch.diff, text=True, capture_output=True,
-            env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)}, check=False,
+            ["git", "apply", "--whitespace=nowarn", "-"],
+            cwd=tree,
+            input=patch.diff,
+            text=True,
+            capture_output=True,
+            env={**os.environ, "GIT_CEILING_DIRECTORIES": str(tree.parent)},
+            check=False,
         )
         if done.returncode:
             raise ToolError(f"patch {patch.name} does not apply to upstream/: {done.stderr.strip().splitlines()[0]}")

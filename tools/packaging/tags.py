@@ -34,9 +34,7 @@ def needed_glibc(library: Path) -> int | None:
     readelf = shutil.which("readelf") or shutil.which("llvm-readelf")
     if readelf is None:
         return None
-    text = subprocess.run(
-        [readelf, "-d", "-V", "-W", str(library)], capture_output=True, text=True, check=True
-    ).stdout
+    text = subprocess.run([readelf, "-d", "-V", "-W", str(library)], capture_output=True, text=True, check=True).stdout
     if any(not _SYSTEM_LIBRARIES.fullmatch(name) for name in re.findall(r"\(NEEDED\).*\[(.*)\]", text)):
         return None
     needed = [int(minor) for minor in re.findall(r"Name: GLIBC_2\.(\d+)", text)] or [0]

@@ -105,8 +105,10 @@ def _refuse_other_text(
     ours = repository.upstream_files()
     for path in sorted(theirs.keys() | ours.keys()):
         if path not in theirs or path not in ours or archive.read(theirs[path]) != ours[path]:
-            raise ToolError(f"{release.wheel.name}: {path} is not that of {release.version} here: build its wheel "
-                            "with an interpreter of its own")
+            raise ToolError(
+                f"{release.wheel.name}: {path} is not that of {release.version} here: build its wheel "
+                "with an interpreter of its own"
+            )
 
 
 def check_plugins(project: Project, in_tree: frozenset[str] = frozenset({"nvidia", "amd"})) -> list[Plugin]:
@@ -281,6 +283,8 @@ def build_wheel(
     with project.exclusive():
         wheel = write_wheel(collect(project, backends, target), folder or project.dist)
         upstream = wheel_path(project, (target or here()).wheel(project.lock())).stat().st_size
-    note(f"{wheel}: {wheel.stat().st_size / 1e6:.0f} MB (upstream's: {upstream / 1e6:.0f} MB), "
-         f"in {time.monotonic() - start:.0f} s")
+    note(
+        f"{wheel}: {wheel.stat().st_size / 1e6:.0f} MB (upstream's: {upstream / 1e6:.0f} MB), "
+        f"in {time.monotonic() - start:.0f} s"
+    )
     return wheel

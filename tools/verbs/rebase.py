@@ -1,7 +1,7 @@
 """`rebase`: move the queue onto another upstream.
 
-    rebase --to VERSION|REF [--report] [--commit SHA] [--no-test]
-    rebase --continue | --skip | --abort
+rebase --to VERSION|REF [--report] [--commit SHA] [--no-test]
+rebase --continue | --skip | --abort
 """
 
 from __future__ import annotations
@@ -74,8 +74,10 @@ def _name(project: Project, name: str) -> str:
 def _stop(name: str, lines: list[str]) -> bool:
     for line in lines:
         print(line)
-    print("resolve it in build/rebase/tree and run `python3 -m tools rebase --continue`; "
-          "--skip goes on without it, --abort gives up")
+    print(
+        "resolve it in build/rebase/tree and run `python3 -m tools rebase --continue`; "
+        "--skip goes on without it, --abort gives up"
+    )
     return False
 
 

@@ -15,12 +15,24 @@ from ..project import Project
 from . import check
 
 
+def _linters(project: Project) -> dict[str, list[str]]:
+    """What each linter is run with, from the project's root."""
+    native = sorted(str(path) for path in project.root.glob("backend/native/*") if path.suffix in (".cpp", ".h"))
+    module = [sys.executable, "-m"]
+    return {
+        "ruff check": [*module, "ruff", "check"],
+        "ruff format": [*module, "ruff", "format", "--check", "--quiet"],
+        "clang-format": [str(Path(sys.executable).with_name("clang-format")), "--dry-run", "--Werror", *native],
+        "mypy": [*module, "mypy"],
+    }
+
+
 def _lint(project: Project) -> list[str]:
     """Run the linters; returns the names of those that found faults."""
     failed: list[str] = []
-    for name, command in (("ruff", ["ruff", "check"]), ("mypy", ["mypy"])):
+    for name, command in _linters(project).items():
         with step(name, quiet_child=False):
-            done = subprocess.run([sys.executable, "-m", *command], cwd=project.root, stdout=sys.stderr, check=False)
+            done = subprocess.run(command, cwd=project.root, stdout=sys.stderr, check=False)
         if done.returncode:
             failed.append(name)
     return failed

@@ -11,6 +11,7 @@ Integers are taken modulo 2^width; a claim of contiguity survives a widening onl
 no block wraps. Signed division and remainder of a contiguous value are taken to have a dividend that is not negative,
 as upstream takes them: without it no ``offsets % M`` could be vectorised. Scalars have one dimension of one element.
 """
+
 from __future__ import annotations
 
 from .analysis import AxisInfoAnalysis

@@ -1,4 +1,5 @@
 """The claims about every value of a function, through branches and loops."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
@@ -61,13 +62,15 @@ class AxisInfoAnalysis:
         body = operation.regions[0].entry
         lower, step = self[operation.operands[0]], self[operation.operands[2]]
         counter = body.arguments[0]
-        self._known[counter] = replace(unknown(counter.type),
-                                       divisibility=(min(lower.divisibility[0], step.divisibility[0]),))
+        self._known[counter] = replace(
+            unknown(counter.type), divisibility=(min(lower.divisibility[0], step.divisibility[0]),)
+        )
 
         def around(carried: Sequence[AxisInfo]) -> list[AxisInfo]:
             self._define(body.arguments[1:], carried)
             self._block(body)
             return self._values(body.terminator.operands)
+
         self._define(operation.results, self._fixpoint(self._values(operation.operands[3:]), around))
 
     def _while(self, operation: Operation) -> None:
@@ -80,6 +83,7 @@ class AxisInfoAnalysis:
             self._define(after.arguments, self._values(before.terminator.operands[1:]))
             self._block(after)
             return self._values(after.terminator.operands)
+
         self._fixpoint(self._values(operation.operands), around)
         self._define(operation.results, self._values(before.terminator.operands[1:]))
 
@@ -91,8 +95,9 @@ class AxisInfoAnalysis:
             ends = [self._values(region.entry.terminator.operands) for region in operation.regions]
             self._define(operation.results, [meet(*pair) for pair in zip(*ends, strict=True)])
 
-    def _fixpoint(self, initial: Sequence[AxisInfo],
-                  around: Callable[[Sequence[AxisInfo]], list[AxisInfo]]) -> list[AxisInfo]:
+    def _fixpoint(
+        self, initial: Sequence[AxisInfo], around: Callable[[Sequence[AxisInfo]], list[AxisInfo]]
+    ) -> list[AxisInfo]:
         """Claims that hold before and after every round of a loop, from the claims before the first."""
         carried = list(initial)
         rounds = 0
@@ -102,8 +107,10 @@ class AxisInfoAnalysis:
                 return carried
             rounds += 1
             if rounds >= MAX_ROUNDS:
-                found = [new if new == old else columns([(1, 1, 1)] * old.rank)
-                         for old, new in zip(carried, found, strict=True)]
+                found = [
+                    new if new == old else columns([(1, 1, 1)] * old.rank)
+                    for old, new in zip(carried, found, strict=True)
+                ]
             carried = found
 
 

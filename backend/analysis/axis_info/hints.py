@@ -1,4 +1,5 @@
 """What the user promises of a value."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -23,8 +24,11 @@ def with_hints(info: AxisInfo, attributes: dict[str, Any]) -> AxisInfo:
         numbers = hint if isinstance(hint, tuple) else (hint,)
         known: tuple[int, ...] = getattr(info, field)
         if len(numbers) == len(known):
-            best = tuple(max(old, power_of_two_divisor(int(number)))
-                         for old, number in zip(known, numbers, strict=True))
-            info = AxisInfo(**{name: best if name == field else getattr(info, name) for name in _HINTS.values()},
-                            constant=info.constant)
+            best = tuple(
+                max(old, power_of_two_divisor(int(number))) for old, number in zip(known, numbers, strict=True)
+            )
+            info = AxisInfo(
+                **{name: best if name == field else getattr(info, name) for name in _HINTS.values()},
+                constant=info.constant,
+            )
     return info

@@ -1,4 +1,5 @@
 """The claims about one value, and how they combine; see the package."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -46,10 +47,12 @@ def constant(type_: Type, value: int) -> AxisInfo:
 def meet(left: AxisInfo, right: AxisInfo) -> AxisInfo:
     """The claims that hold for a value that may be either of two."""
     contiguity = tuple(map(min, left.contiguity, right.contiguity))
-    return AxisInfo(contiguity,
-                    tuple(min(divisor_at(left, d, c), divisor_at(right, d, c)) for d, c in enumerate(contiguity)),
-                    tuple(map(min, left.constancy, right.constancy)),
-                    left.constant if left.constant == right.constant else None)
+    return AxisInfo(
+        contiguity,
+        tuple(min(divisor_at(left, d, c), divisor_at(right, d, c)) for d, c in enumerate(contiguity)),
+        tuple(map(min, left.constancy, right.constancy)),
+        left.constant if left.constant == right.constant else None,
+    )
 
 
 def shape_of(type_: Type) -> tuple[int, ...]:

@@ -1,4 +1,5 @@
 """Rules of integer arithmetic, comparisons, selection and casts."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -103,8 +104,12 @@ def _add(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
         contiguity = min(left.contiguity[dim], right.constancy[dim])
         if not subtract:
             contiguity = max(contiguity, min(left.constancy[dim], right.contiguity[dim]))
-        return (contiguity, min(divisor_at(left, dim, contiguity), divisor_at(right, dim, contiguity)),
-                min(left.constancy[dim], right.constancy[dim]))
+        return (
+            contiguity,
+            min(divisor_at(left, dim, contiguity), divisor_at(right, dim, contiguity)),
+            min(left.constancy[dim], right.constancy[dim]),
+        )
+
     return by_dimension(left, claims)
 
 
@@ -116,11 +121,16 @@ def _addptr(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
         offset = tamed(offset)
 
     def claims(dim: int) -> tuple[int, int, int]:
-        contiguity = max(min(pointer.contiguity[dim], offset.constancy[dim]),
-                         min(pointer.constancy[dim], offset.contiguity[dim]))
+        contiguity = max(
+            min(pointer.contiguity[dim], offset.constancy[dim]), min(pointer.constancy[dim], offset.contiguity[dim])
+        )
         moved = min(divisor_at(offset, dim, contiguity) * power_of_two_divisor(step), MAX_DIVISOR)
-        return (contiguity, min(divisor_at(pointer, dim, contiguity, step), moved),
-                min(pointer.constancy[dim], offset.constancy[dim]))
+        return (
+            contiguity,
+            min(divisor_at(pointer, dim, contiguity, step), moved),
+            min(pointer.constancy[dim], offset.constancy[dim]),
+        )
+
     return by_dimension(pointer, claims)
 
 
@@ -133,9 +143,14 @@ def _multiply(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
         return left
     if left.constant == 0 or right.constant == 0:
         return constant(operation.result.type, 0)
-    return _fold(operation, left, right) or by_dimension(left, lambda dim: (
-        1, min(divisor_of(left, dim) * divisor_of(right, dim), MAX_DIVISOR),
-        min(left.constancy[dim], right.constancy[dim])))
+    return _fold(operation, left, right) or by_dimension(
+        left,
+        lambda dim: (
+            1,
+            min(divisor_of(left, dim) * divisor_of(right, dim), MAX_DIVISOR),
+            min(left.constancy[dim], right.constancy[dim]),
+        ),
+    )
 
 
 @rule("arith.divsi", "arith.divui")
@@ -158,6 +173,7 @@ def _divide(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
         if divisor and divisor & (divisor - 1) == 0 and exact >= divisor:
             quotient = exact // divisor
         return 1, quotient, max(both, block)
+
     return by_dimension(left, claims)
 
 
@@ -169,8 +185,12 @@ def _remainder(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 
     def claims(dim: int) -> tuple[int, int, int]:
         block = min(left.contiguity[dim], left.divisibility[dim], right.constancy[dim], divisor_of(right, dim))
-        return (block, min(divisor_at(left, dim, block), divisor_of(right, dim)),
-                min(left.constancy[dim], right.constancy[dim]))
+        return (
+            block,
+            min(divisor_at(left, dim, block), divisor_of(right, dim)),
+            min(left.constancy[dim], right.constancy[dim]),
+        )
+
     return _fold(operation, left, right) or by_dimension(left, claims)
 
 
@@ -183,8 +203,14 @@ def _bitwise(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
         if left.constant == 0:
             return right
     combine = max if operation.name == "arith.andi" else min
-    return _fold(operation, left, right) or by_dimension(left, lambda dim: (
-        1, combine(divisor_of(left, dim), divisor_of(right, dim)), min(left.constancy[dim], right.constancy[dim])))
+    return _fold(operation, left, right) or by_dimension(
+        left,
+        lambda dim: (
+            1,
+            combine(divisor_of(left, dim), divisor_of(right, dim)),
+            min(left.constancy[dim], right.constancy[dim]),
+        ),
+    )
 
 
 @rule("arith.shli")
@@ -193,8 +219,14 @@ def _shift_left(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     if right.constant == 0:
         return left
     amount = right.constant if right.constant is not None and 0 <= right.constant < 64 else 0
-    return _fold(operation, left, right) or by_dimension(left, lambda dim: (
-        1, min(divisor_of(left, dim) << amount, MAX_DIVISOR), min(left.constancy[dim], right.constancy[dim])))
+    return _fold(operation, left, right) or by_dimension(
+        left,
+        lambda dim: (
+            1,
+            min(divisor_of(left, dim) << amount, MAX_DIVISOR),
+            min(left.constancy[dim], right.constancy[dim]),
+        ),
+    )
 
 
 @rule("arith.shrsi", "arith.shrui")
@@ -210,6 +242,7 @@ def _shift_right(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo
             return 1, 1, both
         block = min(left.contiguity[dim], left.divisibility[dim], 1 << amount)
         return 1, max(divisor_of(left, dim) >> amount, 1), max(both, block)
+
     return _fold(operation, left, right) or by_dimension(left, claims)
 
 
@@ -220,8 +253,12 @@ def _min_max(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 
 
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "lt": lambda a, b: a < b, "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
 }
 
 
@@ -245,6 +282,7 @@ def _compare(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
         elif kind in ("gt", "le"):
             constancy = max(constancy, _uncrossed(right, left, dim))
         return 1, 1, constancy
+
     return by_dimension(left, claims)
 
 
@@ -261,10 +299,12 @@ def _select(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     if not isinstance(operation.operands[0].type, TensorType):
         return meet(left, right)
     blocks = tuple(map(min, condition.constancy, left.contiguity, right.contiguity))
-    return AxisInfo(blocks,
-                    tuple(min(divisor_at(left, d, b), divisor_at(right, d, b)) for d, b in enumerate(blocks)),
-                    tuple(map(min, condition.constancy, left.constancy, right.constancy)),
-                    left.constant if left.constant == right.constant else None)
+    return AxisInfo(
+        blocks,
+        tuple(min(divisor_at(left, d, b), divisor_at(right, d, b)) for d, b in enumerate(blocks)),
+        tuple(map(min, condition.constancy, left.constancy, right.constancy)),
+        left.constant if left.constant == right.constant else None,
+    )
 
 
 @rule("arith.extsi", "arith.extui", "arith.index_cast", "arith.index_castui")

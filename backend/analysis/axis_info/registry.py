@@ -1,4 +1,5 @@
 """The table of rules: how the claims about a result follow from those about the operands."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -15,4 +16,5 @@ def rule(*names: str) -> Callable[[Rule], Rule]:
         for name in names:
             RULES[name] = function
         return function
+
     return register

@@ -1,4 +1,5 @@
 """Rules of tensor shapes, loads and what has no value."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -43,9 +44,15 @@ def _splat(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 def _broadcast(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
     before, after = shape_of(operation.operands[0].type), shape_of(operation.result.type)
-    return AxisInfo(info.contiguity, info.divisibility,
-                    tuple(extent if old == 1 else constancy
-                          for old, extent, constancy in zip(before, after, info.constancy, strict=True)), info.constant)
+    return AxisInfo(
+        info.contiguity,
+        info.divisibility,
+        tuple(
+            extent if old == 1 else constancy
+            for old, extent, constancy in zip(before, after, info.constancy, strict=True)
+        ),
+        info.constant,
+    )
 
 
 @rule("tt.expand_dims")
@@ -56,8 +63,10 @@ def _expand_dims(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo
 
     def insert(entries: tuple[int, ...], entry: int) -> tuple[int, ...]:
         return entries[:axis] + (entry,) + entries[axis:]
-    return AxisInfo(insert(info.contiguity, 1), insert(info.divisibility, everywhere), insert(info.constancy, 1),
-                    info.constant)
+
+    return AxisInfo(
+        insert(info.contiguity, 1), insert(info.divisibility, everywhere), insert(info.constancy, 1), info.constant
+    )
 
 
 @rule("tt.trans")
@@ -65,8 +74,10 @@ def _transpose(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
     order = operation.attributes["order"]
     order = order.values if isinstance(order, DenseAttr) else order
-    return replace(columns([(info.contiguity[dim], info.divisibility[dim], info.constancy[dim]) for dim in order]),
-                   constant=info.constant)
+    return replace(
+        columns([(info.contiguity[dim], info.divisibility[dim], info.constancy[dim]) for dim in order]),
+        constant=info.constant,
+    )
 
 
 @rule("tt.reshape")
@@ -74,8 +85,12 @@ def _reshape(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
     before, after = operation.operands[0].type, operation.result.type
     if info.constant is not None:
-        return replace(unknown(after), divisibility=info.divisibility[:1] * len(shape_of(after)),
-                       constancy=shape_of(after), constant=info.constant)
+        return replace(
+            unknown(after),
+            divisibility=info.divisibility[:1] * len(shape_of(after)),
+            constancy=shape_of(after),
+            constant=info.constant,
+        )
     everywhere = best_divisor(info, before)
     rank = len(shape_of(after))
     claims = [(1, everywhere, 1)] * rank
@@ -94,8 +109,10 @@ def _load(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     pointer = operands[0]
     if pointer.rank != len(shape_of(operation.result.type)):
         return unknown(operation.result.type)
-    return replace(unknown(operation.result.type),
-                   constancy=tuple(map(min, *(operand.constancy for operand in operands), pointer.constancy)))
+    return replace(
+        unknown(operation.result.type),
+        constancy=tuple(map(min, *(operand.constancy for operand in operands), pointer.constancy)),
+    )
 
 
 @rule("ub.poison")

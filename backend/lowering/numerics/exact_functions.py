@@ -1,4 +1,5 @@
 """Functions with exact results: rounding, exponents, neighbours, remainders."""
+
 from __future__ import annotations
 
 from .numeric import Int, Numeric, Real
@@ -84,6 +85,7 @@ def remainder(n: Numeric, x: Real, y: Real) -> Real:
 
 def _tiny_remainder(n: Numeric, a: Real, b: Real) -> Real:
     """The nearest to 0 of a, a - b and a - 2b, the even multiple of b where two are, for a < 2b < 2^(4 - bias)."""
+
     def fixed(value: Real) -> Int:
         """In units of the smallest subnormal number."""
         bits = value.bits()

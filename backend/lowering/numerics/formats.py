@@ -14,6 +14,7 @@ To fp8, numbers past the largest and infinities become the largest finite number
 AMD's saturating conversions, which upstream's GPU backends use. Rounding towards zero to a format with infinities
 (f16, f8E5M2) keeps an infinity.
 """
+
 from __future__ import annotations
 
 import math
@@ -121,8 +122,12 @@ def format_to_f32(ctx: Context, value: int, name: str) -> int:
     smallest_exponent = 127 - fmt.bias + 1
     # Subnormals: 1.m at the smallest exponent, less 1, is the 0.m that they are.
     smallest_bits = smallest_exponent << 23
-    subnormal = f.emit(op.FSub, f32, f.bitcast(f.add(shifted, module.uint(smallest_bits)), f32),
-                       module.real(bits_float(smallest_bits, 32), 32))
+    subnormal = f.emit(
+        op.FSub,
+        f32,
+        f.bitcast(f.add(shifted, module.uint(smallest_bits)), f32),
+        module.real(bits_float(smallest_bits, 32), 32),
+    )
     normal = f.add(shifted, module.uint((smallest_exponent - 1) << 23))
     is_subnormal = f.compare(op.ULessThan, magnitude, module.uint(1 << fmt.mantissa))
     result = f.select(is_subnormal, f.bitcast(subnormal, module.u32), normal)

@@ -1,4 +1,5 @@
 """Bit counting, byte selection and averages of integers."""
+
 from __future__ import annotations
 
 from ...spirv import opcodes as op

@@ -4,6 +4,7 @@
 instructions. Float arithmetic is decorated NoContraction, so error-free transformations hold; ``fma`` alone may round
 once or twice, as the device does.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
@@ -314,8 +315,9 @@ class Numeric:
         self.ctx, self.width = ctx, width
         self.f, self.module = ctx.f, ctx.module
         if width == 64 and not ctx.capabilities.has("float64"):
-            raise missing(ctx.capabilities.driver, "has no float64 arithmetic, which this function is computed in",
-                          "float64")
+            raise missing(
+                ctx.capabilities.driver, "has no float64 arithmetic, which this function is computed in", "float64"
+            )
         self.type_id, self.int_id = ctx.module.float(width), ctx.module.int(width)
         self.mantissa, self.bias = MANTISSA[width], BIAS[width]
         self.infinity_bits = float_bits(float("inf"), width)
@@ -382,8 +384,9 @@ class Numeric:
 
     def branch(self, condition: Bool, then: Callable[[], Sequence[Any]], defaults: Sequence[Any]) -> list[Any]:
         """The values of ``then()`` where the condition holds, else ``defaults``; skipped where no lane needs it."""
-        results = self.f.if_(condition.id, lambda: [value.id for value in then()],
-                             defaults=[value.id for value in defaults])
+        results = self.f.if_(
+            condition.id, lambda: [value.id for value in then()], defaults=[value.id for value in defaults]
+        )
         return [type(default)(default.n, result) for default, result in zip(defaults, results, strict=True)]
 
     # -- error-free transformations --------------------------------------------------------------------------------

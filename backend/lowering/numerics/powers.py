@@ -1,4 +1,5 @@
 """x^y in f64, from a logarithm of twice the bits."""
+
 from __future__ import annotations
 
 from fractions import Fraction

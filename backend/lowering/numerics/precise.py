@@ -5,6 +5,7 @@ included. Float instructions give only estimates, which the exact remainder corr
 
 Modes: ``rn`` to nearest, ties to even; ``rz`` towards zero; ``rd`` down; ``ru`` up.
 """
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -191,8 +192,7 @@ def _add_wide(n: Numeric, negative: Bool, high: Int, low: Int, exponent: Int, ze
     c_zero = c.significand.eq(0)
     p_exponent = n.where(zero, -100000, exponent)
     c_exponent = n.where(c_zero, -100000, c.exponent - 64)
-    swap = c_exponent.sgt(p_exponent) | (c_exponent.eq(p_exponent) & (
-        c.significand.ugt(high)))
+    swap = c_exponent.sgt(p_exponent) | (c_exponent.eq(p_exponent) & (c.significand.ugt(high)))
     large_high, large_low = n.where(swap, c.significand, high), n.where(swap, 0, low)
     small_high, small_low = n.where(swap, high, c.significand), n.where(swap, low, 0)
     top = n.where(swap, c_exponent, p_exponent)
@@ -316,8 +316,9 @@ def divide(n: Numeric, a: Real, b: Real, mode: str = "rn") -> Real:
         return _divide_exactly(n, a, b, mode)
     if n.ctx.capabilities.traits.exact_division:
         return a / b
-    return n.branch(~(_moderate(n, a) & _moderate(n, b)), lambda: [_divide_exactly(n, a, b, mode)],
-                    [_divide_moderate(n, a, b)])[0]
+    return n.branch(
+        ~(_moderate(n, a) & _moderate(n, b)), lambda: [_divide_exactly(n, a, b, mode)], [_divide_moderate(n, a, b)]
+    )[0]
 
 
 def sqrt(n: Numeric, x: Real, mode: str = "rn") -> Real:

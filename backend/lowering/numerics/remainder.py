@@ -2,6 +2,7 @@
 
 ``x - trunc(x / y) * y`` would be wrong as soon as the quotient has more bits than the format.
 """
+
 from __future__ import annotations
 
 from ...spirv import opcodes as op
@@ -35,8 +36,14 @@ def remainder(n: Numeric, x: Real, y: Real) -> Real:
         bits = n.where(left.ult(step), left, step)
         return [modulo(Int(n, n.f.binary(op.ShiftLeftLogical, rest.id, bits.id))).id, (left - bits).id]
 
-    rest = Int(n, n.f.loop([modulo(significand_x).id, distance.id],
-                           lambda carried: n.f.compare(op.INotEqual, carried[1], n.integer(0).id), body)[0])
+    rest = Int(
+        n,
+        n.f.loop(
+            [modulo(significand_x).id, distance.id],
+            lambda carried: n.f.compare(op.INotEqual, carried[1], n.integer(0).id),
+            body,
+        )[0],
+    )
     # The conversion is exact, and its exponent is the place of the leading bit.
     leading = (rest.real(signed=False).bits() >> n.mantissa) - n.bias
     wanted, room = n.integer(n.mantissa) - leading, exponent_y - 1

@@ -1,4 +1,5 @@
 """Special functions in f64: error, gamma and Bessel functions. f32 is computed in f64 and rounded."""
+
 from __future__ import annotations
 
 import math
@@ -306,8 +307,9 @@ def yn(n: Numeric, order: Int, x: Real) -> Real:
         following = n.where(high.eq(float("-inf")), high, following)
         return [(k + 1).id, high.id, following.id]
 
-    _, _, result = f.loop([module.uint(1), first.id, second.id],
-                          lambda carried: f.compare(op.SLessThan, carried[0], count.id), body)
+    _, _, result = f.loop(
+        [module.uint(1), first.id, second.id], lambda carried: f.compare(op.SLessThan, carried[0], count.id), body
+    )
     value = n.where(count.eq(0), first, Real(n, result))
     value = n.where(x.eq(float("inf")), 0.0, value)
     odd = order.slt(0) & (order & 1).ne(0)
@@ -329,8 +331,9 @@ def jn(n: Numeric, order: Int, x: Real) -> Real:
         k, low, high = Int(n, carried[0]), Real(n, carried[1]), Real(n, carried[2])
         return [(k + 1).id, high.id, ((k + k).real() / safe * high - low).id]
 
-    _, _, above = f.loop([module.uint(1), first.id, second.id],
-                         lambda carried: f.compare(op.SLessThan, carried[0], limit.id), up)
+    _, _, above = f.loop(
+        [module.uint(1), first.id, second.id], lambda carried: f.compare(op.SLessThan, carried[0], limit.id), up
+    )
     # Start far enough above the order that the arbitrary start has died away.
     margin = (count.real() * 40.0).sqrt().to_int(32) + 30
     start = n.where(upward, 0, ((count + margin) >> 1) << 1)
@@ -346,7 +349,9 @@ def jn(n: Numeric, order: Int, x: Real) -> Real:
 
     _, one_value, zero_value, kept = f.loop(
         [start.id, zero.id, one.id, zero.id],
-        lambda carried: f.compare(op.SGreaterThan, carried[0], module.uint(0)), down)
+        lambda carried: f.compare(op.SGreaterThan, carried[0], module.uint(0)),
+        down,
+    )
     below_one, below_zero = Real(n, one_value), Real(n, zero_value)
     by_zero = abs(first) > abs(second)
     below = Real(n, kept) * (n.where(by_zero, first, second) / n.where(by_zero, below_zero, below_one))

@@ -2,6 +2,7 @@
 
 ``docs/math.md`` states the same bounds; a test compares the two.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -70,20 +71,24 @@ BOUNDS: dict[str, Bound] = {
     "log2": Bound(lambda x: mp.log(x, 2), 1, 1, both(POSITIVE, uniform(0.5, 2), uniform(0.999, 1.001))),
     "log10": Bound(mp.log10, 1, 1, both(POSITIVE, uniform(0.5, 2))),
     "log1p": Bound(mp.log1p, 1, 1, both(POSITIVE, uniform(-0.999, 1))),
-    "sin": Bound(mp.sin, 2, 1.75, ANGLES), "cos": Bound(mp.cos, 2, 1.75, ANGLES),
+    "sin": Bound(mp.sin, 2, 1.75, ANGLES),
+    "cos": Bound(mp.cos, 2, 1.75, ANGLES),
     "tan": Bound(mp.tan, 3.5, 3.5, ANGLES),
     "sinpi": Bound(mp.sinpi, 1, 1, both(uniform(-4, 4), SMALL, magnitudes(1, 1e9))),
     "cospi": Bound(mp.cospi, 1, 1, both(uniform(-4, 4), SMALL, magnitudes(1, 1e9))),
-    "asin": Bound(mp.asin, 1.5, 1.5, UNIT), "acos": Bound(mp.acos, 1.5, 1.5, UNIT),
+    "asin": Bound(mp.asin, 1.5, 1.5, UNIT),
+    "acos": Bound(mp.acos, 1.5, 1.5, UNIT),
     "atan": Bound(mp.atan, 2, 1.5, both(uniform(-5, 5), ANY)),
     "sinh": Bound(mp.sinh, 2, 2, both(uniform(-5, 5), by_width(uniform(-90, 90), uniform(-711, 711)), SMALL)),
     "cosh": Bound(mp.cosh, 2, 2, both(uniform(-5, 5), by_width(uniform(-90, 90), uniform(-711, 711)))),
     "tanh": Bound(mp.tanh, 1.5, 1.5, both(uniform(-20, 20), UNIT)),
     "asinh": Bound(reflected(mp.asinh), 2, 2, both(uniform(-5, 5), ANY)),
-    "acosh": Bound(mp.acosh, 2.5, 2.5, both(uniform(1, 5), by_width(magnitudes(1, 3e38, False),
-                                                                   magnitudes(1, 1e308, False)))),
+    "acosh": Bound(
+        mp.acosh, 2.5, 2.5, both(uniform(1, 5), by_width(magnitudes(1, 3e38, False), magnitudes(1, 1e308, False)))
+    ),
     "atanh": Bound(mp.atanh, 2, 2, both(uniform(-0.9999, 0.9999), SMALL)),
-    "sqrt": Bound(mp.sqrt, 0.5, 0.5, POSITIVE), "rsqrt": Bound(lambda x: 1 / mp.sqrt(x), 2, 1.5, POSITIVE),
+    "sqrt": Bound(mp.sqrt, 0.5, 0.5, POSITIVE),
+    "rsqrt": Bound(lambda x: 1 / mp.sqrt(x), 2, 1.5, POSITIVE),
     "cbrt": Bound(reflected(mp.cbrt), 0.51, 0.51, ANY),
     "rcbrt": Bound(reflected(lambda x: 1 / mp.cbrt(x)), 1.5, 1.5, ANY),
     "erf": Bound(mp.erf, 2, 2, both(uniform(-6, 6), SMALL)),
@@ -93,8 +98,12 @@ BOUNDS: dict[str, Bound] = {
     "erfcinv": Bound(lambda x: mp.erfinv(1 - x), 0.51, 5, uniform(1e-6, 1.999)),
     "normcdf": Bound(mp.ncdf, 0.51, 5, by_width(uniform(-13, 6), uniform(-37, 8))),
     "normcdfinv": Bound(lambda x: mp.sqrt(2) * mp.erfinv(2 * x - 1), 0.51, 6, uniform(1e-6, 0.9999)),
-    "lgamma": Bound(lambda x: mp.log(abs(mp.gamma(x))), 0.51, 8,
-                    by_width(magnitudes(1e-40, 1e36, False), both(uniform(0, 12), magnitudes(1e-300, 1e300, False)))),
+    "lgamma": Bound(
+        lambda x: mp.log(abs(mp.gamma(x))),
+        0.51,
+        8,
+        by_width(magnitudes(1e-40, 1e36, False), both(uniform(0, 12), magnitudes(1e-300, 1e300, False))),
+    ),
     "tgamma": Bound(mp.gamma, 0.51, 10, by_width(uniform(-20, 35), uniform(-20, 171))),
     "cyl_bessel_i0": Bound(lambda x: mp.besseli(0, x), 0.51, 6, by_width(uniform(-80, 80), uniform(-700, 700))),
     "cyl_bessel_i1": Bound(lambda x: mp.besseli(1, x), 0.51, 6, by_width(uniform(-80, 80), uniform(-700, 700))),

@@ -1,4 +1,5 @@
 """TESTS_FLUSH_SUBNORMALS=1 runs the tests of this folder as on a device that takes subnormal f32 numbers for zero."""
+
 from __future__ import annotations
 
 import os

@@ -1,4 +1,5 @@
 """Runs one expression over arrays as a kernel, and measures results in units in the last place."""
+
 from __future__ import annotations
 
 import hashlib
@@ -43,8 +44,11 @@ def _folder() -> Path:
 @cache
 def _module(expression: str, operands: int) -> ModuleType:
     names = NAMES[:operands]
-    source = _SOURCE.format(pointers=", ".join(f"{name}_ptr" for name in names), expression=expression,
-                            loads="\n".join(f"    {name} = tl.load({name}_ptr + at, mask)" for name in names))
+    source = _SOURCE.format(
+        pointers=", ".join(f"{name}_ptr" for name in names),
+        expression=expression,
+        loads="\n".join(f"    {name} = tl.load({name}_ptr + at, mask)" for name in names),
+    )
     path = _folder() / f"kernel_{hashlib.sha256(source.encode()).hexdigest()[:16]}.py"
     path.write_text(source)
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -58,8 +62,9 @@ def apply(expression: str, *operands: np.ndarray, dtype: Any = None, block: int 
     """``expression`` of a, b, c, d (one an operand) for every element; ``dtype`` is the result's, by default a's."""
     kernel = _module(expression, len(operands)).kernel
     result = np.zeros(operands[0].size, dtype or operands[0].dtype)
-    kernel[(triton.cdiv(result.size, block),)](*(array(np.ascontiguousarray(operand)) for operand in operands),
-                                               array(result), result.size, BLOCK=block)
+    kernel[(triton.cdiv(result.size, block),)](
+        *(array(np.ascontiguousarray(operand)) for operand in operands), array(result), result.size, BLOCK=block
+    )
     return result
 
 
@@ -96,8 +101,10 @@ def assert_ulps(actual: np.ndarray, expected: list[np.ndarray], bound: float, *o
     (helpers.accepted)."""
     distance = np.min([ulps(actual, values) for values in expected], axis=0)
     worst = int(np.argmax(distance))
-    assert distance[worst] <= bound, (f"{distance[worst]:.4g} ULP at {[x[worst] for x in operands]}: "
-                                      f"{actual[worst]!r}, exactly {[values[worst] for values in expected]!r}")
+    assert distance[worst] <= bound, (
+        f"{distance[worst]:.4g} ULP at {[x[worst] for x in operands]}: "
+        f"{actual[worst]!r}, exactly {[values[worst] for values in expected]!r}"
+    )
 
 
 def assert_one_of(actual: np.ndarray, expected: list[np.ndarray], *operands: np.ndarray) -> None:
@@ -105,5 +112,7 @@ def assert_one_of(actual: np.ndarray, expected: list[np.ndarray], *operands: np.
     differ by their sign."""
     fine = np.any([same(actual, values) for values in expected], axis=0)
     at = np.flatnonzero(~fine)[:4]
-    assert fine.all(), (f"{np.count_nonzero(~fine)} of {fine.size} differ: {[x[at] for x in operands]} give "
-                        f"{actual[at]}, wanted one of {[values[at] for values in expected]}")
+    assert fine.all(), (
+        f"{np.count_nonzero(~fine)} of {fine.size} differ: {[x[at] for x in operands]} give "
+        f"{actual[at]}, wanted one of {[values[at] for values in expected]}"
+    )

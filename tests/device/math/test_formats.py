@@ -1,4 +1,5 @@
 """Conversions to and from the narrow float formats, exhaustive where there are 2^16 inputs or fewer."""
+
 from __future__ import annotations
 
 import ml_dtypes
@@ -12,8 +13,10 @@ from tests.device.math.harness import apply
 
 #: Name in Triton → ml_dtypes' type and the largest number, to which larger ones are clamped.
 EIGHT_BIT = {
-    "float8e5": (ml_dtypes.float8_e5m2, 57344.0), "float8e4nv": (ml_dtypes.float8_e4m3fn, 448.0),
-    "float8e5b16": (ml_dtypes.float8_e5m2fnuz, 57344.0), "float8e4b8": (ml_dtypes.float8_e4m3fnuz, 240.0),
+    "float8e5": (ml_dtypes.float8_e5m2, 57344.0),
+    "float8e4nv": (ml_dtypes.float8_e4m3fn, 448.0),
+    "float8e5b16": (ml_dtypes.float8_e5m2fnuz, 57344.0),
+    "float8e4b8": (ml_dtypes.float8_e4m3fnuz, 240.0),
 }
 CODES = {8: np.arange(1 << 8, dtype=np.uint8), 16: np.arange(1 << 16, dtype=np.uint16)}
 
@@ -97,8 +100,9 @@ def test_half_precision(native, monkeypatch, tmp_path):
     """f32 and f64 to f16, by the device's instruction and without it."""
     has = Capabilities.has
     if not native:
-        monkeypatch.setattr(Capabilities, "has",
-                            lambda self, name: name != "round_to_nearest_even16" and has(self, name))
+        monkeypatch.setattr(
+            Capabilities, "has", lambda self, name: name != "round_to_nearest_even16" and has(self, name)
+        )
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
         harness._module.cache_clear()

@@ -1,4 +1,5 @@
 """The transcendental functions against mpmath, in ULP, and at the values where they are special."""
+
 from __future__ import annotations
 
 import math
@@ -32,8 +33,12 @@ def test_error_bound(name, width):
     module = "tl" if name in IN_LANGUAGE else "libdevice"
     # Vulkan's root is that of a division by an inverse root, 2.5 and 2 units off (Vulkan specification, precision).
     looser = 4.5 if name == "sqrt" and not device_capabilities().traits.exact_division else 0
-    assert_ulps(apply(f"{module}.{name}(a)", x), accepted(lambda a: exactly(bound.reference, a), x),
-                bound.single + looser if width == 32 else bound.double, x)
+    assert_ulps(
+        apply(f"{module}.{name}(a)", x),
+        accepted(lambda a: exactly(bound.reference, a), x),
+        bound.single + looser if width == 32 else bound.double,
+        x,
+    )
 
 
 @pytest.mark.parametrize("width", [32, 64])
@@ -42,11 +47,16 @@ def test_error_bound_on_a_dense_sample(name, width):
     """The ordinary range, against NumPy in long double."""
     reference = getattr(np, name)
     low, high = {"exp": (-80, 80), "exp2": (-100, 100), "log": (1e-6, 100), "log2": (1e-6, 100)}.get(
-        name, (-3200, 3200))
+        name, (-3200, 3200)
+    )
     x = np.random.default_rng(1).uniform(low, high, 1 << 18).astype(FORMATS[width])
     bound = BOUNDS[name]
-    assert_ulps(apply(f"tl.{name}(a)", x), [reference(x.astype(np.longdouble))],
-                bound.single if width == 32 else bound.double, x)
+    assert_ulps(
+        apply(f"tl.{name}(a)", x),
+        [reference(x.astype(np.longdouble))],
+        bound.single if width == 32 else bound.double,
+        x,
+    )
 
 
 @pytest.mark.parametrize("width", [32, 64])
@@ -63,13 +73,19 @@ def test_bessel_functions(name, width):
 def test_two_arguments(name, width):
     reference, single, double, first, second = BINARY[name]
     x, y = samples(name, first, width), samples(name + "2", second, width)
-    assert_ulps(apply(f"libdevice.{name}(a, b)", x, y), accepted(lambda a, b: exactly(reference, a, b), x, y),
-                single if width == 32 else double, x, y)
+    assert_ulps(
+        apply(f"libdevice.{name}(a, b)", x, y),
+        accepted(lambda a, b: exactly(reference, a, b), x, y),
+        single if width == 32 else double,
+        x,
+        y,
+    )
 
 
 @pytest.mark.parametrize("kind", ["jn", "yn"])
 def test_bessel_functions_of_integer_order(kind):
     import mpmath
+
     rng = np.random.default_rng(2)
     order, x = rng.integers(-8, 20, 300).astype(np.int32), rng.uniform(0.5, 40, 300)
     function = mpmath.besselj if kind == "jn" else mpmath.bessely
@@ -88,12 +104,35 @@ def same_value(actual: np.ndarray, expected: np.ndarray, tolerance: float) -> np
 
 
 UNARY_SPECIAL = {
-    "sin": np.sin, "cos": np.cos, "tan": np.tan, "sinh": np.sinh, "cosh": np.cosh, "tanh": np.tanh, "exp": np.exp,
-    "exp2": np.exp2, "expm1": np.expm1, "log": np.log, "log1p": np.log1p, "log2": np.log2, "log10": np.log10,
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
-    "atanh": np.arctanh, "cbrt": np.cbrt, "sqrt": np.sqrt, "rint": np.rint, "trunc": np.trunc, "floor": np.floor,
-    "ceil": np.ceil, "round": lambda x: np.copysign(np.trunc(np.abs(x) + 0.5), x),
-    "erf": np.vectorize(math.erf), "erfc": np.vectorize(math.erfc), "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sin": np.sin,
+    "cos": np.cos,
+    "tan": np.tan,
+    "sinh": np.sinh,
+    "cosh": np.cosh,
+    "tanh": np.tanh,
+    "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
+    "log": np.log,
+    "log1p": np.log1p,
+    "log2": np.log2,
+    "log10": np.log10,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "cbrt": np.cbrt,
+    "sqrt": np.sqrt,
+    "rint": np.rint,
+    "trunc": np.trunc,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "round": lambda x: np.copysign(np.trunc(np.abs(x) + 0.5), x),
+    "erf": np.vectorize(math.erf),
+    "erfc": np.vectorize(math.erfc),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
 }
 
 
@@ -109,10 +148,15 @@ def test_special_values(name, width):
 
 
 BINARY_SPECIAL = {
-    "atan2": np.arctan2, "hypot": np.hypot, "fmod": np.fmod, "pow": np.power, "copysign": np.copysign,
+    "atan2": np.arctan2,
+    "hypot": np.hypot,
+    "fmod": np.fmod,
+    "pow": np.power,
+    "copysign": np.copysign,
     "fdim": lambda a, b: np.where(np.isnan(a) | np.isnan(b), np.nan, np.where(a > b, a - b, 0.0)),
-    "remainder": np.vectorize(lambda a, b: math.remainder(a, b) if math.isfinite(a) and b and not math.isnan(b)
-                              else math.nan),
+    "remainder": np.vectorize(
+        lambda a, b: math.remainder(a, b) if math.isfinite(a) and b and not math.isnan(b) else math.nan
+    ),
 }
 
 

@@ -1,4 +1,5 @@
 """libdevice's integer functions and bit casts against Python integers."""
+
 from __future__ import annotations
 
 import numpy as np
@@ -7,8 +8,10 @@ import pytest
 from tests.device.math.harness import apply
 
 RNG = np.random.default_rng(9)
-WORDS = {32: RNG.integers(0, 1 << 32, 1000, dtype=np.uint64).astype(np.uint32),
-         64: RNG.integers(0, 1 << 64, 1000, dtype=np.uint64)}
+WORDS = {
+    32: RNG.integers(0, 1 << 32, 1000, dtype=np.uint64).astype(np.uint32),
+    64: RNG.integers(0, 1 << 64, 1000, dtype=np.uint64),
+}
 for _width, _words in WORDS.items():
     _words[:6] = [0, 1, (1 << _width) - 1, 1 << (_width - 1), (1 << (_width - 1)) - 1, 1 << (_width // 2)]
 
@@ -83,12 +86,15 @@ def test_bit_casts_and_halves():
     words, wide = WORDS[32], WORDS[64]
     np.testing.assert_array_equal(
         apply("libdevice.float_as_int(libdevice.int_as_float(a & 0x7F7FFFFF))", words.view(np.int32)),
-        words.view(np.int32) & 0x7F7FFFFF)
+        words.view(np.int32) & 0x7F7FFFFF,
+    )
     number = (wide & np.uint64(0xFFEFFFFFFFFFFFFF)).view(np.float64)
-    np.testing.assert_array_equal(apply("libdevice.double_as_longlong(a)", number, dtype=np.int64),
-                                  number.view(np.int64))
     np.testing.assert_array_equal(
-        apply("libdevice.hiloint2double(libdevice.double2hiint(a), libdevice.double2loint(a))", number), number)
+        apply("libdevice.double_as_longlong(a)", number, dtype=np.int64), number.view(np.int64)
+    )
+    np.testing.assert_array_equal(
+        apply("libdevice.hiloint2double(libdevice.double2hiint(a), libdevice.double2loint(a))", number), number
+    )
 
 
 @pytest.mark.parametrize("width", [32, 64])

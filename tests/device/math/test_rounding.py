@@ -1,4 +1,5 @@
 """Arithmetic in every rounding mode against exact fractions, and the conversions between numbers."""
+
 from __future__ import annotations
 
 import math
@@ -82,8 +83,9 @@ def operands(width: int, count: int = 400) -> list[np.ndarray]:
         return rng.integers(0, 1 << width, count, dtype=np.uint64).astype(integer).view(real)
 
     def moderate() -> np.ndarray:
-        return (rng.uniform(1, 2, count) * np.exp2(rng.integers(-8, 8, count)) * rng.choice([-1, 1], count)
-                ).astype(real)
+        return (rng.uniform(1, 2, count) * np.exp2(rng.integers(-8, 8, count)) * rng.choice([-1, 1], count)).astype(
+            real
+        )
 
     a, b, c = [any_bits(), moderate(), moderate()], [any_bits(), moderate()], [any_bits(), moderate()]
     short = moderate().astype(np.float16).astype(real)
@@ -94,19 +96,24 @@ def operands(width: int, count: int = 400) -> list[np.ndarray]:
     c.append(rng.integers(0, 9, count).astype(integer).view(real))
     special = np.array([0.0, -0.0, 1, -1, np.inf, np.nan, np.finfo(real).max, np.finfo(real).smallest_subnormal], real)
     grid = np.meshgrid(special, special)
-    return [np.concatenate([*a, grid[0].ravel()]), np.concatenate([*b, grid[1].ravel()]),
-            np.concatenate([*c, np.roll(grid[0].ravel(), 3)])]
+    return [
+        np.concatenate([*a, grid[0].ravel()]),
+        np.concatenate([*b, grid[1].ravel()]),
+        np.concatenate([*c, np.roll(grid[0].ravel(), 3)]),
+    ]
 
 
 def check(name: str, width: int, mode: str, expression: str = "libdevice.{}_{}") -> None:
-    values = operands(width)[:ARITY[name]]
-    actual = apply(f"{expression.format(name, mode)}({', '.join('abc'[:len(values)])})", *values)
+    values = operands(width)[: ARITY[name]]
+    actual = apply(f"{expression.format(name, mode)}({', '.join('abc'[: len(values)])})", *values)
     finite = np.all([np.isfinite(x) for x in values], axis=0)
     values, actual = [x[finite] for x in values], actual[finite]
 
     def reference(*operands: np.ndarray) -> np.ndarray:
-        return np.array([expected(name, [float(x) for x in row], width, mode) for row in zip(*operands, strict=True)],
-                        FORMATS[width][0])
+        return np.array(
+            [expected(name, [float(x) for x in row], width, mode) for row in zip(*operands, strict=True)],
+            FORMATS[width][0],
+        )
 
     assert_one_of(actual, accepted(reference, *values), *values)
 
@@ -130,6 +137,7 @@ def test_rounding_to_nearest_without_the_devices_own(name, width, off, monkeypat
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
         from tests.device.math import harness
+
         harness._module.cache_clear()
         check(name, width, "rn")
         harness._module.cache_clear()
@@ -149,8 +157,12 @@ def test_fma_of_narrow_formats_rounds_once():
     np.testing.assert_array_equal(apply("tl.fma(a, b, c)", a, b, c), wanted)
 
 
-INTEGERS = {"int": (32, True, np.int32), "uint": (32, False, np.uint32), "ll": (64, True, np.int64),
-            "ull": (64, False, np.uint64)}
+INTEGERS = {
+    "int": (32, True, np.int32),
+    "uint": (32, False, np.uint32),
+    "ll": (64, True, np.int64),
+    "ull": (64, False, np.uint64),
+}
 TO_INTEGER = {"rn": round, "rz": math.trunc, "rd": math.floor, "ru": math.ceil}
 
 
@@ -162,15 +174,29 @@ def test_to_integer(source, width, target, mode):
     real = FORMATS[width][0]
     x = operands(width)[1]
     with np.errstate(all="ignore"):
-        x = np.concatenate([x, x * real(2.0**28), x * real(2.0**58), np.arange(-5, 5, 0.5).astype(real),
-                            np.array([np.inf, -np.inf, np.nan], real)])
+        x = np.concatenate(
+            [
+                x,
+                x * real(2.0**28),
+                x * real(2.0**58),
+                np.arange(-5, 5, 0.5).astype(real),
+                np.array([np.inf, -np.inf, np.nan], real),
+            ]
+        )
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     actual = apply(f"libdevice.{source}2{target}_{mode}(a)", x, dtype=np.int32 if bits == 32 else np.int64).view(dtype)
 
     def reference(values: np.ndarray) -> np.ndarray:
         ends = {math.inf: high, -math.inf: low}
-        return np.array([min(max(TO_INTEGER[mode](Fraction(float(value))), low), high) if math.isfinite(value) else
-                         ends.get(float(value), 0) for value in values], dtype)
+        return np.array(
+            [
+                min(max(TO_INTEGER[mode](Fraction(float(value))), low), high)
+                if math.isfinite(value)
+                else ends.get(float(value), 0)
+                for value in values
+            ],
+            dtype,
+        )
 
     assert_one_of(actual, accepted(reference, x, result=dtype), x)
 
@@ -197,8 +223,15 @@ def test_double_to_single(mode):
     x = np.concatenate([x, x * 2.0**-135])
 
     def reference(values: np.ndarray) -> np.ndarray:
-        return np.array([rounded(Fraction(float(value)), 32, mode, math.copysign(1, value) < 0)
-                         if math.isfinite(value) else value for value in values], np.float32)
+        return np.array(
+            [
+                rounded(Fraction(float(value)), 32, mode, math.copysign(1, value) < 0)
+                if math.isfinite(value)
+                else value
+                for value in values
+            ],
+            np.float32,
+        )
 
     actual = apply(f"libdevice.double2float_{mode}(a)", x, dtype=np.float32)
     assert_one_of(actual, accepted(reference, x, result=np.float32), x)
@@ -212,8 +245,13 @@ def test_remainders_are_exact(name, width):
     reference = math.fmod if name == "fmod" else math.remainder
 
     def rests(*operands: np.ndarray) -> np.ndarray:
-        return np.array([reference(float(a), float(b)) if math.isfinite(a) and not math.isnan(b) and b != 0 else
-                         math.nan for a, b in zip(*operands, strict=True)], x.dtype)
+        return np.array(
+            [
+                reference(float(a), float(b)) if math.isfinite(a) and not math.isnan(b) and b != 0 else math.nan
+                for a, b in zip(*operands, strict=True)
+            ],
+            x.dtype,
+        )
 
     assert_one_of(actual, accepted(rests, x, y), x, y)
 
@@ -237,8 +275,13 @@ def test_remainders_of_the_smallest_numbers_need_no_arithmetic_on_them(width):
 def test_a_sign_extended_number_against_a_constant(comparison, constant):
     """Mesa 22.3 gets the 64-bit comparison wrong; ours is made in 32 bits."""
     x = np.array([-1, -5, -100000001, 7, 0, 5, -3, (1 << 31) - 1, -(1 << 31)], np.int32)
-    for text in (f"a.to(tl.int64) {comparison} tl.full((128,), {constant}, tl.int64)",
-                 f"tl.full((128,), {constant}, tl.int64) {comparison} a.to(tl.int64)"):
-        wanted = eval(text.replace("a.to(tl.int64)", "x.astype(np.int64)").replace(
-            f"tl.full((128,), {constant}, tl.int64)", f"np.int64({constant})"))
+    for text in (
+        f"a.to(tl.int64) {comparison} tl.full((128,), {constant}, tl.int64)",
+        f"tl.full((128,), {constant}, tl.int64) {comparison} a.to(tl.int64)",
+    ):
+        wanted = eval(
+            text.replace("a.to(tl.int64)", "x.astype(np.int64)").replace(
+                f"tl.full((128,), {constant}, tl.int64)", f"np.int64({constant})"
+            )
+        )
         np.testing.assert_array_equal(apply(f"({text}).to(tl.int32)", x), wanted.astype(np.int32), text)

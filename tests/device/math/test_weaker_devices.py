@@ -1,4 +1,5 @@
 """Devices that take subnormal f32 numbers for zero, and those with loose roots and division."""
+
 from __future__ import annotations
 
 import ml_dtypes
@@ -30,8 +31,8 @@ def test_the_reference_alone_where_subnormal_numbers_count(monkeypatch: pytest.M
 
 
 def test_flushed_numbers_keep_their_sign() -> None:
-    x = np.array([TINY, -TINY, 2.0**-126, -2.0**-126, np.inf, -np.inf, np.nan, -0.0, 0.0], np.float32)
-    want = np.array([0.0, -0.0, 2.0**-126, -2.0**-126, np.inf, -np.inf, np.nan, -0.0, 0.0], np.float32)
+    x = np.array([TINY, -TINY, 2.0**-126, -(2.0**-126), np.inf, -np.inf, np.nan, -0.0, 0.0], np.float32)
+    want = np.array([0.0, -0.0, 2.0**-126, -(2.0**-126), np.inf, -np.inf, np.nan, -0.0, 0.0], np.float32)
     np.testing.assert_array_equal(flushed(x), want)
     np.testing.assert_array_equal(np.signbit(flushed(x)), np.signbit(want))
 
@@ -57,8 +58,9 @@ def test_other_formats_keep_their_subnormal_numbers(monkeypatch: pytest.MonkeyPa
     ways = accepted(np.negative, x)
     assert len(ways) == 1 and np.array_equal(ways[0], -x)
     # A result in f32 may be zero.
-    assert {float(way[0]) for way in accepted(lambda v: v.astype(np.float32), np.array([1e-40]), result=np.float32)
-            } == {float(np.float32(1e-40)), 0.0}
+    assert {
+        float(way[0]) for way in accepted(lambda v: v.astype(np.float32), np.array([1e-40]), result=np.float32)
+    } == {float(np.float32(1e-40)), 0.0}
     narrow = np.array([1e-39], ml_dtypes.bfloat16)
     assert {float(way[0]) for way in accepted(np.negative, narrow)} == {-float(narrow[0]), 0.0}
 
@@ -66,7 +68,7 @@ def test_other_formats_keep_their_subnormal_numbers(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("wrong", [0.0, np.nextafter(np.float32(0.375), np.float32(1)), np.inf, np.nan])
 def test_a_wrong_normal_result_still_fails(flushing: None, wrong: float) -> None:
     x = np.array([TINY, 0.75], np.float32)
-    ways = accepted(lambda v: (v.astype(np.longdouble) / 2), x)
+    ways = accepted(lambda v: v.astype(np.longdouble) / 2, x)
     assert_ulps(np.array([0, 0.375], np.float32), ways, 0.5, x)
     assert_ulps(np.array([TINY / 2, 0.375], np.float32), ways, 0.5, x)
     for bad in (np.array([0, wrong], np.float32), np.array([1e-30, 0.375], np.float32)):
@@ -77,9 +79,18 @@ def test_a_wrong_normal_result_still_fails(flushing: None, wrong: float) -> None
 
 
 # -- the device that is made up ----------------------------------------------------------------------------------
-@pytest.mark.parametrize("expression", ["a + a", "a * 1.5", "tl.maximum(a, 0.0) / 0.25", "tl.exp2(a) - 1 + a",
-                                        "tl.sqrt(a)", "(a > 0).to(tl.float32)",
-                                        "(a.to(tl.float64) * 2).to(tl.float32)"])
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "a + a",
+        "a * 1.5",
+        "tl.maximum(a, 0.0) / 0.25",
+        "tl.exp2(a) - 1 + a",
+        "tl.sqrt(a)",
+        "(a > 0).to(tl.float32)",
+        "(a.to(tl.float64) * 2).to(tl.float32)",
+    ],
+)
 def test_arithmetic_flushes(flushing: None, expression: str) -> None:
     x = np.full(8, TINY)
     np.testing.assert_array_equal(apply(expression, x), 0)
@@ -99,8 +110,9 @@ def test_exact_arithmetic(flushing: None, name: str, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["rz", "rd", "ru"])
 @pytest.mark.parametrize("name", rounding.ARITY)
-def test_directed_rounding_keeps_subnormal_numbers(flushing: None, monkeypatch: pytest.MonkeyPatch, name: str,
-                                                   mode: str) -> None:
+def test_directed_rounding_keeps_subnormal_numbers(
+    flushing: None, monkeypatch: pytest.MonkeyPatch, name: str, mode: str
+) -> None:
     """They are computed in integers, so the device's zeros do not matter."""
     monkeypatch.setattr(helpers, "computes_with_subnormals", lambda: True)
     rounding.check(name, 32, mode)
@@ -120,8 +132,9 @@ def test_bfloat16(flushing: None, name: str) -> None:
 
 @pytest.mark.parametrize("units", [-3, 3])
 @pytest.mark.parametrize("name", ["norm3d", "norm4d", "rnorm3d", "rnorm4d", "hypot", "rhypot"])
-def test_norms_where_roots_and_division_are_loose(compiled_afresh: None, monkeypatch: pytest.MonkeyPatch, name: str,
-                                                  units: int) -> None:
+def test_norms_where_roots_and_division_are_loose(
+    compiled_afresh: None, monkeypatch: pytest.MonkeyPatch, name: str, units: int
+) -> None:
     """Vulkan allows 2 units in an inverse root and 2.5 in a division, and a root of both."""
     weaker.loosen(monkeypatch, units)
     x = np.full(8, 2, np.float32)

@@ -1,5 +1,6 @@
 """Devices with weaker arithmetic than the one at hand, made by changing what is emitted: what the tests accept of such
 devices, and what the compiler makes up for, is checked where there is none."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -18,7 +19,8 @@ FEATURE = "preserve_denormals32"
 #: Instructions of float arithmetic, beside those of GLSL.std.450; what moves bits or signs alone is not among them.
 ARITHMETIC = frozenset(
     {op.FAdd, op.FSub, op.FMul, op.FDiv, op.FRem, op.FConvert, op.ConvertFToU, op.ConvertFToS}
-    | {number for name, number in vars(op).items() if name.startswith(("FOrd", "FUnord"))})
+    | {number for name, number in vars(op).items() if name.startswith(("FOrd", "FUnord"))}
+)
 UNTOUCHED = frozenset({Glsl.FAbs, Glsl.FSign})
 #: Instructions of GLSL.std.450 that, like division, Vulkan allows to be some units off.
 LOOSE = frozenset({Glsl.Sqrt, Glsl.InverseSqrt})
@@ -51,8 +53,9 @@ def flush(monkeypatch: pytest.MonkeyPatch) -> None:
         if opcode not in ARITHMETIC and not extended:
             return emit(builder, opcode, type_id, *operands)
         first = 2 if extended else 0
-        inputs = (flushed(builder, value) if _single(builder, builder.type_of(value)) else value
-                  for value in operands[first:])
+        inputs = (
+            flushed(builder, value) if _single(builder, builder.type_of(value)) else value for value in operands[first:]
+        )
         result = emit(builder, opcode, type_id, *operands[:first], *inputs)
         return flushed(builder, result) if _single(builder, type_id) else result
 

@@ -2,6 +2,7 @@
 
 They follow the backend's ABI (docs/abi.md): a push-constant block, physical storage addresses, no descriptor sets.
 """
+
 from __future__ import annotations
 
 import json
@@ -31,7 +32,9 @@ OpDecorate %id BuiltIn GlobalInvocationId
 """
 
 #: z[i] = x[i] + y[i] for i < n; arguments (*fp32 x, *fp32 y, *fp32 z, i32 n). The last workgroup is masked.
-_ADD = _HEADER + """
+_ADD = (
+    _HEADER
+    + """
 OpDecorate %block Block
 OpMemberDecorate %block 0 Offset 0
 OpMemberDecorate %block 1 Offset 8
@@ -90,6 +93,7 @@ OpBranch %done
 OpReturn
 OpFunctionEnd
 """
+)
 
 
 def _words(indirect: bool, count: int) -> str:
@@ -98,17 +102,23 @@ def _words(indirect: bool, count: int) -> str:
     aligned = " Aligned 4" if indirect else ""
     block = "%outer = OpTypeStruct %u64" if indirect else "%outer = OpTypeStruct %array"
     if indirect:
-        base = ("%one = OpAccessChain %ppu64 %push %c0\n%address = OpLoad %u64 %one\n"
-                "%base = OpConvertUToPtr %pinner %address\n")
+        base = (
+            "%one = OpAccessChain %ppu64 %push %c0\n%address = OpLoad %u64 %one\n"
+            "%base = OpConvertUToPtr %pinner %address\n"
+        )
         decorate = "OpDecorate %inner Block\nOpMemberDecorate %inner 0 Offset 0\n"
-        types = ("%inner = OpTypeStruct %array\n%pinner = OpTypePointer PhysicalStorageBuffer %inner\n"
-                 "%ppu64 = OpTypePointer PushConstant %u64\n")
+        types = (
+            "%inner = OpTypeStruct %array\n%pinner = OpTypePointer PhysicalStorageBuffer %inner\n"
+            "%ppu64 = OpTypePointer PushConstant %u64\n"
+        )
     else:
         base, decorate, types = "%base = OpCopyObject %pouter %push\n", "", ""
     pword = f"%pword = OpTypePointer {storage} %u32\n"
     out_pointer = "" if indirect else "%pstore = OpTypePointer PhysicalStorageBuffer %u32\n"
     store = "%pword" if indirect else "%pstore"
-    return _HEADER + f"""
+    return (
+        _HEADER
+        + f"""
 OpDecorate %outer Block
 OpMemberDecorate %outer 0 Offset 0
 OpDecorate %array ArrayStride 4
@@ -151,6 +161,7 @@ OpStore %target %word Aligned 4
 OpReturn
 OpFunctionEnd
 """
+    )
 
 
 #: Seconds for a test of the runtime. The tests of other folders only compute; these may wait for what never comes.
@@ -170,8 +181,9 @@ def assemble(text: str) -> bytes:
     """The module of an assembly text, checked with spirv-val."""
     if shutil.which("spirv-as") is None:
         pytest.fail("spirv-as is missing; install it with: apt-get install spirv-tools")
-    module = subprocess.run(["spirv-as", "--target-env", "vulkan1.3", "-", "-o", "-"], input=text.encode(), check=True,
-                            capture_output=True).stdout
+    module = subprocess.run(
+        ["spirv-as", "--target-env", "vulkan1.3", "-", "-o", "-"], input=text.encode(), check=True, capture_output=True
+    ).stdout
     subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=module, check=True)
     return module
 
@@ -190,7 +202,9 @@ def word_module() -> Callable[[int, bool], bytes]:
 
 
 #: Reads its argument, *u32 x, 30,000 times, as long as it is 0. Mesa's CPU driver ends loops after 65,535 iterations.
-_LONG = _HEADER + """
+_LONG = (
+    _HEADER
+    + """
 OpDecorate %block Block
 OpMemberDecorate %block 0 Offset 0
 %void = OpTypeVoid
@@ -231,6 +245,7 @@ OpBranch %head
 OpReturn
 OpFunctionEnd
 """
+)
 
 
 @pytest.fixture
@@ -256,14 +271,21 @@ ADD_ENTRIES = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"),
 class Launchable:
     """A kernel of the current device, called as ``kernel(grid, *arguments)``."""
 
-    def __init__(self, context: Context, spirv: bytes, entries: Sequence[Any], indirect: bool = False,
-                 written: Sequence[str] | None = None) -> None:
+    def __init__(
+        self,
+        context: Context,
+        spirv: bytes,
+        entries: Sequence[Any],
+        indirect: bool = False,
+        written: Sequence[str] | None = None,
+    ) -> None:
         self.context = context
         self.kernel = Kernel(context, "test", spirv)
         self.launcher: Any = make_launcher(context, "test", entries, indirect, written)
 
-    def __call__(self, grid: tuple[int, ...], *arguments: Any, hooks: tuple[Any, Any] = (None, None),
-                 launch_metadata: Any = None) -> None:
+    def __call__(
+        self, grid: tuple[int, ...], *arguments: Any, hooks: tuple[Any, Any] = (None, None), launch_metadata: Any = None
+    ) -> None:
         grid = (*grid, 1, 1)[:3]
         self.launcher(*grid, 0, self.kernel.pipeline, None, launch_metadata, *hooks, *arguments)
 
@@ -300,8 +322,14 @@ def faulty_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         pytest.fail("a C++ compiler is missing; install one with: apt-get install g++")
     source = Path(__file__).with_name("faulty_layer.cpp")
     subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(folder / "libfaulty.so"), str(source)], check=True)
-    layer = {"name": "VK_LAYER_TEST_faulty", "type": "GLOBAL", "library_path": str(folder / "libfaulty.so"),
-             "api_version": "1.3.0", "implementation_version": "1", "description": "makes calls fail"}
+    layer = {
+        "name": "VK_LAYER_TEST_faulty",
+        "type": "GLOBAL",
+        "library_path": str(folder / "libfaulty.so"),
+        "api_version": "1.3.0",
+        "implementation_version": "1",
+        "description": "makes calls fail",
+    }
     (folder / "faulty.json").write_text(json.dumps({"file_format_version": "1.2.0", "layer": layer}))
     return {"VK_LAYER_PATH": str(folder), "VK_INSTANCE_LAYERS": "VK_LAYER_TEST_faulty"}
 
@@ -323,8 +351,8 @@ def add(launchable: Callable[..., Launchable], add_module: bytes) -> Iterator[La
 def padded(values: Any, before: int = 0, after: int = 64) -> tuple[Any, Any]:
     """(whole, part): an array with ``values`` at ``before`` elements in, and its view of them; the rest is -7."""
     whole = numpy.full(before + len(values) + after, -7, values.dtype)
-    whole[before:before + len(values)] = values
-    return whole, whole[before:before + len(values)]
+    whole[before : before + len(values)] = values
+    return whole, whole[before : before + len(values)]
 
 
 @pytest.fixture

@@ -1,4 +1,5 @@
 """A program for test_runtime_cuda_tensors.py: one check, named by its argument, on a GPU that torch drives by CUDA."""
+
 from __future__ import annotations
 
 import sys
@@ -25,7 +26,7 @@ def add_kernel(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):
 def add(x: torch.Tensor, y: torch.Tensor, out: torch.Tensor) -> Any:
     """out = x + y on the Vulkan device. The launch's metadata."""
     n = out.numel()
-    return add_kernel[(triton.cdiv(n, 1024), )](x, y, out, n, BLOCK=1024)
+    return add_kernel[(triton.cdiv(n, 1024),)](x, y, out, n, BLOCK=1024)
 
 
 def pooled(*shape: int) -> torch.Tensor:
@@ -127,7 +128,7 @@ def threads_with_streams_of_their_own() -> None:
                 if not torch.equal(out, y + (seed + round_)):
                     wrong.append(f"{seed}, {round_}")
 
-    threads = [threading.Thread(target=work, args=(seed, )) for seed in range(4)]
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -144,7 +145,7 @@ def with_other_memory() -> None:
     assert torch.equal(out, 1 + y)
     own = torch.zeros(5000, device=triton.runtime.driver.active.get_active_torch_device())
     add(x, x, own)
-    assert torch.equal(own.cpu(), torch.full((5000, ), 2.0))
+    assert torch.equal(own.cpu(), torch.full((5000,), 2.0))
 
 
 def expandable_segments() -> None:

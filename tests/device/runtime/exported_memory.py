@@ -1,4 +1,5 @@
 """Memory of the device that another API could have made: exported as an opaque file descriptor."""
+
 from __future__ import annotations
 
 from triton.backends.spirv.runtime.context import Context
@@ -28,14 +29,17 @@ class ExportedMemory:
         assert needs.size == bytes
         properties = ffi.new("VkPhysicalDeviceMemoryProperties*")
         lib.vkGetPhysicalDeviceMemoryProperties(context.device.handle, properties)
-        export, flags, allocation = (new(f"Vk{name}Info") for name in ("ExportMemoryAllocate", "MemoryAllocateFlags",
-                                                                        "MemoryAllocate"))
+        export, flags, allocation = (
+            new(f"Vk{name}Info") for name in ("ExportMemoryAllocate", "MemoryAllocateFlags", "MemoryAllocate")
+        )
         export.handleTypes = _OPAQUE_FD
         flags.flags, flags.pNext = _DEVICE_ADDRESS, export
         allocation.allocationSize, allocation.pNext = bytes, flags
         allocation.memoryTypeIndex = next(
-            index for index in range(properties.memoryTypeCount)
-            if needs.memoryTypeBits >> index & 1 and properties.memoryTypes[index].propertyFlags & _DEVICE_LOCAL)
+            index
+            for index in range(properties.memoryTypeCount)
+            if needs.memoryTypeBits >> index & 1 and properties.memoryTypes[index].propertyFlags & _DEVICE_LOCAL
+        )
         self._memory = ffi.new("VkDeviceMemory*")
         check(lib.vkAllocateMemory(self._device, allocation, ffi.NULL, self._memory), "vkAllocateMemory")
         self._export = ffi.cast("PFN_vkGetMemoryFdKHR", lib.vkGetDeviceProcAddr(self._device, b"vkGetMemoryFdKHR"))

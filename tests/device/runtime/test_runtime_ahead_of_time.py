@@ -1,4 +1,5 @@
 """Kernels compiled to files, loaded and launched: what goes in, and what is refused."""
+
 from __future__ import annotations
 
 import gc
@@ -35,6 +36,7 @@ Compile = Callable[..., Path]
 @pytest.fixture
 def compiled(tmp_path: Path) -> Compile:
     """Compiles a kernel of ahead_of_time_kernels.py; the module's path."""
+
     def run(kernel: str, signature: str, *options: str) -> Path:
         module = tmp_path / f"{kernel}.spv"
         assert cli.main(["compile", f"{KERNELS}:{kernel}", "-s", signature, "-o", str(module), *options]) == 0
@@ -52,7 +54,7 @@ def test_numpy_arrays_by_position(compiled: Compile) -> None:
     x, y, out = _vectors()
     kernel = load(compiled("add", "*fp32, *fp32, *fp32, i32, 256"))
     assert isinstance(kernel, LoadedKernel) and kernel.name == "add"
-    kernel[(4, )](x, y, out, 1000)
+    kernel[(4,)](x, y, out, 1000)
     np.testing.assert_array_equal(out, x + y)
     way = current().host_memory
     assert kernel.transfers == {"x": way, "y": way, "out": way}
@@ -63,13 +65,13 @@ def test_numpy_arrays_by_position(compiled: Compile) -> None:
 def test_other_arguments_and_grids(compiled: Compile) -> None:
     x, y, out = _vectors()
     kernel = load(compiled("add", "*fp32, *fp32, *fp32, i32"))  # BLOCK has a default
-    kernel[lambda constants: (-(-1000 // constants["BLOCK"]), )](array(x), y, out=out, n=np.int32(1000), BLOCK=256)
+    kernel[lambda constants: (-(-1000 // constants["BLOCK"]),)](array(x), y, out=out, n=np.int32(1000), BLOCK=256)
     np.testing.assert_array_equal(out, x + y)
     on_device = zeros(1000, "float32")
     kernel[4](from_numpy(x), from_numpy(y), on_device, 1000)
     np.testing.assert_array_equal(on_device.to_numpy(), x + y)
     assert set(kernel.transfers.values()) == {"device"}
-    for grid in (np.int64(4), np.array([4]), lambda named: (-(-named["n"] // named["BLOCK"]), )):
+    for grid in (np.int64(4), np.array([4]), lambda named: (-(-named["n"] // named["BLOCK"]),)):
         out[:] = 0
         kernel[grid](x, y, out, 1000)
         np.testing.assert_array_equal(out, x + y)
@@ -98,12 +100,21 @@ def test_every_scalar_type_and_constant(compiled: Compile) -> None:
     if not current().capabilities.has("float64"):
         pytest.skip("the device has no float64")
     module = compiled("every_type", "*fp64:16, i8, u16, i32:16, i64, fp16, fp32, i32:1, 'twice', None")
-    load(module)[1](out, -3, 60000, 32, -2**40, 1.5, 0.25, g=1, SUFFIX="twice", NOTHING=None)
+    load(module)[1](out, -3, 60000, 32, -(2**40), 1.5, 0.25, g=1, SUFFIX="twice", NOTHING=None)
     assert out[0] == 2 * (-3 + 60000 + 32 - 2**40 + 1.5 + 0.25 + 1)
-    told = {entry["name"]: (entry["type"], entry["offset"], entry["bytes"])
-            for entry in json.loads(module.with_suffix(".json").read_text())["arguments"]}
-    assert told == {"out": ("*fp64", 0, 8), "a": ("i8", 8, 1), "b": ("u16", 10, 2), "c": ("i32", 12, 4),
-                    "d": ("i64", 16, 8), "e": ("fp16", 24, 2), "f": ("fp32", 28, 4)}
+    told = {
+        entry["name"]: (entry["type"], entry["offset"], entry["bytes"])
+        for entry in json.loads(module.with_suffix(".json").read_text())["arguments"]
+    }
+    assert told == {
+        "out": ("*fp64", 0, 8),
+        "a": ("i8", 8, 1),
+        "b": ("u16", 10, 2),
+        "c": ("i32", 12, 4),
+        "d": ("i64", 16, 8),
+        "e": ("fp16", 24, 2),
+        "f": ("fp32", 28, 4),
+    }
 
 
 def test_tensor_descriptors(compiled: Compile) -> None:
@@ -152,11 +163,13 @@ def test_accesses_are_checked_where_asked(compiled: Compile) -> None:
 
 def test_a_descriptor_has_one_name_in_what_is_told_of_it(compiled: Compile) -> None:
     """That of the parameter, as where it is compiled just in time."""
-    kernel = load(compiled("copy_block", "tensordesc<fp32[16, 16]>, tensordesc<fp32[16, 16]>, i32, i32",
-                           "--check-bounds"))
+    kernel = load(
+        compiled("copy_block", "tensordesc<fp32[16, 16]>, tensordesc<fp32[16, 16]>, i32, i32", "--check-bounds")
+    )
     source, target = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
-    taller, same = (TensorDescriptor(of, shape, [16, 1], [16, 16]) for of, shape in
-                    ((source, [20, 16]), (target, [16, 16])))
+    taller, same = (
+        TensorDescriptor(of, shape, [16, 1], [16, 16]) for of, shape in ((source, [20, 16]), (target, [16, 16]))
+    )
     kernel[1](taller, same, 0, 0)
     assert set(kernel.transfers) == {"source", "target"}
     with pytest.raises(OutOfBounds, match="argument 'source' at index") as caught:
@@ -185,16 +198,23 @@ def test_more_arguments_than_push_constants(compiled: Compile) -> None:
     assert out[0] == 2**18 - 1
 
 
-@pytest.mark.parametrize(("change", "error", "message"), [
-    (lambda x, y, out: (x, y, out), TypeError, r"takes \(x: \*fp32, .*, n: i32\): 4 arguments, not 3"),
-    (lambda x, y, out: (x, y, out, 9, 9), TypeError, "4 arguments, not 5"),
-    (lambda x, y, out: (x.astype(np.float64), y, out, 9), TypeError, "'x' .*elements of type fp32, not float64"),
-    (lambda x, y, out: (x, y, out, 1.5), TypeError, r"'n' \(i32\): an integer is needed, not float"),
-    (lambda x, y, out: (x, y, out, 2**31), OverflowError, r"'n' \(i32\): 2147483648 does not fit"),
-    (lambda x, y, out: (x, y, [0.0], 9), TypeError, r"'out' \(\*fp32\): a tensor"),
-    (lambda x, y, out: (x[1:], y, out, 9), ValueError, "'x' was compiled for multiples of 16, not a tensor at 0x"),
-    (lambda x, y, out: (x, y.astype(">f4"), out, 9), TypeError, "kernel 'add', argument 'y': an array of >f4 cannot"),
-])
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        (lambda x, y, out: (x, y, out), TypeError, r"takes \(x: \*fp32, .*, n: i32\): 4 arguments, not 3"),
+        (lambda x, y, out: (x, y, out, 9, 9), TypeError, "4 arguments, not 5"),
+        (lambda x, y, out: (x.astype(np.float64), y, out, 9), TypeError, "'x' .*elements of type fp32, not float64"),
+        (lambda x, y, out: (x, y, out, 1.5), TypeError, r"'n' \(i32\): an integer is needed, not float"),
+        (lambda x, y, out: (x, y, out, 2**31), OverflowError, r"'n' \(i32\): 2147483648 does not fit"),
+        (lambda x, y, out: (x, y, [0.0], 9), TypeError, r"'out' \(\*fp32\): a tensor"),
+        (lambda x, y, out: (x[1:], y, out, 9), ValueError, "'x' was compiled for multiples of 16, not a tensor at 0x"),
+        (
+            lambda x, y, out: (x, y.astype(">f4"), out, 9),
+            TypeError,
+            "kernel 'add', argument 'y': an array of >f4 cannot",
+        ),
+    ],
+)
 def test_arguments_that_do_not_fit(compiled: Compile, change: Any, error: type[Exception], message: str) -> None:
     kernel = load(compiled("add", "*fp32:16, *fp32, *fp32, i32"))
     with pytest.raises(error, match=message):
@@ -217,10 +237,15 @@ def test_a_tensor_of_one_number_is_checked_as_a_number(compiled: Compile) -> Non
         load(compiled("add", "*fp32, *fp32, *fp32, i32:16"))[1](*_vectors(), torch.tensor(33))
 
 
-@pytest.mark.parametrize(("named", "message"), [
-    ({"BLOCK": np.array([256, 1])}, "was compiled for BLOCK=256, not array"),
-    ({"m": 1}, "has no parameter 'm'; it has"), ({"x": 1}, "'x' was passed twice"),
-    ({"BLOCK": 64}, "was compiled for BLOCK=256, not 64")])
+@pytest.mark.parametrize(
+    ("named", "message"),
+    [
+        ({"BLOCK": np.array([256, 1])}, "was compiled for BLOCK=256, not array"),
+        ({"m": 1}, "has no parameter 'm'; it has"),
+        ({"x": 1}, "'x' was passed twice"),
+        ({"BLOCK": 64}, "was compiled for BLOCK=256, not 64"),
+    ],
+)
 def test_names_that_do_not_fit(compiled: Compile, named: dict[str, int], message: str) -> None:
     kernel = load(compiled("add", "*fp32, *fp32, *fp32, i32"))
     with pytest.raises((TypeError, ValueError), match=message):
@@ -231,7 +256,7 @@ def test_grids_that_do_not_fit(compiled: Compile) -> None:
     kernel = load(compiled("add", "*fp32, *fp32, *fp32, i32"))
     with pytest.raises(ValueError, match="a grid has 1 to 3 sizes, not 4"):
         kernel[1, 1, 1, 1](*_vectors(), 9)
-    for grid in (4.0, (4.0, ), "4", None):
+    for grid in (4.0, (4.0,), "4", None):
         with pytest.raises(TypeError, match="kernel 'add': a grid is an integer or a tuple of 1 to 3, not "):
             kernel[grid](*_vectors(), 9)
     kernel.unload()
@@ -279,8 +304,10 @@ def test_a_module_for_another_subgroup_size(compiled: Compile, tmp_path: Path) -
 def test_a_module_for_another_driver(compiled: Compile) -> None:
     other = "amd-rdna3" if current().capabilities.driver != "mesa_radv" else "lavapipe"
     module = compiled("add", "*fp32, *fp32, *fp32, i32", "-t", other)
-    with pytest.raises(IncompatibleModule, match=f"it was compiled for the driver {PROFILES[other].driver}, not "
-                       f"{current().capabilities.driver}"):
+    with pytest.raises(
+        IncompatibleModule,
+        match=f"it was compiled for the driver {PROFILES[other].driver}, not {current().capabilities.driver}",
+    ):
         load(module)
 
 
@@ -291,11 +318,14 @@ class _Poorer:
         self.device, self.capabilities = current().device, replace(current().capabilities, **less)
 
 
-@pytest.mark.parametrize(("less", "message"), [
-    ({"features": frozenset()}, "it needs .*float64, .*which the device lacks"),
-    ({"shared_bytes": 16}, "it takes 64 bytes of shared memory, the device has 16"),
-    ({"push_constant_bytes": 8}, "its arguments take 16 bytes of push constants, the device has 8"),
-])
+@pytest.mark.parametrize(
+    ("less", "message"),
+    [
+        ({"features": frozenset()}, "it needs .*float64, .*which the device lacks"),
+        ({"shared_bytes": 16}, "it takes 64 bytes of shared memory, the device has 16"),
+        ({"push_constant_bytes": 8}, "its arguments take 16 bytes of push constants, the device has 8"),
+    ],
+)
 def test_a_device_that_has_less(compiled: Compile, less: dict[str, Any], message: str) -> None:
     if not current().capabilities.has("float64"):
         pytest.skip("the device has no float64")
@@ -317,37 +347,52 @@ def _edit_first(module: Path, list_: str, **changes: Any) -> None:
     _edit(module, **{list_: [first | changes, *others]})
 
 
-@pytest.mark.parametrize(("damage", "error", "message"), [
-    (lambda module: module.unlink(), FileNotFoundError, "there is no module .*add.spv"),
-    (lambda module: module.with_suffix(".json").unlink(), FileNotFoundError, "add.json is missing"),
-    (lambda module: module.write_bytes(module.read_bytes()[:-4]), IncompatibleModule, "describes another module"),
-    (lambda module: module.with_suffix(".json").write_text("{"), IncompatibleModule, "add.json is damaged"),
-    (lambda module: module.with_suffix(".json").write_text("[]"), IncompatibleModule, "its format is not"),
-    (lambda module: _edit(module, format="other"), IncompatibleModule, "its format is not"),
-    (lambda module: _edit(module, version=99), IncompatibleModule, "has version 99 .* reads version 1"),
-    (lambda module: _edit(module, more=1), IncompatibleModule, "see its entries more"),
-    (lambda module: _edit(module, parameters=[{"x": 1}]), IncompatibleModule, "add.json is damaged"),
-    (lambda module: _edit(module, parameters=[]), IncompatibleModule, "not those of its parameters"),
-    (lambda module: _edit(module, sha256=1), IncompatibleModule, "add.json is damaged: sha256 is 1"),
-    (lambda module: _edit(module, target="x"), IncompatibleModule, "add.json is damaged: 'x' is neither"),
-    (lambda module: _edit(module, required_features=[1]), IncompatibleModule, r"damaged: required_features\[0\] is 1"),
-    (lambda module: _edit(module, workgroup_size=[1]), IncompatibleModule, r"damaged: workgroup_size is \[1\]"),
-    (lambda module: _edit(module, shared_bytes=None), IncompatibleModule, "damaged: shared_bytes is None"),
-    (lambda module: _edit(module, reports=[{}]), IncompatibleModule, "not those of its parameters"),
-    (lambda module: _edit(module, arguments={}), IncompatibleModule, r"damaged: arguments is \{\}"),
-    (lambda module: _edit_first(module, "parameters", type="*fp64"), IncompatibleModule,
-     r"parameter 'x' of type \*fp64 is passed as \(\*fp32\)"),
-    (lambda module: _edit_first(module, "parameters", divisible_by=0), IncompatibleModule, "divisible_by is 0"),
-    (lambda module: _edit_first(module, "parameters", name="y"), IncompatibleModule, "two parameters have one name"),
-    (lambda module: _edit_first(module, "parameters", more=1), IncompatibleModule, r"parameters\[0\] has not the"),
-    (lambda module: _edit_first(module, "arguments", parameter=9), IncompatibleModule, r"is passed as \(\)"),
-    (lambda module: _edit_first(module, "arguments", written="no"), IncompatibleModule, r"\[0\].written is 'no'"),
-    (lambda module: _edit_first(module, "arguments", bytes=4), IncompatibleModule, "of type .*fp32 has 4 bytes"),
-    (lambda module: _edit(module, kernel="sub"), IncompatibleModule, "its JSON says .'sub'"),
-    (lambda module: _edit(module, block_bytes=64), IncompatibleModule, "offsets .* do not follow the ABI"),
-])
-def test_files_that_do_not_belong_together(compiled: Compile, damage: Callable[[Path], object],
-                                           error: type[Exception], message: str) -> None:
+@pytest.mark.parametrize(
+    ("damage", "error", "message"),
+    [
+        (lambda module: module.unlink(), FileNotFoundError, "there is no module .*add.spv"),
+        (lambda module: module.with_suffix(".json").unlink(), FileNotFoundError, "add.json is missing"),
+        (lambda module: module.write_bytes(module.read_bytes()[:-4]), IncompatibleModule, "describes another module"),
+        (lambda module: module.with_suffix(".json").write_text("{"), IncompatibleModule, "add.json is damaged"),
+        (lambda module: module.with_suffix(".json").write_text("[]"), IncompatibleModule, "its format is not"),
+        (lambda module: _edit(module, format="other"), IncompatibleModule, "its format is not"),
+        (lambda module: _edit(module, version=99), IncompatibleModule, "has version 99 .* reads version 1"),
+        (lambda module: _edit(module, more=1), IncompatibleModule, "see its entries more"),
+        (lambda module: _edit(module, parameters=[{"x": 1}]), IncompatibleModule, "add.json is damaged"),
+        (lambda module: _edit(module, parameters=[]), IncompatibleModule, "not those of its parameters"),
+        (lambda module: _edit(module, sha256=1), IncompatibleModule, "add.json is damaged: sha256 is 1"),
+        (lambda module: _edit(module, target="x"), IncompatibleModule, "add.json is damaged: 'x' is neither"),
+        (
+            lambda module: _edit(module, required_features=[1]),
+            IncompatibleModule,
+            r"damaged: required_features\[0\] is 1",
+        ),
+        (lambda module: _edit(module, workgroup_size=[1]), IncompatibleModule, r"damaged: workgroup_size is \[1\]"),
+        (lambda module: _edit(module, shared_bytes=None), IncompatibleModule, "damaged: shared_bytes is None"),
+        (lambda module: _edit(module, reports=[{}]), IncompatibleModule, "not those of its parameters"),
+        (lambda module: _edit(module, arguments={}), IncompatibleModule, r"damaged: arguments is \{\}"),
+        (
+            lambda module: _edit_first(module, "parameters", type="*fp64"),
+            IncompatibleModule,
+            r"parameter 'x' of type \*fp64 is passed as \(\*fp32\)",
+        ),
+        (lambda module: _edit_first(module, "parameters", divisible_by=0), IncompatibleModule, "divisible_by is 0"),
+        (
+            lambda module: _edit_first(module, "parameters", name="y"),
+            IncompatibleModule,
+            "two parameters have one name",
+        ),
+        (lambda module: _edit_first(module, "parameters", more=1), IncompatibleModule, r"parameters\[0\] has not the"),
+        (lambda module: _edit_first(module, "arguments", parameter=9), IncompatibleModule, r"is passed as \(\)"),
+        (lambda module: _edit_first(module, "arguments", written="no"), IncompatibleModule, r"\[0\].written is 'no'"),
+        (lambda module: _edit_first(module, "arguments", bytes=4), IncompatibleModule, "of type .*fp32 has 4 bytes"),
+        (lambda module: _edit(module, kernel="sub"), IncompatibleModule, "its JSON says .'sub'"),
+        (lambda module: _edit(module, block_bytes=64), IncompatibleModule, "offsets .* do not follow the ABI"),
+    ],
+)
+def test_files_that_do_not_belong_together(
+    compiled: Compile, damage: Callable[[Path], object], error: type[Exception], message: str
+) -> None:
     module = compiled("add", "*fp32, *fp32, *fp32, i32")
     load(module).unload()
     damage(module)
@@ -365,7 +410,7 @@ class Refuse:
         if name.partition(".")[0] in ("triton", "torch"):
             raise ImportError(f"{{name}} was imported")
 sys.meta_path.insert(0, Refuse())
-spec = importlib.util.spec_from_file_location("own", {str(Path(cli.__file__).parent / '__init__.py')!r})
+spec = importlib.util.spec_from_file_location("own", {str(Path(cli.__file__).parent / "__init__.py")!r})
 sys.modules["own"] = package = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(package)
 import numpy as np
@@ -402,8 +447,8 @@ def test_read_only_arrays(compiled: Compile) -> None:
     kernel = load(compiled("add", "*fp32, *fp32, *fp32, i32, 256"))
     x, y, out = _vectors()
     x.setflags(write=False)
-    kernel[(4, )](x, y, out, 1000)
+    kernel[(4,)](x, y, out, 1000)
     np.testing.assert_array_equal(out, x + y)
     out.setflags(write=False)
     with pytest.raises(ValueError, match="argument 'out': the kernel writes it, but the array is read-only"):
-        kernel[(4, )](y, y, out, 1000)
+        kernel[(4,)](y, y, out, 1000)

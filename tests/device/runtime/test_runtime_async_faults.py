@@ -1,4 +1,5 @@
 """What goes wrong, or ends, while launches are in flight."""
+
 from __future__ import annotations
 
 import os
@@ -18,7 +19,9 @@ long = lambda grid: launch(grid, zero)
 
 
 def test_a_launch_does_not_wait_and_the_time_limit_ends_the_wait(long_file: Path) -> None:
-    script = _LONG + """
+    script = (
+        _LONG
+        + """
 grid = last(long, 20)
 long(grid)
 print("launched", current().native.done(current().native.submitted), flush=True)
@@ -30,6 +33,7 @@ for call in (current().native.synchronize, lambda: long((1, 1, 1)), zero.to_nump
 zero.free()
 os._exit(0)
 """
+    )
     done = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1")
     lines = done.stdout.splitlines()
     assert lines[:1] == ["launched False"], done.stderr
@@ -38,7 +42,9 @@ os._exit(0)
 
 
 def test_ctrl_c_ends_a_wait(long_file: Path) -> None:
-    script = _LONG + """
+    script = (
+        _LONG
+        + """
 import signal, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)
 long(last(long, 20))
@@ -50,17 +56,21 @@ except KeyboardInterrupt:
     print("interrupted", current().native.done(current().native.submitted), flush=True)
 os._exit(0)
 """
+    )
     done = run_script(script, long_file)
     assert done.stdout == "interrupted False\n", done.stderr
 
 
 def test_exit_with_work_in_flight(long_file: Path) -> None:
-    script = _LONG + """
+    script = (
+        _LONG
+        + """
 grid = last(long, 0.2)
 for _ in range(10):
     long(grid)
 print("in flight", not current().native.done(current().native.submitted))
 """
+    )
     done = run_script(script, long_file)
     assert (done.returncode, done.stdout, done.stderr) == (0, "in flight True\n", "")
 
@@ -153,7 +163,8 @@ print("failures", failures)
 
 
 def test_many_threads_with_device_memory(add_file: Path, way: str) -> None:
-    script = """
+    script = (
+        """
 add = load()
 n, rounds = 1000, 200
 one = buffers.full(n, 1, "float32")
@@ -165,15 +176,19 @@ def body(seed):
         add((16, 1, 1), scratch, one, scratch, n)
         if index % 50 == 0:
             assert (scratch.to_numpy() == index + 1).all()
-""" + _THREADS + """
+"""
+        + _THREADS
+        + """
 print(all((total.to_numpy() == rounds).all() for total in totals))
 """
+    )
     done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", TRITON_SPIRV_HOST_MEMORY=way)
     assert (done.stdout, done.stderr) == ("failures []\nTrue\n", "")
 
 
 def test_many_threads_with_host_memory(add_file: Path, way: str) -> None:
-    script = """
+    script = (
+        """
 add = load()
 def body(seed):
     random = numpy.random.default_rng(seed)
@@ -182,22 +197,28 @@ def body(seed):
         z = numpy.zeros(500, numpy.float32)
         add((8, 1, 1), array(x), array(y), array(z), 500)
         assert (z == x + y).all()
-""" + _THREADS
+"""
+        + _THREADS
+    )
     done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", TRITON_SPIRV_HOST_MEMORY=way)
     assert (done.stdout, done.stderr) == ("failures []\n", "")
 
 
 def test_threads_with_parts_of_one_array(add_file: Path, way: str) -> None:
     """Where it is copied, the whole array goes there and back for each of them."""
-    script = """
+    script = (
+        """
 add = load()
 whole, one = numpy.zeros((8, 5000), numpy.float32), numpy.ones(5000, numpy.float32)
 def body(seed):
     for _ in range(40):
         add((79, 1, 1), array(whole[seed]), array(one), array(whole[seed]), 5000)
-""" + _THREADS + """
+"""
+        + _THREADS
+        + """
 print(set(whole.ravel().tolist()))
 """
+    )
     done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", TRITON_SPIRV_HOST_MEMORY=way)
     assert (done.stdout, done.stderr) == ("failures []\n{40.0}\n", "")
 
@@ -210,12 +231,12 @@ def _resident() -> int:
 def test_100000_launches_leave_memory_where_it_was(add: Any, context: Any) -> None:
     held = buffers.zeros(64, "float32", context)
     for _ in range(10_000):  # so that each command buffer of the ring has held as many launches as there is room for
-        add((1, ), held, held, held, 64)
+        add((1,), held, held, held, 64)
     held.to_numpy()
     before, reserved = _resident(), context.memory.reserved
     # The three ways of the fixture share the count: a third of a hundred thousand each.
     for _ in range(33_334):
-        add((1, ), held, held, held, 64)
+        add((1,), held, held, held, 64)
     held.to_numpy()
     assert _resident() - before < 8 << 20
     assert context.memory.reserved == reserved
@@ -248,8 +269,9 @@ for call in (lambda: [(add((1, 1, 1), x, x, x, 64), current().native.synchronize
     lines = done.stdout.splitlines()
     assert len(lines) == 5, done.stderr
     assert lines[0].startswith("VulkanError -4 vkQueueSubmit failed: VK_ERROR_DEVICE_LOST (-4): the device reset")
-    assert lines[1] == ("VulkanError -4 the Vulkan device was lost in earlier work of this process; restart the "
-                        "process")
+    assert lines[1] == (
+        "VulkanError -4 the Vulkan device was lost in earlier work of this process; restart the process"
+    )
     assert all("the Vulkan device was lost" in line for line in lines[2:])
     assert done.returncode == 0 and done.stderr == ""
 
@@ -292,8 +314,14 @@ small = numpy.ones(64, numpy.float32)
 add((1, 1, 1), array(small), array(small), array(small), 64)
 print(large.sum() == large.size, small.sum())
 """
-    done = run_script(script, add_file, FAULTY_MEMORY=str(32 << 20), TRITON_SPIRV_VALIDATE="0",
-                TRITON_SPIRV_HOST_MEMORY="staged", **faulty_layer)
+    done = run_script(
+        script,
+        add_file,
+        FAULTY_MEMORY=str(32 << 20),
+        TRITON_SPIRV_VALIDATE="0",
+        TRITON_SPIRV_HOST_MEMORY="staged",
+        **faulty_layer,
+    )
     first, last = done.stdout.splitlines()
     assert first.startswith("VulkanError a Vulkan buffer of ") and "VK_ERROR_OUT_OF_DEVICE_MEMORY" in first, first
     assert last == "True 128.0"
@@ -301,7 +329,9 @@ print(large.sum() == large.size, small.sum())
 
 def test_a_fork_with_an_event_in_flight(long_file: Path) -> None:
     """What the child asks of it is refused, not answered with what was true at the fork."""
-    script = _LONG + """
+    script = (
+        _LONG
+        + """
 from triton.backends.spirv.runtime.interface import DeviceEvent, Queue
 event, native = DeviceEvent(), current().native
 reached = DeviceEvent()
@@ -320,15 +350,19 @@ if pid == 0:
     os._exit(0)
 os.waitpid(pid, 0)
 """
+    )
     *refused, last = run_script(script, long_file).stdout.splitlines()
     assert len(refused) == 4 and last == "True"
-    assert all(line.startswith("child: the Vulkan device was opened before this process was forked")
-               for line in refused), refused
+    assert all(
+        line.startswith("child: the Vulkan device was opened before this process was forked") for line in refused
+    ), refused
 
 
 def test_a_fork_while_another_thread_gives_memory_back(long_file: Path) -> None:
     """The allocator's lock is held by a thread that is not there in the child."""
-    script = _LONG + """
+    script = (
+        _LONG
+        + """
 import signal, threading
 buffers.zeros(1 << 20, "uint32")  # is idle then
 long(last(long, 2))
@@ -346,6 +380,7 @@ if pid == 0:
 print(os.waitpid(pid, 0)[1])
 thread.join()
 """
+    )
     child, status = run_script(script, long_file).stdout.splitlines()
     assert child.startswith("child: the Vulkan device was opened before this process was forked") and status == "0"
 
@@ -384,7 +419,9 @@ time.sleep(0.2)
 
 def test_closing_a_device_whose_work_never_ended(long_file: Path) -> None:
     """Idle memory, which would wait for the work, stays where it is."""
-    script = _LONG + """
+    script = (
+        _LONG
+        + """
 long(last(long, 20))
 buffers.zeros(1 << 20, "uint32")  # is idle then
 try:
@@ -395,5 +432,6 @@ current().close()
 print("closed", flush=True)
 os._exit(0)
 """
+    )
     first, second = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1").stdout.splitlines()
     assert first.startswith("the kernel did not end within the time limit of 1000 ms") and second == "closed"

@@ -1,4 +1,5 @@
 """Launches that follow each other are gathered, and handed to the driver in their order."""
+
 from __future__ import annotations
 
 import ctypes
@@ -74,8 +75,9 @@ def test_waits_between_launches(add: Any, context: Context) -> None:
     assert (total.to_numpy() == launches).all()
 
 
-def test_argument_blocks_of_many_sizes(launchable: Callable[..., Any], word_module: Callable[[int, bool], bytes],
-                                       context: Context) -> None:
+def test_argument_blocks_of_many_sizes(
+    launchable: Callable[..., Any], word_module: Callable[[int, bool], bytes], context: Context
+) -> None:
     """Each command buffer of the ring holds the block of an indirect launch, and takes a longer one than before."""
     out = [buffers.zeros(count, "uint32", context) for count in (40, 1500, 3000)]
     kernels = []

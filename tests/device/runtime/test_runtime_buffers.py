@@ -1,4 +1,5 @@
 """Device buffers: values, views, launches that do not wait, events, memory that was given back."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace
@@ -17,14 +18,23 @@ from triton.backends.spirv.runtime.interface import DeviceInterface
 
 def test_values_come_back(context: Context) -> None:
     random = numpy.random.default_rng(0)
-    for shape, dtype in [((), "float32"), (1, "int8"), ((3, 5), "float16"), (0, "int64"), ((2, 0, 3), "bool"),
-                         ((1000, 1001), "float64"), (7, ml_dtypes.bfloat16)]:
+    for shape, dtype in [
+        ((), "float32"),
+        (1, "int8"),
+        ((3, 5), "float16"),
+        (0, "int64"),
+        ((2, 0, 3), "bool"),
+        ((1000, 1001), "float64"),
+        (7, ml_dtypes.bfloat16),
+    ]:
         values = (random.standard_normal(shape) * 10).astype(dtype) if shape != () else numpy.array(2.5, dtype)
         held = buffers.from_numpy(values, context)
         numpy.testing.assert_array_equal(held.to_numpy(), values)
         assert (held.shape, held.numel(), held.nbytes) == (values.shape, values.size, values.nbytes)
-        assert held.stride() == tuple(step // values.itemsize for step in numpy.zeros(values.shape, dtype).strides) \
+        assert (
+            held.stride() == tuple(step // values.itemsize for step in numpy.zeros(values.shape, dtype).strides)
             or values.size == 0
+        )
 
 
 def test_transfers_longer_than_a_chunk(context: Context) -> None:
@@ -32,15 +42,26 @@ def test_transfers_longer_than_a_chunk(context: Context) -> None:
     values = numpy.arange(9 << 20, dtype=numpy.int32)
     held = buffers.from_numpy(values, context)
     numpy.testing.assert_array_equal(held.to_numpy(), values)
-    part = held[1:(8 << 20) + 7]
-    numpy.testing.assert_array_equal(part.to_numpy(), values[1:(8 << 20) + 7])
-    part.copy_from(values[:part.numel()])
-    values[1:(8 << 20) + 7] = values[:part.numel()].copy()
+    part = held[1 : (8 << 20) + 7]
+    numpy.testing.assert_array_equal(part.to_numpy(), values[1 : (8 << 20) + 7])
+    part.copy_from(values[: part.numel()])
+    values[1 : (8 << 20) + 7] = values[: part.numel()].copy()
     numpy.testing.assert_array_equal(held.to_numpy(), values)
 
 
-@pytest.mark.parametrize(("dtype", "value"), [("float32", -1.5), ("int8", 7), ("float16", 0.1), ("int64", 0),
-                                              ("int64", -1), ("int64", 5), ("float64", 1 / 3), ("bool", True)])
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [
+        ("float32", -1.5),
+        ("int8", 7),
+        ("float16", 0.1),
+        ("int64", 0),
+        ("int64", -1),
+        ("int64", 5),
+        ("float64", 1 / 3),
+        ("bool", True),
+    ],
+)
 @pytest.mark.parametrize("part", [slice(0, 64), slice(1, 64), slice(3, 12), slice(5, 5)])
 def test_fill_touches_the_view_alone(dtype: str, value: Any, part: slice) -> None:
     values = numpy.zeros(64, dtype)
@@ -77,9 +98,9 @@ def test_views_and_shapes() -> None:
 def test_copies_between_buffers_come_after_earlier_kernels(add: Any, context: Context) -> None:
     x, y = (buffers.full(64, value, "float32", context) for value in (1, 2))
     z, copied = buffers.zeros(64, "float32", context), buffers.zeros(64, "float32", context)
-    add((1, ), x, y, z, 64)
+    add((1,), x, y, z, 64)
     copied.copy_from(z)
-    add((1, ), z, z, z, 64)
+    add((1,), z, z, z, 64)
     assert (copied.to_numpy() == 3).all() and (z.to_numpy() == 6).all()
     with pytest.raises(ValueError, match="overlap"):
         z[:32].copy_from(z[16:48])
@@ -91,17 +112,17 @@ def test_launches_in_order_without_copies(add: Any, context: Context) -> None:
     total = buffers.zeros(n, "float32", context)
     metadata = SimpleNamespace(data={})
     for _ in range(500):  # more than the ring of command buffers holds
-        add((-(-n // 64), ), x, total, total, n, launch_metadata=metadata, hooks=(None, lambda metadata: None))
+        add((-(-n // 64),), x, total, total, n, launch_metadata=metadata, hooks=(None, lambda metadata: None))
     assert (total.to_numpy() == 500).all()
     assert metadata.data["transfers"] == add.launcher.transfers == dict.fromkeys("xyz", "device")
 
 
 def test_host_and_device_memory_in_one_launch(add: Any, context: Context) -> None:
     x, z = buffers.full(64, 1, "float32", context), buffers.zeros(64, "float32", context)
-    host = torch.full((64, ), 2.0)
-    add((1, ), x, host, z, 64)
+    host = torch.full((64,), 2.0)
+    add((1,), x, host, z, 64)
     assert (z.to_numpy() == 3).all()
-    add((1, ), x, z, host, 64)
+    add((1,), x, z, host, 64)
     assert (host == 4).all()
     assert add.launcher.transfers == {"x": "device", "y": "device", "z": context.host_memory}
 
@@ -113,17 +134,21 @@ def test_freed_buffers_are_refused(add: Any, context: Context) -> None:
     x.free()
     for freed in (x, view):
         with pytest.raises(RuntimeError, match=r"DeviceBuffer\(.*\) was freed"):
-            add((1, ), freed, freed, freed, 1)
+            add((1,), freed, freed, freed, 1)
         with pytest.raises(RuntimeError, match="was freed"):
             freed.to_numpy()
 
 
 def test_another_devices_tensor_is_refused(add: Any, context: Context) -> None:
-    other = SimpleNamespace(data_ptr=lambda: 64, dtype="float32", is_cpu=False,
-                            device=SimpleNamespace(type="spirv", index=context.index + 1))
+    other = SimpleNamespace(
+        data_ptr=lambda: 64,
+        dtype="float32",
+        is_cpu=False,
+        device=SimpleNamespace(type="spirv", index=context.index + 1),
+    )
     fine = buffers.zeros(64, "float32", context)
     with pytest.raises(ValueError, match=r"argument 'y' \(\*fp32\): .*the kernel was launched on 'spirv:0'"):
-        add((1, ), fine, other, fine, 1)
+        add((1,), fine, other, fine, 1)
 
 
 def test_addresses_that_are_no_memory_are_refused(context: Context) -> None:
@@ -131,8 +156,12 @@ def test_addresses_that_are_no_memory_are_refused(context: Context) -> None:
     native = context.native
     assert native.owns(held.data_ptr(), 32)
     assert not native.owns(16, 4)
-    for call in (lambda: native.fill(16, 4, 0), lambda: native.copy(held.data_ptr(), 16, 4),
-                 lambda: native.upload(16, 0, 4), lambda: native.download(0, held.data_ptr(), 1 << 50)):
+    for call in (
+        lambda: native.fill(16, 4, 0),
+        lambda: native.copy(held.data_ptr(), 16, 4),
+        lambda: native.upload(16, 0, 4),
+        lambda: native.download(0, held.data_ptr(), 1 << 50),
+    ):
         with pytest.raises(ValueError, match="are not memory of this Vulkan device, or were freed"):
             call()
     with pytest.raises(ValueError, match="multiples of 4"):
@@ -159,9 +188,9 @@ def test_events_bound_the_work_between_them(add: Any, context: Context) -> None:
     assert not start.query()
     start.record()
     for _ in range(3):
-        add((-(-n // 64), ), x, z, z, n)
+        add((-(-n // 64),), x, z, z, n)
     middle.record()
-    add((-(-n // 64), ), x, z, z, n)
+    add((-(-n // 64),), x, z, z, n)
     end.record()
     end.synchronize()
     assert start.query() and middle.query() and end.query()
@@ -201,6 +230,7 @@ def test_benchmark_cache_is_written() -> None:
 
 def test_pipeline_cache_is_replaced_where_it_is_damaged(tmp_path: Any, context: Context) -> None:
     from triton.backends.spirv.runtime.pipeline_cache import PipelineCache, unpack
+
     path = tmp_path / "folder" / "device.bin"
     for contents in (None, b"", b"damaged", b"triton-spirv pipelines 1\n" + bytes(100)):
         if contents is not None:

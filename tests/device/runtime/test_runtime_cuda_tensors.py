@@ -1,4 +1,5 @@
 """CUDA tensors as arguments: on NVIDIA's Vulkan driver, where torch sees the same GPU."""
+
 from __future__ import annotations
 
 import sys
@@ -27,9 +28,18 @@ def _check(name: str, **environment: str) -> None:
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
 
 
-@pytest.mark.parametrize("check", [
-    "in_place", "memory_that_is_freed_and_taken_again", "ordinary_memory_is_refused", "streams_in_order",
-    "a_stream_that_is_done_does_not_start_anothers_launch", "threads_with_streams_of_their_own", "with_other_memory"])
+@pytest.mark.parametrize(
+    "check",
+    [
+        "in_place",
+        "memory_that_is_freed_and_taken_again",
+        "ordinary_memory_is_refused",
+        "streams_in_order",
+        "a_stream_that_is_done_does_not_start_anothers_launch",
+        "threads_with_streams_of_their_own",
+        "with_other_memory",
+    ],
+)
 def test_memory_of_a_pool(check: str) -> None:
     _check(check)
 

@@ -1,4 +1,5 @@
 """What goes wrong outside a launch: refused modules, a missing driver, forks, closed contexts, validation."""
+
 from __future__ import annotations
 
 import os
@@ -26,8 +27,16 @@ def run():
 """
 
 
-@pytest.mark.parametrize("damage", [lambda module: b"", lambda module: b"garbage!" * 9, lambda module: module[:-8],
-                                    lambda module: module[:200], lambda module: module[:-1]])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda module: b"",
+        lambda module: b"garbage!" * 9,
+        lambda module: module[:-8],
+        lambda module: module[:200],
+        lambda module: module[:-1],
+    ],
+)
 def test_damaged_module_is_saved_and_named(add_module: bytes, damage: Any) -> None:
     damaged = damage(add_module)
     with pytest.raises(KernelRejected, match=r"kernel 'a/kernel': .*saved as .*\.spv") as raised:
@@ -38,9 +47,11 @@ def test_damaged_module_is_saved_and_named(add_module: bytes, damage: Any) -> No
 
 
 def test_missing_driver() -> None:
-    script = ("from triton.backends.spirv.driver import SPIRVDriver\n"
-              "print(SPIRVDriver.is_active(), SPIRVDriver.unavailable_reason())\n"
-              "from triton.backends.spirv.runtime.context import current\ncurrent()")
+    script = (
+        "from triton.backends.spirv.driver import SPIRVDriver\n"
+        "print(SPIRVDriver.is_active(), SPIRVDriver.unavailable_reason())\n"
+        "from triton.backends.spirv.runtime.context import current\ncurrent()"
+    )
     done = run_script(script, VK_DRIVER_FILES="/nonexistent", VK_ICD_FILENAMES="/nonexistent")
     assert done.returncode != 0
     assert re.match(r"False no Vulkan (driver|device) was found; .*apt-get install mesa-vulkan-drivers", done.stdout)
@@ -50,8 +61,10 @@ def test_missing_driver() -> None:
 def test_missing_loader(tmp_path: Path) -> None:
     """A file that is no library, found first, hides the loader. The runtime's modules still import."""
     (tmp_path / "libvulkan.so.1").write_bytes(b"")
-    script = ("from triton.backends.spirv.driver import SPIRVDriver\n"
-              "print(SPIRVDriver.is_active(), SPIRVDriver.unavailable_reason())")
+    script = (
+        "from triton.backends.spirv.driver import SPIRVDriver\n"
+        "print(SPIRVDriver.is_active(), SPIRVDriver.unavailable_reason())"
+    )
     done = run_script(script, LD_LIBRARY_PATH=str(tmp_path))
     assert done.stdout.startswith("False the Vulkan loader (libvulkan.so.1) is missing"), done.stderr
 
@@ -63,7 +76,9 @@ def test_unknown_device_is_refused() -> None:
 
 
 def test_fork_after_the_first_launch_is_refused(add_file: Path) -> None:
-    script = _RUN + """
+    script = (
+        _RUN
+        + """
 run()
 pid = os.fork()
 if pid == 0:
@@ -76,13 +91,16 @@ os.waitpid(pid, 0)
 run()
 print("parent:", values[0])
 """
+    )
     done = run_script(script, add_file)
     assert "child: the Vulkan device was opened before this process was forked" in done.stdout, done.stderr
     assert "parent: 4.0" in done.stdout, done.stderr
 
 
 def test_fork_before_the_first_launch_works(add_file: Path) -> None:
-    script = _RUN + """
+    script = (
+        _RUN
+        + """
 from triton.backends.spirv.runtime.devices import selected
 selected()
 pid = os.fork()
@@ -92,6 +110,7 @@ if pid == 0:
     os._exit(0)  # as multiprocessing ends its children: some drivers' own handlers at exit wait for ever in one
 sys.exit(os.waitpid(pid, 0)[1])
 """
+    )
     done = run_script(script, add_file)
     assert done.returncode == 0, done.stderr
     assert sorted(done.stdout.split("\n")) == ["", "child 2.0", "parent 2.0"]
@@ -108,16 +127,24 @@ def test_validation_layer_is_clean(add_file: Path) -> None:
 
 def test_validation_errors_are_raised(add_file: Path) -> None:
     """A push-constant block larger than the device's range is the layer's to find."""
-    script = _RUN + """
+    script = (
+        _RUN
+        + """
 module = Path(sys.argv[1]).with_name("large.spv").read_bytes()
 run()
 """
+    )
     text = subprocess.run(["spirv-dis", "--raw-id", str(add_file)], check=True, capture_output=True, text=True).stdout
-    text, changed = re.subn(r"(OpMemberDecorate %\d+ 3 Offset) 24",
-                            rf"\1 {current().capabilities.push_constant_bytes}", text)
+    text, changed = re.subn(
+        r"(OpMemberDecorate %\d+ 3 Offset) 24", rf"\1 {current().capabilities.push_constant_bytes}", text
+    )
     assert changed == 1
-    subprocess.run(["spirv-as", "--target-env", "vulkan1.3", "-", "-o", str(add_file.with_name("large.spv"))],
-                   input=text, text=True, check=True)
+    subprocess.run(
+        ["spirv-as", "--target-env", "vulkan1.3", "-", "-o", str(add_file.with_name("large.spv"))],
+        input=text,
+        text=True,
+        check=True,
+    )
     done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="1")
     assert "the Vulkan validation layer reported" in done.stderr
     assert "KernelRejected: kernel 'test' was refused" in done.stderr
@@ -183,9 +210,14 @@ def test_two_contexts_at_once(add_module: bytes) -> None:
     results = []
     for context in (first, second):
         kernel = Kernel(context, "add", add_module)
-        launch = make_launcher(context, "add", [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"),
-                                                ((3,), "n", "i32")], indirect=False)
+        launch = make_launcher(
+            context,
+            "add",
+            [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")],
+            indirect=False,
+        )
         from triton.backends.spirv.runtime import array
+
         one, z = numpy.ones(64, numpy.float32), numpy.zeros(64, numpy.float32)
         launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, array(one), array(one), array(z), 64)
         results.append(z.sum())
@@ -226,7 +258,7 @@ def test_processes_merge_their_pipelines(add_module: bytes, monkeypatch: pytest.
         cache._saved_bytes = -1  # whatever the driver keeps of a kernel
         cache.save()
         assert pipeline_cache.unpack(path.read_bytes())
-    (target, sources), = merged
+    ((target, sources),) = merged
     assert target not in [handle(cache.handle) for cache in caches]
     assert handle(caches[1].handle) in sources and len(set(sources)) == 2
     for cache in caches:

@@ -1,4 +1,5 @@
 """Graphs: launches that are captured once and replayed together."""
+
 from __future__ import annotations
 
 import gc
@@ -26,15 +27,88 @@ def scale_kernel(x_ptr, factor, size, BLOCK: tl.constexpr):
 
 
 @triton.jit
-def many_arguments_kernel(x_ptr, a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, a17,
-                          a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, a32, a33, a34, a35):
-    total = (a0 + a1 + a2 + a3 + a4 + a5 + a6 + a7 + a8 + a9 + a10 + a11 + a12 + a13 + a14 + a15 + a16 + a17 + a18 + a19
-             + a20 + a21 + a22 + a23 + a24 + a25 + a26 + a27 + a28 + a29 + a30 + a31 + a32 + a33 + a34 + a35)
+def many_arguments_kernel(
+    x_ptr,
+    a0,
+    a1,
+    a2,
+    a3,
+    a4,
+    a5,
+    a6,
+    a7,
+    a8,
+    a9,
+    a10,
+    a11,
+    a12,
+    a13,
+    a14,
+    a15,
+    a16,
+    a17,
+    a18,
+    a19,
+    a20,
+    a21,
+    a22,
+    a23,
+    a24,
+    a25,
+    a26,
+    a27,
+    a28,
+    a29,
+    a30,
+    a31,
+    a32,
+    a33,
+    a34,
+    a35,
+):
+    total = (
+        a0
+        + a1
+        + a2
+        + a3
+        + a4
+        + a5
+        + a6
+        + a7
+        + a8
+        + a9
+        + a10
+        + a11
+        + a12
+        + a13
+        + a14
+        + a15
+        + a16
+        + a17
+        + a18
+        + a19
+        + a20
+        + a21
+        + a22
+        + a23
+        + a24
+        + a25
+        + a26
+        + a27
+        + a28
+        + a29
+        + a30
+        + a31
+        + a32
+        + a33
+        + a34
+        + a35
+    )
     tl.store(x_ptr, tl.load(x_ptr) + total)
 
 
 SIZE = 1001
-GRID = (4, )
+GRID = (4,)
 
 
 def random(size: int = SIZE) -> np.ndarray:
@@ -113,9 +187,9 @@ def test_argument_blocks_in_buffers_are_the_launches_own() -> None:
     graph = Graph()
     first, second = range(1 << 33, (1 << 33) + 36), range(5 << 33, (5 << 33) + 36)
     with graph.capture():
-        many_arguments_kernel[(1, )](x, *first)
-        many_arguments_kernel[(1, )](x, *second)
-    many_arguments_kernel[(1, )](x, *first)
+        many_arguments_kernel[(1,)](x, *first)
+        many_arguments_kernel[(1,)](x, *second)
+    many_arguments_kernel[(1,)](x, *first)
     graph.replay()
     assert x.to_numpy()[0] == 2 * sum(first) + sum(second)
 
@@ -148,7 +222,7 @@ def test_threads_replay_and_launch_at_once() -> None:
             graphs[number].replay()
             add_kernel[GRID](buffers[number], one, SIZE, BLOCK=256)
 
-    threads = [threading.Thread(target=work, args=(number, )) for number in range(4)]
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -162,7 +236,7 @@ def test_an_empty_graph_and_an_empty_grid() -> None:
     device = from_numpy(x)
     graph = Graph()
     with graph.capture():
-        scale_kernel[(0, )](device, 2.0, SIZE, BLOCK=256)
+        scale_kernel[(0,)](device, 2.0, SIZE, BLOCK=256)
     assert graph.launches == 0
     graph.replay()
     np.testing.assert_array_equal(device.to_numpy(), x)
@@ -174,7 +248,7 @@ def test_do_bench_graph_times_the_calls() -> None:
 
     def run() -> None:
         calls.append(1)
-        scale_kernel[(1 << 10, )](x, 1.0, 1 << 20, BLOCK=1024)
+        scale_kernel[(1 << 10,)](x, 1.0, 1 << 20, BLOCK=1024)
 
     times = do_bench_graph(run, rep=2, return_mode="all")
     assert len(times) == 10 and all(time > 0 for time in times)
@@ -197,8 +271,8 @@ def test_a_graph_keeps_its_kernels() -> None:
     graph, other = Graph(), Graph()
     for one in (graph, other):
         with one.capture():
-            passing_kernel[(1, )](x)
-    kernel = passing_kernel[(1, )](x).module
+            passing_kernel[(1,)](x)
+    kernel = passing_kernel[(1,)](x).module
     kernel.unload()
     x.fill(0)
     for one in (graph, other):
@@ -223,7 +297,7 @@ def test_a_kernel_that_is_unloaded_in_the_capture() -> None:
     x = from_numpy(np.zeros(1, np.float32))
     graph = Graph()
     with graph.capture():
-        passing_kernel[(1, )](x).module.unload()
+        passing_kernel[(1,)](x).module.unload()
     graph.replay()
     assert x.to_numpy() == 2
 

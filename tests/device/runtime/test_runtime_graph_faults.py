@@ -1,4 +1,5 @@
 """Graphs: what replays raise, what they notice, and what cannot be captured."""
+
 from __future__ import annotations
 
 import threading
@@ -21,7 +22,7 @@ from tests.device.processes import run_script
 from tests.device.runtime.graph_kernels import add_kernel
 
 SIZE = 1001
-GRID = (4, )
+GRID = (4,)
 
 
 @triton.jit
@@ -48,7 +49,7 @@ def test_reports_are_raised_by_the_replay() -> None:
     x = from_numpy(np.zeros(10, np.int32))
     graph = Graph()
     with graph.capture():
-        checked_kernel[(1, )](x, 10, BLOCK=16, debug=True)
+        checked_kernel[(1,)](x, 10, BLOCK=16, debug=True)
     for _ in range(3):
         graph.replay()
     np.testing.assert_array_equal(x.to_numpy(), 3)
@@ -61,7 +62,7 @@ def test_bounds_are_checked_in_the_replay() -> None:
     x, y = from_numpy(random(100)), from_numpy(random(100))
     graph = Graph()
     with graph.capture():
-        add_kernel[(1, )](x, y, 101, BLOCK=256, check_bounds=True)
+        add_kernel[(1,)](x, y, 101, BLOCK=256, check_bounds=True)
     with pytest.raises(OutOfBounds, match="add_kernel"):
         graph.replay()
 
@@ -70,9 +71,9 @@ def test_every_failure_of_a_replay_is_told() -> None:
     x, y = from_numpy(np.full(100, 9, np.int32)), from_numpy(random(100))
     graph = Graph()
     with graph.capture():
-        add_kernel[(1, )](y, y, 101, BLOCK=256, check_bounds=True)
-        checked_kernel[(1, )](x, 101, BLOCK=128, debug=True, check_bounds=True)
-        checked_kernel[(1, )](x, 100, BLOCK=128, debug=True)
+        add_kernel[(1,)](y, y, 101, BLOCK=256, check_bounds=True)
+        checked_kernel[(1,)](x, 101, BLOCK=128, debug=True, check_bounds=True)
+        checked_kernel[(1,)](x, 100, BLOCK=128, debug=True)
     for _ in range(2):
         with pytest.raises(OutOfBounds, match="kernel 'add_kernel'") as caught:
             graph.replay()
@@ -85,7 +86,7 @@ def test_threads_that_replay_one_graph_each_see_its_failures() -> None:
     x = from_numpy(random(100))
     graph = Graph()
     with graph.capture():
-        add_kernel[(1, )](x, x, 101, BLOCK=256, check_bounds=True)
+        add_kernel[(1,)](x, x, 101, BLOCK=256, check_bounds=True)
     counts = []
 
     def work() -> None:
@@ -183,9 +184,17 @@ def test_what_cannot_be_captured_is_refused() -> None:
     before = DeviceEvent()
     before.record()
     other = captured(x)
-    for action in (other.replay, lambda: x.fill(0), lambda: x.to_numpy(), lambda: from_numpy(np.ones(4)),
-                   lambda: DeviceEvent(enable_timing=True).record(), lambda: DeviceEvent().record(),
-                   interface.synchronize, interface.current_stream().synchronize, current().native.synchronize_host):
+    for action in (
+        other.replay,
+        lambda: x.fill(0),
+        lambda: x.to_numpy(),
+        lambda: from_numpy(np.ones(4)),
+        lambda: DeviceEvent(enable_timing=True).record(),
+        lambda: DeviceEvent().record(),
+        interface.synchronize,
+        interface.current_stream().synchronize,
+        current().native.synchronize_host,
+    ):
         graph = Graph()
         with pytest.raises(RuntimeError, match=refused), graph.capture():
             action()

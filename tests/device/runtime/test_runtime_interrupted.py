@@ -2,6 +2,7 @@
 
 A layer plays a device whose work takes as long as the test wants, and interrupts whoever waits for it.
 """
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -55,8 +56,9 @@ def idle():
 
 
 def lines(script: str, module: Path, layer: dict[str, str], way: str = "") -> list[str]:
-    done = run_script(_PENDING + script, module, TRITON_SPIRV_HOST_MEMORY=way, TRITON_SPIRV_VALIDATE="0",
-                      FAULTY_PENDING="0", **layer)
+    done = run_script(
+        _PENDING + script, module, TRITON_SPIRV_HOST_MEMORY=way, TRITON_SPIRV_VALIDATE="0", FAULTY_PENDING="0", **layer
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -302,18 +304,21 @@ for _ in range(2):  # the driver has these
     add((1, 1, 1), x, x, x, 64)
     time.sleep(0.1)
 """
-    script += {"a launch that fails": """
+    script += {
+        "a launch that fails": """
 add((1, 1, 1), x, x, seen.address, 64)
 os.environ["FAULTY_MEMORY"] = "1"
 try:
     indirect(1, 1, 1, 0, kernel.pipeline, None, None, None, None, x, x, x, 64)
 except RuntimeError as error:
     print("failed")
-""", "a wait of the flusher that fails": """
+""",
+        "a wait of the flusher that fails": """
 os.environ["FAULTY_WAIT"] = "1"
 add((1, 1, 1), x, x, seen.address, 64)
 print("failed")
-"""}[trouble]
+""",
+    }[trouble]
     script += """
 time.sleep(0.5)
 os.environ["FAULTY_WAIT"] = os.environ["FAULTY_MEMORY"] = "0"

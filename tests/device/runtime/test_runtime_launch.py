@@ -1,4 +1,5 @@
 """Launches of hand-written kernels on the Vulkan device, each with every way for host memory."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -20,7 +21,7 @@ def test_add_numpy(add: Any, make_padded: Callable[..., Any], view: Any, n: int)
     whole, z = make_padded(numpy.zeros(n, numpy.float32), before=8)
     add((-(-n // 64),), view(x), view(y), view(z), n)
     numpy.testing.assert_array_equal(z, x + y)
-    assert (whole[:8] == -7).all() and (whole[8 + n:] == -7).all()
+    assert (whole[:8] == -7).all() and (whole[8 + n :] == -7).all()
 
 
 def test_add_torch(add: Any) -> None:
@@ -33,13 +34,13 @@ def test_add_torch(add: Any) -> None:
 @pytest.mark.parametrize("offset", [1, 3, 5])
 def test_misaligned_pointers(add: Any, offset: int) -> None:
     base = torch.full((3, 300), -7.0)
-    x, y, z = (row[offset:offset + 201] for row in base)
+    x, y, z = (row[offset : offset + 201] for row in base)
     x.copy_(torch.rand(201))
     y.copy_(torch.rand(201))
     before = base.clone()
     add((4,), x, y, z, 201)
     torch.testing.assert_close(z, x + y, rtol=0, atol=0)
-    before[2, offset:offset + 201] = z
+    before[2, offset : offset + 201] = z
     torch.testing.assert_close(base, before, rtol=0, atol=0)
 
 
@@ -90,8 +91,9 @@ def test_grid_past_the_limit_is_refused(add: Any, context: Any, view: Any, axis:
     with pytest.raises(ValueError) as raised:
         add(grid, view(one), view(one), view(one), 64, hooks=(calls.append, calls.append))
     message = str(raised.value)
-    assert message.startswith(f"kernel 'test': the grid size of axis {axis}, {size}, is past the device's limit of "
-                              f"{limits[axis]}")
+    assert message.startswith(
+        f"kernel 'test': the grid size of axis {axis}, {size}, is past the device's limit of {limits[axis]}"
+    )
     assert (one == 1).all() and not calls
 
 
@@ -121,7 +123,7 @@ def test_grid_that_is_no_grid_is_refused(add: Any, view: Any) -> None:
 
 def _grid_limits(context: Any) -> list[int]:
     """maxComputeWorkGroupCount of the device."""
-    properties = Chain(("VkPhysicalDeviceProperties2", ))
+    properties = Chain(("VkPhysicalDeviceProperties2",))
     vulkan().lib.vkGetPhysicalDeviceProperties2(context.device.handle, properties.head)
     return list(properties["VkPhysicalDeviceProperties2"].properties.limits.maxComputeWorkGroupCount)
 
@@ -151,7 +153,7 @@ _BAD = [
     (1, torch.zeros(4, device="meta"), ValueError, r"argument 'y' .* on device 'meta'; .* tensor.cpu\(\)"),
     (3, 1.5, TypeError, r"argument 'n' \(i32\): an integer is needed, not float"),
     (3, 2**31, OverflowError, r"argument 'n' \(i32\): 2147483648 does not fit"),
-    (3, -2**70, OverflowError, r"argument 'n' \(i32\): -\d+ does not fit"),
+    (3, -(2**70), OverflowError, r"argument 'n' \(i32\): -\d+ does not fit"),
     (3, None, TypeError, r"argument 'n' \(i32\): an integer is needed, not NoneType"),
 ]
 
@@ -172,9 +174,22 @@ def test_missing_argument_is_named(add: Any) -> None:
 @pytest.mark.parametrize("indirect", [False, True])
 def test_argument_block(launchable: Any, word_module: Any, view: Any, indirect: bool) -> None:
     """The block as a kernel sees it: every type, in declaration order, naturally aligned."""
-    values = [("i1", True, 1), ("i8", -2, 1), ("u8", 200, 1), ("i16", -300, 2), ("u16", 65535, 2), ("fp16", 1.5, 2),
-              ("bf16", -2.5, 2), ("i32", -5, 4), ("u32", 2**32 - 1, 4), ("fp32", 0.1, 4), ("i64", -2**63, 8),
-              ("u64", 2**64 - 1, 8), ("fp64", 0.1, 8), ("u1", 0, 1)]
+    values = [
+        ("i1", True, 1),
+        ("i8", -2, 1),
+        ("u8", 200, 1),
+        ("i16", -300, 2),
+        ("u16", 65535, 2),
+        ("fp16", 1.5, 2),
+        ("bf16", -2.5, 2),
+        ("i32", -5, 4),
+        ("u32", 2**32 - 1, 4),
+        ("fp32", 0.1, 4),
+        ("i64", -(2**63), 8),
+        ("u64", 2**64 - 1, 8),
+        ("fp64", 0.1, 8),
+        ("u1", 0, 1),
+    ]
     dtypes = {"i1": "u1", "u1": "u1", "fp16": "f2", "bf16": ml_dtypes.bfloat16, "fp32": "f4", "fp64": "f8"}
     block, expected_offsets = bytearray(8), []
     for type_, value, size in values:
@@ -204,8 +219,10 @@ def test_indirect_arguments_past_the_push_constant_limit(launchable: Any, word_m
 
 
 def test_nested_tuples(launchable: Any, add_module: bytes, view: Any) -> None:
-    kernel = launchable(add_module, [((0, 0), "xy[0]", "*fp32"), ((0, 1, 0), "xy[1][0]", "*fp32"), ((2,), "z", "*fp32"),
-                                     ((3,), "n", "i32")])
+    kernel = launchable(
+        add_module,
+        [((0, 0), "xy[0]", "*fp32"), ((0, 1, 0), "xy[1][0]", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")],
+    )
     one, z = numpy.ones(64, numpy.float32), numpy.zeros(64, numpy.float32)
     kernel((1,), (view(one), (view(one),)), "a constexpr", view(z), 64)
     assert (z == 2).all()

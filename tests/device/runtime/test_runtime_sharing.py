@@ -1,4 +1,5 @@
 """Memory that another API made, and allocations that are put one behind the other."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator
@@ -82,13 +83,16 @@ def _lines(script: str, layer: dict[str, str], module: Path | None = None, **env
 
 @pytest.mark.usefixtures("exported")
 def test_what_the_driver_did_not_take_is_closed(faulty_layer: dict[str, str]) -> None:
-    script = _IMPORT + """
+    script = (
+        _IMPORT
+        + """
 os.environ["FAULTY_MEMORY"] = "1"
 try:
     current().native.import_fd(fd, 2 << 20)
 except RuntimeError as error:
     print(error, descriptor_is_open(fd))
 """
+    )
     (line,) = _lines(script, faulty_layer)
     assert "vkAllocateMemory failed" in line and line.endswith(" False")
 
@@ -96,7 +100,9 @@ except RuntimeError as error:
 @pytest.mark.usefixtures("exported")
 def test_what_the_driver_took_is_not_closed_twice(faulty_layer: dict[str, str]) -> None:
     """The second time would close whatever has the number by then: a file that the layer opened."""
-    script = _IMPORT + """
+    script = (
+        _IMPORT
+        + """
 os.environ["FAULTY_BIND"] = "1"
 try:
     current().native.import_fd(fd, 2 << 20)
@@ -104,6 +110,7 @@ except RuntimeError as error:
     print(error)
 print(sum(os.path.realpath(f"/proc/self/fd/{number}") == "/dev/null" for number in range(3, 99)))
 """
+    )
     first, opened = _lines(script, faulty_layer)
     assert "vkBindBufferMemory failed" in first and opened == "1"
 
@@ -116,16 +123,16 @@ def test_joined_allocations_are_one_range(context: Context) -> None:
     values = numpy.random.default_rng(0).integers(0, 256, 6 * _SPARSE_BLOCK, numpy.uint8)
     ends = numpy.cumsum([part.bytes for part in order])
     for part, end in zip(order, ends, strict=True):
-        _write(context, part.address, values[end - part.bytes:end])
+        _write(context, part.address, values[end - part.bytes : end])
     whole = context.native.join(order)
     assert whole.bytes == values.size
     numpy.testing.assert_array_equal(_read(context, whole.address, values.size), values)
     border = int(ends[0]) - 5
     _write(context, whole.address + border, values[:11])
-    values[border:border + 11] = values[:11].copy()
+    values[border : border + 11] = values[:11].copy()
     whole.free()
     for part, end in zip(order, ends, strict=True):
-        numpy.testing.assert_array_equal(_read(context, part.address, part.bytes), values[end - part.bytes:end])
+        numpy.testing.assert_array_equal(_read(context, part.address, part.bytes), values[end - part.bytes : end])
         part.free()
 
 
@@ -151,7 +158,7 @@ def test_a_kernel_works_over_the_borders(context: Context, add: Any) -> None:
     add((values.size // 64,), place, place, place, values.size)
     context.native.synchronize()
     for number, part in enumerate(parts):
-        expected = 2 * values[number * _SPARSE_BLOCK // 4:][:_SPARSE_BLOCK // 4]
+        expected = 2 * values[number * _SPARSE_BLOCK // 4 :][: _SPARSE_BLOCK // 4]
         numpy.testing.assert_array_equal(_read(context, part.address, part.bytes).view(numpy.float32), expected)
     whole.free()
 
@@ -182,7 +189,11 @@ for call in (lambda: current().native.join(parts), lambda: current().native.allo
         print(error, flush=True)
 os._exit(0)
 """
-    first, second = _lines("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" + script, faulty_layer,
-                           FAULTY_PENDING="0", TRITON_SPIRV_TIMEOUT="60")
+    first, second = _lines(
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n" + script,
+        faulty_layer,
+        FAULTY_PENDING="0",
+        TRITON_SPIRV_TIMEOUT="60",
+    )
     assert first == "memory was not bound within the time limit of 60000 ms (TRITON_SPIRV_TIMEOUT, in seconds)"
     assert second == "a kernel on the Vulkan device did not end in time; restart the process"

@@ -2,6 +2,7 @@
 
 It knows the buffers of copies and fills, not what a kernel reaches by address. The tests of values are for that.
 """
+
 from __future__ import annotations
 
 import os
@@ -59,8 +60,9 @@ except Exception as error:
 def _told(module: Path, folder: Path, layer: dict[str, str], **environment: str) -> str:
     settings = folder / "vk_layer_settings.txt"
     settings.write_text(_SETTINGS)
-    done = run_script(_WORK, module, TRITON_SPIRV_VALIDATE="1", VK_LAYER_SETTINGS_PATH=str(settings), **layer,
-                      **environment)
+    done = run_script(
+        _WORK, module, TRITON_SPIRV_VALIDATE="1", VK_LAYER_SETTINGS_PATH=str(settings), **layer, **environment
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

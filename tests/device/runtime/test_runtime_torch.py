@@ -1,4 +1,5 @@
 """The torch device `spirv`: tensors in Vulkan memory, on whatever device there is."""
+
 from __future__ import annotations
 
 import copy
@@ -14,9 +15,22 @@ from triton.backends.spirv.driver import SPIRVDriver
 from triton.backends.spirv.runtime import torch_device
 from triton.backends.spirv.runtime.context import ZERO_COPY, current
 
-ADD_ENTRIES = [((0, ), "x", "*fp32"), ((1, ), "y", "*fp32"), ((2, ), "z", "*fp32"), ((3, ), "n", "i32")]
-DTYPES = [torch.float32, torch.float16, torch.bfloat16, torch.float64, torch.int8, torch.uint8, torch.int16,
-          torch.int32, torch.int64, torch.bool, torch.complex64, torch.float8_e4m3fn, torch.float8_e5m2]
+ADD_ENTRIES = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]
+DTYPES = [
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.float64,
+    torch.int8,
+    torch.uint8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.bool,
+    torch.complex64,
+    torch.float8_e4m3fn,
+    torch.float8_e5m2,
+]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -70,10 +84,23 @@ def test_factories(fallbacks: Any) -> None:
 
 
 _VIEWS: list[Callable[[torch.Tensor], torch.Tensor]] = [
-    lambda x: x[1], lambda x: x[:, 2:5], lambda x: x[::2, 1::3], lambda x: x.t(), lambda x: x.view(-1)[3:],
-    lambda x: x[None].expand(3, 6, 8), lambda x: x.unfold(0, 3, 2), lambda x: x.permute(1, 0)[2],
-    lambda x: x.diagonal(), lambda x: x.reshape(4, 12), lambda x: x.view(torch.int32), lambda x: x.squeeze(),
-    lambda x: x.detach(), lambda x: x.narrow(1, 2, 2), lambda x: x.chunk(3)[2], lambda x: x.unsqueeze(1)]
+    lambda x: x[1],
+    lambda x: x[:, 2:5],
+    lambda x: x[::2, 1::3],
+    lambda x: x.t(),
+    lambda x: x.view(-1)[3:],
+    lambda x: x[None].expand(3, 6, 8),
+    lambda x: x.unfold(0, 3, 2),
+    lambda x: x.permute(1, 0)[2],
+    lambda x: x.diagonal(),
+    lambda x: x.reshape(4, 12),
+    lambda x: x.view(torch.int32),
+    lambda x: x.squeeze(),
+    lambda x: x.detach(),
+    lambda x: x.narrow(1, 2, 2),
+    lambda x: x.chunk(3)[2],
+    lambda x: x.unsqueeze(1),
+]
 
 
 @pytest.mark.parametrize("view", _VIEWS)
@@ -185,17 +212,17 @@ def test_kernels_take_the_address(launchable: Any, context: Any, add_module: byt
     if context is not current():
         return  # tensors are the current context's
     add = launchable(add_module, ADD_ENTRIES)
-    x, y, z = (torch.full((100, ), float(value), device="spirv") for value in (1, 2, 0))
-    add((2, ), x, y[1:], z[4:], 96)
+    x, y, z = (torch.full((100,), float(value), device="spirv") for value in (1, 2, 0))
+    add((2,), x, y[1:], z[4:], 96)
     assert add.launcher.transfers == dict.fromkeys("xyz", "device")
     expected = torch.zeros(100)
     expected[4:] = 3
     assert torch.equal(z.cpu(), expected)
     host = torch.zeros(100)
-    add((2, ), x, z, host, 100)
+    add((2,), x, z, host, 100)
     assert torch.equal(host, expected + 1)
     with pytest.raises(TypeError, match=r"argument 'x' .* elements of type fp32, not torch.float16"):
-        add((1, ), x.half(), y, z, 1)
+        add((1,), x.half(), y, z, 1)
 
 
 def test_memory_is_used_again() -> None:

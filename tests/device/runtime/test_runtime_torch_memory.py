@@ -1,5 +1,6 @@
 """Tensors of the torch device `spirv` that share memory, are pending a conjugation, or have unusual sizes and strides:
 each result is that of the CPU."""
+
 from __future__ import annotations
 
 import io
@@ -40,13 +41,22 @@ def _copy(view: Callable[[torch.Tensor], torch.Tensor], source: Callable[[torch.
 
 
 _PENDING: list[Callable[[torch.Tensor, torch.Tensor], Any]] = [
-    lambda x, y: x.mH @ y, lambda x, y: torch.linalg.solve(x.mT.conj(), y), lambda x, y: torch.dot(x[0].conj(), y[0]),
-    lambda x, y: torch.view_as_real(x.conj() + y), lambda x, y: x.conj().imag * 2, lambda x, y: x.conj().imag[1:].sum(),
-    _copy(torch.Tensor.conj, lambda y: y), _copy(torch.Tensor.conj, torch.Tensor.conj),
-    _copy(lambda x: x.conj().imag, lambda y: y.real), _copy(lambda x: x[:, ::2].conj(), lambda y: y[:, 1::2].conj()),
-    _fill(torch.Tensor.conj, 3 + 2j), _fill(lambda x: x.conj().imag, 3),
-    lambda x, y: torch.add(x, y, out=y.conj()).numel(), lambda x, y: x.conj().mul_(y).numel(),
-    lambda x, y: x.conj()[1, 0].item() == x[1, 0].item().conjugate()]
+    lambda x, y: x.mH @ y,
+    lambda x, y: torch.linalg.solve(x.mT.conj(), y),
+    lambda x, y: torch.dot(x[0].conj(), y[0]),
+    lambda x, y: torch.view_as_real(x.conj() + y),
+    lambda x, y: x.conj().imag * 2,
+    lambda x, y: x.conj().imag[1:].sum(),
+    _copy(torch.Tensor.conj, lambda y: y),
+    _copy(torch.Tensor.conj, torch.Tensor.conj),
+    _copy(lambda x: x.conj().imag, lambda y: y.real),
+    _copy(lambda x: x[:, ::2].conj(), lambda y: y[:, 1::2].conj()),
+    _fill(torch.Tensor.conj, 3 + 2j),
+    _fill(lambda x: x.conj().imag, 3),
+    lambda x, y: torch.add(x, y, out=y.conj()).numel(),
+    lambda x, y: x.conj().mul_(y).numel(),
+    lambda x, y: x.conj()[1, 0].item() == x[1, 0].item().conjugate(),
+]
 
 
 @pytest.mark.parametrize("change", _PENDING)
@@ -66,14 +76,17 @@ def test_conjugation_is_kept_or_done_on_the_way() -> None:
 
 
 _SHARING: list[Callable[[torch.Tensor], Any]] = [
-    lambda x: x[:, 0:4:2].add_(x[:, 1:5:2]), lambda x: x[:4, :4].add_(x[:4, :4].t()),
+    lambda x: x[:, 0:4:2].add_(x[:, 1:5:2]),
+    lambda x: x[:4, :4].add_(x[:4, :4].t()),
     lambda x: torch._foreach_add_([x[:, ::2], x[:, 1::2]], [x[:, 1::2], x[:, ::2]]),
-    lambda x: torch.cumsum(x[0], 0, out=x[1]), lambda x: x.view(torch.int32)[0].bitwise_xor_(x.view(torch.int32)[1])]
+    lambda x: torch.cumsum(x[0], 0, out=x[1]),
+    lambda x: x.view(torch.int32)[0].bitwise_xor_(x.view(torch.int32)[1]),
+]
 
 
 @pytest.mark.parametrize("change", _SHARING)
 def test_arguments_that_share_memory(change: Callable[[torch.Tensor], Any]) -> None:
-    check(lambda x: (change(x), x.clone())[1], torch.arange(24.).reshape(4, 6))
+    check(lambda x: (change(x), x.clone())[1], torch.arange(24.0).reshape(4, 6))
 
 
 def test_results_in_interleaved_views_of_one_tensor() -> None:
@@ -82,10 +95,11 @@ def test_results_in_interleaved_views_of_one_tensor() -> None:
     assert torch.equal(out.cpu(), torch.stack(tuple(values.aminmax(dim=1)), 1).view(-1))
 
 
-@pytest.mark.parametrize(("size", "stride"),
-                         [((2, 2), (0, 3)), ((3, 3), (2, 2)), ((2, 3), (9, 4)), ((2, 1, 2), (1, 7, 2))])
+@pytest.mark.parametrize(
+    ("size", "stride"), [((2, 2), (0, 3)), ((3, 3), (2, 2)), ((2, 3), (9, 4)), ((2, 1, 2), (1, 7, 2))]
+)
 def test_elements_between_those_of_a_view_stay(size: tuple[int, ...], stride: tuple[int, ...]) -> None:
-    values = torch.arange(24.)
+    values = torch.arange(24.0)
     check(lambda x: x.as_strided(size, stride).fill_(9).numel(), values)
     check(lambda x: x.as_strided(size, stride).zero_().numel(), values)
     check(lambda x: x.as_strided(size, stride, 1).clone(), values)
@@ -101,21 +115,21 @@ def test_threads_write_interleaved_views() -> None:
             table[:, column].add_(1)
             table[:, column].copy_(table[:, column] + 1)
 
-    threads = [threading.Thread(target=work, args=(column, )) for column in range(4)]
+    threads = [threading.Thread(target=work, args=(column,)) for column in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert torch.equal(table.cpu(), torch.full((64, 4), 80.))
+    assert torch.equal(table.cpu(), torch.full((64, 4), 80.0))
 
 
 def test_sizes_and_strides_that_no_tensor_has() -> None:
-    for wrong in ((-1, ), (5, -1), (-1, -1), (0, -1)):
+    for wrong in ((-1,), (5, -1), (-1, -1), (0, -1)):
         with pytest.raises(RuntimeError, match="negative dimension -1"):
             torch.empty(wrong, device="spirv")
     with pytest.raises(RuntimeError, match=r"negative strides: \[-1, 5\]"):
         torch.empty_strided((3, 3), (-1, 5), device="spirv")
-    huge: list[tuple[int, ...]] = [(2**62, ), (2**33, 2**33), (2**32, 2**32, 0)]
+    huge: list[tuple[int, ...]] = [(2**62,), (2**33, 2**33), (2**32, 2**32, 0)]
     for size in huge:
         with pytest.raises(RuntimeError, match="too large"):
             torch.empty(size, device="spirv")
@@ -130,14 +144,14 @@ def test_zeros_of_types_without_numbers() -> None:
 
 
 def test_shared_memory_does_not_grow() -> None:
-    there = torch.arange(6.).to("spirv")
+    there = torch.arange(6.0).to("spirv")
     row = there[2:]
     with pytest.raises(RuntimeError, match=r"shares its memory of 24 bytes .* clone\(\)"):
         there.resize_(100)
     row.resize_(2)
-    assert row.shape == (2, ) and there.resize_(3).shape == (3, )
+    assert row.shape == (2,) and there.resize_(3).shape == (3,)
     del row
-    assert torch.equal(there.resize_(100).cpu()[:6], torch.arange(6.))
+    assert torch.equal(there.resize_(100).cpu()[:6], torch.arange(6.0))
 
 
 def test_writing_to_the_cpu_is_refused() -> None:
@@ -166,13 +180,25 @@ print("right")
     assert done.stdout == "right\n", done.stderr
 
 
-@pytest.mark.parametrize("tensor", [
-    torch.arange(6.), torch.arange(6.).view(2, 3).t(), torch.arange(6.)[2:4], torch.zeros(0), torch.tensor(3),
-    torch.tensor([True, False]), torch.tensor([1 + 2j]), torch.nn.Parameter(torch.ones(2))],
-    ids=["vector", "transposed", "part", "empty", "scalar", "bool", "complex", "parameter"])
-@pytest.mark.parametrize("place", [None, "cpu", "spirv", {"spirv:0": "cpu"},
-                                   lambda storage, _: storage.to(device=torch.device("spirv"))],
-                         ids=["none", "cpu", "spirv", "mapping", "function"])
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        torch.arange(6.0),
+        torch.arange(6.0).view(2, 3).t(),
+        torch.arange(6.0)[2:4],
+        torch.zeros(0),
+        torch.tensor(3),
+        torch.tensor([True, False]),
+        torch.tensor([1 + 2j]),
+        torch.nn.Parameter(torch.ones(2)),
+    ],
+    ids=["vector", "transposed", "part", "empty", "scalar", "bool", "complex", "parameter"],
+)
+@pytest.mark.parametrize(
+    "place",
+    [None, "cpu", "spirv", {"spirv:0": "cpu"}, lambda storage, _: storage.to(device=torch.device("spirv"))],
+    ids=["none", "cpu", "spirv", "mapping", "function"],
+)
 def test_saved_tensors_go_where_they_are_wanted(tensor: torch.Tensor, place: Any) -> None:
     there = tensor.to("spirv")
     file = io.BytesIO()

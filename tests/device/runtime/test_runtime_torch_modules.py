@@ -1,4 +1,5 @@
 """Neural networks on the torch device `spirv`: modules, gradients, optimizers; each result is that of the CPU."""
+
 from __future__ import annotations
 
 import copy
@@ -31,15 +32,21 @@ _MODULES: list[tuple[Callable[[], nn.Module], tuple[int, ...]]] = [
     (lambda: nn.Conv2d(3, 4, 3, padding="same", padding_mode="reflect"), (2, 3, 8, 8)),
     (lambda: nn.ConvTranspose2d(3, 6, 3, groups=3, stride=2, output_padding=1), (2, 3, 5, 5)),
     (lambda: nn.Conv3d(1, 2, 2), (1, 1, 4, 4, 4)),
-    (lambda: nn.BatchNorm1d(3), (5, 3)), (lambda: nn.BatchNorm2d(3, momentum=None), (4, 3, 5, 5)),
-    (lambda: nn.InstanceNorm1d(3, track_running_stats=True), (2, 3, 6)), (lambda: nn.GroupNorm(2, 4), (2, 4, 3)),
+    (lambda: nn.BatchNorm1d(3), (5, 3)),
+    (lambda: nn.BatchNorm2d(3, momentum=None), (4, 3, 5, 5)),
+    (lambda: nn.InstanceNorm1d(3, track_running_stats=True), (2, 3, 6)),
+    (lambda: nn.GroupNorm(2, 4), (2, 4, 3)),
     (lambda: nn.LayerNorm(8), (4, 8)),
     (lambda: nn.LSTM(4, 5, num_layers=2, batch_first=True, bidirectional=True), (2, 3, 4)),
-    (lambda: nn.LSTM(4, 5, proj_size=3), (2, 3, 4)), (lambda: nn.LSTM(4, 5, bias=False), (3, 2, 4)),
-    (lambda: nn.LSTMCell(4, 5), (2, 4)), (lambda: nn.GRU(4, 5, bidirectional=True), (3, 2, 4)),
-    (lambda: nn.GRU(4, 5, bias=False), (3, 2, 4)), (lambda: nn.GRUCell(4, 5), (2, 4)),
+    (lambda: nn.LSTM(4, 5, proj_size=3), (2, 3, 4)),
+    (lambda: nn.LSTM(4, 5, bias=False), (3, 2, 4)),
+    (lambda: nn.LSTMCell(4, 5), (2, 4)),
+    (lambda: nn.GRU(4, 5, bidirectional=True), (3, 2, 4)),
+    (lambda: nn.GRU(4, 5, bias=False), (3, 2, 4)),
+    (lambda: nn.GRUCell(4, 5), (2, 4)),
     (lambda: nn.RNN(4, 5), (3, 2, 4)),
-    (lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), (2, 5, 8))]
+    (lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), (2, 5, 8)),
+]
 
 
 @pytest.mark.parametrize(("make", "size"), _MODULES)
@@ -82,8 +89,13 @@ def test_shared_parameters_stay_shared() -> None:
 
 
 _OPTIMIZERS: list[tuple[type[torch.optim.Optimizer], dict[str, Any]]] = [
-    (torch.optim.SGD, {"momentum": 0.9}), (torch.optim.Adam, {}), (torch.optim.AdamW, {"amsgrad": True}),
-    (torch.optim.Adam, {"foreach": True}), (torch.optim.Adam, {"foreach": False}), (torch.optim.AdamW, {"fused": True})]
+    (torch.optim.SGD, {"momentum": 0.9}),
+    (torch.optim.Adam, {}),
+    (torch.optim.AdamW, {"amsgrad": True}),
+    (torch.optim.Adam, {"foreach": True}),
+    (torch.optim.Adam, {"foreach": False}),
+    (torch.optim.AdamW, {"fused": True}),
+]
 
 
 @pytest.mark.parametrize(("kind", "options"), _OPTIMIZERS)
@@ -91,8 +103,11 @@ def test_optimizers(kind: Any, options: dict[str, Any]) -> None:
     results = []
     for device in ("cpu", "spirv"):
         flat = torch.linspace(-1, 1, 24).to(device)
-        weights = [flat.clone().view(4, 6).requires_grad_(), flat[:6].clone().view(2, 3).t().requires_grad_(),
-                   torch.tensor(0.5, device=device, requires_grad=True)]
+        weights = [
+            flat.clone().view(4, 6).requires_grad_(),
+            flat[:6].clone().view(2, 3).t().requires_grad_(),
+            torch.tensor(0.5, device=device, requires_grad=True),
+        ]
         optimizer = kind(weights, lr=0.1, **options)
         for _ in range(4):
             optimizer.zero_grad()
@@ -105,12 +120,24 @@ def test_optimizers(kind: Any, options: dict[str, Any]) -> None:
 
 
 _NUMBERS: list[Callable[[torch.Tensor], torch.Tensor]] = [
-    lambda x: x.remainder(2), lambda x: x.long().remainder(3), lambda x: x.double().remainder(0.1),
-    lambda x: x.half().remainder(3), lambda x: x.fmod(1.5), lambda x: x.copysign(-1.0), lambda x: x.int() & 3,
-    lambda x: x.int() << 2, lambda x: torch.xlogy(2, x.abs()), lambda x: 2**x, lambda x: 3 - x, lambda x: x // 0.3,
-    lambda x: torch.where(x > 0, x, 2.0), lambda x: torch.take_along_dim(x, torch.zeros_like(x).long(), 1),
-    lambda x: torch.special.zeta(2.0, x.abs() + 2), lambda x: torch.kaiser_window(5, device=x.device) * x[0, 0],
-    lambda x: torch.kaiser_window(6, False, 10.0, device=x.device)]
+    lambda x: x.remainder(2),
+    lambda x: x.long().remainder(3),
+    lambda x: x.double().remainder(0.1),
+    lambda x: x.half().remainder(3),
+    lambda x: x.fmod(1.5),
+    lambda x: x.copysign(-1.0),
+    lambda x: x.int() & 3,
+    lambda x: x.int() << 2,
+    lambda x: torch.xlogy(2, x.abs()),
+    lambda x: 2**x,
+    lambda x: 3 - x,
+    lambda x: x // 0.3,
+    lambda x: torch.where(x > 0, x, 2.0),
+    lambda x: torch.take_along_dim(x, torch.zeros_like(x).long(), 1),
+    lambda x: torch.special.zeta(2.0, x.abs() + 2),
+    lambda x: torch.kaiser_window(5, device=x.device) * x[0, 0],
+    lambda x: torch.kaiser_window(6, False, 10.0, device=x.device),
+]
 
 
 @pytest.mark.parametrize("compute", _NUMBERS)
@@ -139,7 +166,7 @@ def test_seeds() -> None:
 
 
 def test_loaders_that_are_to_pin_memory() -> None:
-    data = torch.utils.data.TensorDataset(torch.arange(20.), torch.arange(20.) * 2)
+    data = torch.utils.data.TensorDataset(torch.arange(20.0), torch.arange(20.0) * 2)
     total = 0.0
     for x, y in torch.utils.data.DataLoader(data, batch_size=8, pin_memory=True):
         total += float((x.to("spirv", non_blocking=True) * y.to("spirv", non_blocking=True)).sum())
@@ -155,17 +182,16 @@ def _square(x_ptr, y_ptr, n, BLOCK: tl.constexpr):
 
 
 class _Square(torch.autograd.Function):
-
     @staticmethod
     def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
         ctx.save_for_backward(x)
         y = torch.empty_like(x)
-        _square[(triton.cdiv(x.numel(), 64), )](x, y, x.numel(), BLOCK=64)
+        _square[(triton.cdiv(x.numel(), 64),)](x, y, x.numel(), BLOCK=64)
         return y
 
     @staticmethod
     def backward(ctx: Any, grad: torch.Tensor) -> torch.Tensor:
-        x, = ctx.saved_tensors
+        (x,) = ctx.saved_tensors
         return 2 * x * grad
 
 

@@ -2,6 +2,7 @@
 
 A machine that has one lists Mesa's CPU driver twice, under the names of two manifests.
 """
+
 from __future__ import annotations
 
 import json
@@ -49,16 +50,30 @@ def two_devices(tmp_path: Path) -> dict[str, str]:
     return {**environment, "VK_DRIVER_FILES": listed, "VK_ICD_FILENAMES": listed}
 
 
-@pytest.mark.parametrize("check", [
-    "launches_from_one_thread", "launches_from_two_threads", "the_current_device_is_the_threads_own",
-    "tensors_of_another_device_are_refused", "torch_tensors", "host_memory_goes_to_the_current_device",
-    "kernels_are_loaded_for_each_device", "events_and_waits"])
+@pytest.mark.parametrize(
+    "check",
+    [
+        "launches_from_one_thread",
+        "launches_from_two_threads",
+        "the_current_device_is_the_threads_own",
+        "tensors_of_another_device_are_refused",
+        "torch_tensors",
+        "host_memory_goes_to_the_current_device",
+        "kernels_are_loaded_for_each_device",
+        "events_and_waits",
+    ],
+)
 @pytest.mark.parametrize("way", ["", "staged"])
 def test_two_devices_in_one_process(two_devices: dict[str, str], long_file: Path, check: str, way: str) -> None:
     # The validation layer misses signals where several threads submit (test_runtime_async_faults.py).
     validate = {"TRITON_SPIRV_VALIDATE": "0"} if check == "launches_from_two_threads" else {}
-    done = run([sys.executable, str(_PROGRAM), check, str(long_file)], cwd=_ROOT, TRITON_SPIRV_HOST_MEMORY=way,
-               **two_devices, **validate)
+    done = run(
+        [sys.executable, str(_PROGRAM), check, str(long_file)],
+        cwd=_ROOT,
+        TRITON_SPIRV_HOST_MEMORY=way,
+        **two_devices,
+        **validate,
+    )
     assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
 
 
@@ -108,8 +123,22 @@ print(device, x.grad.tolist())
 
 
 def test_data_parallel_ranks_on_two_devices(two_devices: dict[str, str]) -> None:
-    done = run([sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m",
-                "examples.data_parallel"], seconds=240, cwd=_ROOT, OMP_NUM_THREADS="1", **two_devices)
+    done = run(
+        [
+            sys.executable,
+            "-m",
+            "torch.distributed.run",
+            "--standalone",
+            "--nproc-per-node",
+            "2",
+            "-m",
+            "examples.data_parallel",
+        ],
+        seconds=240,
+        cwd=_ROOT,
+        OMP_NUM_THREADS="1",
+        **two_devices,
+    )
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
     assert all(f"(LOCAL_RANK={rank}, of " in done.stdout for rank in range(2))
     assert done.stdout.count("max error") == 2 and "WRONG" not in done.stdout

@@ -1,4 +1,5 @@
 """A program for test_runtime_two_devices.py: one check, named by its argument, on a machine with two Vulkan devices."""
+
 from __future__ import annotations
 
 import sys
@@ -19,7 +20,7 @@ from triton.backends.spirv.runtime.launch import make_launcher
 from triton.backends.spirv.runtime.pipeline import Kernel
 
 N, ROUNDS = 10_000, 50
-GRID = (triton.cdiv(N, 256), )
+GRID = (triton.cdiv(N, 256),)
 
 
 @triton.jit
@@ -35,8 +36,10 @@ interface = driver.get_device_interface()
 def own_buffers() -> tuple[list[Any], list[Any]]:
     """On each device a buffer of values of its own, and one of zeros."""
     values = [numpy.random.default_rng(index).integers(0, 9, N).astype("float32") for index in range(2)]
-    return ([buffers.from_numpy(values[index], of_device(index)) for index in range(2)],
-            [buffers.zeros(N, "float32", of_device(index)) for index in range(2)])
+    return (
+        [buffers.from_numpy(values[index], of_device(index)) for index in range(2)],
+        [buffers.zeros(N, "float32", of_device(index)) for index in range(2)],
+    )
 
 
 def launches_from_one_thread() -> None:
@@ -63,7 +66,7 @@ def launches_from_two_threads() -> None:
         except BaseException as error:
             failures.append(error)
 
-    threads = [threading.Thread(target=work, args=(index, )) for index in range(2)]
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -110,11 +113,17 @@ def refused(error: type[Exception], message: str, call: Callable[[], Any]) -> No
 def tensors_of_another_device_are_refused() -> None:
     x, total = own_buffers()
     add_kernel[GRID](x[0], total[0], total[0], N, BLOCK=256)
-    refused(ValueError, "argument 'y' (*fp32): the tensor is on device 'spirv:1', the kernel was launched on 'spirv:0'",
-            lambda: add_kernel[GRID](x[0], total[1], total[0], N, BLOCK=256))
+    refused(
+        ValueError,
+        "argument 'y' (*fp32): the tensor is on device 'spirv:1', the kernel was launched on 'spirv:0'",
+        lambda: add_kernel[GRID](x[0], total[1], total[0], N, BLOCK=256),
+    )
     with interface.device(1):
-        refused(ValueError, "argument 'x' (*fp32): the tensor is on device 'spirv:0', the kernel was launched on "
-                "'spirv:1'", lambda: add_kernel[GRID](x[0], total[1], total[1], N, BLOCK=256))
+        refused(
+            ValueError,
+            "argument 'x' (*fp32): the tensor is on device 'spirv:0', the kernel was launched on 'spirv:1'",
+            lambda: add_kernel[GRID](x[0], total[1], total[1], N, BLOCK=256),
+        )
         add_kernel[GRID](x[1], total[1], total[1], N, BLOCK=256)
     for index in range(2):
         numpy.testing.assert_array_equal(total[index].to_numpy(), x[index].to_numpy())
@@ -124,6 +133,7 @@ def tensors_of_another_device_are_refused() -> None:
 
 def torch_tensors() -> None:
     from triton.backends.spirv.runtime import torch_device
+
     torch_device.register()
     values = [torch.arange(N) % 7.0, torch.arange(N) % 5.0]
     x = [values[index].to(f"spirv:{index}") for index in range(2)]
@@ -135,8 +145,11 @@ def torch_tensors() -> None:
     assert all(torch.equal(out[index].cpu(), 2 * values[index]) for index in range(2))
     moved = out[1].to(x[0].device)
     assert str(moved.device) == "spirv:0" and torch.equal(moved.cpu(), 2 * values[1])
-    refused(ValueError, "argument 'x' (*fp32): the tensor is on device 'spirv:1'",
-            lambda: add_kernel[GRID](x[1], x[1], out[1], N, BLOCK=256))
+    refused(
+        ValueError,
+        "argument 'x' (*fp32): the tensor is on device 'spirv:1'",
+        lambda: add_kernel[GRID](x[1], x[1], out[1], N, BLOCK=256),
+    )
     for operation in (torch.add, torch.outer, torch.dot, torch.isin):
         refused(RuntimeError, "all tensors", lambda operation=operation: operation(x[0][:3], x[1][:3]))
     assert torch.equal((x[1] + 1).cpu(), values[1] + 1) and str((x[1] + 1).device) == "spirv:1"
@@ -168,7 +181,7 @@ def events_and_waits() -> None:
     spirv = Path(sys.argv[2]).read_bytes()
     busy = of_device(1)
     kernel = Kernel(busy, "long", spirv)
-    launch = make_launcher(busy, "long", [((0, ), "x", "*u32")], indirect=False)
+    launch = make_launcher(busy, "long", [((0,), "x", "*u32")], indirect=False)
     zero = buffers.zeros(1, "uint32", busy)
     timing = [interface.Event(enable_timing=True) for _ in range(2)]
     count = 1

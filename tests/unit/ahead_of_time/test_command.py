@@ -1,4 +1,5 @@
 """``triton-spirv compile`` and ``profiles`` without a device: what they refuse, and that nothing is half-written."""
+
 from __future__ import annotations
 
 import json
@@ -21,7 +22,7 @@ from triton.backends.spirv.runtime import context
 from triton.backends.spirv.runtime.ahead_of_time import ANY_DRIVER
 from triton.backends.spirv.spirv.opcodes import Capability_
 
-SOURCE = '''
+SOURCE = """
 import triton
 import triton.language as tl
 
@@ -52,7 +53,7 @@ def typed(x, TYPE: tl.constexpr, SHAPE: tl.constexpr):
 
 def no_kernel(x):
     return x
-'''
+"""
 ADD = "*fp32, *fp32, i32, 64"
 
 
@@ -65,45 +66,68 @@ def kernels(tmp_path: Path) -> Path:
 
 
 def _compile(path: Path, kernel: str, signature: str, *options: str) -> int:
-    return cli.main(["compile", f"{path}:{kernel}", "-s", signature, "-o", str(path.with_name("out.spv")),
-                     *(options or ("-t", "generic"))])
+    return cli.main(
+        [
+            "compile",
+            f"{path}:{kernel}",
+            "-s",
+            signature,
+            "-o",
+            str(path.with_name("out.spv")),
+            *(options or ("-t", "generic")),
+        ]
+    )
 
 
-@pytest.mark.parametrize(("kernel", "signature", "options", "message"), [
-    ("sub", ADD, (), "has no 'sub'; its kernels are add, large, refused, typed, wrong"),
-    ("no_kernel", ADD, (), "'no_kernel' in .*kernels.py is no @triton.jit function but a function"),
-    ("add", "*fp32, *fp32, i32", (), "3 entries and none for BLOCK; the kernel's 4 parameters are x, y, n, BLOCK"),
-    ("add", "", (), "0 entries and none for x, y, n, BLOCK"),
-    ("add", f"{ADD}, 1", (), "has 5 entries, the kernel 4 parameters"),
-    ("add", "*fp32, *fp32, int, 64", (), "'n': 'int' is neither a type nor a constant; the types are i1, i8"),
-    ("add", "*fp33, *fp32, i32, 64", (), r"'x': '\*fp33' is neither"),
-    ("add", "fp8e5, *fp32, i32, 64", (), "'x': 'fp8e5' is neither"),
-    ("add", "**fp32, *fp32, i32, 64", (), r"'x': '\*\*fp32' is neither"),
-    ("add", "*tensordesc<fp32[16, 16]>, *fp32, i32, 64", (), r"'x': '\*tensordesc<fp32\[16, 16\]>' is neither"),
-    ("add", "*constexpr, *fp32, i32, 64", (), r"'x': '\*constexpr' is neither"),
-    ("add", "tensordesc<fp32[15, 16]>, *fp32, i32, 64", (), r"'x': 'tensordesc<fp32\[15, 16\]>' is neither"),
-    ("add", "tensordesc<*fp32[16, 16]>, *fp32, i32, 64", (), "is neither a type nor a constant"),
-    ("add", "tensordesc<fp32[16, 16], layout>, *fp32, i32, 64", (), "is neither a type nor a constant"),
-    ("add", "*fp32, *fp32, i32, tl.float17", (), "'BLOCK': there is no type 'tl.float17'; there are .*tl.float16"),
-    ("add", "*fp32, *fp32, (i32, i32), 64", (), r"'n': '\(i32, i32\)' is neither"),
-    ("add", "*fp32:8, *fp32, i32, 64", (), "the hint ':8' of .* is none of ':1' .*, ':16'"),
-    ("add", "*fp32:1, *fp32, i32, 64", (), "':1' is for integers, ':16' for integers and pointers"),
-    ("add", "*fp32, *fp32, i32, i32", (), "'BLOCK' is a tl.constexpr: give its value, not the type 'i32'"),
-    ("add", "*fp32, *fp32, N=i32, BLOCK=64", (), "the signature names 'N'; the kernel's parameters are x, y, n"),
-    ("add", "*fp32, *fp32, n=i32, 64", (), "entry 4, '64', has no name but follows one that has"),
-    ("add", "*fp32, *fp32, n=i32, n=i32", (), "two entries for 'n'"),
-    ("add", "*fp32, *fp32, i32, 'a", (), "no closing '"),
-    ("add", ADD, ("-t", "geforce"), "no device profile 'geforce'; there are amd-rdna3, generic, intel-xe, lavapipe"),
-    ("add", ADD, ("-t", "missing.json"), "the profile missing.json cannot be read: No such file"),
-    ("add", ADD, ("-t", "vulkan1.3;driver=x"), "nor an arch string"),
-    ("add", ADD, ("-t", "generic", "-w", "3"), "num_warps=3 must be a power of two"),
-    ("add", ADD, ("-t", "generic", "-w", "16"), "num_warps=16 needs workgroups of 512 invocations"),
-    ("refused", "*i32", (), "inline"),
-    ("wrong", "*i32", (), "undefined"),
-    ("large", "*fp32, 128", (), "bytes of shared memory, the target has 32768"),
-])
-def test_requests_that_are_refused(kernels: Path, kernel: str, signature: str, options: tuple[str, ...], message: str,
-                                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("kernel", "signature", "options", "message"),
+    [
+        ("sub", ADD, (), "has no 'sub'; its kernels are add, large, refused, typed, wrong"),
+        ("no_kernel", ADD, (), "'no_kernel' in .*kernels.py is no @triton.jit function but a function"),
+        ("add", "*fp32, *fp32, i32", (), "3 entries and none for BLOCK; the kernel's 4 parameters are x, y, n, BLOCK"),
+        ("add", "", (), "0 entries and none for x, y, n, BLOCK"),
+        ("add", f"{ADD}, 1", (), "has 5 entries, the kernel 4 parameters"),
+        ("add", "*fp32, *fp32, int, 64", (), "'n': 'int' is neither a type nor a constant; the types are i1, i8"),
+        ("add", "*fp33, *fp32, i32, 64", (), r"'x': '\*fp33' is neither"),
+        ("add", "fp8e5, *fp32, i32, 64", (), "'x': 'fp8e5' is neither"),
+        ("add", "**fp32, *fp32, i32, 64", (), r"'x': '\*\*fp32' is neither"),
+        ("add", "*tensordesc<fp32[16, 16]>, *fp32, i32, 64", (), r"'x': '\*tensordesc<fp32\[16, 16\]>' is neither"),
+        ("add", "*constexpr, *fp32, i32, 64", (), r"'x': '\*constexpr' is neither"),
+        ("add", "tensordesc<fp32[15, 16]>, *fp32, i32, 64", (), r"'x': 'tensordesc<fp32\[15, 16\]>' is neither"),
+        ("add", "tensordesc<*fp32[16, 16]>, *fp32, i32, 64", (), "is neither a type nor a constant"),
+        ("add", "tensordesc<fp32[16, 16], layout>, *fp32, i32, 64", (), "is neither a type nor a constant"),
+        ("add", "*fp32, *fp32, i32, tl.float17", (), "'BLOCK': there is no type 'tl.float17'; there are .*tl.float16"),
+        ("add", "*fp32, *fp32, (i32, i32), 64", (), r"'n': '\(i32, i32\)' is neither"),
+        ("add", "*fp32:8, *fp32, i32, 64", (), "the hint ':8' of .* is none of ':1' .*, ':16'"),
+        ("add", "*fp32:1, *fp32, i32, 64", (), "':1' is for integers, ':16' for integers and pointers"),
+        ("add", "*fp32, *fp32, i32, i32", (), "'BLOCK' is a tl.constexpr: give its value, not the type 'i32'"),
+        ("add", "*fp32, *fp32, N=i32, BLOCK=64", (), "the signature names 'N'; the kernel's parameters are x, y, n"),
+        ("add", "*fp32, *fp32, n=i32, 64", (), "entry 4, '64', has no name but follows one that has"),
+        ("add", "*fp32, *fp32, n=i32, n=i32", (), "two entries for 'n'"),
+        ("add", "*fp32, *fp32, i32, 'a", (), "no closing '"),
+        (
+            "add",
+            ADD,
+            ("-t", "geforce"),
+            "no device profile 'geforce'; there are amd-rdna3, generic, intel-xe, lavapipe",
+        ),
+        ("add", ADD, ("-t", "missing.json"), "the profile missing.json cannot be read: No such file"),
+        ("add", ADD, ("-t", "vulkan1.3;driver=x"), "nor an arch string"),
+        ("add", ADD, ("-t", "generic", "-w", "3"), "num_warps=3 must be a power of two"),
+        ("add", ADD, ("-t", "generic", "-w", "16"), "num_warps=16 needs workgroups of 512 invocations"),
+        ("refused", "*i32", (), "inline"),
+        ("wrong", "*i32", (), "undefined"),
+        ("large", "*fp32, 128", (), "bytes of shared memory, the target has 32768"),
+    ],
+)
+def test_requests_that_are_refused(
+    kernels: Path,
+    kernel: str,
+    signature: str,
+    options: tuple[str, ...],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert _compile(kernels, kernel, signature, *options) == 1
     shown = capsys.readouterr()
     assert shown.out == "" and shown.err.startswith("triton-spirv compile: error: ")
@@ -111,19 +135,27 @@ def test_requests_that_are_refused(kernels: Path, kernel: str, signature: str, o
     assert {path.name for path in kernels.parent.iterdir()} <= {"kernels.py", "__pycache__"}
 
 
-@pytest.mark.parametrize(("request_", "message"), [
-    ("missing.py:add", "there is no file missing.py"), ("kernels.py", "is not of the form FILE:FUNCTION"),
-    ("{folder}/broken.py:add", "cannot be imported: ZeroDivisionError"),
-    ("{folder}/leaves.py:add", "cannot be imported: SystemExit: 0"), ("{folder}/text.txt:add", "is no Python file"),
-])
-def test_files_that_hold_no_kernel(kernels: Path, request_: str, message: str,
-                                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        ("missing.py:add", "there is no file missing.py"),
+        ("kernels.py", "is not of the form FILE:FUNCTION"),
+        ("{folder}/broken.py:add", "cannot be imported: ZeroDivisionError"),
+        ("{folder}/leaves.py:add", "cannot be imported: SystemExit: 0"),
+        ("{folder}/text.txt:add", "is no Python file"),
+    ],
+)
+def test_files_that_hold_no_kernel(
+    kernels: Path, request_: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     folder = kernels.parent
     (folder / "broken.py").write_text("1 / 0")
     (folder / "leaves.py").write_text("raise SystemExit(0)")
     (folder / "text.txt").write_text(SOURCE)
-    assert cli.main(["compile", request_.format(folder=folder), "-s", ADD, "-t", "generic", "-o",
-                     str(folder / "out.spv")]) == 1
+    assert (
+        cli.main(["compile", request_.format(folder=folder), "-s", ADD, "-t", "generic", "-o", str(folder / "out.spv")])
+        == 1
+    )
     assert message in capsys.readouterr().err
     assert not list(folder.glob("*.spv")) and not list(folder.glob("out.*"))
 
@@ -155,8 +187,9 @@ def test_a_write_that_fails_leaves_no_file(tmp_path: Path, monkeypatch: pytest.M
 
 @pytest.mark.parametrize("before", [None, b"earlier"])
 @pytest.mark.parametrize("in_the_way", ["out.spv", "out.json"])
-def test_where_one_of_the_two_cannot_be_written_neither_is(tmp_path: Path, in_the_way: str,
-                                                           before: bytes | None) -> None:
+def test_where_one_of_the_two_cannot_be_written_neither_is(
+    tmp_path: Path, in_the_way: str, before: bytes | None
+) -> None:
     module = tmp_path / "out.spv"
     if before is not None and in_the_way == "out.json":
         module.write_bytes(before)
@@ -181,17 +214,21 @@ def test_global_scratch_memory_is_refused() -> None:
 
 
 def test_what_is_written(kernels: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert _compile(kernels, "add", "*fp32:16, *fp32, i32:1, BLOCK=64", "-t", "intel-xe", "-w", "2",
-                    "--num-stages", "1") == 0
+    assert (
+        _compile(kernels, "add", "*fp32:16, *fp32, i32:1, BLOCK=64", "-t", "intel-xe", "-w", "2", "--num-stages", "1")
+        == 0
+    )
     assert capsys.readouterr().out == f"{kernels.with_name('out.spv')} and {kernels.with_name('out.json')}\n"
     told = json.loads(kernels.with_name("out.json").read_text())
     assert (told["format"], told["version"], told["kernel"]) == ("triton-spirv-kernel", 1, "add")
     assert told["workgroup_size"] == [64, 1, 1] and told["subgroup_size"] == 32
-    assert [(entry["name"], entry["type"], entry.get("value"), entry["divisible_by"])
-            for entry in told["parameters"]] == [
-        ("x", "*fp32", None, 16), ("y", "*fp32", None, 1), ("n", None, 1, 1), ("BLOCK", None, 64, 1)]
+    assert [
+        (entry["name"], entry["type"], entry.get("value"), entry["divisible_by"]) for entry in told["parameters"]
+    ] == [("x", "*fp32", None, 16), ("y", "*fp32", None, 1), ("n", None, 1, 1), ("BLOCK", None, 64, 1)]
     assert [(entry["name"], entry["offset"], entry["bytes"], entry["parameter"]) for entry in told["arguments"]] == [
-        ("x", 0, 8, 0), ("y", 8, 8, 1)]
+        ("x", 0, 8, 0),
+        ("y", 8, 8, 1),
+    ]
     assert (told["block_bytes"], told["indirect_arguments"], told["reports"]) == (16, False, [])
     assert told["options"]["num_stages"] == 1
     assert kernels.with_name("out.spv").stat().st_mode & 0o777 == 0o666 & ~command._umask()
@@ -202,10 +239,16 @@ def test_a_kernel_in_a_package_is_imported_as_part_of_it(tmp_path: Path) -> None
     package.mkdir()
     (package / "__init__.py").write_text("")
     (package / "block.py").write_text("import triton.language as tl\nSIZE = tl.constexpr(64)\n")
-    (package / "fill.py").write_text("import triton\nimport triton.language as tl\nfrom .block import SIZE\n\n"
-                                     "@triton.jit\ndef fill(x):\n    tl.store(x + tl.arange(0, SIZE), 1)\n")
-    assert cli.main(["compile", f"{package / 'fill.py'}:fill", "-s", "*i32", "-t", "generic", "-o",
-                     str(tmp_path / "fill.spv")]) == 0
+    (package / "fill.py").write_text(
+        "import triton\nimport triton.language as tl\nfrom .block import SIZE\n\n"
+        "@triton.jit\ndef fill(x):\n    tl.store(x + tl.arange(0, SIZE), 1)\n"
+    )
+    assert (
+        cli.main(
+            ["compile", f"{package / 'fill.py'}:fill", "-s", "*i32", "-t", "generic", "-o", str(tmp_path / "fill.spv")]
+        )
+        == 0
+    )
 
 
 def test_a_package_of_anothers_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,8 +258,10 @@ def test_a_package_of_anothers_name(tmp_path: Path, capsys: pytest.CaptureFixtur
     (package / "__init__.py").write_text("")
     (package / "message.py").write_text(SOURCE)
     assert _compile(package / "message.py", "add", ADD) == 1
-    assert re.search("message.py is the module email.message of a package, but Python finds that in .*another",
-                     capsys.readouterr().err)
+    assert re.search(
+        "message.py is the module email.message of a package, but Python finds that in .*another",
+        capsys.readouterr().err,
+    )
 
 
 def test_the_file_of_a_package_itself_runs_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -242,13 +287,21 @@ def test_profiles_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         assert Capabilities.parse(name) == Capabilities.parse(profile.capabilities.arch()) == PROFILES[name]
 
 
-@pytest.mark.parametrize(("text", "message"), [
-    ("{", "is not a device profile"), ("[]", "it holds no JSON object"), ("{}", "it lacks description"),
-    (None, "has unknown entries more"), ({"shared_bytes": "1"}, "shared_bytes is '1', which is no int"),
-    ({"features": ["wings"]}, "unknown device features"), ({"subgroup_size": 33}, "not a power of two"),
-])
-def test_files_that_are_no_profile(tmp_path: Path, text: object, message: str, kernels: Path,
-                                   capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is not a device profile"),
+        ("[]", "it holds no JSON object"),
+        ("{}", "it lacks description"),
+        (None, "has unknown entries more"),
+        ({"shared_bytes": "1"}, "shared_bytes is '1', which is no int"),
+        ({"features": ["wings"]}, "unknown device features"),
+        ({"subgroup_size": 33}, "not a power of two"),
+    ],
+)
+def test_files_that_are_no_profile(
+    tmp_path: Path, text: object, message: str, kernels: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "own.json"
     entries = {"description": "", "sources": [], **vars(PROFILES["generic"]), "features": []}
     changed = {"more": 1} if text is None else text
@@ -285,11 +338,21 @@ def test_every_type_that_can_be_passed_has_its_size() -> None:
 
 
 def test_no_device_is_needed(kernels: Path) -> None:
-    command_ = [sys.executable, "-m", "triton.backends.spirv.cli", "compile", f"{kernels}:add", "-s", ADD, "-o",
-                str(kernels.with_name("out.spv"))]
+    command_ = [
+        sys.executable,
+        "-m",
+        "triton.backends.spirv.cli",
+        "compile",
+        f"{kernels}:add",
+        "-s",
+        ADD,
+        "-o",
+        str(kernels.with_name("out.spv")),
+    ]
     nothing = {"VK_DRIVER_FILES": "/nonexistent", "VK_ICD_FILENAMES": "/nonexistent"}
-    done = subprocess.run([*command_, "-t", "nvidia-hopper"], env=os.environ | nothing, check=False,
-                          capture_output=True, text=True)
+    done = subprocess.run(
+        [*command_, "-t", "nvidia-hopper"], env=os.environ | nothing, check=False, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     done = subprocess.run(command_, env=os.environ | nothing, check=False, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.startswith("triton-spirv compile: error: no Vulkan"), done.stderr
@@ -304,7 +367,12 @@ def test_drivers_with_workarounds_need_a_target_of_their_own() -> None:
 def test_a_reader_that_has_enough_ends_the_command_quietly() -> None:
     read, write = os.pipe()
     os.close(read)
-    done = subprocess.run([sys.executable, "-m", "triton.backends.spirv.cli", "profiles"], stdout=write, text=True,
-                          stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        [sys.executable, "-m", "triton.backends.spirv.cli", "profiles"],
+        stdout=write,
+        text=True,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")

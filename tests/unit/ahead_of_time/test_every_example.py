@@ -1,4 +1,5 @@
 """Every kernel of every example compiles ahead of time for every profile that comes with the backend, and validates."""
+
 from __future__ import annotations
 
 import ast
@@ -16,12 +17,16 @@ from benchmarks.example_kernels import KERNELS
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
+
 def _kernels_of(path: Path) -> set[tuple[str, str]]:
     """The @triton.jit functions of an example that are kernels: those that return nothing."""
     functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
-    return {(path.stem, node.name) for node in functions
-            if any(ast.unparse(decorator).startswith("triton.jit") for decorator in node.decorator_list)
-            and not any(isinstance(inner, ast.Return) and inner.value for inner in ast.walk(node))}
+    return {
+        (path.stem, node.name)
+        for node in functions
+        if any(ast.unparse(decorator).startswith("triton.jit") for decorator in node.decorator_list)
+        and not any(isinstance(inner, ast.Return) and inner.value for inner in ast.walk(node))
+    }
 
 
 def test_no_kernel_is_left_out() -> None:
@@ -35,16 +40,28 @@ def test_the_profiles_that_are_promised_are_there() -> None:
 
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize(("example", "kernel", "signature"), KERNELS)
-def test_compiles_and_validates(example: str, kernel: str, signature: str, profile: str, tmp_path: Path,
-                                capfd: pytest.CaptureFixture[str]) -> None:
+def test_compiles_and_validates(
+    example: str, kernel: str, signature: str, profile: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     module = tmp_path / f"{kernel}.spv"
-    status = cli.main(["compile", f"{EXAMPLES / example}.py:{kernel}", "--signature", signature, "--target", profile,
-                       "-o", str(module)])
+    status = cli.main(
+        [
+            "compile",
+            f"{EXAMPLES / example}.py:{kernel}",
+            "--signature",
+            signature,
+            "--target",
+            profile,
+            "-o",
+            str(module),
+        ]
+    )
     assert status == 0, capfd.readouterr().err
     tool = shutil.which("spirv-val")
     assert tool is not None, "apt-get install spirv-tools"
-    checked = subprocess.run([tool, "--target-env", "vulkan1.3", str(module)], capture_output=True, text=True,
-                             check=False)
+    checked = subprocess.run(
+        [tool, "--target-env", "vulkan1.3", str(module)], capture_output=True, text=True, check=False
+    )
     assert checked.returncode == 0, checked.stderr
     capabilities = PROFILES[profile]
     abi = read_abi(module, module.read_bytes())

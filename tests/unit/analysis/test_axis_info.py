@@ -1,4 +1,5 @@
 """Claims of the axis analysis against values computed with NumPy."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -29,8 +30,14 @@ class Builder:
         self.block.arguments.append(value)
         return value
 
-    def op(self, name: str, operands: list[Value], results: list[Type], regions: list[Region] | None = None,
-           **attributes: Any) -> Operation:
+    def op(
+        self,
+        name: str,
+        operands: list[Value],
+        results: list[Type],
+        regions: list[Region] | None = None,
+        **attributes: Any,
+    ) -> Operation:
         operation = Operation(name, operands, [], attributes, regions or [])
         operation.results = [Value(type_, operation, index) for index, type_ in enumerate(results)]
         self.block.operations.append(operation)
@@ -39,8 +46,9 @@ class Builder:
     def value(self, name: str, operands: list[Value], type_: Type, **attributes: Any) -> Value:
         return self.op(name, operands, [type_], **attributes).result
 
-    def region(self, arguments: list[Type], fill: Callable[[list[Value]], list[Value]],
-               end: str = "scf.yield") -> Region:
+    def region(
+        self, arguments: list[Type], fill: Callable[[list[Value]], list[Value]], end: str = "scf.yield"
+    ) -> Region:
         outer, self.block = self.block, Block()
         results = fill([self.argument(type_) for type_ in arguments])
         self.op(end, results, [])
@@ -48,8 +56,14 @@ class Builder:
         return Region([inner])
 
     def function(self) -> Function:
-        return Function("f", FunctionType(tuple(v.type for v in self.arguments), ()), self.attributes, {}, True,
-                        Region([self.block]))
+        return Function(
+            "f",
+            FunctionType(tuple(v.type for v in self.arguments), ()),
+            self.attributes,
+            {},
+            True,
+            Region([self.block]),
+        )
 
     def analysis(self) -> AxisInfoAnalysis:
         return AxisInfoAnalysis(self.function())
@@ -77,16 +91,34 @@ def check(info: AxisInfo, value: np.ndarray, step: int = 1) -> None:
 
 
 BINARY: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
-    "arith.addi": np.add, "arith.subi": np.subtract, "arith.muli": np.multiply,
-    "arith.andi": np.bitwise_and, "arith.ori": np.bitwise_or, "arith.xori": np.bitwise_xor,
-    "arith.maxsi": np.maximum, "arith.minsi": np.minimum,
-    "arith.divsi": lambda a, b: a // b, "arith.remsi": lambda a, b: a % b,
-    "arith.shli": np.left_shift, "arith.shrsi": np.right_shift,
+    "arith.addi": np.add,
+    "arith.subi": np.subtract,
+    "arith.muli": np.multiply,
+    "arith.andi": np.bitwise_and,
+    "arith.ori": np.bitwise_or,
+    "arith.xori": np.bitwise_xor,
+    "arith.maxsi": np.maximum,
+    "arith.minsi": np.minimum,
+    "arith.divsi": lambda a, b: a // b,
+    "arith.remsi": lambda a, b: a % b,
+    "arith.shli": np.left_shift,
+    "arith.shrsi": np.right_shift,
 }
-UNSIGNED = {"arith.maxui": np.maximum, "arith.minui": np.minimum, "arith.divui": np.floor_divide,
-            "arith.remui": np.remainder, "arith.shrui": np.right_shift}
-PREDICATES: dict[str, Any] = {"eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
-                              "gt": np.greater, "ge": np.greater_equal}
+UNSIGNED = {
+    "arith.maxui": np.maximum,
+    "arith.minui": np.minimum,
+    "arith.divui": np.floor_divide,
+    "arith.remui": np.remainder,
+    "arith.shrui": np.right_shift,
+}
+PREDICATES: dict[str, Any] = {
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+}
 
 
 class Drawn:
@@ -101,20 +133,27 @@ class Drawn:
         self.nodes: dict[Type, list[Value]] = {I1: [], I32: [], I64: []}
         for argument, divisor in zip(self.builder.arguments, divisors, strict=True):
             self.values[argument] = np.array(
-                divisor * data.draw(st.integers(-(1 << 20), 1 << 20) | st.integers(0, 40)), np.int32)
+                divisor * data.draw(st.integers(-(1 << 20), 1 << 20) | st.integers(0, 40)), np.int32
+            )
             self.add(I32, "tt.splat", [argument], np.broadcast_to(self.values[argument], self.shape))  # type: ignore
         for dim, extent in enumerate(self.shape):
             self.range(dim, extent)
         for _ in range(2):
             number = data.draw(st.sampled_from([0, 1, 2, 3, 4, 8, 12, 16, 32, -1, -8, 2**31 - 16]))
-            self.add(I32, "arith.constant", [], np.full(self.shape, number, np.int32),
-                     value=DenseAttr(TensorType(self.shape, I32), (number,), True))
+            self.add(
+                I32,
+                "arith.constant",
+                [],
+                np.full(self.shape, number, np.int32),
+                value=DenseAttr(TensorType(self.shape, I32), (number,), True),
+            )
 
     def tensor(self, element: Type, shape: tuple[int, ...] | None = None) -> TensorType:
         return TensorType(self.shape if shape is None else shape, element)
 
-    def add(self, element: Type, name: str, operands: list[Value], result: np.ndarray | None,
-            **attributes: Any) -> None:
+    def add(
+        self, element: Type, name: str, operands: list[Value], result: np.ndarray | None, **attributes: Any
+    ) -> None:
         value = self.builder.value(name, operands, self.tensor(element), **attributes)
         self.values[value] = None if result is None else result.astype(WIDTHS[element])
         self.nodes[element].append(value)
@@ -156,8 +195,12 @@ class Drawn:
         elif kind == "select" and self.nodes[I1]:
             condition = draw(st.sampled_from(self.nodes[I1]))
             chosen = self.values[condition]
-            self.add(element, "arith.select", [condition, a, b],
-                     np.where(chosen, left, right) if known and chosen is not None else None)  # type: ignore[arg-type]
+            self.add(
+                element,
+                "arith.select",
+                [condition, a, b],
+                np.where(chosen, left, right) if known and chosen is not None else None,
+            )  # type: ignore[arg-type]
         elif kind in ("extsi", "extui") and element == I32:
             wide = left if kind == "extsi" or left is None else left.astype(np.uint32)
             self.add(I64, f"arith.{kind}", [a], wide)
@@ -193,11 +236,24 @@ def test_random_expressions(data: st.DataObject, steps: int) -> None:
             check(analysis[value], held)
 
 
-COUNTED = {**{name: BINARY[name] for name in ("arith.divsi", "arith.remsi", "arith.shrsi", "arith.shli", "arith.maxsi",
-                                             "arith.subi", "arith.addi")},
-           **{f"arith.{name}": UNSIGNED[f"arith.{name}"] for name in ("divui", "remui", "shrui", "minui")},
-           **{sign + name: PREDICATES[name] for name in ("lt", "le", "gt", "ge") for sign in "su"},
-           "eq": np.equal, "ne": np.not_equal}
+COUNTED = {
+    **{
+        name: BINARY[name]
+        for name in (
+            "arith.divsi",
+            "arith.remsi",
+            "arith.shrsi",
+            "arith.shli",
+            "arith.maxsi",
+            "arith.subi",
+            "arith.addi",
+        )
+    },
+    **{f"arith.{name}": UNSIGNED[f"arith.{name}"] for name in ("divui", "remui", "shrui", "minui")},
+    **{sign + name: PREDICATES[name] for name in ("lt", "le", "gt", "ge") for sign in "su"},
+    "eq": np.equal,
+    "ne": np.not_equal,
+}
 
 
 @pytest.mark.parametrize("swapped", [False, True])
@@ -284,15 +340,19 @@ def test_remainder_keeps_the_blocks_of_a_matmul() -> None:
     assert analysis[row] == AxisInfo((1, 16), (1, 16), (1, 1))
 
 
-@pytest.mark.parametrize("hint, expected", [
-    (8, ((1,), (8,), (1,))),
-    (DenseAttr(TensorType((1,), I32), (8,), True), ((1,), (8,), (1,))),
-    (24, ((1,), (8,), (1,))),
-])
+@pytest.mark.parametrize(
+    "hint, expected",
+    [
+        (8, ((1,), (8,), (1,))),
+        (DenseAttr(TensorType((1,), I32), (8,), True), ((1,), (8,), (1,))),
+        (24, ((1,), (8,), (1,))),
+    ],
+)
 def test_hints(hint: Any, expected: tuple[tuple[int, ...], ...]) -> None:
     builder = Builder([(TensorType((16,), I32), {})])
-    promised = builder.value("arith.addi", [builder.arguments[0]] * 2, TensorType((16,), I32),
-                             **{"tt.divisibility": hint})
+    promised = builder.value(
+        "arith.addi", [builder.arguments[0]] * 2, TensorType((16,), I32), **{"tt.divisibility": hint}
+    )
     assert builder.analysis()[promised] == AxisInfo(*expected)  # type: ignore[arg-type]
     assert builder.analysis()[builder.arguments[0]] == AxisInfo((1,), (1,), (1,))
 
@@ -301,8 +361,10 @@ def test_hints(hint: Any, expected: tuple[tuple[int, ...], ...]) -> None:
 def test_loops(lower: int, step: int, start: int, advance: int, rounds: int) -> None:
     """A carried value that grows by a multiple of the counter: checked in every round."""
     builder = Builder([])
-    scalars = [builder.value("arith.constant", [], I32, value=number) for number in
-               (4 << lower, (4 << lower) + (rounds << step), 1 << step, 16 << start, 1 << advance)]
+    scalars = [
+        builder.value("arith.constant", [], I32, value=number)
+        for number in (4 << lower, (4 << lower) + (rounds << step), 1 << step, 16 << start, 1 << advance)
+    ]
     inner: list[Value] = []
 
     def body(arguments: list[Value]) -> list[Value]:
@@ -351,8 +413,7 @@ def test_a_loop_that_keeps_losing_ends() -> None:
     builder = Builder([(I32, {})])
     zero, two = (builder.value("arith.constant", [], I32, value=number) for number in (0, 2))
     region = builder.region([I32, I32], lambda arguments: [builder.value("arith.divsi", [arguments[1], two], I32)])
-    start = builder.value("arith.shli", [builder.arguments[0],
-                                         builder.value("arith.constant", [], I32, value=30)], I32)
+    start = builder.value("arith.shli", [builder.arguments[0], builder.value("arith.constant", [], I32, value=30)], I32)
     loop = builder.op("scf.for", [zero, builder.arguments[0], two, start], [I32], [region])
     analysis = builder.analysis()
     assert analysis[start].divisibility == (1 << 30,)
@@ -362,8 +423,9 @@ def test_a_loop_that_keeps_losing_ends() -> None:
 def test_if_and_while() -> None:
     builder = Builder([(I1, {}), (I32, {"tt.divisibility": 16}), (I32, {"tt.divisibility": 8})])
     condition, left, right = builder.arguments
-    either = builder.op("scf.if", [condition], [I32], [builder.region([], lambda _: [left]),
-                                                       builder.region([], lambda _: [right])])
+    either = builder.op(
+        "scf.if", [condition], [I32], [builder.region([], lambda _: [left]), builder.region([], lambda _: [right])]
+    )
 
     def after(arguments: list[Value]) -> list[Value]:
         return [builder.value("arith.addi", [arguments[0], right], I32)]

@@ -1,4 +1,5 @@
 """Which of membar's barriers go, by the accesses that they part."""
+
 from __future__ import annotations
 
 import pytest
@@ -46,12 +47,17 @@ def judged(body: str, functions: str = "", empty: bool = False) -> list[Need]:
     assert kernel.body is not None
     footprints = Footprints(PROFILES["lavapipe"], lazy_loads(kernel), 4096)
     needs = barrier_needs(kernel, footprints, {} if empty else RULES)
-    return [needs.get(operation, Need.WORKGROUP) for top in kernel.body.entry.operations for operation in top.walk()
-            if operation.name == "ttg.barrier"]
+    return [
+        needs.get(operation, Need.WORKGROUP)
+        for top in kernel.body.entry.operations
+        for operation in top.walk()
+        if operation.name == "ttg.barrier"
+    ]
 
 
-@pytest.mark.parametrize(("layout", "need"), [("#rows", Need.NOTHING), ("#pairs", Need.SUBGROUP),
-                                              ("#columns", Need.WORKGROUP)])
+@pytest.mark.parametrize(
+    ("layout", "need"), [("#rows", Need.NOTHING), ("#pairs", Need.SUBGROUP), ("#columns", Need.WORKGROUP)]
+)
 def test_read_after_write_and_write_after_read(layout: str, need: Need) -> None:
     assert judged(f"{ALLOC}{store()}{BARRIER}\n{load(layout)}") == [need]
     assert judged(f"{ALLOC}{load(layout)}{BARRIER}\n{store()}") == [need]
@@ -100,19 +106,23 @@ def test_what_the_user_wrote_stays(barrier: str) -> None:
 LOOP = "%z = arith.constant 0 : i32\n%o = arith.constant 1 : i32\nscf.for %x = %z to %a step %o : i32 {{\n{}\n}}\n"
 
 
-@pytest.mark.parametrize(("layout", "need"), [("#rows", Need.NOTHING), ("#pairs", Need.SUBGROUP),
-                                              ("#columns", Need.WORKGROUP)])
+@pytest.mark.parametrize(
+    ("layout", "need"), [("#rows", Need.NOTHING), ("#pairs", Need.SUBGROUP), ("#columns", Need.WORKGROUP)]
+)
 def test_loops_come_back(layout: str, need: Need) -> None:
     """The first barrier stands only between the load of one round and the store of the next."""
     body = f"{BARRIER}\n{store()}{BARRIER}\n{load(layout)}"
     assert judged(ALLOC + LOOP.format(body)) == [need, need]
-    assert judged(ALLOC + LOOP.format(LOOP.format(body).replace("%x", "%y").replace("%z", "%z2")
-                                      .replace("%o", "%o2"))) == [need, need]
+    assert judged(
+        ALLOC + LOOP.format(LOOP.format(body).replace("%x", "%y").replace("%z", "%z2").replace("%o", "%o2"))
+    ) == [need, need]
 
 
 def test_a_while_loop_comes_back_through_both_regions() -> None:
-    body = (f"{ALLOC}scf.while : () -> () {{\n{BARRIER}\n{store()}{BARRIER}\nscf.condition(%c)\n}} do {{\n"
-            f"{load('#columns')}scf.yield\n}}\n")
+    body = (
+        f"{ALLOC}scf.while : () -> () {{\n{BARRIER}\n{store()}{BARRIER}\nscf.condition(%c)\n}} do {{\n"
+        f"{load('#columns')}scf.yield\n}}\n"
+    )
     assert judged(body) == [Need.WORKGROUP, Need.WORKGROUP]
     assert judged(body.replace("#columns", "#pairs")) == [Need.SUBGROUP, Need.SUBGROUP]
     assert judged(body.replace(load("#columns"), "")) == [Need.NOTHING, Need.NOTHING]
@@ -124,17 +134,23 @@ def test_an_access_in_one_branch_counts() -> None:
 
 
 def test_a_barrier_in_one_branch_does_not_stand_for_one_on_all_paths() -> None:
-    assert judged(f"{ALLOC}{store()}scf.if %c {{\nttg.barrier all\n}}\n{BARRIER}\n{load('#columns')}") \
+    assert (
+        judged(f"{ALLOC}{store()}scf.if %c {{\nttg.barrier all\n}}\n{BARRIER}\n{load('#columns')}")
         == [Need.WORKGROUP] * 2
+    )
     body = f"{ALLOC}{store()}scf.if %c {{\n{BARRIER}\n}}\n{BARRIER}\n{load('#columns')}"
     assert judged(body) == [Need.NOTHING, Need.WORKGROUP]
-    assert judged(f"{ALLOC}{store()}scf.if %c {{\n{BARRIER}\n}} else {{\n{BARRIER}\n}}\n{load('#columns')}") \
+    assert (
+        judged(f"{ALLOC}{store()}scf.if %c {{\n{BARRIER}\n}} else {{\n{BARRIER}\n}}\n{load('#columns')}")
         == [Need.WORKGROUP] * 2
+    )
 
 
 def test_bytes_of_a_function_lie_where_each_call_puts_them() -> None:
-    function = (f"tt.func private @f(%r: tensor<16x16xf32, #rows>) attributes {{noinline = true}} {{\n"
-                f"{ALLOC}{store()}tt.return\n}}\n")
+    function = (
+        f"tt.func private @f(%r: tensor<16x16xf32, #rows>) attributes {{noinline = true}} {{\n"
+        f"{ALLOC}{store()}tt.return\n}}\n"
+    )
     call = "tt.call @f(%r) {{allocation.offset = {} : i32}} : (tensor<16x16xf32, #rows>) -> ()\n"
     for offset, need in ((0, Need.WORKGROUP), (1024, Need.NOTHING)):
         assert judged(f"{ALLOC}{call.format(offset)}{BARRIER}\n{load('#columns')}", function) == [need]
@@ -148,10 +164,12 @@ def test_operation_that_is_not_known_may_touch_everything() -> None:
     assert judged(f"{ALLOC}{store()}{BARRIER}\n{unknown}") == [Need.WORKGROUP]
 
 
-LAZY = (f"%t = ttg.local_alloc %r {{allocation.offset = 0 : i32}} : (tensor<16x16xf32, #rows>) -> {BUFFER}\n"
-        f"%w = ttg.local_load %t : {BUFFER} -> tensor<16x16xf32, #right>\n"
-        f"%v = ttg.local_load %t : {BUFFER} -> tensor<16x16xf32, #left>\n"
-        "%d = tt.dot %v, %w, %r : tensor<16x16xf32, #left> * tensor<16x16xf32, #right> -> tensor<16x16xf32, #rows>\n")
+LAZY = (
+    f"%t = ttg.local_alloc %r {{allocation.offset = 0 : i32}} : (tensor<16x16xf32, #rows>) -> {BUFFER}\n"
+    f"%w = ttg.local_load %t : {BUFFER} -> tensor<16x16xf32, #right>\n"
+    f"%v = ttg.local_load %t : {BUFFER} -> tensor<16x16xf32, #left>\n"
+    "%d = tt.dot %v, %w, %r : tensor<16x16xf32, #left> * tensor<16x16xf32, #right> -> tensor<16x16xf32, #rows>\n"
+)
 
 
 def test_a_lazy_load_reads_at_its_dot() -> None:
@@ -163,12 +181,15 @@ def test_a_lazy_load_reads_at_its_dot() -> None:
     reads = Footprints(PROFILES["lavapipe"], loads, 4096)(dot).before
     assert len(loads) == 2 and [(read.start, read.end, read.write) for read in reads] == [(0, 1024, False)] * 2
     # No rule speaks of what a dot reads: the store behind it waits.
-    assert judged(f"{LAZY}{BARRIER}\nttg.local_store %d, %t : tensor<16x16xf32, #rows> -> {BUFFER}\n") \
-        == [Need.WORKGROUP]
+    assert judged(f"{LAZY}{BARRIER}\nttg.local_store %d, %t : tensor<16x16xf32, #rows> -> {BUFFER}\n") == [
+        Need.WORKGROUP
+    ]
 
 
-CONVERT = ("%q = ttg.convert_layout %i {allocation.offset = 0 : i32, allocation.size = 64 : i32} : "
-           "tensor<16xi32, #in_rows> -> tensor<16xi32, #one>\n")
+CONVERT = (
+    "%q = ttg.convert_layout %i {allocation.offset = 0 : i32, allocation.size = 64 : i32} : "
+    "tensor<16xi32, #in_rows> -> tensor<16xi32, #one>\n"
+)
 
 
 def test_scratch_memory_that_is_not_used_needs_no_barrier() -> None:
@@ -178,8 +199,10 @@ def test_scratch_memory_that_is_not_used_needs_no_barrier() -> None:
 
 
 def test_scratch_memory_that_is_used_is_written_and_read() -> None:
-    move = ("%q = ttg.convert_layout %r {allocation.offset = 0 : i32, allocation.size = 1024 : i32} : "
-            "tensor<16x16xf32, #rows> -> tensor<16x16xf32, #columns>\n")
+    move = (
+        "%q = ttg.convert_layout %r {allocation.offset = 0 : i32, allocation.size = 1024 : i32} : "
+        "tensor<16x16xf32, #rows> -> tensor<16x16xf32, #columns>\n"
+    )
     assert judged(f"{ALLOC}{load('#pairs')}{BARRIER}\n{move}{BARRIER}\n{store()}") == [Need.WORKGROUP] * 2
     # Its own wait parts what is before and after it.
     apart = move.replace("offset = 0", "offset = 4096")
@@ -190,11 +213,17 @@ def test_which_barriers_are_new() -> None:
     before = ["arith.constant", "ttg.barrier", "tt.load", "tt.return"]
     after = ["arith.constant", "ttg.barrier", "ttg.barrier", "tt.load", "ttg.barrier", "tt.return"]
     assert _added(before, after) == {1, 2} and _added(before, before) == frozenset()
-    module = parse_module(f"{HEADER}tt.func public @k(%c: i1) {{\n{BARRIER}\nscf.if %c {{\nttg.barrier all\n}}\n"
-                          "ttg.barrier local\ntt.return\n}\n}\n")
+    module = parse_module(
+        f"{HEADER}tt.func public @k(%c: i1) {{\n{BARRIER}\nscf.if %c {{\nttg.barrier all\n}}\n"
+        "ttg.barrier local\ntt.return\n}\n}\n"
+    )
     mark_inserted(module, frozenset({1, 2}))
     body = module.functions["k"].body
     assert body is not None
-    marked = ["inserted" in operation.attributes for top in body.entry.operations for operation in top.walk()
-              if operation.name == "ttg.barrier"]
+    marked = [
+        "inserted" in operation.attributes
+        for top in body.entry.operations
+        for operation in top.walk()
+        if operation.name == "ttg.barrier"
+    ]
     assert marked == [False, False, True], "of the user, of another address space, membar's"

@@ -1,4 +1,5 @@
 """What barrier_filter.py concludes, against the definitions: all pairs of invocations, all paths."""
+
 from __future__ import annotations
 
 from hypothesis import given
@@ -18,35 +19,58 @@ from triton.backends.spirv.ttgir.ir import Block, Function, Operation, Region
 from triton.backends.spirv.ttgir.types import FunctionType
 
 BITS = 6
-LAYOUTS = st.fixed_dictionaries({name: st.lists(st.integers(0, (1 << BITS) - 1), min_size=2, max_size=2)
-                                 for name in ("register", "lane", "warp")})
+LAYOUTS = st.fixed_dictionaries(
+    {name: st.lists(st.integers(0, (1 << BITS) - 1), min_size=2, max_size=2) for name in ("register", "lane", "warp")}
+)
 
 
 @given(LAYOUTS, st.lists(st.integers(0, 15), min_size=4, max_size=4), st.booleans(), st.booleans())
-def test_own_places_against_all_pairs_of_invocations(first: dict[str, list[int]], mixed: list[int], by_lanes: bool,
-                                                     same: bool) -> None:
+def test_own_places_against_all_pairs_of_invocations(
+    first: dict[str, list[int]], mixed: list[int], by_lanes: bool, same: bool
+) -> None:
     """The second layout is the first with elements moved among registers, or among registers and lanes."""
     moved = [*first["register"], *(first["lane"] if by_lanes else [])]
     shifts = [0] * 4 if same else [combine(moved, number & (1 << len(moved)) - 1) for number in mixed]
-    second = {"register": first["register"][::-1],
-              "lane": [basis ^ shift for basis, shift in zip(first["lane"], shifts[:2], strict=True)],
-              "warp": [basis ^ shift for basis, shift in zip(first["warp"], shifts[2:], strict=True)]}
-    layouts = [LinearLayout.from_flat(inputs, (1 << BITS, )) for inputs in (first, second)]
+    second = {
+        "register": first["register"][::-1],
+        "lane": [basis ^ shift for basis, shift in zip(first["lane"], shifts[:2], strict=True)],
+        "warp": [basis ^ shift for basis, shift in zip(first["warp"], shifts[2:], strict=True)],
+    }
+    layouts = [LinearLayout.from_flat(inputs, (1 << BITS,)) for inputs in (first, second)]
     frame = Frame(0, 4, ())
-    earlier, later = (Access(Operation("x", [], [], {}), 0, 128, write, layout, frame)
-                      for write, layout in zip((True, False), layouts, strict=True))
-    holders = [[(warp, lane, layout.apply_flat(register=register, lane=lane, warp=warp))
-                for register in range(4) for lane in range(4) for warp in range(4)] for layout in layouts]
+    earlier, later = (
+        Access(Operation("x", [], [], {}), 0, 128, write, layout, frame)
+        for write, layout in zip((True, False), layouts, strict=True)
+    )
+    holders = [
+        [
+            (warp, lane, layout.apply_flat(register=register, lane=lane, warp=warp))
+            for register in range(4)
+            for lane in range(4)
+            for warp in range(4)
+        ]
+        for layout in layouts
+    ]
     meeting = {(a[0] == b[0], a[:2] == b[:2]) for a in holders[0] for b in holders[1] if a[2] == b[2]}
-    expected = (Need.WORKGROUP if any(not warps for warps, _ in meeting) else
-                Need.SUBGROUP if any(not own for _, own in meeting) else Need.NOTHING)
+    expected = (
+        Need.WORKGROUP
+        if any(not warps for warps, _ in meeting)
+        else Need.SUBGROUP
+        if any(not own for _, own in meeting)
+        else Need.NOTHING
+    )
     assert own_places(earlier, later) >= expected, "a barrier too few"
     assert not same or own_places(earlier, later) == expected
 
 
-STEPS = st.recursive(st.sampled_from("abcd|||u"), lambda inner: st.one_of(
-    st.tuples(st.just("for"), st.lists(inner, max_size=4)),
-    st.tuples(st.just("if"), st.lists(inner, max_size=3), st.lists(inner, max_size=3))), max_leaves=10)
+STEPS = st.recursive(
+    st.sampled_from("abcd|||u"),
+    lambda inner: st.one_of(
+        st.tuples(st.just("for"), st.lists(inner, max_size=4)),
+        st.tuples(st.just("if"), st.lists(inner, max_size=3), st.lists(inner, max_size=3)),
+    ),
+    max_leaves=10,
+)
 #: What must stand between accesses, by their letters: a and b write, c and d read, all the same bytes.
 NEEDS = st.fixed_dictionaries({(x, y): st.sampled_from(list(Need)) for x in "abcd" for y in "abcd"})
 
@@ -61,14 +85,14 @@ def test_every_pair_that_was_parted_still_is(steps: list, needs: dict[tuple[str,
 
     def footprint(operation: Operation) -> Footprint:
         known = operation.name in "abcd"
-        return Footprint((Access(operation, 0, 4, operation.name in "ab"), )) if known else NO_ACCESS
+        return Footprint((Access(operation, 0, 4, operation.name in "ab"),)) if known else NO_ACCESS
 
     rules = {pair: (lambda earlier, later, need=need: need) for pair, need in needs.items()}
     weaker = barrier_needs(function, footprint, rules)
     for path in paths(steps):
         for start, first in enumerate(path):
             strongest = before = Need.NOTHING
-            for operation in path[start + 1:]:
+            for operation in path[start + 1 :]:
                 if operation.name == "ttg.barrier":
                     before, strongest = Need.WORKGROUP, max(strongest, weaker.get(operation, Need.WORKGROUP))
                 elif first.name in "ab" or operation.name in "ab":

@@ -1,4 +1,5 @@
 """Which pointers are held as 32-bit offsets."""
+
 from __future__ import annotations
 
 import pytest
@@ -13,16 +14,21 @@ ARGUMENTS = f"%p: !tt.ptr<f32> {SMALL}, %q: !tt.ptr<f32> {SMALL}, %w: !tt.ptr<f3
 def bases(body: str) -> dict[str, str]:
     """Name of each pointer of a kernel with that body that is held as an offset → name of its argument; arguments that
     the body does not mention are left out."""
-    text = ("#l = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [8], warpsPerCTA = [1], order = [0]}>\n"
-            'module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, '
-            f'"ttg.threads-per-warp" = 8 : i32}} {{\ntt.func public @k({ARGUMENTS}) {{\n{body}\ntt.return\n}}\n}}\n')
+    text = (
+        "#l = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [8], warpsPerCTA = [1], order = [0]}>\n"
+        'module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, '
+        f'"ttg.threads-per-warp" = 8 : i32}} {{\ntt.func public @k({ARGUMENTS}) {{\n{body}\ntt.return\n}}\n}}\n'
+    )
     function = parse_module(text).functions["k"]
 
     def name(value: Value) -> str:
         return value.name.lstrip("%")
 
-    return {name(value): name(base) for value, base in pointer_bases(function).items()
-            if f"%{name(value)} " in f"{body} ".replace(",", " ").replace(")", " ")}
+    return {
+        name(value): name(base)
+        for value, base in pointer_bases(function).items()
+        if f"%{name(value)} " in f"{body} ".replace(",", " ").replace(")", " ")
+    }
 
 
 def test_chain_of_a_small_argument() -> None:
@@ -63,14 +69,23 @@ def test_through_control_flow() -> None:
     assert set(found.values()) == {"p"}
 
 
-@pytest.mark.parametrize(("why", "body"), [
-    ("two arguments", "%a = arith.select %c, %p, %q : !tt.ptr<f32>\n%v = tt.load %a : !tt.ptr<f32>"),
-    ("a large argument", "%a = arith.select %c, %p, %w : !tt.ptr<f32>\n%v = tt.load %a : !tt.ptr<f32>"),
-    ("an address from elsewhere", "%n = tt.int_to_ptr %j : i64 -> !tt.ptr<f32>\n"
-     "%a = arith.select %c, %p, %n : !tt.ptr<f32>\n%v = tt.load %a : !tt.ptr<f32>"),
-    ("its number is asked for", "%a = tt.addptr %p, %i : !tt.ptr<f32>, i32\n"
-     "%n = tt.ptr_to_int %a : !tt.ptr<f32> -> i64\n%v = tt.load %a : !tt.ptr<f32>"),
-])
+@pytest.mark.parametrize(
+    ("why", "body"),
+    [
+        ("two arguments", "%a = arith.select %c, %p, %q : !tt.ptr<f32>\n%v = tt.load %a : !tt.ptr<f32>"),
+        ("a large argument", "%a = arith.select %c, %p, %w : !tt.ptr<f32>\n%v = tt.load %a : !tt.ptr<f32>"),
+        (
+            "an address from elsewhere",
+            "%n = tt.int_to_ptr %j : i64 -> !tt.ptr<f32>\n"
+            "%a = arith.select %c, %p, %n : !tt.ptr<f32>\n%v = tt.load %a : !tt.ptr<f32>",
+        ),
+        (
+            "its number is asked for",
+            "%a = tt.addptr %p, %i : !tt.ptr<f32>, i32\n"
+            "%n = tt.ptr_to_int %a : !tt.ptr<f32> -> i64\n%v = tt.load %a : !tt.ptr<f32>",
+        ),
+    ],
+)
 def test_kept_wide(why: str, body: str) -> None:
     found = bases(body)
     assert "p" not in found and "a" not in found, why

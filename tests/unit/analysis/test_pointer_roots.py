@@ -1,4 +1,5 @@
 """Which arguments a pointer may have come from."""
+
 from __future__ import annotations
 
 import pytest
@@ -12,11 +13,16 @@ LAYOUT = "#l = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [8], warpsPer
 def roots(body: str) -> dict[str, str]:
     """Name of each pointer of a kernel with that body → the letters of its arguments; "" of one that no argument
     reaches. Pointers of unknown origin are left out."""
-    text = (LAYOUT + 'module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, '
-            f'"ttg.threads-per-warp" = 8 : i32}} {{\ntt.func public @k({ARGUMENTS}) {{\n{body}\ntt.return\n}}\n}}\n')
+    text = (
+        LAYOUT + 'module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, '
+        f'"ttg.threads-per-warp" = 8 : i32}} {{\ntt.func public @k({ARGUMENTS}) {{\n{body}\ntt.return\n}}\n}}\n'
+    )
     found = pointer_roots(parse_module(text).functions["k"])
-    return {value.name.lstrip("%"): "".join("pqt"[number] for number in numbers)
-            for value, numbers in found.items() if value.name.lstrip("%") not in "pqt"}
+    return {
+        value.name.lstrip("%"): "".join("pqt"[number] for number in numbers)
+        for value, numbers in found.items()
+        if value.name.lstrip("%") not in "pqt"
+    }
 
 
 def test_chain() -> None:
@@ -37,7 +43,8 @@ def test_select_is_either_and_its_operands_stay_what_they_are() -> None:
 
 
 def test_loops_and_branches() -> None:
-    assert roots("""
+    assert (
+        roots("""
 %zero = arith.constant 0 : i32
 %one = arith.constant 1 : i32
 %r:2 = scf.for %k = %zero to %i step %one iter_args(%a = %p, %b = %q) -> (!tt.ptr<f32>, !tt.ptr<f32>) : i32 {
@@ -56,8 +63,9 @@ def test_loops_and_branches() -> None:
   %u = tt.addptr %d, %i : !tt.ptr<f32>, i32
   scf.yield %u : !tt.ptr<f32>
 }
-%z = tt.addptr %r#0, %i : !tt.ptr<f32>, i32""").items() >= {
-        "a": "pq", "n": "pq", "m": "pq", "b": "q", "h": "q", "d": "q", "u": "q", "e": "q", "z": "pq"}.items()
+%z = tt.addptr %r#0, %i : !tt.ptr<f32>, i32""").items()
+        >= {"a": "pq", "n": "pq", "m": "pq", "b": "q", "h": "q", "d": "q", "u": "q", "e": "q", "z": "pq"}.items()
+    )
 
 
 def test_values_that_swap_places() -> None:
@@ -70,8 +78,9 @@ def test_values_that_swap_places() -> None:
     assert found["a"] == found["b"] == "pq"
 
 
-@pytest.mark.parametrize("origin", (
-    "%u = tt.load %t : !tt.ptr<!tt.ptr<f32>>", "%u = tt.int_to_ptr %j : i64 -> !tt.ptr<f32>"))
+@pytest.mark.parametrize(
+    "origin", ("%u = tt.load %t : !tt.ptr<!tt.ptr<f32>>", "%u = tt.int_to_ptr %j : i64 -> !tt.ptr<f32>")
+)
 def test_unknown_origin_spoils_what_it_flows_into(origin: str) -> None:
     assert roots(f"""
 {origin}
@@ -81,9 +90,12 @@ def test_unknown_origin_spoils_what_it_flows_into(origin: str) -> None:
 
 
 def test_poison_adds_nothing() -> None:
-    assert roots("""
+    assert (
+        roots("""
 %u = ub.poison : !tt.ptr<f32>
-%e = arith.select %c, %p, %u : !tt.ptr<f32>""")["e"] == "p"
+%e = arith.select %c, %p, %u : !tt.ptr<f32>""")["e"]
+        == "p"
+    )
 
 
 def test_accesses_are_found_in_regions() -> None:

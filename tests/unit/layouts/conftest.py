@@ -1,4 +1,5 @@
 """Property tests here are not timed one by one: the machine that runs them may be busy."""
+
 from __future__ import annotations
 
 from hypothesis import settings

@@ -1,4 +1,5 @@
 """Encodings and shapes for hypothesis to draw."""
+
 from __future__ import annotations
 
 from hypothesis import strategies as st
@@ -12,9 +13,11 @@ def shapes(least: int = 1, most: int = 3, largest: int = 6) -> st.SearchStrategy
 
 
 @st.composite
-def blocked_encodings(draw: st.DrawFn, rank: int, lanes: int | None = None,
-                      warps: int | None = None) -> BlockedEncoding:
+def blocked_encodings(
+    draw: st.DrawFn, rank: int, lanes: int | None = None, warps: int | None = None
+) -> BlockedEncoding:
     """A blocked encoding of ``rank`` dimensions; ``lanes`` and ``warps`` are log2 of their numbers."""
+
     def spread(bits: int) -> tuple[int, ...]:
         sizes = [1] * rank
         for _ in range(bits):
@@ -38,8 +41,10 @@ def arbitrary_layouts(draw: st.DrawFn, bits: int, lanes: int, warps: int) -> Lin
             columns[a] ^= columns[b]
     columns = list(draw(st.permutations(columns)))
     lane_count, warp_count = min(lanes, bits), warps
-    slots = {"lane": [draw(st.sampled_from([0, 1, 2])) for _ in range(lane_count)],
-             "warp": [draw(st.sampled_from([0, 1, 2])) for _ in range(warp_count)]}
+    slots = {
+        "lane": [draw(st.sampled_from([0, 1, 2])) for _ in range(lane_count)],
+        "warp": [draw(st.sampled_from([0, 1, 2])) for _ in range(warp_count)],
+    }
     inputs: dict[str, list[int]] = {"register": [], "lane": [], "warp": []}
     for name, kinds in slots.items():
         for kind in kinds:

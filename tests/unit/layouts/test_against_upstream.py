@@ -1,4 +1,5 @@
 """Encodings against upstream's own conversion to linear layouts, as Gluon exposes it."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -33,16 +34,21 @@ def to_gluon(encoding: Encoding, shape: tuple[int, ...]) -> Any:
     """The same encoding as Gluon's class."""
     match encoding:
         case BlockedEncoding():
-            return gluon.BlockedLayout(list(encoding.size_per_thread), list(encoding.threads_per_warp),
-                                       list(encoding.warps_per_cta), list(encoding.order))
+            return gluon.BlockedLayout(
+                list(encoding.size_per_thread),
+                list(encoding.threads_per_warp),
+                list(encoding.warps_per_cta),
+                list(encoding.order),
+            )
         case SliceEncoding():
-            parent_shape = shape[:encoding.dim] + (1,) + shape[encoding.dim:]
+            parent_shape = shape[: encoding.dim] + (1,) + shape[encoding.dim :]
             return gluon.SliceLayout(encoding.dim, to_gluon(encoding.parent, parent_shape))
         case DotOperandEncoding():
             return gluon.DotOperandLayout(encoding.op_idx, to_gluon(encoding.parent, shape), encoding.k_width)
         case SwizzledSharedEncoding():
-            return gluon.SwizzledSharedLayout(encoding.vec, encoding.per_phase, encoding.max_phase,
-                                              list(encoding.order))
+            return gluon.SwizzledSharedLayout(
+                encoding.vec, encoding.per_phase, encoding.max_phase, list(encoding.order)
+            )
     raise AssertionError(encoding)
 
 
@@ -88,8 +94,9 @@ def test_dot_operand_of_blocked(data: st.DataObject, rank: int, op_idx: int) -> 
 
 @given(st.data(), st.integers(2, 3), st.integers(0, 1))
 def test_slice_of_dot_operand(data: st.DataObject, rank: int, op_idx: int) -> None:
-    encoding = SliceEncoding(data.draw(st.integers(0, rank - 1)),
-                             DotOperandEncoding(op_idx, data.draw(blocked_encodings(rank))))
+    encoding = SliceEncoding(
+        data.draw(st.integers(0, rank - 1)), DotOperandEncoding(op_idx, data.draw(blocked_encodings(rank)))
+    )
     shape = data.draw(shapes(rank - 1, rank - 1))
     assert our_bases(encoding, shape) == upstream_bases(encoding, shape)
 
@@ -104,12 +111,20 @@ def test_linear_of_its_own_shape_and_others(data: st.DataObject, rank: int) -> N
     encoding = LinearEncoding(registers, layout.bases["lane"], layout.bases["warp"], ())
     dim = data.draw(st.integers(0, rank))
     fitted = data.draw(shapes(rank, rank))
-    parent = gluon.DistributedLinearLayout([list(p) for p in registers], [list(p) for p in layout.bases["lane"]],
-                                           [list(p) for p in layout.bases["warp"]], [], list(shape))
+    parent = gluon.DistributedLinearLayout(
+        [list(p) for p in registers],
+        [list(p) for p in layout.bases["lane"]],
+        [list(p) for p in layout.bases["warp"]],
+        [],
+        list(shape),
+    )
     theirs = _BUILDER.to_linear_layout(gluon.SliceLayout(dim, parent)._to_ir(_BUILDER), list(fitted))
     ours = our_bases(SliceEncoding(dim, encoding), fitted)
-    assert ours == {"register": tuple(map(tuple, theirs.reg_bases)), "lane": tuple(map(tuple, theirs.lane_bases)),
-                    "warp": tuple(map(tuple, theirs.warp_bases))}
+    assert ours == {
+        "register": tuple(map(tuple, theirs.reg_bases)),
+        "lane": tuple(map(tuple, theirs.lane_bases)),
+        "warp": tuple(map(tuple, theirs.warp_bases)),
+    }
     assert our_bases(encoding, shape)["lane"] == layout.bases["lane"]
 
 
@@ -141,26 +156,32 @@ def test_shared_linear() -> None:
     assert [layout.offset((row, column)) for row in range(4) for column in range(2)] == [0, 1, 3, 2, 4, 5, 7, 6]
 
 
-@pytest.mark.parametrize("encoding, shape, message", [
-    (OpaqueEncoding("ttg.nvidia_mma", ""), (4,), "no distributed layout"),
-    (DotOperandEncoding(0, OpaqueEncoding("ttg.nvidia_mma", "")), (4, 4), "must be a blocked"),
-    (BlockedEncoding((1,), (4,), (1,), (0,)), (4, 4), "rank 1"),
-    (LinearEncoding(((1,),), (), (), ((2,),)), (4,), "num_ctas=1"),
-    (LinearEncoding(((1,),), (), (), ()), (4, 4), "rank 1"),
-])
+@pytest.mark.parametrize(
+    "encoding, shape, message",
+    [
+        (OpaqueEncoding("ttg.nvidia_mma", ""), (4,), "no distributed layout"),
+        (DotOperandEncoding(0, OpaqueEncoding("ttg.nvidia_mma", "")), (4, 4), "must be a blocked"),
+        (BlockedEncoding((1,), (4,), (1,), (0,)), (4, 4), "rank 1"),
+        (LinearEncoding(((1,),), (), (), ((2,),)), (4,), "num_ctas=1"),
+        (LinearEncoding(((1,),), (), (), ()), (4, 4), "rank 1"),
+    ],
+)
 def test_distributed_refusals(encoding: Encoding, shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(LayoutError, match=message):
         distributed_layout(encoding, shape)
 
 
-@pytest.mark.parametrize("encoding, shape, message", [
-    (OpaqueEncoding("ttg.nvmma_shared", ""), (4,), "no shared-memory layout"),
-    (SwizzledSharedEncoding(1, 1, 1, (0, 1)), (4,), "no permutation"),
-    (SharedLinearEncoding(((1,), (1,)), ()), (4,), "not bijective"),
-    (SharedLinearEncoding(((1,),), ((2,),)), (4,), "num_ctas=1"),
-    (PaddedSharedEncoding(((4, 1),), offset=((1,), (2,), (4,))), (4,), "outside of shape"),
-    (SwizzledSharedEncoding(1, 1, 1, (0,)), (6,), "not a power of two"),
-])
+@pytest.mark.parametrize(
+    "encoding, shape, message",
+    [
+        (OpaqueEncoding("ttg.nvmma_shared", ""), (4,), "no shared-memory layout"),
+        (SwizzledSharedEncoding(1, 1, 1, (0, 1)), (4,), "no permutation"),
+        (SharedLinearEncoding(((1,), (1,)), ()), (4,), "not bijective"),
+        (SharedLinearEncoding(((1,),), ((2,),)), (4,), "num_ctas=1"),
+        (PaddedSharedEncoding(((4, 1),), offset=((1,), (2,), (4,))), (4,), "outside of shape"),
+        (SwizzledSharedEncoding(1, 1, 1, (0,)), (6,), "not a power of two"),
+    ],
+)
 def test_shared_refusals(encoding: Encoding, shape: tuple[int, ...], message: str) -> None:
     with pytest.raises(LayoutError, match=message):
         shared_layout(encoding, shape)

@@ -1,4 +1,5 @@
 """Conversion plans, simulated over every register, lane and warp."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -29,9 +30,11 @@ Registers = dict[tuple[int, int], list[int]]  #: (lane, warp) -> the element tha
 def contents(layout: LinearLayout) -> Registers:
     """The elements that ``layout`` asks for."""
     registers = layout.images("register")
-    return {(lane, warp): [register ^ lane_part ^ warp_part for register in registers]
-            for lane, lane_part in enumerate(layout.images("lane"))
-            for warp, warp_part in enumerate(layout.images("warp"))}
+    return {
+        (lane, warp): [register ^ lane_part ^ warp_part for register in registers]
+        for lane, lane_part in enumerate(layout.images("lane"))
+        for warp, warp_part in enumerate(layout.images("warp"))
+    }
 
 
 def exchange(registers: list[int], exchanges: Sequence[Exchange], lane: int, warp: int) -> list[int]:
@@ -57,7 +60,7 @@ def simulate(plan: Plan, before: Registers, source: LinearLayout, result: Linear
                     assert origin == lane
                 values = [offered[origin ^ shuffle.lane_xor, warp][shuffle.register] for shuffle in plan.shuffles]
                 registers = exchange([values[index] for index in plan.values], plan.after, lane, warp)
-                after[lane, warp] = registers[:plan.results]
+                after[lane, warp] = registers[: plan.results]
             return after
         case ThroughShared():
             loaded: dict[tuple[int, int], dict[int, int]] = {thread: {} for thread in before}
@@ -122,8 +125,9 @@ def test_arbitrary_layouts(data: st.DataObject, bits: int, lanes: int, warps: in
 
 @settings(max_examples=300)
 @given(st.data(), st.integers(1, 3), st.integers(0, 4), st.integers(0, 3), st.sampled_from([1, 2, 4, 8]))
-def test_blocked_to_blocked_with_little_memory(data: st.DataObject, rank: int, lanes: int, warps: int,
-                                               element_bytes: int) -> None:
+def test_blocked_to_blocked_with_little_memory(
+    data: st.DataObject, rank: int, lanes: int, warps: int, element_bytes: int
+) -> None:
     """Scratch of every size: a right plan, or a refusal that names a size with which it succeeds."""
     shape = data.draw(shapes(rank, rank, 4))
     source, result = (distributed_layout(data.draw(blocked_encodings(rank, lanes, warps)), shape) for _ in range(2))
@@ -146,9 +150,12 @@ def test_blocked_to_blocked_with_little_memory(data: st.DataObject, rank: int, l
 @given(st.data(), st.integers(0, 4), st.integers(0, 3))
 def test_slices_hold_duplicates(data: st.DataObject, lanes: int, warps: int) -> None:
     (extent,) = data.draw(shapes(1, 1))
-    layouts = [distributed_layout(SliceEncoding(data.draw(st.integers(0, 1)),
-                                                data.draw(blocked_encodings(2, lanes, warps))), (extent,))
-               for _ in range(2)]
+    layouts = [
+        distributed_layout(
+            SliceEncoding(data.draw(st.integers(0, 1)), data.draw(blocked_encodings(2, lanes, warps))), (extent,)
+        )
+        for _ in range(2)
+    ]
     check(*layouts, 4, 4 * extent)
 
 

@@ -1,4 +1,5 @@
 """Linear layouts and the algebra below them, against plain enumeration."""
+
 from __future__ import annotations
 
 from functools import reduce
@@ -50,7 +51,8 @@ def test_inverse_and_dual(columns: list[int]) -> None:
     if gf2.Span(columns).rank == len(columns):
         found = gf2.dual(columns, 6)
         assert [[gf2.parity(f & v) for f in columns] for v in found] == [
-            [int(i == j) for i in range(len(columns))] for j in range(len(columns))]
+            [int(i == j) for i in range(len(columns))] for j in range(len(columns))
+        ]
     else:
         with pytest.raises(ValueError, match="independent"):
             gf2.dual(columns, 6)
@@ -78,8 +80,11 @@ def test_points_survive_reshape_and_transpose(bits: int, lanes: int, warps: int,
     for place in layout.kernel():
         assert layout.apply_flat(**place) == 0
     free = layout.free_masks()
-    kept = [at for at in product(*(range(layout.input_size(name)) for name in layout.inputs))
-            if not any(value & mask for value, mask in zip(at, free.values(), strict=True))]
+    kept = [
+        at
+        for at in product(*(range(layout.input_size(name)) for name in layout.inputs))
+        if not any(value & mask for value, mask in zip(at, free.values(), strict=True))
+    ]
     images = [layout.apply_flat(**dict(zip(layout.inputs, at, strict=True))) for at in kept]
     assert sorted(images) == list(range(layout.size))
 
@@ -109,19 +114,22 @@ def test_layouts_are_values() -> None:
     assert unflatten(5, (2, 4)) == (1, 1)
 
 
-@pytest.mark.parametrize("make, message", [
-    (lambda: LinearLayout({"register": [(2,)]}, (2,)), "outside of shape"),
-    (lambda: LinearLayout({"register": [(1, 1)]}, (2,)), "outside of shape"),
-    (lambda: LinearLayout({}, (3,)), "not a power of two"),
-    (lambda: LinearLayout.from_flat({"register": [4]}, (4,)), "outside of shape"),
-    (lambda: LinearLayout.identity("lane", 6), "not a power of two"),
-    (lambda: LinearLayout.identity("lane", 4).apply(lane=4), "not below 4"),
-    (lambda: LinearLayout.identity("lane", 4).reshape((8,)), "cannot be reshaped"),
-    (lambda: LinearLayout.zeros("lane", 4).invert(), "not bijective"),
-    (lambda: LinearLayout.identity("lane", 4) * LinearLayout.identity("lane", 4, 0, 2), "rank 1 and 2"),
-    (lambda: LinearLayout.identity("lane", 4).compose(LinearLayout.identity("dim0", 8)), "do not fit"),
-    (lambda: LinearLayout.identity("lane", 4, 0, 2).transpose((0, 0)), "no permutation"),
-])
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda: LinearLayout({"register": [(2,)]}, (2,)), "outside of shape"),
+        (lambda: LinearLayout({"register": [(1, 1)]}, (2,)), "outside of shape"),
+        (lambda: LinearLayout({}, (3,)), "not a power of two"),
+        (lambda: LinearLayout.from_flat({"register": [4]}, (4,)), "outside of shape"),
+        (lambda: LinearLayout.identity("lane", 6), "not a power of two"),
+        (lambda: LinearLayout.identity("lane", 4).apply(lane=4), "not below 4"),
+        (lambda: LinearLayout.identity("lane", 4).reshape((8,)), "cannot be reshaped"),
+        (lambda: LinearLayout.zeros("lane", 4).invert(), "not bijective"),
+        (lambda: LinearLayout.identity("lane", 4) * LinearLayout.identity("lane", 4, 0, 2), "rank 1 and 2"),
+        (lambda: LinearLayout.identity("lane", 4).compose(LinearLayout.identity("dim0", 8)), "do not fit"),
+        (lambda: LinearLayout.identity("lane", 4, 0, 2).transpose((0, 0)), "no permutation"),
+    ],
+)
 def test_refusals(make: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         make()  # type: ignore[operator]

@@ -1,4 +1,5 @@
 """Reduction plans, simulated over every register, lane and warp; and the vector widths of accesses."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -20,11 +21,14 @@ Bag = Counter[int]  #: the elements that a value is the combination of, with how
 def simulate(plan: ReductionPlan, layout: LinearLayout) -> dict[tuple[int, int], list[Bag]]:
     """What each lane holds in each result register."""
     held = contents(layout)
-    values = {thread: [Counter(registers[r] for r in group) for group in plan.groups]
-              for thread, registers in held.items()}
+    values = {
+        thread: [Counter(registers[r] for r in group) for group in plan.groups] for thread, registers in held.items()
+    }
     for mask in plan.lane_masks:
-        values = {(lane, warp): [mine + theirs for mine, theirs in zip(bags, values[lane ^ mask, warp], strict=True)]
-                  for (lane, warp), bags in values.items()}
+        values = {
+            (lane, warp): [mine + theirs for mine, theirs in zip(bags, values[lane ^ mask, warp], strict=True)]
+            for (lane, warp), bags in values.items()
+        }
     across = plan.across_warps
     if across:
         totals: dict[tuple[int, int], dict[int, Bag]] = {thread: {} for thread in values}
@@ -42,9 +46,13 @@ def simulate(plan: ReductionPlan, layout: LinearLayout) -> dict[tuple[int, int],
                     memory[offset] = bags[group]
             for (lane, warp), total in totals.items():
                 for group in groups:
-                    total[group] = sum((memory[across.load.apply_flat(partial=partial, register=group, lane=lane,
-                                                                      warp=warp)]
-                                        for partial in range(across.partials)), Counter())
+                    total[group] = sum(
+                        (
+                            memory[across.load.apply_flat(partial=partial, register=group, lane=lane, warp=warp)]
+                            for partial in range(across.partials)
+                        ),
+                        Counter(),
+                    )
         values = {thread: [total[group] for group in range(len(plan.groups))] for thread, total in totals.items()}
     return {thread: [bags[group] for group in plan.results] for thread, bags in values.items()}
 
@@ -54,7 +62,7 @@ def check_vectors(offsets: LinearLayout, groups: tuple[int, ...], width: int, la
     places = [offsets.apply_flat(register=group, lane=lane, warp=warp) for group in groups]
     for first in range(0, len(places), width):
         assert places[first] % width == 0
-        assert places[first:first + width] == list(range(places[first], places[first] + width))
+        assert places[first : first + width] == list(range(places[first], places[first] + width))
 
 
 def check(layout: LinearLayout, axis: int, element_bytes: tuple[int, ...], scratch_bytes: int) -> ReductionPlan:
@@ -63,7 +71,7 @@ def check(layout: LinearLayout, axis: int, element_bytes: tuple[int, ...], scrat
     lines: dict[int, Bag] = {}
     strides = layout.drop_dim(axis)
     for index, place in enumerate(places):
-        rest = place[:axis] + place[axis + 1:]
+        rest = place[:axis] + place[axis + 1 :]
         number = 0
         for coordinate, extent in zip(rest, strides.shape, strict=True):
             number = number * extent + coordinate
@@ -80,8 +88,9 @@ def check(layout: LinearLayout, axis: int, element_bytes: tuple[int, ...], scrat
 
 @settings(max_examples=200, deadline=None)
 @given(st.data(), st.integers(1, 3), st.integers(0, 4), st.integers(0, 3), st.sampled_from([(4,), (2,), (4, 8)]))
-def test_blocked_with_much_and_little_memory(data: st.DataObject, rank: int, lanes: int, warps: int,
-                                             element_bytes: tuple[int, ...]) -> None:
+def test_blocked_with_much_and_little_memory(
+    data: st.DataObject, rank: int, lanes: int, warps: int, element_bytes: tuple[int, ...]
+) -> None:
     shape = data.draw(shapes(rank, rank, 4))
     layout = distributed_layout(data.draw(blocked_encodings(rank, lanes, warps)), shape)
     axis = data.draw(st.integers(0, rank - 1))
@@ -111,8 +120,9 @@ def test_slices_and_dot_operands(data: st.DataObject, lanes: int, warps: int) ->
 
 @settings(max_examples=200, deadline=None)
 @given(st.data(), st.integers(1, 6), st.integers(0, 3), st.integers(0, 2), st.integers(0, 6))
-def test_arbitrary_layouts_are_right_or_refused(data: st.DataObject, bits: int, lanes: int, warps: int,
-                                                split: int) -> None:
+def test_arbitrary_layouts_are_right_or_refused(
+    data: st.DataObject, bits: int, lanes: int, warps: int, split: int
+) -> None:
     rows = min(split, bits)
     layout = data.draw(arbitrary_layouts(bits, lanes, warps)).reshape((1 << rows, 1 << bits - rows))
     for axis in (0, 1):

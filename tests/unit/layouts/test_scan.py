@@ -1,4 +1,5 @@
 """Scan plans, simulated over every register, lane and warp with a combination that is not commutative."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -55,8 +56,9 @@ def simulate(plan: ScanPlan, layout: LinearLayout) -> dict[tuple[int, int], list
                     for block in range(len(blocks)):
                         start = block // count * count
                         prepend(state, group, block, sum(blocks[start:block], ()))
-                    state.totals[group] = [sum(blocks[start:start + count], ())
-                                           for start in range(0, len(blocks), count)]
+                    state.totals[group] = [
+                        sum(blocks[start : start + count], ()) for start in range(0, len(blocks), count)
+                    ]
             continue
         neighbours = lanes_joined(step, plan.reverse) if isinstance(step, AcrossLanes) else None
         memory = stored(step, before) if isinstance(step, AcrossWarps) else {}
@@ -71,8 +73,10 @@ def simulate(plan: ScanPlan, layout: LinearLayout) -> dict[tuple[int, int], list
                         own = order.index(lane)
                     else:
                         assert isinstance(step, AcrossWarps)
-                        parts = [memory[step.load.apply_flat(part=part, register=number, lane=lane, warp=warp)]
-                                 for part in range(1 << len(step.masks))]
+                        parts = [
+                            memory[step.load.apply_flat(part=part, register=number, lane=lane, warp=warp)]
+                            for part in range(1 << len(step.masks))
+                        ]
                         own = sum(bool(warp & mask) << index for index, mask in enumerate(step.masks))
                         assert parts[own] == blocks[block]
                         if plan.reverse:
@@ -91,6 +95,7 @@ def lanes_joined(step: AcrossLanes, reverse: bool):
             mask = sum(bit for index, bit in enumerate(step.masks) if number >> index & 1)
             found.append(lane & ~step.mask | mask)
         return found[::-1] if reverse else found
+
     return order
 
 
@@ -112,7 +117,7 @@ def check(layout: LinearLayout, axis: int, reverse: bool) -> ScanPlan:
     def line(index: int) -> Line:
         point = list(unflatten(index, layout.shape))
         stride = 1
-        for extent in layout.shape[axis + 1:]:
+        for extent in layout.shape[axis + 1 :]:
             stride *= extent
         place, first = point[axis], index - point[axis] * stride
         order = range(layout.shape[axis] - 1, place - 1, -1) if reverse else range(place + 1)
@@ -142,8 +147,9 @@ def test_slices(data: st.DataObject, lanes: int, warps: int, reverse: bool) -> N
 
 @settings(max_examples=300, deadline=None)
 @given(st.data(), st.integers(1, 6), st.integers(0, 3), st.integers(0, 2), st.integers(0, 6), st.booleans())
-def test_arbitrary_layouts_are_right_or_have_a_simple_one(data: st.DataObject, bits: int, lanes: int, warps: int,
-                                                          split: int, reverse: bool) -> None:
+def test_arbitrary_layouts_are_right_or_have_a_simple_one(
+    data: st.DataObject, bits: int, lanes: int, warps: int, split: int, reverse: bool
+) -> None:
     rows = min(split, bits)
     layout = data.draw(arbitrary_layouts(bits, lanes, warps)).reshape((1 << rows, 1 << bits - rows))
     for axis in (0, 1):

@@ -1,4 +1,5 @@
 """Upstream's allocation of workgroup memory suffices for every plan, and where it gives none none is needed."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -27,16 +28,20 @@ def text(encoding: Encoding) -> str:
     """The attribute as MLIR prints it."""
     match encoding:
         case BlockedEncoding():
-            return (f"#ttg.blocked<{{sizePerThread = {list(encoding.size_per_thread)}, threadsPerWarp = "
-                    f"{list(encoding.threads_per_warp)}, warpsPerCTA = {list(encoding.warps_per_cta)}, "
-                    f"order = {list(encoding.order)}}}>")
+            return (
+                f"#ttg.blocked<{{sizePerThread = {list(encoding.size_per_thread)}, threadsPerWarp = "
+                f"{list(encoding.threads_per_warp)}, warpsPerCTA = {list(encoding.warps_per_cta)}, "
+                f"order = {list(encoding.order)}}}>"
+            )
         case SliceEncoding():
             return f"#ttg.slice<{{dim = {encoding.dim}, parent = {text(encoding.parent)}}}>"
         case DotOperandEncoding():
             return f"#ttg.dot_op<{{opIdx = {encoding.op_idx}, parent = {text(encoding.parent)}}}>"
         case LinearEncoding():
-            bases = ", ".join(f"{name} = {[list(point) for point in getattr(encoding, name)]}"
-                              for name in ("register", "lane", "warp", "block"))
+            bases = ", ".join(
+                f"{name} = {[list(point) for point in getattr(encoding, name)]}"
+                for name in ("register", "lane", "warp", "block")
+            )
             return f"#ttg.linear<{{{bases}}}>"
     raise AssertionError(encoding)
 
@@ -48,9 +53,12 @@ def tensor(shape: tuple[int, ...], element: str, encoding: Encoding) -> str:
 def allocations(path: Path, body: list[str], arguments: list[str], lanes: int, warps: int, name: str) -> list[int]:
     """``allocation.size`` of each operation called ``name``, in order; 0 where there is none."""
     parameters = ", ".join(f"%a{index}: {type_}" for index, type_ in enumerate(arguments))
-    path.write_text(f'module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {1 << warps} : i32, '
-                    f'"ttg.threads-per-warp" = {1 << lanes} : i32}} {{\n  tt.func public @f({parameters}) {{\n'
-                    + "\n".join(body) + "\n    tt.return\n  }\n}\n")
+    path.write_text(
+        f'module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {1 << warps} : i32, '
+        f'"ttg.threads-per-warp" = {1 << lanes} : i32}} {{\n  tt.func public @f({parameters}) {{\n'
+        + "\n".join(body)
+        + "\n    tt.return\n  }\n}\n"
+    )
     context = ir.context()
     ir.load_dialects(context)
     module = ir.parse_mlir_module(str(path), context)
@@ -86,8 +94,9 @@ def encodings(draw: st.DrawFn, shape: tuple[int, ...], lanes: int, warps: int) -
     return blocked
 
 
-QUICK = settings(max_examples=60, deadline=None,
-                 suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+QUICK = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @QUICK
@@ -96,16 +105,25 @@ def test_conversions(tmp_path: Path, data: st.DataObject, rank: int, lanes: int,
     cases = []
     for _ in range(8):
         shape = data.draw(shapes(rank, rank, 6 if rank < 3 else 4))
-        cases.append((shape, data.draw(st.sampled_from(list(ELEMENTS))),
-                      data.draw(encodings(shape, lanes, warps)), data.draw(encodings(shape, lanes, warps))))
+        cases.append(
+            (
+                shape,
+                data.draw(st.sampled_from(list(ELEMENTS))),
+                data.draw(encodings(shape, lanes, warps)),
+                data.draw(encodings(shape, lanes, warps)),
+            )
+        )
     arguments = [tensor(shape, element, source) for shape, element, source, _ in cases]
-    body = [f"    %c{index} = ttg.convert_layout %a{index} : {argument} -> {tensor(shape, element, result)}"
-            for index, (argument, (shape, element, _, result)) in enumerate(zip(arguments, cases, strict=True))]
+    body = [
+        f"    %c{index} = ttg.convert_layout %a{index} : {argument} -> {tensor(shape, element, result)}"
+        for index, (argument, (shape, element, _, result)) in enumerate(zip(arguments, cases, strict=True))
+    ]
     sizes = allocations(tmp_path / "case.ttgir", body, arguments, lanes, warps, "ttg.convert_layout")
     assert len(sizes) == len(cases)
     for size, (shape, element, source, result) in zip(sizes, cases, strict=True):
-        plan = plan_conversion(distributed_layout(source, shape), distributed_layout(result, shape),
-                               ELEMENTS[element], size)
+        plan = plan_conversion(
+            distributed_layout(source, shape), distributed_layout(result, shape), ELEMENTS[element], size
+        )
         if isinstance(plan, ThroughShared):
             assert 0 < plan.size * ELEMENTS[element] <= size
 
@@ -121,7 +139,7 @@ def test_reductions(tmp_path: Path, data: st.DataObject, rank: int, lanes: int, 
         encoding = data.draw(encodings(shape, lanes, warps))
         cases.append((shape, axis, types, encoding))
         inputs = [tensor(shape, element, encoding) for element in types]
-        rest = shape[:axis] + shape[axis + 1:]
+        rest = shape[:axis] + shape[axis + 1 :]
         outputs = [tensor(rest, element, SliceEncoding(axis, encoding)) if rest else element for element in types]
         names = [f"%a{len(arguments) + place}" for place in range(operands)]
         arguments += inputs
@@ -129,9 +147,13 @@ def test_reductions(tmp_path: Path, data: st.DataObject, rank: int, lanes: int, 
         header = ", ".join(f"{n}: {t}" for n, t in zip(left + right, types + types, strict=True))
         sums = [f"      %s{p} = arith.addi {left[p]}, {right[p]} : {types[p]}" for p in range(operands)]
         returned = ", ".join(f"%s{p}" for p in range(operands))
-        body += [f'    %r{index}:{operands} = "tt.reduce"({", ".join(names)}) <{{axis = {axis} : i32}}> ({{',
-                 f"    ^bb0({header}):", *sums, f"      tt.reduce.return {returned} : {', '.join(types)}",
-                 f"    }}) : ({', '.join(inputs)}) -> ({', '.join(outputs)})"]
+        body += [
+            f'    %r{index}:{operands} = "tt.reduce"({", ".join(names)}) <{{axis = {axis} : i32}}> ({{',
+            f"    ^bb0({header}):",
+            *sums,
+            f"      tt.reduce.return {returned} : {', '.join(types)}",
+            f"    }}) : ({', '.join(inputs)}) -> ({', '.join(outputs)})",
+        ]
     sizes = allocations(tmp_path / "case.ttgir", body, arguments, lanes, warps, "tt.reduce")
     assert len(sizes) == len(cases)
     for size, (shape, axis, types, encoding) in zip(sizes, cases, strict=True):

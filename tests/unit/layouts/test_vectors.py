@@ -1,4 +1,5 @@
 """Widths of memory accesses."""
+
 from __future__ import annotations
 
 import pytest
@@ -20,18 +21,21 @@ def info(contiguity: int, divisibility: int, constancy: int = 1) -> AxisInfo:
     return AxisInfo((contiguity,), (divisibility,), (constancy,))
 
 
-@pytest.mark.parametrize("pointer, mask, bits, width", [
-    (info(1024, 16), None, 32, 4),
-    (info(1024, 16), None, 16, 8),
-    (info(1024, 64), None, 8, 8),  # eight registers in a row
-    (info(1024, 8), None, 32, 2),
-    (info(1024, 2), None, 32, 1),
-    (info(2, 16), None, 32, 2),
-    (info(1, 16, 64), None, 32, 1),
-    (info(1024, 16), info(1, 1, 2), 32, 2),
-    (info(1024, 16), info(1, 1, 1), 32, 1),
-    (info(1024, 1 << 62), info(1, 1, 4096), 64, 2),
-])
+@pytest.mark.parametrize(
+    "pointer, mask, bits, width",
+    [
+        (info(1024, 16), None, 32, 4),
+        (info(1024, 16), None, 16, 8),
+        (info(1024, 64), None, 8, 8),  # eight registers in a row
+        (info(1024, 8), None, 32, 2),
+        (info(1024, 2), None, 32, 1),
+        (info(2, 16), None, 32, 2),
+        (info(1, 16, 64), None, 32, 1),
+        (info(1024, 16), info(1, 1, 2), 32, 2),
+        (info(1024, 16), info(1, 1, 1), 32, 1),
+        (info(1024, 1 << 62), info(1, 1, 4096), 64, 2),
+    ],
+)
 def test_access_width(pointer: AxisInfo, mask: AxisInfo | None, bits: int, width: int) -> None:
     assert access_width(LINE, pointer, mask, bits, 128) == width
 
@@ -60,7 +64,7 @@ def check(layout: LinearLayout) -> None:
             start = places[first]
             assert start[dim] % count == 0
             for part in range(count):
-                assert places[first + part] == start[:dim] + (start[dim] + part,) + start[dim + 1:]
+                assert places[first + part] == start[:dim] + (start[dim] + part,) + start[dim + 1 :]
 
 
 @settings(deadline=None)

@@ -6,6 +6,7 @@ Each is the interpolating polynomial through Chebyshev nodes of the stated inter
 lowest degree whose error, weighted by the part it has in the result, stays below 2^-27 (f32) or 2^-58 (f64), and
 rounded to the format. Needs mpmath.
 """
+
 from __future__ import annotations
 
 from collections.abc import Callable
@@ -35,8 +36,9 @@ class Fit:
 def interpolate(function: Callable[[Real], Real], low: Real, high: Real, degree: int) -> list[Real]:
     """Monomial coefficients, lowest first, through the degree + 1 Chebyshev nodes."""
     count = degree + 1
-    nodes = [(low + high) / 2 + (high - low) / 2 * mpmath.cos(mpmath.pi * (2 * k + 1) / (2 * count))
-             for k in range(count)]
+    nodes = [
+        (low + high) / 2 + (high - low) / 2 * mpmath.cos(mpmath.pi * (2 * k + 1) / (2 * count)) for k in range(count)
+    ]
     # Newton's divided differences, expanded.
     table = [function(x) for x in nodes]
     for level in range(1, count):
@@ -45,8 +47,9 @@ def interpolate(function: Callable[[Real], Real], low: Real, high: Real, degree:
     polynomial: list[Real] = [mpf(0)]
     for i in range(count - 1, -1, -1):
         shifted = [mpf(0), *polynomial]
-        polynomial = [shifted[k] - nodes[i] * (polynomial[k] if k < len(polynomial) else 0)
-                      for k in range(len(shifted))]
+        polynomial = [
+            shifted[k] - nodes[i] * (polynomial[k] if k < len(polynomial) else 0) for k in range(len(shifted))
+        ]
         polynomial[0] += table[i]
     return polynomial[:count]
 
@@ -98,79 +101,237 @@ def bessel_phase(order: int, part: str) -> Callable[[Real], Real]:
 
 
 FITS = {
-    "EXPM1": Fit("(exp(r) - 1 - r) / r^2", taylor_safe(lambda r: (mpmath.expm1(r) - r) / r**2), -HALF_LN2, HALF_LN2,
-                 lambda r: abs(r)),
-    "EXP2M1": Fit("(2^r - 1) / r", taylor_safe(lambda r: mpmath.expm1(r * log(2)) / r), mpf("-0.5001"), mpf("0.5001"),
-                  lambda r: abs(r)),
-    "EXP10M1": Fit("(10^r - 1) / r", taylor_safe(lambda r: mpmath.expm1(r * log(10)) / r), mpf("-0.1506"),
-                   mpf("0.1506"), lambda r: abs(r)),
-    "LOG_F": Fit("(log(1 + f) - f + f^2/2) / f^3",
-                 taylor_safe(lambda f: (mpmath.log1p(f) - f + f * f / 2) / f**3), mpf("-0.2930"), mpf("0.4143"),
-                 lambda f: f * f / (1 if f > 0 else 1), (32,)),
-    "LOG_S": Fit("(log((1 + s)/(1 - s)) - 2s) / s^3 at z = s^2",
-                 taylor_safe(lambda z: (2 * mpmath.atanh(sqrt(abs(z))) / sqrt(abs(z)) - 2) / abs(z)), mpf(0),
-                 mpf("0.02945"), lambda z: z / 2, (64,)),
-    "LOG_S5": Fit("(log((1 + s)/(1 - s)) / 2s - 1 - z/3) / z^2 at z = s^2",
-                  lambda z: (mpmath.atanh(sqrt(z)) / sqrt(z) - 1 - z / 3) / z**2 if z > mpf(10) ** -8
-                  else mpf(1) / 5 + z / 7, mpf(0), mpf("0.02945"), lambda z: z * z * 1024, (64,)),
-    "SIN": Fit("(sin(r) - r) / r^3 at z = r^2", taylor_safe(lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z), mpf(0),
-               QUARTER_PI**2, lambda z: z),
-    "COS": Fit("(cos(r) - 1 + r^2/2) / r^4 at z = r^2",
-               lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2 if z > mpf(10) ** -12 else mpf(1) / 24, mpf(0),
-               QUARTER_PI**2, lambda z: z * z * sqrt(2)),
-    "TANH": Fit("(tanh(x) - x) / x^3 at z = x^2",
-                taylor_safe(lambda z: (mpmath.tanh(sqrt(z)) / sqrt(z) - 1) / z), mpf(0), mpf("0.3907"), lambda z: z),
-    "SINH": Fit("(sinh(x) - x) / x^3 at z = x^2",
-                taylor_safe(lambda z: (mpmath.sinh(sqrt(z)) / sqrt(z) - 1) / z), mpf(0), mpf("1.001"), lambda z: z),
-    "ASIN": Fit("(asin(x) - x) / x^3 at z = x^2",
-                taylor_safe(lambda z: (mpmath.asin(sqrt(z)) / sqrt(z) - 1) / z), mpf(0), mpf("0.2501"), lambda z: z),
-    "ATAN": Fit("(atan(x) - x) / x^3 at z = x^2",
-                taylor_safe(lambda z: (mpmath.atan(sqrt(z)) / sqrt(z) - 1) / z), mpf(0), mpf("0.1717"), lambda z: z),
-    "ERF": Fit("(erf(x) - x) / x at z = x^2", taylor_safe(lambda z: mpmath.erf(sqrt(z)) / sqrt(z) - 1), mpf(0),
-               mpf("1.001"), lambda z: mpf("1.1")),
-    "LOG2_ERFC": Fit("log2(erfc(x)) at t = x - 2.5", lambda t: log(mpmath.erfc(t + mpf("2.5")), 2), mpf("-1.501"),
-                     mpf("1.51"), lambda t: mpmath.erfc(t + mpf("2.5")), (32,)),
-    "ERFCX": Fit("(1 + 2x) exp(x^2) erfc(x) at t = (x - 4)/(x + 4), x from 0 to 28",
-                 lambda t: (1 + 2 * (4 + 4 * t) / (1 - t)) * exp(((4 + 4 * t) / (1 - t)) ** 2)
-                 * mpmath.erfc((4 + 4 * t) / (1 - t)), mpf(-1), (ERFCX_TOP - 4) / (ERFCX_TOP + 4), lambda t: 1, (64,)),
-    "LGAMMA2": Fit("log(gamma(2 + z)) / z", taylor_safe(lambda z: mpmath.loggamma(2 + z) / z), mpf("-0.501"),
-                   mpf("0.501"), lambda z: 3, (64,)),
+    "EXPM1": Fit(
+        "(exp(r) - 1 - r) / r^2",
+        taylor_safe(lambda r: (mpmath.expm1(r) - r) / r**2),
+        -HALF_LN2,
+        HALF_LN2,
+        lambda r: abs(r),
+    ),
+    "EXP2M1": Fit(
+        "(2^r - 1) / r",
+        taylor_safe(lambda r: mpmath.expm1(r * log(2)) / r),
+        mpf("-0.5001"),
+        mpf("0.5001"),
+        lambda r: abs(r),
+    ),
+    "EXP10M1": Fit(
+        "(10^r - 1) / r",
+        taylor_safe(lambda r: mpmath.expm1(r * log(10)) / r),
+        mpf("-0.1506"),
+        mpf("0.1506"),
+        lambda r: abs(r),
+    ),
+    "LOG_F": Fit(
+        "(log(1 + f) - f + f^2/2) / f^3",
+        taylor_safe(lambda f: (mpmath.log1p(f) - f + f * f / 2) / f**3),
+        mpf("-0.2930"),
+        mpf("0.4143"),
+        lambda f: f * f / (1 if f > 0 else 1),
+        (32,),
+    ),
+    "LOG_S": Fit(
+        "(log((1 + s)/(1 - s)) - 2s) / s^3 at z = s^2",
+        taylor_safe(lambda z: (2 * mpmath.atanh(sqrt(abs(z))) / sqrt(abs(z)) - 2) / abs(z)),
+        mpf(0),
+        mpf("0.02945"),
+        lambda z: z / 2,
+        (64,),
+    ),
+    "LOG_S5": Fit(
+        "(log((1 + s)/(1 - s)) / 2s - 1 - z/3) / z^2 at z = s^2",
+        lambda z: (mpmath.atanh(sqrt(z)) / sqrt(z) - 1 - z / 3) / z**2 if z > mpf(10) ** -8 else mpf(1) / 5 + z / 7,
+        mpf(0),
+        mpf("0.02945"),
+        lambda z: z * z * 1024,
+        (64,),
+    ),
+    "SIN": Fit(
+        "(sin(r) - r) / r^3 at z = r^2",
+        taylor_safe(lambda z: (sin(sqrt(z)) / sqrt(z) - 1) / z),
+        mpf(0),
+        QUARTER_PI**2,
+        lambda z: z,
+    ),
+    "COS": Fit(
+        "(cos(r) - 1 + r^2/2) / r^4 at z = r^2",
+        lambda z: (cos(sqrt(z)) - 1 + z / 2) / z**2 if z > mpf(10) ** -12 else mpf(1) / 24,
+        mpf(0),
+        QUARTER_PI**2,
+        lambda z: z * z * sqrt(2),
+    ),
+    "TANH": Fit(
+        "(tanh(x) - x) / x^3 at z = x^2",
+        taylor_safe(lambda z: (mpmath.tanh(sqrt(z)) / sqrt(z) - 1) / z),
+        mpf(0),
+        mpf("0.3907"),
+        lambda z: z,
+    ),
+    "SINH": Fit(
+        "(sinh(x) - x) / x^3 at z = x^2",
+        taylor_safe(lambda z: (mpmath.sinh(sqrt(z)) / sqrt(z) - 1) / z),
+        mpf(0),
+        mpf("1.001"),
+        lambda z: z,
+    ),
+    "ASIN": Fit(
+        "(asin(x) - x) / x^3 at z = x^2",
+        taylor_safe(lambda z: (mpmath.asin(sqrt(z)) / sqrt(z) - 1) / z),
+        mpf(0),
+        mpf("0.2501"),
+        lambda z: z,
+    ),
+    "ATAN": Fit(
+        "(atan(x) - x) / x^3 at z = x^2",
+        taylor_safe(lambda z: (mpmath.atan(sqrt(z)) / sqrt(z) - 1) / z),
+        mpf(0),
+        mpf("0.1717"),
+        lambda z: z,
+    ),
+    "ERF": Fit(
+        "(erf(x) - x) / x at z = x^2",
+        taylor_safe(lambda z: mpmath.erf(sqrt(z)) / sqrt(z) - 1),
+        mpf(0),
+        mpf("1.001"),
+        lambda z: mpf("1.1"),
+    ),
+    "LOG2_ERFC": Fit(
+        "log2(erfc(x)) at t = x - 2.5",
+        lambda t: log(mpmath.erfc(t + mpf("2.5")), 2),
+        mpf("-1.501"),
+        mpf("1.51"),
+        lambda t: mpmath.erfc(t + mpf("2.5")),
+        (32,),
+    ),
+    "ERFCX": Fit(
+        "(1 + 2x) exp(x^2) erfc(x) at t = (x - 4)/(x + 4), x from 0 to 28",
+        lambda t: (
+            (1 + 2 * (4 + 4 * t) / (1 - t)) * exp(((4 + 4 * t) / (1 - t)) ** 2) * mpmath.erfc((4 + 4 * t) / (1 - t))
+        ),
+        mpf(-1),
+        (ERFCX_TOP - 4) / (ERFCX_TOP + 4),
+        lambda t: 1,
+        (64,),
+    ),
+    "LGAMMA2": Fit(
+        "log(gamma(2 + z)) / z",
+        taylor_safe(lambda z: mpmath.loggamma(2 + z) / z),
+        mpf("-0.501"),
+        mpf("0.501"),
+        lambda z: 3,
+        (64,),
+    ),
     "GAMMA2": Fit("gamma(2 + z)", lambda z: mpmath.gamma(2 + z), mpf("-0.501"), mpf("0.501"), lambda z: 1, (64,)),
-    "STIRLING": Fit("x (log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi)/2) at u = 1/x^2, x from 8",
-                    lambda u: (mpmath.loggamma(1 / sqrt(u)) - (1 / sqrt(u) - mpf(1) / 2) * log(1 / sqrt(u))
-                               + 1 / sqrt(u) - log(2 * mpmath.pi) / 2) / sqrt(u) if u > mpf(10) ** -12
-                    else mpf(1) / 12, mpf(0), mpf("0.01563"), lambda u: mpf(1) / 8, (64,)),
-    "J0": Fit("J0(x) at z = x^2/32 - 1, x to 8", lambda z: mpmath.besselj(0, sqrt(abs((z + 1) * 32))), mpf(-1),
-              mpf("1.0001"), lambda z: 1, (64,)),
-    "J1": Fit("J1(x)/x at z = x^2/32 - 1, x to 8",
-              lambda z: mpmath.besselj(1, sqrt(abs((z + 1) * 32)) + mpf(10) ** -20)
-              / (sqrt(abs((z + 1) * 32)) + mpf(10) ** -20), mpf(-1), mpf("1.0001"), lambda z: 4, (64,)),
-    "Y0": Fit("Y0(x) - 2/pi log(x) J0(x) at z = x^2/32 - 1, x to 8",
-              lambda z: (lambda x: mpmath.bessely(0, x) - 2 / mpmath.pi * log(x) * mpmath.besselj(0, x))(
-                  sqrt(abs((z + 1) * 32)) + mpf(10) ** -20), mpf(-1), mpf("1.0001"), lambda z: 1, (64,)),
-    "Y1": Fit("(Y1(x) - 2/pi (log(x) J1(x) - 1/x)) / x at z = x^2/32 - 1, x to 8",
-              lambda z: (lambda x: (mpmath.bessely(1, x) - 2 / mpmath.pi * (log(x) * mpmath.besselj(1, x) - 1 / x))
-                         / x)(sqrt(abs((z + 1) * 32)) + mpf(10) ** -20), mpf(-1), mpf("1.0001"), lambda z: 4, (64,)),
-    "J0_P": Fit("P of Hankel's form of order 0 at u = (8/x)^2", bessel_phase(0, "P"), mpf(0), mpf("1.0001"),
-                lambda u: 1, (64,)),
-    "J0_Q": Fit("Q of Hankel's form of order 0, over 8/x, at u = (8/x)^2", bessel_phase(0, "Q"), mpf(0),
-                mpf("1.0001"), lambda u: 1, (64,)),
-    "J1_P": Fit("P of Hankel's form of order 1 at u = (8/x)^2", bessel_phase(1, "P"), mpf(0), mpf("1.0001"),
-                lambda u: 1, (64,)),
-    "J1_Q": Fit("Q of Hankel's form of order 1, over 8/x, at u = (8/x)^2", bessel_phase(1, "Q"), mpf(0),
-                mpf("1.0001"), lambda u: 1, (64,)),
-    "I0": Fit("I0(x) exp(-x^2/16) at z = x^2/32 - 1, x to 8",
-              lambda z: mpmath.besseli(0, sqrt(abs((z + 1) * 32))) * exp(-(z + 1) * 2), mpf(-1), mpf("1.0001"),
-              lambda z: 1, (64,)),
-    "I1": Fit("I1(x)/x exp(-x^2/16) at z = x^2/32 - 1, x to 8",
-              lambda z: (lambda x: mpmath.besseli(1, x) / x)(sqrt(abs((z + 1) * 32)) + mpf(10) ** -20)
-              * exp(-(z + 1) * 2), mpf(-1), mpf("1.0001"), lambda z: 4, (64,)),
-    "I0_LARGE": Fit("I0(x) exp(-x) sqrt(x) at t = 16/x - 1, x from 8",
-                    lambda t: (lambda x: mpmath.besseli(0, x) * exp(-x) * sqrt(x))(16 / max(t + 1, mpf("0.001"))),
-                    mpf(-1), mpf("1.0001"), lambda t: 3, (64,)),
-    "I1_LARGE": Fit("I1(x) exp(-x) sqrt(x) at t = 16/x - 1, x from 8",
-                    lambda t: (lambda x: mpmath.besseli(1, x) * exp(-x) * sqrt(x))(16 / max(t + 1, mpf("0.001"))),
-                    mpf(-1), mpf("1.0001"), lambda t: 3, (64,)),
+    "STIRLING": Fit(
+        "x (log(gamma(x)) - (x - 1/2) log(x) + x - log(2 pi)/2) at u = 1/x^2, x from 8",
+        lambda u: (
+            (
+                mpmath.loggamma(1 / sqrt(u))
+                - (1 / sqrt(u) - mpf(1) / 2) * log(1 / sqrt(u))
+                + 1 / sqrt(u)
+                - log(2 * mpmath.pi) / 2
+            )
+            / sqrt(u)
+            if u > mpf(10) ** -12
+            else mpf(1) / 12
+        ),
+        mpf(0),
+        mpf("0.01563"),
+        lambda u: mpf(1) / 8,
+        (64,),
+    ),
+    "J0": Fit(
+        "J0(x) at z = x^2/32 - 1, x to 8",
+        lambda z: mpmath.besselj(0, sqrt(abs((z + 1) * 32))),
+        mpf(-1),
+        mpf("1.0001"),
+        lambda z: 1,
+        (64,),
+    ),
+    "J1": Fit(
+        "J1(x)/x at z = x^2/32 - 1, x to 8",
+        lambda z: (
+            mpmath.besselj(1, sqrt(abs((z + 1) * 32)) + mpf(10) ** -20) / (sqrt(abs((z + 1) * 32)) + mpf(10) ** -20)
+        ),
+        mpf(-1),
+        mpf("1.0001"),
+        lambda z: 4,
+        (64,),
+    ),
+    "Y0": Fit(
+        "Y0(x) - 2/pi log(x) J0(x) at z = x^2/32 - 1, x to 8",
+        lambda z: (lambda x: mpmath.bessely(0, x) - 2 / mpmath.pi * log(x) * mpmath.besselj(0, x))(
+            sqrt(abs((z + 1) * 32)) + mpf(10) ** -20
+        ),
+        mpf(-1),
+        mpf("1.0001"),
+        lambda z: 1,
+        (64,),
+    ),
+    "Y1": Fit(
+        "(Y1(x) - 2/pi (log(x) J1(x) - 1/x)) / x at z = x^2/32 - 1, x to 8",
+        lambda z: (lambda x: (mpmath.bessely(1, x) - 2 / mpmath.pi * (log(x) * mpmath.besselj(1, x) - 1 / x)) / x)(
+            sqrt(abs((z + 1) * 32)) + mpf(10) ** -20
+        ),
+        mpf(-1),
+        mpf("1.0001"),
+        lambda z: 4,
+        (64,),
+    ),
+    "J0_P": Fit(
+        "P of Hankel's form of order 0 at u = (8/x)^2", bessel_phase(0, "P"), mpf(0), mpf("1.0001"), lambda u: 1, (64,)
+    ),
+    "J0_Q": Fit(
+        "Q of Hankel's form of order 0, over 8/x, at u = (8/x)^2",
+        bessel_phase(0, "Q"),
+        mpf(0),
+        mpf("1.0001"),
+        lambda u: 1,
+        (64,),
+    ),
+    "J1_P": Fit(
+        "P of Hankel's form of order 1 at u = (8/x)^2", bessel_phase(1, "P"), mpf(0), mpf("1.0001"), lambda u: 1, (64,)
+    ),
+    "J1_Q": Fit(
+        "Q of Hankel's form of order 1, over 8/x, at u = (8/x)^2",
+        bessel_phase(1, "Q"),
+        mpf(0),
+        mpf("1.0001"),
+        lambda u: 1,
+        (64,),
+    ),
+    "I0": Fit(
+        "I0(x) exp(-x^2/16) at z = x^2/32 - 1, x to 8",
+        lambda z: mpmath.besseli(0, sqrt(abs((z + 1) * 32))) * exp(-(z + 1) * 2),
+        mpf(-1),
+        mpf("1.0001"),
+        lambda z: 1,
+        (64,),
+    ),
+    "I1": Fit(
+        "I1(x)/x exp(-x^2/16) at z = x^2/32 - 1, x to 8",
+        lambda z: (lambda x: mpmath.besseli(1, x) / x)(sqrt(abs((z + 1) * 32)) + mpf(10) ** -20) * exp(-(z + 1) * 2),
+        mpf(-1),
+        mpf("1.0001"),
+        lambda z: 4,
+        (64,),
+    ),
+    "I0_LARGE": Fit(
+        "I0(x) exp(-x) sqrt(x) at t = 16/x - 1, x from 8",
+        lambda t: (lambda x: mpmath.besseli(0, x) * exp(-x) * sqrt(x))(16 / max(t + 1, mpf("0.001"))),
+        mpf(-1),
+        mpf("1.0001"),
+        lambda t: 3,
+        (64,),
+    ),
+    "I1_LARGE": Fit(
+        "I1(x) exp(-x) sqrt(x) at t = 16/x - 1, x from 8",
+        lambda t: (lambda x: mpmath.besseli(1, x) * exp(-x) * sqrt(x))(16 / max(t + 1, mpf("0.001"))),
+        mpf(-1),
+        mpf("1.0001"),
+        lambda t: 3,
+        (64,),
+    ),
 }
 
 HEADER = '''"""Coefficients of the polynomials of the math functions, lowest power first, by width of float.
@@ -202,7 +363,7 @@ def main() -> None:
             digits = 11 if width == 32 else 18
             texts = [mpmath.nstr(c, digits, min_fixed=0, max_fixed=0) for c in polynomial]
             for start in range(0, len(texts), 4):
-                print("            " + ", ".join(texts[start:start + 4]) + ",")
+                print("            " + ", ".join(texts[start : start + 4]) + ",")
             print("        ),")
         print("    },")
     print("}")
@@ -211,7 +372,7 @@ def main() -> None:
     print("\n#: The first 1,248 bits of 2/pi after the binary point, most significant first.")
     print("TWO_OVER_PI = int(")
     for start in range(0, len(digits), 96):
-        print(f'    "{digits[start:start + 96]}"')
+        print(f'    "{digits[start : start + 96]}"')
     print("    , 16)")
 
 

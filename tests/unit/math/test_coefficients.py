@@ -1,4 +1,5 @@
 """coefficients.py holds what derive_coefficients.py derives."""
+
 from __future__ import annotations
 
 import mpmath
@@ -11,7 +12,8 @@ from tests.unit.math.derive_coefficients import FITS, TOLERANCE, evaluate, fit
 
 def test_the_two_name_the_same_polynomials():
     assert {name: set(what.widths) for name, what in FITS.items()} == {
-        name: set(by_width) for name, by_width in POLYNOMIALS.items()}
+        name: set(by_width) for name, by_width in POLYNOMIALS.items()
+    }
 
 
 @pytest.mark.parametrize("name", ["EXPM1", "EXP2M1", "LOG_S", "SIN", "COS", "ATAN"])
@@ -30,7 +32,8 @@ def test_printed_coefficients_meet_the_tolerance(name):
             x = what.low + (what.high - what.low) * mpmath.mpf(k) / 12 + mpmath.mpf("1e-6")
             # Rounding the coefficients costs up to half a unit of each.
             slack = sum(abs(value * x**power) for power, value in enumerate(rounded)) * 2 ** (
-                -24 if width == 32 else -53)
+                -24 if width == 32 else -53
+            )
             assert abs(evaluate(rounded, x) - what.target(x)) <= TOLERANCE[width] / what.weight(x) + slack, (name, x)
 
 

@@ -1,4 +1,5 @@
 """Constants of narrow float formats as MLIR prints them: six digits, or more where those do not tell it apart."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -8,9 +9,14 @@ import numpy as np
 import pytest
 from triton.backends.spirv.lowering.numerics.formats import decimal_code
 
-KINDS = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, "f8E5M2": ml_dtypes.float8_e5m2,
-         "f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
-         "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz}
+KINDS = {
+    "bf16": ml_dtypes.bfloat16,
+    "f16": np.float16,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+}
 
 
 def _finite(kind: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -35,9 +41,11 @@ def test_ties_go_to_even(name: str) -> None:
     codes, values = _finite(KINDS[name])
     order = np.argsort(values, kind="stable")
     codes, values = codes[order], values[order]
-    for (low, high), (below, above) in zip(zip(codes, codes[1:], strict=False), zip(values, values[1:], strict=False),
-                                           strict=True):
+    for (low, high), (below, above) in zip(
+        zip(codes, codes[1:], strict=False), zip(values, values[1:], strict=False), strict=True
+    ):
         if below != above:
             even = low if low & 1 == 0 else high
-            assert KINDS[name](np.array(decimal_code((below + above) / 2, name), codes.dtype).view(KINDS[name])) \
-                == np.array(even, codes.dtype).view(KINDS[name])
+            assert KINDS[name](
+                np.array(decimal_code((below + above) / 2, name), codes.dtype).view(KINDS[name])
+            ) == np.array(even, codes.dtype).view(KINDS[name])

@@ -1,4 +1,5 @@
 """The rules of overlay/…/driver_selection.py, on stand-in driver classes; no triton is imported."""
+
 from __future__ import annotations
 
 import importlib.util
@@ -44,16 +45,18 @@ def chosen(selection: ModuleType, table: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("variables", [{}, {"TRITON_DEFAULT_BACKEND": "nvidia"}, {"TRITON_SPIRV_BACKEND": "0"}])
-def test_without_spirv_upstream_decides(selection: ModuleType, monkeypatch: pytest.MonkeyPatch, variables: dict[str,
-                                        str]) -> None:
+def test_without_spirv_upstream_decides(
+    selection: ModuleType, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]
+) -> None:
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     answer = object()
     assert selection.select_driver(backends(nvidia=True, amd=True), lambda: answer) is answer
 
 
-def test_the_gpus_own_driver_wins_and_that_is_logged_once(selection: ModuleType,
-                                                          caplog: pytest.LogCaptureFixture) -> None:
+def test_the_gpus_own_driver_wins_and_that_is_logged_once(
+    selection: ModuleType, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.INFO)
     table = backends(amd=False, nvidia=True, spirv=True)
     assert [chosen(selection, table) for _ in range(3)] == ["nvidia"] * 3
@@ -91,8 +94,9 @@ def test_a_request_that_is_no_flag(selection: ModuleType, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("variable, value", [("TRITON_SPIRV_BACKEND", "1"), ("TRITON_DEFAULT_BACKEND", "spirv")])
-def test_a_request_for_an_inactive_spirv_says_what_is_missing(selection: ModuleType, monkeypatch: pytest.MonkeyPatch,
-                                                              variable: str, value: str) -> None:
+def test_a_request_for_an_inactive_spirv_says_what_is_missing(
+    selection: ModuleType, monkeypatch: pytest.MonkeyPatch, variable: str, value: str
+) -> None:
     monkeypatch.setenv(variable, value)
     table = backends(nvidia=True) | {"spirv": backend("spirv", False, "no Vulkan loader (libvulkan.so.1) was found")}
     with pytest.raises(RuntimeError) as error:
@@ -129,8 +133,9 @@ def test_agreeing_requests(selection: ModuleType, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("name", ["nvidia", "unknown"])
-def test_upstreams_variable_is_left_to_upstream(selection: ModuleType, monkeypatch: pytest.MonkeyPatch,
-                                                name: str) -> None:
+def test_upstreams_variable_is_left_to_upstream(
+    selection: ModuleType, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.setenv("TRITON_DEFAULT_BACKEND", name)
     answer = object()
     assert selection.select_driver(backends(nvidia=True, spirv=True), lambda: answer) is answer

@@ -1,4 +1,5 @@
 """The device allocator, over buffers that are made up."""
+
 from __future__ import annotations
 
 import gc

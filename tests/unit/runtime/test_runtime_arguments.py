@@ -1,4 +1,5 @@
 """Packing the argument block, without a device."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -43,9 +44,21 @@ def test_half_ties_to_even() -> None:
         assert int.from_bytes(block[:2], "little") == bits + bits % 2
 
 
-@pytest.mark.parametrize(("type_", "low", "high"), [
-    ("i1", 0, 1), ("u1", 0, 1), ("i8", -128, 127), ("u8", 0, 255), ("i16", -2**15, 2**15 - 1), ("u16", 0, 2**16 - 1),
-    ("i32", -2**31, 2**31 - 1), ("u32", 0, 2**32 - 1), ("i64", -2**63, 2**63 - 1), ("u64", 0, 2**64 - 1)])
+@pytest.mark.parametrize(
+    ("type_", "low", "high"),
+    [
+        ("i1", 0, 1),
+        ("u1", 0, 1),
+        ("i8", -128, 127),
+        ("u8", 0, 255),
+        ("i16", -(2**15), 2**15 - 1),
+        ("u16", 0, 2**16 - 1),
+        ("i32", -(2**31), 2**31 - 1),
+        ("u32", 0, 2**32 - 1),
+        ("i64", -(2**63), 2**63 - 1),
+        ("u64", 0, 2**64 - 1),
+    ],
+)
 def test_integer_ranges(type_: str, low: int, high: int) -> None:
     for value in (low, high, numpy.int8(1)):
         block = _pack(type_, value)
@@ -58,8 +71,9 @@ def test_integer_ranges(type_: str, low: int, high: int) -> None:
 
 
 def test_declaration_order_and_natural_alignment() -> None:
-    plan = _native.ArgumentPlan([([0], "a", "i8"), ([1], "b", "*fp32"), ([2], "c", "fp16"), ([3], "d", "i32"),
-                                 ([4], "e", "i1")])
+    plan = _native.ArgumentPlan(
+        [([0], "a", "i8"), ([1], "b", "*fp32"), ([2], "c", "fp16"), ([3], "d", "i32"), ([4], "e", "i1")]
+    )
     assert plan.offsets == [0, 8, 16, 20, 24]
     assert plan.bytes == 28
     assert plan.pointer_names == ["b"]
@@ -73,10 +87,24 @@ def test_unknown_type_is_refused() -> None:
         _native.ArgumentPlan([([], "a", "i32")])
 
 
-@pytest.mark.parametrize(("dtype", "element"), [
-    ("float32", "fp32"), ("float16", "fp16"), ("float64", "fp64"), ("int8", "i8"), ("uint8", "u8"), ("int16", "i16"),
-    ("int64", "i64"), ("bool", "u1"), ("bool", "i1"), (ml_dtypes.bfloat16, "bf16"),
-    (ml_dtypes.float8_e4m3fn, "fp8e4nv"), (ml_dtypes.float8_e5m2, "fp8e5"), ("float32", "void")])
+@pytest.mark.parametrize(
+    ("dtype", "element"),
+    [
+        ("float32", "fp32"),
+        ("float16", "fp16"),
+        ("float64", "fp64"),
+        ("int8", "i8"),
+        ("uint8", "u8"),
+        ("int16", "i16"),
+        ("int64", "i64"),
+        ("bool", "u1"),
+        ("bool", "i1"),
+        (ml_dtypes.bfloat16, "bf16"),
+        (ml_dtypes.float8_e4m3fn, "fp8e4nv"),
+        (ml_dtypes.float8_e5m2, "fp8e5"),
+        ("float32", "void"),
+    ],
+)
 def test_pointer_elements(dtype: Any, element: str) -> None:
     values = array(numpy.zeros(4, dtype))
     for type_ in (f"*{element}", f"*k{element}"):

@@ -1,4 +1,5 @@
 """The memory that a tensor's elements lie in, as kernels that check their accesses are told."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -14,13 +15,24 @@ BYTES = torch.zeros(4, 8, dtype=torch.int8)
 FIELDS = np.zeros(6, [("a", np.float32), ("b", np.float16)])["a"]
 
 
-@pytest.mark.parametrize(("tensor", "before", "size", "elements"), [
-    (torch.zeros(10), 0, 40, 10), (torch.zeros(10)[3:5], 0, 8, 2), (BYTES[:, ::2], 0, 31, 16),
-    (torch.zeros(4, 8).T, 0, 128, 32), (torch.zeros(1).expand(7, 7), 0, 4, 49), (torch.zeros(()), 0, 4, 1),
-    (torch.zeros(3, 0), 0, 0, 0), (triton.reinterpret(BYTES, triton.language.float8e5), 0, 32, 32),
-    (array(np.zeros((3, 5))), 0, 120, 15), (array(np.zeros((3, 5))[::-1]), 80, 120, 15),
-    (array(np.zeros((3, 5))[::-1, ::-2]), 112, 120, 9), (array(FIELDS), 0, 34, 6), (array(FIELDS[::-1]), 30, 34, 6),
-])
+@pytest.mark.parametrize(
+    ("tensor", "before", "size", "elements"),
+    [
+        (torch.zeros(10), 0, 40, 10),
+        (torch.zeros(10)[3:5], 0, 8, 2),
+        (BYTES[:, ::2], 0, 31, 16),
+        (torch.zeros(4, 8).T, 0, 128, 32),
+        (torch.zeros(1).expand(7, 7), 0, 4, 49),
+        (torch.zeros(()), 0, 4, 1),
+        (torch.zeros(3, 0), 0, 0, 0),
+        (triton.reinterpret(BYTES, triton.language.float8e5), 0, 32, 32),
+        (array(np.zeros((3, 5))), 0, 120, 15),
+        (array(np.zeros((3, 5))[::-1]), 80, 120, 15),
+        (array(np.zeros((3, 5))[::-1, ::-2]), 112, 120, 9),
+        (array(FIELDS), 0, 34, 6),
+        (array(FIELDS[::-1]), 30, 34, 6),
+    ],
+)
 def test_extent(tensor: Any, before: int, size: int, elements: int) -> None:
     assert extent(tensor) == Extent(before, size, elements, tensor.element_size())
 
@@ -41,7 +53,7 @@ def test_description_tells_indices_where_they_are_not_those_of_the_elements() ->
 
 
 def test_rows_are_those_of_the_arguments_that_the_kernel_names(caplog: pytest.LogCaptureFixture) -> None:
-    entries = [((0, ), "x", "*fp32"), ((1, ), "n", "i32"), ((2, 1), "pair[1]", "*fp16"), ((3, ), "buffer", "u64")]
+    entries = [((0,), "x", "*fp32"), ((1,), "n", "i32"), ((2, 1), "pair[1]", "*fp16"), ((3,), "buffer", "u64")]
     table = bounds_table("k", [{"kind": "bounds", "arguments": [0, 2], "unchecked": 3}], entries)
     assert table is not None and table.bytes == 32 + 2 * 24
     extents = table.extents([torch.zeros(4), 7, (None, torch.zeros(6, dtype=torch.float16))])

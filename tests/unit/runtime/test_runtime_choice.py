@@ -1,4 +1,5 @@
 """Which device a process takes, and the command that tells it."""
+
 from __future__ import annotations
 
 import json
@@ -15,8 +16,12 @@ def _device(name: str, kind: str, uuid: str, lacks: tuple[str, ...] = ()) -> Dev
     return DeviceInfo(name, kind, uuid, "test", (1, 3), lacks, None, frozenset(), frozenset(), 0, 32, None)
 
 
-FOUND = (_device("Big 0", "discrete", "a0"), _device("Big 1", "discrete", "a1"), _device("lavapipe", "cpu", "c0"),
-         _device("Old", "discrete", "b0", ("Vulkan 1.3", )))
+FOUND = (
+    _device("Big 0", "discrete", "a0"),
+    _device("Big 1", "discrete", "a1"),
+    _device("lavapipe", "cpu", "c0"),
+    _device("Old", "discrete", "b0", ("Vulkan 1.3",)),
+)
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +55,7 @@ def test_a_rank_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_info_names_what_a_device_lacks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    only = (replace(FOUND[3], name="Old"), )
+    only = (replace(FOUND[3], name="Old"),)
     monkeypatch.setattr(cli, "devices", lambda: only)
     monkeypatch.setattr(spirv_devices, "devices", lambda: only)
     assert cli.main(["info", "--json"]) == 1

@@ -1,4 +1,5 @@
 """Which launches wait for each other's copies."""
+
 from __future__ import annotations
 
 import threading
@@ -14,16 +15,24 @@ def _passes(claims: Claims, *spans: Span) -> bool:
     def claim() -> None:
         with claims.claim(spans):
             passed.set()
+
     thread = threading.Thread(target=claim, daemon=True)
     thread.start()
     at_once = passed.wait(0.2)
     return at_once
 
 
-@pytest.mark.parametrize(("held", "wanted", "passes"), [
-    (Span(0, 10, True), Span(9, 20, False), False), (Span(0, 10, False), Span(0, 10, True), False),
-    (Span(5, 10, True), Span(0, 20, True), False), (Span(0, 10, True), Span(10, 20, True), True),
-    (Span(10, 20, True), Span(0, 10, True), True), (Span(0, 10, False), Span(0, 10, False), True)])
+@pytest.mark.parametrize(
+    ("held", "wanted", "passes"),
+    [
+        (Span(0, 10, True), Span(9, 20, False), False),
+        (Span(0, 10, False), Span(0, 10, True), False),
+        (Span(5, 10, True), Span(0, 20, True), False),
+        (Span(0, 10, True), Span(10, 20, True), True),
+        (Span(10, 20, True), Span(0, 10, True), True),
+        (Span(0, 10, False), Span(0, 10, False), True),
+    ],
+)
 def test_written_ranges_are_one_threads(held: Span, wanted: Span, passes: bool) -> None:
     claims = Claims()
     with claims.claim([held]):
@@ -51,6 +60,7 @@ def test_all_ranges_or_none() -> None:
             with claims.claim(order):
                 pass
         done.wait(20)
+
     for order in (spans, spans[::-1]):
-        threading.Thread(target=work, args=(order, ), daemon=True).start()
+        threading.Thread(target=work, args=(order,), daemon=True).start()
     done.wait(20)

@@ -1,4 +1,5 @@
 """What becomes of CUDA's memory and streams, without CUDA: the driver's functions are played by a table of chunks."""
+
 from __future__ import annotations
 
 import contextlib
@@ -64,7 +65,7 @@ class Vulkan:
         return buffer
 
     def import_fd(self, fd: int, bytes_: int) -> Any:
-        return self._make((fd, ), bytes_)
+        return self._make((fd,), bytes_)
 
     def join(self, parts: list[Any]) -> Any:
         if self.refuses:
@@ -91,7 +92,7 @@ def test_a_tensor_within_a_chunk_is_where_the_chunk_is() -> None:
     memory = cuda_memory.ImportedMemory(vulkan)
     for start, end, address in ((CHUNK, 2 * CHUNK, CHUNK + 12), (2 * CHUNK - 4, 2 * CHUNK, 2 * CHUNK - 4)):
         assert memory.address(address, start, end) == (1 << 40) + address - CHUNK
-    assert vulkan.live() == [(101, )]
+    assert vulkan.live() == [(101,)]
 
 
 def test_a_tensor_in_several_chunks_is_in_a_buffer_of_them_all(driver: Cuda) -> None:
@@ -103,7 +104,7 @@ def test_a_tensor_in_several_chunks_is_in_a_buffer_of_them_all(driver: Cuda) -> 
     assert joined.what == (101, 102, 103) and first - joined.address == CHUNK + 8
     assert memory.address(start, start, end) == joined.address + 512
     assert memory.address(3 * CHUNK, 2 * CHUNK + 4, 4 * CHUNK) != joined.address + 2 * CHUNK
-    assert vulkan.live() == [(101, ), (102, ), (103, ), (101, 102, 103), (102, 103)]
+    assert vulkan.live() == [(101,), (102,), (103,), (101, 102, 103), (102, 103)]
     assert driver.held == {101: 1, 102: 1, 103: 1}
 
 
@@ -114,7 +115,7 @@ def test_memory_that_cuda_replaced_is_imported_anew(driver: Cuda) -> None:
     driver.mapped[2 * CHUNK] = 202
     after = memory.address(CHUNK, CHUNK, 4 * CHUNK)
     assert after != before and vulkan.made[after].what == (101, 202, 103)
-    assert vulkan.live() == [(101, ), (103, ), (202, ), (101, 202, 103)]
+    assert vulkan.live() == [(101,), (103,), (202,), (101, 202, 103)]
     assert driver.held == {101: 1, 102: 0, 103: 1, 202: 1}
 
 
@@ -125,7 +126,7 @@ def test_memory_that_cuda_took_away_is_not_kept(driver: Cuda) -> None:
     memory.address(CHUNK, CHUNK, 3 * CHUNK)
     del driver.mapped[CHUNK], driver.mapped[2 * CHUNK]
     memory.address(5 * CHUNK, 5 * CHUNK, 6 * CHUNK)
-    assert vulkan.live() == [(105, )]
+    assert vulkan.live() == [(105,)]
     assert driver.held == {101: 0, 102: 0, 105: 1}
 
 
@@ -142,8 +143,8 @@ def test_a_chunk_in_place_of_several_is_imported_once(driver: Cuda, monkeypatch:
         for start in (4 * CHUNK, 2 * CHUNK + 8, CHUNK):
             address = memory.address(start, start, start + 4)
             base, offset = divmod(address, 1 << 40)
-            assert vulkan.made[base << 40].what == (300, ) and offset == start - CHUNK
-    assert vulkan.live() == [(300, )]
+            assert vulkan.made[base << 40].what == (300,) and offset == start - CHUNK
+    assert vulkan.live() == [(300,)]
     assert driver.held == {102: 0, 103: 0, 300: 1}
 
 
@@ -225,8 +226,11 @@ def test_streams_are_those_of_the_devices_gpu(monkeypatch: pytest.MonkeyPatch) -
             driver.stack.pop()
 
     torch_cuda = SimpleNamespace(
-        device_count=lambda: 2, device=Chosen, current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
-        get_device_properties=lambda index: SimpleNamespace(uuid=f"GPU-{index}{index}-AB"))
+        device_count=lambda: 2,
+        device=Chosen,
+        current_stream=lambda: SimpleNamespace(synchronize=lambda: None),
+        get_device_properties=lambda index: SimpleNamespace(uuid=f"GPU-{index}{index}-AB"),
+    )
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=torch_cuda))
     native = SimpleNamespace(export_timeline=lambda: -1, make_incoming=lambda: (0, -1))
     context: Any = SimpleNamespace(native=native, shares_memory=True, device=SimpleNamespace(name="GPU", uuid="11ab"))

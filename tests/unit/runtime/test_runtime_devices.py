@@ -1,4 +1,5 @@
 """Choosing a device, and reading modules, without a device."""
+
 from __future__ import annotations
 
 import struct
@@ -12,26 +13,56 @@ from triton.backends.spirv.runtime.pipeline import ModuleInfo, read_module
 
 
 def _device(name: str, kind: str, uuid: str, lacks: tuple[str, ...] = ()) -> DeviceInfo:
-    return DeviceInfo(name, kind, uuid, "generic", (1, 3), lacks, None if lacks else PROFILES["generic"], frozenset(),
-                      frozenset(), 0, 32, None)
+    return DeviceInfo(
+        name,
+        kind,
+        uuid,
+        "generic",
+        (1, 3),
+        lacks,
+        None if lacks else PROFILES["generic"],
+        frozenset(),
+        frozenset(),
+        0,
+        32,
+        None,
+    )
 
 
-_FOUND = (_device("NVIDIA H100", "discrete", "ab" * 16), _device("Intel Arc", "integrated", "cd" * 16),
-          _device("Old Card", "discrete", "ef" * 16, ("shaderInt64", "vulkanMemoryModel")))
+_FOUND = (
+    _device("NVIDIA H100", "discrete", "ab" * 16),
+    _device("Intel Arc", "integrated", "cd" * 16),
+    _device("Old Card", "discrete", "ef" * 16, ("shaderInt64", "vulkanMemoryModel")),
+)
 
 
-@pytest.mark.parametrize(("wanted", "name"), [
-    (None, "NVIDIA H100"), ("", "NVIDIA H100"), ("0", "NVIDIA H100"), ("1", "Intel Arc"), ("arc", "Intel Arc"),
-    ("100", "NVIDIA H100"), ("cd" * 16, "Intel Arc"), ("CDCDCDCD-cdcd-cdcd-cdcd-cdcdcdcdcdcd", "Intel Arc")])
+@pytest.mark.parametrize(
+    ("wanted", "name"),
+    [
+        (None, "NVIDIA H100"),
+        ("", "NVIDIA H100"),
+        ("0", "NVIDIA H100"),
+        ("1", "Intel Arc"),
+        ("arc", "Intel Arc"),
+        ("100", "NVIDIA H100"),
+        ("cd" * 16, "Intel Arc"),
+        ("CDCDCDCD-cdcd-cdcd-cdcd-cdcdcdcdcdcd", "Intel Arc"),
+    ],
+)
 def test_select(wanted: str | None, name: str) -> None:
     assert select(_FOUND, wanted).name == name
 
 
-@pytest.mark.parametrize(("wanted", "message"), [
-    ("7", "TRITON_SPIRV_DEVICE='7' names no Vulkan device; the devices are 0: NVIDIA H100"),
-    ("10", "'10' names no Vulkan device"), ("4090", "'4090' names no Vulkan device"),
-    ("radeon", "'radeon' names no Vulkan device"),
-    ("old", r"Old Card \(discrete, .*\) cannot run Triton kernels: it lacks shaderInt64, vulkanMemoryModel")])
+@pytest.mark.parametrize(
+    ("wanted", "message"),
+    [
+        ("7", "TRITON_SPIRV_DEVICE='7' names no Vulkan device; the devices are 0: NVIDIA H100"),
+        ("10", "'10' names no Vulkan device"),
+        ("4090", "'4090' names no Vulkan device"),
+        ("radeon", "'radeon' names no Vulkan device"),
+        ("old", r"Old Card \(discrete, .*\) cannot run Triton kernels: it lacks shaderInt64, vulkanMemoryModel"),
+    ],
+)
 def test_select_refuses(wanted: str, message: str) -> None:
     with pytest.raises(VulkanUnavailable, match=message):
         select(_FOUND, wanted)
@@ -44,6 +75,7 @@ def test_no_device() -> None:
 
 def test_drivers_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The loader has an error for it: a driver for a GPU that is not there, alone."""
+
     class Loaded:
         def physical_devices(self) -> list[object]:
             raise RuntimeError("vkEnumeratePhysicalDevices failed: VK_ERROR_INITIALIZATION_FAILED (-3)")
@@ -93,15 +125,19 @@ def test_read_module() -> None:
     assert found.invocations == 64
 
 
-@pytest.mark.parametrize(("module", "message"), [
-    (b"", "0 bytes are not a SPIR-V module"),
-    (b"\0" * 21, "21 bytes are not"),
-    (b"ELF!" * 9, "not a SPIR-V module: it starts with 0x21464c45"),
-    (_module(_LOCAL_SIZE, _END), "no compute entry point with a LocalSize"),
-    (_module(_ENTRY, _END), "no compute entry point with a LocalSize"),
-    (_module(_ENTRY, _LOCAL_SIZE), "does not end with OpFunctionEnd"),
-    (_module(_ENTRY, _LOCAL_SIZE, [0], _END), "cut off or damaged at word"),
-    (_module(_ENTRY, _LOCAL_SIZE, [9 << 16 | 61]), "cut off or damaged at word")])
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (b"", "0 bytes are not a SPIR-V module"),
+        (b"\0" * 21, "21 bytes are not"),
+        (b"ELF!" * 9, "not a SPIR-V module: it starts with 0x21464c45"),
+        (_module(_LOCAL_SIZE, _END), "no compute entry point with a LocalSize"),
+        (_module(_ENTRY, _END), "no compute entry point with a LocalSize"),
+        (_module(_ENTRY, _LOCAL_SIZE), "does not end with OpFunctionEnd"),
+        (_module(_ENTRY, _LOCAL_SIZE, [0], _END), "cut off or damaged at word"),
+        (_module(_ENTRY, _LOCAL_SIZE, [9 << 16 | 61]), "cut off or damaged at word"),
+    ],
+)
 def test_damaged_modules(module: bytes, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read_module(module)

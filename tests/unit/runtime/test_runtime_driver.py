@@ -1,4 +1,5 @@
 """The driver where no device is needed: signatures, compile-only mode, the benchmark interface."""
+
 from __future__ import annotations
 
 import logging
@@ -14,11 +15,21 @@ from triton.backends.spirv.runtime.buffer import DeviceBuffer
 
 
 def test_flat_signature() -> None:
-    signature = {"x": "*fp32", "pair": ("i32", ("constexpr", "*fp16")), "BLOCK": "constexpr",
-                 "desc": "tensordesc<fp16[16, 16]>", "n": "i64"}
+    signature = {
+        "x": "*fp32",
+        "pair": ("i32", ("constexpr", "*fp16")),
+        "BLOCK": "constexpr",
+        "desc": "tensordesc<fp16[16, 16]>",
+        "n": "i64",
+    }
     leaves = flat_signature(list(signature), list(signature.values()), None)
-    assert leaves[:5] == [((0,), "x", "*fp32"), ((1, 0), "pair[0]", "i32"), ((1, 1, 0), "pair[1][0]", "constexpr"),
-                          ((1, 1, 1), "pair[1][1]", "*fp16"), ((2,), "BLOCK", "constexpr")]
+    assert leaves[:5] == [
+        ((0,), "x", "*fp32"),
+        ((1, 0), "pair[0]", "i32"),
+        ((1, 1, 0), "pair[1][0]", "constexpr"),
+        ((1, 1, 1), "pair[1][1]", "*fp16"),
+        ((2,), "BLOCK", "constexpr"),
+    ]
     descriptor = leaves[5:-1]
     assert [type_ for _, _, type_ in descriptor] == ["*fp16", *["i64"] * 4, "i1", "i1", "i32", "i32", "i64", "i64"]
     assert [path for path, _, _ in descriptor] == [(3 + index,) for index in range(11)]
@@ -48,7 +59,8 @@ def test_compile_only(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapture
             assert launch(1, 1, 1, 0, function, None, None, None, None) is None
     assert [record.getMessage() for record in caplog.records] == [
         "kernel 'add' was compiled but not run: TRITON_SPIRV_COMPILE_ONLY is set; further launches are skipped without "
-        "a message"]
+        "a message"
+    ]
     driver.utils.unload_module(module)
     benchmark = driver.get_benchmarker()
     assert benchmark(lambda: None) == 0 and benchmark(lambda: None, return_mode="all") == [0]
@@ -64,11 +76,18 @@ def test_unknown_profile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("compile_only")
-@pytest.mark.parametrize(("variable", "value", "active"), [(None, "", False), ("TRITON_SPIRV_BACKEND", "1", True),
-                                                           ("TRITON_DEFAULT_BACKEND", "spirv", True),
-                                                           ("TRITON_SPIRV_BACKEND", "0", False)])
-def test_a_gpu_vendors_driver_goes_first(monkeypatch: pytest.MonkeyPatch, variable: str | None, value: str,
-                                         active: bool) -> None:
+@pytest.mark.parametrize(
+    ("variable", "value", "active"),
+    [
+        (None, "", False),
+        ("TRITON_SPIRV_BACKEND", "1", True),
+        ("TRITON_DEFAULT_BACKEND", "spirv", True),
+        ("TRITON_SPIRV_BACKEND", "0", False),
+    ],
+)
+def test_a_gpu_vendors_driver_goes_first(
+    monkeypatch: pytest.MonkeyPatch, variable: str | None, value: str, active: bool
+) -> None:
     monkeypatch.setattr(spirv_driver, "_gpu_driver_active", lambda: True)
     for name in ("TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND"):
         monkeypatch.delenv(name, raising=False)

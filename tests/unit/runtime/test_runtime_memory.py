@@ -1,4 +1,5 @@
 """Storage ranges, staging buffers and the NumPy view, without a device."""
+
 from __future__ import annotations
 
 from typing import Any
@@ -110,6 +111,7 @@ def test_pool_frees_idle_buffers_where_memory_is_short() -> None:
 
 def test_pool_forgets_what_it_frees() -> None:
     """Freeing waits for the device, which Ctrl-C may end."""
+
     class Interrupted(_Buffer):
         def free(self) -> None:
             super().free()
@@ -146,8 +148,9 @@ def test_array_shares_memory() -> None:
     assert (view.shape, view.stride(), view.stride(0), view.numel(), view.element_size()) == ((3, 3), (4, 1), 4, 9, 2)
 
 
-@pytest.mark.parametrize("values", [numpy.zeros(2, complex), numpy.zeros(2, ">f4"), numpy.array(["a"]),
-                                    numpy.array([object()])])
+@pytest.mark.parametrize(
+    "values", [numpy.zeros(2, complex), numpy.zeros(2, ">f4"), numpy.array(["a"]), numpy.array([object()])]
+)
 def test_array_refuses_element_types(values: Any) -> None:
     with pytest.raises(TypeError, match="cannot be passed to a kernel; convert it with astype"):
         array(values)

@@ -1,4 +1,5 @@
 """Files of the pipeline cache."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -12,8 +13,16 @@ def test_contents_come_back() -> None:
         assert unpack(pack(data)) == data
 
 
-@pytest.mark.parametrize("damage", [lambda file: b"", lambda file: b"something else" * 20, lambda file: file[:-1],
-                                    lambda file: file[:60] + bytes([file[60] ^ 1]) + file[61:], lambda file: file[:20]])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda file: b"",
+        lambda file: b"something else" * 20,
+        lambda file: file[:-1],
+        lambda file: file[:60] + bytes([file[60] ^ 1]) + file[61:],
+        lambda file: file[:20],
+    ],
+)
 def test_damage_is_seen(damage: object) -> None:
     with pytest.raises(ValueError, match=r"not a pipeline cache|damaged"):
         unpack(damage(pack(b"driver data" * 10)))  # type: ignore[operator]

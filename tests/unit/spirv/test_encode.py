@@ -1,4 +1,5 @@
 """The binary form: words, strings, and what is left out."""
+
 from __future__ import annotations
 
 import struct
@@ -27,8 +28,12 @@ def test_strings_are_terminated_and_padded(text):
 
 
 def test_results_without_use_are_dropped_with_what_only_they_used():
-    load, dead, live, store = ([op.Load, 1, 10, 5], [op.IAdd, 1, 11, 10, 10], [op.IMul, 1, 12, 10, 10],
-                               [op.Store, 0, 0, 6, 12])
+    load, dead, live, store = (
+        [op.Load, 1, 10, 5],
+        [op.IAdd, 1, 11, 10, 10],
+        [op.IMul, 1, 12, 10, 10],
+        [op.Store, 0, 0, 6, 12],
+    )
     chain = [op.IAdd, 1, 13, 11, 12]
     assert drop_dead([load, dead, live, chain, store]) == [load, live, store]
 
@@ -38,12 +43,20 @@ def test_float_bits_round_trip(value, width):
     bits = float_bits(value, width)
     back = bits_float(bits, width)
     assert back == value or (back != back and value != value)
-    assert bits >> (width - 1) == (str(value).startswith("-"))or value != value
+    assert bits >> (width - 1) == (str(value).startswith("-")) or value != value
 
 
-@pytest.mark.parametrize(("value", "width", "bits"), [
-    (1.0, 16, 0x3C00), (65520.0, 16, 0x7C00), (-1e300, 32, 0xFF800000), (-0.0, 64, 1 << 63),
-    (float("inf"), 64, 0x7FF0000000000000), (2.0**-24, 16, 1), (1 + 2.0**-11, 16, 0x3C00),
-])
+@pytest.mark.parametrize(
+    ("value", "width", "bits"),
+    [
+        (1.0, 16, 0x3C00),
+        (65520.0, 16, 0x7C00),
+        (-1e300, 32, 0xFF800000),
+        (-0.0, 64, 1 << 63),
+        (float("inf"), 64, 0x7FF0000000000000),
+        (2.0**-24, 16, 1),
+        (1 + 2.0**-11, 16, 0x3C00),
+    ],
+)
 def test_float_bits_are_rounded_to_the_format(value, width, bits):
     assert float_bits(value, width) == bits

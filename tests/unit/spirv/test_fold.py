@@ -1,4 +1,5 @@
 """Folding gives what the instruction would."""
+
 from __future__ import annotations
 
 import hypothesis
@@ -30,8 +31,14 @@ def numpy_result(opcode: int, a: int, b: int, width: int) -> int | None:
         if opcode == op.ShiftRightArithmetic:
             return int((x.view(signed) >> y.view(signed)).view(unsigned)[0])
         return int((x << y if opcode == op.ShiftLeftLogical else x >> y)[0])
-    function = {op.IAdd: np.add, op.ISub: np.subtract, op.IMul: np.multiply, op.BitwiseAnd: np.bitwise_and,
-                op.BitwiseOr: np.bitwise_or, op.BitwiseXor: np.bitwise_xor}[opcode]
+    function = {
+        op.IAdd: np.add,
+        op.ISub: np.subtract,
+        op.IMul: np.multiply,
+        op.BitwiseAnd: np.bitwise_and,
+        op.BitwiseOr: np.bitwise_or,
+        op.BitwiseXor: np.bitwise_xor,
+    }[opcode]
     with np.errstate(over="ignore"):
         return int(function(x, y)[0])
 
@@ -39,7 +46,7 @@ def numpy_result(opcode: int, a: int, b: int, width: int) -> int | None:
 @hypothesis.given(st.data())
 def test_constants(data):
     width = data.draw(WIDTHS)
-    edges = st.sampled_from((0, 1, width - 1, width, 2**(width - 1), 2**width - 1))
+    edges = st.sampled_from((0, 1, width - 1, width, 2 ** (width - 1), 2**width - 1))
     numbers = st.one_of(st.integers(0, 2**width - 1), edges)
     opcode, a, b = data.draw(st.sampled_from(sorted(fold.BINARY))), data.draw(numbers), data.draw(numbers)
     module, f = builder()
@@ -52,16 +59,24 @@ def test_constants(data):
 @hypothesis.given(st.data())
 def test_comparisons(data):
     width = data.draw(WIDTHS)
-    numbers = st.one_of(st.integers(0, 2**width - 1), st.sampled_from((0, 2**(width - 1), 2**width - 1)))
+    numbers = st.one_of(st.integers(0, 2**width - 1), st.sampled_from((0, 2 ** (width - 1), 2**width - 1)))
     opcode, a, b = data.draw(st.sampled_from(sorted(fold.COMPARE))), data.draw(numbers), data.draw(numbers)
     unsigned, signed = np.dtype(f"u{width // 8}"), np.dtype(f"i{width // 8}")
     x, y = np.array([a], unsigned), np.array([b], unsigned)
     if opcode in (op.SLessThan, op.SLessThanEqual, op.SGreaterThan, op.SGreaterThanEqual):
         x, y = x.view(signed), y.view(signed)
-    compare = {op.IEqual: np.equal, op.INotEqual: np.not_equal, op.ULessThan: np.less, op.SLessThan: np.less,
-               op.ULessThanEqual: np.less_equal, op.SLessThanEqual: np.less_equal, op.UGreaterThan: np.greater,
-               op.SGreaterThan: np.greater, op.UGreaterThanEqual: np.greater_equal,
-               op.SGreaterThanEqual: np.greater_equal}[opcode]
+    compare = {
+        op.IEqual: np.equal,
+        op.INotEqual: np.not_equal,
+        op.ULessThan: np.less,
+        op.SLessThan: np.less,
+        op.ULessThanEqual: np.less_equal,
+        op.SLessThanEqual: np.less_equal,
+        op.UGreaterThan: np.greater,
+        op.SGreaterThan: np.greater,
+        op.UGreaterThanEqual: np.greater_equal,
+        op.SGreaterThanEqual: np.greater_equal,
+    }[opcode]
     module, f = builder()
     assert module.constants[f.compare(opcode, module.uint(a, width), module.uint(b, width))] is bool(compare(x, y)[0])
 
@@ -77,10 +92,20 @@ def test_extensions(data):
     assert module.constants[result] == number % 2**new and f.type_of(result) == module.int(new)
 
 
-@pytest.mark.parametrize(("opcode", "right", "kept"), [
-    (op.IAdd, 0, True), (op.ISub, 0, True), (op.IMul, 1, True), (op.BitwiseOr, 0, True), (op.BitwiseXor, 0, True),
-    (op.UDiv, 1, True), (op.ShiftLeftLogical, 0, True), (op.IMul, 0, False), (op.BitwiseAnd, 0, False),
-])
+@pytest.mark.parametrize(
+    ("opcode", "right", "kept"),
+    [
+        (op.IAdd, 0, True),
+        (op.ISub, 0, True),
+        (op.IMul, 1, True),
+        (op.BitwiseOr, 0, True),
+        (op.BitwiseXor, 0, True),
+        (op.UDiv, 1, True),
+        (op.ShiftLeftLogical, 0, True),
+        (op.IMul, 0, False),
+        (op.BitwiseAnd, 0, False),
+    ],
+)
 def test_identities(opcode, right, kept):
     module, f = builder()
     value = f.effect(op.Load, module.u32, 1)

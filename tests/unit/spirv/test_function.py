@@ -1,4 +1,5 @@
 """Value numbering and structured control flow; every module is validated by spirv-val."""
+
 from __future__ import annotations
 
 import random
@@ -32,8 +33,9 @@ class Kernel:
         self.module.add_function(self.f.finish())
         self.module.set_entry(self.f.id, "main", [[ExecutionMode_.LocalSize, 1, 1, 1]])
         data = self.module.finish()
-        done = subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=data, capture_output=True,
-                              check=False)
+        done = subprocess.run(
+            ["spirv-val", "--target-env", "vulkan1.3", "-"], input=data, capture_output=True, check=False
+        )
         assert done.returncode == 0, done.stderr.decode() + done.stdout.decode()
         return subprocess.run(["spirv-dis", "-"], input=data, capture_output=True, check=True).stdout.decode()
 
@@ -82,8 +84,11 @@ def test_without_otherwise_the_defaults_hold():
     kernel = Kernel()
     f, module = kernel.f, kernel.module
     condition = f.compare(op.IEqual, kernel.number, module.uint(3))
-    same, other = f.if_(condition, lambda: [kernel.number, f.add(kernel.number, kernel.number)],
-                        defaults=[kernel.number, module.uint(9)])
+    same, other = f.if_(
+        condition,
+        lambda: [kernel.number, f.add(kernel.number, kernel.number)],
+        defaults=[kernel.number, module.uint(9)],
+    )
     assert same == kernel.number
     kernel.write(other)
     assert kernel.text().count("OpPhi") == 1
@@ -95,12 +100,16 @@ def test_loop_results_dominate_what_follows():
 
     def body(carried: list[int]) -> list[int]:
         index, total = carried
-        (more,) = f.if_(f.compare(op.UGreaterThan, total, module.uint(50)), lambda: [f.add(total, index)],
-                        defaults=[f.add(total, total)])
+        (more,) = f.if_(
+            f.compare(op.UGreaterThan, total, module.uint(50)),
+            lambda: [f.add(total, index)],
+            defaults=[f.add(total, total)],
+        )
         return [f.add(index, module.uint(1)), more]
 
-    index, total = f.loop([module.uint(0), kernel.number],
-                          lambda carried: f.compare(op.ULessThan, carried[0], module.uint(10)), body)
+    index, total = f.loop(
+        [module.uint(0), kernel.number], lambda carried: f.compare(op.ULessThan, carried[0], module.uint(10)), body
+    )
     kernel.write(f.add(index, total))
     assert kernel.text().count("OpLoopMerge") == 1
 
@@ -118,9 +127,11 @@ def test_random_nests_of_branches_and_loops_are_valid(seed):
         return f.if_(condition, arm, arm if both else None, defaults)
 
     def loop(depth: int, known: list[int], initial: int, limit: int) -> list[int]:
-        return f.loop([module.uint(0), initial], lambda carried: f.compare(op.ULessThan, carried[0], limit),
-                      lambda carried: [f.add(carried[0], module.uint(1)),
-                                       block(depth - 1, [*known, *carried])[-1]])
+        return f.loop(
+            [module.uint(0), initial],
+            lambda carried: f.compare(op.ULessThan, carried[0], limit),
+            lambda carried: [f.add(carried[0], module.uint(1)), block(depth - 1, [*known, *carried])[-1]],
+        )
 
     def block(depth: int, known: list[int]) -> list[int]:
         known = list(known)

@@ -1,4 +1,5 @@
 """Random functions of branching blocks as TTGIR text, and an interpreter for what ``structure`` makes of them."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,8 +10,12 @@ from triton.backends.spirv.ttgir.ir import Block, Module, Operation, Region, Val
 
 MASK = (1 << 32) - 1
 _COMPARE = {"eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "sgt": lambda a, b: _signed(a) > _signed(b)}
-_BINARY = {"arith.addi": lambda a, b: a + b & MASK, "arith.subi": lambda a, b: a - b & MASK,
-           "arith.muli": lambda a, b: a * b & MASK, "arith.andi": lambda a, b: a & b}
+_BINARY = {
+    "arith.addi": lambda a, b: a + b & MASK,
+    "arith.subi": lambda a, b: a - b & MASK,
+    "arith.muli": lambda a, b: a * b & MASK,
+    "arith.andi": lambda a, b: a & b,
+}
 
 
 def _signed(value: int) -> int:
@@ -19,8 +24,10 @@ def _signed(value: int) -> int:
 
 def function(body: str, arguments: str = "%seed: i32", results: str = "i32") -> str:
     """A module whose public function ``k`` has the body."""
-    return (f'module attributes {{"ttg.num-warps" = 4 : i32}} {{\n  tt.func public @k({arguments}) -> ({results}) '
-            f"attributes {{noinline = false}} {{\n{body}\n  }}\n}}\n")
+    return (
+        f'module attributes {{"ttg.num-warps" = 4 : i32}} {{\n  tt.func public @k({arguments}) -> ({results}) '
+        f"attributes {{noinline = false}} {{\n{body}\n  }}\n}}\n"
+    )
 
 
 # -- generator ---------------------------------------------------------------------------------------------------
@@ -41,8 +48,10 @@ def branching_functions(draw: st.DrawFn, loops: bool = False) -> str:
     """A function ``(seed, fuel)`` of up to ten blocks. Every block mixes its number into a value, so that the result
     tells the path; a branch back is taken only while fuel lasts."""
     count = draw(st.integers(2, 10))
-    forward = [sorted(draw(st.lists(st.integers(block + 1, count - 1), max_size=3))) if block + 1 < count else []
-               for block in range(count)]
+    forward = [
+        sorted(draw(st.lists(st.integers(block + 1, count - 1), max_size=3))) if block + 1 < count else []
+        for block in range(count)
+    ]
     dominators = _dominators(forward)
     back: list[int | None] = [None] * count
     if loops:
@@ -69,24 +78,35 @@ def branching_functions(draw: st.DrawFn, loops: bool = False) -> str:
             mixed, fuel = f"%o{previous[block]}", f"%g{previous[block]}"
         # A value of any block that dominates this one may be used.
         other = draw(st.sampled_from(sorted(dominators[block] - {block}) or [-1])) if block else -1
-        text += [f"%c{block} = arith.constant {block + 3} : i32", f"%k{block} = arith.constant 31 : i32",
-                 f"%one{block} = arith.constant 1 : i32", f"%z{block} = arith.constant 0 : i32",
-                 f"%p{block} = arith.muli {mixed}, %k{block} : i32",
-                 f"%q{block} = arith.addi %p{block}, {f'%o{other}' if other >= 0 else f'%c{block}'} : i32",
-                 f"%o{block} = arith.addi %q{block}, %c{block} : i32",
-                 f"%g{block} = arith.subi {fuel}, %one{block} : i32"]
+        text += [
+            f"%c{block} = arith.constant {block + 3} : i32",
+            f"%k{block} = arith.constant 31 : i32",
+            f"%one{block} = arith.constant 1 : i32",
+            f"%z{block} = arith.constant 0 : i32",
+            f"%p{block} = arith.muli {mixed}, %k{block} : i32",
+            f"%q{block} = arith.addi %p{block}, {f'%o{other}' if other >= 0 else f'%c{block}'} : i32",
+            f"%o{block} = arith.addi %q{block}, %c{block} : i32",
+            f"%g{block} = arith.subi {fuel}, %one{block} : i32",
+        ]
 
         shift = draw(st.integers(0, 4))
-        test = [f"%tm{block} = arith.constant {1 << shift} : i32",
-                f"%tb{block} = arith.andi %o{block}, %tm{block} : i32",
-                f"%t{block} = arith.cmpi ne, %tb{block}, %z{block} : i32"]
-        targets = [f"^bb{number}(%o{block}, %g{block} : i32, i32)" if previous[number] < 0 else f"^bb{number}"
-                   for number in forward[block]]
+        test = [
+            f"%tm{block} = arith.constant {1 << shift} : i32",
+            f"%tb{block} = arith.andi %o{block}, %tm{block} : i32",
+            f"%t{block} = arith.cmpi ne, %tb{block}, %z{block} : i32",
+        ]
+        targets = [
+            f"^bb{number}(%o{block}, %g{block} : i32, i32)" if previous[number] < 0 else f"^bb{number}"
+            for number in forward[block]
+        ]
         head = back[block]
         if head is not None:
-            text += [f"%alive{block} = arith.cmpi sgt, %g{block}, %z{block} : i32", *test,
-                     f"%back{block} = arith.andi %alive{block}, %t{block} : i1",
-                     f"cf.cond_br %back{block}, ^bb{head}(%o{block}, %g{block} : i32, i32), {targets[0]}"]
+            text += [
+                f"%alive{block} = arith.cmpi sgt, %g{block}, %z{block} : i32",
+                *test,
+                f"%back{block} = arith.andi %alive{block}, %t{block} : i1",
+                f"cf.cond_br %back{block}, ^bb{head}(%o{block}, %g{block} : i32, i32), {targets[0]}",
+            ]
         elif not targets:
             text.append(f"tt.return %o{block} : i32")
         elif len(targets) == 1:
@@ -94,10 +114,11 @@ def branching_functions(draw: st.DrawFn, loops: bool = False) -> str:
         elif len(targets) == 2:
             text += [*test, f"cf.cond_br %t{block}, {targets[0]}, {targets[1]}"]
         else:
-            text += [f"%three{block} = arith.constant 3 : i32",
-                     f"%case{block} = arith.andi %o{block}, %three{block} : i32",
-                     f"cf.switch %case{block} : i32, [\n default: {targets[0]},\n 1: {targets[1]},\n "
-                     f"3: {targets[2]}\n]"]
+            text += [
+                f"%three{block} = arith.constant 3 : i32",
+                f"%case{block} = arith.andi %o{block}, %three{block} : i32",
+                f"cf.switch %case{block} : i32, [\n default: {targets[0]},\n 1: {targets[1]},\n 3: {targets[2]}\n]",
+            ]
     return function("\n".join(text), "%seed: i32, %fuel: i32")
 
 

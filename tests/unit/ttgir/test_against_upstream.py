@@ -1,4 +1,5 @@
 """Whole modules, printed by upstream, read here and compared with upstream's own reader operation by operation."""
+
 from __future__ import annotations
 
 import re
@@ -90,8 +91,12 @@ def test_uses_are_exactly_the_operands(path: Path) -> None:
 def test_blocks_and_regions_point_back(path: Path) -> None:
     for function in parse_module(path.read_text(), path.name).functions.values():
         assert function.body is None or function.body.parent is None
-        for op in (inner for block in (function.body.blocks if function.body else ()) for outer in block.operations
-                   for inner in outer.walk()):
+        for op in (
+            inner
+            for block in (function.body.blocks if function.body else ())
+            for outer in block.operations
+            for inner in outer.walk()
+        ):
             assert op.block is not None and op in op.block.operations
             for region in op.regions:
                 assert region.parent is op
@@ -120,8 +125,10 @@ def definitions() -> set[str]:
     """The operations that the .td files of the installed Triton define."""
     found: set[str] = set()
     root = Path(triton.__file__).parent / "include" / "triton" / "Dialect"
-    for path, prefix, base in (("Triton/IR/TritonOps.td", "tt", "TT_Op"),
-                               ("TritonGPU/IR/TritonGPUOps.td", "ttg", "TTG_Op")):
+    for path, prefix, base in (
+        ("Triton/IR/TritonOps.td", "tt", "TT_Op"),
+        ("TritonGPU/IR/TritonGPUOps.td", "ttg", "TTG_Op"),
+    ):
         text = (root / path).read_text()
         found |= {f"{prefix}.{name}" for name in re.findall(rf'^def\s+\w+\s*:\s*{base}\s*<\s*"([\w.]+)"', text, re.M)}
     return found

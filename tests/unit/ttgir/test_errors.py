@@ -1,4 +1,5 @@
 """Text that is no module: one error that says where and what, never a partial module, never another exception."""
+
 from __future__ import annotations
 
 import pickle
@@ -31,46 +32,71 @@ def test_error_gives_source_line_column_and_text() -> None:
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
 
 
-@pytest.mark.parametrize("text, message", [
-    ("%a = tt.made_up %i : i32\n tt.return", "unknown operation 'tt.made_up'"),
-    ('%a = "tt.reduce"(%i) : (i32) -> i32\n tt.return', "'tt.reduce' needs the attribute 'axis'"),
-    ("%a = tt.reduce %i : i32\n tt.return", "only read in its generic form"),
-    ("%a = arith.addi %i, %x : i32\n tt.return", "value %x is not defined"),
-    ("%a = arith.addi %i, %b : i32\n %b = arith.addi %i, %i : i32\n tt.return", "%b is used before it is defined"),
-    ("scf.if %c { %a = arith.addi %i, %b : i32 }\n %b = arith.addi %i, %i : i32\n tt.return",
-     "%b is used before it is defined"),
-    ("%i = arith.addi %i, %i : i32\n tt.return", "value %i is defined twice"),
-    ("%a = arith.addi %i, %l : i32\n tt.return", "value %l has type i64, but i32 is needed"),
-    ("%a, %b = arith.addi %i, %i : i32\n tt.return", "'arith.addi' has 1 results, but 2 are named"),
-    ("%a = arith.cmpi less, %i, %i : i32\n tt.return", "expected one of eq, ne, slt"),
-    ("%a = tt.load %i : i32\n tt.return", "the type of 'result' cannot follow from that of 'ptr'"),
-    ("%a = tt.make_range {end = 4 : i32} : tensor<4xi32>\n tt.return", "needs the attribute 'start'"),
-    ("%a = arith.constant dense<[1, 2]> : tensor<3xi32>\n tt.return", "has 3 elements, but 2 are given"),
-    ("%a = arith.constant 1 : f32\n tt.return", "expected a f32 value"),
-    ("cf.br ^nowhere", "block ^nowhere is not defined"),
-    ("%a = arith.addi %i, %i : i32", "expected a terminator"),
-    ("tt.return\n tt.return", "after the terminator 'tt.return'"),
-    ("tt.return %i : i32", "results of @f: given (i32), needed ()"),
-    ("scf.yield", "'scf.yield' cannot end a function"),
-    ("cf.br ^a(%i : i32)\n ^a(%x: i64):\n tt.return", "arguments of block ^a"),
-    ("%a = scf.if %c -> (i32) { scf.yield %l : i64 } else { scf.yield %i : i32 }\n tt.return", "results of 'scf.if'"),
-    ("%a = tt.call @g(%i) : (i32) -> i32\n tt.return", "function @g is not defined"),
-    ("tt.return loc(#loc7)", "location #loc7 is not defined"),
-    ("%a = tt.splat %i : i32 -> tensor<4xi32, #blocked>\n tt.return", "this alias is not defined"),
-    ("%a = tt.splat %i : i32 -> tensor<4xq7>\n tt.return", "expected a type"),
-    ("%a = tt.splat %i : i32 -> tensor<4xi32, #ttg.blocked<{order = [0]}>>\n tt.return", "missing: sizePerThread"),
-    ("%a:99999999 = arith.addi %i, %i : i32\n tt.return", "99999999 is no number of results"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("%a = tt.made_up %i : i32\n tt.return", "unknown operation 'tt.made_up'"),
+        ('%a = "tt.reduce"(%i) : (i32) -> i32\n tt.return', "'tt.reduce' needs the attribute 'axis'"),
+        ("%a = tt.reduce %i : i32\n tt.return", "only read in its generic form"),
+        ("%a = arith.addi %i, %x : i32\n tt.return", "value %x is not defined"),
+        ("%a = arith.addi %i, %b : i32\n %b = arith.addi %i, %i : i32\n tt.return", "%b is used before it is defined"),
+        (
+            "scf.if %c { %a = arith.addi %i, %b : i32 }\n %b = arith.addi %i, %i : i32\n tt.return",
+            "%b is used before it is defined",
+        ),
+        ("%i = arith.addi %i, %i : i32\n tt.return", "value %i is defined twice"),
+        ("%a = arith.addi %i, %l : i32\n tt.return", "value %l has type i64, but i32 is needed"),
+        ("%a, %b = arith.addi %i, %i : i32\n tt.return", "'arith.addi' has 1 results, but 2 are named"),
+        ("%a = arith.cmpi less, %i, %i : i32\n tt.return", "expected one of eq, ne, slt"),
+        ("%a = tt.load %i : i32\n tt.return", "the type of 'result' cannot follow from that of 'ptr'"),
+        ("%a = tt.make_range {end = 4 : i32} : tensor<4xi32>\n tt.return", "needs the attribute 'start'"),
+        ("%a = arith.constant dense<[1, 2]> : tensor<3xi32>\n tt.return", "has 3 elements, but 2 are given"),
+        ("%a = arith.constant 1 : f32\n tt.return", "expected a f32 value"),
+        ("cf.br ^nowhere", "block ^nowhere is not defined"),
+        ("%a = arith.addi %i, %i : i32", "expected a terminator"),
+        ("tt.return\n tt.return", "after the terminator 'tt.return'"),
+        ("tt.return %i : i32", "results of @f: given (i32), needed ()"),
+        ("scf.yield", "'scf.yield' cannot end a function"),
+        ("cf.br ^a(%i : i32)\n ^a(%x: i64):\n tt.return", "arguments of block ^a"),
+        (
+            "%a = scf.if %c -> (i32) { scf.yield %l : i64 } else { scf.yield %i : i32 }\n tt.return",
+            "results of 'scf.if'",
+        ),
+        ("%a = tt.call @g(%i) : (i32) -> i32\n tt.return", "function @g is not defined"),
+        ("tt.return loc(#loc7)", "location #loc7 is not defined"),
+        ("%a = tt.splat %i : i32 -> tensor<4xi32, #blocked>\n tt.return", "this alias is not defined"),
+        ("%a = tt.splat %i : i32 -> tensor<4xq7>\n tt.return", "expected a type"),
+        ("%a = tt.splat %i : i32 -> tensor<4xi32, #ttg.blocked<{order = [0]}>>\n tt.return", "missing: sizePerThread"),
+        ("%a:99999999 = arith.addi %i, %i : i32\n tt.return", "99999999 is no number of results"),
+    ],
+)
 def test_messages(text: str, message: str) -> None:
     assert message in str(failure(in_function(text)))
 
 
-@pytest.mark.parametrize("text", [
-    "", " \n", "\0", "module", "module {", "module {} module {}", "hello", "{" * 50_000, "module {\ntt.func @f() {} }",
-    "module { llvm.func @f() }", "module attributes {a = " + "[" * 50_000, "#a = #b\nmodule {}", '"' * 9_999,
-    "tensor<" * 20_000, "module {} loc(" + "(" * 50_000, "#loc = loc(#loc)\nmodule {}\n trailing",
-    "module { tt.func @f(%a: i" + "9" * 10_000 + ") }", "module { tt.func @f() { " + "scf.if %c {" * 20_000,
-])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " \n",
+        "\0",
+        "module",
+        "module {",
+        "module {} module {}",
+        "hello",
+        "{" * 50_000,
+        "module {\ntt.func @f() {} }",
+        "module { llvm.func @f() }",
+        "module attributes {a = " + "[" * 50_000,
+        "#a = #b\nmodule {}",
+        '"' * 9_999,
+        "tensor<" * 20_000,
+        "module {} loc(" + "(" * 50_000,
+        "#loc = loc(#loc)\nmodule {}\n trailing",
+        "module { tt.func @f(%a: i" + "9" * 10_000 + ") }",
+        "module { tt.func @f() { " + "scf.if %c {" * 20_000,
+    ],
+)
 def test_garbage_is_refused_quickly(text: str) -> None:
     start = time.perf_counter()
     assert failure(text).line >= 1
@@ -78,8 +104,9 @@ def test_garbage_is_refused_quickly(text: str) -> None:
 
 
 def test_location_cycle_is_refused() -> None:
-    assert "refers to itself" in str(failure(
-        "#loc = loc(\"a\"(#loc1))\n" + in_function("tt.return loc(#loc)") + "\n#loc1 = loc(\"b\"(#loc))"))
+    assert "refers to itself" in str(
+        failure('#loc = loc("a"(#loc1))\n' + in_function("tt.return loc(#loc)") + '\n#loc1 = loc("b"(#loc))')
+    )
 
 
 @pytest.mark.parametrize("name", ["softmax.ttgir", "early_return.ttir", "map.ttgir", "every_op.ttgir"])
@@ -106,7 +133,7 @@ def test_mutations_are_read_or_refused() -> None:
             items.insert(at, choose.choice(items))
         else:
             cut = choose.randrange(len(items[at]))
-            items[at] = items[at][:cut] + choose.choice('<>(){}"x,1 #') + items[at][cut + 1:]
+            items[at] = items[at][:cut] + choose.choice('<>(){}"x,1 #') + items[at][cut + 1 :]
         try:
             parse_module("\n".join(items))
         except TTGIRSyntaxError as error:

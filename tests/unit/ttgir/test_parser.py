@@ -1,4 +1,5 @@
 """What the reader makes of single operations, attributes, types and locations."""
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -19,10 +20,11 @@ from triton.backends.spirv.ttgir.parser import parse_module
 from triton.backends.spirv.ttgir.types import FloatType, IntegerType, MemDescType, PointerType, TensorType
 
 FIXTURES = Path(__file__).parent / "fixtures"
-ARGUMENTS = ("%i: i32, %l: i64, %c: i1, %f: f32, %p: !tt.ptr<f32>, %v: tensor<64xf32>, %w: tensor<64xi32>, "
-             "%m: tensor<64xi1>, %q: tensor<64x!tt.ptr<f32>>, %b: !ttg.memdesc<64xf32, #s, #smem, mutable>")
-HEADER = ("#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>\n"
-          "#smem = #ttg.shared_memory\n")
+ARGUMENTS = (
+    "%i: i32, %l: i64, %c: i1, %f: f32, %p: !tt.ptr<f32>, %v: tensor<64xf32>, %w: tensor<64xi32>, "
+    "%m: tensor<64xi1>, %q: tensor<64x!tt.ptr<f32>>, %b: !ttg.memdesc<64xf32, #s, #smem, mutable>"
+)
+HEADER = "#s = #ttg.swizzled_shared<{vec = 1, perPhase = 1, maxPhase = 1, order = [0]}>\n#smem = #ttg.shared_memory\n"
 
 
 def body(text: str) -> list[Operation]:
@@ -38,49 +40,70 @@ def one(text: str) -> Operation:
     return operation
 
 
-@pytest.mark.parametrize("text, attributes", [
-    ("%r = arith.cmpi slt, %w, %w : tensor<64xi32>", {"predicate": "slt"}),
-    ('%r = "arith.cmpi"(%i, %i) <{predicate = 6 : i64}> : (i32, i32) -> i1', {"predicate": "ult"}),
-    ("%r = arith.cmpf uno, %f, %f fastmath<nnan,ninf> : f32", {"predicate": "uno", "fastmath": ("nnan", "ninf")}),
-    ("%r = tt.get_program_id z : i32", {"axis": 2}),
-    ('%r = "tt.get_program_id"() <{axis = 1 : i32}> : () -> i32', {"axis": 1}),
-    ("%r = tt.make_range {end = 64 : i32, start = -1 : i32} : tensor<65xi32>", {"start": -1, "end": 64}),
-    ("%r = arith.addi %i, %i overflow<nsw, nuw> : i32", {"overflowFlags": ("nsw", "nuw")}),
-    ("%r = arith.divsi %i, %i exact : i32", {"isExact": None}),
-    ("%r = tt.load %p : !tt.ptr<f32>", {"isVolatile": False}),
-    ("%r = tt.load %p {cachePolicy = #tt.cache_policy<cache_modifier = ca, eviction_policy = evict_first>, "
-     "isVolatile = true} : !tt.ptr<f32>",
-     {"isVolatile": True, "cachePolicy": {"cache_modifier": "ca", "eviction_policy": "evict_first"}}),
-    ("%r = tt.atomic_rmw fadd, acq_rel, gpu, %q, %v, %m : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, tensor<64xi1>) "
-     "-> tensor<64xf32>", {"atomic_rmw_op": "fadd", "sem": "acq_rel", "scope": "gpu"}),
-    ('%r = "tt.atomic_rmw"(%p, %f) <{atomic_rmw_op = 5 : i32, sem = 1 : i32, scope = 3 : i32}> : (!tt.ptr<f32>, f32) '
-     "-> f32", {"atomic_rmw_op": "fadd", "sem": "relaxed", "scope": "sys"}),
-    ("ttg.barrier local", {"addrSpace": "local"}),
-    ("ttg.barrier local|global_read", {"addrSpace": "local|global_read"}),
-    ('"ttg.barrier"() <{addrSpace = 5 : i32}> : () -> ()', {"addrSpace": "local|global_write"}),
-    ("%r = tt.clampf %f, %f, %f, propagateNan = all : f32", {"propagateNan": "all"}),
-    ("%r = tt.fp_to_fp %f, rounding = rtz : f32 -> f16", {"rounding": "rtz"}),
-    ('tt.print "a\\22\\0A\\C3\\A9" {hex = true, isSigned = array<i32: 1>} : %i : i32',
-     {"prefix": 'a"\né', "hex": True, "isSigned": (1,)}),
-    ('tt.assert %c, "m" {x.a = [1 : i32, 2.5 : f32, "s", @f, i32, unit], "x-b" = {c, d = false}} : i1',
-     {"message": "m", "x.a": (1, 2.5, "s", "f", IntegerType(32), None), "x-b": {"c": None, "d": False}}),
-])
+@pytest.mark.parametrize(
+    "text, attributes",
+    [
+        ("%r = arith.cmpi slt, %w, %w : tensor<64xi32>", {"predicate": "slt"}),
+        ('%r = "arith.cmpi"(%i, %i) <{predicate = 6 : i64}> : (i32, i32) -> i1', {"predicate": "ult"}),
+        ("%r = arith.cmpf uno, %f, %f fastmath<nnan,ninf> : f32", {"predicate": "uno", "fastmath": ("nnan", "ninf")}),
+        ("%r = tt.get_program_id z : i32", {"axis": 2}),
+        ('%r = "tt.get_program_id"() <{axis = 1 : i32}> : () -> i32', {"axis": 1}),
+        ("%r = tt.make_range {end = 64 : i32, start = -1 : i32} : tensor<65xi32>", {"start": -1, "end": 64}),
+        ("%r = arith.addi %i, %i overflow<nsw, nuw> : i32", {"overflowFlags": ("nsw", "nuw")}),
+        ("%r = arith.divsi %i, %i exact : i32", {"isExact": None}),
+        ("%r = tt.load %p : !tt.ptr<f32>", {"isVolatile": False}),
+        (
+            "%r = tt.load %p {cachePolicy = #tt.cache_policy<cache_modifier = ca, eviction_policy = evict_first>, "
+            "isVolatile = true} : !tt.ptr<f32>",
+            {"isVolatile": True, "cachePolicy": {"cache_modifier": "ca", "eviction_policy": "evict_first"}},
+        ),
+        (
+            "%r = tt.atomic_rmw fadd, acq_rel, gpu, %q, %v, %m : (tensor<64x!tt.ptr<f32>>, tensor<64xf32>, "
+            "tensor<64xi1>) -> tensor<64xf32>",
+            {"atomic_rmw_op": "fadd", "sem": "acq_rel", "scope": "gpu"},
+        ),
+        (
+            '%r = "tt.atomic_rmw"(%p, %f) <{atomic_rmw_op = 5 : i32, sem = 1 : i32, scope = 3 : i32}> : '
+            "(!tt.ptr<f32>, f32) -> f32",
+            {"atomic_rmw_op": "fadd", "sem": "relaxed", "scope": "sys"},
+        ),
+        ("ttg.barrier local", {"addrSpace": "local"}),
+        ("ttg.barrier local|global_read", {"addrSpace": "local|global_read"}),
+        ('"ttg.barrier"() <{addrSpace = 5 : i32}> : () -> ()', {"addrSpace": "local|global_write"}),
+        ("%r = tt.clampf %f, %f, %f, propagateNan = all : f32", {"propagateNan": "all"}),
+        ("%r = tt.fp_to_fp %f, rounding = rtz : f32 -> f16", {"rounding": "rtz"}),
+        (
+            'tt.print "a\\22\\0A\\C3\\A9" {hex = true, isSigned = array<i32: 1>} : %i : i32',
+            {"prefix": 'a"\né', "hex": True, "isSigned": (1,)},
+        ),
+        (
+            'tt.assert %c, "m" {x.a = [1 : i32, 2.5 : f32, "s", @f, i32, unit], "x-b" = {c, d = false}} : i1',
+            {"message": "m", "x.a": (1, 2.5, "s", "f", IntegerType(32), None), "x-b": {"c": None, "d": False}},
+        ),
+    ],
+)
 def test_attributes(text: str, attributes: dict[str, Any]) -> None:
     assert one(text).attributes == attributes
 
 
-@pytest.mark.parametrize("text, segments", [
-    ("%r = tt.load %q : tensor<64x!tt.ptr<f32>>", (1, 0, 0)),
-    ("%r = tt.load %q, %m : tensor<64x!tt.ptr<f32>>", (1, 1, 0)),
-    ("%r = tt.load %q, %m, %v : tensor<64x!tt.ptr<f32>>", (1, 1, 1)),
-    ("tt.store %q, %v : tensor<64x!tt.ptr<f32>>", (1, 1, 0)),
-    ("tt.store %q, %v, %m : tensor<64x!tt.ptr<f32>>", (1, 1, 1)),
-    ('"tt.store"(%p, %f) : (!tt.ptr<f32>, f32) -> ()', (1, 1, 0)),
-    ("%r = tt.make_tensor_descriptor %p, [%i, %i], [%l, %l] : <f32>, <4x8xf32>", (1, 2, 2)),
-    ('%r = "tt.make_tensor_descriptor"(%p, %i, %i, %l, %l) : (!tt.ptr<f32>, i32, i32, i64, i64) -> '
-     "!tt.tensordesc<4x8xf32>", (1, 2, 2)),
-    ("%r = scf.for %k = %i to %i step %i iter_args(%a = %f) -> (f32) : i32 { scf.yield %a : f32 }", (1, 1, 1, 1)),
-])
+@pytest.mark.parametrize(
+    "text, segments",
+    [
+        ("%r = tt.load %q : tensor<64x!tt.ptr<f32>>", (1, 0, 0)),
+        ("%r = tt.load %q, %m : tensor<64x!tt.ptr<f32>>", (1, 1, 0)),
+        ("%r = tt.load %q, %m, %v : tensor<64x!tt.ptr<f32>>", (1, 1, 1)),
+        ("tt.store %q, %v : tensor<64x!tt.ptr<f32>>", (1, 1, 0)),
+        ("tt.store %q, %v, %m : tensor<64x!tt.ptr<f32>>", (1, 1, 1)),
+        ('"tt.store"(%p, %f) : (!tt.ptr<f32>, f32) -> ()', (1, 1, 0)),
+        ("%r = tt.make_tensor_descriptor %p, [%i, %i], [%l, %l] : <f32>, <4x8xf32>", (1, 2, 2)),
+        (
+            '%r = "tt.make_tensor_descriptor"(%p, %i, %i, %l, %l) : (!tt.ptr<f32>, i32, i32, i64, i64) -> '
+            "!tt.tensordesc<4x8xf32>",
+            (1, 2, 2),
+        ),
+        ("%r = scf.for %k = %i to %i step %i iter_args(%a = %f) -> (f32) : i32 { scf.yield %a : f32 }", (1, 1, 1, 1)),
+    ],
+)
 def test_segments(text: str, segments: tuple[int, ...]) -> None:
     assert one(text).segments == segments
 
@@ -92,22 +115,31 @@ def test_derived_result_types() -> None:
     assert one("%r = math.isnan %v : tensor<64xf32>").result.type == TensorType((64,), IntegerType(1))
 
 
-@pytest.mark.parametrize("text, value", [
-    ("-3 : i8", -3),
-    ("true", True),
-    ("5 : index", 5),
-    ("1.500000e+00 : bf16", 1.5),
-    ("0x7FC00000 : f32", FloatBits(0x7FC00000, 32)),
-    ("0x7C : f8E5M2", FloatBits(0x7C, 8)),
-    ("dense<0xFF800000> : tensor<4xf32>",
-     DenseAttr(TensorType((4,), FloatType("f32")), (FloatBits(0xFF800000, 32),), True)),
-    ("dense<[[1, -2], [3, 4]]> : tensor<2x2xi32>",
-     DenseAttr(TensorType((2, 2), IntegerType(32)), (1, -2, 3, 4), False)),
-    ("dense<true> : tensor<4xi1>", DenseAttr(TensorType((4,), IntegerType(1)), (True,), True)),
-    ('dense<"0x01FF"> : tensor<2xi8>', DenseAttr(TensorType((2,), IntegerType(8)), (1, -1), False)),
-    ('dense<"0x0000803F0000C07F"> : tensor<2xf32>',
-     DenseAttr(TensorType((2,), FloatType("f32")), (1.0, FloatBits(0x7FC00000, 32)), False)),
-])
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("-3 : i8", -3),
+        ("true", True),
+        ("5 : index", 5),
+        ("1.500000e+00 : bf16", 1.5),
+        ("0x7FC00000 : f32", FloatBits(0x7FC00000, 32)),
+        ("0x7C : f8E5M2", FloatBits(0x7C, 8)),
+        (
+            "dense<0xFF800000> : tensor<4xf32>",
+            DenseAttr(TensorType((4,), FloatType("f32")), (FloatBits(0xFF800000, 32),), True),
+        ),
+        (
+            "dense<[[1, -2], [3, 4]]> : tensor<2x2xi32>",
+            DenseAttr(TensorType((2, 2), IntegerType(32)), (1, -2, 3, 4), False),
+        ),
+        ("dense<true> : tensor<4xi1>", DenseAttr(TensorType((4,), IntegerType(1)), (True,), True)),
+        ('dense<"0x01FF"> : tensor<2xi8>', DenseAttr(TensorType((2,), IntegerType(8)), (1, -1), False)),
+        (
+            'dense<"0x0000803F0000C07F"> : tensor<2xf32>',
+            DenseAttr(TensorType((2,), FloatType("f32")), (1.0, FloatBits(0x7FC00000, 32)), False),
+        ),
+    ],
+)
 def test_constants(text: str, value: Any) -> None:
     operation = one(f"%r = arith.constant {text}")
     assert operation.attributes["value"] == value
@@ -123,32 +155,54 @@ BLOCKED = "#ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [4, 8], warpsP
 BLOCKED_DATA = BlockedEncoding((1, 2), (4, 8), (2, 1), (1, 0))
 
 
-@pytest.mark.parametrize("text, encoding", [
-    (BLOCKED, BLOCKED_DATA),
-    (f"#ttg.slice<{{dim = 1, parent = {BLOCKED}}}>", SliceEncoding(1, BLOCKED_DATA)),
-    (f"#ttg.dot_op<{{opIdx = 1, parent = {BLOCKED}, kWidth = 4}}>", DotOperandEncoding(1, BLOCKED_DATA, 4)),
-    ("#ttg.linear<{register = [[0, 1]], lane = [[1, 0], [2, 0]], warp = [], block = []}>",
-     LinearEncoding(((0, 1),), ((1, 0), (2, 0)), (), ())),
-    (BLOCKED.replace("}>", ", CGALayout = [[1, 0]]}>"),
-     OpaqueEncoding("blocked", BLOCKED.replace("}>", ", CGALayout = [[1, 0]]}>"))),
-    ("#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 1], instrShape = [16, 8]}>",
-     OpaqueEncoding("nvidia_mma", "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 1], "
-                                  "instrShape = [16, 8]}>")),
-])
+@pytest.mark.parametrize(
+    "text, encoding",
+    [
+        (BLOCKED, BLOCKED_DATA),
+        (f"#ttg.slice<{{dim = 1, parent = {BLOCKED}}}>", SliceEncoding(1, BLOCKED_DATA)),
+        (f"#ttg.dot_op<{{opIdx = 1, parent = {BLOCKED}, kWidth = 4}}>", DotOperandEncoding(1, BLOCKED_DATA, 4)),
+        (
+            "#ttg.linear<{register = [[0, 1]], lane = [[1, 0], [2, 0]], warp = [], block = []}>",
+            LinearEncoding(((0, 1),), ((1, 0), (2, 0)), (), ()),
+        ),
+        (
+            BLOCKED.replace("}>", ", CGALayout = [[1, 0]]}>"),
+            OpaqueEncoding("blocked", BLOCKED.replace("}>", ", CGALayout = [[1, 0]]}>")),
+        ),
+        (
+            "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 1], instrShape = [16, 8]}>",
+            OpaqueEncoding(
+                "nvidia_mma",
+                "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 1], instrShape = [16, 8]}>",
+            ),
+        ),
+    ],
+)
 def test_encodings(text: str, encoding: Any) -> None:
     assert argument_type(f"tensor<8x32xf16, {text}>") == TensorType((8, 32), FloatType("f16"), encoding)
 
 
-@pytest.mark.parametrize("text, encoding", [
-    ("#ttg.padded_shared<[4:+2, 8:+4] {order = [1, 0], shape = [16, 16]}>",
-     PaddedSharedEncoding(((4, 2), (8, 4)), (1, 0), (16, 16))),
-    ("#ttg.padded_shared<[4:+2] {offset = [[0, 1], [1, 0]], block = []}>",
-     PaddedSharedEncoding(((4, 2),), offset=((0, 1), (1, 0)))),
-    ("#ttg.shared_linear<{offset = [[0, 1], [1, 1]]}, alignment = 32>", SharedLinearEncoding(((0, 1), (1, 1)), (), 32)),
-])
+@pytest.mark.parametrize(
+    "text, encoding",
+    [
+        (
+            "#ttg.padded_shared<[4:+2, 8:+4] {order = [1, 0], shape = [16, 16]}>",
+            PaddedSharedEncoding(((4, 2), (8, 4)), (1, 0), (16, 16)),
+        ),
+        (
+            "#ttg.padded_shared<[4:+2] {offset = [[0, 1], [1, 0]], block = []}>",
+            PaddedSharedEncoding(((4, 2),), offset=((0, 1), (1, 0))),
+        ),
+        (
+            "#ttg.shared_linear<{offset = [[0, 1], [1, 1]]}, alignment = 32>",
+            SharedLinearEncoding(((0, 1), (1, 1)), (), 32),
+        ),
+    ],
+)
 def test_shared_encodings(text: str, encoding: Any) -> None:
     assert argument_type(f"!ttg.memdesc<16x8xf16, {text}, #smem, mutable, 2x16x16>") == MemDescType(
-        (16, 8), FloatType("f16"), encoding, "shared", True, (2, 16, 16))
+        (16, 8), FloatType("f16"), encoding, "shared", True, (2, 16, 16)
+    )
 
 
 def test_pointer_address_spaces() -> None:
@@ -191,10 +245,12 @@ def test_locations_name_file_line_and_callers() -> None:
 
 
 def test_fused_and_unknown_locations() -> None:
-    text = ('%x0 = tt.get_program_id x : i32 loc(fused<"x">[unknown, "n"("f.py":3:4)])\n'
-            '%x1 = tt.get_program_id x : i32 loc(unknown)\n'
-            '%x2 = tt.get_program_id x : i32 loc(callsite(callsite("a.py":1:1 at "b.py":2:2) at "c.py":3:3))\n'
-            '%x3 = tt.get_program_id x : i32 loc("f.py":3:4 to :3:9)')
+    text = (
+        '%x0 = tt.get_program_id x : i32 loc(fused<"x">[unknown, "n"("f.py":3:4)])\n'
+        "%x1 = tt.get_program_id x : i32 loc(unknown)\n"
+        '%x2 = tt.get_program_id x : i32 loc(callsite(callsite("a.py":1:1 at "b.py":2:2) at "c.py":3:3))\n'
+        '%x3 = tt.get_program_id x : i32 loc("f.py":3:4 to :3:9)'
+    )
     fused, unknown, chain, span = (op.location for op in body(text))
     assert (fused.file, fused.line, fused.column, fused.name) == ("f.py", 3, 4, "n")
     assert unknown == UNKNOWN
@@ -204,8 +260,10 @@ def test_fused_and_unknown_locations() -> None:
 
 
 def test_loop_results_and_implicit_yield() -> None:
-    loop, use = body("%r:2 = scf.for %k = %i to %i step %i iter_args(%a = %f, %d = %l) -> (f32, i64) : i32 {\n"
-                     "scf.yield %a, %d : f32, i64\n} {tt.num_stages = 3 : i32}\n%s = arith.addi %r#1, %r#1 : i64")
+    loop, use = body(
+        "%r:2 = scf.for %k = %i to %i step %i iter_args(%a = %f, %d = %l) -> (f32, i64) : i32 {\n"
+        "scf.yield %a, %d : f32, i64\n} {tt.num_stages = 3 : i32}\n%s = arith.addi %r#1, %r#1 : i64"
+    )
     assert use.operands == [loop.results[1], loop.results[1]] and loop.results[1].uses == [use, use]
     assert loop.attributes == {"tt.num_stages": 3}
     empty = one("scf.if %c { }")
@@ -214,9 +272,11 @@ def test_loop_results_and_implicit_yield() -> None:
 
 
 def test_branches_and_forward_references() -> None:
-    module = parse_module("module { tt.func @f(%c: i1, %x: i32) -> i32 {\n cf.br ^late\n ^early(%a: i32):\n"
-                          " %s = arith.addi %a, %y : i32\n tt.return %s : i32\n ^late:\n"
-                          " %y = arith.addi %x, %x : i32\n cf.cond_br %c, ^early(%y : i32), ^late } }")
+    module = parse_module(
+        "module { tt.func @f(%c: i1, %x: i32) -> i32 {\n cf.br ^late\n ^early(%a: i32):\n"
+        " %s = arith.addi %a, %y : i32\n tt.return %s : i32\n ^late:\n"
+        " %y = arith.addi %x, %x : i32\n cf.cond_br %c, ^early(%y : i32), ^late } }"
+    )
     region = module.functions["f"].body
     assert region is not None
     entry, early, late = region.blocks

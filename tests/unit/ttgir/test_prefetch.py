@@ -1,4 +1,5 @@
 """Loads of dot operands move one iteration ahead, and only where that is the same program."""
+
 from __future__ import annotations
 
 import pytest
@@ -66,10 +67,9 @@ def test_next_load_is_for_the_following_iteration_and_is_carried():
     assert len(loop.results) == 3 and loop.segments == (1, 1, 1, 3)
 
 
-@pytest.mark.parametrize("extra", [
-    "tt.store %a, %x : tensor<16x16x!tt.ptr<f32>, #in>",
-    "ttg.barrier all",
-], ids=["store", "global barrier"])
+@pytest.mark.parametrize(
+    "extra", ["tt.store %a, %x : tensor<16x16x!tt.ptr<f32>, #in>", "ttg.barrier all"], ids=["store", "global barrier"]
+)
 def test_loop_that_may_write_is_left_alone(extra):
     before, loop = run(extra)
     assert not [operation for operation in before if operation.name == "tt.load"]

@@ -1,4 +1,5 @@
 """Branches to structured regions: the same results, every operation once, nothing used where it is not visible."""
+
 from __future__ import annotations
 
 from collections import Counter
@@ -86,7 +87,8 @@ def test_graphs_with_loops(text: str) -> None:
 
 
 def test_a_return_leaves_the_rest_in_the_other_branch() -> None:
-    module = structured(function("""
+    module = structured(
+        function("""
         %zero = arith.constant 0 : i32
         %stop = arith.cmpi eq, %seed, %zero : i32
         cf.cond_br %stop, ^bb1, ^bb2
@@ -94,22 +96,31 @@ def test_a_return_leaves_the_rest_in_the_other_branch() -> None:
         tt.return %zero : i32
       ^bb2:
         %twice = arith.addi %seed, %seed : i32
-        tt.return %twice : i32"""))
-    assert names(body(module)) == {"arith.constant": 1, "arith.cmpi": 1, "scf.if": 1, "arith.addi": 1, "scf.yield": 2,
-                                   "tt.return": 1}
+        tt.return %twice : i32""")
+    )
+    assert names(body(module)) == {
+        "arith.constant": 1,
+        "arith.cmpi": 1,
+        "scf.if": 1,
+        "arith.addi": 1,
+        "scf.yield": 2,
+        "tt.return": 1,
+    }
     assert interpret(module, 0) == [0] and interpret(module, 4) == [8]
 
 
 def test_a_value_of_the_dominator_passes_no_branch() -> None:
     """Both ways lead to the merge with the same value: the scf.if has no result."""
-    module = structured(function("""
+    module = structured(
+        function("""
         %zero = arith.constant 0 : i32
         %stop = arith.cmpi eq, %seed, %zero : i32
         cf.cond_br %stop, ^bb1, ^bb2(%seed : i32)
       ^bb1:
         cf.br ^bb2(%seed : i32)
       ^bb2(%last: i32):
-        tt.return %last : i32"""))
+        tt.return %last : i32""")
+    )
     selections = [operation for operation in body(module).entry.operations if operation.name == "scf.if"]
     assert [operation.results for operation in selections] == [[]]
     assert interpret(module, 4) == [4]
@@ -172,11 +183,15 @@ TWICE = """
 
 
 def test_calls_are_replaced_by_the_bodies() -> None:
-    text = with_functions(function("""
+    text = with_functions(
+        function("""
         %one = arith.constant 1 : i32
         %x:2 = tt.call @twice(%seed, %one) : (i32, i32) -> (i32, i32)
         %d = arith.subi %x#0, %x#1 : i32
-        tt.return %d : i32"""), early=EARLY, twice=TWICE)
+        tt.return %d : i32"""),
+        early=EARLY,
+        twice=TWICE,
+    )
     module = structured(text)
     check_links(body(module))
     assert names(body(module))["tt.call"] == 0
@@ -192,32 +207,46 @@ def test_shared_memory_of_a_callee_starts_at_the_offset_of_the_call() -> None:
     %t = tt.splat %a : i32 -> tensor<64xi32, {layout}>
     %u = ttg.convert_layout %t {{allocation.offset = 16 : i32}} : tensor<64xi32, {layout}> -> tensor<64xi32, {other}>
     tt.return %a, %b : i32, i32"""
-    text = with_functions(function("""
+    text = with_functions(
+        function("""
         %x:2 = tt.call @outer(%seed, %seed) {allocation.offset = 1024 : i32} : (i32, i32) -> (i32, i32)
         %y:2 = tt.call @inner(%seed, %seed) {allocation.offset = 256 : i32} : (i32, i32) -> (i32, i32)
-        tt.return %x#0 : i32"""), inner=convert, outer="""
+        tt.return %x#0 : i32"""),
+        inner=convert,
+        outer="""
     %x:2 = tt.call @inner(%a, %b) {allocation.offset = 128 : i32} : (i32, i32) -> (i32, i32)
-    tt.return %x#0, %x#1 : i32, i32""")
-    offsets = [operation.attributes["allocation.offset"] for operation in body(structured(text)).entry.operations
-               if operation.name == "ttg.convert_layout"]
+    tt.return %x#0, %x#1 : i32, i32""",
+    )
+    offsets = [
+        operation.attributes["allocation.offset"]
+        for operation in body(structured(text)).entry.operations
+        if operation.name == "ttg.convert_layout"
+    ]
     assert offsets == [1024 + 128 + 16, 256 + 16]
 
 
 def test_recursion_is_refused_with_its_path() -> None:
     call = "%x:2 = tt.call @{}(%a, %b) : (i32, i32) -> (i32, i32)\n tt.return %x#0, %x#1 : i32, i32"
-    text = with_functions(function("""
+    text = with_functions(
+        function("""
         %x:2 = tt.call @even(%seed, %seed) : (i32, i32) -> (i32, i32)
-        tt.return %x#0 : i32"""), even=call.format("odd"), odd=call.format("even"))
+        tt.return %x#0 : i32"""),
+        even=call.format("odd"),
+        odd=call.format("even"),
+    )
     with pytest.raises(UnsupportedControlFlow, match="recursive .'even' calls 'odd' calls 'even'.; use a loop"):
         structured(text)
 
 
 def test_an_operation_of_a_callee_knows_its_caller() -> None:
-    text = with_functions(function("""
+    text = with_functions(
+        function("""
         %x:2 = tt.call @early(%seed, %seed) : (i32, i32) -> (i32, i32) loc("k.py":7:3)
-        tt.return %x#0 : i32"""), early="""
+        tt.return %x#0 : i32"""),
+        early="""
     %s = arith.addi %a, %b : i32 loc("k.py":2:5)
-    tt.return %s, %a : i32, i32""")
+    tt.return %s, %a : i32, i32""",
+    )
     (add,) = [operation for operation in body(structured(text)).entry.operations if operation.name == "arith.addi"]
     assert str(add.location) == "k.py:2:5 (called from k.py:7:3)"
 

@@ -4,6 +4,7 @@ GLSL.std.450 has no transcendental function in f64, and its f32 ones are loose: 
 for exp on Mesa's CPU driver; an absolute error of 2^-11 is allowed for sin. These are the same on every device. Their
 error bounds are in docs/math.md, and tests/device/math holds them to those.
 """
+
 from __future__ import annotations
 
 from .exponential import exp, exp2, exp10, exp_of_sum, expm1, log, log1p, log2, log10
@@ -12,7 +13,36 @@ from .roots import cbrt, hypot, norm, rcbrt, rhypot, rsqrt, sqrt
 from .trigonometric import acos, asin, atan, atan2, cos, cospi, reduce_half_pi, sin, sinpi, tan
 
 __all__ = [
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "cbrt", "cos", "cosh", "cospi", "exp", "exp10",
-    "exp2", "exp_of_sum", "expm1", "hypot", "log", "log10", "log1p", "log2", "norm", "rcbrt", "reduce_half_pi",
-    "rhypot", "rsqrt", "sin", "sinh", "sinpi", "sqrt", "tan", "tanh",
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "cos",
+    "cosh",
+    "cospi",
+    "exp",
+    "exp10",
+    "exp2",
+    "exp_of_sum",
+    "expm1",
+    "hypot",
+    "log",
+    "log10",
+    "log1p",
+    "log2",
+    "norm",
+    "rcbrt",
+    "reduce_half_pi",
+    "rhypot",
+    "rsqrt",
+    "sin",
+    "sinh",
+    "sinpi",
+    "sqrt",
+    "tan",
+    "tanh",
 ]

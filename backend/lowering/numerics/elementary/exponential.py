@@ -1,4 +1,5 @@
 """Exponentials and logarithms."""
+
 from __future__ import annotations
 
 from fractions import Fraction

@@ -1,4 +1,5 @@
 """Hyperbolic functions and their inverses."""
+
 from __future__ import annotations
 
 from ..numeric import Numeric, Real

@@ -1,4 +1,5 @@
 """Roots and Euclidean norms."""
+
 from __future__ import annotations
 
 from ....spirv import opcodes as op

@@ -1,4 +1,5 @@
 """Trigonometric functions and their inverses."""
+
 from __future__ import annotations
 
 from fractions import Fraction
@@ -26,8 +27,10 @@ def _window(n: Numeric, word_bits: int, start: Int, count: int) -> list[Int]:
     pointer = module.pointer(StorageClass.Function, word_type)
     index, shift = start >> (5 if word_bits == 32 else 6), (start & (word_bits - 1)).resize(word_bits)
     loaded = [Int(n, f.load(word_type, f.access(pointer, table, (index + i).id))) for i in range(count + 1)]
-    return [(a << shift) | n.where(shift.eq(0), 0, b >> ((word_bits - shift) & (word_bits - 1)))
-            for a, b in zip(loaded, loaded[1:], strict=False)]
+    return [
+        (a << shift) | n.where(shift.eq(0), 0, b >> ((word_bits - shift) & (word_bits - 1)))
+        for a, b in zip(loaded, loaded[1:], strict=False)
+    ]
 
 
 def _payne_hanek(n: Numeric, x: Real) -> tuple[Int, Real, Real]:
@@ -65,8 +68,12 @@ def _payne_hanek(n: Numeric, x: Real) -> tuple[Int, Real, Real]:
     # Two's complement negation of the pair, up to its last bit.
     first, second = first ^ sign, second ^ sign
     mask = 0xFFFFFFFF
-    pieces = [(first >> 32).real() * 2.0**-30, (first & mask).real() * 2.0**-62, (second >> 32).real() * 2.0**-94,
-              (second & mask).real() * 2.0**-126]
+    pieces = [
+        (first >> 32).real() * 2.0**-30,
+        (first & mask).real() * 2.0**-62,
+        (second >> 32).real() * 2.0**-94,
+        (second & mask).real() * 2.0**-126,
+    ]
     small, smaller = n.quick_two_sum(pieces[2], pieces[3])
     total, error = n.two_sum(pieces[0], pieces[1])
     total, error2 = n.two_sum(total, small)
@@ -206,8 +213,11 @@ def atan2(n: Numeric, y: Real, x: Real) -> Real:
     large, small = n.where(swap, ay, ax), n.where(swap, ax, ay)
     both_infinite = y.is_inf() & x.is_inf()
     # Keep the quotient away from the ends of the exponent range; a power of two changes nothing else.
-    shift = n.where(large > 2.0 ** (n.bias - 3), n.real(2.0 ** -(n.mantissa + 3)),
-                    n.where(large < 2.0 ** -(n.bias - n.mantissa - 4), n.real(2.0 ** (n.mantissa + 3)), 1.0))
+    shift = n.where(
+        large > 2.0 ** (n.bias - 3),
+        n.real(2.0 ** -(n.mantissa + 3)),
+        n.where(large < 2.0 ** -(n.bias - n.mantissa - 4), n.real(2.0 ** (n.mantissa + 3)), 1.0),
+    )
     ratio = (small * shift) / (large * shift)
     ratio = n.where(both_infinite, 1.0, n.where(large.is_inf(), 0.0, n.where(large.eq(0.0), 0.0, ratio)))
     middle = ratio > 0.4142135623730950

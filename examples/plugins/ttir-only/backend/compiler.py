@@ -1,4 +1,5 @@
 """The compiler half of the plugin: from the front end's TTIR to a clean TTIR, and no further."""
+
 from __future__ import annotations
 
 import functools
@@ -31,7 +32,7 @@ class TTIROnlyOptions:
     supported_fp8_dtypes: tuple[str, ...] = ()
     deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
     default_dot_input_precision: str = "ieee"
-    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", )
+    allowed_dot_input_precisions: tuple[str, ...] = ("ieee",)
     max_num_imprecise_acc_default: int = 0
 
     def hash(self) -> str:

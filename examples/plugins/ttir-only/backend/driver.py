@@ -1,4 +1,5 @@
 """The driver half of the plugin: a target to compile for, and no device to run on."""
+
 from __future__ import annotations
 
 import os
@@ -44,8 +45,9 @@ class TTIROnlyDriver(DriverBase):
         return "ttir_only stops at TTIR, which no device runs"
 
     def _refuse_launch(self, src: Any, metadata: Any) -> NoReturn:
-        raise RuntimeError(f"cannot launch '{metadata.name}': {self.why_no_launch()}; "
-                           "compile it with kernel.warmup(..., grid=(1,))")
+        raise RuntimeError(
+            f"cannot launch '{metadata.name}': {self.why_no_launch()}; compile it with kernel.warmup(..., grid=(1,))"
+        )
 
     # jit.run asks for these three before it compiles, so they must work without a device.
     def get_current_device(self) -> int:
@@ -59,6 +61,7 @@ class TTIROnlyDriver(DriverBase):
 
     def get_active_torch_device(self) -> Any:
         import torch
+
         return torch.device("cpu")
 
     def map_python_to_cpp_type(self, ty: str) -> str:

@@ -2,6 +2,7 @@
 
 triton.language imports this file while it is itself half-loaded: take `core` and `jit` from their own modules.
 """
+
 from __future__ import annotations
 
 from triton.language import core

@@ -1,2 +1,3 @@
 """The toy upstream's package."""
+
 __version__ = "1.0"

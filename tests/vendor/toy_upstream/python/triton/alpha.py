@@ -1,2 +1,3 @@
 """A module for a patch to change."""
+
 STATE = "old"

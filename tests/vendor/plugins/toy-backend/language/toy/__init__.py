@@ -1,2 +1,3 @@
 """Goes to triton.language.extra.toy."""
+
 WHERE = "language"

@@ -1,2 +1,3 @@
 """Goes to triton.tools.extra.toy."""
+
 WHERE = "tools"

@@ -1,4 +1,5 @@
 """The base class of a compiler."""
+
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum
@@ -17,7 +18,6 @@ class GPUTarget:
 
 
 class BaseBackend(ABC):
-
     @staticmethod
     @abstractmethod
     def supports_target(target):

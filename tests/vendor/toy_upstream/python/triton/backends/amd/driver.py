@@ -2,7 +2,6 @@ from triton.backends import driver
 
 
 class AmdDriver(driver.DriverBase):
-
     @classmethod
     def is_active(cls):
         return False
