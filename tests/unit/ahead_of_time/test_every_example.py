@@ -14,8 +14,9 @@ from triton.backends.spirv.runtime.abi import json_path, read_abi
 from triton.backends.spirv.workgroup import WARP, WARP_REGISTERS
 
 from benchmarks.example_kernels import KERNELS
+from tests.unit.ahead_of_time import words
 
-EXAMPLES = Path(__file__).parents[3] / "examples"
+RECORDED = words.recorded()
 
 
 def _kernels_of(path: Path) -> set[tuple[str, str]]:
@@ -30,7 +31,7 @@ def _kernels_of(path: Path) -> set[tuple[str, str]]:
 
 
 def test_no_kernel_is_left_out() -> None:
-    there = {kernel for path in EXAMPLES.glob("*.py") for kernel in _kernels_of(path)}
+    there = {kernel for path in words.EXAMPLES.glob("*.py") for kernel in _kernels_of(path)}
     assert there == {(example, kernel) for example, kernel, _ in KERNELS}
 
 
@@ -44,18 +45,7 @@ def test_compiles_and_validates(
     example: str, kernel: str, signature: str, profile: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     module = tmp_path / f"{kernel}.spv"
-    status = cli.main(
-        [
-            "compile",
-            f"{EXAMPLES / example}.py:{kernel}",
-            "--signature",
-            signature,
-            "--target",
-            profile,
-            "-o",
-            str(module),
-        ]
-    )
+    status = cli.main(words.arguments(example, kernel, signature, profile, module))
     assert status == 0, capfd.readouterr().err
     tool = shutil.which("spirv-val")
     assert tool is not None, "apt-get install spirv-tools"
@@ -63,6 +53,9 @@ def test_compiles_and_validates(
         [tool, "--target-env", "vulkan1.3", str(module)], capture_output=True, text=True, check=False
     )
     assert checked.returncode == 0, checked.stderr
+    assert words.digest(module.read_bytes()) == RECORDED[words.key(example, kernel, signature, profile)], (
+        "the words changed: where that is meant, python -m tests.unit.ahead_of_time.words records them"
+    )
     capabilities = PROFILES[profile]
     abi = read_abi(module, module.read_bytes())
     assert json_path(module).is_file() and abi.kernel == kernel and abi.target == capabilities.arch()
