@@ -7,6 +7,7 @@ words, so that no 8- or 16-bit push-constant feature is needed.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -81,14 +82,9 @@ class _Words:
         )
         return ctx.f.emit(op.Load, module.u32, pointer)
 
-    def _pair(self, index: int, word: object) -> int:
+    def _pair(self, index: int, word: Callable[[int], int]) -> int:
         ctx, module = self._ctx, self._ctx.module
-        pair = ctx.f.emit(
-            op.CompositeConstruct,
-            module.vector(module.u32, 2),
-            word(index),  # type: ignore[operator]
-            word(index + 1),
-        )  # type: ignore[operator]
+        pair = ctx.f.emit(op.CompositeConstruct, module.vector(module.u32, 2), word(index), word(index + 1))
         return ctx.f.bitcast(pair, module.int(64))
 
     def word(self, index: int) -> int:
