@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -15,7 +14,7 @@ from triton import knobs
 from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from triton.runtime.errors import OutOfResources
 
-from . import passes
+from . import passes, settings
 from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
 from .lowering.context import Options as LoweringOptions
@@ -79,14 +78,6 @@ class SPIRVOptions:
         """A digest of all options."""
         text = "-".join(f"{name}={value}" for name, value in sorted(self.__dict__.items()))
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def check_bounds() -> bool:
-    """Whether TRITON_SPIRV_CHECK_BOUNDS asks for checked accesses in kernels that are compiled from now on."""
-    value = os.environ.get("TRITON_SPIRV_CHECK_BOUNDS", "")
-    if value not in ("", "0", "1"):
-        raise ValueError(f"TRITON_SPIRV_CHECK_BOUNDS={value!r}: 1 checks every access, 0 does not")
-    return value == "1"
 
 
 _OPTION_NAMES = frozenset(entry.name for entry in fields(SPIRVOptions))
@@ -174,7 +165,7 @@ class SPIRVBackend(BaseBackend):
         known["arch"] = str(self.target.arch)
         known["warp_size"] = self.capabilities.subgroup_size
         if "check_bounds" not in known:
-            known["check_bounds"] = check_bounds()
+            known["check_bounds"] = settings.CHECK_BOUNDS.get()
         known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
         return SPIRVOptions(**known)
 

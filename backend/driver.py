@@ -12,6 +12,7 @@ from typing import Any
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase, decompose_descriptor, expand_signature, wrap_handle_tensordesc_impl
 
+from . import settings
 from .capabilities import Capabilities
 from .runtime import context as vulkan_context
 from .runtime.buffer import DeviceBuffer, empty
@@ -51,13 +52,9 @@ _HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20
 _MLIR_FLOATS = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
 
 
-def _switched_on(variable: str) -> bool:
-    return os.environ.get(variable, "0") not in ("", "0")
-
-
 def compile_only() -> bool:
     """Whether TRITON_SPIRV_COMPILE_ONLY asks to compile kernels and not to run them."""
-    return _switched_on("TRITON_SPIRV_COMPILE_ONLY")
+    return settings.COMPILE_ONLY.get()
 
 
 def unavailable_reason() -> str | None:
@@ -73,7 +70,7 @@ def unavailable_reason() -> str | None:
 
 
 def _asked_for() -> bool:
-    return _switched_on("TRITON_SPIRV_BACKEND") or os.environ.get("TRITON_DEFAULT_BACKEND") == "spirv"
+    return settings.BACKEND.get() or os.environ.get("TRITON_DEFAULT_BACKEND") == "spirv"
 
 
 def _gpu_driver_active() -> bool:
@@ -251,7 +248,7 @@ def _properties(capabilities: Capabilities) -> dict[str, Any]:
 
 def _compile_only_capabilities() -> Capabilities:
     """The profile, or arch string, that TRITON_SPIRV_TARGET names."""
-    return Capabilities.parse(os.environ.get("TRITON_SPIRV_TARGET") or "generic")
+    return Capabilities.parse(settings.TARGET.get())
 
 
 def _call_once(
@@ -281,6 +278,8 @@ class SPIRVDriver(DriverBase):
             return False
         return unavailable_reason() is None
 
+    #: Whether TRITON_SPIRV_BACKEND asks for this driver. Raises SettingError.
+    is_requested = staticmethod(settings.BACKEND.get)
     unavailable_reason = staticmethod(unavailable_reason)
     #: Whether kernels are run, and not compiled only.
     can_launch = property(lambda self: not compile_only())

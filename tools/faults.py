@@ -9,7 +9,7 @@ import errno
 import os
 import signal
 
-VARIABLE = "TRITON_SPIRV_TOOLS_FAULT"
+from backend.settings import TOOLS_FAULT
 
 # Verb → the points that it passes, in order.
 POINTS = {
@@ -26,7 +26,7 @@ _KNOWN = frozenset(name for names in POINTS.values() for name in names)
 def point(name: str) -> None:
     """Stop here where the environment asks for it."""
     assert name in _KNOWN, name
-    wanted, _, how = os.environ.get(VARIABLE, "").partition(":")
+    wanted, _, how = (TOOLS_FAULT.get() or "").partition(":")
     if wanted != name:
         return
     if how == "disk-full":

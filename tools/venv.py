@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 from typing import NoReturn
 
+from backend.settings import TOOLS_IN_PLACE
+
 from .errors import ToolError
 from .progress import step
 from .project import Project, replace_file
-
-IN_PLACE = "TRITON_SPIRV_TOOLS_IN_PLACE"
 
 # The requirement files of a level, each level with those before it.
 REQUIREMENTS = {"build": ("build",), "run": ("build", "run"), "test": ("build", "run", "test")}
@@ -46,7 +46,7 @@ def venv_python(project: Project) -> Path:
 
 def inside(project: Project) -> bool:
     """Whether the running interpreter is the .venv's, or was told to stay with the one it is."""
-    return bool(os.environ.get(IN_PLACE)) or Path(sys.prefix).resolve() == project.venv.resolve()
+    return TOOLS_IN_PLACE.get() or Path(sys.prefix).resolve() == project.venv.resolve()
 
 
 def _interpreter() -> str:
@@ -97,7 +97,7 @@ def ensure_requirements(project: Project, level: str) -> None:
 def enter(project: Project, level: str, arguments: list[str]) -> None:
     """Go on in the .venv, set up for a level, where the running interpreter is not it."""
     if inside(project):
-        if not os.environ.get(IN_PLACE):
+        if not TOOLS_IN_PLACE.get():
             ensure_requirements(project, level)
         return
     with project.exclusive():

@@ -15,7 +15,9 @@ from functools import cache, partial
 from importlib import import_module
 from typing import Any
 
+from .. import settings
 from ..capabilities import Capabilities
+from ..settings import IMPORTED, STAGED, ZERO_COPY
 from .allocator import DeviceAllocator
 from .devices import SHARING_EXTENSIONS, DeviceInfo, choose, compute_queue_family, is_chosen, select
 from .devices import devices as all_devices
@@ -27,9 +29,6 @@ from .pipeline_cache import PipelineCache, folder
 
 #: What a device is called as the place of a tensor; ``spirv:<index>`` is devices()[index].
 NAME = "spirv"
-#: How host memory reaches a kernel.
-ZERO_COPY, IMPORTED, STAGED = "zero-copy", "imported", "staged"
-HOST_MEMORY_WAYS = (ZERO_COPY, IMPORTED, STAGED)
 
 _FOREVER = 2**64 - 1
 
@@ -47,23 +46,16 @@ def native() -> Any:
 
 
 def _timeout_ns() -> int:
-    text = os.environ.get("TRITON_SPIRV_TIMEOUT", "")
-    if not text:
-        return _FOREVER
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = -1.0
-    if not 0 < seconds < 1e9:
-        raise ValueError(f"TRITON_SPIRV_TIMEOUT={text!r} is not a number of seconds above 0")
-    return int(seconds * 1e9)
+    seconds = settings.TIMEOUT.get()
+    return _FOREVER if seconds is None else int(seconds * 1e9)
 
 
 class Context:
-    """A VkDevice with one compute queue. ``native`` is its _native.Device; ``host_memory`` one of HOST_MEMORY_WAYS;
+    """A VkDevice with one compute queue. ``native`` is its _native.Device; ``host_memory`` one of
+    ZERO_COPY, IMPORTED and STAGED;
     ``index`` its number in devices(), that of ``spirv:<index>``; ``memory`` allocates device memory.
 
-    TRITON_SPIRV_HOST_MEMORY forces another way than the best that the device has.
+    TRITON_SPIRV_HOST_MEMORY asks for another way than the best that the device has.
     """
 
     def __init__(self, device: DeviceInfo) -> None:
@@ -116,9 +108,7 @@ class Context:
 
     def _choose_host_memory(self) -> str:
         best = ZERO_COPY if self._host_addresses_are_device_addresses() else STAGED
-        wanted = os.environ.get("TRITON_SPIRV_HOST_MEMORY", "") or best
-        if wanted not in HOST_MEMORY_WAYS:
-            raise ValueError(f"TRITON_SPIRV_HOST_MEMORY={wanted!r} is none of {', '.join(HOST_MEMORY_WAYS)}")
+        wanted = settings.HOST_MEMORY.get() or best
         if wanted == ZERO_COPY != best:
             raise ValueError(
                 f"TRITON_SPIRV_HOST_MEMORY={wanted!r}: host addresses are not device addresses on {self.device.name}"

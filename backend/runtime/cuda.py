@@ -13,7 +13,6 @@ how to allocate them, ``staged`` copies them through host memory at every launch
 
 from __future__ import annotations
 
-import os
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -23,16 +22,6 @@ from .context import Context, native
 from .cuda_driver import DeviceContext, Semaphore
 from .cuda_memory import ImportedMemory
 from .errors import NotShareable
-
-SHARE, STAGED = "share", "staged"
-
-
-def way() -> str:
-    """SHARE or STAGED, as TRITON_SPIRV_CUDA says. Raises ValueError on anything else."""
-    wanted = os.environ.get("TRITON_SPIRV_CUDA", "") or SHARE
-    if wanted not in (SHARE, STAGED):
-        raise ValueError(f"TRITON_SPIRV_CUDA={wanted!r} is neither {SHARE} nor {STAGED}")
-    return wanted
 
 
 @cache

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
+from .. import settings
 from ..capabilities import FLOAT_CONTROLS, REQUIRED, Capabilities
 from .errors import VulkanUnavailable
 from .loader import INSTALL, Chain, check, instance, vulkan
@@ -340,7 +341,9 @@ def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo
     if wanted:
         matching = _matching(found, wanted)
         if not matching:
-            raise VulkanUnavailable(f"TRITON_SPIRV_DEVICE={wanted!r} names no Vulkan device; the devices are {listing}")
+            raise VulkanUnavailable(
+                f"TRITON_SPIRV_DEVICE={wanted!r} matches no Vulkan device; the devices are {listing}"
+            )
         chosen = matching[0]
     if chosen.lacks:
         raise VulkanUnavailable(
@@ -365,7 +368,7 @@ def _matching(found: Sequence[DeviceInfo], wanted: str) -> list[DeviceInfo]:
 
 def is_chosen() -> bool:
     """Whether TRITON_SPIRV_DEVICE or LOCAL_RANK says which device this process uses."""
-    return bool(os.environ.get("TRITON_SPIRV_DEVICE") or os.environ.get("LOCAL_RANK"))
+    return bool(settings.DEVICE.get() or os.environ.get("LOCAL_RANK"))
 
 
 def choose(found: Sequence[DeviceInfo]) -> tuple[DeviceInfo, str]:
@@ -374,7 +377,7 @@ def choose(found: Sequence[DeviceInfo]) -> tuple[DeviceInfo, str]:
     TRITON_SPIRV_DEVICE decides. Without it, where LOCAL_RANK is set (torchrun does so), the ranks share the devices of
     the best kind in turn; otherwise it is the best device.
     """
-    wanted = os.environ.get("TRITON_SPIRV_DEVICE")
+    wanted = settings.DEVICE.get()
     if wanted:
         return select(found, wanted), f"TRITON_SPIRV_DEVICE={wanted}"
     best = select(found)

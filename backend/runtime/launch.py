@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
-from . import cuda
+from .. import settings
 from .context import IMPORTED, STAGED, Context, native
 from .errors import NotShareable
 from .graph import capturing
@@ -117,7 +117,7 @@ class CopyingLauncher:
     ) -> None:
         import torch
 
-        if cuda.way() == cuda.STAGED:
+        if settings.CUDA.get() == STAGED:
             self._run_with_mirrors(args, arguments, transfers)
             return
         sharing = self._context.cuda()

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
+from ..settings import VALIDATE
 from .errors import VulkanUnavailable
 
 INSTALL = "apt-get install mesa-vulkan-drivers libvulkan1"
@@ -30,11 +31,6 @@ def vulkan() -> Any:
             f"the Vulkan loader (libvulkan.so.1) is missing; install it, and a driver, with: {INSTALL}"
         ) from None
     return vulkan
-
-
-def validation_wanted() -> bool:
-    """Whether TRITON_SPIRV_VALIDATE asks for the Khronos validation layer."""
-    return os.environ.get("TRITON_SPIRV_VALIDATE", "0") not in ("", "0")
 
 
 def handle(value: Any) -> int:
@@ -116,12 +112,12 @@ class Instance:
     def __init__(self) -> None:
         vk = vulkan()
         ffi = vk.ffi
-        self.validation = validation_wanted()
+        self.validation = VALIDATE.get()
         layers, extensions = [], []
         if self.validation:
             if VALIDATION_LAYER not in _instance_layers():
                 raise VulkanUnavailable(
-                    f"TRITON_SPIRV_VALIDATE is set but {VALIDATION_LAYER} is not installed; "
+                    f"{VALIDATE.name} is set but {VALIDATION_LAYER} is not installed; "
                     "install it with: apt-get install vulkan-validationlayers"
                 )
             layers.append(ffi.new("char[]", VALIDATION_LAYER.encode()))

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import tempfile
 
-SWITCH = "TRITON_SPIRV_VALIDATE"
+from ..settings import VALIDATE
 
 
 class InvalidModule(Exception):
     """spirv-val rejects a module; the message has its words and the path of the saved module."""
 
 
-def validation_asked() -> bool:
-    """Whether TRITON_SPIRV_VALIDATE is set to something other than 0."""
-    return os.environ.get(SWITCH, "0") not in ("", "0")
-
-
 def validate_module(spirv: bytes, name: str) -> None:
     """Checks a module where validation is asked for. Raises InvalidModule, and FileNotFoundError without spirv-val."""
-    if not validation_asked():
+    if not VALIDATE.get():
         return
     tool = shutil.which("spirv-val")
     if tool is None:
-        raise FileNotFoundError(f"{SWITCH} is set but spirv-val is not on the PATH: apt-get install spirv-tools")
+        raise FileNotFoundError(f"{VALIDATE.name} is set but spirv-val is not on the PATH: apt-get install spirv-tools")
     result = subprocess.run([tool, "--target-env", "vulkan1.3", "-"], input=spirv, capture_output=True, check=False)
     if result.returncode:
         with tempfile.NamedTemporaryFile(prefix=f"{name}-", suffix=".spv", delete=False) as file:

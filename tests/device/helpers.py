@@ -35,7 +35,7 @@ SPECIAL = (0.0, -0.0, 1.0, -1.0, 1.5, -2.75, np.inf, -np.inf, np.nan)
 
 
 def host_memory() -> str:
-    """How CPU tensors reach the device: one of runtime.context.HOST_MEMORY_WAYS."""
+    """How CPU tensors reach the device: zero-copy, imported or staged."""
     return str(current().host_memory)
 
 

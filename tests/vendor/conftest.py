@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 import pytest
 from vendor_support import ROOT, TOY_PLUGIN, Venv, build_wheel
 
+from backend import settings
 from tools.project import Project, ReleaseWheel
 from tools.upstream import wheel_path
 
@@ -17,7 +17,7 @@ from tools.upstream import wheel_path
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel with this repository as its only plugin: the one that `tools test` built, where it did."""
-    given = os.environ.get("TRITON_SPIRV_WHEEL")
+    given = settings.WHEEL.get()
     return Path(given) if given else build_wheel(tmp_path_factory.mktemp("dist"))
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from toy_project import ALPHA, FIRST, SECOND, make_project, snapshot, sources, write_release
 
+from backend.settings import TOOLS_FAULT
 from tools import faults
 from tools.project import Project
 from tools.repository import Repository
@@ -49,7 +50,7 @@ class Toy:
         return [sys.executable, str(SCRIPT), "--root", str(self.project.root), *arguments]
 
     def run(self, *arguments: str, fault: str = "") -> subprocess.CompletedProcess[str]:
-        environment = self.environment | {faults.VARIABLE: fault}
+        environment = self.environment | {TOOLS_FAULT.name: fault}
         command = self.command(*arguments)
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
@@ -207,7 +208,7 @@ def build(toy: Toy, function: str, fault: str = "") -> subprocess.CompletedProce
     """Run the wheel builder on the toy."""
     root = str(SCRIPT.parents[2])
     code = BUILD.format(root=root, project=str(toy.project.root), function=function)
-    environment = toy.environment | {faults.VARIABLE: fault}
+    environment = toy.environment | {TOOLS_FAULT.name: fault}
     command = [sys.executable, "-c", code]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 

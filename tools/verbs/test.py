@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from backend.settings import WHEEL
+
 from .. import system
 from ..errors import ToolError
 from ..installed import ensure_installed
@@ -56,7 +58,7 @@ def run(project: Project, arguments: list[str]) -> int:
     if check.run(project, []):
         failed.append("tools check")
     selection = arguments if any(map(_names_tests, arguments)) else ["tests", *arguments]
-    environment = {**os.environ, "TRITON_SPIRV_WHEEL": str(wheel)}
+    environment = {**os.environ, WHEEL.name: str(wheel)}
     command = [sys.executable, "-m", "pytest", *_workers(arguments), *selection]
     status = subprocess.run(command, cwd=project.root, env=environment, check=False).returncode
     if failed:

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from backend import settings
+
 SOURCE = Path(__file__).resolve().parents[3] / "overlay/python/triton/runtime/driver_selection.py"
 
 
@@ -26,6 +28,8 @@ def selection(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 def backend(name: str, active: bool, reason: str | None = None) -> Any:
     members: dict[str, Any] = {"is_active": staticmethod(lambda: active)}
+    if name == "spirv":
+        members["is_requested"] = staticmethod(settings.BACKEND.get)
     if reason is not None:
         members["unavailable_reason"] = staticmethod(lambda: reason)
     return SimpleNamespace(driver=type(f"{name.capitalize()}Driver", (), members))
@@ -87,10 +91,14 @@ def test_a_false_request_is_none(selection: ModuleType, monkeypatch: pytest.Monk
     assert chosen(selection, backends(nvidia=True, spirv=True)) == "nvidia"
 
 
-def test_a_request_that_is_no_flag(selection: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_request_that_is_neither_on_nor_off(selection: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_SPIRV_BACKEND", "vulkan")
-    with pytest.raises(RuntimeError, match=r"TRITON_SPIRV_BACKEND='vulkan' is no flag: use 1"):
+    with pytest.raises(ValueError, match=r"TRITON_SPIRV_BACKEND must be 0 or 1, not 'vulkan'"):
         selection.select_driver(backends(nvidia=True, spirv=True), never)
+
+
+def test_on_means_the_same_without_the_backend(selection: ModuleType) -> None:
+    assert selection._ON == settings.ON and selection.SPIRV_VARIABLE == settings.BACKEND.name
 
 
 @pytest.mark.parametrize("variable, value", [("TRITON_SPIRV_BACKEND", "1"), ("TRITON_DEFAULT_BACKEND", "spirv")])

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from triton.backends.spirv import settings
 from triton.backends.spirv.runtime import cuda, cuda_driver, cuda_memory
 from triton.backends.spirv.runtime.errors import NotShareable
 
@@ -260,11 +261,11 @@ def test_another_vulkan_driver_takes_no_cuda_tensors() -> None:
 
 
 def test_a_way_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    for wanted, way in ((None, cuda.SHARE), ("", cuda.SHARE), ("share", cuda.SHARE), ("staged", cuda.STAGED)):
+    for wanted, way in ((None, "share"), ("", "share"), ("share", "share"), ("staged", "staged")):
         monkeypatch.delenv("TRITON_SPIRV_CUDA", raising=False)
         if wanted is not None:
             monkeypatch.setenv("TRITON_SPIRV_CUDA", wanted)
-        assert cuda.way() == way
+        assert settings.CUDA.get() == way
     monkeypatch.setenv("TRITON_SPIRV_CUDA", "imported")
-    with pytest.raises(ValueError, match="'imported' is neither share nor staged"):
-        cuda.way()
+    with pytest.raises(ValueError, match="TRITON_SPIRV_CUDA must be share or staged, not 'imported'"):
+        settings.CUDA.get()

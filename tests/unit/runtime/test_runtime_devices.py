@@ -56,10 +56,10 @@ def test_select(wanted: str | None, name: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ("7", "TRITON_SPIRV_DEVICE='7' names no Vulkan device; the devices are 0: NVIDIA H100"),
-        ("10", "'10' names no Vulkan device"),
-        ("4090", "'4090' names no Vulkan device"),
-        ("radeon", "'radeon' names no Vulkan device"),
+        ("7", "TRITON_SPIRV_DEVICE='7' matches no Vulkan device; the devices are 0: NVIDIA H100"),
+        ("10", "'10' matches no Vulkan device"),
+        ("4090", "'4090' matches no Vulkan device"),
+        ("radeon", "'radeon' matches no Vulkan device"),
         ("old", r"Old Card \(discrete, .*\) cannot run Triton kernels: it lacks shaderInt64, vulkanMemoryModel"),
     ],
 )

@@ -82,7 +82,10 @@ def test_unknown_profile_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
         (None, "", False),
         ("TRITON_SPIRV_BACKEND", "1", True),
         ("TRITON_DEFAULT_BACKEND", "spirv", True),
+        ("TRITON_SPIRV_BACKEND", "true", True),
         ("TRITON_SPIRV_BACKEND", "0", False),
+        ("TRITON_SPIRV_BACKEND", "false", False),
+        ("TRITON_SPIRV_BACKEND", " OFF ", False),
     ],
 )
 def test_a_gpu_vendors_driver_goes_first(

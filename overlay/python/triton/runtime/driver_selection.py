@@ -5,7 +5,7 @@ always there, so the SPIR-V driver would make a second active driver on every ma
 first match wins:
 
 1. ``TRITON_DEFAULT_BACKEND=<name>``: that backend, as upstream.
-2. ``TRITON_SPIRV_BACKEND=1``: the SPIR-V backend.
+2. ``TRITON_SPIRV_BACKEND=1``: the SPIR-V backend, whose driver class says so: ``is_requested() -> bool``.
 3. One active driver other than SPIR-V: that one. SPIR-V steps aside unasked (so no Vulkan driver is loaded into the
    process) and says so once in the log.
 4. The SPIR-V driver, if it is active.
@@ -26,10 +26,8 @@ SPIRV = "spirv"
 SELECT_VARIABLE = "TRITON_DEFAULT_BACKEND"
 SPIRV_VARIABLE = "TRITON_SPIRV_BACKEND"
 
-_FLAG_VALUES = {
-    "": False, "0": False, "false": False, "no": False, "n": False, "off": False,
-    "1": True, "true": True, "yes": True, "y": True, "on": True,
-}  # yapf: disable
+# What switches a flag on: the words of triton.knobs, and of the SPIR-V backend's own settings.
+_ON = frozenset({"1", "true", "yes", "y", "on"})
 
 # What drivers look for whose classes have no unavailable_reason().
 _NEEDS = {
@@ -44,13 +42,15 @@ _log = logging.getLogger(__name__)
 _stepped_aside = False
 
 
-def spirv_requested() -> bool:
-    """Whether ``TRITON_SPIRV_BACKEND`` is set to a true value. Raises RuntimeError for a value that is no flag."""
-    value = os.environ.get(SPIRV_VARIABLE, "")
-    flag = _FLAG_VALUES.get(value.strip().lower())
-    if flag is None:
-        raise RuntimeError(f"{SPIRV_VARIABLE}={value!r} is no flag: use 1 to take the SPIR-V backend, or unset it.")
-    return flag
+def spirv_requested(backends: Mapping[str, Any]) -> bool:
+    """Whether ``TRITON_SPIRV_BACKEND`` asks for the SPIR-V backend.
+
+    The backend owns the variable and is asked, where it is installed. It raises ValueError for a wrong value.
+    """
+    is_requested = getattr(getattr(backends.get(SPIRV), "driver", None), "is_requested", None)
+    if is_requested is not None:
+        return is_requested()
+    return os.environ.get(SPIRV_VARIABLE, "").strip().lower() in _ON
 
 
 def _missing(name: str, driver: Any) -> str:
@@ -67,7 +67,7 @@ def select_driver(backends: Mapping[str, Any], upstream: Callable[[], Any]) -> A
     taken where no SPIR-V backend is installed. Raises RuntimeError, saying what is missing, where there is no choice.
     """
     selected = os.environ.get(SELECT_VARIABLE)
-    if spirv_requested():
+    if spirv_requested(backends):
         if selected and selected != SPIRV:
             raise RuntimeError(f"{SPIRV_VARIABLE} asks for '{SPIRV}' and {SELECT_VARIABLE} for '{selected}': "
                                "unset one of them.")

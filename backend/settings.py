@@ -1,0 +1,200 @@
+"""Every environment variable that this project reads: its name, what it may be, its default, and what it does.
+
+To add one, add a row here, read it as ``settings.NAME.get()``, and run ``python -m docs.generate_settings``, which
+writes the tables of README.md and docs/building.md. Tests find a variable that is read elsewhere, and a table that is
+not current.
+
+An empty value is the same as none. This module imports nothing of the project, so that every part of it, the build
+tools included, can read it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+PREFIX = "TRITON_SPIRV_"
+
+#: What switches a flag on and off, in any case: the words of ``triton.knobs``, and their opposites.
+ON = frozenset({"1", "true", "yes", "y", "on"})
+OFF = frozenset({"0", "false", "no", "n", "off"})
+
+#: For whom a variable is: the users of the wheel, or those who build and test it.
+USERS, DEVELOPERS = "users", "developers"
+
+Value = TypeVar("Value")
+
+_log = logging.getLogger(__name__)
+
+
+class SettingError(ValueError):
+    """An environment variable of this project has a value that it cannot have."""
+
+
+@dataclass(frozen=True)
+class Setting(Generic[Value]):
+    """One variable. ``parse`` raises ValueError with what the value must be; ``shown`` is how tables write it."""
+
+    name: str
+    parse: Callable[[str], Value]
+    default: Value
+    shown: str
+    help: str
+    audience: str = USERS
+
+    def get(self) -> Value:
+        """The value in the environment, or the default. Raises SettingError, which names the variable."""
+        if not _warned:
+            warn_of_unknown()
+        text = os.environ.get(self.name)
+        if text is None or not (text := text.strip()):
+            return self.default
+        try:
+            return self.parse(text)
+        except ValueError as error:
+            raise SettingError(f"{self.name} {error}, not {text!r}") from None
+
+
+def flag(text: str) -> bool:
+    """Whether a flag is on. Raises ValueError for anything but a word of ON or OFF."""
+    word = text.lower()
+    if word not in ON and word not in OFF:
+        raise ValueError("must be 0 or 1")
+    return word in ON
+
+
+def one_of(*values: str) -> Callable[[str], str]:
+    """A parser that accepts one of ``values``, at least two."""
+
+    def parse(text: str) -> str:
+        if text not in values:
+            raise ValueError(f"must be {', '.join(values[:-1])} or {values[-1]}")
+        return text
+
+    return parse
+
+
+def seconds(text: str) -> float:
+    """A time above 0 and below 1e9 s, some 30 years. Raises ValueError."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value < 1e9:
+        raise ValueError("must be a number of seconds above 0")
+    return value
+
+
+#: Ways in which host memory reaches a kernel (runtime/context.py), and CUDA's memory (runtime/cuda.py).
+ZERO_COPY, IMPORTED, STAGED, SHARE = "zero-copy", "imported", "staged", "share"
+
+BACKEND = Setting(
+    "TRITON_SPIRV_BACKEND",
+    flag,
+    False,
+    "1",
+    "use SPIR-V even where CUDA or HIP is active (`TRITON_DEFAULT_BACKEND=spirv` does so too)",
+)
+DEVICE = Setting[str | None](
+    "TRITON_SPIRV_DEVICE",
+    str,
+    None,
+    "<device>",
+    "which Vulkan device: an index, a part of its name, or its UUID; torchrun's ranks get one each "
+    "([docs/running.md](docs/running.md#use-several-devices))",
+)
+COMPILE_ONLY = Setting("TRITON_SPIRV_COMPILE_ONLY", flag, False, "1", "compile kernels, never run them")
+TARGET = Setting(
+    "TRITON_SPIRV_TARGET", str, "generic", "<profile>", "with `TRITON_SPIRV_COMPILE_ONLY`: the device profile"
+)
+VALIDATE = Setting(
+    "TRITON_SPIRV_VALIDATE",
+    flag,
+    False,
+    "1",
+    "check every module with spirv-val, and every Vulkan call with the Khronos validation layer",
+)
+CHECK_BOUNDS = Setting(
+    "TRITON_SPIRV_CHECK_BOUNDS",
+    flag,
+    False,
+    "1",
+    "check every access against its tensor: an error with the place instead of corrupted memory",
+)
+TIMEOUT = Setting[float | None](
+    "TRITON_SPIRV_TIMEOUT", seconds, None, "<seconds>", "how long to wait for a kernel before giving up"
+)
+HOST_MEMORY = Setting[str | None](
+    "TRITON_SPIRV_HOST_MEMORY",
+    one_of(ZERO_COPY, IMPORTED, STAGED),
+    None,
+    "<way>",
+    f"how host memory reaches kernels: `{ZERO_COPY}`, `{IMPORTED}` or `{STAGED}`; default: the best there is",
+)
+CUDA = Setting(
+    "TRITON_SPIRV_CUDA",
+    one_of(SHARE, STAGED),
+    SHARE,
+    STAGED,
+    "copy CUDA tensors whose memory cannot be shared, instead of refusing them",
+)
+TOOLS_IN_PLACE = Setting(
+    "TRITON_SPIRV_TOOLS_IN_PLACE",
+    flag,
+    False,
+    "1",
+    "`python -m tools` stays with the interpreter that runs it, instead of `.venv`",
+    DEVELOPERS,
+)
+TOOLS_FAULT = Setting[str | None](
+    "TRITON_SPIRV_TOOLS_FAULT",
+    str,
+    None,
+    "<point>",
+    "`python -m tools` stops at a point of `tools/faults.py`, for the tests of interrupted runs",
+    DEVELOPERS,
+)
+WHEEL = Setting[str | None](
+    "TRITON_SPIRV_WHEEL", str, None, "<path>", "a built wheel for the tests in `tests/vendor`", DEVELOPERS
+)
+
+SETTINGS: Mapping[str, Setting[object]] = {
+    setting.name: setting for setting in tuple(globals().values()) if isinstance(setting, Setting)
+}
+
+_warned = False
+
+
+def unknown(names: Iterable[str]) -> list[str]:
+    """A sentence for each of ``names`` that has the project's prefix and is not a setting."""
+    strangers = sorted(name for name in names if name.startswith(PREFIX) and name not in SETTINGS)
+    if not strangers:
+        return []
+    from difflib import get_close_matches  # only where something was misspelt: the import takes milliseconds
+
+    sentences = []
+    for name in strangers:
+        nearest = get_close_matches(name, SETTINGS, n=1, cutoff=0)[0]
+        sentences.append(f"the environment variable {name} is not known and has no effect; did you mean {nearest}?")
+    return sentences
+
+
+def warn_of_unknown() -> None:
+    """Warns, once a process, of variables in the environment that look like settings and are none."""
+    global _warned
+    _warned = True
+    for sentence in unknown(os.environ):
+        _log.warning("%s", sentence)
+
+
+def table(audience: str) -> str:
+    """The settings for one audience as a table in Markdown."""
+    rows = [
+        f"| `{setting.name}={setting.shown}` | {setting.help} |"
+        for setting in SETTINGS.values()
+        if setting.audience == audience
+    ]
+    return "\n".join(["| variable | meaning |", "| --- | --- |", *rows])
