@@ -28,6 +28,11 @@ def _assume(ctx: Context, operation: Operation) -> None:
     """A promise to the optimiser: there is nothing to emit."""
 
 
+@lowers("tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")
+def _grid_dependency(ctx: Context, operation: Operation) -> None:
+    """Nothing to emit: a launch starts when the ones before it have ended, as on CUDA without launch_pdl=True."""
+
+
 @lowers("ttg.warp_id")
 def _warp_id(ctx: Context, operation: Operation) -> None:
     ctx[operation.result] = ctx.warp

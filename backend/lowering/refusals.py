@@ -36,7 +36,6 @@ _WARP_SPECIALIZATION = Refusal(
     "Vulkan cannot synchronise some of a workgroup's subgroups, so they cannot be specialised",
     "leave out tl.range(warp_specialize=True)",
 )
-_DEPENDENT_LAUNCH = Refusal("Vulkan has no programmatic dependent launch", "launch without launch_pdl=True")
 _SHARED_BY_HAND = Refusal(
     "only Gluon addresses shared memory by hand", "write a Triton kernel: shared memory is then used by the compiler"
 )
@@ -46,8 +45,6 @@ _PIPELINED = Refusal("the passes that pipeline loops are not run for this backen
 REFUSED: dict[str, Refusal] = {
     "tt.elementwise_inline_asm": _ASSEMBLY,
     "ttg.inline_asm": _ASSEMBLY,
-    "tt.grid_dependency_wait": _DEPENDENT_LAUNCH,
-    "tt.grid_dependency_launch_dependents": _DEPENDENT_LAUNCH,
     "ttg.async_copy_global_to_local": _ASYNC_COPY,
     "ttg.async_commit_group": _ASYNC_COPY,
     "ttg.async_wait": _ASYNC_COPY,
@@ -69,7 +66,6 @@ REFUSED: dict[str, Refusal] = {
     "arith.scaling_extf": _NEVER,
     "arith.scaling_truncf": _NEVER,
     "cf.assert": Refusal("it is an assertion of MLIR's own", "use tl.device_assert"),
-    "ub.unreachable": _NEVER,
 }
 
 #: Operations that end a region, with those whose rules read them.
@@ -93,6 +89,7 @@ REWRITTEN_BY_PASS = {
     "tt.descriptor_store": "add_rewrite_tensor_descriptor_to_pointer",
     "tt.dot_scaled": "add_accelerate_matmul",
     "tt.make_tensor_descriptor": "add_rewrite_tensor_descriptor_to_pointer",
+    "ub.unreachable": "add_canonicalizer",
 }
 
 
