@@ -12,6 +12,7 @@ from typing import Any
 
 from .ahead_of_time import command
 from .capabilities import FEATURES
+from .inspection.doctor import run_doctor
 from .runtime import context
 from .runtime.devices import DeviceInfo, choose, devices
 from .runtime.errors import VulkanUnavailable
@@ -139,11 +140,14 @@ def _run(arguments: Sequence[str] | None) -> int:
     info.add_argument("--json", action="store_true", help="print JSON")
     command.add_compile(verbs.add_parser("compile", help="a kernel to a SPIR-V module and the JSON of its ABI"))
     verbs.add_parser("profiles", help="the device profiles that come with the backend")
+    verbs.add_parser("doctor", help="whether kernels can run on this machine, and what to do where they cannot")
     options = parser.parse_args(arguments)
     if options.verb == "compile":
         return command.run_compile(options)
     if options.verb == "profiles":
         return command.run_profiles()
+    if options.verb == "doctor":
+        return run_doctor()
     known = information()
     print(json.dumps(known, indent=2, ensure_ascii=False) if options.json else _text(known))
     return int("error" in known)

@@ -11,7 +11,7 @@ from typing import Any
 from .. import settings
 from ..capabilities import FLOAT_CONTROLS, REQUIRED, Capabilities
 from .errors import VulkanUnavailable
-from .loader import INSTALL, Chain, check, instance, vulkan
+from .loader import INSTALL, Chain, check, instance, remedy, vulkan
 
 #: Kinds of VkPhysicalDeviceType, best first.
 KINDS = ("discrete", "integrated", "virtual", "cpu", "other")
@@ -311,8 +311,8 @@ def _physical_devices(loaded: Any) -> list[Any]:
         return list(loaded.physical_devices())
     except RuntimeError as error:  # of the loader, where none of the drivers finds a device
         raise VulkanUnavailable(
-            f"no Vulkan device was found: the drivers that are installed have none ({error}); "
-            f"install Mesa's CPU driver with: {INSTALL}"
+            f"no Vulkan device was found: the drivers that are used have none ({error}); "
+            + remedy("install Mesa's CPU driver")
         ) from None
 
 
@@ -336,7 +336,7 @@ def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo
     """
     listing = "; ".join(f"{index}: {device.describe()}" for index, device in enumerate(found))
     if not found:
-        raise VulkanUnavailable(f"no Vulkan device was found; install Mesa's CPU driver with: {INSTALL}")
+        raise VulkanUnavailable("no Vulkan device was found; " + remedy("install Mesa's CPU driver"))
     chosen = found[0]
     if wanted:
         matching = _matching(found, wanted)

@@ -11,10 +11,16 @@ from functools import cache
 from typing import Any
 
 from ..settings import VALIDATE
+from . import manifests
 from .errors import VulkanUnavailable
 
 INSTALL = "apt-get install mesa-vulkan-drivers libvulkan1"
 VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
+
+
+def remedy(install: str) -> str:
+    """What to do where no driver is found: unset what hides the installed ones, or ``install`` one."""
+    return manifests.hint() or f"{install} with: {INSTALL}"
 
 
 @cache
@@ -134,7 +140,7 @@ class Instance:
         out = ffi.new("VkInstance*")
         result = vk.lib.vkCreateInstance(info, ffi.NULL, out)
         if result == vk.VK_ERROR_INCOMPATIBLE_DRIVER:
-            raise VulkanUnavailable(f"no Vulkan driver was found; install Mesa's with: {INSTALL}")
+            raise VulkanUnavailable("no Vulkan driver was found; " + remedy("install Mesa's"))
         check(result, "vkCreateInstance")
         self.handle = out[0]
 

@@ -14,6 +14,7 @@ from typing import Any
 from .context import Context
 from .errors import KernelRejected, ValidationError
 from .loader import check, handle, new, vulkan
+from .validate import validate_module
 
 _MAGIC = 0x07230203
 _HEADER_WORDS = 5
@@ -124,6 +125,7 @@ class Kernel:
                 self.info = read_module(spirv)
             except ValueError as error:
                 raise KernelRejected(f"kernel '{name}': {error}", _save(name, spirv)) from None
+            validate_module(spirv, name)
             try:
                 self._create(spirv)
                 context.raise_validation_errors()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 import tempfile
 
 from ..settings import VALIDATE
+
+#: Digests of the modules that passed: what was checked when it was compiled is not checked again when it is loaded.
+_passed: set[bytes] = set()
 
 
 class InvalidModule(Exception):
@@ -16,6 +20,9 @@ class InvalidModule(Exception):
 def validate_module(spirv: bytes, name: str) -> None:
     """Checks a module where validation is asked for. Raises InvalidModule, and FileNotFoundError without spirv-val."""
     if not VALIDATE.get():
+        return
+    digest = hashlib.sha256(spirv).digest()
+    if digest in _passed:
         return
     tool = shutil.which("spirv-val")
     if tool is None:
@@ -27,3 +34,4 @@ def validate_module(spirv: bytes, name: str) -> None:
         raise InvalidModule(
             f"spirv-val rejects the module of kernel '{name}', saved as {file.name}: {result.stderr.decode().strip()}"
         )
+    _passed.add(digest)

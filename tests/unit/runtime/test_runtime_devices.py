@@ -82,7 +82,7 @@ def test_drivers_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(devices, "instance", Loaded)
     monkeypatch.setattr(devices, "_ranked", devices._ranked.__wrapped__)
-    with pytest.raises(VulkanUnavailable, match="the drivers that are installed have none .*apt-get install"):
+    with pytest.raises(VulkanUnavailable, match="the drivers that are used have none .*apt-get install"):
         devices.devices()
     assert "have none" in cli.information()["error"]
     assert "have none" in (driver.unavailable_reason() or "")

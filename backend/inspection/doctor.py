@@ -1,0 +1,198 @@
+"""``triton-spirv doctor``: whether kernels can run on this machine, and what to do where they cannot."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from .. import settings
+from ..capabilities import FEATURES
+from ..runtime import context, manifests
+from ..runtime.devices import choose, devices
+from ..runtime.errors import VulkanUnavailable
+from ..runtime.loader import vulkan
+from ..runtime.pipeline_cache import folder as pipeline_folder
+
+GOOD, NOTE, FAULT = "ok", "note", "FAULT"
+#: Seconds after which the trial kernel is given up.
+TRIAL_SECONDS = 120
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the report: ``state`` is GOOD, NOTE (works, but may surprise) or FAULT (kernels cannot run)."""
+
+    state: str
+    what: str
+    remedy: str = ""
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _software() -> Iterator[Finding]:
+    system = f"Python {platform.python_version()}, {platform.system()} {platform.machine()}"
+    triton = _version("triton")
+    if triton is None:
+        yield Finding(NOTE, f"{system}; Triton is not installed: kernels compiled ahead of time can run")
+    else:
+        kind = "the patched wheel" if "+spirv" in triton else "with the SPIR-V plugin"
+        yield Finding(GOOD, f"{system}; triton {triton}, {kind}")
+    torch = _version("torch")
+    yield Finding(GOOD, f"torch {torch}" if torch else "torch is not installed; arrays of triton-spirv work without it")
+    try:
+        context.native()
+    except VulkanUnavailable as error:
+        yield Finding(FAULT, str(error))
+
+
+def _drivers() -> Iterator[Finding]:
+    hidden = manifests.hidden()
+    for manifest in manifests.installed():
+        if manifest.path in hidden:
+            setting = hidden[manifest.path]
+            yield Finding(NOTE, f"driver {manifest.path} is hidden by {setting}", f"unset {setting.partition('=')[0]}")
+        elif manifest.library_is_missing():
+            named = f"its library {manifest.library} is missing" if manifest.library else "it cannot be read"
+            yield Finding(NOTE, f"driver {manifest.path}: {named}", "install the driver again")
+        else:
+            yield Finding(GOOD, f"driver {manifest.path}")
+    for variable in manifests.REPLACING:
+        for name in filter(None, os.environ.get(variable, "").split(":")):
+            if not Path(name).exists():
+                yield Finding(FAULT, f"{variable} names {name}, which does not exist", f"correct or unset {variable}")
+
+
+def _devices() -> Iterator[Finding]:
+    try:
+        vulkan()
+        found = devices()
+    except VulkanUnavailable as error:
+        yield Finding(FAULT, str(error))
+        return
+    for number, device in enumerate(found):
+        text = f"device {number}: {device.describe()}, {device.driver} {device.driver_version}"
+        if device.capabilities is None:
+            yield Finding(NOTE, text, "update the driver, or use another device")
+            continue
+        lacking = sorted(name for name in FEATURES if not device.capabilities.has(name))
+        yield Finding(GOOD, text + (f"; optional features it lacks: {', '.join(lacking)}" if lacking else ""))
+    try:
+        chosen, reason = choose(found)
+    except (VulkanUnavailable, ValueError) as error:
+        yield Finding(FAULT, str(error))
+        return
+    if chosen.kind == "cpu":
+        yield Finding(
+            NOTE,
+            f"kernels run on the CPU: {chosen.name}",
+            "with a GPU in this machine, install its Vulkan driver (Mesa: apt-get install mesa-vulkan-drivers)",
+        )
+    else:
+        yield Finding(GOOD, f"kernels run on {chosen.name}, because: {reason}")
+
+
+def _size(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except OSError:
+            continue  # another process replaces its files meanwhile
+    return total
+
+
+def _caches() -> Iterator[Finding]:
+    pipelines = pipeline_folder()
+    cache = pipelines.parent
+    nearest = next(folder for folder in (cache, *cache.parents) if folder.exists())
+    if not os.access(nearest, os.W_OK | os.X_OK) or not nearest.is_dir():
+        yield Finding(FAULT, f"Triton's cache {cache} cannot be written", "set TRITON_CACHE_DIR to a writable folder")
+        return
+    free = shutil.disk_usage(nearest).free
+    kept = f"{_size(cache) / 1e6:.1f} MB of kernels" if cache.exists() else "empty"
+    text = f"cache {cache}: {kept}, {free / 1e9:.1f} GB free"
+    yield Finding(NOTE, text, "make room on the disk") if free < 100e6 else Finding(GOOD, text)
+
+
+def _settings() -> Iterator[Finding]:
+    for setting in settings.SETTINGS.values():
+        text = os.environ.get(setting.name)
+        if not text:
+            continue
+        try:
+            setting.get()
+        except settings.SettingError as error:
+            yield Finding(FAULT, str(error), f"correct or unset {setting.name}")
+        else:
+            yield Finding(GOOD, f"{setting.name}={text}")
+    for sentence in settings.unknown(os.environ):
+        yield Finding(NOTE, sentence)
+
+
+def _tools() -> Iterator[Finding]:
+    if shutil.which("spirv-val") is None:
+        remedy = "apt-get install spirv-tools vulkan-validationlayers"
+        yield Finding(NOTE, "spirv-val is not installed: TRITON_SPIRV_VALIDATE=1 needs it", remedy)
+
+
+def _trial() -> Iterator[Finding]:
+    if _version("triton") is None:
+        return
+    command = [sys.executable, "-m", f"{__package__}.trial"]
+    environment = os.environ | {"TRITON_SPIRV_BACKEND": "1", "TRITON_ALWAYS_COMPILE": "1"}
+    remedy = "run it with TRITON_SPIRV_VALIDATE=1, or try another device with TRITON_SPIRV_DEVICE"
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=TRIAL_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        yield Finding(FAULT, f"a tiny kernel did not end within {TRIAL_SECONDS} s", remedy)
+        return
+    try:
+        result = json.loads(done.stdout)
+    except ValueError:
+        lines = done.stderr.strip().splitlines()
+        reason = lines[-1] if lines else f"the process ended with status {done.returncode}"
+        yield Finding(FAULT, f"a tiny kernel failed: {reason}", f"{' '.join(command)} shows all of it; {remedy}")
+        return
+    if result["wrong"]:
+        yield Finding(FAULT, f"a tiny kernel gave {result['wrong']} wrong values on {result['device']}", remedy)
+        return
+    yield Finding(
+        GOOD,
+        f"a tiny kernel ran on {result['device']}: first result after {result['first'] * 1e3:.0f} ms with compiling, "
+        f"second launch {result['second'] * 1e6:.0f} µs",
+    )
+
+
+#: In the order in which one builds on the other.
+CHECKS: Sequence[Callable[[], Iterator[Finding]]] = (_software, _settings, _drivers, _devices, _caches, _tools, _trial)
+
+
+def run_doctor() -> int:
+    """Prints a line for each finding. Status 1 where kernels cannot run."""
+    faults = 0
+    for check in CHECKS:
+        if check is _trial and faults:
+            print(" skip  a tiny kernel: mend the faults above first")
+            continue
+        for finding in check():
+            print(f"{finding.state:>5}  {finding.what}", flush=True)
+            if finding.remedy:
+                print(f"       → {finding.remedy}", flush=True)
+            faults += finding.state == FAULT
+    print(f"{faults} fault{'s' if faults != 1 else ''}" if faults else "kernels can run")
+    return int(faults > 0)

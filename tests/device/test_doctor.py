@@ -1,0 +1,59 @@
+"""``triton-spirv doctor`` on a machine that is well, and on one that is made not to be."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def doctor(**variables: str) -> tuple[int, str]:
+    """Status and output; Python's traceback is never part of it."""
+    command = [sys.executable, "-m", "triton.backends.spirv.cli", "doctor"]
+    done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stdout + done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+def test_a_machine_that_is_well() -> None:
+    status, output = doctor()
+    assert status == 0 and output.endswith("kernels can run\n"), output
+    assert re.search(r"ok  a tiny kernel ran on .+: first result after \d+ ms with compiling", output), output
+    assert "triton 3" in output and "device 0: " in output and "FAULT" not in output
+
+
+def test_hidden_drivers_are_the_reason() -> None:
+    status, output = doctor(VK_DRIVER_FILES="/nowhere/none.json")
+    assert status == 1
+    assert "FAULT  VK_DRIVER_FILES names /nowhere/none.json, which does not exist\n" in output
+    assert "is hidden by VK_DRIVER_FILES=/nowhere/none.json\n       → unset VK_DRIVER_FILES\n" in output
+    assert "a tiny kernel: mend the faults above first" in output
+
+
+@pytest.mark.parametrize(
+    ("variables", "fault"),
+    [
+        ({"TRITON_SPIRV_DEVICE": "no such device"}, "TRITON_SPIRV_DEVICE='no such device'"),
+        ({"TRITON_SPIRV_TIMEOUT": "soon"}, "TRITON_SPIRV_TIMEOUT must be a number of seconds"),
+        ({"LOCAL_RANK": "first"}, "LOCAL_RANK='first' is not a number"),
+    ],
+)
+def test_a_wrong_variable(variables: dict[str, str], fault: str) -> None:
+    status, output = doctor(**variables)
+    assert status == 1 and fault in output and output.count("FAULT") == 1, output
+
+
+def test_a_misspelt_variable() -> None:
+    status, output = doctor(TRITON_SPIRV_DEVISE="0")
+    assert status == 0 and "TRITON_SPIRV_DEVISE is not known" in output and "TRITON_SPIRV_DEVICE?" in output
+
+
+def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    status, output = doctor(TRITON_CACHE_DIR=str(file / "cache"))
+    assert status == 1 and f"FAULT  Triton's cache {file}/cache cannot be written" in output
