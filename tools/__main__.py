@@ -25,6 +25,7 @@ VERBS = {
     "status": ("tell what state tree, series and lock are in", "build"),
     "export": ("write the commits of build/upstream back to patches/ and overlay/", "build"),
     "rebase": ("move the queue onto another upstream [--to VERSION|REF --report --continue --skip --abort]", "build"),
+    "recover": ("undo the last step that was not finished: a change of patches/, an apply, a rebase", "build"),
     "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
     "wheel": ("build the wheel into dist/ [setup.py bdist_wheel arguments]", "build"),
 }

@@ -16,6 +16,7 @@ POINTS = {
     "sync": ("fetch-downloaded", "sync-unpacked", "sync-created", "sync-exchanged"),
     "apply": ("apply-committed", "apply-moving", "apply-reset"),
     "journal": ("journal-written", "journal-begun", "journal-half", "journal-carried-out"),
+    "rollback": ("rollback-begun", "rollback-half", "rollback-put-back"),
     "rebase": ("rebase-prepared", "rebase-started", "rebase-picked", "rebase-committed", "rebase-finished"),
     "wheel": ("wheel-member", "wheel-written", "wheel-named"),
     "build": ("tree-laid-out", "tree-exchanged"),

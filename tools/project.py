@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import dataclasses
-import fcntl
 import hashlib
 import json
 import os
 import platform
-import shutil
 import sys
 import sysconfig
 import tomllib
@@ -20,12 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from .errors import ToolError
-
-# Folders in build/ that hold what is being made.
-SCRATCH_PREFIXES = (".sync-", ".apply-", ".lib-", ".source-", ".journal-", ".rebase-", ".target-")
-
-# Folders whose lock this process holds.
-_held: set[Path] = set()
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -67,8 +59,8 @@ class Lock:
     commit: str
     queue: str
     wheels: tuple[ReleaseWheel, ...]
-    commit_note: str = ""
-    """What is to be known about `commit`."""
+    commit_notes: Mapping[str, str] = field(default_factory=dict)
+    """Commit → what is to be known about it. Notes on other commits than `commit` are kept for the way back."""
     shadowed: Mapping[str, str] = field(default_factory=dict)
     """Overlay file that takes the place of a file of upstream → sha256 of the file that it was written against."""
 
@@ -91,9 +83,10 @@ class Lock:
             "[upstream]",
             *(f"{key} = {quoted(getattr(self, key))}" for key in ("name", "version", "url", "ref", "commit")),
         ]
-        if self.commit_note:
-            lines.append(f"commit_note = {quoted(self.commit_note)}")
         lines += ["", "# sha256 over series, patches and overlay.", "[queue]", f"sha256 = {quoted(self.queue)}", ""]
+        if self.commit_notes:
+            lines += ["# Commit of upstream → what is to be known about it.", "[commit_notes]"]
+            lines += [f"{commit} = {quoted(text)}" for commit, text in sorted(self.commit_notes.items())] + [""]
         if self.shadowed:
             lines += ["# Overlay files in the place of a file of upstream, with the sha256 of that file.", "[shadowed]"]
             lines += [f"{quoted(path)} = {quoted(digest)}" for path, digest in sorted(self.shadowed.items())] + [""]
@@ -165,6 +158,7 @@ class Project:
         try:
             data = tomllib.loads(self.lock_file.read_text())
             upstream = data["upstream"]
+            notes = dict(data.get("commit_notes", {}))
             return Lock(
                 name=upstream["name"],
                 version=upstream["version"],
@@ -173,7 +167,7 @@ class Project:
                 commit=upstream["commit"],
                 queue=data["queue"]["sha256"],
                 wheels=tuple(ReleaseWheel(**wheel) for wheel in data.get("wheel", [])),
-                commit_note=upstream.get("commit_note", ""),
+                commit_notes=notes,
                 shadowed=dict(data.get("shadowed", {})),
             )
         except FileNotFoundError:
@@ -190,29 +184,12 @@ class Project:
         return settings
 
     @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Hold the build folder: a second run of the tools waits until the first is through.
+    def exclusive(self, recover: bool = True) -> Iterator[None]:
+        """Hold the build folder: a second run of the tools waits until the first is through (`hold.py`)."""
+        from .hold import hold
 
-        What a killed run left half-done is finished or removed; each step's result appears under its own name by a
-        rename only. It may be nested within a process.
-        """
-        from .journal import recover
-
-        if self.build in _held:
+        with hold(self, recover):
             yield
-            return
-        self.build.mkdir(parents=True, exist_ok=True)
-        with (self.build / ".lock").open("w") as handle:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            _held.add(self.build)
-            try:
-                leftovers = [path for prefix in SCRATCH_PREFIXES for path in self.build.glob(f"{prefix}*")]
-                for leftover in (*leftovers, *self.cache.glob("*/.*")):
-                    shutil.rmtree(leftover, ignore_errors=True)
-                recover(self)
-                yield
-            finally:
-                _held.discard(self.build)
 
 
 def pip_environment() -> dict[str, str]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import platform
 import re
 import shutil
@@ -25,7 +24,7 @@ import git
 from . import conflicts, journal, registry, upstream
 from .errors import ToolError
 from .faults import point
-from .packaging.source_form import submodule_version
+from .goal import Goal
 from .progress import note, step
 from .project import Lock, Project, ReleaseWheel, replace_file
 from .queue import Patch, is_tracked, load_series, overlay_files, refuse_unsafe
@@ -33,21 +32,7 @@ from .repository import UPSTREAM_REF, History, create
 
 OLD_REF = "refs/queue/old"
 _OVERLAY = "overlay/"
-_VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc)\d+)?(\.post\d+)?")
 _MERGE = ("merge.conflictStyle=diff3", "merge.renames=true", "core.hooksPath=/dev/null", "rerere.enabled=false")
-
-
-@dataclass(frozen=True)
-class Goal:
-    """The upstream to move to."""
-
-    name: str
-    """As it was asked for: a version or a ref."""
-    form: str
-    """`release`: from release wheels; `source`: in the submodule."""
-    version: str
-    ref: str
-    commit: str
 
 
 @dataclass
@@ -82,67 +67,6 @@ OUTCOMES = {
 def folder(project: Project) -> Path:
     """Where a rebase is carried out."""
     return project.build / "rebase"
-
-
-# -- where it goes ---------------------------------------------------------------------------------------------
-
-
-def release_goal(project: Project, version: str, commit: str, needs_commit: bool) -> Goal:
-    """A release of upstream; the commit of its tag is looked up at the lock's URL where it is not given."""
-    lock = project.lock()
-    if needs_commit and not commit:
-        commit = _tag_commit(lock.url, version)
-    return Goal(version, "release", version, f"v{version}", commit)
-
-
-def _tag_commit(url: str, version: str) -> str:
-    command = ["git", "ls-remote", url, f"refs/tags/v{version}", f"refs/tags/v{version}^{{}}"]
-    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    lines = done.stdout.split("\n")
-    found = [line.split("\t")[0] for line in sorted(lines, key=len) if "\t" in line]
-    if found:
-        return found[-1]  # the `^{}` line, where the tag is an object of its own
-    lines = done.stderr.strip().splitlines()
-    why = f"it has no tag v{version}" if not done.returncode else lines[-1] if lines else "git failed"
-    raise ToolError(f"the commit of v{version} could not be looked up at {url} ({why}): give it as --commit")
-
-
-def source_goal(project: Project, ref: str) -> Goal:
-    """A ref of the submodule, fetched where the submodule does not know it."""
-    where = project.submodule
-    if not (where / ".git").exists():
-        raise ToolError(
-            "upstream/ is not checked out, which a rebase to a ref needs: run `git submodule update "
-            "--init upstream`; a release can be named by its version, such as 3.9.0"
-        )
-
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
-
-    if run("status", "--porcelain", "--untracked-files=no").stdout.strip():
-        raise ToolError("upstream/ has uncommitted changes: undo them with `git -C upstream reset --hard`")
-    depth = ["--depth=1"] if run("rev-parse", "--is-shallow-repository").stdout.strip() == "true" else []
-    fetched = not run("fetch", "--quiet", *depth, "origin", ref).returncode
-    # Where the origin cannot be reached, what was fetched from it before has to do.
-    names = ["FETCH_HEAD"] if fetched else [f"origin/{ref}", ref]
-    found = (run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").stdout.strip() for name in names)
-    commit = next(filter(None, found), "")
-    if not commit:
-        raise ToolError(f"upstream/ has no ref {ref}, and it could not be fetched from its origin")
-    version = submodule_version(run("show", f"{commit}:setup.py").stdout)
-    if not version:
-        raise ToolError(f"upstream/: setup.py of {ref} states no TRITON_VERSION")
-    return Goal(ref, "source", version, ref, commit)
-
-
-def goal_of(project: Project, name: str, commit: str = "", needs_commit: bool = True) -> Goal:
-    """What `--to NAME` means: a version is a release, anything else a ref of the submodule."""
-    if name.startswith("-") or not name.strip():
-        raise ToolError(f"--to {name!r} is neither a version nor a ref")
-    if _VERSION.fullmatch(name):
-        return release_goal(project, name, commit, needs_commit)
-    return source_goal(project, name)
 
 
 # -- the repository that it happens in -------------------------------------------------------------------------
@@ -430,7 +354,7 @@ def finish(project: Project, state: State) -> None:
         shadowed = history.shadowed(overlay)
     wheels = _wheels(lock, goal)
     moved = dataclasses.replace(
-        lock, version=goal.version, ref=goal.ref, commit=goal.commit, wheels=wheels, commit_note="", shadowed=shadowed
+        lock, version=goal.version, ref=goal.ref, commit=goal.commit, wheels=wheels, shadowed=shadowed
     )
     files, _ = changed_files(project, overlay, patches, moved)
     place = folder(project).relative_to(project.root).as_posix()

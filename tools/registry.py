@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from urllib.parse import unquote
 
 from .errors import ToolError
@@ -17,7 +17,9 @@ from .project import ReleaseWheel, is_free_threaded, pip_environment
 ARCHITECTURES = ("x86_64", "aarch64")
 # (minor version of Python 3, free-threaded) that a release may have wheels for.
 PYTHONS = tuple((minor, threads) for minor in range(11, 16) for threads in (False, True) if not threads or minor > 12)
+_FIRST_ABI3 = 12
 _GLIBCS = range(17, 43)
+_LOOK_UPS_AT_ONCE = 4
 
 
 def _pip(arguments: list[str], where: str) -> subprocess.CompletedProcess[str]:
@@ -69,26 +71,32 @@ def wheel_for_this_python(name: str, version: str, arch: str) -> ReleaseWheel:
 
 
 def release_wheels(name: str, version: str) -> tuple[ReleaseWheel, ...]:
-    """All wheels of a release for the interpreters and machines that the tools know."""
-    with step(f"look up the wheels of {name} {version}"), ThreadPoolExecutor(len(ARCHITECTURES)) as pool:
-        found = list(pool.map(lambda arch: _of_architecture(name, version, arch), ARCHITECTURES))
-    wheels = [wheel for one in found for wheel in one]
-    return tuple(sorted(wheels, key=lambda wheel: (wheel.python, wheel.abi, ARCHITECTURES.index(wheel.arch))))
-
-
-def _of_architecture(name: str, version: str, arch: str) -> list[ReleaseWheel]:
-    wheels: list[ReleaseWheel] = []
-    for minor, threads in PYTHONS:
-        # One abi3 wheel serves several Pythons: those are not asked for.
-        if not any(wheel.serves((3, minor), threads, arch) for wheel in wheels):
-            wheel = release_wheel(name, version, minor, threads, arch)
-            wheels += [wheel] if wheel is not None and wheel not in wheels else []
-    return wheels
+    """All wheels of a release for the interpreters and machines that the tools know; looked up side by side."""
+    targets = [(minor, threads, arch) for minor, threads in PYTHONS for arch in ARCHITECTURES]
+    found: dict[str, ReleaseWheel] = {}
+    # One abi3 wheel serves several Pythons, so those that may have one are asked for first.
+    first = [target for target in targets if target[1] or target[0] <= _FIRST_ABI3]
+    with step(f"look up the wheels of {name} {version}") as progress, ThreadPoolExecutor(_LOOK_UPS_AT_ONCE) as pool:
+        for wave in (first, [target for target in targets if target not in first]):
+            served = found.values()
+            open_ones = [
+                (minor, threads, arch)
+                for minor, threads, arch in wave
+                if not any(wheel.serves((3, minor), threads, arch) for wheel in served)
+            ]
+            jobs = [pool.submit(release_wheel, name, version, *target) for target in open_ones]
+            for number, job in enumerate(as_completed(jobs), 1):
+                progress.at(number, len(jobs))
+                if wheel := job.result():
+                    found[wheel.file] = wheel
+    return tuple(sorted(found.values(), key=lambda wheel: (wheel.python, wheel.abi, ARCHITECTURES.index(wheel.arch))))
 
 
 def _report(name: str, version: str, choice: list[str], scratch: str) -> dict[str, dict[str, str]] | None:
     requirement = f"{name}=={version}" if version else name
     arguments = ["install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps", "--only-binary=:all:"]
+    # Reads the metadata at the end of a wheel, where the registry serves ranges, and not the whole 0.3 GB.
+    arguments += ["--use-feature=fast-deps"]
     path = f"{scratch}/report.json"
     done = _pip([*arguments, "--report", path, *choice, requirement], requirement)
     if done.returncode:

@@ -210,13 +210,14 @@ class History:
 class Repository(History):
     """The git side of build/upstream."""
 
-    def __init__(self, project: Project) -> None:
+    def __init__(self, project: Project, recover: bool = True) -> None:
         self.project = project
         if not (project.tree / ".git").is_dir():
             raise ToolError("there is no upstream tree yet: run `python3 -m tools sync`")
         super().__init__(project.tree, project.build)
         self._state_file = project.tree / ".git" / "queue.json"
-        self._recover()
+        if recover:
+            self._recover()
 
     # -- state -------------------------------------------------------------------------------------------------
 
@@ -236,8 +237,21 @@ class Repository(History):
             (self.project.tree / ".git" / "index.lock").unlink(missing_ok=True)
             self._move(target, self._state()["queue"])
 
+    def undo_move(self) -> bool:
+        """Put the tree back to where it was before an apply that was killed. False where none was."""
+        state = self._state()
+        if not state.get("moving_to"):
+            return False
+        (self.project.tree / ".git" / "index.lock").unlink(missing_ok=True)
+        self._move(state.get("from_head") or self.git.rev_parse(UPSTREAM_REF), state.get("from_queue", ""))
+        return True
+
     def _move(self, commit: str, queue: str) -> None:
-        self._write_state(moving_to=commit, queue=queue, head=commit)
+        before = self._state()
+        if before.get("moving_to"):  # an apply that was killed: what counts is where that one came from
+            before = {"head": before.get("from_head", ""), "queue": before.get("from_queue", "")}
+        origin = {"from_head": before.get("head", ""), "from_queue": before.get("queue", "")}
+        self._write_state(moving_to=commit, queue=queue, head=commit, **origin)
         point("apply-moving")
         self.git.reset("--hard", "--quiet", commit)
         point("apply-reset")

@@ -14,7 +14,7 @@ from typing import NoReturn
 from backend.settings import TOOLS_IN_PLACE
 
 from .errors import ToolError
-from .progress import step
+from .progress import COUNT, step, steps
 from .project import Project, replace_file
 
 # The requirement files of a level, each level with those before it.
@@ -109,6 +109,7 @@ def enter(project: Project, level: str, arguments: list[str]) -> None:
 def _replace_process(project: Project, arguments: list[str]) -> NoReturn:
     os.chdir(project.root)
     environment = {key: value for key, value in os.environ.items() if key not in ("PYTHONHOME", "PYTHONPATH")}
+    environment[COUNT] = str(steps())
     environment["VIRTUAL_ENV"] = str(project.venv)
     environment["PATH"] = os.pathsep.join([str(project.venv / "bin"), os.environ.get("PATH", os.defpath)])
     python = str(venv_python(project))

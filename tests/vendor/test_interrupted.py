@@ -3,96 +3,26 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
 import pytest
-from toy_project import ALPHA, FIRST, SECOND, make_project, snapshot, sources, write_release
+from toy_project import ALPHA, snapshot, sources
+from toy_runs import FULL, KILLED, REBASE, SCRIPT, Toy, both, clean
 
 from backend.settings import TOOLS_FAULT
 from tools import faults
-from tools.project import Project
 from tools.repository import Repository
 from tools.upstream import sync
 from tools.verbs import apply, check
-
-SCRIPT = Path(__file__).parent / "faulted_tools.py"
-NEW_COMMIT = "cd" * 20
-NEW_ALPHA = "line 0\n" + ALPHA
-KILLED, FULL = "killed", "disk-full"
-
-
-class Toy:
-    """A checkout on the toy upstream and a way to run the tools on it in a process of their own."""
-
-    def __init__(self, folder: Path, cached: bool = True) -> None:
-        self.registry = folder / "registry"
-        wheel = write_release(self.registry, "1.0")
-        write_release(self.registry, "1.1", alpha=NEW_ALPHA)
-        patches = {"first.patch": FIRST, "second.patch": SECOND}
-        self.project = make_project(folder / "repo", patches, {"layer.py": "LAYER = 1\n"}, wheel)
-        if cached:
-            shutil.copytree(self.registry, self.project.cache / "wheels")
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith("TRITON_")} | {
-            "TRITON_SPIRV_TOOLS_IN_PLACE": "1",
-            "TOY_REGISTRY": str(self.registry),
-            "PIP_NO_INDEX": "1",
-            "PIP_FIND_LINKS": str(self.registry),
-            "TRITON_PLUGIN_DIRS": "",
-        }
-
-    def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, str(SCRIPT), "--root", str(self.project.root), *arguments]
-
-    def run(self, *arguments: str, fault: str = "") -> subprocess.CompletedProcess[str]:
-        environment = self.environment | {TOOLS_FAULT.name: fault}
-        command = self.command(*arguments)
-        return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
-
-    def stop(self, *arguments: str, point: str, how: str) -> None:
-        """Run until a point, where it is killed or the disk is full."""
-        if how == KILLED:
-            done = self.run(*arguments, fault=point)
-            assert done.returncode == -signal.SIGKILL, done.stderr
-        else:
-            done = self.run(*arguments, fault=f"{point}:{FULL}")
-            assert done.returncode == 1, done.stderr
-            assert done.stderr.splitlines()[-1].startswith("error: no room on the disk"), done.stderr
-
-    def ok(self, *arguments: str) -> str:
-        done = self.run(*arguments)
-        assert done.returncode == 0, done.stderr + done.stdout
-        return done.stdout
-
-    def tree(self) -> dict[str, bytes]:
-        """The files of build/upstream."""
-        return snapshot(self.project.tree)
 
 
 @pytest.fixture
 def toy(tmp_path: Path) -> Toy:
     return Toy(tmp_path)
-
-
-# Where the disk is full, besides the kills at each point: in the middle of what writes most.
-FULL_AT = ("sync-unpacked", "apply-moving", "journal-half", "rebase-picked", "wheel-member", "tree-laid-out")
-
-
-def both(*verbs: str) -> list[object]:
-    """Each point of some verbs, killed, and some with a full disk."""
-    points = [point for verb in verbs for point in faults.POINTS[verb]]
-    cases = [(point, KILLED) for point in points] + [(point, FULL) for point in FULL_AT if point in points]
-    return [pytest.param(point, how, id=f"{point}-{how}") for point, how in cases]
-
-
-def clean(project: Project) -> bool:
-    """Whether build/ holds no scratch folder."""
-    return not [path for path in project.build.iterdir() if path.name.startswith(".") and path.name != ".lock"]
 
 
 @pytest.mark.parametrize(("point", "how"), both("sync"))
@@ -141,9 +71,6 @@ def test_apply(toy: Toy, point: str, how: str) -> None:
         "python/triton/layer.py": b"LAYER = 1\n",
     }
     assert check.faults(toy.project) == []
-
-
-REBASE = ("rebase", "--to", "1.1", "--commit", NEW_COMMIT, "--no-test")
 
 
 @pytest.mark.parametrize(("point", "how"), both("rebase", "journal"))
@@ -270,8 +197,12 @@ def test_two_runs_at_once(toy: Toy) -> None:
 def test_a_second_run_waits_for_the_first(toy: Toy) -> None:
     sync(toy.project)
     with toy.project.exclusive():
-        second = subprocess.Popen(toy.command("apply"), env=toy.environment, stdout=subprocess.PIPE, text=True)
-        time.sleep(1.5)
+        second = subprocess.Popen(
+            toy.command("apply"), env=toy.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        assert second.stderr is not None
+        # It says whom it waits for, at once.
+        assert f"(process {os.getpid()})" in second.stderr.readline()
         assert second.poll() is None
     out, _ = second.communicate(timeout=120)
     assert second.returncode == 0 and out.startswith("applied")

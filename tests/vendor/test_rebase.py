@@ -6,13 +6,15 @@ import platform
 import re
 import shutil
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 from toy_project import ABI, ALPHA, COMMIT, FIRST, SECOND, TAG, git, make_project, snapshot, sources, write_release
 from vendor_support import ROOT
 
-from tools import registry
+from tools import progress, registry
 from tools.__main__ import VERBS
 from tools.errors import ToolError
 from tools.project import Project, ReleaseWheel, file_sha256, is_free_threaded
@@ -285,7 +287,7 @@ def test_the_commit_of_a_tag_is_looked_up(project: Project, tmp_path: Path) -> N
     git(origin, "commit", "-q", "--allow-empty", "-m", "one")
     git(origin, "tag", "-a", "-m", "a tag that is an object", "v1.1")
     for file in (project.lock_file, project.root / ".gitmodules"):
-        file.write_text(file.read_text().replace("https://example.org/t.git", str(origin)))
+        file.write_text(file.read_text().replace("file:///nowhere/t.git", str(origin)))
     with pytest.raises(ToolError, match="v1.0 could not be looked up .*it has no tag v1.0.*give it as --commit"):
         rebase.run(project, ["--to", "1.0", "--no-test"])
     assert rebase.run(project, ["--to", "1.1", "--no-test"]) == 0
@@ -386,3 +388,32 @@ def test_the_workflow_runs_commands_that_there_are() -> None:
     reports = [rebase.parse(words[1:]) for words in commands if words[0] == "rebase"]
     assert [options.to for options in reports if options.report] == ["newest", "main"]
     assert re.search(r"^  schedule:\n    - cron: ", text, re.MULTILINE)
+
+
+def test_the_wheels_of_a_release_are_looked_up_side_by_side(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[tuple[int, bool, str]] = []
+    together = threading.Barrier(3, timeout=30)  # three at a time, or the test fails
+
+    def look_up(name: str, version: str, minor: int, threads: bool, arch: str) -> ReleaseWheel | None:
+        asked.append((minor, threads, arch))
+        together.wait()
+        time.sleep(0.05 * len(asked))
+        python, abi = (12, "abi3") if minor >= 12 else (minor, f"cp3{minor}")
+        return None if threads else ReleaseWheel(f"cp3{python}", abi, arch, f"{python}-{arch}.whl", "0" * 64)
+
+    monkeypatch.setattr(registry, "PYTHONS", ((11, False), (12, False), (13, False), (13, True), (14, False)))
+    monkeypatch.setattr(registry, "ARCHITECTURES", ("x86_64", "aarch64"))
+    monkeypatch.setattr(registry, "release_wheel", look_up)
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.01)
+    wheels = registry.release_wheels("triton", "9.9")
+    assert [(wheel.python, wheel.arch) for wheel in wheels] == [
+        ("cp311", "x86_64"),
+        ("cp311", "aarch64"),
+        ("cp312", "x86_64"),
+        ("cp312", "aarch64"),
+    ]
+    # The abi3 wheel of 3.12 serves 3.13 and 3.14: these are not asked for.
+    assert {(minor, threads) for minor, threads, _ in asked} == {(11, False), (12, False), (13, True)}
+    assert re.search("look up the wheels of triton 9.9: [2-6] of 6, ", capfd.readouterr().err)

@@ -101,7 +101,7 @@ def make_project(root: Path, patches: dict[str, str], overlay: dict[str, str], w
     """A checkout with that queue, locked to version 1.0 of the toy; its wheel must be in the cache already."""
     project = Project(root)
     root.mkdir(exist_ok=True)
-    (root / ".gitmodules").write_text('[submodule "upstream"]\n\tpath = upstream\n\turl = https://example.org/t.git\n')
+    (root / ".gitmodules").write_text('[submodule "upstream"]\n\tpath = upstream\n\turl = file:///nowhere/t.git\n')
     shutil.copy(ROOT / "pyproject.toml", root)
     project.patches.mkdir()
     (project.patches / "series").write_text("".join(f"{name}\n" for name in patches))
@@ -112,7 +112,7 @@ def make_project(root: Path, patches: dict[str, str], overlay: dict[str, str], w
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
     version = wheel.file.split("-")[1]
-    lock = Lock("triton", version, "https://example.org/t.git", f"v{version}", COMMIT, queue_hash(project), (wheel,))
+    lock = Lock("triton", version, "file:///nowhere/t.git", f"v{version}", COMMIT, queue_hash(project), (wheel,))
     project.lock_file.write_text(lock.text())
     return project
 

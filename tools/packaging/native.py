@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,9 +16,11 @@ import sysconfig
 from pathlib import Path
 
 from ..errors import ToolError
-from ..progress import step
+from ..progress import Progress, step
 from .plugins import Plugin
 from .sbom import Part, purl
+
+_EDGE = re.compile(r"\[(\d+)/(\d+)\]")
 
 
 def _program(name: str) -> str:
@@ -29,10 +32,19 @@ def _program(name: str) -> str:
     return found
 
 
-def _run(plugin: Plugin, command: list[str]) -> None:
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    if done.returncode:
-        sys.stderr.write(done.stdout)
+def _run(plugin: Plugin, command: list[str], progress: Progress | None = None) -> None:
+    """Run a build program; its output is shown where it fails. Ninja's count of edges becomes the step's progress."""
+    environment = {**os.environ, "NINJA_STATUS": "[%f/%t] "}
+    output: list[str] = []
+    with subprocess.Popen(
+        command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
+    ) as child:
+        for line in child.stdout or ():
+            output.append(line)
+            if progress is not None and (count := _EDGE.match(line)):
+                progress.at(int(count.group(1)), int(count.group(2)))
+    if child.returncode:
+        sys.stderr.write("".join(output))
         raise ToolError(f"plugin {plugin.folder}: `{' '.join(command[:3])} …` failed; its output is above")
 
 
@@ -64,9 +76,9 @@ def build_native(plugin: Plugin, build: Path) -> dict[str, Path]:
         f"-DPython3_EXECUTABLE={sys.executable}",
         f"-Dpybind11_DIR={pybind11.get_cmake_dir()}",
     ]
-    with step(f"build the native part of {plugin.name}"):
+    with step(f"build the native part of {plugin.name}") as progress:
         _run(plugin, configure)
-        _run(plugin, [cmake, "--build", str(folder)])
+        _run(plugin, [cmake, "--build", str(folder)], progress)
         shutil.rmtree(stage, ignore_errors=True)
         _run(plugin, [cmake, "--install", str(folder), "--prefix", str(stage), "--strip"])
     built = {f"{plugin.package}/{path.relative_to(stage).as_posix()}": path for path in sorted(stage.rglob("*.so"))}

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import shutil
 import subprocess
 import sys
 
+from .. import goal as goals
 from .. import rebase, registry
 from ..errors import ToolError
 from ..progress import note
 from ..project import Project
 from ..repository import Repository
 from ..upstream import prepare
+from .recover import give_up
 
 CONTRACT_TESTS = "tests/vendor/test_contract.py"
 
@@ -44,11 +45,11 @@ def run(project: Project, arguments: list[str]) -> int:
         if options.report:
             if not options.to:
                 raise ToolError("--report goes with --to")
-            goal = rebase.goal_of(project, _name(project, options.to), options.commit, needs_commit=False)
+            goal = goals.goal_of(project, _name(project, options.to), options.commit, needs_commit=False)
             return 0 if rebase.report(project, goal, print) else 1
         if options.to:
             _refuse_unsaved(project)
-            goal = rebase.goal_of(project, _name(project, options.to), options.commit)
+            goal = goals.goal_of(project, _name(project, options.to), options.commit)
             state = rebase.start(project, goal)
             mover = rebase.Mover(project, rebase.folder(project), state)
         else:
@@ -90,13 +91,9 @@ def _refuse_unsaved(project: Project) -> None:
 
 
 def _abort(project: Project) -> int:
-    where = rebase.folder(project)
-    if not where.exists():
+    if not rebase.folder(project).exists():
         raise ToolError("no rebase is going on")
-    scratch = project.build / ".rebase-aborted"
-    where.rename(scratch)
-    shutil.rmtree(scratch)
-    print("the rebase is given up; patches/, overlay/ and the lock are as they were")
+    give_up(project)
     return 0
 
 

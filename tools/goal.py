@@ -1,0 +1,113 @@
+"""Where a rebase goes: a release of upstream or a ref of the submodule, checked before anything changes."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from dataclasses import dataclass
+
+from .errors import ToolError
+from .packaging.source_form import submodule_version
+from .progress import note
+from .project import Project
+
+_VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc)\d+)?(\.post\d+)?")
+_COMMIT = re.compile(r"[0-9a-f]{40}")
+_LOOK_UP_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Goal:
+    """The upstream to move to."""
+
+    name: str
+    """As it was asked for: a version or a ref."""
+    form: str
+    """`release`: from release wheels; `source`: in the submodule."""
+    version: str
+    ref: str
+    commit: str
+
+
+def is_commit(text: str) -> bool:
+    """Whether a text is a full commit id."""
+    return bool(_COMMIT.fullmatch(text))
+
+
+def release_goal(project: Project, version: str, commit: str, needs_commit: bool) -> Goal:
+    """A release of upstream, with the commit of its tag.
+
+    The commit is looked up at the lock's URL. One that is given as well must be the same; where the look-up is not
+    possible, it is taken as it is, with a warning.
+    """
+    if commit and not is_commit(commit):
+        raise ToolError(f"--commit {commit!r} is not a full commit id (40 hexadecimal digits, in lower case)")
+    if needs_commit:
+        url = project.lock().url
+        found, why = _tag_commit(url, version)
+        if found and commit and found != commit:
+            raise ToolError(f"v{version} at {url} is commit {found}, --commit names {commit}: leave --commit out")
+        if not found and not commit:
+            raise ToolError(f"the commit of v{version} could not be looked up at {url} ({why}): give it as --commit")
+        if not found:
+            note(f"--commit {commit[:12]} is not checked: v{version} could not be looked up at {url} ({why})")
+        commit = found or commit
+    return Goal(version, "release", version, f"v{version}", commit)
+
+
+def _tag_commit(url: str, version: str) -> tuple[str, str]:
+    """(commit of the tag v<version>, ''), or ('', why it could not be looked up)."""
+    command = ["git", "ls-remote", url, f"refs/tags/v{version}", f"refs/tags/v{version}^{{}}"]
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=_LOOK_UP_SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        return "", f"no answer in {_LOOK_UP_SECONDS} s"
+    lines = done.stdout.split("\n")
+    found = [line.split("\t")[0] for line in sorted(lines, key=len) if "\t" in line]
+    if found:
+        return found[-1], ""  # the `^{}` line, where the tag is an object of its own
+    lines = done.stderr.strip().splitlines()
+    return "", f"it has no tag v{version}" if not done.returncode else lines[-1] if lines else "git failed"
+
+
+def source_goal(project: Project, ref: str) -> Goal:
+    """A ref of the submodule, fetched where the submodule does not know it."""
+    where = project.submodule
+    if not (where / ".git").exists():
+        raise ToolError(
+            "upstream/ is not checked out, which a rebase to a ref needs: run `git submodule update "
+            "--init upstream`; a release can be named by its version, such as 3.9.0"
+        )
+
+    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(["git", "-C", str(where), *arguments], capture_output=True, text=True, check=False)
+
+    if run("status", "--porcelain", "--untracked-files=no").stdout.strip():
+        raise ToolError("upstream/ has uncommitted changes: undo them with `git -C upstream reset --hard`")
+    depth = ["--depth=1"] if run("rev-parse", "--is-shallow-repository").stdout.strip() == "true" else []
+    fetched = not run("fetch", "--quiet", *depth, "origin", ref).returncode
+    # Where the origin cannot be reached, what was fetched from it before has to do.
+    names = ["FETCH_HEAD"] if fetched else [f"origin/{ref}", ref]
+    found = (run("rev-parse", "--verify", "--quiet", f"{name}^{{commit}}").stdout.strip() for name in names)
+    commit = next(filter(None, found), "")
+    if not commit:
+        raise ToolError(f"upstream/ has no ref {ref}, and it could not be fetched from its origin")
+    version = submodule_version(run("show", f"{commit}:setup.py").stdout)
+    if not version:
+        raise ToolError(f"upstream/: setup.py of {ref} states no TRITON_VERSION")
+    return Goal(ref, "source", version, ref, commit)
+
+
+def goal_of(project: Project, name: str, commit: str = "", needs_commit: bool = True) -> Goal:
+    """What `--to NAME` means: a version is a release, anything else a ref of the submodule."""
+    if name.startswith("-") or not name.strip():
+        raise ToolError(f"--to {name!r} is neither a version nor a ref")
+    if _VERSION.fullmatch(name):
+        return release_goal(project, name, commit, needs_commit)
+    if commit:
+        raise ToolError(f"--commit goes with a release such as 3.9.0; {name!r} is a ref, which names its own commit")
+    return source_goal(project, name)
