@@ -10,6 +10,7 @@ import re
 import struct
 from typing import Any, NamedTuple
 
+from .attribute_values import DenseArray, TypedInt, typed, written
 from .encodings import (
     BlockedEncoding,
     DotOperandEncoding,
@@ -46,6 +47,7 @@ PLAIN_TYPES: dict[str, Type] = {
     "none": OpaqueType("none"),
     "!ttg.async.token": TokenType(),
 }
+_I32, _F32 = PLAIN_TYPES["i32"], PLAIN_TYPES["f32"]
 _UNIQUE_PLAIN = {type_: type_ for type_ in PLAIN_TYPES.values()}
 _INTEGER = re.compile(r"[su]?i([1-9]\d{0,3})")
 _SHAPE = re.compile(r"(?:\d{1,18}x)*")
@@ -66,7 +68,7 @@ class _Fields(NamedTuple):
     optional: tuple[str, ...] = ()
 
 
-_ENCODINGS = {
+ENCODINGS = {
     "ttg.blocked": _Fields(BlockedEncoding, ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")),
     "ttg.slice": _Fields(SliceEncoding, ("dim", "parent")),
     "ttg.dot_op": _Fields(DotOperandEncoding, ("opIdx", "parent"), ("kWidth",)),
@@ -280,6 +282,15 @@ class AttributeReader:
         """The attribute that comes next, as a plain value (see ir.py)."""
         return self.typed_attribute(tokens)[0]
 
+    def _value(self, tokens: Tokens) -> Any:
+        """The same where its type has to be known to write it again."""
+        value, type_ = self.typed_attribute(tokens)
+        if type(value) is int:
+            return value if type_ is _I32 else typed(value, type_ or PLAIN_TYPES["i64"])
+        if type(value) is float:
+            return value if type_ is _F32 else typed(value, type_ or PLAIN_TYPES["f64"])
+        return value
+
     def typed_attribute(self, tokens: Tokens) -> tuple[Any, Type | None]:
         """The attribute that comes next and its type, where it has one: numbers, ``true``/``false`` and ``dense``."""
         item = tokens.items[tokens.i]
@@ -304,7 +315,7 @@ class AttributeReader:
             name = tokens.symbol()
             while tokens.accept("::"):
                 name += "::" + tokens.symbol()
-            return name, None
+            return written(name, "@" + name), None
         following = tokens.items[tokens.i + 1] if item == "dense" or item == "array" else ""
         if item == "dense" and following == "<":
             return self._dense(tokens)
@@ -358,7 +369,7 @@ class AttributeReader:
         if tokens.accept("]"):
             return ()
         while True:
-            values.append(self.attribute(tokens))
+            values.append(self._value(tokens))
             if tokens.accept("]"):
                 return tuple(values)
             tokens.expect(",")
@@ -377,7 +388,7 @@ class AttributeReader:
                 tokens.error(f"attribute '{key}' is given twice", tokens.i - 1)
             if items[tokens.i] == "=":
                 tokens.i += 1
-                values[key] = self.attribute(tokens)
+                values[key] = self._value(tokens)
             else:
                 values[key] = None
             if items[tokens.i] == "}":
@@ -396,7 +407,9 @@ class AttributeReader:
                 if not tokens.accept(","):
                     break
         tokens.expect(">")
-        return tuple(values)
+        array = DenseArray(values)
+        array.element = type_
+        return array
 
     def _dense(self, tokens: Tokens) -> tuple[DenseAttr, Type]:
         tokens.i += 2
@@ -473,8 +486,8 @@ class AttributeReader:
         if not bracket and item in self.aliases:
             made = self.aliases[item]
         elif head in MEMORY_SPACES and not bracket:
-            made = MEMORY_SPACES[head]
-        elif head in _ENCODINGS and bracket:
+            made = written(MEMORY_SPACES[head], item)
+        elif head in ENCODINGS and bracket:
             made = self._structured_encoding(Tokens(body[:-1], parent=tokens), head, item)
         elif head == "ttg.padded_shared" and bracket:
             made = self._padded(Tokens(body[:-1], parent=tokens), item)
@@ -483,11 +496,11 @@ class AttributeReader:
         elif head in _OPAQUE_ENCODINGS:
             made = OpaqueEncoding(head.partition(".")[2], item)
         elif head in _FLAGS and bracket:
-            made = tuple(flag.strip() for flag in body[:-1].split(","))
+            made = written(tuple(flag.strip() for flag in body[:-1].split(",")), item)
         elif bracket:
-            made = self._parameters(Tokens(body[:-1], parent=tokens))
+            made = written(self._parameters(Tokens(body[:-1], parent=tokens)), item)
         elif "." in head:
-            made = head
+            made = written(head, item)
         else:
             tokens.fail("expected an attribute (this alias is not defined before its use)")
         tokens.i += 1
@@ -531,7 +544,7 @@ class AttributeReader:
         return values
 
     def _structured_encoding(self, body: Tokens, name: str, text: str) -> Encoding:
-        layout = _ENCODINGS[name]
+        layout = ENCODINGS[name]
         values = self._braces(body)
         body.finished("the encoding")
         if "CGALayout" in values:
@@ -547,7 +560,7 @@ class AttributeReader:
             valid = isinstance(value, Encoding) if key == "parent" else isinstance(value, (int, tuple))
             if not valid or isinstance(value, bool):
                 body.error(f"parameter '{key}' of #{name} has a value of the wrong kind")
-        return layout.build(*[values[key] for key in layout.keys + layout.optional if key in values])
+        return layout.build(*[_plain(values[key]) for key in layout.keys + layout.optional if key in values])
 
     def _padded(self, body: Tokens, text: str) -> Encoding:
         body.expect("[")
@@ -564,7 +577,7 @@ class AttributeReader:
         body.finished("the encoding")
         if not values.keys() <= {"order", "shape", "offset", "block"}:
             return OpaqueEncoding("padded_shared", text)
-        return PaddedSharedEncoding(tuple(intervals), **values)
+        return PaddedSharedEncoding(tuple(intervals), **_plain(values))
 
     def _shared_linear(self, body: Tokens, text: str) -> Encoding:
         values = self._braces(body)
@@ -576,7 +589,16 @@ class AttributeReader:
         body.finished("the encoding")
         if "offset" not in values or not values.keys() <= {"offset", "block"}:
             body.error("#ttg.shared_linear has the parameters offset and block")
-        return SharedLinearEncoding(values["offset"], values.get("block", ()), alignment)
+        return SharedLinearEncoding(_plain(values["offset"]), _plain(values.get("block", ())), alignment)
+
+
+def _plain(value: Any) -> Any:
+    """The parameters of an encoding: numbers without types."""
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, tuple):
+        return tuple(_plain(part) for part in value)
+    return int(value) if isinstance(value, TypedInt) else value
 
 
 def element_of(type_: Type) -> Type:

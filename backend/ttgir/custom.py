@@ -27,14 +27,15 @@ def _attributes_with_keyword(parser: Parser) -> dict[str, Any]:
 
 def function(parser: Parser) -> Function:
     """``tt.func`` after its name."""
-    public = True
+    visibility = ""
     if parser.items[parser.i] in ("public", "private", "nested"):
-        public = parser.items[parser.i] == "public"
+        visibility = parser.items[parser.i]
         parser.i += 1
     name = parser.symbol()
     arguments: list[_Argument] = []
     inputs: list[Type] = []
     argument_attributes: list[dict[str, Any]] = []
+    locations: list[tuple[str, int] | None] = []
     parser.expect("(")
     while not parser.accept(")"):
         if inputs:
@@ -49,7 +50,7 @@ def function(parser: Parser) -> Function:
                 parser.fail("expected an argument name (%name)")
             inputs.append(parser.reader.type(parser))
         argument_attributes.append(_attributes(parser))
-        parser.location()
+        locations.append(parser.location())
     results: list[Type] = []
     result_attributes: list[dict[str, Any]] = []
     if parser.accept("->"):
@@ -69,7 +70,11 @@ def function(parser: Parser) -> Function:
         if len(arguments) != len(inputs):
             parser.fail("expected no body: the arguments have no names")
         body = parser.region(arguments, isolated=True)
-    made = Function(name, FunctionType(tuple(inputs), tuple(results)), argument_attributes, attributes, public, body)
+        for argument, where in zip(body.entry.arguments, locations, strict=True):
+            parser.located(argument, where)
+    made = Function(
+        name, FunctionType(tuple(inputs), tuple(results)), argument_attributes, attributes, visibility, body
+    )
     parser.located(made, parser.location())
     return made
 

@@ -1,8 +1,6 @@
-"""Assembly formats: the mini-language of ``assemblyFormat`` in .td files, compiled to steps that read an operation.
+"""Assembly formats: the rows of the operation table, compiled to steps that read an operation.
 
-A format is a sequence of literals (`` `,` ``), ``$operand`` and ``$attribute``, ``type($x)``, ``qualified(type($x))``,
-``type(operands)``, ``functional-type(operands, results)``, ``operands``, ``attr-dict``, ``custom<Offsets>($x)`` and
-optional groups ``( … $anchor^ … )?``. Types that a format leaves out follow from the op's type equations.
+The language of the formats is that of notation.py. Types that a format leaves out follow from the op's type equations.
 """
 
 from __future__ import annotations
@@ -15,6 +13,7 @@ from . import readers
 from .attributes import PLAIN_TYPES, element_of
 from .enums import ENUMS
 from .ir import Operation, Value
+from .notation import Directive, Element, Literal, Variable, parse_format
 from .readers import ATTRIBUTES, State, Step
 from .types import TensorType, Type
 
@@ -24,11 +23,6 @@ if TYPE_CHECKING:
 #: Attribute kinds other than the enums.
 _PLAIN_KINDS = frozenset({"any", "str", "int", "symbol", "flags", "unit"})
 
-_FORMAT = re.compile(
-    r"`([^`]*)`|\$(\w+)|(attr-dict|functional-type|qualified|type|operands|results|custom<\w+>)"
-    r"|(\)\?|[(),^])|\s+"
-)
-_WORDS = ("", "literal", "variable", "directive", "mark")
 _SIGNATURE = re.compile(r"(\w+)([?*]?)")
 _ATTRIBUTE = re.compile(r"(\w+)(\?)?(?::(\w+))?(?:=(\w+))?")
 _EQUATION = re.compile(r"(\w+)=(?:(\w+)\((\w+)\)|(\w+))")
@@ -55,6 +49,7 @@ class Format:
 
     __slots__ = (
         "_compiled",
+        "_elements",
         "attributes",
         "defaults",
         "enums",
@@ -101,7 +96,15 @@ class Format:
         self.equations = types
         fixed = all(not suffix for _, suffix in self.operands)
         self.segments = (1,) * len(self.operands) if fixed else None
+        self._elements: tuple[Element, ...] | None = None
         self._compiled: tuple[list[Step], list[Step]] | None = None
+
+    @property
+    def elements(self) -> tuple[Element, ...]:
+        """The elements of ``text``."""
+        if self._elements is None:
+            self._elements = parse_format(self.text)
+        return self._elements
 
     def read(self, parser: Parser) -> Operation:
         """Read what follows the op's name."""
@@ -183,61 +186,22 @@ class Format:
 
     def compile(self) -> tuple[list[Step], list[Step]]:
         """The steps that read the format, and those that check and derive types."""
-        words: list[tuple[str, str]] = []
-        at = 0
-        while at < len(self.text):
-            match = _FORMAT.match(self.text, at)
-            assert match is not None, (self.name, self.text[at:])
-            at = match.end()
-            if match.lastindex is not None:
-                words.append((_WORDS[match.lastindex], match[match.lastindex]))
         spelled: list[str] = []
-        steps, end = self._sequence(words, 0, spelled)
-        assert end == len(words), (self.name, words[end:])
-        return steps, self._type_steps(spelled)
+        return self._sequence(self.elements, spelled), self._type_steps(spelled)
 
-    def _sequence(self, words: list[tuple[str, str]], at: int, spelled: list[str]) -> tuple[list[Step], int]:
+    def _sequence(self, elements: tuple[Element, ...], spelled: list[str]) -> list[Step]:
         steps: list[Step] = []
-        while at < len(words) and words[at] != ("mark", ")?"):
-            kind, word = words[at]
-            at += 1
-            if kind == "literal":
-                if word.strip():
-                    steps.append(readers.literal(word))
-            elif kind == "variable":
-                steps.append(self._variable(word))
-                if at < len(words) and words[at] == ("mark", "^"):
-                    at += 1
-            elif word == "(":
-                first = words[at]
-                inner, at = self._sequence(words, at, spelled)
-                at += 1
-                steps.append(self._optional(first, inner))
+        for element in elements:
+            if isinstance(element, Literal):
+                if element.text:
+                    steps.append(readers.literal(element.text))
+            elif isinstance(element, Variable):
+                steps.append(self._variable(element.name))
+            elif isinstance(element, Directive):
+                steps.append(self._directive(element.word, element.arguments, spelled))
             else:
-                arguments: list[str] = []
-                if word not in ("attr-dict", "operands"):
-                    arguments, at = self._arguments(words, at)
-                if at < len(words) and words[at] == ("mark", "^"):
-                    at += 1
-                steps.append(self._directive(word, arguments, spelled))
-        return steps, at
-
-    @staticmethod
-    def _arguments(words: list[tuple[str, str]], at: int) -> tuple[list[str], int]:
-        """The names inside ``directive( … )``, brackets and inner ``type`` dropped."""
-        depth = 0
-        names: list[str] = []
-        while True:
-            kind, word = words[at]
-            at += 1
-            if word == "(" and kind == "mark":
-                depth += 1
-            elif kind == "mark" and word == ")":
-                depth -= 1
-                if depth == 0:
-                    return names, at
-            elif kind == "variable" or word in ("operands", "results"):
-                names.append(word)
+                steps.append(self._optional(element.elements[0], self._sequence(element.elements, spelled)))
+        return steps
 
     def _operand(self, name: str) -> int:
         return next((k for k, (operand, _) in enumerate(self.operands) if operand == name), -1)
@@ -252,16 +216,16 @@ class Format:
         kind = self.attributes[name]
         return ATTRIBUTES[kind](name) if kind in ATTRIBUTES else readers.enum(name, kind)
 
-    def _optional(self, first: tuple[str, str], steps: list[Step]) -> Step:
-        kind, word = first
-        if kind == "literal":
-            return readers.when(lambda item: item == word, steps)
-        if self._operand(word) >= 0:
+    def _optional(self, first: Element, steps: list[Step]) -> Step:
+        if isinstance(first, Literal):
+            return readers.when(lambda item: item == first.text, steps)
+        assert isinstance(first, Variable), self.name
+        if self._operand(first.name) >= 0:
             return readers.when(lambda item: item[0] == "%", steps)
-        keywords = ENUMS[self.attributes[word]]
+        keywords = ENUMS[self.attributes[first.name]]
         return readers.when(lambda item: item in keywords, steps)
 
-    def _directive(self, word: str, arguments: list[str], spelled: list[str]) -> Step:
+    def _directive(self, word: str, arguments: tuple[str, ...], spelled: list[str]) -> Step:
         if word == "attr-dict":
             return readers.attr_dict
         if word == "operands":
@@ -271,7 +235,7 @@ class Format:
         if word == "functional-type":
             spelled += [name for name, _ in self.operands] + [name for name, _ in self.results]
             return self._functional_type()
-        if arguments == ["operands"]:
+        if arguments == ("operands",):
             spelled += [name for name, _ in self.operands]
             return readers.all_types
         name = arguments[0]

@@ -8,8 +8,6 @@ analysis has already taken calls into account.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .ir import UNKNOWN, Block, Function, Location, Module, Operation, Region, Value
 from .rewriting import UnsupportedControlFlow, drop_uses, replace_uses
 from .structure import structure
@@ -121,7 +119,9 @@ class _Copy:
         for block in source.blocks:
             copied = Block(block.label, parent=made)
             for argument in block.arguments:
-                value = self.values[argument] = Value(argument.type, copied, argument.index, argument.name)
+                value = self.values[argument] = Value(
+                    argument.type, copied, argument.index, argument.name, location=argument.location
+                )
                 copied.arguments.append(value)
             made.blocks.append(copied)
             for operation in block.operations:
@@ -132,7 +132,9 @@ class _Copy:
         known = self._locations.get(location)
         if known is None:
             caller = self._location(location.caller) if location.caller else self._caller
-            known = self._locations[location] = replace(location, caller=caller)
+            known = self._locations[location] = Location(
+                location.file, location.line, location.column, location.name, caller
+            )
         return known
 
 

@@ -1,7 +1,9 @@
 """Operations, blocks, regions and values of a parsed module.
 
 Attributes are plain Python values: ``int``, ``float``, ``bool``, ``str`` (strings, symbols without ``@``, enum
-keywords), ``tuple`` (arrays), ``dict``, a ``Type``, an ``Encoding``, ``None`` (unit), or one of the classes below.
+keywords), ``tuple`` (arrays), ``dict``, a ``Type``, an ``Encoding``, ``None`` (unit), or one of the classes below. What
+MLIR writes in more than one way is a subclass of those that compares equal to the plain value and knows how it was
+written (see attribute_values.py).
 """
 
 from __future__ import annotations
@@ -15,13 +17,17 @@ from .types import FunctionType, Type
 
 @dataclass(frozen=True)
 class Location:
-    """Where in the user's source an operation comes from: the innermost frame first, callers after it."""
+    """Where in the user's source an operation comes from: the innermost frame first, callers after it.
+
+    ``text`` is how the location was written, ``loc(…)``; it is empty where the location was made here.
+    """
 
     file: str = ""
     line: int = 0
     column: int = 0
     name: str = ""
     caller: Location | None = None
+    text: str = field(default="", compare=False, repr=False)
 
     def __str__(self) -> str:
         here = f"{self.file}:{self.line}:{self.column}" if self.file else "unknown location"
@@ -55,13 +61,14 @@ class FloatBits:
 @dataclass(eq=False, slots=True)
 class Value:
     """An SSA value. ``owner`` is the Operation that defines it (``index`` is the result number), or the Block whose
-    argument it is (``index`` is the argument number). Compared by identity."""
+    argument it is (``index`` is the argument number, ``location`` its own). Compared by identity."""
 
     type: Type
     owner: Operation | Block
     index: int
     name: str = ""
     uses: list[Operation] = field(default_factory=list, repr=False)
+    location: Location = UNKNOWN
 
     def __hash__(self) -> int:
         return id(self)
@@ -144,20 +151,34 @@ class Region:
 @dataclass(eq=False, slots=True)
 class Function:
     """A ``tt.func``. ``argument_attributes`` holds one dict an argument (``tt.divisibility`` and the like);
-    ``body`` is None for a declaration."""
+    ``visibility`` is ``public``, ``private``, ``nested``, or empty where it is not written; ``body`` is None for a
+    declaration."""
 
     name: str
     type: FunctionType
     argument_attributes: list[dict[str, Any]]
     attributes: dict[str, Any]
-    public: bool
+    visibility: str
     body: Region | None
     location: Location = UNKNOWN
+
+    @property
+    def public(self) -> bool:
+        """Whether it can be called from outside of its module."""
+        return self.visibility in ("", "public")
 
 
 @dataclass(eq=False, slots=True)
 class Module:
-    """A ``module``: its attributes (``ttg.num-warps``, ``ttg.shared``, …) and its functions in order."""
+    """A ``module``: its attributes (``ttg.num-warps``, ``ttg.shared``, …) and its functions in order.
+
+    ``aliases`` are the names that its text gives to attributes and types (``#blocked``), ``location_aliases`` those of
+    locations with their text (``#loc3`` → ``loc("kernel.py":7:4)``).
+    """
 
     attributes: dict[str, Any]
     functions: dict[str, Function]
+    name: str = ""
+    location: Location = UNKNOWN
+    aliases: dict[str, Any] = field(default_factory=dict)
+    location_aliases: dict[str, str] = field(default_factory=dict)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from .ir import UNKNOWN, Location
 from .lexer import Tokens
 
@@ -28,6 +26,8 @@ class Locations:
             body = Tokens(text[4:-1], parent=self.tokens)
             found = self._location(body)
             body.finished("the location")
+            if found is not UNKNOWN:
+                found = Location(found.file, found.line, found.column, found.name, found.caller, text)
             self._known[text] = found
         return found
 
@@ -72,7 +72,7 @@ class Locations:
         if body.accept("("):
             inner = self._location(body)
             body.expect(")")
-            return replace(inner, name=text)
+            return Location(inner.file, inner.line, inner.column, text, inner.caller)
         if not body.accept(":"):
             return Location(name=text)
         line = body.integer()
@@ -109,5 +109,5 @@ def _called_from(callee: Location, caller: Location) -> Location:
     while frames[-1].caller is not None:
         frames.append(frames[-1].caller)
     for frame in reversed(frames):
-        caller = replace(frame, caller=caller)
+        caller = Location(frame.file, frame.line, frame.column, frame.name, caller)
     return caller

@@ -68,7 +68,7 @@ class Parser(Tokens):
         self.values: dict[str, Value] = {}
         self._scope = _Scope(None)
         self._locations = Locations(self)
-        self._located: list[tuple[Operation | Function, str, int]] = []
+        self._located: list[tuple[Operation | Function | Module | Value, str, int]] = []
         self._terminators: list[tuple[Operation, int]] = []
         self._calls: list[tuple[Operation, int]] = []
 
@@ -93,8 +93,10 @@ class Parser(Tokens):
         if found is None:
             self.fail("expected 'module'")
         check_calls(self, found, self._calls)
-        for operation, text, index in self._located:
-            operation.location = self._locations.resolve(text, index)
+        for owner, text, index in self._located:
+            owner.location = self._locations.resolve(text, index)
+        found.aliases = self.reader.aliases
+        found.location_aliases = {name: text for name, (text, _) in self._locations.definitions.items()}
         return found
 
     def _alias(self, name: str) -> None:
@@ -111,8 +113,7 @@ class Parser(Tokens):
             self.reader.aliases[name] = self.reader.attribute(self)
 
     def _module_body(self) -> Module:
-        if self.items[self.i][0] == "@":
-            self.symbol()
+        name = self.symbol() if self.items[self.i][0] == "@" else ""
         attributes: dict[str, Any] = {}
         if self.accept("attributes"):
             attributes = self.reader.dictionary(self)
@@ -130,8 +131,9 @@ class Parser(Tokens):
             if read.name in functions:
                 self.error(f"function @{read.name} is defined twice", at)
             functions[read.name] = read
-        self.location()
-        return Module(attributes, functions)
+        module = Module(attributes, functions, name)
+        self.located(module, self.location())
+        return module
 
     # Locations
 
@@ -143,7 +145,7 @@ class Parser(Tokens):
         self.i += 1
         return item, self.i - 1
 
-    def located(self, owner: Operation | Function, where: tuple[str, int] | None) -> None:
+    def located(self, owner: Operation | Function | Module | Value, where: tuple[str, int] | None) -> None:
         """Give ``owner`` the location ``where`` once every alias has been read."""
         if where is not None:
             self._located.append((owner, *where))
@@ -479,7 +481,7 @@ class Parser(Tokens):
                     self.expect(",")
                 name, type_, at = self.argument()
                 block.arguments.append(self.define(name, type_, block, len(block.arguments), at))
-                self.location()
+                self.located(block.arguments[-1], self.location())
         self.expect(":")
         return block
 
