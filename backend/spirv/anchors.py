@@ -13,6 +13,7 @@ from bisect import bisect_left
 
 from . import opcodes as op
 from .encode import Instruction
+from .grammar import id_places
 from .module import ModuleBuilder
 from .opcodes import Capability_, Scope
 
@@ -22,19 +23,6 @@ REPEATABLE = frozenset(range(op.ConvertFToU, op.BitCount + 1)) - {
     op.UMulExtended,
     op.SMulExtended,
 } | {op.ExtInst}
-
-#: Opcode → its operands (counted behind the result) that are not ids, from ``start`` up to ``end``.
-LITERALS: dict[int, tuple[int, int]] = {
-    op.ExtInst: (1, 2),
-    op.CompositeExtract: (1, 99),
-    op.CompositeInsert: (2, 99),
-    op.VectorShuffle: (2, 99),
-    op.Load: (1, 99),
-    op.Store: (2, 99),
-    op.LoopMerge: (2, 99),
-    op.SelectionMerge: (1, 2),
-}
-
 
 _SCALARS = frozenset({"bool", "int", "float"})
 _NO_SCALAR = ("", 0)
@@ -53,12 +41,10 @@ def anchor_across_barriers(module: ModuleBuilder, body: list[Instruction]) -> li
     anchors: dict[int, tuple[int, int]] = {}  # value → (its anchor, the region in which both are)
     result: list[Instruction] = []
     for instruction, region in zip(body, regions, strict=True):
-        opcode = instruction[0]
-        start, end = LITERALS.get(opcode, (99, 99))
-        if opcode != op.Phi:
-            for place in range(3, len(instruction)):
+        if instruction[0] != op.Phi:
+            for place in id_places(instruction):
                 known = anchors.get(instruction[place])
-                if known is not None and known[1] != region and not start <= place - 3 < end:
+                if known is not None and known[1] != region:
                     instruction[place] = known[0]
         result.append(instruction)
         if instruction[2] in crossing:
@@ -108,10 +94,9 @@ def _crossing(module: ModuleBuilder, body: list[Instruction], regions: list[int]
             defined[instruction[2]] = region
         if opcode == op.Phi:
             continue
-        start, end = LITERALS.get(opcode, (99, 99))
-        for place in range(3, len(instruction)):
+        for place in id_places(instruction):
             word = instruction[place]
-            if defined.get(word, region) != region and not start <= place - 3 < end:
+            if defined.get(word, region) != region:
                 crossing.add(word)
     return crossing
 

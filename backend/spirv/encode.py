@@ -7,6 +7,7 @@ import struct
 import sys
 
 from . import opcodes as op
+from .grammar import id_places
 
 MAGIC = 0x07230203
 VERSION_1_6 = 0x00010600
@@ -43,11 +44,7 @@ def encode(instructions: list[Instruction], bound: int) -> bytes:
 
 
 def drop_dead(body: list[Instruction]) -> list[Instruction]:
-    """The instructions of a function body whose results are used, directly or not, by one that has an effect.
-
-    Operand words are taken for ids without asking which of them are literals: a literal can only keep something alive
-    that could have gone, never the other way round.
-    """
+    """The instructions of a function body whose results are used, directly or not, by one that has an effect."""
     removable = op.REMOVABLE
     by_result: dict[int, Instruction] = {}
     pending: list[Instruction] = []
@@ -59,7 +56,9 @@ def drop_dead(body: list[Instruction]) -> list[Instruction]:
     live: set[int] = set()
     take = by_result.get
     while pending:
-        for word in pending.pop()[3:]:
+        user = pending.pop()
+        for place in id_places(user):
+            word = user[place]
             if word not in live:
                 definition = take(word)
                 if definition is not None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 from . import opcodes as op
 from .encode import Instruction, encode, string_words
+from .grammar import id_places
 from .opcodes import Capability_ as Cap
 from .opcodes import Decoration, StorageClass
 
@@ -45,6 +46,13 @@ Id: TypeAlias = int
 Number: TypeAlias = int
 Real: TypeAlias = float
 Boolean: TypeAlias = bool
+
+
+def _ids(instruction: Instruction) -> Iterator[Id]:
+    """The ids that an instruction uses: its result's type, and those among its operands."""
+    yield instruction[1]
+    for place in id_places(instruction):
+        yield instruction[place]
 
 
 class ModuleBuilder:
@@ -258,12 +266,12 @@ class ModuleBuilder:
         """The binary module. Sections are in the order of section 2.4; unused globals are left out."""
         assert self._entry is not None
         function, name = self._entry
-        used = {word for instruction in self._functions for word in instruction[1:]}
+        used = {word for instruction in self._functions for word in _ids(instruction)}
         kept: list[Instruction] = []
         for instruction in reversed(self._globals):
             if instruction[2] in used:
                 kept.append(instruction)
-                used.update(instruction[1:])
+                used.update(_ids(instruction))
         kept.reverse()
         live = {instruction[2] for instruction in kept} | {instruction[2] for instruction in self._functions}
         interface = [variable for variable in self._interface if variable in live]

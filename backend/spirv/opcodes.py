@@ -349,6 +349,3 @@ class Glsl:
     NMin = 79
     NMax = 80
     NClamp = 81
-
-
-NAMES = {number: name for name, number in globals().items() if isinstance(number, int) and name[0].isupper()}

@@ -1,0 +1,218 @@
+"""What the words of an instruction are: ids, literals and enumerants, by Khronos' grammar (grammar_tables.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache, lru_cache
+from typing import NamedTuple
+
+from .grammar_tables import EXTENDED, INSTRUCTIONS, KINDS
+
+#: Operand kinds whose words are ids (section 3.1 of the grammar's kinds; the result and its type come first).
+IDS = frozenset({"IdRef", "IdScope", "IdMemorySemantics", "IdResult", "IdResultType"})
+STRING = "LiteralString"
+#: A number whose type, and so whose width, is that of another operand.
+TYPED_NUMBER = "LiteralContextDependentNumber"
+#: The opcode of the operation that OpSpecConstantOp does; that operation's operands follow.
+SPEC_OPCODE = "LiteralSpecConstantOpInteger"
+EXT_INSTRUCTION = "LiteralExtInstInteger"
+_SWITCH_CASE = "PairLiteralIntegerIdRef"
+
+
+class UnknownInstruction(ValueError):
+    """An opcode that the grammar does not have."""
+
+
+class Expected(NamedTuple):
+    """An operand as the grammar states it; ``quantifier`` is empty, ``?`` for at most one, ``*`` for any number."""
+
+    kind: str
+    quantifier: str = ""
+
+
+class Shape(NamedTuple):
+    """An instruction: its name without Op, whether it has a result type and a result, and the operands after them."""
+
+    name: str
+    typed: bool
+    result: bool
+    operands: tuple[Expected, ...]
+
+
+class Enumerant(NamedTuple):
+    """A named number of an enumeration, and the operands that its presence adds."""
+
+    name: str
+    parameters: tuple[Expected, ...]
+
+
+class Word(NamedTuple):
+    """An operand of an instruction: its kind, and the words ``[start, end)`` of the operands that it takes."""
+
+    kind: str
+    start: int
+    end: int
+
+
+def _expected(kinds: Sequence[str]) -> tuple[Expected, ...]:
+    return tuple(Expected(kind.rstrip("?*"), kind[len(kind.rstrip("?*")) :]) for kind in kinds)
+
+
+@cache
+def _instructions() -> dict[int, list[str]]:
+    rows = (line.split() for line in INSTRUCTIONS.splitlines())
+    return {int(number): rest for number, *rest in rows}
+
+
+@cache
+def _kinds() -> tuple[dict[str, dict[int, Enumerant]], frozenset[str], dict[str, tuple[Expected, ...]]]:
+    """(enumerants of each enumeration, those that are masks, parts of each composite kind)."""
+    enumerations: dict[str, dict[int, Enumerant]] = {}
+    masks, composites = set(), {}
+    current: dict[int, Enumerant] = {}
+    for line in KINDS.splitlines():
+        first, name, *rest = line.split()
+        if first == "composite":
+            composites[name] = _expected(rest)
+        elif first in ("mask", "value"):
+            current = enumerations[name] = {}
+            if first == "mask":
+                masks.add(name)
+        else:
+            current[int(first)] = Enumerant(name, _expected(rest))
+    return enumerations, frozenset(masks), composites
+
+
+@lru_cache(None)
+def shape(opcode: int) -> Shape:
+    """The shape of an instruction. Raises UnknownInstruction."""
+    row = _instructions().get(opcode)
+    if row is None:
+        raise UnknownInstruction(f"the grammar of SPIR-V has no instruction {opcode}")
+    name, *kinds = row
+    rest = [kind for kind in kinds if kind not in ("IdResultType", "IdResult")]
+    return Shape(name, "IdResultType" in kinds, "IdResult" in kinds, _expected(rest))
+
+
+@cache
+def opcodes() -> dict[str, int]:
+    """Name of an instruction, without Op → its opcode."""
+    return {name: opcode for opcode, (name, *_) in _instructions().items()}
+
+
+def enumerants(kind: str) -> dict[int, Enumerant]:
+    """The enumerants of an enumeration by number; empty for other kinds."""
+    return _kinds()[0].get(kind, {})
+
+
+def is_mask(kind: str) -> bool:
+    """Whether the numbers of an enumeration are bits that one operand may combine."""
+    return kind in _kinds()[1]
+
+
+@cache
+def extended(name: str) -> dict[int, str]:
+    """The instructions of an extended instruction set by number; empty for a set that is not in the table."""
+    sets: dict[str, dict[int, str]] = {}
+    for line in EXTENDED.splitlines():
+        first, rest = line.split()
+        if first == "set":
+            current = sets[rest] = {}
+        else:
+            current[int(first)] = rest
+    return sets.get(name, {})
+
+
+def _parameters(kind: str, number: int) -> tuple[Expected, ...]:
+    """The operands that follow an enumerant, or the bits of a mask from the lowest up."""
+    known = enumerants(kind)
+    if not is_mask(kind):
+        return known[number].parameters if number in known else ()
+    return tuple(
+        parameter for bit, entry in known.items() if bit and number & bit == bit for parameter in entry.parameters
+    )
+
+
+def string_end(words: Sequence[int], start: int) -> int:
+    """Where the literal string that begins at ``start`` ends: after its first word with a zero byte (section 2.2.1)."""
+    for place in range(start, len(words)):
+        word = words[place]
+        if not (word & 0xFF and word & 0xFF00 and word & 0xFF0000 and word & 0xFF000000):
+            return place + 1
+    raise ValueError("a literal string has no end")
+
+
+def walk(opcode: int, operands: Sequence[int], selector_words: int = 1) -> Iterator[Word]:
+    """The operands after the result, one after the other, those that enumerants add included. ``selector_words`` is
+    the width of OpSwitch's literals. Raises ValueError on missing and on left-over words."""
+    name, _, _, stated = shape(opcode)
+    composites = _kinds()[2]
+    expected = list(reversed(stated))
+    at, count = 0, len(operands)
+    while expected:
+        kind, quantifier = expected.pop()
+        if at == count:
+            if quantifier:
+                continue
+            raise ValueError(f"Op{name} ends before its operand of kind {kind}")
+        if quantifier == "*":
+            expected.append(Expected(kind, quantifier))
+        if kind in composites:
+            if kind == _SWITCH_CASE:
+                end = at + selector_words
+                yield Word(TYPED_NUMBER, at, end)
+                at, kind = end, "IdRef"
+            else:
+                expected.extend(reversed(composites[kind]))
+                continue
+        if at == count:
+            raise ValueError(f"Op{name} ends before its operand of kind {kind}")
+        end = at + 1
+        if kind == STRING:
+            end = string_end(operands, at)
+        elif kind == TYPED_NUMBER:
+            end = count
+        elif kind == SPEC_OPCODE:
+            expected.extend(reversed(shape(operands[at]).operands))
+        elif kind not in IDS:
+            expected.extend(reversed(_parameters(kind, operands[at])))
+        yield Word(kind, at, end)
+        at = end
+    if at != count:
+        raise ValueError(f"Op{name} has {count - at} words too many")
+
+
+# -- which words are ids, fast ---------------------------------------------------------------------------------------
+_FIRST = 3  # of encode.Instruction: the opcode, the result's type and the result come before the operands
+_PLACES: dict[tuple[int, int, int], tuple[int, ...]] = {}
+
+
+@lru_cache(None)
+def _deciding(opcode: int) -> int:
+    """The place of the operand whose value decides of what kind those after it are; 0 where the number of words alone
+    decides, -1 where more does."""
+    place = 0
+    for index, (kind, quantifier) in enumerate(shape(opcode).operands):
+        adds = any(entry.parameters for entry in enumerants(kind).values())
+        if kind in (STRING, SPEC_OPCODE) or (adds and (place or quantifier == "*")):
+            return -1
+        if adds:
+            place = _FIRST + index
+    return place
+
+
+def id_places(instruction: Sequence[int]) -> tuple[int, ...]:
+    """Where an instruction as encode.Instruction (opcode, type, result, operands…) has ids among its operands. Raises
+    UnknownInstruction, and ValueError where the words do not fit the grammar."""
+    opcode, size = instruction[0], len(instruction)
+    deciding = _deciding(opcode)
+    key = (opcode, size, instruction[deciding] if 0 < deciding < size else 0)
+    places = _PLACES.get(key) if deciding >= 0 else None
+    if places is None:
+        words = walk(opcode, instruction[_FIRST:])
+        places = tuple(
+            place for kind, start, end in words if kind in IDS for place in range(_FIRST + start, _FIRST + end)
+        )
+        if deciding >= 0:
+            _PLACES[key] = places
+    return places
