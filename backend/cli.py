@@ -13,6 +13,7 @@ from typing import Any
 from .ahead_of_time import command
 from .capabilities import FEATURES
 from .inspection.doctor import run_doctor
+from .inspection.kernels import run_kernels
 from .runtime import context
 from .runtime.devices import DeviceInfo, choose, devices
 from .runtime.errors import VulkanUnavailable
@@ -141,11 +142,17 @@ def _run(arguments: Sequence[str] | None) -> int:
     command.add_compile(verbs.add_parser("compile", help="a kernel to a SPIR-V module and the JSON of its ABI"))
     verbs.add_parser("profiles", help="the device profiles that come with the backend")
     verbs.add_parser("doctor", help="whether kernels can run on this machine, and what to do where they cannot")
+    listing = verbs.add_parser("kernels", help="the compiled kernels in Triton's cache, the newest first")
+    listing.add_argument("name", nargs="?", help="only kernels whose name contains this")
+    listing.add_argument("--limit", type=int, default=30, help="how many to show; 0: all (default: 30)")
+    listing.add_argument("--json", action="store_true", help="print JSON")
     options = parser.parse_args(arguments)
     if options.verb == "compile":
         return command.run_compile(options)
     if options.verb == "profiles":
         return command.run_profiles()
+    if options.verb == "kernels":
+        return run_kernels(options.name, options.limit, options.json)
     if options.verb == "doctor":
         return run_doctor()
     known = information()

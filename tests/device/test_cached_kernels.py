@@ -1,0 +1,65 @@
+"""``triton-spirv kernels``: what Triton's cache holds."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton import knobs
+from triton.backends.spirv import cli
+from triton.backends.spirv.inspection.kernels import NotInCache, cached, find
+
+
+@triton.jit
+def doubles(x, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(x + i, tl.load(x + i) * 2)
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache with ``doubles`` compiled for two blocks, and things that are not kernels."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
+    doubles.device_caches.clear()
+    doubles.relaunch = None
+    for block in (32, 64):
+        doubles[(1,)](torch.ones(64), BLOCK=block)
+    doubles.device_caches.clear()
+    for name, text in (("damaged", "{"), ("other", "[]")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "k.spv").write_bytes(b"")
+        (tmp_path / name / "k.json").write_text(text)
+    return tmp_path
+
+
+def test_kernels_are_listed(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["kernels"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 3 and lines[0].split() == [
+        "key", "compiled", "driver", "warps", "workgroup", "shared", "bytes", "kernel",
+    ]  # fmt: skip
+    line = doubles.fn.__code__.co_firstlineno
+    assert all(row.endswith(f"doubles  {__file__}:{line}") for row in lines[1:])
+    assert cli.main(["kernels", "doub", "--limit", "1", "--json"]) == 0
+    (kernel,) = json.loads(capsys.readouterr().out)
+    assert kernel["name"] == "doubles" and kernel["num_warps"] == 4 and (cache / kernel["key"]).is_dir()
+
+
+def test_none_is_found(cache: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["kernels", "triples"]) == 1
+    assert capsys.readouterr().out == f"{cache} has no kernel of this backend named like 'triples'\n"
+
+
+def test_a_kernel_is_found_by_name_and_key(cache: Path) -> None:
+    newest, older = cached()
+    assert find("doubles").key == newest.key
+    assert find(older.key[:20].lower()).key == older.key
+    with pytest.raises(NotInCache, match="has the name or key 'x!': it has doubles$"):
+        find("x!")
+    with pytest.raises(NotInCache, match="it is empty"):
+        find("doubles", cache / "damaged")
