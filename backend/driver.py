@@ -13,43 +13,24 @@ from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase, decompose_descriptor, expand_signature, wrap_handle_tensordesc_impl
 
 from . import settings
+from .abi.block import hidden_arguments
+from .abi.launch import FIRST_ARGUMENT
+from .abi.scalars import SCALARS, argument_type, triton_name
 from .capabilities import Capabilities
 from .runtime import context as vulkan_context
 from .runtime.buffer import DeviceBuffer, empty
 from .runtime.devices import selected
 from .runtime.errors import VulkanUnavailable
 from .runtime.interface import DeviceInterface, IdleInterface
-from .runtime.launch import FIRST_ARGUMENT, Entry, make_launcher
+from .runtime.launch import Entry, make_launcher
 from .runtime.pipeline import Kernel
 from .runtime.reports import ReportingLauncher
 from .scratch import ScratchLauncher
 
 _log = logging.getLogger(__name__)
 
-#: Triton's type → the C type of the argument block.
-_CPP_TYPES = {
-    "i1": "int8_t",
-    "i8": "int8_t",
-    "i16": "int16_t",
-    "i32": "int32_t",
-    "i64": "int64_t",
-    "u1": "uint8_t",
-    "u8": "uint8_t",
-    "u16": "uint16_t",
-    "u32": "uint32_t",
-    "u64": "uint64_t",
-    "fp16": "uint16_t",
-    "bf16": "uint16_t",
-    "fp32": "float",
-    "f32": "float",
-    "fp64": "double",
-}
 #: Larger than the last-level cache of a host, and of a GPU.
 _HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20
-
-
-#: Float types as MLIR names them, in the signature of a kernel that is compiled from a .ttgir file → Triton's names.
-_MLIR_FLOATS = {"f16": "fp16", "f32": "fp32", "f64": "fp64"}
 
 
 def compile_only() -> bool:
@@ -103,12 +84,6 @@ def _leaves(path: tuple[int, ...], name: str, type_: Any) -> Iterator[Entry]:
         yield path, name, type_
 
 
-def _triton_name(type_: str) -> str:
-    """A type's name in Triton's terms."""
-    element = type_.lstrip("*")
-    return type_[: len(type_) - len(element)] + _MLIR_FLOATS.get(element, element)
-
-
 def _argument_name(src: Any, key: Any) -> str:
     """Name of a signature's entry: IR sources number their arguments."""
     if isinstance(key, int):
@@ -143,14 +118,12 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
         passed = [(index, type_) for index, (_, _, type_) in enumerate(leaves) if type_ != "constexpr"]
     if any(not 0 <= index < len(leaves) for index, _ in passed):
         raise ValueError(f"kernel '{metadata.name}': its metadata passes arguments that its signature does not have")
-    entries = [(*leaves[index][:2], _triton_name(type_)) for index, type_ in passed]
+    entries = [(*leaves[index][:2], triton_name(type_)) for index, type_ in passed]
     reports = getattr(metadata, "reports", None)
     scratch_bytes = getattr(metadata, "global_scratch_size", 0)
     end = 1 + max((path[0] for path, _, _ in leaves), default=-1)
-    if scratch_bytes:
-        entries.append(((end,), "the global scratch memory", "*void"))
-    if reports:
-        entries.append(((end + bool(scratch_bytes),), "the report buffer", "u64"))
+    hidden = hidden_arguments(bool(scratch_bytes), bool(reports))
+    entries += [((end + index,), argument.name, argument.type) for index, argument in enumerate(hidden)]
     written = getattr(metadata, "written_arguments", None)
     launch = make_launcher(
         vulkan_context.current(),
@@ -369,10 +342,9 @@ class SPIRVDriver(DriverBase):
 
     def map_python_to_cpp_type(self, ty: str) -> str:
         """The C type of an argument in the argument block. Raises ValueError on an unknown type."""
-        if ty.startswith("*"):
-            return "uint64_t"
-        if ty not in _CPP_TYPES:
+        try:
+            return argument_type(ty).c_type
+        except KeyError:
             raise ValueError(
-                f"{ty} is no argument type of the SPIR-V backend; known: {', '.join(_CPP_TYPES)} and pointers"
-            )
-        return _CPP_TYPES[ty]
+                f"{ty} is not an argument type of the SPIR-V backend; known: {', '.join(SCALARS)} and pointers"
+            ) from None

@@ -9,17 +9,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..abi.block import REPORTS, lay_out
+from ..abi.scalars import POINTEES, SCALARS, argument_type
 from ..capabilities import Capabilities
-from ..runtime.abi import REPORTS, SCALARS, Abi, Argument, Parameter, bytes_of
+from ..runtime.abi import Abi, Argument, Parameter
 from . import signature
 from .errors import RequestError
 from .features import required_features
 
-#: Types that a kernel can be passed pointers to, beside SCALARS.
-_FP8 = ("fp8e4nv", "fp8e4b8", "fp8e5", "fp8e5b16", "fp8e4b15")
 #: What the JSON tells of how the kernel was compiled.
 OPTIONS = ("num_warps", "num_stages", "debug", "check_bounds", "enable_fp_fusion", "triton_version")
-_ELEMENT = f"(?:{'|'.join((*SCALARS, *_FP8))})"
+_ELEMENT = f"(?:{'|'.join((*SCALARS, *POINTEES))})"
 _POINTER = re.compile(rf"\*k?{_ELEMENT}")
 _DESCRIPTOR = re.compile(rf"tensordesc<{_ELEMENT}\[\s*\d+\s*(?:,\s*\d+\s*)*\]>")
 
@@ -60,7 +60,7 @@ def compile_kernel(kernel: Any, text: str, capabilities: Capabilities, options: 
         signature.Parameter(parameter.name, parameter.is_constexpr, parameter.has_default, parameter.default)
         for parameter in kernel.params
     ]
-    entries = signature.read_signature(text, parameters, is_type, SCALARS, _dtypes())
+    entries = signature.read_signature(text, parameters, is_type, tuple(SCALARS), _dtypes())
     constants = {(index,): entry.value for index, entry in enumerate(entries) if entry.type == signature.CONSTEXPR}
     attributes = {
         (index,): [["tt.divisibility", entry.divisible_by]]
@@ -143,19 +143,18 @@ def _arguments(metadata: Any, parameters: list[Parameter]) -> tuple[list[Argumen
         names = _descriptor_names(parameter.name, len(parts)) if len(parts) > 1 else [parameter.name]
         leaves += [(name, type_, index, None) for name, (_, _, type_) in zip(names, parts, strict=True)]
     if metadata.reports:
-        leaves.append(("the report buffer", "u64", None, REPORTS))
+        leaves.append((REPORTS.name, REPORTS.type, None, REPORTS.role))
     return block_of(leaves)
 
 
 def block_of(leaves: Sequence[tuple[str, str, int | None, str | None]]) -> tuple[list[Argument], int]:
     """Where the entries (name, type, parameter, role) of an argument block lie (docs/abi.md), and its bytes."""
-    arguments, position = [], 0
-    for name, type_, owner, role in leaves:
-        size = bytes_of(type_)
-        position = -(-position // size) * size
-        arguments.append(Argument(name, type_, position, size, owner, role))
-        position += size
-    return arguments, -(-position // 4) * 4
+    sizes = [argument_type(type_).bytes for _, type_, _, _ in leaves]
+    block = lay_out(sizes)
+    return [
+        Argument(name, type_, offset, size, owner, role)
+        for (name, type_, owner, role), offset, size in zip(leaves, block.offsets, sizes, strict=True)
+    ], block.bytes
 
 
 def _descriptor_names(name: str, parts: int) -> list[str]:

@@ -7,10 +7,10 @@ words, so that no 8- or 16-bit push-constant feature is needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
+from ..abi.block import WORD_BYTES, ArgumentBlock, HiddenArgument, lay_out
 from ..spirv import opcodes as op
 from ..spirv.opcodes import MemoryAccess, StorageClass
 from ..ttgir.ir import Function
@@ -25,44 +25,31 @@ if TYPE_CHECKING:
 ADDRESS = IntegerType(64)
 
 
-@dataclass(frozen=True)
-class ArgumentBlock:
-    """``offsets``: the byte offset of each argument; ``size``: bytes in all; ``indirect``: not a push constant."""
-
-    offsets: tuple[int, ...]
-    size: int
-    indirect: bool
-
-
-def argument_block(types: list[Type], push_constant_bytes: int) -> ArgumentBlock:
+def argument_block(types: list[Type]) -> ArgumentBlock:
     """Where arguments of these types lie."""
-    offsets, position = [], 0
     for type_ in types:
         if not isinstance(type_, PointerType | IntegerType | FloatType):
             raise NotImplementedError(f"kernel arguments of type {type_} are not supported")
-        size = bits_in_memory(type_) // 8
-        position = -(-position // size) * size
-        offsets.append(position)
-        position += size
-    total = -(-position // 4) * 4
-    return ArgumentBlock(tuple(offsets), total, total > push_constant_bytes)
+    return lay_out(bits_in_memory(type_) // 8 for type_ in types)
 
 
-def read_arguments(ctx: Context, kernel: Function, hidden: int) -> tuple[ArgumentBlock, list[int]]:
-    """Defines the kernel's block arguments. ``hidden`` addresses come after them; their ids are returned."""
+def read_arguments(
+    ctx: Context, kernel: Function, hidden: Sequence[HiddenArgument]
+) -> tuple[ArgumentBlock, dict[HiddenArgument, int]]:
+    """Defines the kernel's block arguments. The ids of the ``hidden`` ones, which come after them, are returned."""
     assert kernel.body is not None
     arguments = kernel.body.entry.arguments
-    types = [argument.type for argument in arguments] + [ADDRESS] * hidden
-    block = argument_block(types, ctx.capabilities.push_constant_bytes)
+    types = [argument.type for argument in arguments] + [ADDRESS] * len(hidden)
+    block = argument_block(types)
     if not types:
-        return block, []
+        return block, {}
     reader = _Words(ctx, block)
     values = [_value(ctx, reader, type_, offset) for type_, offset in zip(types, block.offsets, strict=True)]
     for argument, value in zip(arguments, values, strict=False):
         if argument in ctx.pointer_bases:
             ctx.base_addresses[argument], value = value, ctx.module.uint(0)
         ctx[argument] = value
-    return block, values[len(arguments) :]
+    return block, dict(zip(hidden, values[len(arguments) :], strict=True))
 
 
 class _Words:
@@ -70,10 +57,11 @@ class _Words:
 
     def __init__(self, ctx: Context, block: ArgumentBlock) -> None:
         self._ctx, module = ctx, ctx.module
-        pushed = 2 if block.indirect else block.size // 4
+        indirect = block.is_indirect(ctx.capabilities.push_constant_bytes)
+        pushed = 2 if indirect else block.bytes // WORD_BYTES
         self._type = module.struct([module.array(module.u32, pushed, 4)], [0])
         self._variable = module.variable(StorageClass.PushConstant, self._type, "arguments")
-        self._address = self._pair(0, self._pushed) if block.indirect else 0
+        self._address = self._pair(0, self._pushed) if indirect else 0
 
     def _pushed(self, index: int) -> int:
         ctx, module = self._ctx, self._ctx.module

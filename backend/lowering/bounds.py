@@ -11,26 +11,16 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN, bounds_bytes
 from ..analysis.pointer_roots import accesses, pointer_roots
 from ..spirv import opcodes as op
 from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.ir import Function, Location, Operation, Value
 from ..ttgir.types import PointerType, TensorType, Type
 from .elements import bits_in_memory, element_type
-from .reports import HEADER_BYTES
 
 if TYPE_CHECKING:
     from .context import Context
-
-#: Word of the report buffer that counts the elements outside of their tensors.
-COUNT = 2
-#: The first of them: 1 + its message, so that this tells whether there was one where the count has wrapped to zero, and
-#: the program id x, y, z. Then a zero, and a place for any element.
-FIRST = HEADER_BYTES
-ZERO, SPARE = FIRST + 16, FIRST + 24
-#: A row an argument: bytes before its address, bytes in all, and how far the first one outside was from the address.
-ROWS, ROW_BYTES = SPARE + 8, 24
-BEFORE, SPAN, DISTANCE = 0, 8, 16
 
 
 class Bounds:
@@ -53,7 +43,7 @@ class Bounds:
     @property
     def bytes(self) -> int:
         """What the report buffer holds for it between its header and its records."""
-        return ROWS - HEADER_BYTES + len(self.arguments) * ROW_BYTES
+        return bounds_bytes(len(self.arguments))
 
     def covers(self, pointer: Value) -> bool:
         """Whether accesses through ``pointer`` are checked."""
@@ -65,7 +55,7 @@ class Bounds:
         ctx.reports.message("bounds", Location(), arguments=self.arguments, unchecked=self.unchecked)
         for number, row in self._rows.items():
             before, span = (
-                f.load(ctx.module.int(64), _wide(ctx, ROWS + row * ROW_BYTES + column), 0, 8)
+                f.load(ctx.module.int(64), _wide(ctx, ROWS_AT + row * ROW.size + column), 0, 8)
                 for column in (BEFORE, SPAN)
             )
             self._ranges[number] = f.sub(ctx.scalar(self._values[number]), before), span
@@ -102,7 +92,7 @@ class Bounds:
         return inside
 
     def divert(self, ctx: Context, addresses: list[int], inside: list[int], place: int) -> list[int]:
-        """The addresses, with ``place`` (ZERO or SPARE) in the report buffer instead of those that are not inside."""
+        """The addresses, and byte ``place`` of the report buffer (ZERO_AT or SPARE_AT) where they are not inside."""
         f = ctx.f
         elsewhere = f.add(ctx.reports.address, ctx.module.uint(place, 64))
         return [f.select(within, address, elsewhere) for address, within in zip(addresses, inside, strict=True)]
@@ -126,7 +116,7 @@ class Bounds:
         earlier = f.effect(
             op.AtomicIAdd,
             module.u32,
-            _word(ctx, 4 * COUNT),
+            _word(ctx, 4 * OUTSIDE),
             module.uint(Scope.Device),
             module.uint(Semantics.Relaxed),
             count,
@@ -138,10 +128,10 @@ class Bounds:
                 address = f.select(outer, candidate, address)
             program = [ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
             for place, word in enumerate((module.uint(message + 1), *program)):
-                f.store(_word(ctx, FIRST + 4 * place), word, MemoryAccess.NonPrivatePointer, 4)
+                f.store(_word(ctx, FIRST_OUTSIDE_AT + 4 * place), word, MemoryAccess.NonPrivatePointer, 4)
             for number in numbers:
                 f.store(
-                    _wide(ctx, ROWS + self._rows[number] * ROW_BYTES + DISTANCE),
+                    _wide(ctx, ROWS_AT + self._rows[number] * ROW.size + DISTANCE),
                     f.sub(address, ctx.scalar(self._values[number])),
                     MemoryAccess.NonPrivatePointer,
                     8,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from ..abi.report_buffer import SPARE_AT, ZERO_AT
 from ..layouts.vectors import access_width
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import TensorType
-from .bounds import SPARE, ZERO
 from .elements import bits_in_memory, element_type
 from .errors import UnsupportedOperation
 from .global_memory import load_elements, store_elements
@@ -63,7 +63,7 @@ def _load(ctx: Context, operation: Operation) -> None:
     masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * count
     # Without ``other`` the element is unspecified; zero is what upstream's GPU backends give.
     others = ctx.registers(other) if other else [ctx.module.null(ctx.type_id(type_))] * count
-    addresses, inside = _checked(ctx, operation, addresses, masks, ZERO)
+    addresses, inside = _checked(ctx, operation, addresses, masks, ZERO_AT)
     results: list[int] = []
     for condition, group in groupby(zip(masks[::width], addresses, strict=True), key=lambda pair: pair[0]):
         members = [address for _, address in group]
@@ -86,7 +86,7 @@ def _store(ctx: Context, operation: Operation) -> None:
     addresses, values = ctx.addresses(pointer, width), ctx.registers(value)
     owner = ctx.owner(pointer.type)
     masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * len(values)
-    addresses, _ = _checked(ctx, operation, addresses, masks, SPARE)
+    addresses, _ = _checked(ctx, operation, addresses, masks, SPARE_AT)
     for condition, group in groupby(range(len(addresses)), key=lambda number: masks[number * width]):
         members = list(group)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..abi.block import GLOBAL_SCRATCH, REPORTS, hidden_arguments
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barrier_filter import Need, barrier_needs
 from ..analysis.dot_buffers import place_operands
@@ -105,9 +106,9 @@ def _emit(
     watched = watches_loops(kernel, capabilities)
     reporting = watched or may_report(kernel) or bounds is not None
     scratch = GlobalScratch.of(source)
-    block, addresses = read_arguments(ctx, kernel, bool(scratch.size) + reporting)
-    ctx.global_scratch = addresses[0] if scratch.size else 0
-    ctx.reports = Reports(addresses[-1] if reporting else 0, bounds.bytes if bounds else 0)
+    block, addresses = read_arguments(ctx, kernel, hidden_arguments(bool(scratch.size), reporting))
+    ctx.global_scratch = addresses.get(GLOBAL_SCRATCH, 0)
+    ctx.reports = Reports(addresses.get(REPORTS, 0), bounds.bytes if bounds else 0)
     if bounds is not None:
         ctx.bounds = bounds
         bounds.read(ctx)
@@ -130,8 +131,8 @@ def _emit(
         module.finish(),
         size,
         shared_bytes,
-        block.size,
-        block.indirect,
+        block.bytes,
+        block.is_indirect(capabilities.push_constant_bytes),
         scratch,
         ctx.reports.messages,
         written_arguments(kernel),

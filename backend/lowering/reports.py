@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ..abi.report_buffer import CURSOR, FAILURE, HEADER, RECORD, RECORDS
 from ..analysis.loop_count import most_iterations
 from ..capabilities import Capabilities
 from ..spirv import opcodes as op
@@ -18,14 +19,6 @@ from ..ttgir.ir import Function, Location
 
 if TYPE_CHECKING:
     from .context import Context
-
-#: Word 0 of the buffer is 1 + the number of the first failure's message; word 1 counts records.
-FAILURE, CURSOR = 0, 1
-HEADER_BYTES = 16
-#: A record: message, operand, program id x y z, row-major index of the element, its bits (low word, high word).
-RECORD_WORDS = 8
-#: Records that the buffer holds; what comes after them is counted but lost.
-RECORDS = 1 << 15
 
 _REPORTING = frozenset({"tt.assert", "tt.print"})
 
@@ -51,7 +44,7 @@ class Reports:
 
     def __init__(self, address: int, bounds_bytes: int = 0) -> None:
         self.address = address
-        self._records = HEADER_BYTES + bounds_bytes
+        self._records = HEADER.size + bounds_bytes
         self.messages: list[dict[str, Any]] = []
 
     def message(self, kind: str, location: Location, **facts: Any) -> int:
@@ -108,7 +101,7 @@ class Reports:
             program = [ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
             base = f.add(
                 f.add(self.address, module.uint(self._records, 64)),
-                f.mul(f.zero_extend(slot, 64), module.uint(4 * RECORD_WORDS, 64)),
+                f.mul(f.zero_extend(slot, 64), module.uint(RECORD.size, 64)),
             )
             for place, word in enumerate((module.uint(number), module.uint(operand), *program, index, *words)):
                 pointer = self._word(ctx, f.add(base, module.uint(4 * place, 64)))

@@ -12,19 +12,6 @@ namespace py = pybind11;
 namespace triton_spirv {
 namespace {
 
-struct ScalarType {
-  std::string_view name;
-  Kind kind;
-  uint32_t bytes;
-};
-
-constexpr ScalarType kScalarTypes[] = {
-    {"i1", Kind::kBool, 1},      {"u1", Kind::kBool, 1},      {"i8", Kind::kSigned, 1},   {"i16", Kind::kSigned, 2},
-    {"i32", Kind::kSigned, 4},   {"i64", Kind::kSigned, 8},   {"u8", Kind::kUnsigned, 1}, {"u16", Kind::kUnsigned, 2},
-    {"u32", Kind::kUnsigned, 4}, {"u64", Kind::kUnsigned, 8}, {"fp16", Kind::kHalf, 2},   {"bf16", Kind::kBFloat, 2},
-    {"fp32", Kind::kFloat, 4},   {"f32", Kind::kFloat, 4},    {"fp64", Kind::kDouble, 8},
-};
-
 // What torch, NumPy and ml_dtypes call an element type, and what Triton's signature calls it.
 constexpr std::pair<std::string_view, std::string_view> kElementNames[] = {
     {"bool", "u1"},
@@ -172,14 +159,14 @@ void write(std::byte* at, T value) {
 void write_integer(std::byte* at, uint64_t value, uint32_t bytes) { std::memcpy(at, &value, bytes); }  // little-endian
 
 void write_scalar(const Argument& argument, PyObject* object, std::byte* at) {
-  switch (argument.kind) {
-    case Kind::kSigned:
-    case Kind::kUnsigned:
-    case Kind::kBool: {
+  switch (argument.packing) {
+    case Packing::kSigned:
+    case Packing::kUnsigned:
+    case Packing::kBool: {
       const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(object));
       if (!number) raise_for(argument, object, "an integer");
       uint64_t value;
-      if (argument.kind == Kind::kSigned) {
+      if (argument.packing == Packing::kSigned) {
         const long long wide = PyLong_AsLongLong(number.ptr());
         if (wide == -1 && PyErr_Occurred()) raise_for(argument, object, "an integer");
         const int spare = 64 - 8 * static_cast<int>(argument.bytes);
@@ -188,7 +175,7 @@ void write_scalar(const Argument& argument, PyObject* object, std::byte* at) {
       } else {
         value = PyLong_AsUnsignedLongLong(number.ptr());
         if (value == static_cast<uint64_t>(-1) && PyErr_Occurred()) raise_for(argument, object, "an integer");
-        const uint64_t largest = argument.kind == Kind::kBool ? 1 : ~uint64_t{0} >> (64 - 8 * argument.bytes);
+        const uint64_t largest = argument.packing == Packing::kBool ? 1 : ~uint64_t{0} >> (64 - 8 * argument.bytes);
         check_range(argument, object, value <= largest);
       }
       write_integer(at, value, argument.bytes);
@@ -197,30 +184,15 @@ void write_scalar(const Argument& argument, PyObject* object, std::byte* at) {
     default: {
       const double value = PyFloat_AsDouble(object);
       if (value == -1.0 && PyErr_Occurred()) raise_for(argument, object, "a number");
-      if (argument.kind == Kind::kDouble) write(at, value);
-      if (argument.kind == Kind::kFloat) write(at, static_cast<float>(value));
-      if (argument.kind == Kind::kHalf) write(at, round_to_16_bits(value, 5, 10));
-      if (argument.kind == Kind::kBFloat) write(at, round_to_16_bits(value, 8, 7));
+      if (argument.packing == Packing::kDouble) write(at, value);
+      if (argument.packing == Packing::kFloat) write(at, static_cast<float>(value));
+      if (argument.packing == Packing::kHalf) write(at, round_to_16_bits(value, 5, 10));
+      if (argument.packing == Packing::kBFloat) write(at, round_to_16_bits(value, 8, 7));
     }
   }
 }
 
 }  // namespace
-
-const char* place_name(Place place) {
-  switch (place) {
-    case kAddress:
-      return "address";
-    case kHost:
-    case kReadOnly:
-      return "host";
-    case kDevice:
-      return "device";
-    case kCuda:
-      return "cuda";
-  }
-  return "?";
-}
 
 uint16_t round_to_16_bits(double value, int exponent_bits, int mantissa_bits) {
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
@@ -243,7 +215,7 @@ uint16_t round_to_16_bits(double value, int exponent_bits, int mantissa_bits) {
 ArgumentPlan::ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string>>& entries) {
   uint32_t offset = 0;
   for (const auto& [path, name, type] : entries) {
-    Argument argument{path, name, type, "", Kind::kPointer, 0, 8};
+    Argument argument{path, name, type, "", Packing::kPointer, 0, kPointerBytes};
     if (path.empty()) throw std::invalid_argument("argument '" + name + "' has no position");
     if (type.rfind('*', 0) == 0) {
       ++pointer_count_;
@@ -255,7 +227,7 @@ ArgumentPlan::ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>
       if (found == std::end(kScalarTypes))
         throw std::invalid_argument("argument '" + name + "': a value of type " + type +
                                     " cannot be passed to a SPIR-V kernel");
-      argument.kind = found->kind;
+      argument.packing = found->packing;
       argument.bytes = found->bytes;
     }
     offset = (offset + argument.bytes - 1) & ~(argument.bytes - 1);
@@ -263,7 +235,7 @@ ArgumentPlan::ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>
     offset += argument.bytes;
     arguments_.push_back(std::move(argument));
   }
-  bytes_ = (offset + 3) & ~uint32_t{3};
+  bytes_ = (offset + kWordBytes - 1) & ~(kWordBytes - 1);
 }
 
 ArgumentPlan::~ArgumentPlan() {
@@ -322,7 +294,7 @@ uint8_t ArgumentPlan::pack(PyObject* args, Py_ssize_t first, std::byte* block, i
   uint8_t all = 0;
   for (const Argument& argument : arguments_) {
     PyObject* object = find(argument, args, first);
-    if (argument.kind != Kind::kPointer) {
+    if (argument.packing != Packing::kPointer) {
       write_scalar(argument, object, block + argument.offset);
       continue;
     }
@@ -339,7 +311,7 @@ uint8_t ArgumentPlan::pack(PyObject* args, Py_ssize_t first, std::byte* block, i
 void ArgumentPlan::replace_pointers(std::byte* block, const std::vector<uint64_t>& pointers) const {
   std::size_t next = 0;
   for (const Argument& argument : arguments_) {
-    if (argument.kind != Kind::kPointer) continue;
+    if (argument.packing != Packing::kPointer) continue;
     if (next == pointers.size()) throw std::invalid_argument("too few addresses for the pointer arguments");
     write(block + argument.offset, pointers[next++]);
   }
@@ -349,7 +321,7 @@ void ArgumentPlan::replace_pointers(std::byte* block, const std::vector<uint64_t
 py::list ArgumentPlan::tensors(PyObject* args, Py_ssize_t first, const std::byte* block) const {
   py::list found;
   for (const Argument& argument : arguments_) {
-    if (argument.kind != Kind::kPointer) continue;
+    if (argument.packing != Packing::kPointer) continue;
     uint64_t address;
     std::memcpy(&address, block + argument.offset, sizeof(address));
     found.append(py::make_tuple(py::reinterpret_borrow<py::object>(find(argument, args, first)), address));
@@ -360,7 +332,7 @@ py::list ArgumentPlan::tensors(PyObject* args, Py_ssize_t first, const std::byte
 py::list ArgumentPlan::pointer_objects(PyObject* args, Py_ssize_t first) const {
   py::list objects;
   for (const Argument& argument : arguments_) {
-    if (argument.kind == Kind::kPointer)
+    if (argument.packing == Packing::kPointer)
       objects.append(py::reinterpret_borrow<py::object>(find(argument, args, first)));
   }
   return objects;
@@ -369,7 +341,7 @@ py::list ArgumentPlan::pointer_objects(PyObject* args, Py_ssize_t first) const {
 std::vector<std::string> ArgumentPlan::pointer_names() const {
   std::vector<std::string> found;
   for (const Argument& argument : arguments_) {
-    if (argument.kind == Kind::kPointer) found.push_back(argument.name);
+    if (argument.packing == Packing::kPointer) found.push_back(argument.name);
   }
   return found;
 }

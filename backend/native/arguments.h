@@ -8,26 +8,16 @@
 #include <string>
 #include <vector>
 
+#include "abi.h"
+
 namespace triton_spirv {
-
-// How an argument is written. The signed and unsigned kinds of one width differ in their range alone.
-enum class Kind { kPointer, kSigned, kUnsigned, kBool, kHalf, kBFloat, kFloat, kDouble };
-
-// Where the memory of a pointer argument lies. Bits, so that a launch's places can be collected in one number.
-enum Place : uint8_t {
-  kAddress = 1,  // an integer: a device address
-  kHost = 2,
-  kDevice = 4,  // of this runtime's own device
-  kCuda = 8,
-  kReadOnly = 16,  // of the host, and no kernel may write it
-};
 
 struct Argument {
   std::vector<std::size_t> path;  // index into the arguments of the call, then into nested tuples
   std::string name;               // as the user wrote it, for errors
   std::string type;               // Triton's: *fp32, i64, ...
   std::string element;            // of a pointer: fp32, ...; "void" accepts anything
-  Kind kind;
+  Packing packing;
   uint32_t offset;  // bytes from the start of the block
   uint32_t bytes;
   // The dtype object, and the device of this runtime, that were accepted last (references are held).
@@ -72,9 +62,6 @@ class ArgumentPlan {
   uint32_t bytes_ = 0;
   std::size_t pointer_count_ = 0;
 };
-
-// What launch metadata calls a place.
-const char* place_name(Place place);
 
 // `value` rounded to nearest, ties to even, as an IEEE-like number of 1 + exponent + mantissa = 16 bits.
 uint16_t round_to_16_bits(double value, int exponent_bits, int mantissa_bits);

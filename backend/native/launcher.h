@@ -12,18 +12,6 @@
 
 namespace triton_spirv {
 
-// Where Triton's launch arguments are, before the kernel's own.
-enum LaunchArgument : Py_ssize_t {
-  kGrid = 0,
-  kStream = 3,
-  kFunction,
-  kKernelMetadata,
-  kLaunchMetadata,
-  kEnterHook,
-  kExitHook,
-  kKernelArguments
-};
-
 // A Python object, a PyObject*, that may be let go without the GIL.
 std::shared_ptr<void> shared(const pybind11::object& object);
 

@@ -9,24 +9,15 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from ..abi.block import REPORTS
+from ..abi.scalars import SCALARS, argument_type
 from ..capabilities import Capabilities
 
 FORMAT = "triton-spirv-kernel"
 VERSION = 1
 
-#: The role of the argument that the launcher passes of its own accord, after the kernel's own.
-REPORTS = "reports"
-
-#: Types of values that a kernel can be passed.
-SCALARS = ("i1", "i8", "i16", "i32", "i64", "u1", "u8", "u16", "u32", "u64", "fp16", "bf16", "fp32", "fp64")
 #: What a value or address may be said to be a multiple of.
 DIVISORS = (1, 16)
-_BYTES = {"1": 1, "8": 1, "16": 2, "32": 4, "64": 8}
-
-
-def bytes_of(type_: str) -> int:
-    """Bytes of a value of a type in the argument block."""
-    return 8 if type_.startswith("*") else _BYTES[type_.lstrip("iufpb")]
 
 
 class IncompatibleModule(ValueError):
@@ -49,7 +40,7 @@ class Parameter:
 @dataclass(frozen=True)
 class Argument:
     """An entry of the argument block, at ``offset`` bytes. ``parameter`` indexes Abi.parameters; it is None where
-    ``role`` (REPORTS) says that the launcher passes it. ``written``: whether the kernel may write through a pointer."""
+    ``role`` says that the launcher adds it (abi/block.py). ``written``: whether the kernel may write through it."""
 
     name: str
     type: str
@@ -167,13 +158,13 @@ def _check(abi: Abi) -> None:
             passed += [(index, None)] * len(parts)
     if [(argument.parameter, argument.role) for argument in abi.arguments] != [
         *passed,
-        *[(None, REPORTS)] * bool(abi.reports),
+        *[(None, REPORTS.role)] * bool(abi.reports),
     ]:
         raise ValueError("its arguments are not those of its parameters, in their order")
     for argument in abi.arguments:
         if not argument.type.startswith("*") and argument.type not in SCALARS:
             raise ValueError(f"argument '{argument.name}' has the unknown type {argument.type!r}")
-        if argument.bytes != bytes_of(argument.type):
+        if argument.bytes != argument_type(argument.type).bytes:
             raise ValueError(f"argument '{argument.name}' of type {argument.type} has {argument.bytes} bytes")
 
 

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import logging
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..abi.report_buffer import FIRST_OUTSIDE, FIRST_OUTSIDE_AT, HEADER, OUTSIDE, ROW, ROWS_AT, bounds_bytes
 from .arrays import Array
 from .errors import OutOfBounds
 from .launch import Entry
 
 _log = logging.getLogger(__name__)
-
-#: As in lowering/bounds.py, which reads and writes them (docs/abi.md): offsets from the start of the report buffer.
-_COUNT, _FIRST, _ROWS, _ROW = 8, 16, 48, struct.Struct("<QQq")
 
 
 @dataclass(frozen=True)
@@ -62,7 +59,7 @@ def extent(argument: Any) -> Extent:
 
 
 class BoundsTable:
-    """What the report buffer of a kernel holds after its first 16 bytes, where the kernel checks its accesses.
+    """What the report buffer of a kernel holds after its header, where the kernel checks its accesses.
 
     ``arguments``: those that it has rows for.
     """
@@ -70,7 +67,7 @@ class BoundsTable:
     def __init__(self, kernel: str, arguments: Sequence[Entry]) -> None:
         self._kernel = kernel
         self._arguments = arguments
-        self.bytes = _ROWS - _FIRST + len(arguments) * _ROW.size
+        self.bytes = bounds_bytes(len(arguments))
 
     def extents(self, arguments: Sequence[Any]) -> list[Extent]:
         """Those of the arguments of a launch, one a row."""
@@ -84,20 +81,20 @@ class BoundsTable:
 
     def pack(self, extents: Sequence[Extent]) -> bytes:
         """What is written there before a launch."""
-        return bytes(_ROWS - _FIRST) + b"".join(_ROW.pack(told.before, told.bytes, 0) for told in extents)
+        return bytes(bounds_bytes(0)) + b"".join(ROW.pack(told.before, told.bytes, 0) for told in extents)
 
     def failure(
         self, buffer: bytes, extents: Sequence[Extent], messages: Sequence[dict[str, Any]]
     ) -> OutOfBounds | None:
         """The error of the first access outside, with the count of all, modulo 2³²; None where there was
         none."""
-        number, *program = struct.unpack_from("<4I", buffer, _FIRST)
+        number, *program = FIRST_OUTSIDE.unpack_from(buffer, FIRST_OUTSIDE_AT)
         if not number:
             return None
-        (count,) = struct.unpack_from("<I", buffer, _COUNT)
+        count = HEADER.unpack_from(buffer)[OUTSIDE]
         message = messages[number - 1]
         places = [
-            (self._arguments[row][1], _ROW.unpack_from(buffer, _ROWS + row * _ROW.size)[2], extents[row])
+            (self._arguments[row][1], ROW.unpack_from(buffer, ROWS_AT + row * ROW.size)[2], extents[row])
             for row in message["rows"]
         ]
         return _error(self._kernel, message, places, tuple(program), count or 1 << 32)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from .. import settings
+from ..abi.launch import FIRST_ARGUMENT, LaunchArgument
 from .context import IMPORTED, STAGED, Context, native
 from .errors import NotShareable
 from .graph import capturing
@@ -14,11 +15,9 @@ from .memory import CLAIMS, PLACEMENT, Loan, Span, find, merge, storage_of
 #: (path of the argument in the call's arguments, its name, its Triton type).
 Entry = tuple[tuple[int, ...], str, str]
 
-#: Launch arguments before the kernel's own: grid x, y, z, stream, function, kernel metadata, launch metadata, hooks.
-FIRST_ARGUMENT = 9
 #: Places of pointer arguments that are passed by address.
+_METADATA_AND_HOOKS = (LaunchArgument.LAUNCH_METADATA, LaunchArgument.ENTER_HOOK, LaunchArgument.EXIT_HOOK)
 _IN_PLACE = ("address", "device", "shared")
-_LAUNCH_METADATA, _ENTER_HOOK, _EXIT_HOOK = 6, 7, 8
 
 
 def make_launcher(
@@ -80,7 +79,7 @@ class CopyingLauncher:
 
     def __call__(self, *args: Any) -> None:
         """As make_launcher's. Raises what the native launcher raises, and ValidationError."""
-        launch_metadata, enter, leave = args[_LAUNCH_METADATA], args[_ENTER_HOOK], args[_EXIT_HOOK]
+        launch_metadata, enter, leave = (args[place] for place in _METADATA_AND_HOOKS)
         arguments = self._plan.pointers(args[FIRST_ARGUMENT:], self._context.index)
         if capturing(self._context) is not None:
             self._refuse_capture(arguments)

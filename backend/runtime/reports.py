@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ..abi.launch import FIRST_ARGUMENT
+from ..abi.report_buffer import CURSOR, FAILURE, HEADER, RECORD, RECORDS
 from .bounds import bounds_table
 from .context import Context
 from .errors import KernelAssertionError, LoopLimitExceeded
 from .graph import capturing
-from .launch import FIRST_ARGUMENT, Entry
+from .launch import Entry
 from .memory import Loan
 
-#: As in lowering/reports.py, which writes them (docs/abi.md).
-_HEADER_BYTES, _RECORD_BYTES, _RECORDS = 16, 32, 1 << 15
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 
 
@@ -42,9 +42,9 @@ class ReportingLauncher:
         self._context, self._name, self._launch, self._messages = context, name, launch, messages
         self._place = FIRST_ARGUMENT + entries[-1][0][0]
         self._bounds = bounds_table(name, messages, entries)
-        self._records = _HEADER_BYTES + (self._bounds.bytes if self._bounds else 0)
+        self._records = HEADER.size + (self._bounds.bytes if self._bounds else 0)
         prints = any(message["kind"] == "print" for message in messages)
-        self._bytes = self._records + (_RECORDS * _RECORD_BYTES if prints else 0)
+        self._bytes = self._records + (RECORDS * RECORD.size if prints else 0)
 
     def __call__(self, *args: Any) -> None:
         """As make_launcher's."""
@@ -75,15 +75,16 @@ class ReportingLauncher:
 
     def _reset(self, buffer: Any, extents: list[Any]) -> None:
         bounds = self._bounds
-        ctypes.memmove(buffer.host, bytes(_HEADER_BYTES) + (bounds.pack(extents) if bounds else b""), self._records)
+        ctypes.memmove(buffer.host, bytes(HEADER.size) + (bounds.pack(extents) if bounds else b""), self._records)
 
     def _read(self, buffer: Any) -> tuple[bytes, bytes]:
         header = ctypes.string_at(buffer.host, self._records)
-        _, count = struct.unpack_from("<II", header)
-        return header, ctypes.string_at(buffer.host + self._records, min(count, _RECORDS) * _RECORD_BYTES)
+        count = HEADER.unpack_from(header)[CURSOR]
+        return header, ctypes.string_at(buffer.host + self._records, min(count, RECORDS) * RECORD.size)
 
     def _say(self, header: bytes, records: bytes, extents: list[Any]) -> None:
-        failure, count = struct.unpack_from("<II", header)
+        words = HEADER.unpack_from(header)
+        failure, count = words[FAILURE], words[CURSOR]
         if count:
             self._print(records, count)
         error = self._failure(self._messages[failure - 1]) if failure else None
@@ -110,11 +111,11 @@ class ReportingLauncher:
         )
 
     def _print(self, records: bytes, count: int) -> None:
-        for number, operand, x, y, z, index, low, high in struct.iter_unpack("<8I", records):
+        for number, operand, x, y, z, index, low, high in RECORD.iter_unpack(records):
             sys.stdout.write(f"pid ({x}, {y}, {z}) {_line(self._messages[number], operand, index, low | high << 32)}\n")
-        if count > _RECORDS:
+        if count > RECORDS:
             sys.stderr.write(
-                f"kernel '{self._name}': {count - _RECORDS} printed values were lost: a launch keeps {_RECORDS}\n"
+                f"kernel '{self._name}': {count - RECORDS} printed values were lost: a launch keeps {RECORDS}\n"
             )
         sys.stdout.flush()
 

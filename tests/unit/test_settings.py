@@ -27,11 +27,11 @@ FLAGS = [setting for setting in SETTINGS.values() if setting.parse is settings.f
 
 
 def sources() -> list[Path]:
-    """Every text file of the project that may name a variable, this one left out."""
-    folders = ("backend", "benchmarks", "docs", "examples", "overlay", "patches", "tests", "tools")
+    """Every text file of the project that may name a variable. Tests name some that are not there."""
+    folders = ("backend", "benchmarks", "docs", "examples", "overlay", "patches", "tools")
     found = [path for folder in folders for path in (ROOT / folder).rglob("*")]
     suffixes = {".py", ".cpp", ".h", ".md", ".patch"}
-    return [path for path in (*found, *ROOT.glob("*.*")) if path.suffix in suffixes and path != Path(__file__)]
+    return [path for path in (*found, *ROOT.glob("*.*")) if path.suffix in suffixes]
 
 
 @pytest.mark.parametrize("setting", FLAGS, ids=lambda setting: setting.name)

@@ -136,5 +136,5 @@ def test_empty_cache() -> None:
 @pytest.mark.parametrize(("type_", "expected"), [("*fp32", "uint64_t"), ("i32", "int32_t"), ("bf16", "uint16_t")])
 def test_cpp_types(type_: str, expected: str) -> None:
     assert SPIRVDriver().map_python_to_cpp_type(type_) == expected
-    with pytest.raises(ValueError, match="i7 is no argument type"):
+    with pytest.raises(ValueError, match="i7 is not an argument type"):
         SPIRVDriver().map_python_to_cpp_type("i7")

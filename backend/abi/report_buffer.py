@@ -1,0 +1,36 @@
+"""The report buffer, by which a kernel tells the host of failures, values that it prints, and accesses out of bounds.
+
+Little-endian. It begins with a header; what checks of bounds need follows in kernels that have them, then the records.
+``docs/abi.md`` has the tables.
+"""
+
+from __future__ import annotations
+
+import struct
+
+#: Words of the header: 1 + the number of the first failure's message; how many records there were to write; how many
+#: elements were out of bounds, modulo 2³².
+FAILURE, CURSOR, OUTSIDE = 0, 1, 2
+HEADER = struct.Struct("<4I")
+
+#: A record: message, operand, program id x y z, row-major index of the element, its bits (low word, high word).
+RECORD = struct.Struct("<8I")
+#: Records that the buffer holds; what comes after them is counted but lost.
+RECORDS = 1 << 15
+
+#: Where kernels with checks of bounds have the first element outside: 1 + its message, so that this tells whether there
+#: was one where the count has wrapped to zero, and the program id x, y, z.
+FIRST_OUTSIDE = struct.Struct("<4I")
+FIRST_OUTSIDE_AT = HEADER.size
+#: Bytes that loads out of bounds read, all zero, and bytes that stores out of bounds go to: of any element.
+ZERO_AT = FIRST_OUTSIDE_AT + FIRST_OUTSIDE.size
+SPARE_AT = ZERO_AT + 8
+#: A row an argument: bytes before its address, bytes in all, and how far the first one outside was from the address.
+ROWS_AT = SPARE_AT + 8
+ROW = struct.Struct("<QQq")
+BEFORE, SPAN, DISTANCE = 0, 8, 16
+
+
+def bounds_bytes(rows: int) -> int:
+    """What checks of bounds take between the header and the records, for so many arguments."""
+    return ROWS_AT - HEADER.size + rows * ROW.size

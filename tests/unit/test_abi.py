@@ -1,0 +1,78 @@
+"""The ABI's tables against those who work by them: the C++ header, the lowering, upstream's launch arguments."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from backend.abi import header, report_buffer
+from backend.abi.block import hidden_arguments, lay_out
+from backend.abi.launch import LaunchArgument
+from backend.abi.scalars import POINTER, SCALARS, argument_type, triton_name
+from backend.lowering.elements import bits_in_memory
+from backend.ttgir.types import FloatType, IntegerType, Type
+
+FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
+
+
+def test_the_header_is_current() -> None:
+    assert header.PATH.read_text(encoding="utf-8") == header.text(), "run python -m backend.abi.header"
+
+
+@pytest.mark.parametrize("name", SCALARS)
+def test_the_lowering_reads_as_many_bytes_as_are_passed(name: str) -> None:
+    type_: Type = FloatType(FLOATS[name]) if name in FLOATS else IntegerType(int(name[1:]))
+    assert bits_in_memory(type_) == 8 * SCALARS[name].bytes
+
+
+def test_natural_alignment() -> None:
+    block = lay_out((1, 8, 2, 4, 1))
+    assert (block.offsets, block.bytes) == ((0, 8, 16, 20, 24), 28)
+    assert (block.is_indirect(28), block.is_indirect(27)) == (False, True)
+    assert lay_out(()).bytes == 0
+
+
+def test_types_by_the_names_of_mlir() -> None:
+    assert [triton_name(name) for name in ("f32", "*f16", "bf16", "**f64")] == ["fp32", "*fp16", "bf16", "**fp64"]
+    assert argument_type("*f32") is POINTER and argument_type("f64").c_type == "double"
+    with pytest.raises(KeyError):
+        argument_type("fp8e5")
+
+
+def test_hidden_arguments_are_addresses_in_their_order() -> None:
+    assert [argument.role for argument in hidden_arguments(True, True)] == ["global_scratch", "reports"]
+    assert {argument_type(argument.type).bytes for argument in hidden_arguments(True, True)} == {8}
+
+
+def test_the_report_buffer_is_as_documented() -> None:
+    """docs/abi.md gives these offsets."""
+    found = (
+        report_buffer.HEADER.size,
+        report_buffer.FIRST_OUTSIDE_AT,
+        report_buffer.ZERO_AT,
+        report_buffer.SPARE_AT,
+        report_buffer.ROWS_AT,
+        report_buffer.ROW.size,
+        report_buffer.RECORD.size,
+        report_buffer.bounds_bytes(2),
+    )
+    assert found == (16, 16, 32, 40, 48, 24, 32, 80)
+
+
+def test_launch_arguments_are_where_triton_passes_them() -> None:
+    from triton.runtime.jit import JITFunction
+
+    call = inspect.getsource(JITFunction.run).partition("kernel.run(")[2].partition(")")[0]
+    passed = [part.strip().split(".")[-1] for part in call.split(",")]
+    expected = {
+        "grid_0": LaunchArgument.GRID,
+        "stream": LaunchArgument.STREAM,
+        "function": LaunchArgument.FUNCTION,
+        "packed_metadata": LaunchArgument.KERNEL_METADATA,
+        "launch_metadata": LaunchArgument.LAUNCH_METADATA,
+        "launch_enter_hook": LaunchArgument.ENTER_HOOK,
+        "launch_exit_hook": LaunchArgument.EXIT_HOOK,
+    }
+    assert {name: passed.index(name) for name in expected} == expected
+    assert passed[LaunchArgument.KERNEL_ARGUMENTS] == "values("
