@@ -31,6 +31,8 @@ FEATURES = {
     "storage16": "VkPhysicalDevice16BitStorageFeatures::storageBuffer16BitAccess",
     "explicit_workgroup_layout": "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR",
     "int64_atomics": "VkPhysicalDeviceShaderAtomicInt64Features::shaderBufferInt64Atomics",
+    "device_clock": "VkPhysicalDeviceShaderClockFeaturesKHR::shaderDeviceClock",
+    "multiprocessor_built_ins": "VkPhysicalDeviceShaderSMBuiltinsFeaturesNV::shaderSMBuiltins",
     "float32_atomic_add": "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT::shaderBufferFloat32AtomicAdd",
     "float64_atomic_add": "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT::shaderBufferFloat64AtomicAdd",
     **{

@@ -184,9 +184,13 @@ class SPIRVBackend(BaseBackend):
 
     def get_module_map(self) -> dict[str, ModuleType]:
         """Device implementations of language modules."""
-        from . import libdevice
+        from . import cuda_extras, libdevice
 
-        return {"triton.language.extra.libdevice": libdevice}
+        return {
+            "triton.language.extra.libdevice": libdevice,
+            "triton.language.extra.cuda": cuda_extras,
+            "triton.language.extra.cuda.utils": cuda_extras,
+        }
 
     def load_dialects(self, context: Any) -> None:
         """No dialects beyond upstream's."""

@@ -22,6 +22,8 @@ FEATURE_OF = {
     Capability_.WorkgroupMemoryExplicitLayout8BitAccessKHR: "explicit_workgroup_layout",
     Capability_.WorkgroupMemoryExplicitLayout16BitAccessKHR: "explicit_workgroup_layout",
     Capability_.Int64Atomics: "int64_atomics",
+    Capability_.ShaderClockKHR: "device_clock",
+    Capability_.ShaderSMBuiltinsNV: "multiprocessor_built_ins",
     Capability_.AtomicFloat32AddEXT: "float32_atomic_add",
     Capability_.AtomicFloat64AddEXT: "float64_atomic_add",
 }

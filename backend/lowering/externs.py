@@ -1,4 +1,5 @@
-"""``tt.extern_elementwise``: the functions of ``tl.extra.libdevice``, by symbol."""
+"""``tt.extern_elementwise``: the functions of ``tl.extra.libdevice``, of CUDA's libdevice and of ``tl.extra.cuda``, by
+symbol."""
 
 from __future__ import annotations
 
@@ -7,8 +8,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ..ttgir.ir import Operation
+from .cuda_symbols import CUDA_SYMBOLS
 from .errors import UnsupportedOperation
 from .extern_signatures import SYMBOLS, Form
+from .hardware import READS
 from .math import erf, in_double
 from .numerics import elementary, exact_functions, integer_functions, precise, special
 from .numerics.numeric import Bool, Int, Numeric, Real
@@ -219,7 +222,10 @@ def _arithmetic(form: Form) -> int:
 @lowers("tt.extern_elementwise")
 def _extern(ctx: Context, operation: Operation) -> None:
     symbol = operation.attributes["symbol"]
-    form = SYMBOLS.get(symbol)
+    if symbol in READS:
+        READS[symbol](ctx, operation)
+        return
+    form = SYMBOLS.get(symbol) or CUDA_SYMBOLS.get(symbol)
     if form is None:
         raise UnsupportedOperation(
             operation,

@@ -25,6 +25,8 @@ EXTENSIONS = (
     "VK_EXT_external_memory_host",
     "VK_KHR_workgroup_memory_explicit_layout",
     "VK_EXT_shader_atomic_float",
+    "VK_KHR_shader_clock",
+    "VK_NV_shader_sm_builtins",
     *SHARING_EXTENSIONS,
 )
 
@@ -94,6 +96,8 @@ FEATURE_STRUCTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
             "shaderSharedFloat64AtomicAdd",
         ),
     ),
+    "VkPhysicalDeviceShaderClockFeaturesKHR": ("VK_KHR_shader_clock", ("shaderDeviceClock",)),
+    "VkPhysicalDeviceShaderSMBuiltinsFeaturesNV": ("VK_NV_shader_sm_builtins", ("shaderSMBuiltins",)),
 }
 
 #: Key of capabilities.FEATURES → the Vulkan features that it needs, all of them.
@@ -106,6 +110,8 @@ CAPABILITY_FEATURES: dict[str, tuple[str, ...]] = {
     "storage16": ("storageBuffer16BitAccess",),
     "explicit_workgroup_layout": FEATURE_STRUCTS["VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR"][1],
     "int64_atomics": ("shaderBufferInt64Atomics",),
+    "device_clock": ("shaderDeviceClock",),
+    "multiprocessor_built_ins": ("shaderSMBuiltins",),
     "float32_atomic_add": ("shaderBufferFloat32AtomicAdd",),
     "float64_atomic_add": ("shaderBufferFloat64AtomicAdd",),
 }

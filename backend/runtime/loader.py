@@ -68,6 +68,8 @@ _STRUCTURE_TYPES = {
     "VkPhysicalDeviceFeatures2": "PHYSICAL_DEVICE_FEATURES_2",
     "VkPhysicalDeviceProperties2": "PHYSICAL_DEVICE_PROPERTIES_2",
     "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": "PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT",
+    "VkPhysicalDeviceShaderClockFeaturesKHR": "PHYSICAL_DEVICE_SHADER_CLOCK_FEATURES_KHR",
+    "VkPhysicalDeviceShaderSMBuiltinsFeaturesNV": "PHYSICAL_DEVICE_SHADER_SM_BUILTINS_FEATURES_NV",
     "VkPhysicalDeviceVulkan11Features": "PHYSICAL_DEVICE_VULKAN_1_1_FEATURES",
     "VkPhysicalDeviceVulkan11Properties": "PHYSICAL_DEVICE_VULKAN_1_1_PROPERTIES",
     "VkPhysicalDeviceVulkan12Features": "PHYSICAL_DEVICE_VULKAN_1_2_FEATURES",

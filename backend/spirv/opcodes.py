@@ -171,6 +171,9 @@ GroupNonUniformShuffle = 345
 GroupNonUniformShuffleXor = 346
 GroupNonUniformShuffleUp = 347
 
+# Shader clock (SPV_KHR_shader_clock).
+ReadClockKHR = 5056
+
 #: Instructions that only compute: equal operands give equal results, and an unused one can be dropped.
 # fmt: off
 PURE = frozenset({
@@ -236,6 +239,8 @@ class Capability_:
     VulkanMemoryModel = 5345
     VulkanMemoryModelDeviceScope = 5346
     PhysicalStorageBufferAddresses = 5347
+    ShaderClockKHR = 5055
+    ShaderSMBuiltinsNV = 5373
     AtomicFloat32AddEXT = 6033
     AtomicFloat64AddEXT = 6034
 
@@ -260,6 +265,7 @@ class BuiltIn:
     LocalInvocationIndex = 29
     SubgroupId = 40
     SubgroupLocalInvocationId = 41
+    SMIDNV = 5377
 
 
 class ExecutionMode_:

@@ -25,6 +25,7 @@ NAMES = "abcd"
 _SOURCE = """import triton
 import triton.language as tl
 from triton.language.extra import libdevice
+from triton.language.extra.cuda import libdevice as nv
 
 
 @triton.jit
