@@ -1,25 +1,11 @@
-"""Reading a SPIR-V module word by word, for what the benchmarks count."""
+"""What the benchmarks count in a SPIR-V module."""
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
-from collections.abc import Iterator
 
 from triton.backends.spirv.spirv import opcodes as op
-
-_HEADER_WORDS = 5
-_TYPE_INT, _TYPE_FLOAT, _TYPE_VECTOR = 21, 22, 23
-
-
-def instructions(spirv: bytes) -> Iterator[tuple[int, ...]]:
-    """(opcode, operand, …) of each instruction of a module."""
-    words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
-    at = _HEADER_WORDS
-    while at < len(words):
-        length = words[at] >> 16
-        yield words[at] & 0xFFFF, *words[at + 1 : at + length]
-        at += length
+from triton.backends.spirv.spirv.decode import instruction_words
 
 
 def accesses(spirv: bytes) -> tuple[Counter[int], Counter[int]]:
@@ -30,10 +16,10 @@ def accesses(spirv: bytes) -> tuple[Counter[int], Counter[int]]:
     loads: Counter[int] = Counter()
     stores: Counter[int] = Counter()
     pointees: dict[int, int] = {}
-    for opcode, *operands in instructions(spirv):
-        if opcode in (_TYPE_INT, _TYPE_FLOAT):
+    for opcode, operands in instruction_words(spirv):
+        if opcode in (op.TypeInt, op.TypeFloat):
             bits[operands[0]] = operands[1]
-        elif opcode == _TYPE_VECTOR:
+        elif opcode == op.TypeVector:
             bits[operands[0]] = bits[operands[1]] * operands[2]
         elif opcode == op.TypePointer:
             pointees[operands[0]] = operands[2]

@@ -16,16 +16,13 @@ from typing import Any
 
 from triton.backends.spirv.compiler import SPIRVBackend
 from triton.backends.spirv.spirv import opcodes as op
+from triton.backends.spirv.spirv.decode import instruction_words
 from triton.runtime.jit import JITFunction
-
-from benchmarks.disassembly import instructions
 
 EXAMPLES = ("vector_add", "fused_softmax", "layer_norm", "matmul", "flash_attention")
 
 #: Instructions that take and give integers of one width.
 INTEGER = frozenset({op.IAdd, op.ISub, op.IMul, op.ShiftLeftLogical, op.SConvert, op.UConvert, op.Phi})
-
-_TYPE_INT = 21
 
 
 def counts(spirv: bytes) -> tuple[int, int]:
@@ -33,8 +30,8 @@ def counts(spirv: bytes) -> tuple[int, int]:
     wide = -1
     total = wide_total = 0
     inside = False
-    for opcode, *operands in instructions(spirv):
-        if opcode == _TYPE_INT and operands[1] == 64:
+    for opcode, operands in instruction_words(spirv):
+        if opcode == op.TypeInt and operands[1] == 64:
             wide = operands[0]
         inside = inside or opcode == op.Function
         total += inside

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import array
-import sys
-from collections.abc import Iterator
-
+from ..spirv import opcodes as op
+from ..spirv.decode import instruction_words
+from ..spirv.grammar import enumerants
 from ..spirv.opcodes import Capability_, ExecutionMode_
-
-_OP_EXECUTION_MODE, _OP_CAPABILITY, _HEADER_WORDS = 16, 17, 5
 
 #: SPIR-V capability → key of capabilities.FEATURES.
 FEATURE_OF = {
@@ -52,28 +49,19 @@ CONTROL_OF = {
 }
 
 
-def _instructions(spirv: bytes) -> Iterator[tuple[int, array.array[int]]]:
-    words = array.array("I", spirv)
-    if sys.byteorder == "big":
-        words.byteswap()
-    position = _HEADER_WORDS
-    while position < len(words):
-        length = words[position] >> 16
-        yield words[position] & 0xFFFF, words[position + 1 : position + length]
-        position += length
-
-
 def required_features(spirv: bytes) -> frozenset[str]:
     """The keys of capabilities.FEATURES without which the module cannot run. Raises ValueError on a capability that
     stands for none of them."""
     found = set()
-    for opcode, operands in _instructions(spirv):
-        if opcode == _OP_CAPABILITY and operands[0] not in EVERYWHERE:
+    for opcode, operands in instruction_words(spirv):
+        if opcode == op.Capability and operands[0] not in EVERYWHERE:
             if operands[0] not in FEATURE_OF:
+                known = enumerants("Capability").get(operands[0])
+                capability = f"{known.name} ({operands[0]})" if known else str(operands[0])
                 raise ValueError(
-                    f"the module has the SPIR-V capability {operands[0]}, for which no device feature is known"
+                    f"the module has the SPIR-V capability {capability}, which no device feature stands for"
                 )
             found.add(FEATURE_OF[operands[0]])
-        elif opcode == _OP_EXECUTION_MODE and operands[1] in CONTROL_OF:
+        elif opcode == op.ExecutionMode and operands[1] in CONTROL_OF:
             found.add(f"{CONTROL_OF[operands[1]]}{operands[2]}")
     return frozenset(found)

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import array
 import hashlib
 import os
-import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from ..spirv import opcodes as op
+from ..spirv.decode import instruction_words, string
 from .context import Context
 from .errors import KernelRejected, ValidationError
 from .loader import check, handle, new, vulkan
 from .validate import validate_module
 
-_MAGIC = 0x07230203
-_HEADER_WORDS = 5
-_OP_ENTRY_POINT, _OP_EXECUTION_MODE, _OP_MODULE_PROCESSED, _OP_FUNCTION_END = 15, 16, 330, 56
+_MODULE_PROCESSED = 330
 _REQUIRE_FULL_SUBGROUPS = 2  # of VkPipelineShaderStageCreateFlagBits; the vulkan package has it under the EXT name
-_MODEL_GLCOMPUTE, _MODE_LOCAL_SIZE = 5, 17
+_MODEL_GLCOMPUTE = 5
 _SUBGROUP_SIZE_NOTE = "subgroup_size="
 
 
@@ -43,38 +41,23 @@ class ModuleInfo:
         return x * y * z
 
 
-def _text(words: array.array[int]) -> str:
-    return words.tobytes().split(b"\0", 1)[0].decode("utf-8", "replace")
-
-
 def read_module(spirv: bytes) -> ModuleInfo:
     """The entry point, workgroup size and subgroup size of a module. Raises ValueError on a damaged one."""
-    if len(spirv) % 4 or len(spirv) < 4 * _HEADER_WORDS:
-        raise ValueError(f"{len(spirv)} bytes are not a SPIR-V module")
-    words = array.array("I", spirv)
-    if sys.byteorder == "big":
-        words.byteswap()
-    if words[0] != _MAGIC:
-        raise ValueError(f"not a SPIR-V module: it starts with {words[0]:#010x}, not {_MAGIC:#010x}")
-    position, last = _HEADER_WORDS, 0
     entry_point, local_size, subgroup_size = "", (0, 0, 0), None
-    while position < len(words):
-        length, opcode = words[position] >> 16, words[position] & 0xFFFF
-        end = position + length
-        if length == 0 or end > len(words):
-            raise ValueError(f"the SPIR-V module is cut off or damaged at word {position}")
-        if opcode == _OP_ENTRY_POINT and words[position + 1] == _MODEL_GLCOMPUTE:
-            entry_point = _text(words[position + 3 : end])
-        elif opcode == _OP_EXECUTION_MODE and words[position + 2] == _MODE_LOCAL_SIZE and length == 6:
-            local_size = (words[position + 3], words[position + 4], words[position + 5])
-        elif opcode == _OP_MODULE_PROCESSED:
-            note = _text(words[position + 1 : end])
+    last = 0
+    for opcode, words in instruction_words(spirv):
+        last = opcode
+        if opcode == op.EntryPoint and len(words) > 2 and words[0] == _MODEL_GLCOMPUTE:
+            entry_point = string(words[2:])
+        elif opcode == op.ExecutionMode and len(words) == 5 and words[1] == op.ExecutionMode_.LocalSize:
+            local_size = (words[2], words[3], words[4])
+        elif opcode == _MODULE_PROCESSED:
+            note = string(words)
             if note.startswith(_SUBGROUP_SIZE_NOTE) and note[len(_SUBGROUP_SIZE_NOTE) :].isdecimal():
                 subgroup_size = int(note[len(_SUBGROUP_SIZE_NOTE) :])
-        position, last = end, opcode
     if not entry_point or not all(local_size):
         raise ValueError("the SPIR-V module has no compute entry point with a LocalSize")
-    if last != _OP_FUNCTION_END:
+    if last != op.FunctionEnd:
         raise ValueError("the SPIR-V module is cut off: it does not end with OpFunctionEnd")
     return ModuleInfo(entry_point, local_size, subgroup_size)
 

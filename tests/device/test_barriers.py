@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import struct
-
 import numpy as np
 import pytest
 import torch
 import triton
 import triton.language as tl
 from triton.backends.spirv.spirv import opcodes as op
+from triton.backends.spirv.spirv.decode import instruction_words
 from triton.backends.spirv.spirv.opcodes import Scope
 from triton.runtime import driver
 
@@ -50,16 +49,13 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.tar
 
 def barriers(spirv: bytes) -> list[int]:
     """The execution scope of each barrier of a module."""
-    words = struct.unpack(f"<{len(spirv) // 4}I", spirv)
     constants: dict[int, int] = {}
-    found, at = [], 5
-    while at < len(words):
-        opcode, length = words[at] & 0xFFFF, words[at] >> 16
+    found = []
+    for opcode, words in instruction_words(spirv):
         if opcode == op.Constant:
-            constants[words[at + 2]] = words[at + 3]
+            constants[words[1]] = words[2]
         elif opcode == op.ControlBarrier:
-            found.append(constants[words[at + 1]])
-        at += length
+            found.append(constants[words[0]])
     return found
 
 

@@ -11,6 +11,7 @@ import pytest
 from triton.backends.spirv import cli
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.runtime.abi import json_path, read_abi
+from triton.backends.spirv.spirv.disassemble import disassemble
 from triton.backends.spirv.workgroup import WARP, WARP_REGISTERS
 
 from benchmarks.example_kernels import KERNELS
@@ -53,6 +54,8 @@ def test_compiles_and_validates(
         [tool, "--target-env", "vulkan1.3", str(module)], capture_output=True, text=True, check=False
     )
     assert checked.returncode == 0, checked.stderr
+    done = subprocess.run(["spirv-dis", "--no-color", str(module)], capture_output=True, text=True, check=True)
+    assert disassemble(module.read_bytes()) == done.stdout
     assert words.digest(module.read_bytes()) == RECORDED[words.key(example, kernel, signature, profile)], (
         "the words changed: where that is meant, python -m tests.unit.ahead_of_time.words records them"
     )
