@@ -18,13 +18,13 @@ from . import passes, settings
 from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
 from .lowering.context import Options as LoweringOptions
-from .lowering.exchanged_pointers import refuse_exchanged_pointers
 from .lowering.module import Kernel, lower_module
+from .planning.workgroup import subgroups
 from .runtime.memory import memory_bytes
 from .runtime.validate import validate_module
-from .sink_loads import sunk
+from .transforms import table
 from .ttgir.parser import parse_module
-from .workgroup import subgroups
+from .ttgir.printer import print_module
 
 BACKEND = "spirv"
 
@@ -132,7 +132,7 @@ class TooManyWarps(OutOfResources):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a kernel was laid out: its TTIR, for how many subgroups, and whether loads were moved (sink_loads.py)."""
+    """How a kernel was laid out: its TTIR, for how many subgroups, and whether loads were moved (transforms/)."""
 
     ttir: str
     subgroups: int
@@ -229,16 +229,17 @@ class SPIRVBackend(BaseBackend):
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """TTIR to TTGIR with layouts chosen for this subgroup size. Raises TooManyWarps."""
         self._check_warps(options.num_warps)
-        ttir = str(module)
-        return self._lay_out(module, ttir, subgroups(ttir, options.num_warps, self.capabilities), True, options)
+        dots = not passes.operation_names(module).isdisjoint(("tt.dot", "tt.dot_scaled"))
+        count = subgroups(passes.largest_tensor(module), dots, options.num_warps, self.capabilities)
+        return self._lay_out(module, str(module), count, True, options)
 
     def _lay_out(self, module: Any, ttir: str, count: int, sink: bool, options: SPIRVOptions) -> Any:
         passes.run(module, passes.layouts(count, options.warp_size, options.num_ctas), "make_layouts")
         passes.decompose_scaled_dots(module)
         passes.run(module, passes.TTGIR, "make_ttgir")
-        text = sunk(str(module)) if sink else None
-        self._layout = Layout(ttir, count, text is not None)
-        return module if text is None else passes.parse(text, module.context)
+        changed = _transformed(module, table.Stage.LAYOUTS_CHOSEN, table.Settings(moved_loads=sink))
+        self._layout = Layout(ttir, count, changed is not None)
+        return changed or module
 
     def _lay_out_smaller(self, context: Any, options: SPIRVOptions) -> Any:
         """The kernel that is being compiled with layouts that take less shared memory, or None where there are none."""
@@ -273,7 +274,7 @@ class SPIRVBackend(BaseBackend):
         return kernel.spirv
 
     def _lower(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Kernel:
-        refuse_exchanged_pointers(str(module))
+        module = _transformed(module, table.Stage.BEFORE_ALLOCATION, table.Settings()) or module
         passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
         inserted = passes.insert_barriers(module)
         traits = self.capabilities.traits
@@ -290,6 +291,15 @@ class SPIRVBackend(BaseBackend):
         source = parse_module(str(module), name)
         mark_inserted(source, inserted)
         return lower_module(source, self.capabilities, lowering)
+
+
+def _transformed(module: Any, stage: table.Stage, settings: table.Settings) -> Any:
+    """A module of upstream's after our rewrites of a stage; None where they change nothing."""
+    rows = table.due(stage, passes.operation_names(module), settings)
+    if not rows:
+        return None
+    source = parse_module(str(module), "kernel.ttgir")
+    return passes.parse(print_module(source), module.context) if table.transform(source, rows) else None
 
 
 def _refuse_custom_types(*_: Any, **__: Any) -> None:

@@ -8,6 +8,11 @@ from typing import Any
 
 from triton._C.libtriton import ir, passes
 
+from .transforms.exchanged_pointers import EXCHANGES
+from .ttgir.attributes import AttributeReader
+from .ttgir.lexer import Tokens
+from .ttgir.types import TensorType
+
 #: What ``ttg.target`` says of the module.
 TARGET = "spirv:vulkan1.3"
 
@@ -85,6 +90,37 @@ def decompose_scaled_dots(module: Any) -> None:
         module.set_attr("ttg.target", target(NO_MATRIX_INSTRUCTIONS))
         run(module, DECOMPOSE_SCALED_DOTS, "decompose_scaled_dots")
         module.set_attr("ttg.target", target(TARGET))
+
+
+def operation_names(module: Any) -> frozenset[str]:
+    """The names of a module's operations, and for those that exchange pointers ``"<name> on pointers"``: what decides
+    whether its text has to be read at all."""
+    names: set[str] = set()
+
+    def visit(operation: Any) -> None:
+        name = operation.get_name()
+        names.add(name)
+        if name in EXCHANGES:
+            operands = (operation.get_operand(index) for index in range(operation.get_num_operands()))
+            if any("!tt.ptr" in str(operand.get_type()) for operand in operands):
+                names.add(f"{name} on pointers")
+
+    module.walk(visit)
+    return frozenset(names)
+
+
+def largest_tensor(module: Any) -> int:
+    """Elements of the largest tensor among a module's results; 1 where there is none."""
+    types: set[str] = set()
+
+    def visit(operation: Any) -> None:
+        for index in range(operation.get_num_results()):
+            types.add(str(operation.get_result(index).get_type()))
+
+    module.walk(visit)
+    reader = AttributeReader()
+    tensors = (reader.type(Tokens(text)) for text in types if text.startswith("tensor<"))
+    return max((type_.size for type_ in tensors if isinstance(type_, TensorType)), default=1)
 
 
 def insert_barriers(module: Any) -> frozenset[int]:

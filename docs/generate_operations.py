@@ -15,9 +15,9 @@ from pathlib import Path
 
 import triton
 from triton.backends.spirv.lowering import families  # noqa: F401  (fills the table of rules)
-from triton.backends.spirv.lowering.functions import REWRITTEN
 from triton.backends.spirv.lowering.refusals import REFUSED, REGION_ENDS, REWRITTEN_BY_PASS, STRUCTURE
 from triton.backends.spirv.lowering.registry import RULES
+from triton.backends.spirv.transforms.kernel import REWRITTEN
 from triton.backends.spirv.ttgir.assembly import FORMATS
 
 from tests.surface import operation_kernels, operation_texts

@@ -8,7 +8,6 @@ from typing import Any
 from ..abi.block import GLOBAL_SCRATCH, REPORTS, hidden_arguments
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barrier_filter import Need, barrier_needs
-from ..analysis.dot_buffers import place_operands
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.pointer_range import pointer_bases
 from ..analysis.pointer_roots import written_arguments
@@ -16,8 +15,9 @@ from ..capabilities import Capabilities
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
+from ..transforms import table
+from ..transforms.kernel import kernel_of
 from ..ttgir.ir import Function, Module, Operation
-from ..ttgir.prefetch import prefetch_dot_operands
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .bounds import Bounds
@@ -25,7 +25,6 @@ from .context import Context, Options
 from .errors import LoweringError
 from .float_controls import float_modes
 from .footprints import Footprints
-from .functions import kernel_function
 from .global_scratch import GlobalScratch
 from .reports import Reports, may_report, watch_loops, watches_loops
 from .scratch import room_beyond
@@ -59,13 +58,11 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
 
     Raises UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand.
     """
-    kernel = kernel_function(source)
     _check_shape(source, capabilities)
-    if options.prefetch:
-        prefetch_dot_operands(kernel)
+    settings = table.Settings(prefetch=options.prefetch, shared_banks=options.shared_banks)
+    table.transform(source, table.due(table.Stage.ALLOCATED, (), settings))
+    kernel = kernel_of(source)
     loads = lazy_loads(kernel)
-    if options.shared_banks:
-        place_operands(loads)
     total = int(source.attributes.get("ttg.shared", 0))
     footprints = Footprints(capabilities, loads, room_beyond(total, capabilities.shared_bytes))
     needs = barrier_needs(kernel, footprints)

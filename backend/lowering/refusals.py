@@ -1,6 +1,6 @@
 """Operations that have no rule of their own: refused, ends of a region, or rewritten by a pass of upstream's.
 
-With ``registry.RULES`` and ``functions.REWRITTEN`` this names every operation of upstream's TritonOps.td and
+With ``registry.RULES`` and ``transforms.kernel.REWRITTEN`` this names every operation of upstream's TritonOps.td and
 TritonGPUOps.td, and of the dialects of MLIR that they are used with.
 """
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
-from triton.backends.spirv.lowering.functions import REWRITTEN
 from triton.backends.spirv.lowering.refusals import REFUSED, REGION_ENDS, REWRITTEN_BY_PASS, STRUCTURE, refusal
 from triton.backends.spirv.lowering.registry import RULES
+from triton.backends.spirv.transforms.kernel import REWRITTEN
 from triton.backends.spirv.ttgir.ir import Location, Operation
 
 from docs.generate_operations import DEFINITIONS, PAGE, defined, operations, outcomes, page

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from triton.backends.spirv import cli
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.planning.workgroup import WARP, WARP_REGISTERS
 from triton.backends.spirv.runtime.abi import json_path, read_abi
 from triton.backends.spirv.spirv.disassemble import disassemble
-from triton.backends.spirv.workgroup import WARP, WARP_REGISTERS
 
 from benchmarks.example_kernels import KERNELS
 from tests.unit.ahead_of_time import words

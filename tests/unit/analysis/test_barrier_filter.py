@@ -7,8 +7,8 @@ from triton.backends.spirv.analysis.barrier_filter import RULES, Need, barrier_n
 from triton.backends.spirv.analysis.lazy_loads import lazy_loads
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.footprints import Footprints
-from triton.backends.spirv.lowering.functions import kernel_function
 from triton.backends.spirv.passes import _added
+from triton.backends.spirv.transforms.kernel import kernel_of, one_block
 from triton.backends.spirv.ttgir.parser import parse_module
 
 #: #rows and #pairs: subgroup w holds rows 2w and 2w + 1 of each eight, in other lanes; #columns: columns.
@@ -43,7 +43,8 @@ def load(layout: str, name: str = "%l") -> str:
 def judged(body: str, functions: str = "", empty: bool = False) -> list[Need]:
     """What becomes of each barrier of a kernel with that body, in the order of its text."""
     module = parse_module(f"{HEADER}tt.func public @k({ARGUMENTS}) {{\n{body}\ntt.return\n}}\n{functions}}}\n")
-    kernel = kernel_function(module)
+    one_block(module)
+    kernel = kernel_of(module)
     assert kernel.body is not None
     footprints = Footprints(PROFILES["lavapipe"], lazy_loads(kernel), 4096)
     needs = barrier_needs(kernel, footprints, {} if empty else RULES)
@@ -174,7 +175,8 @@ LAZY = (
 
 def test_a_lazy_load_reads_at_its_dot() -> None:
     module = parse_module(f"{HEADER}tt.func public @k({ARGUMENTS}) {{\n{LAZY}tt.return\n}}\n}}\n")
-    kernel = kernel_function(module)
+    one_block(module)
+    kernel = kernel_of(module)
     assert kernel.body is not None
     loads = lazy_loads(kernel)
     dot = next(operation for operation in kernel.body.entry.operations if operation.name == "tt.dot")

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from .ir import Block, Function, Operation, Value
-from .types import IntegerType, TensorType, Type
+from ..ttgir.ir import Block, Function, Operation, Value
+from ..ttgir.types import IntegerType, TensorType, Type
 
 BOOL = IntegerType(1)
 _PURE_DIALECTS = ("arith.", "math.")

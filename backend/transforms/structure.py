@@ -12,10 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from .attributes import PLAIN_TYPES
-from .ir import Block, Operation, Region, Successor, Value
-from .rewriting import UnsupportedControlFlow, append, drop_uses, integer, move, replace_uses
-from .types import Type
+from ..errors import UnsupportedOperation
+from ..ttgir.attributes import PLAIN_TYPES
+from ..ttgir.ir import Block, Operation, Region, Successor, Value
+from ..ttgir.types import Type
+from .rewriting import append, drop_uses, integer, move, replace_uses
 
 BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
 
@@ -23,7 +24,7 @@ BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
 def structure(region: Region) -> None:
     """Makes ``region`` and all regions inside it single blocks.
 
-    Raises UnsupportedControlFlow for a loop that is entered in two places, or that is never left.
+    Raises UnsupportedOperation for a loop that is entered in two places, or that is never left.
     """
     for block in region.blocks:
         for operation in block.operations:
@@ -101,7 +102,7 @@ class _Structurer:
             while above is not None and above is not target:
                 above = above.dominator
             if above is None:
-                raise UnsupportedControlFlow(
+                raise UnsupportedOperation(
                     branch, "it is part of a loop that is entered in two places", "enter the loop at its head only"
                 )
         for block in order:
@@ -125,7 +126,7 @@ class _Structurer:
         if branch.name not in BRANCHES:
             known = self._exit_operation
             if known is not None and known.name != branch.name:
-                raise UnsupportedControlFlow(branch, f"other paths end in '{known.name}'", "end all of them alike")
+                raise UnsupportedOperation(branch, f"other paths end in '{known.name}'", "end all of them alike")
             self._exit_operation = known or branch
             return _Outcome({self._exit: list(branch.operands)})
         if branch.name == "cf.br":
@@ -227,7 +228,7 @@ class _Structurer:
         outcome = self._emit(node, before)
         following = outcome.targets.pop(node.number)
         if not outcome.targets:
-            raise UnsupportedControlFlow(branch, "it enters a loop that is never left", "give the loop an end")
+            raise UnsupportedOperation(branch, "it enters a loop that is never left", "give the loop an end")
         assert outcome.selector is not None
         again = _equal(before, outcome.selector, node.number, branch)
         passed = list(following)

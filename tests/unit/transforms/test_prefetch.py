@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from triton.backends.spirv.transforms.prefetch import prefetch_dot_operands
 from triton.backends.spirv.ttgir.ir import Operation
 from triton.backends.spirv.ttgir.parser import parse_module
-from triton.backends.spirv.ttgir.prefetch import prefetch_dot_operands
 
 MODULE = """
 #acc = #ttg.blocked<{sizePerThread = [4, 4], threadsPerWarp = [2, 4], warpsPerCTA = [2, 2], order = [1, 0]}>

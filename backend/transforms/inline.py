@@ -8,8 +8,9 @@ analysis has already taken calls into account.
 
 from __future__ import annotations
 
-from .ir import UNKNOWN, Block, Function, Location, Module, Operation, Region, Value
-from .rewriting import UnsupportedControlFlow, drop_uses, replace_uses
+from ..errors import UnsupportedOperation
+from ..ttgir.ir import UNKNOWN, Block, Function, Location, Module, Operation, Region, Value
+from .rewriting import drop_uses, replace_uses
 from .structure import structure
 
 #: Offsets of an operation in its function's memory; a call has those of its callee's: shared memory, and global scratch
@@ -20,7 +21,7 @@ OFFSETS = ("allocation.offset", "ttg.global_scratch_memory_offset")
 def single_block_body(function: Function, module: Module) -> None:
     """Rewrites ``function`` so that its body and every region inside is one block without branches and calls.
 
-    The functions that it calls are rewritten too. Raises UnsupportedControlFlow for recursion, for a callee without a
+    The functions that it calls are rewritten too. Raises UnsupportedOperation for recursion, for a callee without a
     body, and for what ``structure`` refuses.
     """
     _Inliner(module).flatten(function)
@@ -58,10 +59,10 @@ class _Inliner:
         name = call.attributes["callee"]
         callee = self._module.functions[name]
         if callee.body is None:
-            raise UnsupportedControlFlow(call, f"the function '{name}' has no body", "define it in this module")
+            raise UnsupportedOperation(call, f"the function '{name}' has no body", "define it in this module")
         if name in self._open:
             chain = " calls ".join(f"'{step}'" for step in [*self._open[self._open.index(name) :], name])
-            raise UnsupportedControlFlow(call, f"it is recursive ({chain})", "use a loop")
+            raise UnsupportedOperation(call, f"it is recursive ({chain})", "use a loop")
         if name not in self._finished:
             self.flatten(callee)
         copy = _Copy(

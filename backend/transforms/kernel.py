@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from ..ttgir.inline import single_block_body
+from ..errors import LoweringError
 from ..ttgir.ir import Function, Module
-from ..ttgir.rewriting import UnsupportedControlFlow
-from .errors import LoweringError, UnsupportedOperation
+from .inline import single_block_body
 
 #: Operations that need no rule because they are gone before any rule runs, with what becomes of them.
 REWRITTEN = {
@@ -16,21 +15,19 @@ REWRITTEN = {
 }
 
 
-def kernel_function(source: Module) -> Function:
-    """The only public function of ``source``, rewritten in place to a body of one block.
-
-    Raises UnsupportedOperation for branches and calls that cannot be rewritten, LoweringError for a module that is
-    not that of one kernel.
-    """
+def kernel_of(source: Module) -> Function:
+    """The only public function of ``source``. Raises LoweringError for a module that is not that of one kernel."""
     public = [function for function in source.functions.values() if function.public and function.body is not None]
     if len(public) != 1:
         raise LoweringError(
             f"a kernel module has one public function; this one has {len(public)}: "
             f"{[function.name for function in public]}"
         )
-    kernel = public[0]
-    try:
-        single_block_body(kernel, source)
-    except UnsupportedControlFlow as error:
-        raise UnsupportedOperation(error.operation, error.reason, error.instead) from error
-    return kernel
+    return public[0]
+
+
+def one_block(source: Module) -> bool:
+    """Rewrites the kernel in place to a body of one block. Raises UnsupportedOperation for branches and calls that
+    cannot be rewritten."""
+    single_block_body(kernel_of(source), source)
+    return True

@@ -5,17 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from .attributes import PLAIN_TYPES
-from .ir import UNKNOWN, Block, Location, Operation, Region, Value
-from .types import Type
-
-
-class UnsupportedControlFlow(Exception):
-    """A branch or call that cannot be rewritten: the ``operation``, the ``reason`` and what to do ``instead``."""
-
-    def __init__(self, operation: Operation, reason: str, instead: str) -> None:
-        super().__init__(f"{operation.location}: {operation.name}: {reason}; {instead}")
-        self.operation, self.reason, self.instead = operation, reason, instead
+from ..ttgir.attributes import PLAIN_TYPES
+from ..ttgir.ir import UNKNOWN, Block, Location, Operation, Region, Value
+from ..ttgir.types import Type
 
 
 def append(

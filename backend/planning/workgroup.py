@@ -3,15 +3,12 @@
 ``num_warps`` counts warps of 32 lanes that have 256 registers each: that is what kernels are tuned for. A subgroup of
 fewer lanes, or one whose lanes have fewer registers, would hold several times as much in a lane: code grows with that,
 or registers are spilled. So there are more subgroups instead, as many as the kernel's largest tensor asks for; fewer
-again where they would take more shared memory than there is (compiler.py).
+again where they would take more shared memory than there is (ladder.py).
 """
 
 from __future__ import annotations
 
-import math
-import re
-
-from .capabilities import Capabilities
+from ..capabilities import Capabilities
 
 #: Lanes of the warps that ``num_warps`` counts, and 32-bit registers of each.
 WARP = 32
@@ -23,18 +20,14 @@ WARP_REGISTERS = 256
 LANE_ELEMENTS = 32
 LANE_ELEMENTS_DOT = 64
 
-_TENSOR = re.compile(r"tensor<((?:\d+x)+)")
-_DOT = re.compile(r"\btt\.dot(_scaled)?\b")
 
-
-def subgroups(ttir: str, num_warps: int, capabilities: Capabilities) -> int:
-    """Subgroups for a kernel with ``num_warps``: at least so many, a power of two."""
+def subgroups(largest: int, dots: bool, num_warps: int, capabilities: Capabilities) -> int:
+    """Subgroups for a kernel with ``num_warps``: at least so many, a power of two. ``largest``: elements of the
+    kernel's largest tensor; ``dots``: whether it has any."""
     fewer = WARP_REGISTERS // capabilities.traits.lane_registers
     lanes = min(num_warps * WARP * fewer, capabilities.max_workgroup_invocations)
     most = max(num_warps, lanes // capabilities.subgroup_size)
-    shapes = {match[1] for match in _TENSOR.finditer(ttir)}
-    largest = max((math.prod(map(int, shape[:-1].split("x"))) for shape in shapes), default=1)
-    wanted = (LANE_ELEMENTS_DOT if _DOT.search(ttir) else LANE_ELEMENTS) // fewer
+    wanted = (LANE_ELEMENTS_DOT if dots else LANE_ELEMENTS) // fewer
     count = num_warps
     while count * 2 <= most and largest > count * capabilities.subgroup_size * wanted:
         count *= 2

@@ -7,11 +7,11 @@ from collections import Counter
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from triton.backends.spirv.ttgir.inline import single_block_body
+from triton.backends.spirv.errors import UnsupportedOperation
+from triton.backends.spirv.transforms.inline import single_block_body
+from triton.backends.spirv.transforms.structure import BRANCHES
 from triton.backends.spirv.ttgir.ir import Module, Region
 from triton.backends.spirv.ttgir.parser import parse_module
-from triton.backends.spirv.ttgir.rewriting import UnsupportedControlFlow
-from triton.backends.spirv.ttgir.structure import BRANCHES
 
 from .graphs import branching_functions, function, interpret
 
@@ -137,7 +137,7 @@ def test_a_loop_that_is_entered_in_two_places_is_refused() -> None:
         cf.br ^bb1
       ^bb3:
         tt.return %zero : i32""")
-    with pytest.raises(UnsupportedControlFlow, match="entered in two places; enter the loop at its head"):
+    with pytest.raises(UnsupportedOperation, match="entered in two places; enter the loop at its head"):
         structured(text)
 
 
@@ -150,7 +150,7 @@ def test_a_loop_without_an_end_is_refused() -> None:
         cf.br ^bb1
       ^bb2:
         tt.return %zero : i32""")
-    with pytest.raises(UnsupportedControlFlow, match="never left; give the loop an end"):
+    with pytest.raises(UnsupportedOperation, match="never left; give the loop an end"):
         structured(text)
 
 
@@ -234,7 +234,7 @@ def test_recursion_is_refused_with_its_path() -> None:
         even=call.format("odd"),
         odd=call.format("even"),
     )
-    with pytest.raises(UnsupportedControlFlow, match="recursive .'even' calls 'odd' calls 'even'.; use a loop"):
+    with pytest.raises(UnsupportedOperation, match="recursive .'even' calls 'odd' calls 'even'.; use a loop"):
         structured(text)
 
 

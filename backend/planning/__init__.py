@@ -1,0 +1,1 @@
+"""Decisions about a whole kernel before anything is emitted: how many subgroups, and what fits in shared memory."""

@@ -1,0 +1,83 @@
+"""Moves the loads of dot operands from shared memory down to their dots.
+
+Upstream's passes leave such a load where its buffer was filled. With other buffers filled between it and the dot,
+upstream's allocation may give them the bytes of the first, which nothing reads any more: the load cannot be left until
+the dot then (analysis/lazy_loads.py), and all of K is held in registers. Moved before the allocation, it keeps its
+buffer, for which there must be room.
+"""
+
+from __future__ import annotations
+
+from ..ttgir.encodings import DotOperandEncoding, OpaqueEncoding
+from ..ttgir.ir import Block, Module, Operation
+from ..ttgir.types import MemDescType, TensorType
+
+#: What takes shared memory: upstream's allocation gives it bytes.
+_TAKERS = frozenset(
+    {
+        "ttg.local_alloc",
+        "ttg.convert_layout",
+        "tt.reduce",
+        "tt.scan",
+        "tt.histogram",
+        "tt.gather",
+        "tt.call",
+        "tt.atomic_load",
+        "tt.atomic_store",
+        "tt.atomic_poll",
+        "tt.atomic_rmw",
+        "tt.atomic_cas",
+    }
+)
+
+
+def sink_loads(module: Module) -> bool:
+    """Moves the loads of every function. Whether any was moved."""
+    moved = False
+    for function in module.functions.values():
+        for block in function.body.blocks if function.body is not None else ():
+            moved = _sink(block) or moved
+    return moved
+
+
+def _sink(block: Block) -> bool:
+    moved = False
+    # A load may be followed by another one that is to be moved: the last ones first.
+    for operation in reversed(list(block.operations)):
+        for region in operation.regions:
+            for inner in region.blocks:
+                moved = _sink(inner) or moved
+        if _is_operand(operation):
+            place = block.operations.index(operation)
+            target = _target(block, operation, place)
+            if target is not None:
+                block.operations.insert(target - 1, block.operations.pop(place))
+                moved = True
+    return moved
+
+
+def _is_operand(operation: Operation) -> bool:
+    """Whether it loads a dot operand from a buffer that is never written again: whose type is not ``mutable``."""
+    if operation.name != "ttg.local_load" or len(operation.operands) != 1:
+        return False
+    buffer, tensor = operation.operands[0].type, operation.result.type
+    if not isinstance(buffer, MemDescType) or buffer.mutable or not isinstance(tensor, TensorType):
+        return False
+    encoding = tensor.encoding
+    return isinstance(encoding, DotOperandEncoding) or (
+        isinstance(encoding, OpaqueEncoding) and encoding.mnemonic == "dot_op"
+    )
+
+
+def _target(block: Block, load: Operation, place: int) -> int | None:
+    """The place of the dot that a load may go to: its first use, in the same block, after what takes shared memory."""
+    buffer, taken = load.operands[0], False
+    for number in range(place + 1, len(block.operations)):
+        outer = block.operations[number]
+        for operation in outer.walk():
+            if load.result in operation.operands:
+                return number if operation is outer and operation.name == "tt.dot" and taken else None
+            if operation.name == "ttg.local_dealloc" and buffer in operation.operands:
+                return None
+            taken = taken or operation.name in _TAKERS
+    return None

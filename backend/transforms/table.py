@@ -1,0 +1,93 @@
+"""Every rewrite of a module, in the order in which they run. Upstream's own passes are in ``passes.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from enum import Enum
+
+from ..analysis.lazy_loads import lazy_loads
+from ..ttgir.ir import Module
+from .exchanged_pointers import ON_POINTERS, refuse_exchanged_pointers
+from .kernel import kernel_of, one_block
+from .operand_buffers import place_operands
+from .prefetch import prefetch_dot_operands
+from .sink_loads import sink_loads
+
+
+class Stage(Enum):
+    """When a rewrite runs. Before the allocation its result goes back to upstream as text."""
+
+    LAYOUTS_CHOSEN = "after upstream's layouts were chosen"
+    BEFORE_ALLOCATION = "before upstream allocates shared memory"
+    ALLOCATED = "after upstream's allocation and barriers, before planning"
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What decides whether rewrites run, by the names of their switches.
+
+    ``moved_loads``: loads of dot operands go down to their dots. ``prefetch``: the next iteration's dot operands are
+    loaded ahead. ``shared_banks``: workgroup memory is banked, so that dot operands are laid out for it.
+    """
+
+    moved_loads: bool = True
+    prefetch: bool = False
+    shared_banks: bool = False
+
+
+@dataclass(frozen=True)
+class Transform:
+    """One rewrite. ``run`` changes a module in place and says whether it did. It runs where the module has an operation
+    of each of the sets ``operations``, and the setting ``switch`` is on."""
+
+    name: str
+    stage: Stage
+    run: Callable[[Module], bool]
+    operations: tuple[frozenset[str], ...] = ()
+    switch: str = ""
+
+    def applies(self, names: Collection[str], settings: Settings) -> bool:
+        """Whether it runs on a module that has operations of these names."""
+        return (not self.switch or getattr(settings, self.switch)) and all(
+            not wanted.isdisjoint(names) for wanted in self.operations
+        )
+
+
+def _prefetch(module: Module) -> bool:
+    prefetch_dot_operands(kernel_of(module))
+    return True
+
+
+def _place(module: Module) -> bool:
+    place_operands(lazy_loads(kernel_of(module)))
+    return True
+
+
+def _among(*names: str) -> frozenset[str]:
+    return frozenset(names)
+
+
+TRANSFORMS: tuple[Transform, ...] = (
+    Transform(
+        "sink loads of dot operands",
+        Stage.LAYOUTS_CHOSEN,
+        sink_loads,
+        (_among("ttg.local_load"), _among("tt.dot")),
+        "moved_loads",
+    ),
+    Transform("refuse exchanged pointers", Stage.BEFORE_ALLOCATION, refuse_exchanged_pointers, (ON_POINTERS,)),
+    Transform("structure branches and inline calls", Stage.ALLOCATED, one_block),
+    Transform("prefetch dot operands", Stage.ALLOCATED, _prefetch, (), "prefetch"),
+    Transform("lay out buffers of dot operands", Stage.ALLOCATED, _place, (), "shared_banks"),
+)
+
+
+def due(stage: Stage, names: Collection[str], settings: Settings) -> list[Transform]:
+    """The rewrites of a stage that run on a module that has operations of these names."""
+    return [row for row in TRANSFORMS if row.stage is stage and row.applies(names, settings)]
+
+
+def transform(module: Module, rows: Collection[Transform]) -> bool:
+    """Runs rewrites in their order. Whether one changed the module."""
+    return any([row.run(module) for row in rows])
