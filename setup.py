@@ -52,9 +52,10 @@ class BdistWheel(Command):
         ("plugin-only", None, "the backend alone, for use beside stock triton"),
         ("backends=", None, "leave out the backends that are not named (separated by commas)"),
         ("target=", None, "for another interpreter or machine, such as cp314t-aarch64 (see --list)"),
+        ("release", None, "leave the digest out of the version; refused but for the commit of a release's tag"),
         ("list", None, "tell which wheels can be built here, and build none"),
     ]
-    boolean_options: ClassVar[list[str]] = ["source", "plugin-only", "list"]
+    boolean_options: ClassVar[list[str]] = ["source", "plugin-only", "release", "list"]
 
     def initialize_options(self) -> None:
         self.dist_dir: str | None = None
@@ -62,6 +63,7 @@ class BdistWheel(Command):
         self.plugin_only = False
         self.backends: str | None = None
         self.target: str | None = None
+        self.release = False
         self.list = False
 
     def finalize_options(self) -> None:
@@ -74,14 +76,16 @@ class BdistWheel(Command):
             raise ToolError("--backends names none")
         if sum([self.source, self.plugin_only, bool(names) or bool(self.target)]) > 1:
             raise ToolError("--source and --plugin-only go with none of --backends, --target and each other")
+        if self.release and self.source:
+            raise ToolError("--release does not go with --source")
         if self.list:
             print("\n".join(targets.table(project.lock(), wheel.check_plugins(project))))
         elif self.source:
             source_form.build_wheel(project, folder)
         elif self.plugin_only:
-            plugin_wheel.build_wheel(project, folder)
+            plugin_wheel.build_wheel(project, folder, self.release)
         else:
-            wheel.build_wheel(project, folder, names, targets.parse(self.target) if self.target else None)
+            wheel.build_wheel(project, folder, names, targets.parse(self.target) if self.target else None, self.release)
 
 
 class Unsupported(Command):
@@ -103,7 +107,8 @@ class Unsupported(Command):
 def main() -> None:
     """Run the commands of the command line."""
     try:
-        who = metadata.identity(Project(ROOT))
+        project = Project(ROOT)
+        who = metadata.identity(project, wheel.check_plugins(project))
         commands: dict[str, type[Command]] = {"build": Build, "bdist_wheel": BdistWheel}
         commands |= dict.fromkeys(("install", "develop", "sdist", "editable_wheel"), Unsupported)
         setup(name=who.name, version=who.version, packages=[], py_modules=[], cmdclass=commands)

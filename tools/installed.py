@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 from .progress import step
-from .project import ROOT, Project
-from .queue import queue_hash
+from .project import Project
 from .venv import Stamps, pip
 
 _VARIABLES = ("TRITON_PLUGIN_DIRS", "TRITON_WHEEL_NAME", "TRITON_WHEEL_VERSION_SUFFIX", "SOURCE_DATE_EPOCH")
@@ -17,25 +16,12 @@ _VARIABLES = ("TRITON_PLUGIN_DIRS", "TRITON_WHEEL_NAME", "TRITON_WHEEL_VERSION_S
 
 def inputs_hash(project: Project) -> str:
     """sha256 over everything that decides what is in the wheel."""
+    from .packaging.inputs import source_digest
     from .packaging.wheel import check_plugins
 
-    digest = hashlib.sha256(f"{sys.version} {queue_hash(project)}".encode())
-    for variable in _VARIABLES:
-        digest.update(f"{variable}={os.environ.get(variable)}\n".encode())
-    files = {"pyproject.toml": project.root / "pyproject.toml", "upstream.lock.toml": project.lock_file}
-    for path in sorted((ROOT / "tools" / "packaging").glob("*.py")):
-        files[f"packaging/{path.name}"] = path
-    for plugin in check_plugins(project):
-        # The sources of a native part lie in backend/ too, so they are among plugin.files().
-        files |= plugin.files()
-        files |= {f"{plugin.name}/licence/{path.name}": path for path in plugin.licences}
-        if plugin.has_native:
-            files[f"{plugin.name}/CMakeLists.txt"] = plugin.folder / "CMakeLists.txt"
-    for name, path in sorted(files.items()):
-        data = path.read_bytes()
-        digest.update(f"{name} {len(data)}\n".encode())
-        digest.update(data)
-    return digest.hexdigest()
+    settings = "".join(f"{variable}={os.environ.get(variable)}\n" for variable in _VARIABLES)
+    words = f"{sys.version} {source_digest(project, check_plugins(project))}\n{settings}"
+    return hashlib.sha256(words.encode()).hexdigest()
 
 
 def ensure_wheel(project: Project, wanted: str) -> Path:

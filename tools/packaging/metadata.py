@@ -11,6 +11,8 @@ from pathlib import Path
 
 from ..errors import ToolError
 from ..project import Project
+from .facts import is_own
+from .inputs import source_digest
 from .plugins import Plugin
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
@@ -47,17 +49,28 @@ def local_suffix(before: str, after: str = "") -> str:
     return local
 
 
-def identity(project: Project, backends: tuple[str, ...] = ()) -> Identity:
-    """Upstream's version with ours as local version; TRITON_WHEEL_NAME and TRITON_WHEEL_VERSION_SUFFIX are honoured.
+def identity(
+    project: Project, plugins: list[Plugin], backends: tuple[str, ...] = (), release: bool = False
+) -> Identity:
+    """Upstream's version, with what was put into it as local version, such as `3.9.0+spirv.0.1.0.h1f0c22a9`.
 
-    A wheel with some backends only says so in its version, for it is not the same thing.
+    The local version names the plugins, the `backends` where only some are in the wheel, TRITON_WHEEL_VERSION_SUFFIX,
+    and a digest of all sources: pip replaces a wheel by one of another version only. A `release` has no digest.
     """
     name = os.environ.get("TRITON_WHEEL_NAME") or "triton"
     if not _NAME.fullmatch(name):
         raise ToolError(f"TRITON_WHEEL_NAME={name!r} is not a distribution name")
+    own = [f"{plugin.name}.{project.settings()['version']}" for plugin in plugins if is_own(project, plugin)]
+    others = sorted(plugin.name for plugin in plugins if not is_own(project, plugin))
+    what = ".".join([*own, *others]) or "patched"
     only = ".".join(["only", *sorted(backends)]) if backends else ""
-    local = local_suffix(f"spirv.{project.settings()['version']}", only)
+    local = local_suffix(".".join(filter(None, [what, only])), "" if release else digest_part(project, plugins))
     return Identity(name, f"{project.lock().version}+{local}")
+
+
+def digest_part(project: Project, plugins: list[Plugin]) -> str:
+    """The digest of the sources as a part of a local version. The letter keeps it from being read as a number."""
+    return f"h{source_digest(project, plugins)[:8]}"
 
 
 def metadata_text(upstream: str, who: Identity, dependencies: list[str], licences: list[str]) -> str:

@@ -12,7 +12,7 @@ from ..project import ROOT, Project
 
 
 def _choose(settings: dict[str, Any]) -> Callable[[Project, Path], Path]:
-    """The builder for some config settings: `source=1`, `plugin-only=1` or `backends=spirv,…`."""
+    """The builder for some config settings: `source=1`, `plugin-only=1` or `backends=spirv,…`; `release=1`."""
     from . import plugin_wheel, source_form, wheel
 
     def on(name: str) -> bool:

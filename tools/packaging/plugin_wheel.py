@@ -17,9 +17,12 @@ from pathlib import Path
 from ..errors import ToolError
 from ..progress import note
 from ..project import Project
+from ..upstream import prepare
 from . import sbom
-from .metadata import Identity, local_suffix
+from .facts import Facts, check_release, facts_of
+from .metadata import Identity, digest_part, local_suffix
 from .native import build_native, native_parts
+from .plugin_check import check_classes
 from .plugins import Plugin
 from .tags import platform_tag, python_tag
 from .wheel import Content, Entry, check_plugins, write_wheel
@@ -73,40 +76,45 @@ sys.modules[_PREFIX.rstrip(".")] = import_module("{package}")
 '''
 
 
-def identity(project: Project, plugin: Plugin) -> Identity:
-    """Name and version: triton-<plugin> unless TRITON_WHEEL_NAME says otherwise."""
-    version = str(project.settings()["version"])
-    suffix = local_suffix("")
-    return Identity(
-        os.environ.get("TRITON_WHEEL_NAME") or f"triton-{plugin.name.replace('_', '-')}",
-        f"{version}+{suffix}" if suffix else version,
-    )
+def identity(project: Project, plugin: Plugin, release: bool = False) -> Identity:
+    """Name and version of the plugin itself, TRITON_WHEEL_NAME's where that is set, with a digest of its sources."""
+    facts = facts_of(project, plugin)
+    name = os.environ.get("TRITON_WHEEL_NAME") or facts.name
+    if not name or not facts.version:
+        raise ToolError(
+            f"plugin {plugin.folder}: a wheel of its own needs a name and a version: put them into the table [project] "
+            "of a pyproject.toml there"
+        )
+    suffix = local_suffix("", "" if release else digest_part(project, [plugin]))
+    return Identity(name, f"{facts.version}+{suffix}" if suffix else facts.version)
 
 
-def _metadata(who: Identity, plugin: Plugin, requirement: str, dependencies: list[str]) -> str:
+def _metadata(who: Identity, plugin: Plugin, facts: Facts, requirement: str) -> str:
     lines = [
         "Metadata-Version: 2.4",
         f"Name: {who.name}",
         f"Version: {who.version}",
-        f"Summary: The {plugin.name} backend for stock {requirement.replace('===', ' ')}",
-        "License-Expression: MIT",
+        *([f"Summary: {facts.summary}"] if facts.summary else []),
+        *([f"License-Expression: {facts.licence}"] if facts.licence else []),
         *(f"License-File: {path.name}" for path in plugin.licences),
         # Arbitrary equality: `==` would take a triton with a local version, such as one with this backend inside.
         f"Requires-Dist: {requirement}",
-        *(f"Requires-Dist: {dependency}" for dependency in dependencies),
+        *(f"Requires-Dist: {dependency}" for dependency in facts.dependencies),
     ]
     return "".join(f"{line}\n" for line in lines)
 
 
-def collect(project: Project) -> Content:
+def collect(project: Project, release: bool = False) -> Content:
     """Work out the wheel's content."""
     plugins = check_plugins(project)
     if len(plugins) != 1:
         raise ToolError(f"a plugin-only wheel holds one plugin; TRITON_PLUGIN_DIRS names {len(plugins)}")
     (plugin,) = plugins
-    who, lock = identity(project, plugin), project.lock()
+    who, lock, facts = identity(project, plugin, release), project.lock(), facts_of(project, plugin)
     package = f"triton_{plugin.name}"
+    prepare(project)
     native = build_native(plugin, project.build)
+    check_classes(project, plugin, native)
     entries: dict[str, Entry] = {}
     left_out: list[str] = []
     for name, path in {**plugin.files(), **native}.items():
@@ -124,18 +132,17 @@ def collect(project: Project) -> Content:
     entries[f"{package}/__init__.py"] = Entry(plugin.folder, False, data=(text + guard).lstrip("\n").encode())
     alias = _ALIAS.format(name=plugin.name, package=package)
     entries[f"triton/backends/{plugin.name}.py"] = Entry(plugin.folder, False, data=alias.encode())
-    dependencies = list(project.settings()["dependencies"])
     tags = ("py3", "none", "any")
     if native:
         base = f"manylinux_2_28_{platform.machine()}"
         tags = (*python_tag(), platform_tag(base, list(native.values())))
     wheel = ["Wheel-Version: 1.0", "Generator: triton-spirv tools", f"Root-Is-Purelib: {'false' if native else 'true'}"]
-    parts = [*native_parts(native), *(sbom.requirement_part(one) for one in (requirement, *dependencies))]
+    parts = [*native_parts(native), *(sbom.requirement_part(one) for one in (requirement, *facts.dependencies))]
     points = f"[triton.backends]\n{plugin.name} = {package}\n"
     if f"{package}/cli.py" in entries:
         points += f"\n[console_scripts]\ntriton-{plugin.name} = {package}.cli:main\n"
     dist_info = {
-        "METADATA": _metadata(who, plugin, requirement, dependencies).encode(),
+        "METADATA": _metadata(who, plugin, facts, requirement).encode(),
         "WHEEL": "".join(f"{line}\n" for line in [*wheel, f"Tag: {'-'.join(tags)}"]).encode(),
         "entry_points.txt": points.encode(),
         sbom.NAME: sbom.bill(who.name, who.version, None, parts),
@@ -144,9 +151,11 @@ def collect(project: Project) -> Content:
     return Content(who, tags, dict(sorted(entries.items())), dist_info)
 
 
-def build_wheel(project: Project, folder: Path | None = None) -> Path:
+def build_wheel(project: Project, folder: Path | None = None, release: bool = False) -> Path:
     """`setup.py bdist_wheel --plugin-only`."""
+    if release:
+        check_release(project)
     with project.exclusive():
-        wheel = write_wheel(collect(project), folder or project.dist)
+        wheel = write_wheel(collect(project, release), folder or project.dist)
     note(f"{wheel}: {wheel.stat().st_size / 1e6:.2f} MB")
     return wheel

@@ -17,6 +17,7 @@ from ..errors import ToolError
 from ..progress import step
 from ..project import Lock, Project
 from ..queue import load_series, overlay_files
+from .metadata import identity
 from .native import build_native
 from .plugins import Plugin
 from .wheel import UNFINISHED, check_plugins
@@ -150,12 +151,10 @@ def build_wheel(project: Project, folder: Path | None = None) -> Path:
             shutil.copytree(upstream, tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))
             _patch(tree, project)
         staged = [stage_plugin(plugin, Path(scratch) / "plugins", project) for plugin in plugins]
-        suffix = f"+spirv.{project.settings()['version']}"
-        suffix += os.environ.get("TRITON_WHEEL_VERSION_SUFFIX", "").replace("+", ".")
         environment = {
             **os.environ,
             "TRITON_PLUGIN_DIRS": ";".join(map(str, staged)),
-            "TRITON_WHEEL_VERSION_SUFFIX": suffix,
+            "TRITON_WHEEL_VERSION_SUFFIX": identity(project, plugins).version.removeprefix(lock.version),
             "LLVM_SYSPATH": str(llvm),
         }
         # Upstream would otherwise download vendors' tools, which no lock vouches for. 0 lets it.

@@ -21,8 +21,10 @@ from ..repository import Repository
 from ..upstream import Release, fetch, prepare, wheel_path
 from . import sbom
 from .archive import Archive, Stream, stream_of_member
+from .facts import check_release, facts_of
 from .metadata import Identity, dist_info_files, identity
 from .native import build_native, native_parts
+from .plugin_check import check_classes
 from .plugins import Plugin, load_plugins, plugin_folders
 from .strip import STRIPPED, find_strip, find_strip_for, stripped
 from .tags import platform_tag, python_tag
@@ -125,7 +127,9 @@ def choose_backends(plugins: list[Plugin], in_tree: frozenset[str], wanted: tupl
     return frozenset(known - set(wanted)) if wanted else frozenset()
 
 
-def collect(project: Project, backends: tuple[str, ...] = (), target: Target | None = None) -> Content:
+def collect(
+    project: Project, backends: tuple[str, ...] = (), target: Target | None = None, release: bool = False
+) -> Content:
     """Work out the wheel's content: patched tree, plugins, native parts, metadata.
 
     Plugins and settings are checked first, so that a mistake there stops the run before anything is fetched or built.
@@ -136,35 +140,36 @@ def collect(project: Project, backends: tuple[str, ...] = (), target: Target | N
     plugins = check_plugins(project)
     if reason := refusal(target, project.lock(), plugins):
         raise ToolError(f"a wheel for {target.name} cannot be built here: {reason}")
-    who = identity(project, backends)
+    who = identity(project, plugins, backends, release)
     find_strip()
-    release = prepare(project)
+    upstream_release = prepare(project)
     if target != here():
-        release = _other_release(project, target)
+        upstream_release = _other_release(project, target)
     in_tree = frozenset(path.parent.name for path in (project.tree / "python/triton/backends").glob("*/compiler.py"))
     plugins = check_plugins(project, in_tree)
     left_out = choose_backends(plugins, in_tree, backends)
     plugins = [plugin for plugin in plugins if plugin.name not in left_out]
     gone = tuple(f"triton/backends/{name}/" for name in left_out)
-    theirs = _upstream_entries(project, release, target.arch)
+    theirs = _upstream_entries(project, upstream_release, target.arch)
     entries = {name: entry for name, entry in theirs.items() if not name.startswith(gone)}
-    upstream = _describe(project, release, entries)
+    upstream = _describe(project, upstream_release, entries)
     built: dict[str, Path] = {}
     for plugin in plugins:
         native = build_native(plugin, project.build)
+        check_classes(project, plugin, native)
         built |= native
         for name, path in {**plugin.files(), **native}.items():
             if name in entries:
                 raise ToolError(f"plugin {plugin.folder}: {name} is a file of upstream")
             entries[name] = Entry(path, os.access(path, os.X_OK))
-    upstream_platform = release.wheel.stem.split("-", 4)[4]
+    upstream_platform = upstream_release.wheel.stem.split("-", 4)[4]
     python, abi = python_tag() if target == here() else (target.python, target.abi)
     tags = (python, abi, platform_tag(upstream_platform, list(built.values())))
     expanded = [f"{python}-{abi}-{plat}" for plat in tags[2].split(".")]
-    dependencies = list(project.settings()["dependencies"])
-    dist_info = dist_info_files(release.dist_info, who, plugins, dependencies, expanded, left_out)
-    own = str(project.settings()["version"])
-    parts = [sbom.Part(f"backend {p.name}", own if p.folder == project.root else "") for p in plugins]
+    facts = {plugin.name: facts_of(project, plugin) for plugin in plugins}
+    dependencies = list(dict.fromkeys(one for fact in facts.values() for one in fact.dependencies))
+    dist_info = dist_info_files(upstream_release.dist_info, who, plugins, dependencies, expanded, left_out)
+    parts = [sbom.Part(f"backend {name}", fact.version) for name, fact in facts.items()]
     parts += [*native_parts(built), *map(sbom.requirement_part, dependencies)]
     dist_info[sbom.NAME] = sbom.bill(who.name, who.version, upstream, parts)
     return Content(who, tags, dict(sorted(entries.items())), dist_info)
@@ -276,12 +281,18 @@ def build_tree(project: Project, folder: Path | None = None) -> Path:
 
 
 def build_wheel(
-    project: Project, folder: Path | None = None, backends: tuple[str, ...] = (), target: Target | None = None
+    project: Project,
+    folder: Path | None = None,
+    backends: tuple[str, ...] = (),
+    target: Target | None = None,
+    release: bool = False,
 ) -> Path:
     """`setup.py bdist_wheel`: the wheel, in dist/ unless told otherwise."""
     start = time.monotonic()
+    if release:
+        check_release(project)
     with project.exclusive():
-        wheel = write_wheel(collect(project, backends, target), folder or project.dist)
+        wheel = write_wheel(collect(project, backends, target, release), folder or project.dist)
         upstream = wheel_path(project, (target or here()).wheel(project.lock())).stat().st_size
     note(
         f"{wheel}: {wheel.stat().st_size / 1e6:.0f} MB (upstream's: {upstream / 1e6:.0f} MB), "
