@@ -61,6 +61,11 @@ def _gpu_driver_active() -> bool:
     return any(name in backends and backends[name].driver.is_active() for name in ("nvidia", "amd"))
 
 
+def chosen() -> bool:
+    """Whether kernels go here as far as that is known without a look at the Vulkan devices."""
+    return _asked_for() or not _gpu_driver_active()
+
+
 def flat_signature(names: list[str], signature: list[Any], tensordesc_meta: Any) -> list[Entry]:
     """The leaves of a kernel's signature, constexprs included: (path in the launch's arguments, name, type).
 
@@ -247,9 +252,7 @@ class SPIRVDriver(DriverBase):
     @staticmethod
     def is_active() -> bool:
         """Whether kernels go here: asked for by name, or no GPU vendor's own driver has a device; and usable."""
-        if not _asked_for() and _gpu_driver_active():
-            return False
-        return unavailable_reason() is None
+        return chosen() and unavailable_reason() is None
 
     #: Whether TRITON_SPIRV_BACKEND asks for this driver. Raises SettingError.
     is_requested = staticmethod(settings.BACKEND.get)

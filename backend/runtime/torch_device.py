@@ -9,14 +9,18 @@ torch's own kernels for metadata (views) need no memory and serve as they are.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
+from ..autoload import claim
 from . import context as vulkan_context
 from . import torch_memory
 from .context import NAME
+from .devices import selected
+from .errors import VulkanUnavailable
 from .interface import DeviceInterface, device_index
 from .torch_fallback import FALLBACKS, fallback
 from .torch_memory import context_of, metadata, new_bytes
@@ -50,7 +54,11 @@ class _Module(DeviceInterface):
     """``torch.spirv``."""
 
     def is_available(self) -> bool:
-        """Whether the device is there: it was registered because it is."""
+        """Whether there is a Vulkan device that can run kernels."""
+        try:
+            selected()
+        except VulkanUnavailable:
+            return False
         return True
 
     def is_initialized(self) -> bool:
@@ -157,7 +165,13 @@ def _teach_storages() -> None:
     storages.__new__, storages.clone = staticmethod(new_storage), clone_storage
 
 
+_MODULE = _Module()
 _registered: list[Any] = []
+
+
+def module() -> _Module:
+    """What ``torch.spirv`` is once the device is registered."""
+    return _MODULE
 
 
 def register() -> None:
@@ -165,15 +179,17 @@ def register() -> None:
     place of torch's one device from outside (PrivateUse1)."""
     if _registered:
         return
-    from torch.utils import backend_registration
-
     taken = torch._C._get_privateuse1_backend_name()
     if taken not in ("privateuseone", NAME):
         raise RuntimeError(
             f"torch's place for a device from outside is taken by '{taken}': this process can use "
             "Vulkan memory through triton.backends.spirv.runtime's buffers, not as torch tensors"
         )
-    backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
+    if hasattr(torch, NAME):  # autoload.py has taken it
+        setattr(torch, NAME, _MODULE)
+        sys.modules[f"torch.{NAME}"] = _MODULE  # type: ignore[assignment]
+    else:
+        claim(_MODULE)
     aten = torch.library.Library("aten", "IMPL")
     for name in _METADATA:
         base, _, overload = name.partition(".")

@@ -98,6 +98,7 @@ def test_entry_points_are_upstreams_and_ours(wheel: Path, release: tuple[Release
     expected = {**upstream["triton.backends"], "spirv": "triton.backends.spirv"}
     assert dict(found["triton.backends"]) == expected
     assert {"nvidia", "amd"} <= set(expected)
+    assert dict(found["torch.backends"]) == {"spirv": "triton_spirv_autoload:autoload"}
 
 
 def test_every_upstream_file_is_there_and_unchanged_but_for_patches(
@@ -267,7 +268,7 @@ def test_the_plugin_alone(plugin_wheel: Path) -> None:
     assert plugin_wheel.stat().st_size < 2_000_000
     with zipfile.ZipFile(plugin_wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
-        assert tops == {"triton_spirv", "triton", dist_info(archive)}
+        assert tops == {"triton_spirv", "triton_spirv_autoload.py", "triton", dist_info(archive)}
         assert [name for name in archive.namelist() if name.startswith("triton/")] == ["triton/backends/spirv.py"]
         metadata = Parser().parsestr(read(archive, "METADATA"))
         assert metadata["Name"] == "triton-spirv"
@@ -276,6 +277,8 @@ def test_the_plugin_alone(plugin_wheel: Path) -> None:
             *project.settings()["dependencies"],
         ]
         assert dict(entry_points(archive)["triton.backends"]) == {"spirv": "triton_spirv"}
+        assert dict(entry_points(archive)["torch.backends"]) == {"spirv": "triton_spirv_autoload:autoload"}
+        assert archive.read("triton_spirv_autoload.py") == (ROOT / "backend" / "autoload.py").read_bytes()
         assert read(archive, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
         assert {component["name"] for component in bill(archive)["components"]} == {"pybind11", "triton", "vulkan"}
         inside = {name.removeprefix("triton_spirv/") for name in archive.namelist()}

@@ -3,9 +3,10 @@
 The package is `triton_<name>`, so that no two distributions own one folder. Beside a triton that has the same backend
 inside, its import is refused: two entry points of one name would hide one another.
 
-The one file outside of the package is `triton/backends/<name>.py`, by which the package is found under the name that it
-has in a patched triton. A triton that has the backend inside has a folder there, which goes before a file; where no
-triton is installed, that file alone makes the parts of the package importable that need none.
+Outside of the package are the module that torch calls at its import, and `triton/backends/<name>.py`, by which the
+package is found under the name that it has in a patched triton. A triton that has the backend inside has a folder
+there, which goes before a file; where no triton is installed, that file alone makes the parts of the package importable
+that need none.
 """
 
 from __future__ import annotations
@@ -119,7 +120,9 @@ def collect(project: Project, release: bool = False) -> Content:
     left_out: list[str] = []
     for name, path in {**plugin.files(), **native}.items():
         inside = name.removeprefix(f"{plugin.package}/")
-        if inside == name:
+        if name == f"{plugin.autoload}.py":
+            entries[name] = Entry(path, False)
+        elif inside == name:
             left_out.append(name)
         else:
             entries[f"{package}/{inside}"] = Entry(path, os.access(path, os.X_OK))
@@ -141,6 +144,8 @@ def collect(project: Project, release: bool = False) -> Content:
     points = f"[triton.backends]\n{plugin.name} = {package}\n"
     if f"{package}/cli.py" in entries:
         points += f"\n[console_scripts]\ntriton-{plugin.name} = {package}.cli:main\n"
+    if plugin.autoload:
+        points += f"\n[torch.backends]\n{plugin.name} = {plugin.autoload}:autoload\n"
     dist_info = {
         "METADATA": _metadata(who, plugin, facts, requirement).encode(),
         "WHEEL": "".join(f"{line}\n" for line in [*wheel, f"Tag: {'-'.join(tags)}"]).encode(),

@@ -40,6 +40,11 @@ class Plugin:
         return f"triton/backends/{self.name}"
 
     @property
+    def autoload(self) -> str | None:
+        """The module outside of triton that torch calls at its own import: backend/autoload.py, where there is one."""
+        return f"triton_{self.name}_autoload" if (self.folder / "backend" / "autoload.py").is_file() else None
+
+    @property
     def licences(self) -> list[Path]:
         """The plugin's licence files."""
         names = ("LICENSE", "LICENCE", "NOTICE")
@@ -50,6 +55,8 @@ class Plugin:
         found = {f"{self.package}/{rel}": path for rel, path in _walk(self.folder / "backend").items()}
         if self.has_native:
             found = {rel: path for rel, path in found.items() if not _EXTENSION_MODULE.match(path.name)}
+        if self.autoload:
+            found[f"{self.autoload}.py"] = self.folder / "backend" / "autoload.py"
         for part in ("language", "tools"):
             folder = self.folder / part
             if folder.is_dir() and not _is_this_package(folder):

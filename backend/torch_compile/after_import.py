@@ -1,0 +1,71 @@
+"""Calls a function once a module was imported, without importing it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+from typing import Any
+
+Action = Callable[[ModuleType], None]
+
+
+class _Notifying(Loader):
+    """A loader that calls actions when the module was executed."""
+
+    def __init__(self, loader: Loader, actions: list[Action]) -> None:
+        self._loader, self._actions = loader, actions
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)  # get_source() and the like, which inspect and linecache ask for
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        """As the module's own loader does."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """As the module's own loader does; then the actions."""
+        if module.__spec__ is not None:
+            module.__spec__.loader = self._loader
+        module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        for action in self._actions:
+            action(module)
+
+
+class _Finder(MetaPathFinder):
+    """Finds modules that actions wait for, through the other finders."""
+
+    def __init__(self) -> None:
+        self.waiting: dict[str, list[Action]] = {}
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """The module's own spec, with a loader that calls the actions."""
+        actions = self.waiting.pop(fullname, None)
+        if actions is None:
+            return None
+        spec = find_spec(fullname)  # asks this finder again, which no longer waits for the module
+        if spec is None or spec.loader is None:
+            self.waiting[fullname] = actions
+            return spec
+        spec.loader = _Notifying(spec.loader, actions)
+        return spec
+
+
+_finder = _Finder()
+
+
+def after_import(name: str, action: Action) -> None:
+    """Calls ``action`` with the module ``name`` at once where it is imported already, otherwise when it is."""
+    module = sys.modules.get(name)
+    if module is not None and not getattr(module.__spec__, "_initializing", False):
+        action(module)
+        return
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+    _finder.waiting.setdefault(name, []).append(action)

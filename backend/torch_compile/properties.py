@@ -1,0 +1,59 @@
+"""A Vulkan device's figures under the names that torch gives them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from triton.runtime.driver import driver as config
+
+from ..driver import SPIRVDriver
+
+
+def driver_is_active() -> bool:
+    """Whether Triton's kernels go to a Vulkan device in this process."""
+    try:
+        return isinstance(config.active, SPIRVDriver)
+    except RuntimeError:  # no driver, or several, are active
+        return False
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """What Inductor reads of a device. It goes to compile workers, by pickling.
+
+    ``arch``: the device's capabilities, as text: GPUTarget.arch. ``multi_processor_count``: compute units, where the
+    device tells them; ``shared_memory_per_block`` in bytes.
+    """
+
+    name: str
+    arch: str
+    multi_processor_count: int
+    warp_size: int
+    max_threads_per_block: int
+    shared_memory_per_block: int
+    total_memory: int
+    #: CUDA's compute capability, and figures of occupancy that are derived from it: Vulkan has none.
+    major: None = None
+    regs_per_multiprocessor: None = None
+    max_threads_per_multi_processor: None = None
+
+
+#: Compute units of a GPU that does not tell them: enough for Inductor to split reductions, as an integrated GPU needs.
+_UNTOLD_COMPUTE_UNITS = 32
+
+
+@cache
+def device_properties(index: int) -> DeviceProperties:
+    """Of the device with that index. Raises VulkanUnavailable where it cannot run kernels."""
+    driver = config.active
+    known = driver.utils.get_device_properties(index)
+    return DeviceProperties(
+        name=known.get("name", "spirv"),
+        arch=known["arch"],
+        multi_processor_count=known.get("multiprocessor_count") or _UNTOLD_COMPUTE_UNITS,
+        warp_size=known["warpSize"],
+        max_threads_per_block=known["max_threads_per_block"],
+        shared_memory_per_block=known["max_shared_mem"],
+        total_memory=known.get("total_memory", 0),
+    )

@@ -1,0 +1,111 @@
+"""What the wheel does when torch is imported: the device is known, and nothing of triton is imported for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.device.processes import run  # noqa: E402
+
+_NAMED = "torch._C._get_privateuse1_backend_name()"
+
+
+def python(script: str, **environment: str) -> str:
+    done = run([sys.executable, "-c", script], seconds=120, **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_entry_point_is_there() -> None:
+    (point,) = entry_points(group="torch.backends", name="spirv")
+    assert point.value == "triton_spirv_autoload:autoload"
+
+
+def test_torch_knows_the_device_and_triton_is_imported_when_it_is_used() -> None:
+    told = python(
+        "import sys, torch\n"
+        "assert torch.device('spirv').type == 'spirv'\n"
+        "torch.manual_seed(3)\n"
+        "x = torch.rand(3, requires_grad=True)\n"
+        "(x * 2).sum().backward()\n"
+        "torch.nn.Linear(3, 3)(x).sum().backward()\n"
+        "assert 'triton' not in sys.modules, 'no device was used'\n"
+        "y = torch.arange(5, device='spirv')\n"
+        "assert 'triton' in sys.modules and y.device == torch.device('spirv', 0)\n"
+        "assert torch.spirv.is_available() and torch.spirv.device_count() >= 1\n"
+        "assert torch.accelerator.current_accelerator().type == 'spirv' and torch.accelerator.is_available()\n"
+        "assert y.is_spirv and y.cpu().tolist() == [0, 1, 2, 3, 4]\n"
+        "print('done')\n"
+    )
+    assert told == "done\n"
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "torch.nn.Linear(3, 2).to('spirv').weight.device.type == 'spirv'",
+        "torch.zeros(3).spirv().device.type == 'spirv'",
+        "torch.spirv.current_device() == 0",
+        "torch.accelerator.is_available()",
+        "torch.full((2,), 7, device=torch.device('spirv')).sum().item() == 14",
+    ],
+)
+def test_any_first_use_will_do(use: str) -> None:
+    assert python(f"import torch; print({use})") == "True\n"
+
+
+def test_a_saved_tensor_is_loaded_before_any_other_use(tmp_path: Path) -> None:
+    path = tmp_path / "saved.pt"
+    python(f"import torch; torch.save(torch.arange(3, device='spirv'), {str(path)!r})")
+    told = python(f"import torch; x = torch.load({str(path)!r}); print(x.device, x.tolist())")
+    assert told == "spirv:0 [0, 1, 2]\n"
+
+
+def test_torchs_own_switch_leaves_it_out() -> None:
+    assert python(f"import torch; print({_NAMED})", TORCH_DEVICE_BACKEND_AUTOLOAD="0") == "privateuseone\n"
+
+
+def test_it_steps_aside_for_another_backend(tmp_path: Path) -> None:
+    info = tmp_path / "other-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[torch.backends]\nother = other_backend:autoload\n")
+    (tmp_path / "other_backend.py").write_text(
+        "def autoload():\n    import torch\n    torch.utils.rename_privateuse1_backend('other')\n"
+    )
+    path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
+    told = python(
+        f"import torch; print({_NAMED})\n"
+        "from triton.backends.spirv.runtime import torch_device\n"
+        "try: torch_device.register()\n"
+        "except RuntimeError as error: print(error)\n",
+        PYTHONPATH=path,
+    )
+    assert told.startswith("other\n") and "is taken by 'other'" in told
+
+
+def test_without_triton_torch_is_as_it_was() -> None:
+    told = python(
+        "import sys; sys.modules['triton'] = None\n"
+        "import torch\n"
+        "print(torch.compile(lambda x: x + 1, backend='eager')(torch.zeros(1)).item())\n"
+    )
+    assert told == "1.0\n"
+
+
+def test_the_entry_point_takes_milliseconds() -> None:
+    told = python(
+        "import torch, time, triton_spirv_autoload\n"
+        "start = time.perf_counter()\n"
+        "triton_spirv_autoload.autoload()\n"
+        "print(time.perf_counter() - start)\n",
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+    )
+    print(f"autoload() took {float(told) * 1e3:.2f} ms")
+    assert float(told) < 0.05, "a generous limit for a machine under load"

@@ -1,0 +1,42 @@
+"""Actions that wait for a module's import."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch")
+
+from triton.backends.spirv.torch_compile.after_import import after_import  # noqa: E402
+
+
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    name = "imported_by_test_after_import"
+    (tmp_path / f"{name}.py").write_text("value = 1\n\n\ndef function():\n    return value\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, name, raising=False)
+    return name
+
+
+def test_an_action_runs_after_the_import_and_not_before(module: str) -> None:
+    seen: list[int] = []
+    after_import(module, lambda imported: seen.append(imported.value))
+    assert seen == []
+    imported = __import__(module)
+    assert seen == [1]
+    assert inspect.getsource(imported.function).startswith("def function")
+    after_import(module, lambda imported: seen.append(2))
+    assert seen == [1, 2]
+
+
+def test_an_import_that_fails_raises_its_own_error(module: str, tmp_path: Path) -> None:
+    (tmp_path / f"{module}.py").write_text("raise ValueError('its own')\n")
+    seen: list[object] = []
+    after_import(module, seen.append)
+    with pytest.raises(ValueError, match="its own"):
+        __import__(module)
+    assert not seen

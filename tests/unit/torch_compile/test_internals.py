@@ -1,0 +1,62 @@
+"""The hooks into torch's compiler: each finds what it changes in this torch, and a torch that moved it is told."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from triton.backends.spirv.torch_compile import internals  # noqa: E402
+
+
+@pytest.mark.parametrize("hook", internals.HOOKS, ids=lambda hook: hook.name)
+def test_torch_has_what_the_hook_needs(hook: internals.Hook) -> None:
+    internals.install()
+    module = import_module(hook.module)
+    assert hook.missing(module) == [], f"the hook '{hook.name}' is broken by torch {torch.__version__}"
+    assert hook.name not in internals.BROKEN
+
+
+def test_a_hook_without_its_place_is_left_out_and_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(internals, "BROKEN", {})
+    called: list[Any] = []
+    hook = internals.Hook("sample", "torch.somewhere", ("present.part", "gone.part"), called.append)
+    module: Any = ModuleType("torch.somewhere")
+    module.present = ModuleType("present")
+    module.present.part = 1
+    hook.apply(module)
+    assert not called
+    assert "torch.somewhere.gone.part" in internals.BROKEN["sample"] and "'sample'" in caplog.text
+
+
+def test_a_device_with_a_broken_hook_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    from triton.backends.spirv.torch_compile.interface import why_unavailable
+
+    monkeypatch.setattr(internals, "BROKEN", {"sample": "torch 9.9 has no torch.somewhere.gone"})
+    assert "torch 9.9 has no torch.somewhere.gone" in str(why_unavailable())
+
+
+def test_the_first_hook_reaches_those_who_import_it_later() -> None:
+    internals.install()
+    from torch.utils._triton import has_triton
+    from triton.backends.spirv.torch_compile.properties import driver_is_active
+
+    assert has_triton() or not driver_is_active()
+
+
+def test_kernels_for_cpu_tensors_are_compiled_for_the_active_device() -> None:
+    from torch._inductor.runtime.hints import DeviceProperties
+    from triton.backends.spirv.torch_compile.properties import driver_is_active
+    from triton.runtime.driver import driver
+
+    if not driver_is_active():
+        pytest.skip("Triton's active driver is another one")
+    properties = DeviceProperties.create(torch.device("cpu"))
+    target = driver.active.get_current_target()
+    assert (properties.type, properties.cc, properties.warp_size) == ("spirv", target.arch, target.warp_size)
