@@ -3,39 +3,40 @@
 from __future__ import annotations
 
 import ctypes
-import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
-from triton.backends.driver import DriverBase, decompose_descriptor, expand_signature, wrap_handle_tensordesc_impl
+from triton.backends.driver import DriverBase, decompose_descriptor, wrap_handle_tensordesc_impl
 
 from . import settings
 from .abi.block import hidden_arguments
 from .abi.launch import FIRST_ARGUMENT
 from .abi.scalars import SCALARS, argument_type, triton_name
 from .capabilities import Capabilities
+from .launching.compile_only import (
+    CompileOnlyLauncher,
+    CompileOnlyUtils,
+    call_once,
+    compile_only,
+    device_properties,
+    target_capabilities,
+)
+from .launching.scratch_memory import ScratchLauncher
+from .launching.signatures import argument_name, flat_signature, has_descriptor
 from .runtime import context as vulkan_context
 from .runtime.buffer import DeviceBuffer, empty
 from .runtime.devices import selected
 from .runtime.errors import VulkanUnavailable
 from .runtime.interface import DeviceInterface, IdleInterface
-from .runtime.launch import Entry, make_launcher
+from .runtime.launch import make_launcher
 from .runtime.pipeline import Kernel
-from .runtime.reports import ReportingLauncher
-from .scratch import ScratchLauncher
-
-_log = logging.getLogger(__name__)
+from .runtime.reporting import ReportingLauncher
 
 #: Larger than the last-level cache of a host, and of a GPU.
 _HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20
-
-
-def compile_only() -> bool:
-    """Whether TRITON_SPIRV_COMPILE_ONLY asks to compile kernels and not to run them."""
-    return settings.COMPILE_ONLY.get()
 
 
 def unavailable_reason() -> str | None:
@@ -66,37 +67,6 @@ def chosen() -> bool:
     return _asked_for() or not _gpu_driver_active()
 
 
-def flat_signature(names: list[str], signature: list[Any], tensordesc_meta: Any) -> list[Entry]:
-    """The leaves of a kernel's signature, constexprs included: (path in the launch's arguments, name, type).
-
-    A tensor descriptor stands for its base, shape and strides, as ``decompose_descriptor`` passes them.
-    """
-    position = 0
-    leaves: list[Entry] = []
-    for name, type_ in zip(names, signature, strict=True):
-        expanded = expand_signature([type_], tensordesc_meta, "nvTmaDesc")
-        for part in expanded:
-            leaves.extend(_leaves((position,), name, part))
-            position += 1
-    return leaves
-
-
-def _leaves(path: tuple[int, ...], name: str, type_: Any) -> Iterator[Entry]:
-    if isinstance(type_, tuple):
-        for index, part in enumerate(type_):
-            yield from _leaves((*path, index), f"{name}[{index}]", part)
-    else:
-        yield path, name, type_
-
-
-def _argument_name(src: Any, key: Any) -> str:
-    """Name of a signature's entry: IR sources number their arguments."""
-    if isinstance(key, int):
-        names = getattr(getattr(src, "fn", None), "arg_names", ())
-        return str(names[key]) if key < len(names) else f"arg{key}"
-    return str(key)
-
-
 def _make_tensordesc_arg(arg: Any, metadata: Any, _: Any) -> list[Any]:
     if metadata is not None:
         raise RuntimeError("hardware tensor descriptors are not known to the SPIR-V backend")
@@ -117,7 +87,7 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
         return CompileOnlyLauncher(metadata.name)
     signature = dict(src.signature)
     tensordesc_meta = getattr(metadata, "tensordesc_meta", None)
-    leaves = flat_signature([_argument_name(src, key) for key in signature], list(signature.values()), tensordesc_meta)
+    leaves = flat_signature([argument_name(src, key) for key in signature], list(signature.values()), tensordesc_meta)
     passed = getattr(metadata, "arguments", None)
     if passed is None:
         passed = [(index, type_) for index, (_, _, type_) in enumerate(leaves) if type_ != "constexpr"]
@@ -141,37 +111,12 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
         launch = ReportingLauncher(vulkan_context.current(), metadata.name, launch, reports, entries)
     if scratch_bytes:
         launch = ScratchLauncher(metadata.name, launch, scratch_bytes, metadata.global_scratch_align)
-    if not any(_has_descriptor(type_) for type_ in signature.values()):
+    if not any(has_descriptor(type_) for type_ in signature.values()):
         return launch
     unpack = wrap_handle_tensordesc_impl(
         lambda *args: launch(*args[:-1], *args[-1]), signature, tensordesc_meta, _make_tensordesc_arg
     )
     return lambda *args: unpack(*args[:FIRST_ARGUMENT], args[FIRST_ARGUMENT:])
-
-
-def _has_descriptor(type_: Any) -> bool:
-    if isinstance(type_, tuple):
-        return any(map(_has_descriptor, type_))
-    return isinstance(type_, str) and type_.startswith("tensordesc")
-
-
-class CompileOnlyLauncher:
-    """A launch that returns without running, and says so once a process."""
-
-    said = False
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def __call__(self, *args: Any) -> None:
-        """Does nothing."""
-        if not CompileOnlyLauncher.said:
-            CompileOnlyLauncher.said = True
-            _log.warning(
-                "kernel '%s' was compiled but not run: TRITON_SPIRV_COMPILE_ONLY is set; further launches "
-                "are skipped without a message",
-                self.name,
-            )
 
 
 class DeviceUtils:
@@ -194,52 +139,10 @@ class DeviceUtils:
         info = vulkan_context.devices()[device]
         if info.capabilities is None:
             raise VulkanUnavailable(f"{info.describe()} cannot run Triton kernels")
-        properties = _properties(info.capabilities)
+        properties = device_properties(info.capabilities)
         if info.kind == "cpu":
             properties["multiprocessor_count"] = os.cpu_count() or 1
         return properties
-
-
-class CompileOnlyUtils:
-    """Kernels that are compiled and not loaded."""
-
-    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, int, int, int, int]:
-        """As DeviceUtils', with the target's limit and nothing loaded."""
-        return kernel, 0, 0, 0, _compile_only_capabilities().max_workgroup_invocations
-
-    def unload_module(self, module: Any) -> None:
-        """Nothing was loaded."""
-
-    def get_device_properties(self, device: int) -> dict[str, Any]:
-        """The target's limits, in Triton's terms."""
-        return _properties(_compile_only_capabilities())
-
-
-def _properties(capabilities: Capabilities) -> dict[str, Any]:
-    return {
-        "max_shared_mem": capabilities.shared_bytes,
-        "warpSize": capabilities.subgroup_size,
-        "max_threads_per_block": capabilities.max_workgroup_invocations,
-        "arch": capabilities.arch(),
-    }
-
-
-def _compile_only_capabilities() -> Capabilities:
-    """The profile, or arch string, that TRITON_SPIRV_TARGET names."""
-    return Capabilities.parse(settings.TARGET.get())
-
-
-def _call_once(
-    fn: Callable[[], Any], quantiles: Sequence[float] | None = None, return_mode: str = "mean", **_: Any
-) -> float | list[float]:
-    """Stands for do_bench where kernels are compiled and not run: zeros after one call."""
-    from .benchmarking import check_return_mode
-
-    check_return_mode(return_mode)
-    fn()
-    if quantiles is not None:
-        return [0.0] * len(quantiles)
-    return [0.0] if return_mode == "all" else 0.0
 
 
 class SPIRVDriver(DriverBase):
@@ -272,7 +175,7 @@ class SPIRVDriver(DriverBase):
     def get_current_target(self) -> GPUTarget:
         """The device's capabilities as a target. Raises VulkanUnavailable."""
         if compile_only():
-            capabilities: Capabilities | None = _compile_only_capabilities()
+            capabilities: Capabilities | None = target_capabilities()
         else:
             capabilities = vulkan_context.devices()[vulkan_context.current_device()].capabilities
         if capabilities is None:
@@ -294,9 +197,11 @@ class SPIRVDriver(DriverBase):
     def remember_launch(
         self, function: Any, device: int, key: str, args: tuple[Any, ...], keywords: dict[str, Any]
     ) -> None:
-        """Keeps what a launch like this one needs (see relaunch.py)."""
+        """Keeps what a launch like this one needs (see launching/relaunch.py)."""
         if not compile_only():
-            from .relaunch import remember_launch  # needs Triton's JIT, which asks for drivers while it is imported
+            from .launching.relaunch import (
+                remember_launch,  # needs Triton's JIT, which asks for drivers while it is imported
+            )
 
             remember_launch(self, function, device, key, args, keywords)
 
@@ -323,7 +228,7 @@ class SPIRVDriver(DriverBase):
     def get_benchmarker(self) -> Any:
         """triton.testing.do_bench, which times with the events of get_device_interface()."""
         if compile_only():
-            return _call_once
+            return call_once
         from triton.testing import do_bench
 
         return do_bench

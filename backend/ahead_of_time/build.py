@@ -12,7 +12,7 @@ from typing import Any
 from ..abi.block import REPORTS, lay_out
 from ..abi.scalars import POINTEES, SCALARS, argument_type
 from ..capabilities import Capabilities
-from ..runtime.abi import Abi, Argument, Parameter
+from ..runtime.kernel_file import Abi, Argument, Parameter
 from . import signature
 from .errors import RequestError
 from .features import required_features
@@ -133,7 +133,7 @@ def describe(spirv: bytes, metadata: Any, capabilities: Capabilities, parameters
 
 def _arguments(metadata: Any, parameters: list[Parameter]) -> tuple[list[Argument], int]:
     """The argument block of a kernel, as block_of gives it."""
-    from ..driver import flat_signature
+    from ..launching.signatures import flat_signature
 
     leaves: list[tuple[str, str, int | None, str | None]] = []
     for index, parameter in enumerate(parameters):

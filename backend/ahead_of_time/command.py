@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ..capabilities import Capabilities, profiles, read_profile
 from ..runtime import context
-from ..runtime.abi import json_path
 from ..runtime.errors import VulkanUnavailable
+from ..runtime.kernel_file import json_path
 from .errors import RequestError
 from .kernel import find_kernel, split_request
 

@@ -1,7 +1,7 @@
 """What a kernel tells the host: failed assertions, printed values, loops that the driver cut short.
 
 A kernel that may report takes one more argument after its own: the 64-bit address of a buffer, laid out in 32-bit words
-as docs/abi.md says. Reading the buffer is the launcher's (runtime/reports.py). Messages are numbered at compile time;
+as docs/abi.md says. Reading the buffer is the launcher's (runtime/reporting.py). Messages are numbered at compile time;
 what is not known before the launch travels in the buffer.
 """
 
@@ -48,7 +48,7 @@ class Reports:
         self.messages: list[dict[str, Any]] = []
 
     def message(self, kind: str, location: Location, **facts: Any) -> int:
-        """Numbers a message: ``kind`` and ``facts`` are for runtime/reports.py."""
+        """Numbers a message: ``kind`` and ``facts`` are for runtime/reporting.py."""
         self.messages.append({"kind": kind, "file": location.file, "line": location.line, **facts})
         return len(self.messages) - 1
 

@@ -268,7 +268,7 @@ PYBIND11_MODULE(_native, m) {
            "Returns the number of the submission; 0 for an empty grid.");
 
   py::class_<Relaunch>(m, "Relaunch",
-                       "The launches of one kernel function that are remembered; see backend/relaunch.py.")
+                       "The launches of one kernel function that are remembered; see backend/launching/relaunch.py.")
       .def(py::init([](py::object config, py::object driver, py::object knobs, py::object specialize,
                        const std::vector<std::tuple<py::str, bool, bool, bool, bool>>& parameters) {
              std::vector<Parameter> made;

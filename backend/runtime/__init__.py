@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from .abi import IncompatibleModule
 from .ahead_of_time import LoadedKernel, TensorDescriptor, load
 from .allocator import OutOfDeviceMemory
 from .arrays import Array, array
 from .buffer import DeviceBuffer, empty, from_numpy, full, zeros
 from .errors import KernelRejected, OutOfBounds, ValidationError, VulkanUnavailable
 from .graph import Graph
+from .kernel_file import IncompatibleModule
 
 __all__ = [
     "Array",

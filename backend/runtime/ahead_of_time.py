@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ..capabilities import Capabilities
-from .abi import Abi, IncompatibleModule, Parameter, read_abi
 from .arrays import array
 from .context import Context, current, native
+from .kernel_file import Abi, IncompatibleModule, Parameter, read_abi
 from .launch import make_launcher
 from .pipeline import Kernel
-from .reports import ReportingLauncher
+from .reporting import ReportingLauncher
 
 #: The driver of targets that count on nothing that only one driver has.
 ANY_DRIVER = "generic"

@@ -10,7 +10,7 @@ from ..abi.launch import FIRST_ARGUMENT, LaunchArgument
 from .context import IMPORTED, STAGED, Context, native
 from .errors import NotShareable
 from .graph import capturing
-from .memory import CLAIMS, PLACEMENT, Loan, Span, find, merge, storage_of
+from .memory import CLAIMS, PLACEMENT, HostRange, Loan, find, merge, storage_of
 
 #: (path of the argument in the call's arguments, its name, its Triton type).
 Entry = tuple[tuple[int, ...], str, str]
@@ -177,7 +177,7 @@ class CopyingLauncher:
         loan, since = Loan(), self._context.native.submitted
         try:
             pointers, copies = self._place(arguments, transfers, loan)
-            with CLAIMS.claim([Span(start, start + size, written) for start, size, *_, written in copies]):
+            with CLAIMS.claim([HostRange(start, start + size, written) for start, size, *_, written in copies]):
                 self._launcher.staged(*args, pointers=pointers, copies=copies)
         except BaseException:
             self._context.end_loan(loan, since, args, arguments)
@@ -213,7 +213,7 @@ class CopyingLauncher:
                 transfers[name] = ways[index]
         return pointers, copies
 
-    def _span(self, name: str, argument: Any, address: int, place: str) -> Span | None:
+    def _span(self, name: str, argument: Any, address: int, place: str) -> HostRange | None:
         """The memory that an argument is in; None where the device has it in place, or there is none."""
         if place in _IN_PLACE or address == 0:
             return None
@@ -229,15 +229,15 @@ class CopyingLauncher:
                 f"kernel '{self._name}', argument '{name}': the kernel writes it, but the array is "
                 "read-only; pass a copy, numpy.array(values)"
             )
-        return Span(start, start + size, writeable and written)
+        return HostRange(start, start + size, writeable and written)
 
-    def _stage(self, span: Span, loan: Loan) -> tuple[int, int, Any, Any, int, bool]:
+    def _stage(self, span: HostRange, loan: Loan) -> tuple[int, int, Any, Any, int, bool]:
         # The device's copy keeps the host address modulo PLACEMENT, whatever the buffer's own address is.
         device = loan.take(self._device_pool, span.bytes + PLACEMENT)
         offset = (span.start - device.address) % PLACEMENT
         return span.start, span.bytes, loan.take(self._staging_pool, span.bytes), device, offset, span.written
 
-    def _import(self, span: Span, loan: Loan) -> int | None:
+    def _import(self, span: HostRange, loan: Loan) -> int | None:
         """The device address of the span's start; None where the driver does not take the memory."""
         alignment = self._context.device.host_import_alignment
         start = span.start // alignment * alignment

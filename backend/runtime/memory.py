@@ -17,7 +17,7 @@ _IDLE_BYTES = 1 << 30
 
 
 @dataclass
-class Span:
+class HostRange:
     """A range of host memory that pointer arguments lie in. ``written``: whether a kernel may have written it."""
 
     start: int
@@ -66,19 +66,19 @@ def memory_bytes(argument: Any) -> float:
         return math.inf
 
 
-def merge(spans: Iterable[Span]) -> list[Span]:
+def merge(spans: Iterable[HostRange]) -> list[HostRange]:
     """The union of the ranges, in order of address. Ranges that share a byte become one."""
-    merged: list[Span] = []
+    merged: list[HostRange] = []
     for span in sorted(spans, key=lambda span: span.start):
         if merged and span.start < merged[-1].end:
             merged[-1].end = max(merged[-1].end, span.end)
             merged[-1].written |= span.written
         else:
-            merged.append(Span(span.start, span.end, span.written))
+            merged.append(HostRange(span.start, span.end, span.written))
     return merged
 
 
-def find(spans: Sequence[Span], address: int) -> int | None:
+def find(spans: Sequence[HostRange], address: int) -> int | None:
     """Index of the range that holds the address; None where none does."""
     for index, span in enumerate(spans):
         if span.start <= address < span.end:
@@ -94,10 +94,10 @@ class Claims:
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._claimed: list[tuple[int, Span]] = []
+        self._claimed: list[tuple[int, HostRange]] = []
 
     @contextmanager
-    def claim(self, spans: Sequence[Span]) -> Iterator[None]:
+    def claim(self, spans: Sequence[HostRange]) -> Iterator[None]:
         """Holds the ranges in the block, once no other thread holds any that it must not. A signal's handler that
         launches while its own thread holds some is let through."""
         thread = threading.get_ident()
@@ -118,7 +118,7 @@ class Claims:
                 self._changed.notify_all()
 
 
-def _collide(one: Span, other: Span) -> bool:
+def _collide(one: HostRange, other: HostRange) -> bool:
     return (one.written or other.written) and one.start < other.end and other.start < one.end
 
 

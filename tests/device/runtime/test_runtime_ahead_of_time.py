@@ -24,10 +24,10 @@ from triton.backends.spirv.runtime import (
     load,
     zeros,
 )
-from triton.backends.spirv.runtime.abi import read_abi
 from triton.backends.spirv.runtime.ahead_of_time import check_target
 from triton.backends.spirv.runtime.context import ZERO_COPY, current
 from triton.backends.spirv.runtime.errors import KernelAssertionError, OutOfBounds
+from triton.backends.spirv.runtime.kernel_file import read_abi
 
 KERNELS = Path(__file__).parent / "ahead_of_time_kernels.py"
 Compile = Callable[..., Path]

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
-from triton.backends.spirv.benchmarking import do_bench_graph
+from triton.backends.spirv.launching.benchmarking import do_bench_graph
 from triton.backends.spirv.runtime import Graph, array, from_numpy
 from triton.backends.spirv.runtime.context import ZERO_COPY, current
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 
 import pytest
-from triton.backends.spirv.runtime.memory import Claims, Span
+from triton.backends.spirv.runtime.memory import Claims, HostRange
 
 
-def _passes(claims: Claims, *spans: Span) -> bool:
+def _passes(claims: Claims, *spans: HostRange) -> bool:
     """Whether another thread gets the ranges at once."""
     passed = threading.Event()
 
@@ -25,15 +25,15 @@ def _passes(claims: Claims, *spans: Span) -> bool:
 @pytest.mark.parametrize(
     ("held", "wanted", "passes"),
     [
-        (Span(0, 10, True), Span(9, 20, False), False),
-        (Span(0, 10, False), Span(0, 10, True), False),
-        (Span(5, 10, True), Span(0, 20, True), False),
-        (Span(0, 10, True), Span(10, 20, True), True),
-        (Span(10, 20, True), Span(0, 10, True), True),
-        (Span(0, 10, False), Span(0, 10, False), True),
+        (HostRange(0, 10, True), HostRange(9, 20, False), False),
+        (HostRange(0, 10, False), HostRange(0, 10, True), False),
+        (HostRange(5, 10, True), HostRange(0, 20, True), False),
+        (HostRange(0, 10, True), HostRange(10, 20, True), True),
+        (HostRange(10, 20, True), HostRange(0, 10, True), True),
+        (HostRange(0, 10, False), HostRange(0, 10, False), True),
     ],
 )
-def test_written_ranges_are_one_threads(held: Span, wanted: Span, passes: bool) -> None:
+def test_written_ranges_are_one_threads(held: HostRange, wanted: HostRange, passes: bool) -> None:
     claims = Claims()
     with claims.claim([held]):
         assert _passes(claims, wanted) == passes
@@ -44,18 +44,18 @@ def test_written_ranges_are_one_threads(held: Span, wanted: Span, passes: bool) 
 
 def test_ranges_are_given_back_after_an_error() -> None:
     claims = Claims()
-    with pytest.raises(ValueError, match="wrong"), claims.claim([Span(0, 10, True)]):
+    with pytest.raises(ValueError, match="wrong"), claims.claim([HostRange(0, 10, True)]):
         raise ValueError("wrong")
-    assert _passes(claims, Span(0, 10, True))
+    assert _passes(claims, HostRange(0, 10, True))
 
 
 def test_all_ranges_or_none() -> None:
     """Two launches that want each other's ranges do not wait for ever."""
     claims = Claims()
-    spans = [Span(0, 10, True), Span(20, 30, True)]
+    spans = [HostRange(0, 10, True), HostRange(20, 30, True)]
     done = threading.Barrier(3)
 
-    def work(order: list[Span]) -> None:
+    def work(order: list[HostRange]) -> None:
         for _ in range(200):
             with claims.claim(order):
                 pass

@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 from triton.backends.spirv import driver as spirv_driver
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.driver import CompileOnlyLauncher, SPIRVDriver, flat_signature
+from triton.backends.spirv.driver import SPIRVDriver
+from triton.backends.spirv.launching.compile_only import CompileOnlyLauncher
+from triton.backends.spirv.launching.signatures import flat_signature
 from triton.backends.spirv.runtime.buffer import DeviceBuffer
 
 

@@ -10,13 +10,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from triton.backends.spirv.runtime import array
-from triton.backends.spirv.runtime.memory import BufferPool, Loan, Span, find, merge, storage_of
+from triton.backends.spirv.runtime.memory import BufferPool, HostRange, Loan, find, merge, storage_of
 from triton.runtime.jit import reinterpret
 
 
 @given(st.lists(st.tuples(st.integers(0, 60), st.integers(1, 20), st.booleans()), max_size=8))
 def test_merge_covers_the_same_bytes(ranges: list[tuple[int, int, bool]]) -> None:
-    merged = merge(Span(start, start + size, written) for start, size, written in ranges)
+    merged = merge(HostRange(start, start + size, written) for start, size, written in ranges)
     covered = {at for start, size, _ in ranges for at in range(start, start + size)}
     written = {at for start, size, written in ranges if written for at in range(start, start + size)}
     assert sorted(at for span in merged for at in range(span.start, span.end)) == sorted(covered)
@@ -29,9 +29,9 @@ def test_merge_covers_the_same_bytes(ranges: list[tuple[int, int, bool]]) -> Non
 
 
 def test_merge_leaves_its_input_alone() -> None:
-    spans = [Span(0, 4, False), Span(2, 8, True)]
-    assert merge(spans) == [Span(0, 8, True)]
-    assert spans == [Span(0, 4, False), Span(2, 8, True)]
+    spans = [HostRange(0, 4, False), HostRange(2, 8, True)]
+    assert merge(spans) == [HostRange(0, 8, True)]
+    assert spans == [HostRange(0, 4, False), HostRange(2, 8, True)]
 
 
 def test_storage_of_numpy_is_the_base() -> None:

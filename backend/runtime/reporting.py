@@ -14,9 +14,9 @@ from typing import Any
 
 from ..abi.launch import FIRST_ARGUMENT
 from ..abi.report_buffer import CURSOR, FAILURE, HEADER, RECORD, RECORDS
-from .bounds import bounds_table
 from .context import Context
 from .errors import KernelAssertionError, LoopLimitExceeded
+from .extents import bounds_table
 from .graph import capturing
 from .launch import Entry
 from .memory import Loan

@@ -9,7 +9,7 @@ import pytest
 import torch
 import triton
 from triton.backends.spirv.runtime import array
-from triton.backends.spirv.runtime.bounds import Extent, bounds_table, extent
+from triton.backends.spirv.runtime.extents import Extent, bounds_table, extent
 
 BYTES = torch.zeros(4, 8, dtype=torch.int8)
 FIELDS = np.zeros(6, [("a", np.float32), ("b", np.float16)])["a"]

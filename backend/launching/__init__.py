@@ -1,0 +1,6 @@
+"""What Triton's runtime asks of a backend when it launches a kernel. ``runtime/``, below this, works without Triton.
+
+``signatures``: the arguments that a kernel's source has; ``scratch_memory``: memory from Triton's allocator;
+``relaunch``: launches like earlier ones; ``compile_only``: kernels that are compiled and not run; ``benchmarking``:
+timing without the host's part of a launch.
+"""

@@ -1,0 +1,79 @@
+"""TRITON_SPIRV_COMPILE_ONLY: kernels are compiled for TRITON_SPIRV_TARGET, and not run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import settings
+from ..capabilities import Capabilities
+
+_log = logging.getLogger(__name__)
+
+
+def compile_only() -> bool:
+    """Whether TRITON_SPIRV_COMPILE_ONLY asks to compile kernels and not to run them."""
+    return settings.COMPILE_ONLY.get()
+
+
+def target_capabilities() -> Capabilities:
+    """The profile, or arch string, that TRITON_SPIRV_TARGET names."""
+    return Capabilities.parse(settings.TARGET.get())
+
+
+def device_properties(capabilities: Capabilities) -> dict[str, Any]:
+    """A device's limits in Triton's terms; ``max_shared_mem`` in bytes."""
+    return {
+        "max_shared_mem": capabilities.shared_bytes,
+        "warpSize": capabilities.subgroup_size,
+        "max_threads_per_block": capabilities.max_workgroup_invocations,
+        "arch": capabilities.arch(),
+    }
+
+
+class CompileOnlyLauncher:
+    """A launch that returns without running, and says so once a process."""
+
+    said = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __call__(self, *args: Any) -> None:
+        """Does nothing."""
+        if not CompileOnlyLauncher.said:
+            CompileOnlyLauncher.said = True
+            _log.warning(
+                "kernel '%s' was compiled but not run: TRITON_SPIRV_COMPILE_ONLY is set; further launches "
+                "are skipped without a message",
+                self.name,
+            )
+
+
+class CompileOnlyUtils:
+    """Kernels that are compiled and not loaded."""
+
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, int, int, int, int]:
+        """As DeviceUtils', with the target's limit and nothing loaded."""
+        return kernel, 0, 0, 0, target_capabilities().max_workgroup_invocations
+
+    def unload_module(self, module: Any) -> None:
+        """Nothing was loaded."""
+
+    def get_device_properties(self, device: int) -> dict[str, Any]:
+        """The target's limits, in Triton's terms."""
+        return device_properties(target_capabilities())
+
+
+def call_once(
+    fn: Callable[[], Any], quantiles: Sequence[float] | None = None, return_mode: str = "mean", **_: Any
+) -> float | list[float]:
+    """Stands for do_bench where kernels are compiled and not run: zeros after one call."""
+    from .benchmarking import check_return_mode
+
+    check_return_mode(return_mode)
+    fn()
+    if quantiles is not None:
+        return [0.0] * len(quantiles)
+    return [0.0] if return_mode == "all" else 0.0
