@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +19,7 @@ from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
 from .lowering.context import Options as LoweringOptions
 from .lowering.module import Kernel, lower_module
+from .options import BACKEND, SPIRVOptions, own, with_foreign
 from .planning.workgroup import subgroups
 from .runtime.memory import memory_bytes
 from .runtime.validate import validate_module
@@ -26,61 +27,8 @@ from .transforms import table
 from .ttgir.parser import parse_module
 from .ttgir.printer import print_module
 
-BACKEND = "spirv"
-
 #: Memory of at most so many bytes is reached from any address in it by signed 32-bit offsets.
 POINTER_RANGE = (1 << 31) - 1
-
-
-@dataclass(frozen=True)
-class SPIRVOptions:
-    """Compile options: those of upstream's GPU backends that have a meaning here, and those its front end reads."""
-
-    num_warps: int = 4
-    num_ctas: int = 1
-    num_stages: int = 3
-    warp_size: int = 32
-    enable_fp_fusion: bool = True
-    debug: bool = False
-    sanitize_overflow: bool = False
-    arch: str = ""
-    backend_name: str = BACKEND
-    ir_override: str | None = None
-    extern_libs: tuple[tuple[str, str], ...] = ()
-    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8")
-    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
-    default_dot_input_precision: str = "ieee"
-    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
-    max_num_imprecise_acc_default: int = 0
-    launch_cooperative_grid: bool = False
-    launch_pdl: bool = False
-    instrumentation_mode: str = ""
-    fpsan_homomorphic_casts: bool = False
-    #: Check every access against the bounds of its tensor: TRITON_SPIRV_CHECK_BOUNDS where a launch does not say.
-    check_bounds: bool = False
-
-    def __post_init__(self) -> None:
-        if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
-            raise ValueError(f"num_warps={self.num_warps} must be a power of two")
-        if self.num_ctas != 1:
-            raise ValueError(
-                f"num_ctas={self.num_ctas}: the SPIR-V backend supports num_ctas=1 only, because Vulkan "
-                "has no clusters of workgroups"
-            )
-        if self.launch_cooperative_grid:
-            raise ValueError("launch_cooperative_grid=True: Vulkan cannot promise that a whole grid is resident")
-        if self.instrumentation_mode:
-            raise ValueError(
-                f"instrumentation_mode={self.instrumentation_mode!r}: the SPIR-V backend has no instrumentation"
-            )
-
-    def hash(self) -> str:
-        """A digest of all options."""
-        text = "-".join(f"{name}={value}" for name, value in sorted(self.__dict__.items()))
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-_OPTION_NAMES = frozenset(entry.name for entry in fields(SPIRVOptions))
 
 
 @functools.lru_cache(maxsize=1)
@@ -160,14 +108,16 @@ class SPIRVBackend(BaseBackend):
         return f"{BACKEND}-{sources_digest()}-{self.capabilities.arch()}-{self.target.warp_size}"
 
     def parse_options(self, options: dict[str, Any]) -> SPIRVOptions:
-        """Takes the options that this backend knows. Raises ValueError for a value that it cannot honour."""
-        known = {name: value for name, value in options.items() if name in _OPTION_NAMES and value is not None}
+        """The options of a launch, with those of other backends that mean nothing here. Raises ValueError for a value
+        that cannot be honoured."""
+        known = own(options)
         known["arch"] = str(self.target.arch)
         known["warp_size"] = self.capabilities.subgroup_size
+        known["sanitize_overflow"] = known.get("sanitize_overflow", True) and bool(known.get("debug"))
         if "check_bounds" not in known:
             known["check_bounds"] = settings.CHECK_BOUNDS.get()
         known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
-        return SPIRVOptions(**known)
+        return with_foreign(SPIRVOptions(**known), options)
 
     def _check_warps(self, num_warps: int) -> None:
         lanes, limit = self.capabilities.subgroup_size, self.capabilities.max_workgroup_invocations

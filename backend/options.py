@@ -1,0 +1,108 @@
+"""Compile options: this backend's own, and those of upstream's other backends that launches written for them pass."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+BACKEND = "spirv"
+
+_log = logging.getLogger(__name__)
+
+_REGISTERS = "a Vulkan driver allots registers itself"
+_PTX = "no PTX is made"
+_MATRIX = "it chooses among AMD's matrix instructions"
+_SCHEDULE = "the driver's compiler schedules instructions"
+
+#: Options of upstream's CUDA and AMD backends that change no result and have no meaning here, with the reason.
+FOREIGN: dict[str, str] = {
+    "maxnreg": _REGISTERS,
+    "sched4reg": _REGISTERS,
+    "ptx_version": _PTX,
+    "ptx_options": _PTX,
+    "enable_reflect_ftz": "devices say themselves whether they flush subnormal numbers",
+    "min_shared_mem": "a kernel gets the shared memory that it uses",
+    "clc": "Vulkan cannot cancel launches of a cluster",
+    "waves_per_eu": _REGISTERS,
+    "matrix_instr_nonkdim": _MATRIX,
+    "kpack": _MATRIX,
+    "allow_flush_denorm": "devices say themselves whether they flush subnormal numbers",
+    "schedule_hint": _SCHEDULE,
+    "llvm_fn_attrs": "no LLVM IR is made",
+    "wgp_cu_mode": _SCHEDULE,
+}
+
+_said: set[str] = set()
+
+
+@dataclass(frozen=True)
+class SPIRVOptions:
+    """Compile options: those of upstream's GPU backends that have a meaning here, and those its front end reads."""
+
+    num_warps: int = 4
+    num_ctas: int = 1
+    num_stages: int = 3
+    warp_size: int = 32
+    enable_fp_fusion: bool = True
+    debug: bool = False
+    #: Assert that 8-, 16- and 32-bit integers do not overflow; without ``debug`` it changes nothing, as upstream.
+    sanitize_overflow: bool = False
+    arch: str = ""
+    backend_name: str = BACKEND
+    ir_override: str | None = None
+    extern_libs: tuple[tuple[str, str], ...] = ()
+    supported_fp8_dtypes: tuple[str, ...] = ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8")
+    deprecated_fp8_dot_operand_dtypes: tuple[str, ...] = ()
+    default_dot_input_precision: str = "ieee"
+    allowed_dot_input_precisions: tuple[str, ...] = ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6")
+    max_num_imprecise_acc_default: int = 0
+    launch_cooperative_grid: bool = False
+    launch_pdl: bool = False
+    instrumentation_mode: str = ""
+    fpsan_homomorphic_casts: bool = False
+    #: Check every access against the bounds of its tensor: TRITON_SPIRV_CHECK_BOUNDS where a launch does not say.
+    check_bounds: bool = False
+
+    def __post_init__(self) -> None:
+        if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
+            raise ValueError(f"num_warps={self.num_warps} must be a power of two")
+        if self.num_ctas != 1:
+            raise ValueError(
+                f"num_ctas={self.num_ctas}: the SPIR-V backend supports num_ctas=1 only, because Vulkan "
+                "has no clusters of workgroups"
+            )
+        if self.launch_cooperative_grid:
+            raise ValueError("launch_cooperative_grid=True: Vulkan cannot promise that a whole grid is resident")
+        if self.instrumentation_mode:
+            raise ValueError(
+                f"instrumentation_mode={self.instrumentation_mode!r}: the SPIR-V backend has no instrumentation"
+            )
+
+    def hash(self) -> str:
+        """A digest of all options that decide the code."""
+        kept = sorted(item for item in self.__dict__.items() if item[0] not in FOREIGN)
+        text = "-".join(f"{name}={value}" for name, value in kept)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+_NAMES = frozenset(entry.name for entry in fields(SPIRVOptions))
+
+
+def own(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Those of ``options`` that are this backend's, without those that are None."""
+    return {name: value for name, value in options.items() if name in _NAMES and value is not None}
+
+
+def with_foreign(known: SPIRVOptions, options: Mapping[str, Any]) -> SPIRVOptions:
+    """``known`` with those of ``options`` that FOREIGN names as attributes, so that a launch may pass them: Triton
+    refuses what the options do not have. That one has no effect is logged once a process."""
+    for name in options.keys() & FOREIGN.keys():
+        value = options[name]
+        object.__setattr__(known, name, value)
+        if value and name not in _said:
+            _said.add(name)
+            _log.info("the option %s=%r has no effect on the SPIR-V backend: %s", name, value, FOREIGN[name])
+    return known
