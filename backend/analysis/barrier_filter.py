@@ -27,6 +27,7 @@ from ..layouts.distributed import LANE, REGISTER, WARP
 from ..layouts.gf2 import Span
 from ..layouts.linear import LinearLayout
 from ..ttgir.ir import Block, Function, Module, Operation
+from ..ttgir.traits import TRAITS
 
 BARRIER = "ttg.barrier"
 
@@ -115,7 +116,7 @@ def _apart(first: LinearLayout, second: LinearLayout, parties: tuple[str, ...]) 
 
 
 #: Operations that take the bytes of a buffer by a layout of registers, lanes and subgroups, without waiting.
-BY_LAYOUT = ("ttg.local_alloc", "ttg.local_store", "ttg.local_load")
+BY_LAYOUT = tuple(name for name, row in TRAITS.items() if row.by_layout)
 
 #: (earlier operation, later operation) → what must stand between two accesses of them that overlap; a workgroup barrier
 #: for all others.

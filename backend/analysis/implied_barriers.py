@@ -11,12 +11,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 from ..ttgir.ir import Operation
+from ..ttgir.traits import Memory, in_loop, traits
 from .barrier_filter import BARRIER
-
-#: Operations whose ``allocation.offset`` is that of a buffer, not of scratch memory.
-_BUFFERS = frozenset({"ttg.local_alloc"})
-
-_LOOPS = frozenset({"scf.for", "scf.while"})
 
 
 def stands_for_barrier(operation: Operation, shared_used: bool, weaker: Container[Operation] = ()) -> bool:
@@ -25,21 +21,11 @@ def stands_for_barrier(operation: Operation, shared_used: bool, weaker: Containe
     Not where a barrier of membar's comes right before it, nor where no shared memory was accessed before
     (``shared_used``), unless a loop comes back to the operation after it was. Barriers in ``weaker`` do not count.
     """
-    if "allocation.offset" not in operation.attributes or operation.name in _BUFFERS:
+    if "allocation.offset" not in operation.attributes or traits(operation).memory is Memory.BUFFER:
         return False
     block = operation.block
     assert block is not None
     place = next(index for index, other in enumerate(block.operations) if other is operation)
     if place and block.operations[place - 1].name == BARRIER and block.operations[place - 1] not in weaker:
         return False
-    return shared_used or _in_loop(operation)
-
-
-def _in_loop(operation: Operation) -> bool:
-    block = operation.block
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        owner = block.parent.parent
-        if owner.name in _LOOPS:
-            return True
-        block = owner.block
-    return False
+    return shared_used or in_loop(operation)

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding
 from ..ttgir.ir import Function, Operation
+from ..ttgir.traits import Effect, traits
 from ..ttgir.types import TensorType
 
-#: Operations after which the contents of shared memory may differ: writers, and the barriers that let others write.
-_CLOBBERS = frozenset({"ttg.local_store", "ttg.local_dealloc", "ttg.barrier", "gpu.barrier", "tt.call"})
+#: Effects after which the contents of shared memory may differ: writes, and waits, which let others write.
+_CLOBBERS = Effect.WRITES_SHARED | Effect.WAITS
 
 
 def lazy_loads(function: Function) -> frozenset[Operation]:
@@ -42,6 +43,6 @@ def _is_lazy(load: Operation) -> bool:
         waiting.discard(operation)
         if not waiting:
             return True
-        if operation.name in _CLOBBERS or operation.regions or "allocation.offset" in operation.attributes:
+        if traits(operation).effects & _CLOBBERS or operation.regions or "allocation.offset" in operation.attributes:
             return False
     return False

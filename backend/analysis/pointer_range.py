@@ -22,32 +22,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..ttgir.ir import Function, Operation, Value
+from ..ttgir.traits import Pointers, traits
 from ..ttgir.types import PointerType, TensorType
-
-#: Operations whose pointer operands and results belong to one web.
-MOVES = frozenset(
-    {
-        "arith.select",
-        "tt.addptr",
-        "tt.bitcast",
-        "tt.broadcast",
-        "tt.cat",
-        "tt.expand_dims",
-        "tt.join",
-        "tt.splat",
-        "tt.split",
-        "tt.trans",
-        "tt.unsplat",
-    }
-)
-
-#: Operations that access memory at their first operand.
-ACCESSES = frozenset(
-    {"tt.load", "tt.store", "tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_store", "tt.atomic_poll"}
-)
-
-#: Operations that are read with the loop or branch they end.
-_ENDS = frozenset({"scf.yield", "scf.condition"})
 
 
 def is_pointer(value: Value) -> bool:
@@ -134,18 +110,20 @@ def pointer_bases(function: Function) -> dict[Value, Value]:
 
 
 def _add(webs: _Webs, operation: Operation) -> None:
-    name = operation.name
-    if name in MOVES:
-        webs.join((*operation.operands, *operation.results))
-        if name == "tt.bitcast" and is_pointer(operation.operands[0]) is not is_pointer(operation.result):
-            webs.widen((*operation.operands, *operation.results))
-    elif name in ACCESSES:
-        webs.widen(operation.operands[1:])
-        webs.widen(operation.results)
-    elif name in ("scf.for", "scf.while", "scf.if"):
-        for targets, sources in carried(operation):
-            for values in zip(*targets, *sources, strict=True):
-                webs.join(values)
-    elif name not in _ENDS:
-        webs.widen(operation.operands)
-        webs.widen(operation.results)
+    match traits(operation).pointers:
+        case Pointers.KEPT:
+            webs.join((*operation.operands, *operation.results))
+            if operation.name == "tt.bitcast" and is_pointer(operation.operands[0]) is not is_pointer(operation.result):
+                webs.widen((*operation.operands, *operation.results))
+        case Pointers.ACCESSED:
+            webs.widen(operation.operands[1:])
+            webs.widen(operation.results)
+        case Pointers.CARRIED:
+            for targets, sources in carried(operation):
+                for values in zip(*targets, *sources, strict=True):
+                    webs.join(values)
+        case Pointers.ENDED:
+            pass
+        case _:
+            webs.widen(operation.operands)
+            webs.widen(operation.results)

@@ -10,19 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ..ttgir.ir import Function, Operation, Value
-from .pointer_range import ACCESSES, MOVES, carried, is_pointer
+from ..ttgir.traits import Effect, Pointers, traits
+from .pointer_range import carried, is_pointer
 
 #: Operations whose results are pointers of their operands.
-_MOVES = MOVES | {"tt.reshape", "ttg.convert_layout"}
-
-#: Operations that give a pointer which no defined access goes through.
-_NOTHING = frozenset({"ub.poison"})
-
-#: Accesses that write nothing.
-READS = frozenset({"tt.load", "tt.atomic_load", "tt.atomic_poll"})
-
-#: Operations that pass pointers on to block arguments and results.
-_STRUCTURED = frozenset({"scf.for", "scf.if", "scf.while"})
+_MOVES = (Pointers.KEPT, Pointers.EXCHANGED)
 
 
 def pointer_roots(function: Function) -> dict[Value, tuple[int, ...]]:
@@ -45,7 +37,7 @@ def pointer_roots(function: Function) -> dict[Value, tuple[int, ...]]:
                     targets.setdefault(source, []).append(target)
                 if _makes_pointers(operation):
                     roots.update((result, unknown) for result in operation.results if is_pointer(result))
-                if operation.name not in _STRUCTURED:
+                if traits(operation).pointers is not Pointers.CARRIED:
                     roots.update(
                         (argument, unknown)
                         for region in operation.regions
@@ -73,36 +65,42 @@ def accesses(function: Function) -> Iterable[Operation]:
     """The operations that access device memory, in program order."""
     assert function.body is not None
     return (
-        inner for operation in function.body.entry.operations for inner in operation.walk() if inner.name in ACCESSES
+        inner
+        for operation in function.body.entry.operations
+        for inner in operation.walk()
+        if traits(inner).pointers is Pointers.ACCESSED
     )
 
 
 def written_arguments(function: Function) -> list[int] | None:
     """The numbers of the arguments that the function may write through; None where it may write through a pointer of
-    unknown origin."""
+    unknown origin, or in a way that is not known."""
     assert function.body is not None
     roots = pointer_roots(function)
     found: set[int] = set()
-    for operation in accesses(function):
-        if operation.name in READS:
-            continue
-        numbers = roots.get(operation.operands[0])
-        if not numbers:
-            return None
-        found.update(numbers)
+    for outer in function.body.entry.operations:
+        for operation in outer.walk():
+            known = traits(operation)
+            if Effect.WRITES_GLOBAL in known.effects:
+                numbers = roots.get(operation.operands[0]) if known.pointers is Pointers.ACCESSED else None
+                if not numbers:
+                    return None
+                found.update(numbers)
     return sorted(found)
 
 
 def _makes_pointers(operation: Operation) -> bool:
     """Whether the pointers that it gives are of unknown origin."""
-    if operation.name in _NOTHING or operation.name in _STRUCTURED:
+    pointers = traits(operation).pointers
+    if pointers in (Pointers.POISON, Pointers.CARRIED):
         return False
-    return operation.name not in _MOVES or not any(map(is_pointer, operation.operands))
+    return pointers not in _MOVES or not any(map(is_pointer, operation.operands))
 
 
 def _flows(operation: Operation) -> Iterable[tuple[Value, Value]]:
     """(from, to): the pointers that ``operation`` passes on."""
-    if operation.name in _MOVES:
+    pointers = traits(operation).pointers
+    if pointers in _MOVES:
         yield from (
             (operand, result)
             for operand in operation.operands
@@ -110,7 +108,7 @@ def _flows(operation: Operation) -> Iterable[tuple[Value, Value]]:
             for result in operation.results
             if is_pointer(result)
         )
-    elif operation.name in _STRUCTURED:
+    elif pointers is Pointers.CARRIED:
         for targets, sources in carried(operation):
             for source in sources:
                 for target in targets:

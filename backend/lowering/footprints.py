@@ -18,6 +18,7 @@ from ..layouts.gather import plan_gather
 from ..layouts.linear import LinearLayout
 from ..layouts.scan import AcrossWarps, ScanError, plan_scan, simple_layout
 from ..ttgir.ir import Operation, Value
+from ..ttgir.traits import TOUCHES_SHARED, TRAITS, Effect, traits
 from ..ttgir.types import MemDescType, TensorType, Type
 from .convert_layout import few_shuffles
 from .elements import bits_in_memory
@@ -50,6 +51,8 @@ class Footprints:
             if "allocation.offset" in operation.attributes:
                 return self._scratch(operation)
         except (ValueError, NotImplementedError):  # a layout or type that the lowering will refuse
+            return _anything(operation)
+        if traits(operation).effects & (TOUCHES_SHARED | Effect.WAITS):
             return _anything(operation)
         if operation.regions and any(_concerns(inner) for inner in operation.walk()):
             return _anything(operation)
@@ -85,7 +88,7 @@ def _concerns(operation: Operation) -> bool:
     """Whether an operation inside of a region that is not followed may have to do with workgroup memory."""
     return (
         "allocation.offset" in operation.attributes
-        or operation.name == "ttg.barrier"
+        or bool(traits(operation).effects & (TOUCHES_SHARED | Effect.WAITS))
         or any(isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results))
     )
 
@@ -95,14 +98,10 @@ def _widened(start: int, end: int) -> tuple[int, int]:
 
 
 # -- buffers -----------------------------------------------------------------------------------------------------
-#: Operations that give the same bytes another type.
-_VIEWS = frozenset({"ttg.memdesc_trans", "ttg.memdesc_reshape"})
-
-
 def _buffer_access(operation: Operation, buffer: Value, write: bool, tensor: Type | None = None) -> Access:
     """The access of ``operation`` to all of ``buffer``; ``tensor``: the type whose layout says who accesses what."""
     root = buffer
-    while isinstance(root.owner, Operation) and root.owner.name in _VIEWS:
+    while isinstance(root.owner, Operation) and traits(root.owner).view:
         root = root.owner.operands[0]
     type_ = buffer.type
     if (
@@ -142,8 +141,7 @@ _RULES: dict[str, Callable[[Footprints, Operation], Footprint]] = {
     "ttg.local_store": _local_store,
     "ttg.local_load": _local_load,
     "ttg.local_dealloc": lambda _, operation: NO_ACCESS,
-    "tt.call": lambda _, operation: _anything(operation),  # calls are inlined before
-    **{name: lambda _, operation: NO_ACCESS for name in _VIEWS},
+    **{name: lambda _, operation: NO_ACCESS for name, row in TRAITS.items() if row.view},
 }
 
 

@@ -18,6 +18,7 @@ from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..transforms import table
 from ..transforms.kernel import kernel_of
 from ..ttgir.ir import Function, Module, Operation
+from ..ttgir.traits import Effect, traits
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .bounds import Bounds
@@ -141,7 +142,7 @@ def _communicates(kernel: Function) -> bool:
     3.26, NonPrivatePointer)."""
     assert kernel.body is not None
     return any(
-        inner.name.startswith("tt.atomic")
+        Effect.ATOMIC in traits(inner).effects
         or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") != "local")
         for block in kernel.body.blocks
         for operation in block.operations

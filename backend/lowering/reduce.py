@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..layouts.linear import LinearLayout
 from ..layouts.reduction import AcrossWarps, ReductionPlan, plan_reduction
 from ..ttgir.ir import Operation
+from ..ttgir.traits import traits
 from ..ttgir.types import Type
 from .elements import bits_in_memory, element_type
 from .linear import coordinates, not_duplicate
@@ -21,22 +22,6 @@ if TYPE_CHECKING:
     from .context import Context
 
 Combine = Callable[[list[int], list[int]], list[int]]
-
-#: Combinations of one operation that give the same bits in every order, and those that do for two operands.
-ANY_ORDER = frozenset(
-    {
-        "arith.addi",
-        "arith.muli",
-        "arith.andi",
-        "arith.ori",
-        "arith.xori",
-        "arith.minsi",
-        "arith.maxsi",
-        "arith.minui",
-        "arith.maxui",
-    }
-)
-COMMUTATIVE = ANY_ORDER | {"arith.addf", "arith.mulf"}
 
 
 @lowers("tt.reduce")
@@ -87,9 +72,11 @@ def choose_plan(
 
 
 def _order_is_free(operation: Operation, partials: int) -> bool:
-    """Whether each invocation may combine the partial results in an order of its own."""
+    """Whether each invocation may combine the partial results in an order of its own: one operation does, and gives the
+    same bits in every order, which is less to ask for of two."""
     combination = operation.regions[0].entry.operations
-    return len(combination) == 2 and combination[0].name in (COMMUTATIVE if partials == 2 else ANY_ORDER)
+    known = traits(combination[0])
+    return len(combination) == 2 and known.commutative and (partials == 2 or known.associative)
 
 
 def _across_warps(

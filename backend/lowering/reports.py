@@ -16,17 +16,20 @@ from ..capabilities import Capabilities
 from ..spirv import opcodes as op
 from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.ir import Function, Location
+from ..ttgir.traits import Effect, traits
 
 if TYPE_CHECKING:
     from .context import Context
-
-_REPORTING = frozenset({"tt.assert", "tt.print"})
 
 
 def may_report(kernel: Function) -> bool:
     """Whether the kernel itself has something to say."""
     assert kernel.body is not None
-    return any(inner.name in _REPORTING for operation in kernel.body.entry.operations for inner in operation.walk())
+    return any(
+        Effect.REPORTS in traits(inner).effects
+        for operation in kernel.body.entry.operations
+        for inner in operation.walk()
+    )
 
 
 def watches_loops(kernel: Function, capabilities: Capabilities) -> bool:

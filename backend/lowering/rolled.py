@@ -9,6 +9,7 @@ from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation
+from ..ttgir.traits import in_loop
 from .elementwise import map_registers
 
 if TYPE_CHECKING:
@@ -16,17 +17,6 @@ if TYPE_CHECKING:
 
 #: Instructions of one element's code, roughly.
 MEDIUM, LONG = 100, 500
-
-
-def _in_loop(operation: Operation) -> bool:
-    """Whether a loop of the kernel holds the operation."""
-    block = operation.block
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        owner = block.parent.parent
-        if owner.name in ("scf.for", "scf.while"):
-            return True
-        block = owner.block
-    return False
 
 
 def map_rolled(ctx: Context, operation: Operation, emit: Callable[..., int], length: int = MEDIUM) -> None:
@@ -37,7 +27,7 @@ def map_rolled(ctx: Context, operation: Operation, emit: Callable[..., int], len
     rows = list(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
     distinct = list(dict.fromkeys(rows))
     budget = ctx.capabilities.traits.unrolled_instructions
-    if len(distinct) <= max(1, budget // length) or _in_loop(operation):
+    if len(distinct) <= max(1, budget // length) or in_loop(operation):
         map_registers(ctx, operation, emit)
         return
     f, module = ctx.f, ctx.module

@@ -13,37 +13,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ..ttgir.ir import Block, Function, Operation, Value
+from ..ttgir.traits import TOUCHES_SHARED, Effect, Pointers, traits
 from ..ttgir.types import IntegerType, TensorType, Type
 
 BOOL = IntegerType(1)
-_PURE_DIALECTS = ("arith.", "math.")
-_PURE = frozenset(
-    {
-        "tt.addptr",
-        "tt.splat",
-        "tt.broadcast",
-        "tt.expand_dims",
-        "tt.make_range",
-        "tt.trans",
-        "tt.reshape",
-        "tt.get_program_id",
-        "tt.get_num_programs",
-        "tt.bitcast",
-    }
-)
-_READ_ONLY = _PURE | {
-    "tt.load",
-    "tt.dot",
-    "tt.reduce",
-    "tt.reduce.return",
-    "scf.yield",
-    "ttg.local_alloc",
-    "ttg.local_load",
-    "ttg.local_dealloc",
-    "ttg.memdesc_trans",
-    "ttg.convert_layout",
-    "tt.fp_to_fp",
-}
+#: Effects that a loop may have whose loads are moved ahead of time.
+_ALLOWED = Effect.READS_GLOBAL | TOUCHES_SHARED
 
 
 def prefetch_dot_operands(function: Function) -> None:
@@ -63,20 +38,19 @@ def prefetch_dot_operands(function: Function) -> None:
                 _prefetch(loop, load)
 
 
-def _is_pure(operation: Operation) -> bool:
-    return operation.name in _PURE or operation.name.startswith(_PURE_DIALECTS)
-
-
 def _only_reads(body: Block) -> bool:
+    """Whether nothing in the body writes to device memory or waits for it; a body with loops and branches of its own
+    is left as it is."""
     return all(
-        (
-            inner.name in _READ_ONLY
-            or inner.name.startswith(_PURE_DIALECTS)
-            or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") == "local")
-        )
+        traits(inner).pointers is not Pointers.CARRIED
+        and (not traits(inner).effects & ~_ALLOWED or _is_local_barrier(inner))
         for operation in body.operations
         for inner in operation.walk()
     )
+
+
+def _is_local_barrier(operation: Operation) -> bool:
+    return operation.name == "ttg.barrier" and operation.attributes.get("addrSpace") == "local"
 
 
 def _feeds_buffer(operation: Operation) -> bool:
@@ -106,7 +80,7 @@ class _Cloner:
         if not isinstance(owner, Operation) or owner.block is not self.body:
             # Defined outside the loop: the same value. An argument of the body is in ``known``.
             return value
-        if not _is_pure(owner) or owner.regions:
+        if not traits(owner).repeatable or owner.regions:
             return None
         copy = self.operation(owner)
         if copy is None:

@@ -10,25 +10,8 @@ from __future__ import annotations
 
 from ..ttgir.encodings import DotOperandEncoding, OpaqueEncoding
 from ..ttgir.ir import Block, Module, Operation
+from ..ttgir.traits import Memory, traits
 from ..ttgir.types import MemDescType, TensorType
-
-#: What takes shared memory: upstream's allocation gives it bytes.
-_TAKERS = frozenset(
-    {
-        "ttg.local_alloc",
-        "ttg.convert_layout",
-        "tt.reduce",
-        "tt.scan",
-        "tt.histogram",
-        "tt.gather",
-        "tt.call",
-        "tt.atomic_load",
-        "tt.atomic_store",
-        "tt.atomic_poll",
-        "tt.atomic_rmw",
-        "tt.atomic_cas",
-    }
-)
 
 
 def sink_loads(module: Module) -> bool:
@@ -79,5 +62,5 @@ def _target(block: Block, load: Operation, place: int) -> int | None:
                 return number if operation is outer and operation.name == "tt.dot" and taken else None
             if operation.name == "ttg.local_dealloc" and buffer in operation.operands:
                 return None
-            taken = taken or operation.name in _TAKERS
+            taken = taken or traits(operation).memory is not Memory.NONE
     return None

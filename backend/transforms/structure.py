@@ -15,10 +15,9 @@ from dataclasses import dataclass, field
 from ..errors import UnsupportedOperation
 from ..ttgir.attributes import PLAIN_TYPES
 from ..ttgir.ir import Block, Operation, Region, Successor, Value
+from ..ttgir.traits import End, traits
 from ..ttgir.types import Type
 from .rewriting import append, drop_uses, integer, move, replace_uses
-
-BRANCHES = frozenset({"cf.br", "cf.cond_br", "cf.switch"})
 
 
 def structure(region: Region) -> None:
@@ -123,7 +122,7 @@ class _Structurer:
 
     def _branch(self, branch: Operation, into: Block) -> _Outcome:
         drop_uses(branch)
-        if branch.name not in BRANCHES:
+        if traits(branch).end is not End.BRANCH:
             known = self._exit_operation
             if known is not None and known.name != branch.name:
                 raise UnsupportedOperation(branch, f"other paths end in '{known.name}'", "end all of them alike")

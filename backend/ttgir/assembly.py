@@ -254,22 +254,3 @@ _op("cf.cond_br", "condition trueDestOperands* falseDestOperands*", "")
 _op("ttg.warp_specialize", "-> defaultPassthrough*", "", "partitionNumWarps")
 
 # fmt: on
-#: Operations that end a block.
-TERMINATORS = frozenset(
-    {
-        "tt.return",
-        "tt.reduce.return",
-        "tt.scan.return",
-        "tt.map_elementwise.return",
-        "ttg.mask.return",
-        "ttg.warp_yield",
-        "ttg.warp_return",
-        "ttg.warp_specialize.partitions",
-        "scf.yield",
-        "scf.condition",
-        "cf.br",
-        "cf.cond_br",
-        "cf.switch",
-        "ub.unreachable",
-    }
-)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from .assembly import FORMATS, TERMINATORS
+from .assembly import FORMATS
 from .attributes import AttributeReader
 from .custom import RULES, function
 from .ir import Block, Function, Module, Operation, Region, Successor, Value
 from .lexer import END, Tokens, TTGIRSyntaxError
 from .locations import Locations
+from .traits import End, traits
 from .types import Type
 from .verify import check_calls, check_terminators
 
@@ -251,7 +252,7 @@ class Parser(Tokens):
         block.operations.append(op)
         if names:
             self._name_results(op, names, start)
-        if op.name in TERMINATORS:
+        if traits(op).end is not End.NOT:
             self._terminators.append((op, start))
             if items[self.i] != "}" and items[self.i][0] != "^":
                 self.fail(f"expected '}}' or a block label after the terminator '{op.name}'")
@@ -444,8 +445,8 @@ class Parser(Tokens):
                 self.fail("expected a block label or '}'")
             self.operation(block)
         if block is not None:
-            last = block.operations[-1].name if block.operations else ""
-            if implicit and last not in TERMINATORS:
+            ended = bool(block.operations) and traits(block.operations[-1]).end is not End.NOT
+            if implicit and not ended:
                 end = self.build(implicit, [], [], {}, (0,))
                 end.block = block
                 block.operations.append(end)
@@ -460,7 +461,7 @@ class Parser(Tokens):
     def _check_end(self, block: Block) -> None:
         """A block must end in a terminator; of an operation that the table does not know that is taken on trust."""
         last = block.operations[-1] if block.operations else None
-        if last is None or (last.name not in TERMINATORS and last.name in FORMATS):
+        if last is None or (traits(last).end is End.NOT and last.name in FORMATS):
             self.fail("expected a terminator at the end of the block")
 
     def _label(self, region: Region) -> Block:

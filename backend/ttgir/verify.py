@@ -6,35 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from .ir import Function, Module, Operation, Value
+from .traits import End, traits
 from .types import Type
 
 if TYPE_CHECKING:
     from .parser import Parser
-
-#: What the terminators of a region pass to the operation that owns it: its results.
-_YIELDS_RESULTS = frozenset(
-    {
-        ("scf.for", "scf.yield"),
-        ("scf.if", "scf.yield"),
-        ("ttg.mask", "ttg.mask.return"),
-        ("ttg.warp_specialize", "ttg.warp_yield"),
-    }
-)
-
-#: The only terminators that may leave each kind of region, by owner; an owner that is not here takes any.
-_LEAVES = {
-    "scf.for": ("scf.yield",),
-    "scf.if": ("scf.yield",),
-    "scf.while": ("scf.yield", "scf.condition"),
-    "tt.reduce": ("tt.reduce.return",),
-    "tt.scan": ("tt.scan.return",),
-    "ttg.mask": ("ttg.mask.return",),
-    "tt.map_elementwise": ("tt.map_elementwise.return",),
-    "ttg.warp_specialize.partitions": ("ttg.warp_return",),
-}
-
-#: Operations that end a block without leaving its region.
-_INNER = frozenset({"cf.br", "cf.cond_br", "cf.switch", "ub.unreachable", "ttg.warp_specialize.partitions"})
 
 
 def _types(values: Sequence[Value]) -> list[Type]:
@@ -57,7 +33,7 @@ def check_terminators(parser: Parser, function: Function, terminators: Sequence[
                 _types(successor.block.arguments),
                 at,
             )
-        if op.name in _INNER:
+        if traits(op).end is not End.LEAVE:
             continue
         assert op.block is not None and op.block.parent is not None
         owner = op.block.parent.parent
@@ -66,9 +42,9 @@ def check_terminators(parser: Parser, function: Function, terminators: Sequence[
                 parser.error(f"'{op.name}' cannot end a function; 'tt.return' does", at)
             _compare(parser, f"results of @{function.name}", _types(op.operands), function.type.results, at)
             continue
-        if op.name not in _LEAVES.get(owner.name, (op.name,)):
+        if op.name not in (traits(owner).ended_by or (op.name,)):
             parser.error(f"'{op.name}' cannot end a region of '{owner.name}'", at)
-        if (owner.name, op.name) in _YIELDS_RESULTS:
+        if op.name == traits(owner).yielded_by:
             _compare(parser, f"results of '{owner.name}'", _types(op.operands), _types(owner.results), at)
         elif op.name == "scf.condition":
             _compare(parser, "results of 'scf.while'", _types(op.operands[1:]), _types(owner.results), at)

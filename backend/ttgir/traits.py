@@ -1,0 +1,218 @@
+"""What is known of each operation of TTIR and TTGIR apart from how it is written: one row an operation.
+
+What a row does not say, and all of an operation without a row, is the worst case: it may read and write all memory,
+its pointers come from anywhere and go anywhere, it needs scratch memory, it may run its regions more than once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, Flag, auto
+
+from .ir import Operation
+
+
+class Effect(Flag):
+    """What an operation may do apart from giving its results. What its regions do is theirs."""
+
+    NOTHING = 0
+    READS_GLOBAL = auto()
+    WRITES_GLOBAL = auto()
+    #: It reads or writes buffers in shared memory; scratch memory (``Memory.SCRATCH``) does not count.
+    READS_SHARED = auto()
+    #: Also: it lets others write where a buffer is.
+    WRITES_SHARED = auto()
+    #: It accesses device memory in a way that other invocations may take part in.
+    ATOMIC = auto()
+    #: It waits for other invocations.
+    WAITS = auto()
+    #: It writes to the report buffer.
+    REPORTS = auto()
+
+
+class Pointers(Enum):
+    """What an operation does with pointers among its operands and results."""
+
+    #: They go anywhere, and come from anywhere.
+    UNKNOWN = auto()
+    #: Results are made of the operands, in each invocation of its own.
+    KEPT = auto()
+    #: Results are operands, maybe those of other invocations.
+    EXCHANGED = auto()
+    #: All that it accesses in device memory, it accesses through its first operand; others it stores or gives are data.
+    ACCESSED = auto()
+    #: Its regions pass them on.
+    CARRIED = auto()
+    #: They are read with the operation whose region it ends.
+    ENDED = auto()
+    #: No defined access goes through a result.
+    POISON = auto()
+
+
+class Memory(Enum):
+    """The shared memory that upstream's allocation gives an operation (``allocation.offset``)."""
+
+    NONE = auto()
+    #: It lives until it is freed.
+    BUFFER = auto()
+    #: The operation alone uses it.
+    SCRATCH = auto()
+
+
+class End(Enum):
+    """How an operation ends a block."""
+
+    NOT = auto()
+    #: Control goes to another block of the region.
+    BRANCH = auto()
+    #: Control leaves the region.
+    LEAVE = auto()
+    #: Control goes nowhere from here.
+    STOP = auto()
+
+
+ANYTHING = ~Effect.NOTHING
+TOUCHES_SHARED = Effect.READS_SHARED | Effect.WRITES_SHARED
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """A row of the table.
+
+    ``repeatable``: a second copy elsewhere gives the same results, at little cost. ``by_layout``: it takes the bytes of
+    a buffer by a layout of registers, lanes and subgroups, without waiting. ``view``: it gives the same bytes of a
+    buffer another type. ``loop``: it may run a region several times. ``ended_by``: the operations that may leave its
+    regions, empty for any; ``yielded_by``: the one of them whose operands are its results. ``commutative``,
+    ``associative``: results have the same bits for operands in another order, and grouped in another way.
+    """
+
+    effects: Effect = ANYTHING
+    pointers: Pointers = Pointers.UNKNOWN
+    memory: Memory = Memory.SCRATCH
+    end: End = End.NOT
+    loop: bool = True
+    ended_by: tuple[str, ...] = ()
+    yielded_by: str = ""
+    repeatable: bool = False
+    by_layout: bool = False
+    view: bool = False
+    commutative: bool = False
+    associative: bool = False
+
+
+WORST = Traits()
+TRAITS: dict[str, Traits] = {}
+
+
+def traits(operation: Operation) -> Traits:
+    """The row of an operation, the worst case where it has none."""
+    return TRAITS.get(operation.name, WORST)
+
+
+def in_loop(operation: Operation) -> bool:
+    """Whether an operation is in a region of its function that may run several times."""
+    block = operation.block
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        owner = block.parent.parent
+        if traits(owner).loop:
+            return True
+        block = owner.block
+    return False
+
+
+def _ops(
+    names: str,
+    effects: Effect = Effect.NOTHING,
+    pointers: Pointers = Pointers.UNKNOWN,
+    memory: Memory = Memory.NONE,
+    *,
+    dialect: str = "",
+    loop: bool = False,
+    **more: object,
+) -> None:
+    """A row for each of ``names``: what is not said is that it does nothing."""
+    for name in names.split():
+        assert dialect + name not in TRAITS, name
+        TRAITS[dialect + name] = Traits(effects, pointers, memory, loop=loop, **more)  # type: ignore[arg-type]
+
+
+# fmt: off
+_READ, _WRITE = Effect.READS_GLOBAL, Effect.WRITES_GLOBAL
+_SHARED_READ, _SHARED_WRITE = Effect.READS_SHARED, Effect.WRITES_SHARED
+
+# arith, math
+_ops("addi muli andi ori xori minsi maxsi minui maxui", dialect="arith.", repeatable=True, commutative=True,
+     associative=True)
+_ops("addf mulf", dialect="arith.", repeatable=True, commutative=True)
+_ops("constant subi shli divsi divui shrsi shrui ceildivsi ceildivui floordivsi remsi remui subf divf remf maximumf "
+     "maxnumf minimumf minnumf negf flush_denormals cmpi cmpf extsi sitofp fptosi fptoui bitcast index_cast extui "
+     "uitofp index_castui trunci extf truncf convertf scaling_extf scaling_truncf mulsi_extended mului_extended "
+     "addui_extended subui_extended", dialect="arith.", repeatable=True)
+_ops("arith.select", pointers=Pointers.KEPT, repeatable=True)
+_ops("absf acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 floor log log10 log1p log2 "
+     "round roundeven rsqrt sin sinh sqrt tan tanh trunc absi ctlz ctpop cttz isfinite isinf isnan isnormal atan2 "
+     "copysign powf ipowi fpowi fma clampf sincos", dialect="math.", repeatable=True)
+
+# tt: elementwise, shapes, programs
+_ops("tt.addptr tt.bitcast tt.broadcast tt.expand_dims tt.splat tt.trans", pointers=Pointers.KEPT, repeatable=True)
+_ops("tt.cat tt.join tt.split tt.unsplat", pointers=Pointers.KEPT)
+_ops("tt.reshape", pointers=Pointers.EXCHANGED, repeatable=True)
+_ops("tt.make_range tt.get_program_id tt.get_num_programs", repeatable=True)
+_ops("tt.int_to_ptr tt.ptr_to_int tt.fp_to_fp tt.clampf tt.precise_sqrt tt.precise_divf tt.approx_divf tt.mulhiui")
+_ops("tt.dot tt.dot_scaled ttg.fp4_to_fp")
+_ops("tt.gather tt.histogram", memory=Memory.SCRATCH)
+_ops("ttg.convert_layout", pointers=Pointers.EXCHANGED, memory=Memory.SCRATCH)
+
+# tt: memory
+_ops("tt.load", _READ, Pointers.ACCESSED)
+_ops("tt.store", _WRITE, Pointers.ACCESSED)
+_ops("tt.atomic_load tt.atomic_poll", _READ | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH)
+_ops("tt.atomic_store", _WRITE | Effect.ATOMIC, Pointers.ACCESSED)
+_ops("tt.atomic_rmw tt.atomic_cas", _READ | _WRITE | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH)
+_ops("tt.grid_dependency_wait tt.grid_dependency_launch_dependents")  # launches of a stream run one after the other
+_ops("ttg.global_scratch_alloc")
+
+# tt: tensor descriptors; upstream's passes make pointers of them
+_ops("tt.make_tensor_descriptor")
+_ops("tt.descriptor_load tt.descriptor_gather", _READ)
+_ops("tt.descriptor_store tt.descriptor_scatter", _WRITE)
+_ops("tt.descriptor_reduce", _READ | _WRITE | Effect.ATOMIC)
+
+# tt: regions, calls, debugging; functions by name only compute or read a register of the hardware
+_ops("tt.reduce", memory=Memory.SCRATCH, ended_by=("tt.reduce.return",))
+_ops("tt.scan", memory=Memory.SCRATCH, ended_by=("tt.scan.return",))
+_ops("tt.map_elementwise", ended_by=("tt.map_elementwise.return",))
+_ops("tt.reduce.return tt.scan.return tt.map_elementwise.return tt.return", end=End.LEAVE)
+_ops("tt.extern_elementwise llvm.intr.assume")
+_ops("tt.elementwise_inline_asm ttg.inline_asm tt.call", ANYTHING, memory=Memory.SCRATCH)
+_ops("tt.print tt.assert cf.assert", Effect.REPORTS)
+
+# ttg: shared memory
+_ops("ttg.local_alloc", _SHARED_WRITE, memory=Memory.BUFFER, by_layout=True)
+_ops("ttg.local_load", _SHARED_READ, by_layout=True)
+_ops("ttg.local_store", _SHARED_WRITE, by_layout=True)
+_ops("ttg.local_dealloc ttg.local_scatter", _SHARED_WRITE)
+_ops("ttg.local_gather", _SHARED_READ)
+_ops("ttg.local_atomic_scatter_rmw", _SHARED_READ | _SHARED_WRITE, memory=Memory.SCRATCH)
+_ops("ttg.memdesc_trans ttg.memdesc_reshape", view=True)
+_ops("ttg.memdesc_index ttg.memdesc_subslice ttg.memdesc_reinterpret")
+_ops("ttg.async_copy_global_to_local", _READ | _SHARED_WRITE, Pointers.ACCESSED)
+_ops("ttg.async_commit_group ttg.async_wait", _SHARED_WRITE)
+_ops("ttg.barrier", Effect.WAITS)
+
+# ttg: pipelines and warp specialization
+_ops("ttg.warp_id ttg.predicate_stage")
+_ops("ttg.mask", ended_by=("ttg.mask.return",), yielded_by="ttg.mask.return")
+_ops("ttg.warp_specialize", ANYTHING, memory=Memory.SCRATCH, yielded_by="ttg.warp_yield")
+_ops("ttg.warp_specialize.partitions", ANYTHING, end=End.STOP, ended_by=("ttg.warp_return",))
+_ops("ttg.mask.return ttg.warp_yield ttg.warp_return", end=End.LEAVE)
+
+# scf, cf, ub
+_ops("scf.for", pointers=Pointers.CARRIED, loop=True, ended_by=("scf.yield",), yielded_by="scf.yield")
+_ops("scf.while", pointers=Pointers.CARRIED, loop=True, ended_by=("scf.yield", "scf.condition"))
+_ops("scf.if", pointers=Pointers.CARRIED, ended_by=("scf.yield",), yielded_by="scf.yield")
+_ops("scf.yield scf.condition", pointers=Pointers.ENDED, end=End.LEAVE)
+_ops("cf.br cf.cond_br cf.switch", end=End.BRANCH)
+_ops("ub.unreachable", end=End.STOP)
+_ops("ub.poison", pointers=Pointers.POISON)
+# fmt: on
