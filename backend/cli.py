@@ -13,7 +13,8 @@ from typing import Any
 from .ahead_of_time import command
 from .capabilities import FEATURES
 from .inspection.doctor import run_doctor
-from .inspection.kernels import run_kernels
+from .inspection.kernels import STAGES, NotInCache, run_kernels
+from .inspection.listing import text_of
 from .runtime import context
 from .runtime.devices import DeviceInfo, choose, devices
 from .runtime.errors import VulkanUnavailable
@@ -146,6 +147,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     listing.add_argument("name", nargs="?", help="only kernels whose name contains this")
     listing.add_argument("--limit", type=int, default=30, help="how many to show; 0: all (default: 30)")
     listing.add_argument("--json", action="store_true", help="print JSON")
+    code = verbs.add_parser("disassemble", help="the SPIR-V of a file or of a kernel in Triton's cache, to read")
+    code.add_argument("kernel", help="a .spv file, or a kernel's name or key in Triton's cache")
+    code.add_argument("--stage", choices=STAGES, default="spv", help="what to print of a kernel of the cache (spv)")
     options = parser.parse_args(arguments)
     if options.verb == "compile":
         return command.run_compile(options)
@@ -153,6 +157,13 @@ def _run(arguments: Sequence[str] | None) -> int:
         return command.run_profiles()
     if options.verb == "kernels":
         return run_kernels(options.name, options.limit, options.json)
+    if options.verb == "disassemble":
+        try:
+            print(text_of(options.kernel, options.stage), end="")
+        except (NotInCache, ValueError) as error:
+            print(f"triton-spirv: {error}", file=sys.stderr)
+            return 1
+        return 0
     if options.verb == "doctor":
         return run_doctor()
     known = information()

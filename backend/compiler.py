@@ -17,6 +17,7 @@ from triton.runtime.errors import OutOfResources
 from . import passes, settings
 from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
+from .inspection.listing import listing
 from .lowering.context import Options as LoweringOptions
 from .lowering.module import Kernel, lower_module
 from .options import BACKEND, SPIRVOptions, own, with_foreign
@@ -91,6 +92,8 @@ class SPIRVBackend(BaseBackend):
     """Triton to Vulkan SPIR-V."""
 
     binary_ext = "spv"
+    #: ``kernel.asm["spvasm"]``, by the patch asm-views.
+    asm_views = {"spvasm": listing}
     supports_native_tensor_specialization = False
 
     def __init__(self, target: GPUTarget) -> None:
@@ -116,6 +119,8 @@ class SPIRVBackend(BaseBackend):
         known["sanitize_overflow"] = known.get("sanitize_overflow", True) and bool(known.get("debug"))
         if "check_bounds" not in known:
             known["check_bounds"] = settings.CHECK_BOUNDS.get()
+        if "debug_info" not in known:
+            known["debug_info"] = settings.DEBUG_INFO.get()
         known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
         return with_foreign(SPIRVOptions(**known), options)
 
@@ -231,6 +236,7 @@ class SPIRVBackend(BaseBackend):
         lowering = LoweringOptions(
             fuse_multiply_add=options.enable_fp_fusion,
             check_bounds=options.check_bounds,
+            debug_info=options.debug_info,
             dot_unroll=traits.dot_unroll,
             dot_unroll_registers=traits.dot_unroll_registers,
             dot_registers=traits.dot_registers,

@@ -65,6 +65,8 @@ class SPIRVOptions:
     fpsan_homomorphic_casts: bool = False
     #: Check every access against the bounds of its tensor: TRITON_SPIRV_CHECK_BOUNDS where a launch does not say.
     check_bounds: bool = False
+    #: Source lines and names of variables in the module: TRITON_SPIRV_DEBUG_INFO where a launch does not say.
+    debug_info: bool = False
 
     def __post_init__(self) -> None:
         if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):

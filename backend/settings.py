@@ -124,6 +124,13 @@ CHECK_BOUNDS = Setting(
     "1",
     "check every access against its tensor: an error with the place instead of corrupted memory",
 )
+DEBUG_INFO = Setting(
+    "TRITON_SPIRV_DEBUG_INFO",
+    flag,
+    False,
+    "1",
+    "put source lines and names of variables into modules, for disassembly, validation messages and debuggers",
+)
 TIMEOUT = Setting[float | None](
     "TRITON_SPIRV_TIMEOUT", seconds, None, "<seconds>", "how long to wait for a kernel before giving up"
 )

@@ -55,6 +55,9 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
         default=None,
         help="check every access against the tensors that are passed, at the cost of speed",
     )
+    parser.add_argument(
+        "--debug-info", action="store_true", default=None, help="source lines and names of variables in the module"
+    )
 
 
 def run_compile(options: argparse.Namespace) -> int:
@@ -96,6 +99,7 @@ def compile_to_file(options: argparse.Namespace) -> Path:
             "num_stages": options.num_stages,
             "debug": options.debug,
             "check_bounds": options.check_bounds,
+            "debug_info": options.debug_info,
         },
     )
     write(module, spirv, abi.to_json())

@@ -19,11 +19,12 @@ from ..spirv.opcodes import BuiltIn, Capability_, Scope, StorageClass
 from ..ttgir.ir import Module, Operation, Value
 from ..ttgir.types import TensorType, Type
 from .bounds import Bounds
+from .debug_info import located, name_registers
 from .elements import ElementTypes
 from .errors import LoweringError, UnsupportedOperation
 from .linear import unique_owner
 from .refusals import refusal
-from .registry import RULES
+from .registry import RULES, Rule
 from .reports import Reports
 from .shared_memory import SharedBuffer, SharedMemory, SharedOperand
 
@@ -40,6 +41,7 @@ class Options:
     ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand would need an indexed array else.
     ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
     the next iteration's dot operands ahead (ttgir/prefetch.py). ``check_bounds``: check every access (bounds.py).
+    ``debug_info``: places in the user's source and names of variables (debug_info.py).
     """
 
     fuse_multiply_add: bool = True
@@ -49,6 +51,7 @@ class Options:
     prefetch: bool = False
     dot_registers: int = 512
     check_bounds: bool = False
+    debug_info: bool = False
 
 
 class Context:
@@ -224,7 +227,10 @@ class Context:
             raise refusal(operation)
         barriers = self._barriers
         try:
-            rule(self, operation)
+            if self.f.lines is None:
+                rule(self, operation)
+            else:
+                self._lower_with_places(rule, operation)
         except (UnsupportedOperation, LoweringError):
             raise
         except NotImplementedError as error:
@@ -235,6 +241,16 @@ class Context:
             ) from error
         if barriers == self._barriers and stands_for_barrier(operation, self.shared.used, self.needs):
             self.wait(operation)
+
+    def _lower_with_places(self, rule: Rule, operation: Operation) -> None:
+        with located(self.f, operation):
+            rule(self, operation)
+        for result in operation.results:
+            lowered = self._values.get(result)
+            if isinstance(lowered, int):
+                name_registers(self.f, operation.location, [lowered])
+            elif isinstance(lowered, list):
+                name_registers(self.f, operation.location, lowered)
 
     def wait(self, operation: Operation) -> None:
         """The barrier that ``operation`` is or stands for, as strong as it has to be."""

@@ -15,6 +15,7 @@ from ..capabilities import Capabilities
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
+from ..spirv.source_lines import SourceLines
 from ..transforms import table
 from ..transforms.kernel import kernel_of
 from ..ttgir.ir import Function, Module, Operation
@@ -92,6 +93,8 @@ def _emit(
 ) -> Kernel | Plan:
     """The kernel, or how workgroup memory has to be seen instead of as ``shared`` does."""
     function = FunctionBuilder(module, module.void)
+    if options.debug_info:
+        function.lines = SourceLines()
     assert kernel.body is not None
     # A 32-bit offset would bring a pointer that went too far back into its tensor.
     bounds, bases = (Bounds(kernel), {}) if options.check_bounds else (None, pointer_bases(kernel))

@@ -10,6 +10,7 @@ from .anchors import anchor_across_barriers
 from .encode import Instruction, drop_dead
 from .module import ModuleBuilder
 from .opcodes import MemoryAccess, StorageClass
+from .source_lines import SourceLines
 
 SELECTION_CONTROL_NONE = 0
 LOOP_CONTROL_NONE = 0
@@ -49,6 +50,8 @@ class FunctionBuilder:
         self.watch: tuple[Callable[[int], int], Callable[[int], None]] | None = None
         #: Anchor values that live across barriers (see anchors.py).
         self.anchored = False
+        #: The places in the user's source, where the module is to have them.
+        self.lines: SourceLines | None = None
 
     # -- single instructions -------------------------------------------------------------------------------------
     def emit(self, opcode: int, type_id: int, *operands: int) -> int:
@@ -70,6 +73,8 @@ class FunctionBuilder:
                 self._scopes[-1].append(key)
             if self.exact and opcode in op.CONTRACTIBLE:
                 self.module.decorate(known, op.Decoration.NoContraction)
+        elif self.lines is not None:
+            self.lines.reuse(known)
         return known
 
     def _simplify(self, opcode: int, type_id: int, operands: tuple[int, ...]) -> int | None:
@@ -102,11 +107,15 @@ class FunctionBuilder:
         result = self.module.id()
         self._body.append([opcode, type_id, result, *operands])
         self.module.type_of[result] = type_id
+        if self.lines is not None:
+            self.lines.note(self._body[-1])
         return result
 
     def do(self, opcode: int, *operands: int) -> None:
         """An instruction without a result."""
         self._body.append([opcode, 0, 0, *operands])
+        if self.lines is not None:
+            self.lines.note(self._body[-1])
 
     def type_of(self, value: int) -> int:
         """The type id of a value."""
@@ -431,4 +440,6 @@ class FunctionBuilder:
         body = drop_dead(self._body)
         if self.anchored:
             body = anchor_across_barriers(self.module, body)
+        if self.lines is not None:
+            body = self.lines.inserted(self.module, body)
         return [*self._head, *start, *self._variables, *body, [op.FunctionEnd, 0, 0]]

@@ -70,6 +70,8 @@ class ModuleBuilder:
         self._decorations: list[Instruction] = []
         self._decorated: set[tuple[int, ...]] = set()
         self._names: list[Instruction] = []
+        self._named: set[int] = set()
+        self._strings: dict[str, int] = {}
         self._interface: list[int] = []
         self._functions: list[Instruction] = []
         self._entry: tuple[int, str] | None = None
@@ -249,8 +251,17 @@ class ModuleBuilder:
             self._decorations.append([op.Decorate, 0, 0, target, *words])
 
     def name(self, target: Id, text: str) -> None:
-        """A debug name for an id."""
-        self._names.append([op.Name, 0, 0, target, *string_words(text)])
+        """A debug name for an id; the first one stays."""
+        if target not in self._named:
+            self._named.add(target)
+            self._names.append([op.Name, 0, 0, target, *string_words(text)])
+
+    def string(self, text: str) -> Id:
+        """A string that debug instructions refer to."""
+        known = self._strings.get(text)
+        if known is None:
+            known = self._strings[text] = self.id()
+        return known
 
     # -- functions -----------------------------------------------------------------------------------------------
     def add_function(self, instructions: list[Instruction]) -> None:
@@ -281,6 +292,7 @@ class ModuleBuilder:
         head.append([op.MemoryModel, 0, 0, ADDRESSING_PHYSICAL_STORAGE_BUFFER_64, MEMORY_MODEL_VULKAN])
         head.append([op.EntryPoint, 0, 0, EXECUTION_MODEL_GL_COMPUTE, function, *string_words(name), *interface])
         head += [[op.ExecutionMode, 0, 0, function, *mode] for mode in self._modes]
+        head += [[op.String, 0, number, *string_words(text)] for text, number in self._strings.items()]
         head += [entry for entry in self._names if entry[3] in live]
         head += [entry for entry in self._decorations if entry[3] in live]
         return encode(head + kept + self._functions, self._next)

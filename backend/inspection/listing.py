@@ -1,0 +1,83 @@
+"""A kernel's SPIR-V as something to read: names, lines of the user's source in between, what is nested indented."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..spirv import opcodes as op
+from ..spirv.decode import DecodedInstruction, decode
+from ..spirv.disassemble import disassemble
+from .kernels import STAGES, CachedKernel, NotInCache, find
+
+#: Columns that each selection or loop adds.
+_INDENT = 2
+
+
+def listing(spirv: bytes, plain: bool = False) -> str:
+    """The disassembly of a module. ``plain``: without nesting and source lines, as spirv-dis writes it.
+
+    Raises ValueError on what is not a whole SPIR-V module.
+    """
+    if plain:
+        return disassemble(spirv)
+    instructions = list(decode(spirv))
+    lines = disassemble(spirv, heading=False).splitlines()
+    heading = disassemble(spirv).splitlines()[: -len(lines)]
+    return "\n".join([*heading, *_nested(instructions, lines)]) + "\n"
+
+
+def _nested(instructions: list[DecodedInstruction], lines: list[str]) -> Iterator[str]:
+    files = {entry.result: str(entry.operands[0].value) for entry in instructions if entry.opcode == op.String}
+    merges: list[int] = []
+    last = ("", 0)
+    for instruction, line in zip(instructions, lines, strict=True):
+        if instruction.opcode == op.Label and merges and merges[-1] == instruction.result:
+            merges.pop()
+        depth = _INDENT * len(merges)
+        if instruction.opcode == op.Line:
+            file, number = files.get(int(instruction.operands[0].value), "?"), int(instruction.operands[1].value)
+            if (file, number) != last:
+                last = (file, number)
+                yield f"{' ' * depth}; {Path(file).name}:{number}: {linecache.getline(file, number).strip()}"
+            continue
+        if instruction.opcode == op.NoLine:
+            continue
+        yield " " * depth + line
+        if instruction.opcode in (op.SelectionMerge, op.LoopMerge):
+            merges.append(int(instruction.operands[0].value))
+
+
+def _module_text(path: Path) -> str:
+    try:
+        return listing(path.read_bytes())
+    except OSError as error:
+        raise NotInCache(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is not a SPIR-V module: {error}") from None
+
+
+def stage_text(kernel: CachedKernel, stage: str) -> str:
+    """A stage of a kernel in the cache as text. Raises NotInCache where the cache does not have it."""
+    path = kernel.path(stage)
+    if stage == "spv":
+        return _module_text(path)
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError:
+        there = ", ".join(name for name in STAGES if kernel.path(name).exists())
+        raise NotInCache(f"the cache has no stage {stage!r} of kernel {kernel.name}, only {there}") from None
+
+
+def text_of(wanted: str, stage: str) -> str:
+    """What ``triton-spirv disassemble`` prints: of a ``.spv`` file, or of a kernel in Triton's cache.
+
+    Raises NotInCache where there is no such kernel or file, ValueError where the file is not SPIR-V.
+    """
+    path = Path(wanted)
+    if path.suffix == ".spv" or path.is_file():
+        if stage != "spv":
+            raise NotInCache(f"{wanted} is a file, which has no stage {stage!r}: name a kernel of the cache")
+        return _module_text(path)
+    return stage_text(find(wanted), stage)

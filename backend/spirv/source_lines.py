@@ -1,0 +1,68 @@
+"""Which line of the user's source each instruction comes from: OpLine and OpNoLine (SPIR-V specification, 3.52.2).
+
+Only the debug build of a module has them; instructions and ids are the same without.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from . import opcodes as op
+from .encode import Instruction
+from .module import ModuleBuilder
+
+#: Instructions that stand where nothing may be put before them (2.4, 2.16.1), or that no line of a user's means.
+_WITHOUT = frozenset({op.Phi, op.Label, op.LoopMerge, op.SelectionMerge, op.Branch, op.BranchConditional, op.Return})
+
+
+class Place(NamedTuple):
+    """A place in the user's source, counted from 1."""
+
+    file: str
+    line: int
+    column: int
+
+
+class SourceLines:
+    """Notes places while a function is built. ``current`` is that of the instructions that are emitted next."""
+
+    def __init__(self) -> None:
+        self.current: Place | None = None
+        self._places: dict[int, Place | None] = {}
+
+    def note(self, instruction: Instruction) -> None:
+        """``instruction``, the newest of the body, comes from the current place."""
+        if self.current is not None and instruction[0] not in _WITHOUT:
+            self._places[self._key(instruction)] = self.current
+
+    def reuse(self, result: int) -> None:
+        """The current place uses the value of an instruction that was emitted before. One that two places share belongs
+        to neither."""
+        if self._places.get(result, self.current) != self.current:
+            self._places[result] = None
+
+    @staticmethod
+    def _key(instruction: Instruction) -> int:
+        # Instructions without a result are told apart by identity; the body keeps them.
+        return instruction[2] or -id(instruction)
+
+    def inserted(self, module: ModuleBuilder, body: list[Instruction]) -> list[Instruction]:
+        """``body`` with a line before each instruction whose place is not that of the one before it."""
+        result: list[Instruction] = []
+        last: Place | None = None
+        for instruction in body:
+            if instruction[0] == op.Label:
+                last = None  # the end of a block ends a line, too
+            elif instruction[0] not in _WITHOUT:
+                place = self._places.get(self._key(instruction))
+                if place != last:
+                    result.append(_line(module, place))
+                    last = place
+            result.append(instruction)
+        return result
+
+
+def _line(module: ModuleBuilder, place: Place | None) -> Instruction:
+    if place is None:
+        return [op.NoLine, 0, 0]
+    return [op.Line, 0, 0, module.string(place.file), place.line, place.column]

@@ -1,0 +1,85 @@
+"""What a user sees of a kernel's code: ``kernel.asm["spvasm"]`` and ``triton-spirv disassemble``."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton import knobs
+from triton.backends.spirv import cli
+
+
+@triton.jit
+def sum_of_rows(x, out, n, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    total = tl.zeros((BLOCK,), tl.float32)
+    for row in range(n):
+        total += tl.load(x + row * BLOCK + i) * 2  # doubled
+    tl.store(out + i, total)
+
+
+@pytest.fixture
+def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> triton.compiler.CompiledKernel:
+    """``sum_of_rows`` with debug information, in a cache of its own; it also runs right."""
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(knobs.cache, "dir", str(tmp_path / "cache"))
+    sum_of_rows.device_caches.clear()
+    sum_of_rows.relaunch = None
+    out = torch.zeros(16)
+    compiled = sum_of_rows[(1,)](torch.ones(48), out, 3, BLOCK=16, debug_info=True)
+    assert out.tolist() == [6.0] * 16
+    return compiled
+
+
+LINE = re.compile(r"^ +; test_disassembly\.py:\d+: total \+= tl\.load\(x \+ row \* BLOCK \+ i\) \* 2  # doubled$", re.M)
+
+
+def test_source_lines_names_and_nesting(kernel: triton.compiler.CompiledKernel) -> None:
+    text = kernel.asm["spvasm"]
+    inside = text[text.index("OpLoopMerge") :]
+    assert LINE.search(inside), text
+    assert re.search(r"^ +%total(_\d+)? = OpExtInst %float %\w+ Fma ", inside, re.M), text
+    columns = [line.index("Op") for line in text.splitlines() if "OpLoad %float" in line or "OpReturn" in line]
+    assert columns[0] > columns[-1], "what the loop holds is indented"
+    with pytest.raises(KeyError, match="nothing"):
+        kernel.asm["nothing"]
+
+
+def test_the_command_prints_the_same(
+    kernel: triton.compiler.CompiledKernel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = tmp_path / "kernel.spv"
+    module.write_bytes(kernel.asm["spv"])
+    for name in ("sum_of_rows", str(module)):
+        assert cli.main(["disassemble", name]) == 0
+        assert capsys.readouterr().out == kernel.asm["spvasm"]
+    assert cli.main(["disassemble", "sum_of_rows", "--stage", "ttgir"]) == 0
+    assert capsys.readouterr().out == kernel.asm["ttgir"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nobody"], "no kernel in {folder}/cache has the name or key 'nobody': it has sum_of_rows"),
+        (["{folder}/no.spv"], "{folder}/no.spv cannot be read: No such file or directory"),
+        (["{folder}/text.spv"], "{folder}/text.spv is not a SPIR-V module: "),
+        (["{folder}/cut.spv"], "{folder}/cut.spv is not a SPIR-V module: "),
+        (["{folder}/cut.spv", "--stage", "ttir"], "{folder}/cut.spv is a file, which has no stage 'ttir'"),
+    ],
+)
+def test_bad_input_is_one_line(
+    kernel: triton.compiler.CompiledKernel,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "text.spv").write_text("hello")
+    (tmp_path / "cut.spv").write_bytes(kernel.asm["spv"][:-2])
+    assert cli.main(["disassemble", *(text.format(folder=tmp_path) for text in arguments)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"triton-spirv: {message.format(folder=tmp_path)}") and error.count("\n") == 1, error
