@@ -18,9 +18,9 @@ from . import passes, settings
 from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
 from .inspection.listing import listing
-from .lowering.context import Options as LoweringOptions
 from .lowering.module import Kernel, lower_module
 from .options import BACKEND, SPIRVOptions, own, with_foreign
+from .planning.options import Options as LoweringOptions
 from .planning.workgroup import subgroups
 from .runtime.memory import memory_bytes
 from .runtime.validate import validate_module

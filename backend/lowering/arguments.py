@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..abi.block import WORD_BYTES, ArgumentBlock, HiddenArgument, lay_out
+from ..layouts.elements import bits_in_memory
 from ..spirv import opcodes as op
 from ..spirv.opcodes import MemoryAccess, StorageClass
 from ..ttgir.ir import Function
 from ..ttgir.types import FloatType, IntegerType, PointerType, Type
-from .elements import bits_in_memory
 
 if TYPE_CHECKING:
     from .context import Context

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from ..layouts.elements import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import DenseAttr, FloatBits, Operation
 from ..ttgir.types import FloatType, IntegerType, Type
-from .elements import element_type
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder

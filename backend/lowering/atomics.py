@@ -8,17 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..layouts.elements import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
+from ..planning.plans import Shared
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, Glsl, Scope, Semantics, StorageClass
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .arith import choose_float, float_binary
-from .elements import bits_in_memory, element_type
 from .errors import UnsupportedOperation, missing
 from .linear import coordinates
 from .registry import lowers
-from .scratch import own_scratch
+from .scratch import take
 
 if TYPE_CHECKING:
     from .context import Context
@@ -196,7 +197,8 @@ def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int], one:
 def _share(ctx: Context, operation: Operation, type_: Type, results: list[int], owner: int) -> list[int]:
     """Gives each owner's results to the invocations that hold copies of its elements."""
     pointer = operation.operands[0].type
-    if ctx.module.constants.get(owner) is True:
+    plan = ctx.plan_of(operation, Shared)
+    if not plan.scratch:
         return results
     f, module, shared = ctx.f, ctx.module, ctx.shared
     size = bits_in_memory(type_) // 8
@@ -213,8 +215,7 @@ def _share(ctx: Context, operation: Operation, type_: Type, results: list[int], 
         )
     )
     flat = LinearLayout.from_flat(layout.inputs, (layout.size,))
-    given = operation.attributes.get("allocation.offset")
-    offset = ctx.extra_shared(layout.size * size) if given is None else own_scratch(ctx, operation)
+    offset = take(ctx, plan.scratch[0])
     places = [f.add(place, module.uint(offset // size)) for place in coordinates(ctx, flat, 0)]
     end = offset + layout.size * size
 

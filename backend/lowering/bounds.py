@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN, bounds_bytes
 from ..analysis.pointer_roots import accesses, pointer_roots
+from ..layouts.elements import bits_in_memory, element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.ir import Function, Location, Operation, Value
 from ..ttgir.types import PointerType, TensorType, Type
-from .elements import bits_in_memory, element_type
 
 if TYPE_CHECKING:
     from .context import Context

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..layouts.elements import element_type
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, IntegerType, PointerType, Type
-from .elements import element_type
 from .elementwise import map_registers
 from .errors import UnsupportedOperation
 from .floats import compute_type, convert, convert_toward_zero, is_native, narrow, widen

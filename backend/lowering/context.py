@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
-from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barrier_filter import Need
 from ..analysis.implied_barriers import stands_for_barrier
 from ..capabilities import Capabilities
 from ..layouts.distributed import distributed_layout
 from ..layouts.linear import LinearLayout
+from ..planning.options import Options
+from ..planning.plans import Failed, Plan
+from ..planning.table import KernelPlan
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
@@ -31,27 +32,7 @@ from .shared_memory import SharedBuffer, SharedMemory, SharedOperand
 #: A scalar is one id; a tensor is one id a register of its layout.
 Lowered: TypeAlias = "int | list[int] | SharedBuffer | SharedOperand"
 
-
-@dataclass(frozen=True)
-class Options:
-    """Compile options that change the emitted code.
-
-    ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``dot_unroll``: the most
-    multiply-adds that a dot's loop body holds, ``dot_registers`` the most accumulators that it updates,
-    ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand would need an indexed array else.
-    ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
-    the next iteration's dot operands ahead (ttgir/prefetch.py). ``check_bounds``: check every access (bounds.py).
-    ``debug_info``: places in the user's source and names of variables (debug_info.py).
-    """
-
-    fuse_multiply_add: bool = True
-    dot_unroll: int = 512
-    dot_unroll_registers: int = 512
-    shared_banks: bool = False
-    prefetch: bool = False
-    dot_registers: int = 512
-    check_bounds: bool = False
-    debug_info: bool = False
+P = TypeVar("P", bound=Plan)
 
 
 class Context:
@@ -65,11 +46,8 @@ class Context:
         capabilities: Capabilities,
         options: Options,
         shared: SharedMemory,
-        axis_info: AxisInfoAnalysis,
-        lazy_loads: frozenset[Operation],
+        plan: KernelPlan,
         pointer_bases: dict[Value, Value],
-        needs: dict[Operation, Need] | None = None,
-        silent: frozenset[Operation] = frozenset(),
     ) -> None:
         self.source = source
         self.module = module
@@ -77,16 +55,12 @@ class Context:
         self.capabilities = capabilities
         self.options = options
         self.shared = shared
-        self.axis_info = axis_info
-        self.lazy_loads = lazy_loads
+        #: What was decided of the kernel; of one operation: ``plan_of``.
+        self.plan = plan
         #: Pointer → the argument that it is held as a 32-bit byte offset from (analysis/pointer_range.py).
         self.pointer_bases = pointer_bases
         #: Those arguments → their addresses.
         self.base_addresses: dict[Value, int] = {}
-        #: Barriers that can be less than workgroup barriers, and operations that leave their scratch memory alone
-        #: (analysis/barrier_filter.py).
-        self.needs = needs or {}
-        self.silent = silent
         self._barriers = 0
         #: The report buffer; its address is 0 in a kernel that reports nothing.
         self.reports = Reports(0)
@@ -101,6 +75,15 @@ class Context:
         self.subgroup_size = int(source.attributes["ttg.threads-per-warp"])
         self._values: dict[Value, Lowered] = {}
         self._inputs: dict[int, int] = {}
+
+    def plan_of(self, operation: Operation, kind: type[P]) -> P:
+        """The plan of an operation. Raises what kept it from being planned."""
+        plan = self.plan.plans[operation]
+        if isinstance(plan, Failed):
+            assert plan.error is not None
+            raise plan.error
+        assert isinstance(plan, kind), (operation.name, plan)
+        return plan
 
     # -- values --------------------------------------------------------------------------------------------------
     def __getitem__(self, value: Value) -> Lowered:
@@ -213,12 +196,6 @@ class Context:
         """The invocations of each subgroup wait for each other, and see each other's writes to shared memory."""
         self.shared.barrier(self.f, False, Scope.Subgroup, Scope.Subgroup)
 
-    def extra_shared(self, size: int) -> int:
-        """The byte offset of ``size`` bytes of workgroup memory beyond upstream's allocation, for an operation that it
-        gave none. They belong to the caller until the next call, before which all invocations wait for each other."""
-        self.barrier()
-        return self.shared.extra(size)
-
     # -- the driver loop -----------------------------------------------------------------------------------------
     def lower(self, operation: Operation) -> None:
         """Lowers one operation by its rule; an error without a place gets this operation's."""
@@ -239,7 +216,7 @@ class Context:
             raise LoweringError(
                 f"{operation.location}: while lowering '{operation.name}': {type(error).__name__}: {error}"
             ) from error
-        if barriers == self._barriers and stands_for_barrier(operation, self.shared.used, self.needs):
+        if barriers == self._barriers and stands_for_barrier(operation, self.shared.used, self.plan.needs):
             self.wait(operation)
 
     def _lower_with_places(self, rule: Rule, operation: Operation) -> None:
@@ -254,7 +231,7 @@ class Context:
 
     def wait(self, operation: Operation) -> None:
         """The barrier that ``operation`` is or stands for, as strong as it has to be."""
-        need = self.needs.get(operation, Need.WORKGROUP)
+        need = self.plan.needs.get(operation, Need.WORKGROUP)
         if need == Need.WORKGROUP:
             self.barrier(global_memory=operation.attributes.get("addrSpace", "local") != "local")
         elif need == Need.SUBGROUP:

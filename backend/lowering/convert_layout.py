@@ -2,101 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from ..layouts.conversion import (
-    Exchange,
-    Identity,
-    Plan,
-    RegisterPermutation,
-    SubgroupShuffle,
-    ThroughShared,
-    plan_conversion,
-    plan_through_shared,
-)
-from ..layouts.linear import LinearLayout
+from ..layouts.conversion import Exchange, Identity, RegisterPermutation, SubgroupShuffle, ThroughShared
+from ..layouts.elements import bits_in_memory, element_type
+from ..planning.plans import Conversion
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
-from .elements import bits_in_memory, element_type
 from .linear import apply_bases, coordinates, not_duplicate
 from .registry import lowers
-from .scratch import scratch_offset
+from .scratch import take
 from .shuffle import shuffle
 
 if TYPE_CHECKING:
     from .context import Context
 
 
-#: Bytes of workgroup memory that a conversion takes in place of shuffles, and the most that it takes.
-USUAL_SCRATCH, LARGEST_SCRATCH = 4096, 16384
-
-
 @lowers("ttg.convert_layout")
 def _convert_layout(ctx: Context, operation: Operation) -> None:
-    source, target = operation.operands[0].type, operation.result.type
-    registers = ctx.registers(operation.operands[0])
-    ctx.define(
-        operation.result,
-        convert_registers(ctx, operation, registers, element_type(source), ctx.layout(source), ctx.layout(target)),
-    )
+    source = operation.operands[0]
+    plan = ctx.plan_of(operation, Conversion)
+    ctx.define(operation.result, convert_registers(ctx, plan, ctx.registers(source), element_type(source.type)))
 
 
-def convert_registers(
-    ctx: Context, operation: Operation, registers: list[int], element: Type, source: LinearLayout, target: LinearLayout
-) -> list[int]:
-    """``registers``, held in layout ``source``, in layout ``target``; scratch memory is the operation's allocation."""
-    plan = plan_conversion(
-        source, target, bits_in_memory(element) // 8, int(operation.attributes.get("allocation.size", 0))
-    )
-    plan = _without_many_shuffles(ctx, plan, source, target, element)
-    return _carry_out(ctx, plan, registers, element, lambda size: scratch_offset(ctx, operation, size))
-
-
-def move_registers(
-    ctx: Context, registers: list[int], element: Type, source: LinearLayout, target: LinearLayout
-) -> list[int]:
-    """The same for an operation that owns no scratch memory: where some is needed, it is beyond upstream's."""
-    size = bits_in_memory(element) // 8
-    plan = _without_many_shuffles(
-        ctx, plan_conversion(source, target, size, source.size * size), source, target, element
-    )
-    return _carry_out(ctx, plan, registers, element, ctx.extra_shared)
-
-
-def _carry_out(
-    ctx: Context, plan: Plan, registers: list[int], element: Type, scratch: Callable[[int], int]
-) -> list[int]:
-    """``scratch(bytes)``: the byte offset of that much workgroup memory."""
-    if isinstance(plan, Identity):
+def convert_registers(ctx: Context, plan: Conversion, registers: list[int], element: Type) -> list[int]:
+    """``registers`` with elements of type ``element``, from the source layout of ``plan`` to its target layout."""
+    moves = plan.moves
+    if isinstance(moves, Identity):
         return registers
-    if isinstance(plan, RegisterPermutation):
-        return [registers[index] for index in plan.sources]
-    if isinstance(plan, SubgroupShuffle):
-        return _shuffled(ctx, plan, registers)
-    return _through_shared(ctx, plan, registers, element, scratch(plan.size * (bits_in_memory(element) // 8)))
-
-
-def _without_many_shuffles(ctx: Context, plan: Plan, source: LinearLayout, target: LinearLayout, element: Type) -> Plan:
-    """``plan``, or one through workgroup memory where the driver makes too much of the shuffles."""
-    most, size = ctx.capabilities.traits.most_shuffles, bits_in_memory(element) // 8
-    if not isinstance(plan, SubgroupShuffle) or few_shuffles(plan, size, most):
-        return plan
-    whole = source.size * size
-    room = min(LARGEST_SCRATCH, ctx.shared.extra_room())
-    for scratch in sorted({min(whole, USUAL_SCRATCH), whole}):
-        through = plan_through_shared(source, target, size, scratch) if scratch <= room else None
-        if through is not None:
-            return through
-    return plan
-
-
-def few_shuffles(plan: SubgroupShuffle, size: int, most: int | None) -> bool:
-    """Whether a driver that should have ``most`` shuffles of 32 bits for a conversion takes this plan for elements of
-    ``size`` bytes."""
-    return most is None or len(plan.shuffles) * max(1, size // 4) <= most
+    if isinstance(moves, RegisterPermutation):
+        return [registers[index] for index in moves.sources]
+    if isinstance(moves, SubgroupShuffle):
+        return _shuffled(ctx, moves, registers)
+    return _through_shared(ctx, moves, registers, element, take(ctx, plan.scratch[0]))
 
 
 def _exchange(ctx: Context, step: Exchange, registers: list[int]) -> list[int]:

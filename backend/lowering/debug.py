@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from ..layouts.elements import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
-from .elements import bits_in_memory, element_type
 from .linear import coordinates
 from .registry import lowers
 

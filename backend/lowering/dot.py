@@ -11,7 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..layouts.elements import element_type
 from ..layouts.linear import LinearLayout, unflatten
+from ..planning.plans import Dot
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import Glsl
@@ -19,7 +21,6 @@ from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .dot_operands import Fetch, Operand, as_type, indexed, operand
-from .elements import element_type
 from .errors import UnsupportedOperation
 from .floats import is_native
 from .numerics.formats import FORMATS
@@ -59,15 +60,10 @@ def _dot(ctx: Context, operation: Operation) -> None:
     multiply_add = _multiply_add(ctx, compute)
     totals = [as_type(ctx, value, result, compute) for value in ctx.registers(accumulator)]
     parts = _parts(places, ctx.options.dot_registers)
-    unroll = steps
-    while unroll > 1 and unroll * len(places) > ctx.options.dot_unroll:
-        unroll //= 2
-    if unroll < steps:
-        moved = indexed(ctx, rows, columns, arrays=steps * len(places) > ctx.options.dot_unroll_registers)
-        if moved is None:
-            unroll = steps
-        else:
-            rows, columns = moved
+    plan = ctx.plan_of(operation, Dot)
+    unroll = plan.unroll
+    if plan.looped:
+        rows, columns = indexed(ctx, plan, rows, columns)
     for part in parts:
         chosen = [places[register] for register in part]
         left_keys = list(dict.fromkeys((*place.batch, place.row) for place in chosen))

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..layouts.dot_operands import operand_encoding
-from ..layouts.linear import log2, unflatten
+from ..layouts.buffers import buffer_layout
+from ..layouts.elements import MAX_BITS, element_type
+from ..layouts.linear import unflatten
+from ..planning.plans import Dot
 from ..spirv.opcodes import StorageClass
-from ..ttgir.encodings import SharedLinearEncoding
 from ..ttgir.ir import Value
-from ..ttgir.types import FloatType, MemDescType, TensorType, Type
-from .elements import bits_in_memory, element_type
+from ..ttgir.types import FloatType, TensorType, Type
 from .floats import convert
 from .linear import apply_bases, combine, image, thread_part, unique_owner
-from .packing import MAX_BITS
-from .shared import buffer_end, buffer_layout, element_index, padded, store_tensor
+from .scratch import take
+from .shared import buffer_end, element_index, padded, store_tensor
 from .shared_memory import SharedBuffer, SharedOperand
 
 if TYPE_CHECKING:
@@ -74,34 +74,19 @@ class _InRegisters(Operand):
     def at(self, k: int, count: int) -> Fetch:
         return lambda place, step: self._convert(self._elements[*place, step])
 
-    @property
-    def buffer_type(self) -> MemDescType:
-        """A buffer in workgroup memory for the operand, laid out for dots."""
-        type_ = self.value.type
-        assert isinstance(type_, TensorType)
-        *batch, rows, columns = type_.shape
-        k_axis = 1 if self._k_axis == -1 else 0
-        plane = operand_encoding((rows, columns), k_axis, bits_in_memory(type_.element) // 8)
-        nothing = (0,) * len(batch)
-        bases = [(*nothing, *basis) for basis in plane.offset]
-        for axis in reversed(range(len(batch))):
-            unit = [0] * len(type_.shape)
-            bases += [tuple([*unit[:axis], 1 << bit, *unit[axis + 1 :]]) for bit in range(log2(batch[axis]))]
-        return MemDescType(type_.shape, type_.element, SharedLinearEncoding(tuple(bases), ()))
-
     def in_array(self) -> Operand:
         """The same where ``k`` may be any id, in an array of the invocation's own."""
         elements = {place: self._convert(value) for place, value in self._elements.items()}
         return _InArray(self._ctx, elements, self._ctx.type_id(self._compute))
 
-    def in_memory(self, buffer: SharedBuffer) -> Operand:
-        """The same in workgroup memory. All invocations must wait before it is read."""
+    def in_memory(self, buffer: SharedBuffer, width: int) -> Operand:
+        """The same in workgroup memory, ``width`` elements a write. All invocations must wait before it is read."""
         ctx, value = self._ctx, self.value
         type_ = value.type
         assert isinstance(type_, TensorType)
 
         def write() -> list[int]:
-            store_tensor(ctx, buffer, type_, ctx.registers(value))
+            store_tensor(ctx, buffer, type_, ctx.registers(value), width)
             return []
 
         ctx.f.if_(unique_owner(ctx, ctx.layout(type_)), write)
@@ -214,28 +199,18 @@ def _apply(bases: list[int], value: int) -> int:
     return total
 
 
-def indexed(ctx: Context, *operands: Operand, arrays: bool) -> list[Operand] | None:
-    """The operands where ``k`` may be any id. Those in registers go to workgroup memory, the first that find room, and
-    to arrays; None where there is no room for all and there may be no ``arrays``."""
-    room, size = ctx.shared.extra_room(), 0
-    buffers: dict[Operand, SharedBuffer] = {}
-    for one in operands:
-        if isinstance(one, _InRegisters):
-            buffer = SharedBuffer(one.buffer_type, size)
-            if buffer_end(buffer) <= room:
-                buffers[one] = buffer
-                size = -(-buffer_end(buffer) // _ALIGNMENT) * _ALIGNMENT
-    if not arrays and any(isinstance(one, _InRegisters) and one not in buffers for one in operands):
-        return None
-    start = ctx.extra_shared(size) if buffers else 0
+def indexed(ctx: Context, plan: Dot, *operands: Operand) -> list[Operand]:
+    """The operands where ``k`` may be any id: those in registers in workgroup memory or in arrays, as planned."""
+    if plan.scratch:
+        take(ctx, plan.scratch[0])
     found: list[Operand] = []
-    for one in operands:
-        if isinstance(one, _InRegisters) and one in buffers:
-            found.append(one.in_memory(SharedBuffer(buffers[one].type, start + buffers[one].byte_offset)))
-        elif isinstance(one, _InRegisters):
+    for one, place in zip(operands, plan.operands, strict=True):
+        if not isinstance(one, _InRegisters):
+            found.append(one)
+        elif place.buffer is None:
             found.append(one.in_array())
         else:
-            found.append(one)
-    if buffers:
+            found.append(one.in_memory(SharedBuffer(place.buffer, place.offset), place.width))
+    if plan.scratch:
         ctx.barrier()
     return found

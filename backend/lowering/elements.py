@@ -13,31 +13,15 @@ pointer             64-bit integer, the byte address
 from __future__ import annotations
 
 from ..capabilities import Capabilities
+from ..layouts.elements import element_type
 from ..spirv.module import ModuleBuilder
-from ..ttgir.types import FloatType, IndexType, IntegerType, PointerType, TensorType, Type
+from ..ttgir.types import FloatType, IndexType, IntegerType, PointerType, Type
 from .errors import missing
 
 #: Float types that SPIR-V has, with the feature that each needs.
 NATIVE_FLOATS = {"f16": "float16", "f32": None, "f64": "float64"}
 INTEGER_FEATURE = {8: "int8", 16: "int16"}
 MEMORY_FEATURE = {8: "storage8", 16: "storage16"}
-
-
-def element_type(type_: Type) -> Type:
-    """The element type of a tensor, or the type itself."""
-    return type_.element if isinstance(type_, TensorType) else type_
-
-
-def bits_in_memory(type_: Type) -> int:
-    """Bits an element takes in memory: i1 takes a byte."""
-    type_ = element_type(type_)
-    if isinstance(type_, PointerType | IndexType):
-        return 64
-    if isinstance(type_, IntegerType):
-        return max(8, type_.width)
-    if isinstance(type_, FloatType):
-        return type_.width
-    raise NotImplementedError(f"values of type {type_} have no size in memory")
 
 
 class ElementTypes:

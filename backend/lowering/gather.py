@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ..layouts.gather import INDEX, GatherByShuffles, plan_gather
+from ..layouts.elements import bits_in_memory
+from ..layouts.gather import INDEX, GatherByShuffles
 from ..layouts.linear import LinearLayout
+from ..planning.plans import Gather
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import TensorType
-from .elements import bits_in_memory
 from .linear import apply_bases, coordinates, register_values, unique_owner
 from .registry import lowers
-from .scratch import scratch_offset
+from .scratch import take
 from .shuffle import shuffle
 
 if TYPE_CHECKING:
@@ -32,11 +33,11 @@ def _gather(ctx: Context, operation: Operation) -> None:
     last = source.type.shape[axis] - 1
     places = [f.and_(f.sign_extend(index, 32), module.uint(last)) for index in ctx.registers(indices)]
     result = ctx.layout(indices.type)
-    plan = plan_gather(ctx.layout(source.type), result, axis)
-    if plan is not None:
-        values = _by_shuffles(ctx, plan, ctx.registers(source), places)
+    plan = ctx.plan_of(operation, Gather)
+    if plan.shuffles is not None:
+        values = _by_shuffles(ctx, plan.shuffles, ctx.registers(source), places)
     else:
-        values = _through_shared(ctx, operation, source.type, ctx.registers(source), result, axis, places)
+        values = _through_shared(ctx, plan, source.type, ctx.registers(source), result, axis, places)
     ctx.define(operation.result, values)
 
 
@@ -62,7 +63,7 @@ def _by_shuffles(ctx: Context, plan: GatherByShuffles, registers: list[int], pla
 
 def _through_shared(
     ctx: Context,
-    operation: Operation,
+    plan: Gather,
     source: TensorType,
     registers: list[int],
     result: LinearLayout,
@@ -73,7 +74,7 @@ def _through_shared(
     f, module, shared, element = ctx.f, ctx.module, ctx.shared, source.element
     size = bits_in_memory(element) // 8
     layout = ctx.layout(source)
-    start = scratch_offset(ctx, operation, layout.size * size)
+    start = take(ctx, plan.scratch[0])
     base, end = module.uint(start // size), start + layout.size * size
     stores = coordinates(ctx, layout.reshape((layout.size,)), 0)
     first: dict[int, int] = {}

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..layouts.elements import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, MemoryAccess, StorageClass
 from ..ttgir.types import Type
-from .elements import MEMORY_FEATURE, element_type
+from .elements import MEMORY_FEATURE
 from .errors import missing
 from .packing import Packing, pack, packing, unpack
 

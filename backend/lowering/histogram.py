@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..layouts.elements import bits_in_memory
+from ..planning.exchanges import COUNTER
+from ..planning.plans import Shared
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
-from ..ttgir.types import IntegerType, TensorType
-from .elements import bits_in_memory
+from ..ttgir.types import TensorType
 from .linear import coordinates, unique_owner
 from .registry import lowers
-from .scratch import scratch_offset
+from .scratch import take
 
 if TYPE_CHECKING:
     from .context import Context
 
-COUNTER = IntegerType(32)
 COUNTER_BYTES = 4
 
 
@@ -27,7 +28,7 @@ def _histogram(ctx: Context, operation: Operation) -> None:
     result = operation.result.type
     assert isinstance(result, TensorType)
     bins = result.size
-    start = scratch_offset(ctx, operation, bins * COUNTER_BYTES)
+    start = take(ctx, ctx.plan_of(operation, Shared).scratch[0])
     base, end = module.uint(start // COUNTER_BYTES), start + bins * COUNTER_BYTES
     places = [f.add(place, base) for place in coordinates(ctx, ctx.layout(result), 0)]
     zero = module.uint(0)

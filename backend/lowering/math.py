@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ..layouts.elements import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, Type
-from .elements import element_type
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import multiply_high

@@ -6,28 +6,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from ..abi.report_buffer import SPARE_AT, ZERO_AT
-from ..layouts.vectors import access_width
+from ..layouts.elements import element_type
+from ..planning.plans import GlobalAccess
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import TensorType
-from .elements import bits_in_memory, element_type
 from .errors import UnsupportedOperation
 from .global_memory import load_elements, store_elements
-from .packing import MAX_BITS
 from .registry import lowers
 
 if TYPE_CHECKING:
     from .context import Context
-
-
-def vector_width(ctx: Context, pointer: Value, mask: Value | None, element_bits: int) -> int:
-    """Consecutive registers that one access may hold: their addresses are consecutive and aligned to all of them, and
-    their masks are equal. Where accesses are checked, elements are accessed one by one."""
-    if not isinstance(pointer.type, TensorType) or (ctx.bounds is not None and ctx.bounds.covers(pointer)):
-        return 1
-    info = ctx.axis_info
-    return access_width(
-        ctx.layout(pointer.type), info[pointer], info[mask] if mask is not None else None, element_bits, MAX_BITS
-    )
 
 
 def _optional(operation: Operation, group: int) -> Value | None:
@@ -56,7 +44,7 @@ def _load(ctx: Context, operation: Operation) -> None:
     _refuse_block_pointer(operation)
     pointer, mask, other = operation.operands[0], _optional(operation, 1), _optional(operation, 2)
     type_ = element_type(operation.result.type)
-    width = vector_width(ctx, pointer, mask, bits_in_memory(type_))
+    width = ctx.plan_of(operation, GlobalAccess).width
     addresses = ctx.addresses(pointer, width)
     count = len(addresses) * width
     volatile = bool(operation.attributes.get("isVolatile"))
@@ -82,7 +70,7 @@ def _store(ctx: Context, operation: Operation) -> None:
     _refuse_block_pointer(operation)
     pointer, value, mask = operation.operands[0], operation.operands[1], _optional(operation, 2)
     type_ = element_type(value.type)
-    width = vector_width(ctx, pointer, mask, bits_in_memory(type_))
+    width = ctx.plan_of(operation, GlobalAccess).width
     addresses, values = ctx.addresses(pointer, width), ctx.registers(value)
     owner = ctx.owner(pointer.type)
     masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * len(values)

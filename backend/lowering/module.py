@@ -6,31 +6,28 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.block import GLOBAL_SCRATCH, REPORTS, hidden_arguments
-from ..analysis.axis_info import AxisInfoAnalysis
-from ..analysis.barrier_filter import Need, barrier_needs
-from ..analysis.lazy_loads import lazy_loads
 from ..analysis.pointer_range import pointer_bases
 from ..analysis.pointer_roots import written_arguments
 from ..capabilities import Capabilities
+from ..planning.options import Options
+from ..planning.table import KernelPlan, plan_kernel
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..spirv.source_lines import SourceLines
-from ..transforms import table
+from ..transforms import table as transforms
 from ..transforms.kernel import kernel_of
-from ..ttgir.ir import Function, Module, Operation
+from ..ttgir.ir import Function, Module
 from ..ttgir.traits import Effect, traits
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .bounds import Bounds
-from .context import Context, Options
+from .context import Context
 from .errors import LoweringError
 from .float_controls import float_modes
-from .footprints import Footprints
 from .global_scratch import GlobalScratch
 from .reports import Reports, may_report, watch_loops, watches_loops
-from .scratch import room_beyond
-from .shared_memory import Plan, SharedMemory
+from .shared_memory import SharedMemory
 
 
 @dataclass(frozen=True)
@@ -55,52 +52,45 @@ class Kernel:
     written: list[int] | None
 
 
+@dataclass(frozen=True)
+class Planned:
+    """A module whose only public function was rewritten and planned: ``emit`` makes a kernel of it."""
+
+    source: Module
+    plan: KernelPlan
+    capabilities: Capabilities
+    options: Options
+
+
 def lower_module(source: Module, capabilities: Capabilities, options: Options) -> Kernel:
     """Compiles the only public function of ``source``, which is rewritten on the way.
 
     Raises UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand.
     """
+    return emit(plan_module(source, capabilities, options))
+
+
+def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
+    """Rewrites and plans the only public function of ``source``. Raises as ``lower_module``."""
     _check_shape(source, capabilities)
-    settings = table.Settings(prefetch=options.prefetch, shared_banks=options.shared_banks)
-    table.transform(source, table.due(table.Stage.ALLOCATED, (), settings))
+    settings = transforms.Settings(prefetch=options.prefetch, shared_banks=options.shared_banks)
+    transforms.transform(source, transforms.due(transforms.Stage.ALLOCATED, (), settings))
+    return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)
+
+
+def emit(planned: Planned) -> Kernel:
+    """The kernel as it was planned. Raises UnsupportedOperation for what this backend refuses."""
+    source, plan, capabilities, options = planned.source, planned.plan, planned.capabilities, planned.options
     kernel = kernel_of(source)
-    loads = lazy_loads(kernel)
-    total = int(source.attributes.get("ttg.shared", 0))
-    footprints = Footprints(capabilities, loads, room_beyond(total, capabilities.shared_bytes))
-    needs = barrier_needs(kernel, footprints)
-    plan: Plan | None = None
-    while True:
-        module = ModuleBuilder()
-        shared = SharedMemory(module, capabilities, total, plan)
-        emitted = _emit(
-            source, kernel, loads, capabilities, options, module, shared, needs, frozenset(footprints.silent)
-        )
-        if isinstance(emitted, Kernel):
-            return emitted
-        plan = emitted
-
-
-def _emit(
-    source: Module,
-    kernel: Function,
-    loads: frozenset[Operation],
-    capabilities: Capabilities,
-    options: Options,
-    module: ModuleBuilder,
-    shared: SharedMemory,
-    needs: dict[Operation, Need],
-    silent: frozenset[Operation],
-) -> Kernel | Plan:
-    """The kernel, or how workgroup memory has to be seen instead of as ``shared`` does."""
+    module = ModuleBuilder()
+    shared = SharedMemory(module, plan.room, plan.view)
     function = FunctionBuilder(module, module.void)
     if options.debug_info:
         function.lines = SourceLines()
     assert kernel.body is not None
     # A 32-bit offset would bring a pointer that went too far back into its tensor.
     bounds, bases = (Bounds(kernel), {}) if options.check_bounds else (None, pointer_bases(kernel))
-    ctx = Context(
-        source, module, function, capabilities, options, shared, AxisInfoAnalysis(kernel), loads, bases, needs, silent
-    )
+    ctx = Context(source, module, function, capabilities, options, shared, plan, bases)
     if _communicates(kernel):
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()
@@ -118,9 +108,7 @@ def _emit(
     for operation in kernel.body.entry.operations:
         ctx.lower(operation)
     shared_bytes = shared.finish()
-    better = shared.revised()
-    if better is not None:
-        return better
+    assert shared_bytes <= plan.shared_bytes, f"{shared_bytes} bytes of shared memory, {plan.shared_bytes} planned"
     size = ctx.num_warps * ctx.subgroup_size
     function.anchored = capabilities.traits.coroutines
     module.add_function(function.finish())

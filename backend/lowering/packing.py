@@ -10,15 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ..layouts.elements import MAX_BITS, bits_in_memory
 from ..spirv import opcodes as op
 from ..ttgir.types import IntegerType, Type
-from .elements import bits_in_memory
 
 if TYPE_CHECKING:
     from .context import Context
-
-#: The widest access of one invocation, in bits.
-MAX_BITS = 128
 
 
 @dataclass(frozen=True)

@@ -6,16 +6,16 @@ from collections.abc import Callable
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from ..layouts.linear import LinearLayout
-from ..layouts.reduction import AcrossWarps, ReductionPlan, plan_reduction
+from ..layouts.elements import bits_in_memory, element_type
+from ..layouts.reduction import AcrossWarps
+from ..planning.plans import Reduction
 from ..ttgir.ir import Operation
 from ..ttgir.traits import traits
 from ..ttgir.types import Type
-from .elements import bits_in_memory, element_type
 from .linear import coordinates, not_duplicate
 from .regions import combiner
 from .registry import lowers
-from .scratch import own_scratch
+from .scratch import take
 from .shuffle import shuffle_xor
 
 if TYPE_CHECKING:
@@ -27,7 +27,10 @@ Combine = Callable[[list[int], list[int]], list[int]]
 @lowers("tt.reduce")
 def _reduce(ctx: Context, operation: Operation) -> None:
     types = [element_type(operand.type) for operand in operation.operands]
-    plan, byte_offset = _plan(ctx, operation, tuple(bits_in_memory(type_) // 8 for type_ in types))
+    planned = ctx.plan_of(operation, Reduction)
+    plan = planned.steps
+    assert plan is not None
+    byte_offset = take(ctx, planned.scratch[0]) if planned.scratch else 0
     combine = combiner(ctx, operation)
     operands = [ctx.registers(operand) for operand in operation.operands]
     totals = [
@@ -39,36 +42,6 @@ def _reduce(ctx: Context, operation: Operation) -> None:
         totals = _across_warps(ctx, operation, plan.across_warps, totals, types, byte_offset, combine)
     for number, result in enumerate(operation.results):
         ctx.define(result, [totals[group][number] for group in plan.results])
-
-
-def _plan(ctx: Context, operation: Operation, sizes: tuple[int, ...]) -> tuple[ReductionPlan, int]:
-    """The plan, and where its workgroup memory begins. Upstream allocates for one partial result a lane; several
-    registers then take turns, two barriers each time, so more memory is taken where there is some."""
-    plan, beyond = choose_plan(operation, ctx.layout(operation.operands[0].type), sizes, ctx.shared.room())
-    if plan.across_warps is None:
-        return plan, 0
-    if beyond:
-        return plan, ctx.extra_shared(plan.across_warps.size * sum(sizes))
-    return plan, own_scratch(ctx, operation)
-
-
-def choose_plan(
-    operation: Operation, layout: LinearLayout, sizes: tuple[int, ...], room: int
-) -> tuple[ReductionPlan, bool]:
-    """The plan for operands of ``layout`` whose elements have ``sizes`` bytes, and whether its workgroup memory lies
-    beyond upstream's allocation, where there are ``room`` bytes."""
-    axis, owned = int(operation.attributes["axis"]), int(operation.attributes.get("allocation.size", 0))
-    plan = plan_reduction(layout, axis, sizes, owned)
-    across = plan.across_warps
-    if across is None or len(across.rounds) == 1:
-        return plan, False
-    taken = min(owned * len(across.rounds), room)
-    if taken > owned:
-        wider = plan_reduction(layout, axis, sizes, taken)
-        assert wider.across_warps is not None
-        if len(wider.across_warps.rounds) < len(across.rounds):
-            return wider, True
-    return plan, False
 
 
 def _order_is_free(operation: Operation, partials: int) -> bool:

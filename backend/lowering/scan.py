@@ -6,25 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..layouts.scan import (
-    PART,
-    AcrossLanes,
-    AcrossRegisters,
-    AcrossWarps,
-    ScanError,
-    ScanPlan,
-    plan_scan,
-    simple_layout,
-)
+from ..layouts.elements import bits_in_memory, element_type
+from ..layouts.scan import PART, AcrossLanes, AcrossRegisters, AcrossWarps
+from ..planning.plans import Conversion, Scan
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
-from .convert_layout import move_registers
-from .elements import bits_in_memory, element_type
+from .convert_layout import convert_registers
 from .linear import apply_bases, coordinates, not_duplicate
 from .regions import combiner
 from .registry import lowers
-from .scratch import scratch_offset
+from .scratch import take
 from .shuffle import shuffle
 
 if TYPE_CHECKING:
@@ -38,25 +30,25 @@ Combine = Callable[[Sequence[int], Sequence[int]], State]
 @lowers("tt.scan")
 def _scan(ctx: Context, operation: Operation) -> None:
     types = [element_type(operand.type) for operand in operation.operands]
-    layout = ctx.layout(operation.operands[0].type)
-    axis, reverse = int(operation.attributes["axis"]), bool(operation.attributes["reverse"])
-    sizes = tuple(bits_in_memory(type_) // 8 for type_ in types)
+    plan = ctx.plan_of(operation, Scan)
     operands = [ctx.registers(operand) for operand in operation.operands]
-    combine = combiner(ctx, operation)
-    try:
-        results = _Scan(ctx, plan_scan(layout, axis, reverse, sizes), types, combine, operation).run(operands)
-    except ScanError:
-        simple = simple_layout(layout)
-        moved = [
-            move_registers(ctx, registers, type_, layout, simple)
-            for registers, type_ in zip(operands, types, strict=True)
-        ]
-        moved = _Scan(ctx, plan_scan(simple, axis, reverse, sizes), types, combine, operation).run(moved)
-        results = [
-            move_registers(ctx, registers, type_, simple, layout) for registers, type_ in zip(moved, types, strict=True)
-        ]
+    scan = _Scan(ctx, plan, types, combiner(ctx, operation))
+    results = scan.run(_converted(ctx, plan.before, operands, types))
+    results = _converted(ctx, plan.after, results, types)
     for result, registers in zip(operation.results, results, strict=True):
         ctx.define(result, registers)
+
+
+def _converted(
+    ctx: Context, plans: tuple[Conversion, ...], tensors: list[list[int]], types: list[Type]
+) -> list[list[int]]:
+    """The registers of each tensor in another layout, where ``plans`` has one for each."""
+    if not plans:
+        return tensors
+    return [
+        convert_registers(ctx, plan, registers, type_)
+        for plan, registers, type_ in zip(plans, tensors, types, strict=True)
+    ]
 
 
 @dataclass(slots=True)
@@ -71,8 +63,10 @@ class _Scan:
     """One scan under way. A chunk is what the first run of registers joined; the combination of all that comes before
     it is kept apart until the end, so that each register is combined with it once."""
 
-    def __init__(self, ctx: Context, plan: ScanPlan, types: list[Type], combine: Combine, operation: Operation) -> None:
-        self.ctx, self.plan, self.types, self.combine, self.operation = ctx, plan, types, combine, operation
+    def __init__(self, ctx: Context, plan: Scan, types: list[Type], combine: Combine) -> None:
+        assert plan.steps is not None
+        self.ctx, self.plan, self.types, self.combine = ctx, plan.steps, types, combine
+        self.places = list(plan.places)
         self.used_scratch = False
 
     def run(self, operands: list[list[int]]) -> list[list[int]]:
@@ -194,7 +188,7 @@ class _Scan:
         if self.used_scratch:
             ctx.barrier()
         self.used_scratch = True
-        base = scratch_offset(ctx, self.operation, step.bytes)
+        base = take(ctx, self.places.pop(0))
         sizes = [bits_in_memory(type_) // 8 for type_ in self.types]
         starts = [base + offset for offset in step.operand_offsets]
         ends = [start + step.size * size for start, size in zip(starts, sizes, strict=True)]

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from ..layouts.distributed import distributed_layout
-from ..layouts.linear import LinearLayout
-from ..layouts.shared import SharedLayout, shared_layout
+from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
+from ..layouts.elements import bits_in_memory
+from ..layouts.shared import SharedLayout
+from ..planning.plans import BufferAccess
 from ..ttgir.ir import Operation
-from ..ttgir.types import MemDescType, TensorType, Type
-from .elements import bits_in_memory
+from ..ttgir.types import MemDescType, TensorType
 from .linear import coordinates
 from .registry import lowers
 from .shared_memory import SharedBuffer, SharedOperand
 
 if TYPE_CHECKING:
     from .context import Context
-
-
-def buffer_layout(type_: MemDescType) -> SharedLayout:
-    """Where the elements of a buffer lie."""
-    rank = len(type_.shape)
-    return shared_layout(type_.encoding, tuple(type_.alloc_shape[-rank:]) or type_.shape)
 
 
 def padded(ctx: Context, offset: int, layout: SharedLayout) -> int:
@@ -36,35 +29,6 @@ def padded(ctx: Context, offset: int, layout: SharedLayout) -> int:
     return total
 
 
-@lru_cache(maxsize=1024)
-def tensor_offsets(tensor: TensorType, buffer: MemDescType) -> LinearLayout:
-    """(register, lane, warp) → element offset before padding."""
-    assert tensor.encoding is not None
-    return distributed_layout(tensor.encoding, tensor.shape).compose(buffer_layout(buffer).offsets)
-
-
-@lru_cache(maxsize=1024)
-def consecutive(layout: LinearLayout, limit: int) -> int:
-    """How many consecutive registers lie at consecutive, aligned offsets, ``limit`` at most."""
-    width = 1
-    for basis in layout.inputs["register"]:
-        if basis != width or width >= limit:
-            break
-        width *= 2
-    others = [basis for name in ("lane", "warp") for basis in layout.inputs[name]]
-    others += [basis for basis in layout.inputs["register"] if basis >= width]
-    while width > 1 and any(basis % width for basis in others):
-        width //= 2
-    return width
-
-
-def _width(ctx: Context, offsets: LinearLayout, layout: SharedLayout, type_: Type) -> int:
-    limit = ctx.shared.width_limit(type_)
-    for interval, padding in layout.padding:
-        limit = min(limit, interval & -interval, padding & -padding)
-    return consecutive(offsets, limit)
-
-
 def element_index(ctx: Context, buffer: SharedBuffer, offset: int) -> int:
     """The index of an element in workgroup memory, counted in elements of its type."""
     size = bits_in_memory(buffer.type.element) // 8
@@ -74,14 +38,13 @@ def element_index(ctx: Context, buffer: SharedBuffer, offset: int) -> int:
 
 def buffer_end(buffer: SharedBuffer) -> int:
     """The byte after the buffer's last."""
-    return buffer.byte_offset + buffer_layout(buffer.type).size * (bits_in_memory(buffer.type.element) // 8)
+    return buffer.byte_offset + buffer_bytes(buffer.type)
 
 
-def store_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, registers: Sequence[int]) -> None:
-    """Writes a tensor into its buffer."""
+def store_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, registers: Sequence[int], width: int) -> None:
+    """Writes a tensor into its buffer, ``width`` registers at a time."""
     layout, element = buffer_layout(buffer.type), type_.element
     offsets = tensor_offsets(type_, buffer.type)
-    width = _width(ctx, offsets, layout, element)
     places = coordinates(ctx, offsets, 0)
     end = buffer_end(buffer)
     for start in range(0, len(registers), width):
@@ -96,11 +59,10 @@ def store_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, register
         )
 
 
-def load_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType) -> list[int]:
-    """Reads a tensor from its buffer: one id a register."""
+def load_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, width: int) -> list[int]:
+    """Reads a tensor from its buffer, ``width`` registers at a time: one id a register."""
     layout, element = buffer_layout(buffer.type), type_.element
     offsets = tensor_offsets(type_, buffer.type)
-    width = _width(ctx, offsets, layout, element)
     places = coordinates(ctx, offsets, 0)
     end = buffer_end(buffer)
     known: dict[int, list[int]] = {}
@@ -125,12 +87,13 @@ def _buffer(ctx: Context, operation: Operation, index: int) -> SharedBuffer:
 def _local_alloc(ctx: Context, operation: Operation) -> None:
     type_ = operation.result.type
     assert isinstance(type_, MemDescType)
-    buffer = SharedBuffer(type_, int(operation.attributes["allocation.offset"]))
+    plan = ctx.plan_of(operation, BufferAccess)
+    buffer = SharedBuffer(type_, plan.offset)
     ctx[operation.result] = buffer
     if operation.operands:
         source = operation.operands[0]
         assert isinstance(source.type, TensorType)
-        store_tensor(ctx, buffer, source.type, ctx.registers(source))
+        store_tensor(ctx, buffer, source.type, ctx.registers(source), plan.width)
 
 
 @lowers("ttg.local_dealloc")
@@ -142,7 +105,8 @@ def _local_dealloc(ctx: Context, operation: Operation) -> None:
 def _local_store(ctx: Context, operation: Operation) -> None:
     source = operation.operands[0]
     assert isinstance(source.type, TensorType)
-    store_tensor(ctx, _buffer(ctx, operation, 1), source.type, ctx.registers(source))
+    width = ctx.plan_of(operation, BufferAccess).width
+    store_tensor(ctx, _buffer(ctx, operation, 1), source.type, ctx.registers(source), width)
 
 
 @lowers("ttg.local_load")
@@ -150,10 +114,11 @@ def _local_load(ctx: Context, operation: Operation) -> None:
     type_ = operation.result.type
     assert isinstance(type_, TensorType)
     buffer = _buffer(ctx, operation, 0)
-    if operation in ctx.lazy_loads:
+    plan = ctx.plan_of(operation, BufferAccess)
+    if plan.late:
         ctx[operation.result] = SharedOperand(type_, buffer)
     else:
-        ctx[operation.result] = load_tensor(ctx, buffer, type_)
+        ctx[operation.result] = load_tensor(ctx, buffer, type_, plan.width)
 
 
 @lowers("ttg.memdesc_trans", "ttg.memdesc_reshape")

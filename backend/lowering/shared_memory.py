@@ -6,8 +6,8 @@ then do not alias, which upstream's allocation never relies on. Its items are ve
 as a component of its item.
 
 Mesa's CPU driver makes a loop over lanes of each component, whatever its width. There, buffers are seen as 64-bit
-words, whatever their elements: a buffer that is written in less than words goes to the array of its type instead, which
-is known when the function has been emitted once (Plan).
+words, whatever their elements; a buffer that is written in less than words goes to the array of its type instead, as
+planning/shared_memory.py has found out.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..capabilities import Capabilities
+from ..layouts.elements import MAX_BITS, bits_in_memory
+from ..planning.shared_memory import VECTOR, WORD, Room, View
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.types import IntegerType, MemDescType, TensorType, Type
-from .elements import bits_in_memory
-from .packing import MAX_BITS, Packing, pack, packing, unpack
-from .scratch import end_of, room_beyond
+from .packing import Packing, pack, packing, unpack
 
 if TYPE_CHECKING:
     from .context import Context
@@ -34,12 +33,6 @@ EXPLICIT_LAYOUT_CAPABILITY = {
     8: Capability_.WorkgroupMemoryExplicitLayout8BitAccessKHR,
     16: Capability_.WorkgroupMemoryExplicitLayout16BitAccessKHR,
 }
-
-
-#: Components of a vector, at most: Vulkan has none of more.
-VECTOR = 4
-#: Bits of the words that Plan speaks of.
-WORD = 64
 
 
 @dataclass(frozen=True)
@@ -58,15 +51,6 @@ class SharedOperand:
     buffer: SharedBuffer
 
 
-@dataclass(frozen=True)
-class Plan:
-    """How workgroup memory without the explicit layout is seen. ``words``: as 64-bit words, but for the buffers in
-    ``narrow``: the bytes from the first number to before the second."""
-
-    words: bool
-    narrow: frozenset[tuple[int, int]] = frozenset()
-
-
 @dataclass
 class _Array:
     """A workgroup variable whose items are scalars or vectors, and the bytes that it must hold. ``first``: the id of a
@@ -83,18 +67,13 @@ class _Array:
 
 
 class SharedMemory:
-    """The workgroup variables of one module; ``total_bytes`` is upstream's allocation."""
+    """The workgroup variables of one module, as they were planned."""
 
-    def __init__(
-        self, module: ModuleBuilder, capabilities: Capabilities, total_bytes: int, plan: Plan | None = None
-    ) -> None:
+    def __init__(self, module: ModuleBuilder, room: Room, view: View) -> None:
         self._module = module
-        self._explicit = capabilities.has("explicit_workgroup_layout")
-        self._limit = capabilities.shared_bytes
-        self._plan = plan or Plan(not self._explicit and capabilities.traits.word_bits == WORD)
-        self._narrow: set[tuple[int, int]] = set()
-        self._total = self._upstream = total_bytes
-        self._taken = 0
+        self._room, self._view = room, view
+        self._explicit = room.explicit
+        self._total = room.upstream
         self._arrays: dict[tuple[int, bool], _Array] = {}
 
     @property
@@ -104,39 +83,14 @@ class SharedMemory:
 
     def width_limit(self, type_: Type) -> int:
         """The most consecutive elements of ``type_`` that one access may take."""
-        limit = MAX_BITS // bits_in_memory(type_)
-        return limit if self._explicit or self._plan.words else min(limit, VECTOR)
+        return self._room.width_limit(type_)
 
-    def revised(self) -> Plan | None:
-        """After ``finish``: the plan to emit everything by once more, or None where this one was right."""
-        plan = self._plan
-        if not plan.words:
-            return None
-        if self._narrow - plan.narrow:
-            return Plan(True, plan.narrow | self._narrow)
-        return Plan(False) if self._taken > self._limit else None
-
-    def room(self) -> int:
-        """Bytes that ``extra`` may give: what the device has beyond upstream's allocation."""
-        return room_beyond(self._upstream, self._limit)
-
-    def extra_room(self) -> int:
-        """What of it an operation should take. Without the explicit layout there is an array an element type, so half
-        of the memory is left to others."""
-        return self.room() - (0 if self._explicit else self._limit // 2)
-
-    @property
-    def _extra_start(self) -> int:
-        return end_of(self._upstream)
-
-    def extra(self, size: int) -> int:
-        """The byte offset of ``size`` bytes after upstream's allocation; the same bytes at every call."""
-        start = self._extra_start
-        self._total = max(self._total, start + size)
-        return start
+    def extend(self, end: int) -> None:
+        """Makes the workgroup memory reach to byte ``end`` at least."""
+        self._total = max(self._total, end)
 
     def _array(self, item: int, item_bytes: int, part: int, start: int, end: int) -> _Array:
-        key = item, not self._explicit and start >= self._extra_start
+        key = item, not self._explicit and start >= self._room.start
         array = self._arrays.get(key)
         if array is None:
             pointer_type = self._module.pointer(StorageClass.Workgroup, item)
@@ -175,7 +129,7 @@ class SharedMemory:
         return Packing(how.element, how.element, count, 1, how.boolean, how.bits)
 
     def _worded(self, start: int, end: int) -> bool:
-        return self._plan.words and (start, end) not in self._plan.narrow
+        return self._view.words and (start, end) not in self._view.narrow
 
     def _word_pointer(self, ctx: Context, bits: int, index: int, start: int, end: int) -> int:
         """A pointer to vector or word ``index``, counted in ``bits``, of the workgroup memory."""
@@ -258,7 +212,7 @@ class SharedMemory:
                 MemoryAccess.NonPrivatePointer,
             )
             return
-        self._narrow.add((start, end))
+        assert not self._worded(start, end), f"bytes {start} to {end} are written in less than words, unplanned"
         self._store_items(ctx, self._item(ctx, type_), index, values, start, end)
 
     def _store_items(
@@ -289,7 +243,7 @@ class SharedMemory:
     def increment(self, ctx: Context, index: int, end: int, start: int = 0) -> None:
         """Adds 1 to the 32-bit word at element ``index``, atomically within the workgroup."""
         module, word = self._module, IntegerType(32)
-        self._narrow.add((start, end))
+        assert not self._worded(start, end), f"bytes {start} to {end} are counted in, unplanned"
         pointer = (
             self._whole(ctx.f, packing(ctx, word, 1), module.u32, index, start, end)
             if self._explicit
@@ -336,7 +290,6 @@ class SharedMemory:
                 pointee = module.array(array.item, length)
                 total += length * array.item_bytes
             module.declare_variable(array.variable, StorageClass.Workgroup, pointee)
-        self._taken = total
         return total
 
 

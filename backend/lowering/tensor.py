@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..layouts.linear import flatten, same_copies, unflatten
+from ..layouts.elements import bits_in_memory, element_type
+from ..layouts.linear import flatten, unflatten
+from ..planning.plans import Conversion
 from ..ttgir.ir import Operation
 from ..ttgir.types import PointerType, TensorType, Type
-from .convert_layout import move_registers
-from .elements import bits_in_memory, element_type
+from .convert_layout import convert_registers
 from .elementwise import map_registers
 from .errors import LoweringError
 from .linear import coordinates
@@ -116,16 +117,8 @@ def _trans(ctx: Context, operation: Operation) -> None:
 
 @lowers("tt.reshape")
 def _reshape(ctx: Context, operation: Operation) -> None:
-    source, target = operation.operands[0].type, operation.result.type
-    old, new = ctx.layout(source), ctx.layout(target)
-    registers = ctx.registers(operation.operands[0])
-    if "allow_reorder" in operation.attributes and same_copies(old, new):
-        ctx.define(operation.result, registers)
-        return
-    flat = (old.size,)
-    ctx.define(
-        operation.result, move_registers(ctx, registers, element_type(source), old.reshape(flat), new.reshape(flat))
-    )
+    source, plan = operation.operands[0], ctx.plan_of(operation, Conversion)
+    ctx.define(operation.result, convert_registers(ctx, plan, ctx.registers(source), element_type(source.type)))
 
 
 @lowers("tt.join")

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from ..layouts.elements import bits_in_memory
 from ..spirv.opcodes import BuiltIn
 from ..ttgir.types import Type
-from .elements import bits_in_memory
 
 if TYPE_CHECKING:
     from .context import Context

@@ -6,8 +6,8 @@ import subprocess
 from dataclasses import replace
 
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
-from triton.backends.spirv.lowering.context import Options
 from triton.backends.spirv.lowering.module import lower_module
+from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
 #: Layouts that the tests name, for subgroups of 8 invocations and 4 warps.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.lowering.context import Options
 from triton.backends.spirv.lowering.module import lower_module
+from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
 from tests.lowering.harness import LAVAPIPE, LAYOUTS, PLAIN, compile_body, disassemble

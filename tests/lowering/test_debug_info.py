@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.context import Options
 from triton.backends.spirv.lowering.module import lower_module
+from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.ttgir.parser import parse_module
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.context import Options
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
+from triton.backends.spirv.planning.options import Options
 
 from tests.lowering.harness import compile_body, disassemble
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from triton.backends.spirv.analysis.barrier_filter import RULES, Need, barrier_needs, mark_inserted
-from triton.backends.spirv.analysis.lazy_loads import lazy_loads
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.footprints import Footprints
 from triton.backends.spirv.passes import _added
+from triton.backends.spirv.planning.footprints import Footprints
+from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.planning.table import plan_kernel
 from triton.backends.spirv.transforms.kernel import kernel_of, one_block
 from triton.backends.spirv.ttgir.parser import parse_module
 
@@ -46,7 +47,8 @@ def judged(body: str, functions: str = "", empty: bool = False) -> list[Need]:
     one_block(module)
     kernel = kernel_of(module)
     assert kernel.body is not None
-    footprints = Footprints(PROFILES["lavapipe"], lazy_loads(kernel), 4096)
+    plan = plan_kernel(kernel, module, PROFILES["lavapipe"], Options())
+    footprints = Footprints(plan.plans, plan.late)
     needs = barrier_needs(kernel, footprints, {} if empty else RULES)
     return [
         needs.get(operation, Need.WORKGROUP)
@@ -178,10 +180,10 @@ def test_a_lazy_load_reads_at_its_dot() -> None:
     one_block(module)
     kernel = kernel_of(module)
     assert kernel.body is not None
-    loads = lazy_loads(kernel)
+    plan = plan_kernel(kernel, module, PROFILES["lavapipe"], Options())
     dot = next(operation for operation in kernel.body.entry.operations if operation.name == "tt.dot")
-    reads = Footprints(PROFILES["lavapipe"], loads, 4096)(dot).before
-    assert len(loads) == 2 and [(read.start, read.end, read.write) for read in reads] == [(0, 1024, False)] * 2
+    reads = Footprints(plan.plans, plan.late)(dot).before
+    assert len(plan.late) == 2 and [(read.start, read.end, read.write) for read in reads] == [(0, 1024, False)] * 2
     # No rule speaks of what a dot reads: the store behind it waits.
     assert judged(f"{LAZY}{BARRIER}\nttg.local_store %d, %t : tensor<16x16xf32, #rows> -> {BUFFER}\n") == [
         Need.WORKGROUP

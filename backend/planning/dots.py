@@ -1,0 +1,74 @@
+"""Plans of ``tt.dot`` on multiply-adds: how much of K a loop body holds, and where the loop finds the operands."""
+
+from __future__ import annotations
+
+from ..layouts.buffers import buffer_bytes, buffer_width
+from ..layouts.dot_operands import operand_encoding
+from ..layouts.elements import bytes_in_memory
+from ..layouts.linear import log2
+from ..ttgir.encodings import BlockedEncoding, SharedLinearEncoding
+from ..ttgir.ir import Operation, Value
+from ..ttgir.types import MemDescType, TensorType
+from .exchanges import layout_of
+from .options import Options
+from .plans import Dot, Operand, Plan
+from .shared_memory import Room, Scratch, SharedAccess, aligned
+
+
+def plan_dot(operation: Operation, room: Room, options: Options, late: frozenset[Operation]) -> Plan:
+    """The body holds as many steps as keep it under the target's budget of multiply-adds. Operands in registers, among
+    which a loop cannot choose, go to workgroup memory, the first that find room, and to arrays."""
+    a, b, accumulator = operation.operands
+    type_ = accumulator.type
+    assert isinstance(type_, TensorType) and isinstance(a.type, TensorType)
+    if not isinstance(type_.encoding, BlockedEncoding):
+        return Plan()
+    count = 1 << len(layout_of(type_).bases["register"])
+    steps = unroll = a.type.shape[-1]
+    while unroll > 1 and unroll * count > options.dot_unroll:
+        unroll //= 2
+    operands = tuple(Operand(isinstance(value.owner, Operation) and value.owner in late) for value in (a, b))
+    if unroll == steps:
+        return Dot((), (), "", steps, steps, operands)
+    moved, size = _moved((a, b), operands, room)
+    held = [one for one in moved if not one.late and one.buffer is None]
+    if held and steps * count <= options.dot_unroll_registers:
+        reason = f"an operand in registers finds no room in the {max(room.share, 0)} bytes beyond upstream's"
+        return Dot((), (), reason, steps, steps, operands)
+    accesses = tuple(
+        SharedAccess(one.buffer.element, one.offset, one.offset + buffer_bytes(one.buffer), one.width)
+        for one in moved
+        if one.buffer is not None
+    )
+    scratch = (Scratch(room.start, size, True),) if accesses else ()
+    reason = f"{count * steps} multiply-adds are more than {options.dot_unroll}"
+    return Dot(accesses, scratch, reason, steps, unroll, moved)
+
+
+def _moved(values: tuple[Value, ...], operands: tuple[Operand, ...], room: Room) -> tuple[tuple[Operand, ...], int]:
+    """The operands where those in registers that find room are in workgroup memory, and the bytes that takes."""
+    size = 0
+    found: list[Operand] = []
+    for value, operand, k_axis in zip(values, operands, (1, 0), strict=True):
+        if not operand.late:
+            tensor = value.type
+            assert isinstance(tensor, TensorType)
+            buffer = operand_buffer(tensor, k_axis)
+            if size + buffer_bytes(buffer) <= room.share:
+                width = buffer_width(tensor, buffer, room.width_limit(buffer.element))
+                operand = Operand(False, buffer, room.start + size, width)
+                size = aligned(size + buffer_bytes(buffer))
+        found.append(operand)
+    return tuple(found), size
+
+
+def operand_buffer(tensor: TensorType, k_axis: int) -> MemDescType:
+    """A buffer in workgroup memory for an operand, laid out for dots. ``k_axis``: 1 for A, 0 for B."""
+    *batch, rows, columns = tensor.shape
+    plane = operand_encoding((rows, columns), k_axis, bytes_in_memory(tensor))
+    nothing = (0,) * len(batch)
+    bases = [(*nothing, *basis) for basis in plane.offset]
+    for axis in reversed(range(len(batch))):
+        unit = [0] * len(tensor.shape)
+        bases += [tuple([*unit[:axis], 1 << bit, *unit[axis + 1 :]]) for bit in range(log2(batch[axis]))]
+    return MemDescType(tensor.shape, tensor.element, SharedLinearEncoding(tuple(bases), ()))

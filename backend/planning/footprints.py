@@ -1,0 +1,122 @@
+"""Which bytes of upstream's allocation in workgroup memory each operation reads and writes, by its plan: what
+analysis/barrier_filter.py judges barriers by.
+
+An operation that is not known here may read and write everything, and waits for nobody. Bytes beyond upstream's
+allocation do not count: their users wait for each other themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ..analysis.barrier_filter import NO_ACCESS, Access, Footprint, Frame
+from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
+from ..layouts.elements import bytes_in_memory
+from ..ttgir.ir import Operation, Value
+from ..ttgir.traits import TOUCHES_SHARED, TRAITS, Effect, Memory, traits
+from ..ttgir.types import MemDescType, TensorType, Type
+from .memory import buffer_offset
+from .plans import Failed, Plan
+from .shared_memory import ALIGNMENT, aligned
+
+_ALL = 1 << 62
+
+
+@dataclass
+class Footprints:
+    """``footprints(operation)``: its footprint. ``late``: the loads that are left to their dots."""
+
+    plans: Mapping[Operation, Plan]
+    late: frozenset[Operation]
+
+    def __call__(self, operation: Operation) -> Footprint:
+        rule = _RULES.get(operation.name)
+        try:
+            if rule is not None:
+                return rule(self, operation)
+            if "allocation.offset" in operation.attributes:
+                return self._scratch(operation)
+        except (ValueError, NotImplementedError):  # a layout or type that the lowering will refuse
+            return _anything(operation)
+        if traits(operation).effects & (TOUCHES_SHARED | Effect.WAITS):
+            return _anything(operation)
+        if operation.regions and any(_concerns(inner) for inner in operation.walk()):
+            return _anything(operation)
+        if any(isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results)):
+            return _anything(operation)
+        loads = [
+            owner
+            for owner in (operand.owner for operand in operation.operands)
+            if isinstance(owner, Operation) and owner in self.late
+        ]
+        if not loads:
+            return NO_ACCESS
+        return Footprint(tuple(_buffer_access(operation, load.operands[0], False) for load in loads))
+
+    def _scratch(self, operation: Operation) -> Footprint:
+        plan = self.plans.get(operation)
+        size = int(operation.attributes.get("allocation.size", 0))
+        if traits(operation).memory is not Memory.SCRATCH or not size or plan is None or isinstance(plan, Failed):
+            return _anything(operation)
+        if not plan.owns_scratch:
+            return Footprint(waits=True)
+        start = int(operation.attributes["allocation.offset"])
+        written, read = (Access(operation, *_widened(start, start + size), write) for write in (True, False))
+        return Footprint((written,), True, (read,))
+
+
+def _anything(operation: Operation) -> Footprint:
+    return Footprint((Access(operation, 0, _ALL, True),))
+
+
+def _concerns(operation: Operation) -> bool:
+    """Whether an operation inside of a region that is not followed may have to do with workgroup memory."""
+    return (
+        "allocation.offset" in operation.attributes
+        or bool(traits(operation).effects & (TOUCHES_SHARED | Effect.WAITS))
+        or any(isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results))
+    )
+
+
+def _widened(start: int, end: int) -> tuple[int, int]:
+    """The bytes of all accesses: where elements travel in words, those next to a buffer's are read along."""
+    return start // ALIGNMENT * ALIGNMENT, aligned(end)
+
+
+# -- buffers -----------------------------------------------------------------------------------------------------
+def _buffer_access(operation: Operation, buffer: Value, write: bool, tensor: Type | None = None) -> Access:
+    """The access of ``operation`` to all of ``buffer``; ``tensor``: the type whose layout says who accesses what."""
+    start, type_ = buffer_offset(buffer), buffer.type
+    if start is None or not isinstance(type_, MemDescType):
+        return Access(operation, 0, _ALL, write)
+    first, end = _widened(start, start + buffer_bytes(type_))
+    if not isinstance(tensor, TensorType):
+        return Access(operation, first, end, write)
+    frame = Frame(start, bytes_in_memory(type_.element), buffer_layout(type_).padding)
+    return Access(operation, first, end, write, tensor_offsets(tensor, type_), frame)
+
+
+def _local_alloc(_: Footprints, operation: Operation) -> Footprint:
+    if not operation.operands:
+        return NO_ACCESS
+    return Footprint((_buffer_access(operation, operation.result, True, operation.operands[0].type),))
+
+
+def _local_store(_: Footprints, operation: Operation) -> Footprint:
+    return Footprint((_buffer_access(operation, operation.operands[1], True, operation.operands[0].type),))
+
+
+def _local_load(footprints: Footprints, operation: Operation) -> Footprint:
+    """Here also where it is left to dots: then they read once more, as they like."""
+    tensor = None if operation in footprints.late else operation.result.type
+    return Footprint((_buffer_access(operation, operation.operands[0], False, tensor),))
+
+
+_RULES: dict[str, Callable[[Footprints, Operation], Footprint]] = {
+    "ttg.local_alloc": _local_alloc,
+    "ttg.local_store": _local_store,
+    "ttg.local_load": _local_load,
+    "ttg.local_dealloc": lambda _, operation: NO_ACCESS,
+    **{name: lambda _, operation: NO_ACCESS for name, row in TRAITS.items() if row.view},
+}

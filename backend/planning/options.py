@@ -1,0 +1,27 @@
+"""Compile options that change what is planned and emitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Options:
+    """Compile options that change what is planned and emitted.
+
+    ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``dot_unroll``: the most
+    multiply-adds that a dot's loop body holds, ``dot_registers`` the most accumulators that it updates,
+    ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand would need an indexed array else.
+    ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
+    the next iteration's dot operands ahead (transforms/prefetch.py). ``check_bounds``: check every access
+    (lowering/bounds.py). ``debug_info``: places in the user's source and names of variables (lowering/debug_info.py).
+    """
+
+    fuse_multiply_add: bool = True
+    dot_unroll: int = 512
+    dot_unroll_registers: int = 512
+    shared_banks: bool = False
+    prefetch: bool = False
+    dot_registers: int = 512
+    check_bounds: bool = False
+    debug_info: bool = False

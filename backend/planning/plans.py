@@ -1,0 +1,187 @@
+"""What is decided of an operation before it is lowered: one class a family of operations.
+
+``accesses``: to workgroup memory. ``scratch``: the workgroup memory that it has for itself, None where it needs none.
+``reason``: why a cheaper way was not possible; empty where the cheapest was taken.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle, ThroughShared
+from ..layouts.conversion import Plan as Moves
+from ..layouts.gather import GatherByShuffles
+from ..layouts.linear import LinearLayout
+from ..layouts.reduction import ReductionPlan
+from ..layouts.scan import AcrossLanes, AcrossRegisters, AcrossWarps, ScanPlan
+from ..ttgir.types import MemDescType
+from .shared_memory import Scratch, SharedAccess
+
+
+@dataclass(frozen=True)
+class Plan:
+    """See above. ``summary``: the plan in words, for people."""
+
+    accesses: tuple[SharedAccess, ...] = ()
+    scratch: tuple[Scratch, ...] = ()
+    reason: str = ""
+
+    @property
+    def owns_scratch(self) -> bool:
+        """Whether it uses the scratch memory that upstream gave it."""
+        return any(not scratch.beyond for scratch in self.scratch)
+
+    def summary(self) -> str:
+        """A few words."""
+        return ""
+
+    def _where(self) -> str:
+        places = [f"{one.size} bytes at {one.offset}{' (beyond)' if one.beyond else ''}" for one in self.scratch]
+        return f" in {', '.join(places)}" if places else ""
+
+
+@dataclass(frozen=True)
+class Failed(Plan):
+    """The operation cannot be planned: ``error`` is raised where it is lowered."""
+
+    error: Exception | None = None
+
+    def summary(self) -> str:
+        return f"refused: {self.error}"
+
+
+@dataclass(frozen=True)
+class Conversion(Plan):
+    """``moves``: how registers get from ``source`` to ``target``."""
+
+    moves: Moves = Identity()
+    source: LinearLayout | None = None
+    target: LinearLayout | None = None
+
+    def summary(self) -> str:
+        moves = self.moves
+        if isinstance(moves, Identity):
+            return "nothing"
+        if isinstance(moves, RegisterPermutation):
+            return "registers renamed"
+        if isinstance(moves, SubgroupShuffle):
+            return f"{len(moves.shuffles)} shuffles, {len(moves.before) + len(moves.after)} exchanges"
+        assert isinstance(moves, ThroughShared)
+        return f"shared memory, {len(moves.rounds)} rounds{self._where()}"
+
+
+@dataclass(frozen=True)
+class Reduction(Plan):
+    """``steps``: what is combined in which order."""
+
+    steps: ReductionPlan | None = None
+
+    def summary(self) -> str:
+        steps = self.steps
+        assert steps is not None
+        text = f"{len(steps.groups)} groups of {len(steps.groups[0])} registers, {len(steps.lane_masks)} shuffles"
+        if steps.across_warps is None:
+            return text
+        across = steps.across_warps
+        return f"{text}, {across.partials} subgroups in {len(across.rounds)} rounds{self._where()}"
+
+
+@dataclass(frozen=True)
+class Scan(Plan):
+    """``steps``: how blocks are joined; ``places``: the workgroup memory of those steps that need some. ``before`` and
+    ``after``: conversions of each operand and result, where its layout cannot be scanned."""
+
+    steps: ScanPlan | None = None
+    places: tuple[Scratch, ...] = ()
+    before: tuple[Conversion, ...] = ()
+    after: tuple[Conversion, ...] = ()
+
+    def summary(self) -> str:
+        assert self.steps is not None
+        names = {AcrossRegisters: "registers", AcrossLanes: "lanes", AcrossWarps: "subgroups"}
+        kinds = [names[type(step)] for step in self.steps.steps]
+        converted = ", in another layout" if self.before else ""
+        return f"across {', '.join(kinds) or 'nothing'}{converted}{self._where()}"
+
+
+@dataclass(frozen=True)
+class Gather(Plan):
+    """``shuffles``: how elements come from other lanes; None where they go through workgroup memory."""
+
+    shuffles: GatherByShuffles | None = None
+
+    def summary(self) -> str:
+        if self.shuffles is not None:
+            return f"{len(self.shuffles.candidates)} shuffles an element"
+        return f"shared memory{self._where()}"
+
+
+@dataclass(frozen=True)
+class Shared(Plan):
+    """A histogram's counters, or the results of an atomic operation that all invocations are told."""
+
+    def summary(self) -> str:
+        return f"shared memory{self._where()}" if self.scratch else "nothing is exchanged"
+
+
+@dataclass(frozen=True)
+class BufferAccess(Plan):
+    """A tensor is written to or read from a buffer at byte ``offset``, ``width`` elements at a time. ``late``: it is
+    left there until the dots that use it."""
+
+    offset: int = 0
+    width: int = 1
+    late: bool = False
+
+    def summary(self) -> str:
+        return f"read by its dots from byte {self.offset}" if self.late else f"{self.width} elements an access"
+
+
+@dataclass(frozen=True)
+class GlobalAccess(Plan):
+    """``width`` consecutive registers go in one access."""
+
+    width: int = 1
+    bits: int = 0
+
+    def summary(self) -> str:
+        return f"{self.width} elements of {self.bits} bits an access"
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Where a dot finds an operand. ``late``: in the buffer of a load that was left to it. ``buffer``: it is moved to
+    workgroup memory at byte ``offset`` first, in accesses of ``width`` elements."""
+
+    late: bool
+    buffer: MemDescType | None = None
+    offset: int = 0
+    width: int = 1
+
+    def summary(self, looped: bool) -> str:
+        """A few words."""
+        if self.late:
+            return "in its buffer"
+        if self.buffer is not None:
+            return f"moved to byte {self.offset}"
+        return "in an array" if looped else "in registers"
+
+
+@dataclass(frozen=True)
+class Dot(Plan):
+    """On multiply-adds: ``unroll`` of all ``steps`` of K in the body of a loop, or all of them without a loop.
+    ``operands``: A and B."""
+
+    steps: int = 0
+    unroll: int = 0
+    operands: tuple[Operand, ...] = ()
+
+    @property
+    def looped(self) -> bool:
+        """Whether there is a loop over K."""
+        return self.unroll < self.steps
+
+    def summary(self) -> str:
+        places = " and ".join(one.summary(self.looped) for one in self.operands)
+        loop = f"{self.unroll} of {self.steps} steps a loop body" if self.looped else f"{self.steps} steps unrolled"
+        return f"multiply-adds, {loop}, operands {places}{self._where()}"

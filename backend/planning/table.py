@@ -1,0 +1,138 @@
+"""One table from operation to plan, made after the transforms and before anything is emitted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ..analysis.axis_info import AxisInfoAnalysis
+from ..analysis.barrier_filter import Need, barrier_needs
+from ..analysis.lazy_loads import lazy_loads
+from ..analysis.pointer_roots import pointer_roots
+from ..capabilities import Capabilities
+from ..ttgir.ir import Function, Module, Operation, Value
+from .dots import plan_dot
+from .exchanges import (
+    Target,
+    plan_atomic,
+    plan_convert_layout,
+    plan_gather_operation,
+    plan_histogram,
+    plan_reduce,
+    plan_reshape,
+    plan_scan_operation,
+)
+from .footprints import Footprints
+from .memory import plan_global_access, plan_local_alloc, plan_local_load, plan_local_store
+from .options import Options
+from .plans import Failed, Plan
+from .shared_memory import Room, View, narrow_buffers, taken, views
+
+
+@dataclass
+class KernelPlan:
+    """What is decided of a kernel.
+
+    ``plans``: of each operation that has one. ``late``: the loads that are left to the dots that use them. ``needs``:
+    barriers that can be less than workgroup barriers. ``room``, ``view``: of workgroup memory, of which the kernel
+    takes ``shared_bytes`` at most.
+    """
+
+    plans: dict[Operation, Plan]
+    late: frozenset[Operation]
+    needs: dict[Operation, Need]
+    room: Room
+    view: View
+    shared_bytes: int
+
+    @property
+    def fits(self) -> bool:
+        """Whether the device has the workgroup memory that the kernel takes."""
+        return self.shared_bytes <= self.room.limit
+
+
+@dataclass(frozen=True)
+class _Given:
+    """What planners work with."""
+
+    room: Room
+    target: Target
+    options: Options
+    late: frozenset[Operation]
+    axis_info: AxisInfoAnalysis
+    checked: Callable[[Value], bool]
+
+
+Planner = Callable[[Operation, _Given], Plan]
+
+_EXCHANGES: dict[str, Callable[[Operation, Room, Target], Plan]] = {
+    "ttg.convert_layout": plan_convert_layout,
+    "tt.reshape": plan_reshape,
+    "tt.reduce": plan_reduce,
+    "tt.scan": plan_scan_operation,
+    "tt.gather": plan_gather_operation,
+    "tt.histogram": plan_histogram,
+    **dict.fromkeys(("tt.atomic_rmw", "tt.atomic_cas", "tt.atomic_load", "tt.atomic_poll"), plan_atomic),
+}
+
+#: Operation → its planner, where its plan depends on the room there is in workgroup memory.
+PLANNERS: dict[str, Planner] = {
+    **{
+        name: lambda operation, given, plan=plan: plan(operation, given.room, given.target)  # type: ignore[misc]
+        for name, plan in _EXCHANGES.items()
+    },
+    "ttg.local_alloc": lambda operation, given: plan_local_alloc(operation, given.room),
+    "ttg.local_store": lambda operation, given: plan_local_store(operation, given.room),
+    "ttg.local_load": lambda operation, given: plan_local_load(operation, given.room, operation in given.late),
+    "tt.dot": lambda operation, given: plan_dot(operation, given.room, given.options, given.late),
+}
+
+#: The same for those whose plan does not.
+ACCESSES: dict[str, Planner] = {
+    "tt.load": lambda operation, given: plan_global_access(
+        operation, given.axis_info, given.checked, 1, operation.result
+    ),
+    "tt.store": lambda operation, given: plan_global_access(
+        operation, given.axis_info, given.checked, 2, operation.operands[1]
+    ),
+}
+
+
+def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, options: Options) -> KernelPlan:
+    """The plans of all operations of ``kernel``, the only function left of ``source``. What fits in workgroup memory is
+    decided here: as words where that fits, else as it is."""
+    assert kernel.body is not None
+    operations = [inner for block in kernel.body.blocks for top in block.operations for inner in top.walk()]
+    late, axis_info = lazy_loads(kernel), AxisInfoAnalysis(kernel)
+    warps, lanes = (int(source.attributes[name]) for name in ("ttg.num-warps", "ttg.threads-per-warp"))
+    target = Target(capabilities, warps, lanes)
+    roots = pointer_roots(kernel) if options.check_bounds else {}
+    upstream, limit = int(source.attributes.get("ttg.shared", 0)), capabilities.shared_bytes
+    explicit = capabilities.has("explicit_workgroup_layout")
+    fixed: dict[Operation, Plan] = {}
+    for words in views(capabilities):
+        room = Room(upstream, limit, explicit, words)
+        given = _Given(room, target, options, late, axis_info, lambda pointer: bool(roots.get(pointer)))
+        if not fixed:
+            fixed = _planned(operations, ACCESSES, given)
+        plans = {**fixed, **_planned(operations, PLANNERS, given)}
+        accesses = [access for plan in plans.values() for access in plan.accesses]
+        beyond = [scratch for plan in plans.values() for scratch in plan.scratch if scratch.beyond]
+        view = View(words, narrow_buffers(accesses) if words else frozenset())
+        shared_bytes = taken(room, view, accesses, beyond)
+        if shared_bytes <= limit:
+            break
+    needs = barrier_needs(kernel, Footprints(plans, late))
+    return KernelPlan(plans, late, needs, room, view, shared_bytes)
+
+
+def _planned(operations: list[Operation], planners: dict[str, Planner], given: _Given) -> dict[Operation, Plan]:
+    found: dict[Operation, Plan] = {}
+    for operation in operations:
+        planner = planners.get(operation.name)
+        if planner is not None:
+            try:
+                found[operation] = planner(operation, given)
+            except Exception as error:  # raised again where the operation is lowered, with its place
+                found[operation] = Failed(error=error)
+    return found
