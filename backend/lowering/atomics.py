@@ -17,7 +17,7 @@ from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .arith import choose_float, float_binary
 from .errors import UnsupportedOperation, missing
-from .linear import coordinates
+from .linear import coordinates, owns
 from .registry import lowers
 from .scratch import take
 
@@ -171,7 +171,7 @@ def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int], one:
     ask for, and defines the result, of ``type_``, in all that hold the element."""
     f, module, pointer = ctx.f, ctx.module, operation.operands[0]
     sem = operation.attributes["sem"]
-    owner = ctx.owner(pointer.type)
+    owner = owns(ctx, pointer.type)
     zero = module.null(ctx.type_id(type_))
     if ctx.bounds is not None:
         inside = ctx.bounds.check(ctx, operation, ctx.addresses(pointer), masks)

@@ -8,7 +8,7 @@ from ..spirv import opcodes as op
 from ..ttgir.ir import Block, Operation, Value
 from .errors import UnsupportedOperation
 from .integers import unsigned_divide
-from .registry import lowers
+from .registry import lower, lowers
 
 if TYPE_CHECKING:
     from .context import Context
@@ -38,7 +38,7 @@ def lower_block(ctx: Context, block: Block) -> list[int]:
             "every early return counts as one level: merge their conditions",
         )
     for operation in block.operations[:-1]:
-        ctx.lower(operation)
+        lower(ctx, operation)
     return _flatten(ctx, block.terminator.operands)
 
 

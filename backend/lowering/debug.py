@@ -9,7 +9,7 @@ from ..layouts.elements import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
-from .linear import coordinates
+from .linear import coordinates, owns
 from .registry import lowers
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _assert(ctx: Context, operation: Operation) -> None:
     condition = operation.operands[0]
     number = reports.message("assert", operation.location, text=operation.attributes["message"])
     failed = reduce(f.logical_or, map(f.logical_not, ctx.registers(condition)))
-    reports.fail(ctx, f.logical_and(ctx.owner(condition.type), failed), number)
+    reports.fail(ctx, f.logical_and(owns(ctx, condition.type), failed), number)
 
 
 @lowers("tt.print")
@@ -50,14 +50,14 @@ def _print(ctx: Context, operation: Operation) -> None:
         ],
     )
     if not operation.operands:
-        reports.record(ctx, ctx.owner(SCALAR), number, 0, zero, (zero, zero))
+        reports.record(ctx, owns(ctx, SCALAR), number, 0, zero, (zero, zero))
         return
     for index, operand in enumerate(operation.operands):
         registers = ctx.registers(operand)
         places = _places(ctx, operand.type)
         for place, register in zip(places, registers, strict=True):
             reports.record(
-                ctx, ctx.owner(operand.type), number, index, place, _words(ctx, element_type(operand.type), register)
+                ctx, owns(ctx, operand.type), number, index, place, _words(ctx, element_type(operand.type), register)
             )
 
 

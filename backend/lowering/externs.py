@@ -76,7 +76,7 @@ def rcp64h(n: Numeric, x: Real) -> Real:
 
 def reciprocal_root(n: Numeric, x: Real) -> Real:
     """1/sqrt(x), rounded once but for ties that no f32 meets: the f64 result is off by less than 2^-51."""
-    wide = Numeric(n.ctx, 64)
+    wide = Numeric(n.emitter, 64)
     return n.convert(elementary.rsqrt(wide, wide.convert(x)))
 
 
@@ -87,7 +87,7 @@ def fast_power(n: Numeric, x: Real, y: Real) -> Real:
 
 def bessel_n(n: Numeric, order: Int, x: Real, function: Callable[..., Real]) -> Real:
     """A Bessel function of integer order, in f64."""
-    wide = n if n.width == 64 else Numeric(n.ctx, 64)
+    wide = n if n.width == 64 else Numeric(n.emitter, 64)
     return n.convert(function(wide, Int(wide, order.id), wide.convert(x)))
 
 

@@ -5,15 +5,11 @@ bf16 and fp8 have no arithmetic in core SPIR-V: they are widened to f32, compute
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..spirv import opcodes as op
 from ..ttgir.types import FloatType, Type
 from .elements import NATIVE_FLOATS
+from .emitter import Emitter
 from .numerics.formats import FORMATS, format_to_f32, round_to_format
-
-if TYPE_CHECKING:
-    from .context import Context
 
 F32 = FloatType("f32")
 
@@ -28,15 +24,15 @@ def compute_type(type_: Type) -> Type:
     return type_ if is_native(type_) else F32
 
 
-def bf16_to_f32(ctx: Context, value: int) -> int:
+def bf16_to_f32(emitter: Emitter, value: int) -> int:
     """Exact: bf16 is the upper half of f32."""
-    f = ctx.f
-    return f.bitcast(f.shl(f.zero_extend(value, 32), 16), ctx.module.float(32))
+    f = emitter.f
+    return f.bitcast(f.shl(f.zero_extend(value, 32), 16), emitter.module.float(32))
 
 
-def f32_to_bf16(ctx: Context, value: int) -> int:
+def f32_to_bf16(emitter: Emitter, value: int) -> int:
     """Round to nearest, ties to even; NaN stays NaN (its top mantissa bit is set)."""
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     bits = f.bitcast(value, module.u32)
     odd = f.and_(f.shr(bits, 16), module.uint(1))
     rounded = f.shr(f.add(f.add(bits, module.uint(0x7FFF)), odd), 16)
@@ -45,10 +41,10 @@ def f32_to_bf16(ctx: Context, value: int) -> int:
     return f.zero_extend(f.select(is_nan, quiet, rounded), 16)
 
 
-def f64_to_f32_round_to_odd(ctx: Context, value: int) -> int:
+def f64_to_f32_round_to_odd(emitter: Emitter, value: int) -> int:
     """f64 → f32 so that a later rounding to a narrower format gives what one rounding would: where the f32 is inexact,
     its last bit is made odd (S. Boldo, G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008)."""
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     f32, f64, u32 = module.float(32), module.float(64), module.u32
     near = f.emit(op.FConvert, f32, value)
     back = f.emit(op.FConvert, f64, near)
@@ -63,65 +59,65 @@ def f64_to_f32_round_to_odd(ctx: Context, value: int) -> int:
     return f.bitcast(f.select(f.logical_and(inexact, even), neighbour, bits), f32)
 
 
-def widen(ctx: Context, value: int, type_: Type) -> int:
+def widen(emitter: Emitter, value: int, type_: Type) -> int:
     """A value of float ``type_`` as its compute_type."""
     if is_native(type_):
         return value
     assert isinstance(type_, FloatType)
     if type_.name == "bf16":
-        return bf16_to_f32(ctx, value)
+        return bf16_to_f32(emitter, value)
     if type_.name in FORMATS:
-        return format_to_f32(ctx, value, type_.name)
+        return format_to_f32(emitter, value, type_.name)
     raise NotImplementedError(f"arithmetic on {type_} is not supported; convert to float16 or float32 first")
 
 
-def narrow(ctx: Context, value: int, type_: Type) -> int:
+def narrow(emitter: Emitter, value: int, type_: Type) -> int:
     """The compute_type value rounded to ``type_``."""
     if is_native(type_):
         return value
     assert isinstance(type_, FloatType)
     if type_.name == "bf16":
-        return f32_to_bf16(ctx, value)
+        return f32_to_bf16(emitter, value)
     if type_.name in FORMATS:
-        return round_to_format(ctx, value, type_.name)
+        return round_to_format(emitter, value, type_.name)
     raise NotImplementedError(f"arithmetic on {type_} is not supported; convert to float16 or float32 first")
 
 
-def f32_to_f16(ctx: Context, value: int) -> int:
+def f32_to_f16(emitter: Emitter, value: int) -> int:
     """Round to nearest, ties to even: one instruction where the device lets the module ask for that rounding."""
-    f16 = ctx.module.float(16)
-    if ctx.capabilities.has("round_to_nearest_even16"):
-        return ctx.f.emit(op.FConvert, f16, value)
-    return ctx.f.bitcast(round_to_format(ctx, value, "f16"), f16)
+    f16 = emitter.module.float(16)
+    if emitter.capabilities.has("round_to_nearest_even16"):
+        return emitter.f.emit(op.FConvert, f16, value)
+    return emitter.f.bitcast(round_to_format(emitter, value, "f16"), f16)
 
 
-def convert(ctx: Context, value: int, source: Type, target: Type) -> int:
+def convert(emitter: Emitter, value: int, source: Type, target: Type) -> int:
     """A float of ``source`` as ``target``, rounded once, to nearest even."""
     if source == target:
         return value
     assert isinstance(source, FloatType) and isinstance(target, FloatType)
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     if source.name == "f64":
         if target.name == "f32":
             return f.emit(op.FConvert, module.float(32), value)
-        value, source = f64_to_f32_round_to_odd(ctx, value), F32
-    wide = widen(ctx, value, source)
+        value, source = f64_to_f32_round_to_odd(emitter, value), F32
+    wide = widen(emitter, value, source)
     if compute_type(source).name == "f16" and target.name != "f16":  # type: ignore[attr-defined]
         wide = f.emit(op.FConvert, module.float(64 if target.name == "f64" else 32), wide)
     elif target.name == "f64":
         return f.emit(op.FConvert, module.float(64), wide)
-    return f32_to_f16(ctx, wide) if target.name == "f16" else narrow(ctx, wide, target)
+    return f32_to_f16(emitter, wide) if target.name == "f16" else narrow(emitter, wide, target)
 
 
-def convert_toward_zero(ctx: Context, value: int, source: Type, target: Type) -> int:
+def convert_toward_zero(emitter: Emitter, value: int, source: Type, target: Type) -> int:
     """A float of ``source`` (at most 32 bits wide) as the narrower ``target``, rounded towards zero."""
     assert isinstance(target, FloatType)
-    f, module = ctx.f, ctx.module
-    wide = convert(ctx, value, source, F32)
+    f, module = emitter.f, emitter.module
+    wide = convert(emitter, value, source, F32)
     if target.name == "bf16":
         bits = f.bitcast(wide, module.u32)
         quiet = f.select(f.emit(op.IsNan, module.bool, wide), f.or_(bits, module.uint(0x400000)), bits)
         return f.zero_extend(f.shr(quiet, 16), 16)
     if target.name not in FORMATS:
         raise NotImplementedError(f"rounding towards zero to {target} is not supported; round to nearest even")
-    return f.bitcast(round_to_format(ctx, wide, target.name, toward_zero=True), ctx.type_id(target))
+    return f.bitcast(round_to_format(emitter, wide, target.name, toward_zero=True), emitter.type_id(target))

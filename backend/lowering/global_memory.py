@@ -3,41 +3,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, MemoryAccess, StorageClass
 from ..ttgir.types import Type
 from .elements import MEMORY_FEATURE
+from .emitter import Emitter
 from .errors import missing
 from .packing import Packing, pack, packing, unpack
-
-if TYPE_CHECKING:
-    from .context import Context
 
 MEMORY_CAPABILITY = {8: Capability_.StorageBuffer8BitAccess, 16: Capability_.StorageBuffer16BitAccess}
 
 
-def _pointer(ctx: Context, address: int, how: Packing) -> int:
-    module = ctx.module
+def _pointer(emitter: Emitter, address: int, how: Packing) -> int:
+    module = emitter.module
     bits = module.kinds[how.part][1]
     if bits in MEMORY_FEATURE:
         feature = MEMORY_FEATURE[bits]
-        if not ctx.capabilities.has(feature):
-            raise missing(ctx.capabilities.driver, f"cannot access {bits}-bit elements in memory", feature)
+        if not emitter.capabilities.has(feature):
+            raise missing(emitter.capabilities.driver, f"cannot access {bits}-bit elements in memory", feature)
         module.capability(MEMORY_CAPABILITY[bits])
-    return ctx.f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, how.type_id(ctx)), address)
+    return emitter.f.emit(
+        op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, how.type_id(emitter)), address
+    )
 
 
-def load_elements(ctx: Context, address: int, type_: Type, count: int, volatile: bool = False) -> list[int]:
+def load_elements(emitter: Emitter, address: int, type_: Type, count: int, volatile: bool = False) -> list[int]:
     """Loads ``count`` consecutive elements of ``type_`` from an address aligned to all of them."""
-    how = packing(ctx, element_type(type_), count)
-    access = ctx.global_access | (MemoryAccess.Volatile if volatile else 0)
-    return unpack(ctx, how, ctx.f.load(how.type_id(ctx), _pointer(ctx, address, how), access, how.bits // 8))
+    how = packing(emitter, element_type(type_), count)
+    access = emitter.global_access | (MemoryAccess.Volatile if volatile else 0)
+    return unpack(
+        emitter, how, emitter.f.load(how.type_id(emitter), _pointer(emitter, address, how), access, how.bits // 8)
+    )
 
 
-def store_elements(ctx: Context, address: int, type_: Type, values: Sequence[int]) -> None:
+def store_elements(emitter: Emitter, address: int, type_: Type, values: Sequence[int]) -> None:
     """Stores consecutive elements of ``type_`` at an address aligned to all of them."""
-    how = packing(ctx, element_type(type_), len(values))
-    ctx.f.store(_pointer(ctx, address, how), pack(ctx, how, values), ctx.global_access, how.bits // 8)
+    how = packing(emitter, element_type(type_), len(values))
+    emitter.f.store(_pointer(emitter, address, how), pack(emitter, how, values), emitter.global_access, how.bits // 8)

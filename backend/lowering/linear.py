@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from ..layouts.linear import LinearLayout
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
-
-if TYPE_CHECKING:
-    from ..layouts.linear import LinearLayout
-    from .context import Context
+from ..ttgir.types import TensorType, Type
+from .emitter import Emitter
 
 
 def runs(bases: Sequence[int]) -> list[tuple[int, int, int]]:
@@ -60,14 +58,14 @@ def apply_bases(f: FunctionBuilder, value: int, bases: Sequence[int]) -> int:
     return total
 
 
-def thread_part(ctx: Context, layout: LinearLayout, dimension: int) -> tuple[int, int]:
+def thread_part(emitter: Emitter, layout: LinearLayout, dimension: int) -> tuple[int, int]:
     """What lane and warp contribute to coordinate ``dimension``: its id, and the mask of bits it may set."""
     lane_bases = [basis[dimension] for basis in layout.bases["lane"]]
     warp_bases = [basis[dimension] for basis in layout.bases["warp"]]
-    lane = apply_bases(ctx.f, ctx.lane, lane_bases)
-    warp = apply_bases(ctx.f, ctx.warp, warp_bases)
+    lane = apply_bases(emitter.f, emitter.lane, lane_bases)
+    warp = apply_bases(emitter.f, emitter.warp, warp_bases)
     lane_mask, warp_mask = image(lane_bases), image(warp_bases)
-    return combine(ctx.f, lane, lane_mask, warp, warp_mask), lane_mask | warp_mask
+    return combine(emitter.f, lane, lane_mask, warp, warp_mask), lane_mask | warp_mask
 
 
 def register_values(bases: Sequence[int]) -> list[int]:
@@ -78,29 +76,38 @@ def register_values(bases: Sequence[int]) -> list[int]:
     return values
 
 
-def coordinates(ctx: Context, layout: LinearLayout, dimension: int) -> list[int]:
+def coordinates(emitter: Emitter, layout: LinearLayout, dimension: int) -> list[int]:
     """The id of coordinate ``dimension`` of each register's element."""
-    f = ctx.f
-    thread, mask = thread_part(ctx, layout, dimension)
+    f = emitter.f
+    thread, mask = thread_part(emitter, layout, dimension)
     return [
         combine(f, thread, mask, f.module.uint(value), value)
         for value in register_values([basis[dimension] for basis in layout.bases["register"]])
     ]
 
 
-def unique_owner(ctx: Context, layout: LinearLayout) -> int:
+def unique_owner(emitter: Emitter, layout: LinearLayout) -> int:
     """A boolean id, true in exactly one invocation for each element: lane and warp bits that move nothing are zero."""
     free = {
         name: sum(1 << bit for bit, basis in enumerate(layout.inputs[name]) if not basis) for name in ("lane", "warp")
     }
-    return not_duplicate(ctx, free["lane"], free["warp"])
+    return not_duplicate(emitter, free["lane"], free["warp"])
 
 
-def not_duplicate(ctx: Context, duplicate_lanes: int, duplicate_warps: int) -> int:
+def owns(emitter: Emitter, type_: Type) -> int:
+    """A boolean id, true in one invocation for each element of a tensor, or in one for a scalar: where a store is to
+    happen once."""
+    if isinstance(type_, TensorType):
+        return unique_owner(emitter, emitter.layout(type_))
+    f, zero = emitter.f, emitter.module.uint(0)
+    return f.logical_and(f.compare(op.IEqual, emitter.lane, zero), f.compare(op.IEqual, emitter.warp, zero))
+
+
+def not_duplicate(emitter: Emitter, duplicate_lanes: int, duplicate_warps: int) -> int:
     """A boolean id: false where the lane number meets ``duplicate_lanes`` or the warp number ``duplicate_warps``."""
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     owner = module.boolean(True)
-    for mask, value in ((duplicate_lanes, ctx.lane), (duplicate_warps, ctx.warp)):
+    for mask, value in ((duplicate_lanes, emitter.lane), (duplicate_warps, emitter.warp)):
         if mask:
             owner = f.logical_and(owner, f.compare(op.IEqual, f.and_(value, module.uint(mask)), module.uint(0)))
     return owner

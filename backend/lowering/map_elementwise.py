@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ..ttgir.ir import Operation
 from .errors import UnsupportedOperation
-from .registry import lowers
+from .registry import lower, lowers
 
 if TYPE_CHECKING:
     from .context import Context
@@ -30,7 +30,7 @@ def _map_elementwise(ctx: Context, operation: Operation) -> None:
         for argument, value in zip(block.arguments, arguments, strict=True):
             ctx[argument] = value
         for inner in block.operations[:-1]:
-            ctx.lower(inner)
+            lower(ctx, inner)
         returned = [ctx.scalar(value) for value in block.terminator.operands]
         for number, registers in enumerate(results):
             registers += returned[number * pack : (number + 1) * pack]

@@ -75,7 +75,7 @@ def in_double(function: Function) -> Function:
     """``function`` computed in f64 and rounded, whatever the arithmetic it is called with."""
 
     def emit(n: Numeric, *values: Real) -> Real:
-        wide = n if n.width == 64 else Numeric(n.ctx, 64)
+        wide = n if n.width == 64 else Numeric(n.emitter, 64)
         return n.convert(function(wide, *(wide.convert(value) for value in values)))
 
     return emit

@@ -12,6 +12,7 @@ from ..ttgir.ir import Operation, Value
 from ..ttgir.types import TensorType
 from .errors import UnsupportedOperation
 from .global_memory import load_elements, store_elements
+from .linear import owns
 from .registry import lowers
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _store(ctx: Context, operation: Operation) -> None:
     type_ = element_type(value.type)
     width = ctx.plan_of(operation, GlobalAccess).width
     addresses, values = ctx.addresses(pointer, width), ctx.registers(value)
-    owner = ctx.owner(pointer.type)
+    owner = owns(ctx, pointer.type)
     masks = ctx.registers(mask) if mask else [ctx.module.boolean(True)] * len(values)
     addresses, _ = _checked(ctx, operation, addresses, masks, SPARE_AT)
     for condition, group in groupby(range(len(addresses)), key=lambda number: masks[number * width]):

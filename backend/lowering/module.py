@@ -26,6 +26,7 @@ from .context import Context
 from .errors import LoweringError
 from .float_controls import float_modes
 from .global_scratch import GlobalScratch
+from .registry import lower
 from .reports import Reports, may_report, watch_loops, watches_loops
 from .shared_memory import SharedMemory
 
@@ -102,11 +103,12 @@ def emit(planned: Planned) -> Kernel:
     ctx.reports = Reports(addresses.get(REPORTS, 0), bounds.bytes if bounds else 0)
     if bounds is not None:
         ctx.bounds = bounds
-        bounds.read(ctx)
+        arguments = kernel.body.entry.arguments
+        bounds.read(ctx, ctx.reports, {number: ctx.scalar(arguments[number]) for number in bounds.arguments})
     if watched:
         watch_loops(ctx, ctx.reports)
     for operation in kernel.body.entry.operations:
-        ctx.lower(operation)
+        lower(ctx, operation)
     shared_bytes = shared.finish()
     assert shared_bytes <= plan.shared_bytes, f"{shared_bytes} bytes of shared memory, {plan.shared_bytes} planned"
     size = ctx.num_warps * ctx.subgroup_size

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import MAX_BITS, bits_in_memory
 from ..spirv import opcodes as op
 from ..ttgir.types import IntegerType, Type
-
-if TYPE_CHECKING:
-    from .context import Context
+from .emitter import Emitter
 
 
 @dataclass(frozen=True)
@@ -31,73 +28,74 @@ class Packing:
     boolean: bool
     bits: int
 
-    def type_id(self, ctx: Context) -> int:
+    def type_id(self, emitter: Emitter) -> int:
         """The SPIR-V type that is loaded or stored."""
-        return ctx.module.vector(self.part, self.parts) if self.parts > 1 else self.part
+        return emitter.module.vector(self.part, self.parts) if self.parts > 1 else self.part
 
 
-def packing(ctx: Context, type_: Type, count: int) -> Packing:
+def packing(emitter: Emitter, type_: Type, count: int) -> Packing:
     """The packing of ``count`` elements of scalar ``type_``; ``count`` is a power of two, MAX_BITS at most in all."""
-    element = ctx.elements.memory_type_id(type_)
+    element = emitter.elements.memory_type_id(type_)
     bits = bits_in_memory(type_)
     boolean = type_ == IntegerType(1)
     total = bits * count
     assert total <= MAX_BITS, (type_, count)
-    word = min(ctx.capabilities.traits.word_bits, max(total, 32))
+    word = min(emitter.capabilities.traits.word_bits, max(total, 32))
     if bits < word <= total:
-        return Packing(element, ctx.module.int(word), total // word, word // bits, boolean, total)
+        return Packing(element, emitter.module.int(word), total // word, word // bits, boolean, total)
     return Packing(element, element, count, 1, boolean, total)
 
 
-def unpack(ctx: Context, how: Packing, loaded: int) -> list[int]:
+def unpack(emitter: Emitter, how: Packing, loaded: int) -> list[int]:
     """The elements of a loaded value."""
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     parts = (
         [loaded]
         if how.parts == 1
         else [f.emit(op.CompositeExtract, how.part, loaded, index) for index in range(how.parts)]
     )
     if how.per_part > 1:
-        parts = [element for part in parts for element in _split(ctx, part, how.element)]
+        parts = [element for part in parts for element in _split(emitter, part, how.element)]
     if how.boolean:
         return [f.compare(op.INotEqual, part, module.uint(0, 8)) for part in parts]
     return parts
 
 
-def pack(ctx: Context, how: Packing, values: Sequence[int]) -> int:
+def pack(emitter: Emitter, how: Packing, values: Sequence[int]) -> int:
     """The value to store for ``values``."""
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     parts = list(values)
     if how.boolean:
         parts = [f.select(value, module.uint(1, 8), module.uint(0, 8)) for value in parts]
     if how.per_part > 1:
         parts = [
-            _join(ctx, parts[start : start + how.per_part], how.part) for start in range(0, len(parts), how.per_part)
+            _join(emitter, parts[start : start + how.per_part], how.part)
+            for start in range(0, len(parts), how.per_part)
         ]
-    return parts[0] if how.parts == 1 else f.emit(op.CompositeConstruct, how.type_id(ctx), *parts)
+    return parts[0] if how.parts == 1 else f.emit(op.CompositeConstruct, how.type_id(emitter), *parts)
 
 
-def _steps(ctx: Context, word: int, element: int) -> list[int]:
+def _steps(emitter: Emitter, word: int, element: int) -> list[int]:
     """The types between a word and its elements: a bit cast makes a vector of four components at most."""
-    module = ctx.module
+    module = emitter.module
     bits, width = module.kinds[word][1], module.kinds[element][1]
     return [module.u32, element] if bits == 64 and width < 32 else [element]
 
 
-def _split(ctx: Context, word: int, element: int) -> list[int]:
-    f, module = ctx.f, ctx.module
+def _split(emitter: Emitter, word: int, element: int) -> list[int]:
+    f, module = emitter.f, emitter.module
     values = [word]
-    for type_id in _steps(ctx, f.type_of(word), element):
+    for type_id in _steps(emitter, f.type_of(word), element):
         count = module.kinds[f.type_of(values[0])][1] // module.kinds[type_id][1]
         vectors = [f.bitcast(value, module.vector(type_id, count)) for value in values]
         values = [f.emit(op.CompositeExtract, type_id, vector, index) for vector in vectors for index in range(count)]
     return values
 
 
-def _join(ctx: Context, elements: Sequence[int], word: int) -> int:
-    f, module = ctx.f, ctx.module
+def _join(emitter: Emitter, elements: Sequence[int], word: int) -> int:
+    f, module = emitter.f, emitter.module
     values = list(elements)
-    for type_id in [*_steps(ctx, word, f.type_of(values[0]))[-2::-1], word]:
+    for type_id in [*_steps(emitter, word, f.type_of(values[0]))[-2::-1], word]:
         source = f.type_of(values[0])
         count = module.kinds[type_id][1] // module.kinds[source][1]
         vector = module.vector(source, count)

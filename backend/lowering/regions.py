@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from ..ttgir.ir import Operation
+from .registry import lower
 
 if TYPE_CHECKING:
     from .context import Context
@@ -23,7 +24,7 @@ def combiner(ctx: Context, operation: Operation) -> Callable[[Values, Values], l
         for argument, value in zip(block.arguments, (*earlier, *later), strict=True):
             ctx[argument] = value
         for inner in block.operations[:-1]:
-            ctx.lower(inner)
+            lower(ctx, inner)
         results = [ctx.scalar(value) for value in block.terminator.operands]
         assert len(results) == count, operation.name
         return results

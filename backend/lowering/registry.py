@@ -1,16 +1,17 @@
-"""The table of lowering rules, and the table of operations that are refused."""
+"""The table of lowering rules, and how an operation is lowered by one."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
+from ..analysis.implied_barriers import stands_for_barrier
 from ..ttgir.ir import Operation
+from .context import Context
+from .debug_info import located, name_registers
+from .errors import LoweringError, UnsupportedOperation
+from .refusals import refusal
 
-if TYPE_CHECKING:
-    from .context import Context
-
-Rule = Callable[["Context", Operation], None]
+Rule = Callable[[Context, Operation], None]
 
 #: Operation name → the rule that lowers it.
 RULES: dict[str, Rule] = {}
@@ -27,3 +28,33 @@ def lowers(*names: str) -> Callable[[Rule], Rule]:
         return rule
 
     return register
+
+
+def lower(ctx: Context, operation: Operation) -> None:
+    """Lowers one operation by its rule; an error without a place gets this operation's."""
+    rule = RULES.get(operation.name)
+    if rule is None:
+        raise refusal(operation)
+    barriers = ctx.barriers
+    try:
+        if ctx.f.lines is None:
+            rule(ctx, operation)
+        else:
+            _lower_with_places(ctx, rule, operation)
+    except (UnsupportedOperation, LoweringError):
+        raise
+    except NotImplementedError as error:
+        raise UnsupportedOperation(operation, str(error)) from error
+    except Exception as error:
+        raise LoweringError(
+            f"{operation.location}: while lowering '{operation.name}': {type(error).__name__}: {error}"
+        ) from error
+    if barriers == ctx.barriers and stands_for_barrier(operation, ctx.shared.used, ctx.plan.needs):
+        ctx.wait(operation)
+
+
+def _lower_with_places(ctx: Context, rule: Rule, operation: Operation) -> None:
+    with located(ctx.f, operation):
+        rule(ctx, operation)
+    for result in operation.results:
+        name_registers(ctx.f, operation.location, ctx.ids(result))

@@ -8,7 +8,7 @@ what is not known before the launch travels in the buffer.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..abi.report_buffer import CURSOR, FAILURE, HEADER, RECORD, RECORDS
 from ..analysis.loop_count import most_iterations
@@ -17,9 +17,7 @@ from ..spirv import opcodes as op
 from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.ir import Function, Location
 from ..ttgir.traits import Effect, traits
-
-if TYPE_CHECKING:
-    from .context import Context
+from .emitter import Emitter
 
 
 def may_report(kernel: Function) -> bool:
@@ -55,16 +53,16 @@ class Reports:
         self.messages.append({"kind": kind, "file": location.file, "line": location.line, **facts})
         return len(self.messages) - 1
 
-    def _word(self, ctx: Context, address: int) -> int:
-        pointer = ctx.module.pointer(StorageClass.PhysicalStorageBuffer, ctx.module.u32)
-        return ctx.f.emit(op.ConvertUToPtr, pointer, address)
+    def _word(self, emitter: Emitter, address: int) -> int:
+        pointer = emitter.module.pointer(StorageClass.PhysicalStorageBuffer, emitter.module.u32)
+        return emitter.f.emit(op.ConvertUToPtr, pointer, address)
 
-    def _at(self, ctx: Context, word: int) -> int:
-        return self._word(ctx, ctx.f.add(self.address, ctx.module.uint(4 * word, 64)))
+    def _at(self, emitter: Emitter, word: int) -> int:
+        return self._word(emitter, emitter.f.add(self.address, emitter.module.uint(4 * word, 64)))
 
-    def fail(self, ctx: Context, condition: int, number: int) -> None:
+    def fail(self, emitter: Emitter, condition: int, number: int) -> None:
         """Reports message ``number`` where ``condition`` holds; the first failure of the launch is kept."""
-        f, module = ctx.f, ctx.module
+        f, module = emitter.f, emitter.module
 
         def report() -> list[int]:
             module.capability(Capability_.VulkanMemoryModelDeviceScope)
@@ -72,7 +70,7 @@ class Reports:
             f.effect(
                 op.AtomicCompareExchange,
                 module.u32,
-                self._at(ctx, FAILURE),
+                self._at(emitter, FAILURE),
                 module.uint(Scope.Device),
                 relaxed,
                 relaxed,
@@ -83,16 +81,18 @@ class Reports:
 
         f.if_(condition, report)
 
-    def record(self, ctx: Context, condition: int, number: int, operand: int, index: int, words: Sequence[int]) -> None:
+    def record(
+        self, emitter: Emitter, condition: int, number: int, operand: int, index: int, words: Sequence[int]
+    ) -> None:
         """Appends a record where ``condition`` holds: the element at row-major ``index`` has the bits ``words``."""
-        f, module = ctx.f, ctx.module
+        f, module = emitter.f, emitter.module
 
         def append() -> list[int]:
             module.capability(Capability_.VulkanMemoryModelDeviceScope)
             slot = f.effect(
                 op.AtomicIAdd,
                 module.u32,
-                self._at(ctx, CURSOR),
+                self._at(emitter, CURSOR),
                 module.uint(Scope.Device),
                 module.uint(Semantics.Relaxed),
                 module.uint(1),
@@ -101,26 +101,26 @@ class Reports:
             return []
 
         def write(slot: int) -> list[int]:
-            program = [ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
+            program = [emitter.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
             base = f.add(
                 f.add(self.address, module.uint(self._records, 64)),
                 f.mul(f.zero_extend(slot, 64), module.uint(RECORD.size, 64)),
             )
             for place, word in enumerate((module.uint(number), module.uint(operand), *program, index, *words)):
-                pointer = self._word(ctx, f.add(base, module.uint(4 * place, 64)))
+                pointer = self._word(emitter, f.add(base, module.uint(4 * place, 64)))
                 f.store(pointer, word, MemoryAccess.NonPrivatePointer, 4)
             return []
 
         f.if_(condition, append)
 
 
-def watch_loops(ctx: Context, reports: Reports) -> None:
+def watch_loops(emitter: Emitter, reports: Reports) -> None:
     """Makes every loop report where the driver ended it although its condition still held.
 
     The condition is passed through a subgroup operation that changes nothing: the driver's compiler knows that a
     condition is false after its loop, and would drop a plain test of it.
     """
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     number = reports.message("loop", Location())
     module.capability(Capability_.GroupNonUniformShuffle)
 
@@ -129,6 +129,6 @@ def watch_loops(ctx: Context, reports: Reports) -> None:
         return f.effect(op.GroupNonUniformShuffleXor, module.u32, module.uint(Scope.Subgroup), flag, module.uint(0))
 
     def end(flag: int) -> None:
-        reports.fail(ctx, f.compare(op.INotEqual, flag, module.uint(0)), number)
+        reports.fail(emitter, f.compare(op.INotEqual, flag, module.uint(0)), number)
 
     f.watch = (check, end)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import MAX_BITS, bits_in_memory
 from ..planning.shared_memory import VECTOR, WORD, Room, View
@@ -23,10 +22,8 @@ from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.types import IntegerType, MemDescType, TensorType, Type
+from .emitter import Emitter
 from .packing import Packing, pack, packing, unpack
-
-if TYPE_CHECKING:
-    from .context import Context
 
 EXPLICIT_LAYOUT = "SPV_KHR_workgroup_memory_explicit_layout"
 EXPLICIT_LAYOUT_CAPABILITY = {
@@ -109,11 +106,11 @@ class SharedMemory:
         path = (self._module.uint(0), index) if self._explicit else (f.sub(index, array.first),)
         return f.access(array.pointer_type, array.variable, *path)
 
-    def _component(self, ctx: Context, how: Packing, index: int, start: int, end: int) -> int:
+    def _component(self, emitter: Emitter, how: Packing, index: int, start: int, end: int) -> int:
         """A pointer to part ``index`` in the array of items that hold ``how.parts`` of them."""
-        f, module = ctx.f, self._module
+        f, module = emitter.f, self._module
         lanes = how.parts
-        array = self._array(how.type_id(ctx), how.bits // 8, how.part, start, end)
+        array = self._array(how.type_id(emitter), how.bits // 8, how.part, start, end)
         item = f.sub(f.shr(index, lanes.bit_length() - 1), array.first)
         return f.access(
             module.pointer(StorageClass.Workgroup, how.part),
@@ -122,40 +119,40 @@ class SharedMemory:
             f.and_(index, module.uint(lanes - 1)),
         )
 
-    def _item(self, ctx: Context, type_: Type) -> Packing:
+    def _item(self, emitter: Emitter, type_: Type) -> Packing:
         """An item of the array that elements of ``type_`` have for themselves."""
-        how = packing(ctx, type_, min(VECTOR, MAX_BITS // bits_in_memory(type_)))
+        how = packing(emitter, type_, min(VECTOR, MAX_BITS // bits_in_memory(type_)))
         count = how.parts * how.per_part
         return Packing(how.element, how.element, count, 1, how.boolean, how.bits)
 
     def _worded(self, start: int, end: int) -> bool:
         return self._view.words and (start, end) not in self._view.narrow
 
-    def _word_pointer(self, ctx: Context, bits: int, index: int, start: int, end: int) -> int:
+    def _word_pointer(self, emitter: Emitter, bits: int, index: int, start: int, end: int) -> int:
         """A pointer to vector or word ``index``, counted in ``bits``, of the workgroup memory."""
         module = self._module
         word = module.int(WORD)
         pair = Packing(word, word, MAX_BITS // WORD, 1, False, MAX_BITS)
         if bits == MAX_BITS:
-            return self._whole(ctx.f, pair, pair.type_id(ctx), index, start, end)
-        return self._component(ctx, pair, index, start, end)
+            return self._whole(emitter.f, pair, pair.type_id(emitter), index, start, end)
+        return self._component(emitter, pair, index, start, end)
 
-    def load(self, ctx: Context, type_: Type, index: int, count: int, end: int, start: int = 0) -> list[int]:
+    def load(self, emitter: Emitter, type_: Type, index: int, count: int, end: int, start: int = 0) -> list[int]:
         """Reads ``count`` consecutive elements of scalar ``type_`` from element ``index`` × ``count`` of the workgroup
         memory. The buffer that they are in lies within the bytes from ``start`` to before ``end``."""
-        f, how = ctx.f, packing(ctx, type_, count)
+        f, how = emitter.f, packing(emitter, type_, count)
         if self._explicit:
-            item = how.type_id(ctx)
+            item = how.type_id(emitter)
             pointer = self._whole(f, how, item, index, start, end)
-            return unpack(ctx, how, f.load(item, pointer, MemoryAccess.NonPrivatePointer))
+            return unpack(emitter, how, f.load(item, pointer, MemoryAccess.NonPrivatePointer))
         if self._worded(start, end):
-            return self._load_words(ctx, how, index, start, end)
-        return self._load_items(ctx, self._item(ctx, type_), index, count, start, end)
+            return self._load_words(emitter, how, index, start, end)
+        return self._load_items(emitter, self._item(emitter, type_), index, count, start, end)
 
-    def _load_items(self, ctx: Context, item: Packing, index: int, count: int, start: int, end: int) -> list[int]:
-        f = ctx.f
+    def _load_items(self, emitter: Emitter, item: Packing, index: int, count: int, start: int, end: int) -> list[int]:
+        f = emitter.f
         if count >= item.parts:
-            type_id = item.type_id(ctx)
+            type_id = item.type_id(emitter)
             pointers = [
                 self._whole(f, item, type_id, number, start, end)
                 for number in self._elements(f, index, count // item.parts)
@@ -163,27 +160,27 @@ class SharedMemory:
             return [
                 element
                 for pointer in pointers
-                for element in unpack(ctx, item, f.load(type_id, pointer, MemoryAccess.NonPrivatePointer))
+                for element in unpack(emitter, item, f.load(type_id, pointer, MemoryAccess.NonPrivatePointer))
             ]
         single = _part_of(item)
         return [
             unpack(
-                ctx,
+                emitter,
                 single,
-                f.load(item.part, self._component(ctx, item, element, start, end), MemoryAccess.NonPrivatePointer),
+                f.load(item.part, self._component(emitter, item, element, start, end), MemoryAccess.NonPrivatePointer),
             )[0]
             for element in self._elements(f, index, count)
         ]
 
-    def _load_words(self, ctx: Context, how: Packing, index: int, start: int, end: int) -> list[int]:
-        f, module = ctx.f, self._module
+    def _load_words(self, emitter: Emitter, how: Packing, index: int, start: int, end: int) -> list[int]:
+        f, module = emitter.f, self._module
         word = module.int(WORD)
         narrower = max(0, (WORD // how.bits).bit_length() - 1)  # log2 of the accesses that a word holds
         type_id = module.vector(word, 2) if how.bits == MAX_BITS else word
-        pointer = self._word_pointer(ctx, max(how.bits, WORD), f.shr(index, narrower), start, end)
+        pointer = self._word_pointer(emitter, max(how.bits, WORD), f.shr(index, narrower), start, end)
         loaded = f.load(type_id, pointer, MemoryAccess.NonPrivatePointer)
         if not narrower:
-            return unpack(ctx, how, f.bitcast(loaded, how.type_id(ctx)))
+            return unpack(emitter, how, f.bitcast(loaded, how.type_id(emitter)))
         # Which of them: the half of the word by selection, the rest by a shift.
         halves = f.bitcast(loaded, module.vector(module.u32, 2))
         half = f.compare(op.INotEqual, f.and_(f.shr(index, narrower - 1), module.uint(1)), module.uint(0))
@@ -193,46 +190,46 @@ class SharedMemory:
         if narrower > 1:
             place = f.and_(index, module.uint((1 << (narrower - 1)) - 1))
             part = f.zero_extend(f.binary(op.ShiftRightLogical, part, f.mul(place, module.uint(how.bits))), how.bits)
-        return unpack(ctx, how, f.bitcast(part, how.type_id(ctx)))
+        return unpack(emitter, how, f.bitcast(part, how.type_id(emitter)))
 
-    def store(self, ctx: Context, type_: Type, index: int, values: Sequence[int], end: int, start: int = 0) -> None:
+    def store(self, emitter: Emitter, type_: Type, index: int, values: Sequence[int], end: int, start: int = 0) -> None:
         """Writes consecutive elements at element ``index`` × ``len(values)`` of the workgroup memory."""
-        f = ctx.f
-        how = packing(ctx, type_, len(values))
+        f = emitter.f
+        how = packing(emitter, type_, len(values))
         if self._explicit:
-            pointer = self._whole(f, how, how.type_id(ctx), index, start, end)
-            f.store(pointer, pack(ctx, how, values), MemoryAccess.NonPrivatePointer)
+            pointer = self._whole(f, how, how.type_id(emitter), index, start, end)
+            f.store(pointer, pack(emitter, how, values), MemoryAccess.NonPrivatePointer)
             return
         if self._worded(start, end) and how.bits >= WORD:
             word = self._module.int(WORD)
             type_id = self._module.vector(word, 2) if how.bits == MAX_BITS else word
             f.store(
-                self._word_pointer(ctx, how.bits, index, start, end),
-                f.bitcast(pack(ctx, how, values), type_id),
+                self._word_pointer(emitter, how.bits, index, start, end),
+                f.bitcast(pack(emitter, how, values), type_id),
                 MemoryAccess.NonPrivatePointer,
             )
             return
         assert not self._worded(start, end), f"bytes {start} to {end} are written in less than words, unplanned"
-        self._store_items(ctx, self._item(ctx, type_), index, values, start, end)
+        self._store_items(emitter, self._item(emitter, type_), index, values, start, end)
 
     def _store_items(
-        self, ctx: Context, item: Packing, index: int, values: Sequence[int], start: int, end: int
+        self, emitter: Emitter, item: Packing, index: int, values: Sequence[int], start: int, end: int
     ) -> None:
-        f, count = ctx.f, len(values)
+        f, count = emitter.f, len(values)
         if count >= item.parts:
             for place, number in enumerate(self._elements(f, index, count // item.parts)):
                 some = values[place * item.parts : (place + 1) * item.parts]
                 f.store(
-                    self._whole(f, item, item.type_id(ctx), number, start, end),
-                    pack(ctx, item, some),
+                    self._whole(f, item, item.type_id(emitter), number, start, end),
+                    pack(emitter, item, some),
                     MemoryAccess.NonPrivatePointer,
                 )
             return
         single = _part_of(item)
         for element, value in zip(self._elements(f, index, count), values, strict=True):
             f.store(
-                self._component(ctx, item, element, start, end),
-                pack(ctx, single, [value]),
+                self._component(emitter, item, element, start, end),
+                pack(emitter, single, [value]),
                 MemoryAccess.NonPrivatePointer,
             )
 
@@ -240,16 +237,16 @@ class SharedMemory:
         first = f.shl(index, count.bit_length() - 1)
         return [f.add(first, self._module.uint(place)) for place in range(count)]
 
-    def increment(self, ctx: Context, index: int, end: int, start: int = 0) -> None:
+    def increment(self, emitter: Emitter, index: int, end: int, start: int = 0) -> None:
         """Adds 1 to the 32-bit word at element ``index``, atomically within the workgroup."""
         module, word = self._module, IntegerType(32)
         assert not self._worded(start, end), f"bytes {start} to {end} are counted in, unplanned"
         pointer = (
-            self._whole(ctx.f, packing(ctx, word, 1), module.u32, index, start, end)
+            self._whole(emitter.f, packing(emitter, word, 1), module.u32, index, start, end)
             if self._explicit
-            else self._component(ctx, self._item(ctx, word), index, start, end)
+            else self._component(emitter, self._item(emitter, word), index, start, end)
         )
-        ctx.f.effect(
+        emitter.f.effect(
             op.AtomicIAdd,
             module.u32,
             pointer,

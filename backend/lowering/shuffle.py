@@ -6,18 +6,15 @@ Narrow values travel in a 32-bit word and 64-bit ones in two, so that shaderSubg
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, Scope
-
-if TYPE_CHECKING:
-    from .context import Context
+from .emitter import Emitter
 
 
-def _through_words(ctx: Context, value: int, move: Callable[[int, int], int]) -> int:
+def _through_words(emitter: Emitter, value: int, move: Callable[[int, int], int]) -> int:
     """``move(words, type of words)`` applied to ``value`` as one or two 32-bit words."""
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     type_id = f.type_of(value)
     kind, width = module.kinds[type_id]
     if kind == "bool":
@@ -32,21 +29,21 @@ def _through_words(ctx: Context, value: int, move: Callable[[int, int], int]) ->
     return f.bitcast(f.zero_extend(move(bits, module.u32), width), type_id)
 
 
-def shuffle_xor(ctx: Context, value: int, mask: int) -> int:
+def shuffle_xor(emitter: Emitter, value: int, mask: int) -> int:
     """The value of the lane whose number differs in the bits of ``mask``."""
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     module.capability(Capability_.GroupNonUniformShuffle)
     scope, other = module.uint(Scope.Subgroup), module.uint(mask)
     return _through_words(
-        ctx, value, lambda words, type_id: f.emit(op.GroupNonUniformShuffleXor, type_id, scope, words, other)
+        emitter, value, lambda words, type_id: f.emit(op.GroupNonUniformShuffleXor, type_id, scope, words, other)
     )
 
 
-def shuffle(ctx: Context, value: int, lane: int) -> int:
+def shuffle(emitter: Emitter, value: int, lane: int) -> int:
     """The value of lane ``lane`` (an id)."""
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     module.capability(Capability_.GroupNonUniformShuffle)
     scope = module.uint(Scope.Subgroup)
     return _through_words(
-        ctx, value, lambda words, type_id: f.emit(op.GroupNonUniformShuffle, type_id, scope, words, lane)
+        emitter, value, lambda words, type_id: f.emit(op.GroupNonUniformShuffle, type_id, scope, words, lane)
     )

@@ -8,25 +8,22 @@ constant, so it is given a zero that it does not recognise.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import bits_in_memory
 from ..spirv.opcodes import BuiltIn
 from ..ttgir.types import Type
-
-if TYPE_CHECKING:
-    from .context import Context
+from .emitter import Emitter
 
 #: A bit that no workgroup number of these drivers has. (Lane numbers are constants to Mesa's CPU driver.)
 UNUSED_BIT = 31
 
 
-def kept_zero(ctx: Context, value: int, type_: Type) -> int:
+def kept_zero(emitter: Emitter, value: int, type_: Type) -> int:
     """``value``, of float type ``type_``; where it is the constant +0 and the driver folds it, an equal value that is
     computed at run time."""
-    known = ctx.module.constants.get(value)
-    if known is None or known != 0 or math.copysign(1, known) < 0 or not ctx.capabilities.traits.folds_zeros:
+    known = emitter.module.constants.get(value)
+    if known is None or known != 0 or math.copysign(1, known) < 0 or not emitter.capabilities.traits.folds_zeros:
         return value
-    f = ctx.f
-    zero = f.shr(ctx.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", 2), UNUSED_BIT)
-    return f.bitcast(f.zero_extend(zero, bits_in_memory(type_)), ctx.type_id(type_))
+    f = emitter.f
+    zero = f.shr(emitter.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", 2), UNUSED_BIT)
+    return f.bitcast(f.zero_extend(zero, bits_in_memory(type_)), emitter.type_id(type_))

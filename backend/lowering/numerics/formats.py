@@ -19,13 +19,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ...spirv import opcodes as op
 from ...spirv.module import bits_float
-
-if TYPE_CHECKING:
-    from ..context import Context
+from ..emitter import Emitter
 
 
 @dataclass(frozen=True)
@@ -70,10 +67,10 @@ def decimal_code(value: float, name: str) -> int:
     return code | (1 << (fmt.width - 1) if negative else 0)
 
 
-def round_to_format(ctx: Context, value: int, name: str, toward_zero: bool = False) -> int:
+def round_to_format(emitter: Emitter, value: int, name: str, toward_zero: bool = False) -> int:
     """An f32 rounded to the format ``name``, to nearest even or towards zero; gives its code as an integer of the
     format's width. No step depends on the device's rounding mode or on subnormal f32 arithmetic."""
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     fmt = FORMATS[name]
     bits = f.bitcast(value, module.u32)
     magnitude = f.and_(bits, module.uint(0x7FFFFFFF))
@@ -109,9 +106,9 @@ def round_to_format(ctx: Context, value: int, name: str, toward_zero: bool = Fal
     return f.zero_extend(f.or_(f.select(is_nan, module.uint(fmt.nan), code), sign), fmt.width)
 
 
-def format_to_f32(ctx: Context, value: int, name: str) -> int:
+def format_to_f32(emitter: Emitter, value: int, name: str) -> int:
     """The f32 that an fp8 code stands for: exact."""
-    f, module = ctx.f, ctx.module
+    f, module = emitter.f, emitter.module
     fmt = FORMATS[name]
     f32 = module.float(32)
     code = f.zero_extend(value, 32)

@@ -1,6 +1,6 @@
 """Arithmetic written as Python expressions: what the math functions are built with.
 
-``Numeric(ctx, width)`` is f32 or f64 arithmetic. A Real, Int or Bool wraps the id of one scalar; operators emit
+``Numeric(emitter, width)`` is f32 or f64 arithmetic. A Real, Int or Bool wraps the id of one scalar; operators emit
 instructions. Float arithmetic is decorated NoContraction, so error-free transformations hold; ``fma`` alone may round
 once or twice, as the device does.
 """
@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...spirv import opcodes as op
 from ...spirv.module import float_bits
 from ...spirv.opcodes import Glsl
+from ..emitter import Emitter
 from ..errors import missing
 from .coefficients import POLYNOMIALS
-
-if TYPE_CHECKING:
-    from ..context import Context
 
 #: Bits of the significand after the leading one.
 MANTISSA = {32: 23, 64: 52}
@@ -309,20 +307,20 @@ def wide_product(a: Int, b: Int) -> tuple[Int, Int]:
 
 
 class Numeric:
-    """f32 or f64 arithmetic in the function that ``ctx`` builds."""
+    """f32 or f64 arithmetic in the function that ``emitter`` builds."""
 
-    def __init__(self, ctx: Context, width: int) -> None:
-        self.ctx, self.width = ctx, width
-        self.f, self.module = ctx.f, ctx.module
-        if width == 64 and not ctx.capabilities.has("float64"):
+    def __init__(self, emitter: Emitter, width: int) -> None:
+        self.emitter, self.width = emitter, width
+        self.f, self.module = emitter.f, emitter.module
+        if width == 64 and not emitter.capabilities.has("float64"):
             raise missing(
-                ctx.capabilities.driver, "has no float64 arithmetic, which this function is computed in", "float64"
+                emitter.capabilities.driver, "has no float64 arithmetic, which this function is computed in", "float64"
             )
-        self.type_id, self.int_id = ctx.module.float(width), ctx.module.int(width)
+        self.type_id, self.int_id = emitter.module.float(width), emitter.module.int(width)
         self.mantissa, self.bias = MANTISSA[width], BIAS[width]
         self.infinity_bits = float_bits(float("inf"), width)
         #: Whether ``fma`` rounds once.
-        self.fused = ctx.capabilities.traits.fused
+        self.fused = emitter.capabilities.traits.fused
 
     def real(self, value: float) -> Real:
         """A constant."""

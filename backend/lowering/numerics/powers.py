@@ -69,6 +69,6 @@ def power(n: Numeric, x: Real, y: Real) -> Real:
 
 def power_any(n: Numeric, x: Real, y: Real | Int) -> Real:
     """x^y; an integer ``y`` is exact as f64."""
-    wide = n if n.width == 64 else Numeric(n.ctx, 64)
+    wide = n if n.width == 64 else Numeric(n.emitter, 64)
     exponent = Int(wide, y.id).real() if isinstance(y, Int) else wide.convert(y)
     return n.convert(power(wide, wide.convert(x), exponent))

@@ -277,7 +277,7 @@ def near_quotient(n: Numeric, a: Real, b: Real) -> Real:
     """a / b of moderate operands, within half a unit and a bit: the device's, and Newton's step where that is not as
     good."""
     q = quotient_estimate(a, b)
-    if n.ctx.capabilities.traits.exact_division:
+    if n.emitter.capabilities.traits.exact_division:
         return q
     product, error = n.two_product(q, b)
     return q + ((a - product) - error) / b
@@ -286,7 +286,7 @@ def near_quotient(n: Numeric, a: Real, b: Real) -> Real:
 def near_root(n: Numeric, x: Real) -> Real:
     """The square root of a moderate positive number, in the same way."""
     s = root_estimate(x)
-    if n.ctx.capabilities.traits.exact_division:
+    if n.emitter.capabilities.traits.exact_division:
         return s
     product, error = n.two_product(s, s)
     return s + ((x - product) - error) / (s + s)
@@ -314,7 +314,7 @@ def divide(n: Numeric, a: Real, b: Real, mode: str = "rn") -> Real:
     """a / b."""
     if mode != "rn":
         return _divide_exactly(n, a, b, mode)
-    if n.ctx.capabilities.traits.exact_division:
+    if n.emitter.capabilities.traits.exact_division:
         return a / b
     return n.branch(
         ~(_moderate(n, a) & _moderate(n, b)), lambda: [_divide_exactly(n, a, b, mode)], [_divide_moderate(n, a, b)]
@@ -325,7 +325,7 @@ def sqrt(n: Numeric, x: Real, mode: str = "rn") -> Real:
     """The square root."""
     if mode != "rn":
         return _sqrt_exactly(n, x, mode)
-    if n.ctx.capabilities.traits.exact_division:
+    if n.emitter.capabilities.traits.exact_division:
         return x.sqrt()
     return n.branch(~_moderate(n, x) | x.negative(), lambda: [_sqrt_exactly(n, x, mode)], [_sqrt_moderate(n, x)])[0]
 

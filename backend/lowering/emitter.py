@@ -1,0 +1,89 @@
+"""What every part of the lowering emits with: the module and function under construction, the target, the invocation.
+
+Nothing here knows TTGIR's operations and values; ``context.py``, which does, is above it.
+"""
+
+from __future__ import annotations
+
+from ..capabilities import Capabilities
+from ..layouts.distributed import distributed_layout
+from ..layouts.linear import LinearLayout
+from ..planning.options import Options
+from ..spirv import opcodes as op
+from ..spirv.function import FunctionBuilder
+from ..spirv.module import ModuleBuilder
+from ..spirv.opcodes import BuiltIn, Capability_, StorageClass
+from ..ttgir.types import TensorType, Type
+from .elements import ElementTypes
+
+
+class Emitter:
+    """One function of a module: ``num_warps`` subgroups of ``subgroup_size`` invocations run it."""
+
+    def __init__(
+        self,
+        module: ModuleBuilder,
+        function: FunctionBuilder,
+        capabilities: Capabilities,
+        options: Options,
+        num_warps: int,
+        subgroup_size: int,
+    ) -> None:
+        self.module = module
+        self.f = function
+        self.capabilities = capabilities
+        self.options = options
+        self.num_warps = num_warps
+        self.subgroup_size = subgroup_size
+        #: Memory access bits of every access to device memory.
+        self.global_access = 0
+        self.elements = ElementTypes(module, capabilities)
+        self._inputs: dict[int, int] = {}
+
+    # -- types and layouts ---------------------------------------------------------------------------------------
+    def layout(self, tensor: Type) -> LinearLayout:
+        """The layout of a tensor type: which (register, lane, warp) holds which element."""
+        assert isinstance(tensor, TensorType) and tensor.encoding is not None, str(tensor)
+        return distributed_layout(tensor.encoding, tensor.shape)
+
+    def register_count(self, type_: Type) -> int:
+        """Registers that hold a value of this type in one invocation; 1 for a scalar."""
+        return 1 << len(self.layout(type_).bases["register"]) if isinstance(type_, TensorType) else 1
+
+    def type_id(self, type_: Type) -> int:
+        """The SPIR-V type of a scalar, or of a tensor's element."""
+        return self.elements.type_id(type_)
+
+    # -- built-ins -----------------------------------------------------------------------------------------------
+    def _input(self, number: int, name: str) -> int:
+        """A scalar built-in, read once at the start of the function."""
+        known = self._inputs.get(number)
+        if known is None:
+            variable = self.module.built_in(number, self.module.u32, name)
+            known = self._inputs[number] = self.f.load(self.module.u32, variable)
+        return known
+
+    def read_builtins(self) -> None:
+        """Reads lane and warp in the entry block, where they dominate every use."""
+        self.module.capability(Capability_.GroupNonUniform)
+        self._input(BuiltIn.SubgroupLocalInvocationId, "lane")
+        if self.num_warps > 1:
+            self._input(BuiltIn.SubgroupId, "warp")
+
+    @property
+    def lane(self) -> int:
+        """The invocation's index in its subgroup."""
+        return self._inputs[BuiltIn.SubgroupLocalInvocationId]
+
+    @property
+    def warp(self) -> int:
+        """The subgroup's index in its workgroup."""
+        return self._inputs[BuiltIn.SubgroupId] if self.num_warps > 1 else self.module.uint(0)
+
+    def workgroup_built_in(self, number: int, name: str, axis: int) -> int:
+        """Component ``axis`` of a three-component built-in (WorkgroupId, NumWorkgroups)."""
+        module = self.module
+        variable = module.built_in(number, module.vector(module.u32, 3), name)
+        pointer = self.f.access(module.pointer(StorageClass.Input, module.u32), variable, module.uint(axis))
+        # The value never changes, so equal reads may share one result.
+        return self.f.emit(op.Load, module.u32, pointer)
