@@ -8,7 +8,6 @@ words, so that no 8- or 16-bit push-constant feature is needed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ..abi.block import WORD_BYTES, ArgumentBlock, HiddenArgument, lay_out
 from ..layouts.elements import bits_in_memory
@@ -16,10 +15,7 @@ from ..spirv import opcodes as op
 from ..spirv.opcodes import MemoryAccess, StorageClass
 from ..ttgir.ir import Function
 from ..ttgir.types import FloatType, IntegerType, PointerType, Type
-
-if TYPE_CHECKING:
-    from .context import Context
-
+from .context import Context
 
 #: The type of an address that the launcher passes of its own accord.
 ADDRESS = IntegerType(64)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..layouts.elements import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import DenseAttr, FloatBits, Operation
 from ..ttgir.types import FloatType, IntegerType, Type
+from .context import Context
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
@@ -20,9 +21,6 @@ from .numerics.remainder import remainder
 from .registry import lowers
 from .rolled import map_rolled
 from .zeros import kept_zero
-
-if TYPE_CHECKING:
-    from .context import Context
 
 BOOL = IntegerType(1)
 F64 = FloatType("f64")

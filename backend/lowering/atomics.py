@@ -6,7 +6,6 @@ What the device has no instruction for is a compare-and-swap loop on the 32- or 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
@@ -16,13 +15,11 @@ from ..spirv.opcodes import Capability_, Glsl, Scope, Semantics, StorageClass
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .arith import choose_float, float_binary
+from .context import Context
 from .errors import UnsupportedOperation, missing
 from .linear import coordinates, owns
 from .registry import lowers
 from .scratch import take
-
-if TYPE_CHECKING:
-    from .context import Context
 
 #: Kinds that 32- and 64-bit integers have an instruction for.
 INTEGER_KIND = {

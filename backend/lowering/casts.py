@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..layouts.elements import element_type
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, IntegerType, PointerType, Type
+from .context import Context
 from .elementwise import map_registers
 from .errors import UnsupportedOperation
 from .floats import compute_type, convert, convert_toward_zero, is_native, narrow, widen
 from .integers import magnitude
 from .registry import lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 BOOL = IntegerType(1)
 

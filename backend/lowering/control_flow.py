@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..spirv import opcodes as op
 from ..ttgir.ir import Block, Operation, Value
+from .context import Context
 from .errors import UnsupportedOperation
 from .integers import unsigned_divide
 from .registry import lower, lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 def _flatten(ctx: Context, values: list[Value]) -> list[int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from ..layouts.conversion import Exchange, Identity, RegisterPermutation, SubgroupShuffle, ThroughShared
 from ..layouts.elements import bits_in_memory, element_type
@@ -11,13 +10,11 @@ from ..planning.plans import Conversion
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
+from .context import Context
 from .linear import apply_bases, coordinates, not_duplicate
 from .registry import lowers
 from .scratch import take
 from .shuffle import shuffle
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 @lowers("ttg.convert_layout")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
+from .context import Context
 from .linear import coordinates, owns
 from .registry import lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 #: Any type of no shape: its owner is one invocation.
 SCALAR = IntegerType(32)

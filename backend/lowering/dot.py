@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import element_type
 from ..layouts.linear import LinearLayout, unflatten
@@ -20,14 +19,12 @@ from ..spirv.opcodes import Glsl
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
+from .context import Context
 from .dot_operands import Fetch, Operand, as_type, indexed, operand
 from .errors import UnsupportedOperation
 from .floats import is_native
 from .numerics.formats import FORMATS
 from .registry import lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ hold the same, or, where there is no room, into an array of the invocation's own
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..layouts.buffers import buffer_layout
 from ..layouts.elements import MAX_BITS, element_type
@@ -17,14 +16,12 @@ from ..planning.plans import Dot
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Value
 from ..ttgir.types import FloatType, TensorType, Type
+from .context import Context
 from .floats import convert
 from .linear import apply_bases, combine, image, thread_part, unique_owner
 from .scratch import take
 from .shared import buffer_end, element_index, padded, store_tensor
 from .shared_memory import SharedBuffer, SharedOperand
-
-if TYPE_CHECKING:
-    from .context import Context
 
 #: Gives the element of an operand at (batch, row or column) of this lane and a step of K.
 Fetch = Callable[[tuple[int, ...], int], int]

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..ttgir.ir import Operation
-
-if TYPE_CHECKING:
-    from .context import Context
+from .context import Context
 
 
 def map_registers(ctx: Context, operation: Operation, emit: Callable[..., int]) -> None:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..layouts.elements import element_type
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType
+from .context import Context
 from .elementwise import map_registers
 from .integers import signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .registry import lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 def _nonzero(ctx: Context, value: int) -> int:

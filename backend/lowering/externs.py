@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..ttgir.ir import Operation
+from .context import Context
 from .cuda_symbols import CUDA_SYMBOLS
 from .errors import UnsupportedOperation
 from .extern_signatures import SYMBOLS, Form
@@ -19,9 +20,6 @@ from .numerics.powers import power_any
 from .numerics.remainder import remainder as fmod
 from .registry import lowers
 from .rolled import LONG, MEDIUM, map_rolled
-
-if TYPE_CHECKING:
-    from .context import Context
 
 Emitter = Callable[..., "Real | Int | Bool"]
 

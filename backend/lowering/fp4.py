@@ -5,17 +5,13 @@ e2m1 has a sign, two bits of exponent with bias 1 and one of mantissa: 0, 0.5, 1
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..layouts.linear import flatten, unflatten
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, TensorType
+from .context import Context
 from .errors import UnsupportedOperation
 from .registry import lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 #: Target format → (mantissa bits, exponent bias).
 TARGETS = {"f16": (10, 15), "bf16": (7, 127), "f32": (23, 127)}

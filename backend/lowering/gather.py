@@ -6,8 +6,6 @@ is read.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..layouts.elements import bits_in_memory
 from ..layouts.gather import INDEX, GatherByShuffles
 from ..layouts.linear import LinearLayout
@@ -15,13 +13,11 @@ from ..planning.plans import Gather
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import TensorType
+from .context import Context
 from .linear import apply_bases, coordinates, register_values, unique_owner
 from .registry import lowers
 from .scratch import take
 from .shuffle import shuffle
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 @lowers("tt.gather")

@@ -7,14 +7,11 @@ passes the address of as many bytes for each program of the grid (docs/abi.md).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..spirv.opcodes import BuiltIn
 from ..ttgir.ir import Module, Operation
+from .context import Context
 from .registry import lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 OFFSET, SIZE, ALIGNMENT = (f"ttg.global_scratch_memory_{name}" for name in ("offset", "size", "alignment"))
 

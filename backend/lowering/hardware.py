@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..spirv import opcodes as op
 from ..spirv.opcodes import BuiltIn, Capability_, Scope
 from ..ttgir.ir import Operation
+from .context import Context
 from .errors import UnsupportedOperation
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 def _device_clock(ctx: Context, operation: Operation) -> None:

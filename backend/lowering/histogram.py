@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..layouts.elements import bits_in_memory
 from ..planning.exchanges import COUNTER
 from ..planning.plans import Shared
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import TensorType
+from .context import Context
 from .linear import coordinates, unique_owner
 from .registry import lowers
 from .scratch import take
-
-if TYPE_CHECKING:
-    from .context import Context
 
 COUNTER_BYTES = 4
 

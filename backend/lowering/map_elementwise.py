@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..ttgir.ir import Operation
+from .context import Context
 from .errors import UnsupportedOperation
 from .registry import lower, lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 @lowers("tt.map_elementwise")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, Type
+from .context import Context
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import multiply_high
@@ -19,9 +19,6 @@ from .numerics.powers import power, power_any
 from .registry import lowers
 from .rolled import LONG, MEDIUM, map_rolled
 from .zeros import kept_zero
-
-if TYPE_CHECKING:
-    from .context import Context
 
 F64 = FloatType("f64")
 Function = Callable[..., Real]

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from ..abi.report_buffer import SPARE_AT, ZERO_AT
 from ..layouts.elements import element_type
 from ..planning.plans import GlobalAccess
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import TensorType
+from .context import Context
 from .errors import UnsupportedOperation
 from .global_memory import load_elements, store_elements
 from .linear import owns
 from .registry import lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 def _optional(operation: Operation, group: int) -> Value | None:

@@ -6,17 +6,13 @@ fused where it has no other use and ``enable_fp_fusion`` is on, which is when up
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import Type
+from .context import Context
 from .floats import is_native
 from .zeros import kept_zero
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 def _product(value: Value, user: Operation) -> Operation | None:

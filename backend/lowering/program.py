@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..spirv.opcodes import BuiltIn
 from ..ttgir.ir import Operation
+from .context import Context
 from .registry import lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 GRID = {
     "tt.get_program_id": (BuiltIn.WorkgroupId, "workgroup_id"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import reduce
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import bits_in_memory, element_type
 from ..layouts.reduction import AcrossWarps
@@ -12,14 +11,12 @@ from ..planning.plans import Reduction
 from ..ttgir.ir import Operation
 from ..ttgir.traits import traits
 from ..ttgir.types import Type
+from .context import Context
 from .linear import coordinates, not_duplicate
 from .regions import combiner
 from .registry import lowers
 from .scratch import take
 from .shuffle import shuffle_xor
-
-if TYPE_CHECKING:
-    from .context import Context
 
 Combine = Callable[[list[int], list[int]], list[int]]
 

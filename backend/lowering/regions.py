@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from ..ttgir.ir import Operation
+from .context import Context
 from .registry import lower
-
-if TYPE_CHECKING:
-    from .context import Context
 
 #: One value an operand: the state that a reduction or scan combines.
 Values: TypeAlias = Sequence[int]

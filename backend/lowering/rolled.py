@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation
 from ..ttgir.traits import in_loop
+from .context import Context
 from .elementwise import map_registers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 #: Instructions of one element's code, roughly.
 MEDIUM, LONG = 100, 500

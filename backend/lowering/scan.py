@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import bits_in_memory, element_type
 from ..layouts.scan import PART, AcrossLanes, AcrossRegisters, AcrossWarps
@@ -12,15 +11,13 @@ from ..planning.plans import Conversion, Scan
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
+from .context import Context
 from .convert_layout import convert_registers
 from .linear import apply_bases, coordinates, not_duplicate
 from .regions import combiner
 from .registry import lowers
 from .scratch import take
 from .shuffle import shuffle
-
-if TYPE_CHECKING:
-    from .context import Context
 
 #: One id an operand.
 State = list[int]

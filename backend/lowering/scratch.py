@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from ..planning.shared_memory import Scratch
-
-if TYPE_CHECKING:
-    from .context import Context
+from .context import Context
 
 
 def take(ctx: Context, scratch: Scratch) -> int:

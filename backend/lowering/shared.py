@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
 from ..layouts.elements import bits_in_memory
@@ -11,12 +10,10 @@ from ..layouts.shared import SharedLayout
 from ..planning.plans import BufferAccess
 from ..ttgir.ir import Operation
 from ..ttgir.types import MemDescType, TensorType
+from .context import Context
 from .linear import coordinates
 from .registry import lowers
 from .shared_memory import SharedBuffer, SharedOperand
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 def padded(ctx: Context, offset: int, layout: SharedLayout) -> int:

@@ -4,21 +4,18 @@ elements in different lanes."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from ..layouts.elements import bits_in_memory, element_type
 from ..layouts.linear import flatten, unflatten
 from ..planning.plans import Conversion
 from ..ttgir.ir import Operation
 from ..ttgir.types import PointerType, TensorType, Type
+from .context import Context
 from .convert_layout import convert_registers
 from .elementwise import map_registers
 from .errors import LoweringError
 from .linear import coordinates
 from .registry import lowers
-
-if TYPE_CHECKING:
-    from .context import Context
 
 
 def _tensor(type_: Type) -> TensorType:
