@@ -160,13 +160,14 @@ def _code_generation(module: Any) -> None:
         from torch._inductor.codegen.triton import TritonScheduling
         from torch._inductor.codegen.wrapper import PythonWrapperCodegen
 
-        def scheduling(scheduler: Any) -> Any:
-            reason = why_unavailable()
-            if reason is not None:
-                raise RuntimeError(reason)
-            return TritonScheduling(scheduler)
+        class SPIRVScheduling(TritonScheduling):
+            def __init__(self, scheduler: Any) -> None:
+                reason = why_unavailable()
+                if reason is not None:
+                    raise RuntimeError(reason)
+                super().__init__(scheduler)
 
-        module.register_backend_for_device(NAME, scheduling, PythonWrapperCodegen, NoCppWrapper)
+        module.register_backend_for_device(NAME, SPIRVScheduling, PythonWrapperCodegen, NoCppWrapper)
         original()
 
     module.init_backend_registration = init_backend_registration
