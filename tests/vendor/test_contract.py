@@ -35,8 +35,9 @@ Upstream-Status: none
 diff --git a/python/triton/alpha.py b/python/triton/alpha.py
 --- a/python/triton/alpha.py
 +++ b/python/triton/alpha.py
-@@ -1,2 +1,2 @@
+@@ -1,3 +1,3 @@
  \"\"\"A module for a patch to change.\"\"\"
+ 
 -STATE = "old"
 +STATE = "new"
 """
