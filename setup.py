@@ -7,6 +7,7 @@ upstream does. docs/building.md tells more.
 
 from __future__ import annotations
 
+import difflib
 import sys
 from pathlib import Path
 from typing import Any, ClassVar
@@ -76,6 +77,7 @@ class BdistWheel(Command):
             raise ToolError("--backends names none")
         if sum([self.source, self.plugin_only, bool(names) or bool(self.target)]) > 1:
             raise ToolError("--source and --plugin-only go with none of --backends, --target and each other")
+        kind = metadata.Kind.RELEASE if self.release else metadata.Kind.BUILD
         if self.release and self.source:
             raise ToolError("--release does not go with --source")
         if self.list:
@@ -85,33 +87,37 @@ class BdistWheel(Command):
         elif self.plugin_only:
             plugin_wheel.build_wheel(project, folder, self.release)
         else:
-            wheel.build_wheel(project, folder, names, targets.parse(self.target) if self.target else None, self.release)
+            wheel.build_wheel(project, folder, names, targets.parse(self.target) if self.target else None, kind)
 
 
-class Unsupported(Command):
-    """A command that would leave half an installation."""
+# Commands that would leave half an installation → what does it whole.
+_UNSUPPORTED = {
+    "develop": "use `pip install -e .`",
+    "editable_wheel": "use `pip install -e .`",
+    "install": "use `pip install .`",
+    "sdist": "there is no source distribution: build from a checkout",
+}
+_COMMANDS: dict[str, type[Command]] = {"build": Build, "bdist_wheel": BdistWheel}
 
-    description = "not supported: use pip install ."
-    user_options: ClassVar[list[Any]] = []
 
-    def initialize_options(self) -> None:
-        raise ToolError(f"setup.py {self.get_command_name()} is not supported: use `pip install .`")
-
-    def finalize_options(self) -> None:
-        pass
-
-    def run(self) -> None:
-        pass
+def check_commands(arguments: list[str]) -> None:
+    """Refuse, in one line, a command that there is not."""
+    word = next((argument for argument in arguments if not argument.startswith("-")), "")
+    if word in _UNSUPPORTED:
+        raise ToolError(f"setup.py {word} is not supported: {_UNSUPPORTED[word]}")
+    if word and word not in _COMMANDS:
+        close = difflib.get_close_matches(word, _COMMANDS, 1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {' and '.join(_COMMANDS)}"
+        raise ToolError(f"setup.py has no command {word}: {hint}")
 
 
 def main() -> None:
     """Run the commands of the command line."""
     try:
+        check_commands(sys.argv[1:])
         project = Project(ROOT)
         who = metadata.identity(project, wheel.check_plugins(project))
-        commands: dict[str, type[Command]] = {"build": Build, "bdist_wheel": BdistWheel}
-        commands |= dict.fromkeys(("install", "develop", "sdist", "editable_wheel"), Unsupported)
-        setup(name=who.name, version=who.version, packages=[], py_modules=[], cmdclass=commands)
+        setup(name=who.name, version=who.version, packages=[], py_modules=[], cmdclass=_COMMANDS)
     except ToolError as error:
         raise SystemExit(f"error: {error}") from None
 

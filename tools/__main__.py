@@ -8,6 +8,7 @@ import sys
 if sys.version_info < (3, 11):  # noqa: UP036 (this is where an older Python learns of it)
     raise SystemExit("error: Python 3.11 or newer is needed, this is " + sys.version.split()[0])
 
+import difflib  # noqa: E402
 from collections.abc import Callable  # noqa: E402
 from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
@@ -19,7 +20,8 @@ from .venv import enter  # noqa: E402
 # verb → (what it does, the requirements it runs with)
 VERBS = {
     "demo": ("set up, build and install the wheel, run the example kernels", "run"),
-    "test": ("set up, build and install the wheel, run linters and the test suite [pytest arguments]", "test"),
+    "test": ("set up, build and install the wheel, run linters and the test suite [--fast] [pytest arguments]", "test"),
+    "dev": ("set up .venv for changing this checkout: its Python files are used where they lie", "test"),
     "sync": ("fetch upstream's release wheel and lay it out in build/upstream", "build"),
     "apply": ("apply overlay/ and patches/ to build/upstream", "build"),
     "status": ("tell what state tree, series and lock are in", "build"),
@@ -29,6 +31,10 @@ VERBS = {
     "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
     "wheel": ("build the wheel into dist/ [setup.py bdist_wheel arguments]", "build"),
 }
+
+
+# Those without arguments.
+ALONE = ("sync", "apply", "status", "export", "recover", "check")
 
 
 def usage() -> str:
@@ -49,7 +55,12 @@ def main(arguments: list[str]) -> int:
         return 0 if rest else 2
     verb = rest[0]
     if verb not in VERBS:
-        print(f"error: there is no verb {verb!r}\n\n{usage()}", file=sys.stderr)
+        close = difflib.get_close_matches(verb, VERBS, 1)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        print(f"error: there is no verb {verb!r}: {hint}`python3 -m tools help` lists them", file=sys.stderr)
+        return 2
+    if rest[1:] and verb in ALONE:
+        print(f"error: {verb} has no argument {rest[1]!r}", file=sys.stderr)
         return 2
 
     def run() -> int:

@@ -19,6 +19,7 @@ POINTS = {
     "rollback": ("rollback-begun", "rollback-half", "rollback-put-back"),
     "rebase": ("rebase-prepared", "rebase-started", "rebase-picked", "rebase-committed", "rebase-finished"),
     "wheel": ("wheel-member", "wheel-written", "wheel-named"),
+    "dev": ("native-staged", "installed"),
     "build": ("tree-laid-out", "tree-exchanged"),
 }
 _KNOWN = frozenset(name for names in POINTS.values() for name in names)

@@ -7,6 +7,7 @@ import os
 import sys
 from pathlib import Path
 
+from .faults import point
 from .progress import step
 from .project import Project
 from .venv import Stamps, pip
@@ -22,6 +23,23 @@ def inputs_hash(project: Project) -> str:
     settings = "".join(f"{variable}={os.environ.get(variable)}\n" for variable in _VARIABLES)
     words = f"{sys.version} {source_digest(project, check_plugins(project))}\n{settings}"
     return hashlib.sha256(words.encode()).hexdigest()
+
+
+def editable_hash(project: Project) -> str:
+    """sha256 over what an editable installation is made of: all but this repository's own Python files."""
+    from .packaging.editable import stubs
+    from .packaging.facts import is_own
+    from .packaging.inputs import source_digest
+    from .packaging.native import native_folder
+    from .packaging.wheel import check_plugins
+
+    plugins = check_plugins(project)
+    own = [plugin for plugin in plugins if is_own(project, plugin)]
+    texts = [stubs(project, plugin, native_folder(plugin, project.build)) for plugin in own]
+    others = source_digest(project, [plugin for plugin in plugins if plugin not in own])
+    has_command = [(plugin.folder / "backend" / "cli.py").is_file() for plugin in own]
+    settings = [f"{variable}={os.environ.get(variable)}" for variable in _VARIABLES]
+    return hashlib.sha256(repr((sys.version, others, texts, has_command, settings)).encode()).hexdigest()
 
 
 def ensure_wheel(project: Project, wanted: str) -> Path:
@@ -40,19 +58,44 @@ def ensure_wheel(project: Project, wanted: str) -> Path:
 def ensure_installed(project: Project) -> Path:
     """Have the present wheel installed in .venv in place of an older one. Returns the wheel."""
     with project.exclusive():
-        stamps = Stamps(project)
         wanted = inputs_hash(project)
         wheel = ensure_wheel(project, wanted)
-        digest, _, name = stamps.get("installed").partition(" ")
-        if digest == wanted:
-            return wheel
-        distribution = wheel.name.split("-", 1)[0]
-        # An installation that is killed halfway must not pass for the older one.
-        stamps.set("installed", f"unfinished {name or distribution}")
-        with step(f"install {wheel.name}", quiet_child=False):
-            if name and name != distribution:
-                # Two distributions must not own the same triton/ folder.
-                pip(project, "uninstall", "--yes", name)
-            pip(project, "install", "--no-deps", "--force-reinstall", str(wheel))
-        stamps.set("installed", f"{wanted} {distribution}")
+        if not _is_installed(project, wanted):
+            _install(project, wheel, wanted)
         return wheel
+
+
+def ensure_editable(project: Project) -> None:
+    """Have this checkout installed in .venv so that its Python files are used where they lie, its native part built."""
+    from .packaging import refresh, wheel
+    from .packaging.metadata import Kind
+    from .packaging.native import build_native, native_folder
+
+    with project.exclusive():
+        for plugin in wheel.check_plugins(project):
+            if plugin.has_native and not refresh.is_current(plugin.folder, native_folder(plugin, project.build)):
+                build_native(plugin, project.build)
+        wanted = f"editable-{editable_hash(project)}"
+        if not _is_installed(project, wanted):
+            built = wheel.build_wheel(project, project.build / "editable", kind=Kind.EDITABLE)
+            _install(project, built, wanted)
+            built.unlink()
+
+
+def _is_installed(project: Project, wanted: str) -> bool:
+    return Stamps(project).get("installed").partition(" ")[0] == wanted
+
+
+def _install(project: Project, wheel: Path, wanted: str) -> None:
+    stamps = Stamps(project)
+    name = stamps.get("installed").partition(" ")[2]
+    distribution = wheel.name.split("-", 1)[0]
+    # An installation that is killed halfway must not pass for the older one.
+    stamps.set("installed", f"unfinished {name or distribution}")
+    with step(f"install {wheel.name}", quiet_child=False):
+        if name and name != distribution:
+            # Two distributions must not own the same triton/ folder.
+            pip(project, "uninstall", "--yes", name)
+        pip(project, "install", "--no-deps", "--force-reinstall", str(wheel))
+    point("installed")
+    stamps.set("installed", f"{wanted} {distribution}")

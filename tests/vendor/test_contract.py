@@ -37,7 +37,7 @@ diff --git a/python/triton/alpha.py b/python/triton/alpha.py
 +++ b/python/triton/alpha.py
 @@ -1,3 +1,3 @@
  \"\"\"A module for a patch to change.\"\"\"
- 
+
 -STATE = "old"
 +STATE = "new"
 """

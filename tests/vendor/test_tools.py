@@ -33,9 +33,29 @@ def test_usage_names_every_verb_and_needs_the_standard_library_only() -> None:
 
 
 def test_an_unknown_verb() -> None:
-    done = run_tools("bulid")
+    done = run_tools("chekc")
     assert done.returncode == 2
-    assert done.stderr.startswith("error: there is no verb 'bulid'\n")
+    hint = "did you mean 'check'? `python3 -m tools help` lists them"
+    assert done.stderr == f"error: there is no verb 'chekc': {hint}\n"
+
+
+def test_an_argument_of_a_verb_that_takes_none() -> None:
+    done = run_tools("apply", "--force")
+    assert (done.returncode, done.stderr) == (2, "error: apply has no argument '--force'\n")
+
+
+@pytest.mark.parametrize(
+    ("command", "line"),
+    [
+        ("develop", "error: setup.py develop is not supported: use `pip install -e .`"),
+        ("install", "error: setup.py install is not supported: use `pip install .`"),
+        ("biuld", "error: setup.py has no command biuld: did you mean build?"),
+        ("test", "error: setup.py has no command test: there are build and bdist_wheel"),
+    ],
+)
+def test_a_command_of_setup_py_that_there_is_not(command: str, line: str) -> None:
+    done = subprocess.run([sys.executable, "setup.py", command], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", f"{line}\n")
 
 
 def missing(what: str, *packages: str) -> Need:

@@ -14,7 +14,7 @@ from vendor_support import ROOT, TOY_PLUGIN
 from tools.errors import ToolError
 from tools.packaging import plugin_wheel
 from tools.packaging.facts import check_release, facts_of
-from tools.packaging.metadata import identity
+from tools.packaging.metadata import Kind, identity
 from tools.packaging.plugin_check import check_classes
 from tools.packaging.plugins import Plugin, load_plugin
 from tools.project import Project
@@ -74,7 +74,7 @@ def test_another_source_is_another_version(project: Project, file: str) -> None:
 
 def test_a_release_has_no_digest_and_is_the_commit_of_its_tag(project: Project) -> None:
     own = load_plugin(project.root)
-    assert identity(project, [own], release=True).version == "1.0+own.0.1.0"
+    assert identity(project, [own], kind=Kind.RELEASE).version == "1.0+own.0.1.0"
     git(project.root, "init", "-q", ".")
     (project.root / ".gitignore").write_text("build/\n")
     git(project.root, "add", "-A")

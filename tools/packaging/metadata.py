@@ -7,6 +7,7 @@ import io
 import os
 import re
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
 
 from ..errors import ToolError
@@ -17,6 +18,14 @@ from .plugins import Plugin
 
 _NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?")
 _LOCAL = re.compile(r"[a-z0-9]+(\.[a-z0-9]+)*")
+
+
+class Kind(Enum):
+    """What a wheel is for; the value takes the digest's place in its version."""
+
+    BUILD = "build"
+    RELEASE = ""
+    EDITABLE = "editable"
 
 
 @dataclass(frozen=True)
@@ -50,12 +59,13 @@ def local_suffix(before: str, after: str = "") -> str:
 
 
 def identity(
-    project: Project, plugins: list[Plugin], backends: tuple[str, ...] = (), release: bool = False
+    project: Project, plugins: list[Plugin], backends: tuple[str, ...] = (), kind: Kind = Kind.BUILD
 ) -> Identity:
     """Upstream's version, with what was put into it as local version, such as `3.9.0+spirv.0.1.0.h1f0c22a9`.
 
     The local version names the plugins, the `backends` where only some are in the wheel, TRITON_WHEEL_VERSION_SUFFIX,
-    and a digest of all sources: pip replaces a wheel by one of another version only. A `release` has no digest.
+    and a digest of all sources: pip replaces a wheel by one of another version only. A release has no digest, and an
+    editable installation says what it is in its place.
     """
     name = os.environ.get("TRITON_WHEEL_NAME") or "triton"
     if not _NAME.fullmatch(name):
@@ -64,7 +74,8 @@ def identity(
     others = sorted(plugin.name for plugin in plugins if not is_own(project, plugin))
     what = ".".join([*own, *others]) or "patched"
     only = ".".join(["only", *sorted(backends)]) if backends else ""
-    local = local_suffix(".".join(filter(None, [what, only])), "" if release else digest_part(project, plugins))
+    last = digest_part(project, plugins) if kind is Kind.BUILD else kind.value
+    local = local_suffix(".".join(filter(None, [what, only])), last)
     return Identity(name, f"{project.lock().version}+{local}")
 
 

@@ -7,17 +7,22 @@ builds relative to the backend's package folder.
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
 from ..errors import ToolError
-from ..progress import Progress, step
+from ..faults import point
+from ..progress import Progress, note, step
+from ..project import exchange
 from .plugins import Plugin
+from .refresh import STAMP, source_times
 from .sbom import Part, purl
 
 _EDGE = re.compile(r"\[(\d+)/(\d+)\]")
@@ -32,34 +37,58 @@ def _program(name: str) -> str:
     return found
 
 
-def _run(plugin: Plugin, command: list[str], progress: Progress | None = None) -> None:
-    """Run a build program; its output is shown where it fails. Ninja's count of edges becomes the step's progress."""
+def _run(plugin: Plugin, command: list[str], progress: Progress | None = None) -> int:
+    """Run a build program; its output is shown where it fails. Returns ninja's count of what it built."""
     environment = {**os.environ, "NINJA_STATUS": "[%f/%t] "}
     output: list[str] = []
+    edges = 0
     with subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace"
     ) as child:
         for line in child.stdout or ():
             output.append(line)
             if progress is not None and (count := _EDGE.match(line)):
-                progress.at(int(count.group(1)), int(count.group(2)))
+                edges = int(count.group(2))
+                progress.at(int(count.group(1)), edges)
     if child.returncode:
         sys.stderr.write("".join(output))
         raise ToolError(f"plugin {plugin.folder}: `{' '.join(command[:3])} …` failed; its output is above")
+    return edges
+
+
+def native_folder(plugin: Plugin, build: Path) -> Path:
+    """Where it is built: one folder for each interpreter and source folder, as CMake's cache fits no other."""
+    key = hashlib.sha256(f"{plugin.folder}\0{sys.executable}\0{sys.version}".encode()).hexdigest()[:12]
+    return build / "native" / f"{plugin.name}-{key}"
+
+
+def _pybind11(build: Path) -> Path:
+    """pybind11's CMake folder, in a copy of its own: under pip each build has another temporary one, and CMake would
+    compile everything again."""
+    try:
+        import pybind11
+    except ImportError:
+        found = sorted((build / "cache").glob("pybind11-*/share/cmake/pybind11"))
+        if found:
+            return found[-1]
+        raise ToolError("pybind11 is missing: pip install -r requirements/build.txt") from None
+    place = build / "cache" / f"pybind11-{pybind11.__version__}"
+    if not place.is_dir():
+        place.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(tempfile.mkdtemp(dir=build, prefix=".lib-"))
+        for part in ("include", "share"):
+            shutil.copytree(Path(pybind11.__file__).parent / part, scratch / part)
+        scratch.rename(place)
+    return place / "share" / "cmake" / "pybind11"
 
 
 def build_native(plugin: Plugin, build: Path) -> dict[str, Path]:
     """Configure, build and install a plugin's compiled code. Returns path in the wheel → file."""
     if not plugin.has_native:
         return {}
-    try:
-        import pybind11
-    except ImportError:
-        raise ToolError("pybind11 is missing: pip install -r requirements/build.txt") from None
-    # One folder for each interpreter and source folder: CMake's cache fits no other.
-    key = hashlib.sha256(f"{plugin.folder}\0{sys.executable}\0{sys.version}".encode()).hexdigest()[:12]
-    folder = build / "native" / f"{plugin.name}-{key}"
-    stage = folder / "stage"
+    folder = native_folder(plugin, build)
+    stage, fresh = folder / "stage", folder / "stage.new"
+    times = source_times(plugin.folder)
     ninja = _program("ninja")
     cmake = _program("cmake")
     configure = [
@@ -74,13 +103,19 @@ def build_native(plugin: Plugin, build: Path) -> dict[str, Path]:
         f"-DCMAKE_MAKE_PROGRAM={ninja}",
         f"-DPython_EXECUTABLE={sys.executable}",
         f"-DPython3_EXECUTABLE={sys.executable}",
-        f"-Dpybind11_DIR={pybind11.get_cmake_dir()}",
+        f"-Dpybind11_DIR={_pybind11(build)}",
     ]
     with step(f"build the native part of {plugin.name}") as progress:
         _run(plugin, configure)
-        _run(plugin, [cmake, "--build", str(folder)], progress)
-        shutil.rmtree(stage, ignore_errors=True)
-        _run(plugin, [cmake, "--install", str(folder), "--prefix", str(stage), "--strip"])
+        edges = _run(plugin, [cmake, "--build", str(folder)], progress)
+        shutil.rmtree(fresh, ignore_errors=True)
+        _run(plugin, [cmake, "--install", str(folder), "--prefix", str(fresh), "--strip"])
+        shutil.rmtree(folder / "stage.old", ignore_errors=True)
+        exchange(fresh, stage, folder / "stage.old")
+        point("native-staged")
+        (folder / STAMP).write_text(json.dumps(times))
+    if not edges:
+        note(f"the native part of {plugin.name} was up to date")
     built = {f"{plugin.package}/{path.relative_to(stage).as_posix()}": path for path in sorted(stage.rglob("*.so"))}
     if not built:
         raise ToolError(f"plugin {plugin.folder}: its CMakeLists.txt installed no library")

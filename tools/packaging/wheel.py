@@ -21,9 +21,10 @@ from ..repository import Repository
 from ..upstream import Release, fetch, prepare, wheel_path
 from . import sbom
 from .archive import Archive, Stream, stream_of_member
-from .facts import check_release, facts_of
-from .metadata import Identity, dist_info_files, identity
-from .native import build_native, native_parts
+from .editable import stubs
+from .facts import check_release, facts_of, is_own
+from .metadata import Identity, Kind, dist_info_files, identity
+from .native import build_native, native_folder, native_parts
 from .plugin_check import check_classes
 from .plugins import Plugin, load_plugins, plugin_folders
 from .strip import STRIPPED, find_strip, find_strip_for, stripped
@@ -128,7 +129,7 @@ def choose_backends(plugins: list[Plugin], in_tree: frozenset[str], wanted: tupl
 
 
 def collect(
-    project: Project, backends: tuple[str, ...] = (), target: Target | None = None, release: bool = False
+    project: Project, backends: tuple[str, ...] = (), target: Target | None = None, kind: Kind = Kind.BUILD
 ) -> Content:
     """Work out the wheel's content: patched tree, plugins, native parts, metadata.
 
@@ -140,7 +141,7 @@ def collect(
     plugins = check_plugins(project)
     if reason := refusal(target, project.lock(), plugins):
         raise ToolError(f"a wheel for {target.name} cannot be built here: {reason}")
-    who = identity(project, plugins, backends, release)
+    who = identity(project, plugins, backends, kind)
     find_strip()
     upstream_release = prepare(project)
     if target != here():
@@ -156,12 +157,18 @@ def collect(
     built: dict[str, Path] = {}
     for plugin in plugins:
         native = build_native(plugin, project.build)
-        check_classes(project, plugin, native)
         built |= native
-        for name, path in {**plugin.files(), **native}.items():
+        if kind is Kind.EDITABLE and is_own(project, plugin):
+            texts = stubs(project, plugin, native_folder(plugin, project.build))
+            of_plugin = {name: Entry(plugin.folder, False, data=text.encode()) for name, text in texts.items()}
+        else:
+            check_classes(project, plugin, native)
+            files = {**plugin.files(), **native}
+            of_plugin = {name: Entry(path, os.access(path, os.X_OK)) for name, path in files.items()}
+        for name, entry in of_plugin.items():
             if name in entries:
                 raise ToolError(f"plugin {plugin.folder}: {name} is a file of upstream")
-            entries[name] = Entry(path, os.access(path, os.X_OK))
+            entries[name] = entry
     upstream_platform = upstream_release.wheel.stem.split("-", 4)[4]
     python, abi = python_tag() if target == here() else (target.python, target.abi)
     tags = (python, abi, platform_tag(upstream_platform, list(built.values())))
@@ -285,14 +292,14 @@ def build_wheel(
     folder: Path | None = None,
     backends: tuple[str, ...] = (),
     target: Target | None = None,
-    release: bool = False,
+    kind: Kind = Kind.BUILD,
 ) -> Path:
     """`setup.py bdist_wheel`: the wheel, in dist/ unless told otherwise."""
     start = time.monotonic()
-    if release:
+    if kind is Kind.RELEASE:
         check_release(project)
     with project.exclusive():
-        wheel = write_wheel(collect(project, backends, target, release), folder or project.dist)
+        wheel = write_wheel(collect(project, backends, target, kind), folder or project.dist)
         upstream = wheel_path(project, (target or here()).wheel(project.lock())).stat().st_size
     note(
         f"{wheel}: {wheel.stat().st_size / 1e6:.0f} MB (upstream's: {upstream / 1e6:.0f} MB), "

@@ -1,4 +1,7 @@
-"""`test`: set everything up, then run the linters, `check` and the test suite against the installed wheel."""
+"""`test`: set everything up, then run the linters, `check` and the test suite against the installed wheel.
+
+`test --fast` runs pytest alone, in one process, against the checkout itself (an editable installation, as of `dev`).
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,12 @@ from backend.settings import WHEEL
 
 from .. import system
 from ..errors import ToolError
-from ..installed import ensure_installed
+from ..installed import ensure_editable, ensure_installed
 from ..progress import step
 from ..project import Project
 from . import check
+
+FAST = "--fast"
 
 
 def _linters(project: Project) -> dict[str, list[str]]:
@@ -53,13 +58,19 @@ def _workers(arguments: list[str]) -> list[str]:
 
 def run(project: Project, arguments: list[str]) -> int:
     system.ensure(system.BUILD + system.RUN + system.TEST)
-    wheel = ensure_installed(project)
-    failed = _lint(project)
-    if check.run(project, []):
-        failed.append("tools check")
+    environment = dict(os.environ)
+    failed: list[str] = []
+    fast = FAST in arguments
+    arguments = [argument for argument in arguments if argument != FAST]
+    if fast:
+        ensure_editable(project)
+    else:
+        environment[WHEEL.name] = str(ensure_installed(project))
+        failed = _lint(project)
+        if check.run(project, []):
+            failed.append("tools check")
     selection = arguments if any(map(_names_tests, arguments)) else ["tests", *arguments]
-    environment = {**os.environ, WHEEL.name: str(wheel)}
-    command = [sys.executable, "-m", "pytest", *_workers(arguments), *selection]
+    command = [sys.executable, "-m", "pytest", *([] if fast else _workers(arguments)), *selection]
     status = subprocess.run(command, cwd=project.root, env=environment, check=False).returncode
     if failed:
         raise ToolError(f"{' and '.join(failed)} found faults: see above")
