@@ -13,6 +13,8 @@ from collections.abc import Callable  # noqa: E402
 from importlib import import_module  # noqa: E402
 from pathlib import Path  # noqa: E402
 
+from backend.settings import SettingError  # noqa: E402
+
 from .errors import ToolError  # noqa: E402
 from .project import ROOT, Project  # noqa: E402
 from .venv import enter  # noqa: E402
@@ -75,17 +77,26 @@ def reported(run: Callable[[], int]) -> int:
     """Run something; what a person can act on is told in one line, with exit status 1."""
     try:
         return run()
-    except ToolError as error:
+    except (ToolError, SettingError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        what = _OF_THE_SYSTEM.get(error.errno or 0)
+        if what is None:
             raise
-        print(f"error: no room on the disk ({error}): make some and run it again", file=sys.stderr)
+        print(f"error: {what.format(error=error)}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+
+
+_NO_ROOM = "no room on the disk ({error}): make some and run it again"
+_NOT_WRITABLE = (
+    "{error}: build/, dist/ and .venv lie in the checkout, so it must be writable: copy it to a folder of yours"
+)
+_OF_THE_SYSTEM = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _NO_ROOM)
+_OF_THE_SYSTEM |= dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _NOT_WRITABLE)
 
 
 if __name__ == "__main__":

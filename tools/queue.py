@@ -24,6 +24,9 @@ from .project import Project
 
 DEFAULT_AUTHOR = "Triton SPIR-V developers <triton-spirv@localhost>"
 
+# What each patch says: why it is there, and what upstream thinks of it.
+REQUIRED_HEADERS = ("Why", "Upstream-Status")
+
 # What the release form has as text; see `is_tracked`.
 TRACKED_SUFFIXES = (".py", ".pyi", ".md", ".txt", ".c", ".cpp", ".cc")
 UNTRACKED_FOLDERS = ("include", "lib", "bin", "__pycache__")
@@ -81,6 +84,23 @@ class Patch:
             elif match := _HUNK.match(line):
                 result.setdefault(path, []).append((int(match.group(1)), line))
         return result
+
+    def old_lines(self, path: str, header: str) -> tuple[str, ...]:
+        """The lines that the hunk of a file with that `@@` line expects to find."""
+        found: list[str] = []
+        here, inside = "", False
+        for line in self.diff.splitlines():
+            if line.startswith("diff --git a/"):
+                here, inside = line.split(" b/", 1)[-1], False
+            elif _HUNK.match(line):
+                inside = here == path and line == header
+            elif inside and line[:1] != "+" and not line.startswith("\\"):
+                found.append(line[1:])
+        return tuple(found)
+
+    def missing_headers(self) -> list[str]:
+        """Which of the paragraphs that each patch must have are not in its body."""
+        return [key for key in REQUIRED_HEADERS if not self.header(key)]
 
     def message(self) -> str:
         """The commit message: subject, body, and the file name that export gives back."""

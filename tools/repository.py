@@ -11,13 +11,14 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 import git
 
+from .conflicts import side
 from .errors import ToolError
 from .faults import point
 from .project import Project, replace_file
@@ -107,6 +108,10 @@ class Status:
     """The commit that the last apply ended on; another HEAD means commits of one's own."""
     dirty: tuple[str, ...]
     """`git status` lines of uncommitted changes."""
+    ahead: int
+    """How many commits HEAD has that the last apply did not make."""
+    behind: int
+    """How many commits of the last apply HEAD does not have."""
 
 
 class History:
@@ -156,7 +161,8 @@ class History:
                     try:
                         self.git.apply("--cached", "--whitespace=nowarn", str(diff))
                     except git.GitCommandError as error:
-                        raise ToolError(_conflict(patch, str(error.stderr))) from None
+                        told = _conflict(patch, str(error.stderr), lambda path: self.git.show(f":{path}"))
+                        raise ToolError(told) from None
                 commits.append(self.commit_tree(commits[-1], patch.message(), patch.author, index))
         return commits
 
@@ -262,12 +268,16 @@ class Repository(History):
         state = self._state()
         upstream = self.git.rev_parse(UPSTREAM_REF)
         dirty = self.git.status("--porcelain", "--untracked-files=all")
+        applied = state.get("head", upstream)
+        ahead, behind = self.git.rev_list("--left-right", "--count", f"HEAD...{applied}").split()
         return Status(
             head=self.git.rev_parse("HEAD"),
             upstream=upstream,
             applied_queue=state.get("queue", ""),
-            applied_head=state.get("head", upstream),
+            applied_head=applied,
             dirty=tuple(dirty.splitlines()),
+            ahead=int(ahead),
+            behind=int(behind),
         )
 
     def refuse_unsaved(self) -> None:
@@ -280,7 +290,7 @@ class Repository(History):
                 f"{where} has uncommitted changes ({some}): commit them there and run `python3 -m tools export`, "
                 f"or throw them away with `git -C {where} reset --hard && git -C {where} clean -fd`"
             )
-        if status.head != status.applied_head:
+        if status.ahead:
             raise ToolError(
                 f"{where} has commits that are not in patches/: run `python3 -m tools export`, "
                 f"or throw them away with `git -C {where} reset --hard {status.applied_head[:12]}`"
@@ -303,7 +313,8 @@ class Repository(History):
         """Bring the tree to upstream + overlay + series. False where it is there already."""
         wanted = queue_hash(self.project)
         self.refuse_unsaved()
-        if self.status().applied_queue == wanted:
+        status = self.status()
+        if status.applied_queue == wanted and not status.behind:
             return False
         commits = self.commit_queue()
         point("apply-committed")
@@ -315,14 +326,27 @@ class Repository(History):
         self._write_state(queue=queue, head=self.git.rev_parse("HEAD"))
 
 
-def _conflict(patch: Patch, stderr: str) -> str:
-    """Say which file and hunk of a patch do not apply, from what `git apply` printed."""
+_MERGE_HINT = (
+    "Where upstream changed these lines: with the version that the patches were written for in upstream.lock.toml, "
+    "`python3 -m tools rebase --to VERSION` merges them three-way."
+)
+
+
+def _conflict(patch: Patch, stderr: str, read: Callable[[str], str]) -> str:
+    """Say which file and hunk of a patch do not apply, from what `git apply` printed: what it expects, what is there.
+
+    `read` gives the text of a file that the patch is applied to.
+    """
     hunks = patch.hunks()
     for path, line in re.findall(r"error: patch failed: (.*):(\d+)", stderr):
         of_file = hunks.get(path, [])
         for number, (start, header) in enumerate(of_file, 1):
             if start == int(line):
-                return f"patch {patch.name} does not apply: {path}, hunk {number} of {len(of_file)}: {header}"
+                what = f"patch {patch.name} does not apply: {path}, hunk {number} of {len(of_file)}: {header}"
+                expected = patch.old_lines(path, header)
+                found = tuple(read(path).splitlines()[start - 1 : start - 1 + len(expected)])
+                sides = [*side("the patch expects:", expected), *side(f"found at line {start}:", found)]
+                return "\n".join([what, *sides, _MERGE_HINT])
         return f"patch {patch.name} does not apply: {path}, line {line}"
     for path, reason in re.findall(r"error: (.*): (does not exist in index|already exists in index)", stderr):
         return f"patch {patch.name} does not apply: {path} {reason.replace(' in index', ' in the tree')}"

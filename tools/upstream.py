@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import stat
 import subprocess
@@ -132,6 +133,27 @@ def sync(project: Project) -> Release:
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
     return release
+
+
+def other_release(project: Project, lock: Lock) -> str:
+    """Why build/upstream is not the locked release for this Python, '' where it is."""
+    mark = project.tree / _MARK
+    try:
+        wheel = lock.wheel_for_this_python()
+    except ToolError as error:
+        return str(error)
+    held = json.loads(mark.read_text()) if mark.exists() else {}
+    version = re.search(
+        r"^__version__ = ['\"]([^'\"]+)", (project.tree / "python/triton/__init__.py").read_text(), re.MULTILINE
+    )
+    if not version or version.group(1) != lock.version:
+        return f"build/upstream is version {version.group(1) if version else 'unknown'}, the lock says {lock.version}"
+    if held == {"file": wheel.file, "sha256": wheel.sha256}:
+        return ""
+    return (
+        f"build/upstream is {held.get('file', 'of no known release')}, upstream.lock.toml names {wheel.file}: run "
+        "`python3 -m tools apply`"
+    )
 
 
 def prepare(project: Project) -> Release:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import toy_project as toy_project_module
-from toy_project import ALPHA, FIRST, SECOND, snapshot, toy_project
+from toy_project import ALPHA, FIRST, SECOND, snapshot, sources, toy_project, write_release
 
 from tools.errors import ToolError
 from tools.project import Project
@@ -130,10 +130,87 @@ def test_a_conflict_is_named_and_leaves_the_tree_as_it_was(project: Project, old
     (project.patches / "first.patch").write_text(FIRST.replace(old, new))
     with pytest.raises(ToolError) as caught:
         apply.run(project, [])
-    assert str(caught.value) == f"patch first.patch does not apply: {message}"
+    assert str(caught.value).splitlines()[0] == f"patch first.patch does not apply: {message}"
     assert (git(project, "rev-parse", "HEAD"), snapshot(project.tree)) == (head, before)
     assert git(project, "status", "--porcelain") == ""
     assert "patch-conflict" in codes(project)
+
+
+def test_a_conflict_shows_what_is_expected_and_what_is_there(project: Project) -> None:
+    apply.run(project, [])
+    (project.patches / "first.patch").write_text(FIRST.replace(" line 36\n", " line thirty-six\n"))
+    with pytest.raises(ToolError) as caught:
+        apply.run(project, [])
+    assert str(caught.value).splitlines()[1:] == [
+        "  the patch expects:",
+        *(f"    | line {number}" for number in (35, "thirty-six", 37, 38, 39, 40)),
+        "  found at line 35:",
+        *(f"    | line {number}" for number in range(35, 41)),
+        "Where upstream changed these lines: with the version that the patches were written for in upstream.lock.toml, "
+        "`python3 -m tools rebase --to VERSION` merges them three-way.",
+    ]
+
+
+def test_no_conflict_is_told_against_another_release(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    apply.run(project, [])
+    # The lock moved by hand to a release with other text, whose tree is not laid out yet.
+    wheel = write_release(project.cache / "wheels", "1.1", alpha="nothing of it is left\n")
+    project.lock_file.write_text(dataclasses.replace(project.lock(), version="1.1", wheels=(wheel,)).text())
+    assert codes(project) == ["tree-version"]
+    capsys.readouterr()
+    status.run(project, [])
+    text = capsys.readouterr().out
+    assert "tree       build/upstream is version 1.0, the lock says 1.1" in text
+    assert "applied" not in text
+
+
+def test_a_tree_that_is_behind(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    apply.run(project, [])
+    whole = snapshot(project.tree)
+    git(project, "reset", "-q", "--hard", "HEAD~1")
+    assert codes(project) == ["tree-behind"]
+    capsys.readouterr()
+    status.run(project, [])
+    text = capsys.readouterr().out
+    assert "second.patch: not applied" in text and "first.patch: applied" in text
+    assert "commits    1 applied ones are gone" in text and "not in patches/" not in text
+    apply.run(project, [])
+    assert snapshot(project.tree) == whole
+    git(project, "reset", "-q", "--hard", "HEAD~1")
+    export.run(project, [])
+    assert codes(project) == []
+    assert not (project.patches / "second.patch").exists()
+
+
+def test_status_of_a_patch_that_changed_on_disk(project: Project, capsys: pytest.CaptureFixture[str]) -> None:
+    apply.run(project, [])
+    capsys.readouterr()
+    (project.patches / "first.patch").write_text(FIRST.replace("line two", "line deux"))
+    status.run(project, [])
+    assert "first.patch: changed since it was applied" in capsys.readouterr().out
+    (project.patches / "first.patch").write_text(FIRST.replace("-line 2\n", "-line B\n"))
+    status.run(project, [])
+    text = capsys.readouterr().out
+    assert "first.patch: does not apply: python/triton/alpha.py, hunk 1 of 2" in text
+    assert "second.patch: applied" in text
+
+
+@pytest.mark.parametrize(
+    ("message", "lacks"),
+    [
+        ("third", "`Why:` and `Upstream-Status:`"),
+        ("third\n\nWhy: a test.", "`Upstream-Status:`"),
+        ("third\n\nWhy:\nUpstream-Status: none", "`Why:`"),
+    ],
+)
+def test_export_refuses_a_commit_that_does_not_say_why(project: Project, message: str, lacks: str) -> None:
+    apply.run(project, [])
+    before = sources(project)
+    (project.tree / "python/triton/alpha.py").write_text("mine\n")
+    git(project, "commit", "-qam", message)
+    with pytest.raises(ToolError, match=f"the commit 'third' has no {lacks} in its message"):
+        export.run(project, [])
+    assert sources(project) == before
 
 
 def test_a_patch_that_adds_a_file_that_is_there(project: Project) -> None:
@@ -274,7 +351,7 @@ def _change(project: Project, what: str) -> None:
         case "lock-file-name":
             _edit(lock, 'file = "triton-1.0', 'file = "triton-1.1')
         case "submodule-url":
-            _edit(project.root / ".gitmodules", "example.org", "example.com")
+            _edit(project.root / ".gitmodules", "nowhere", "elsewhere")
         case "submodule-missing":
             subprocess.run(["git", "init", "-q", str(project.root)], check=True)
         case "submodule-commit":

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from vendor_support import ROOT
 
-from tools import system
-from tools.__main__ import VERBS
+from tools import progress, system
+from tools.__main__ import VERBS, reported
 from tools.errors import ToolError
 from tools.packaging import tags
 from tools.project import Lock, Project
@@ -179,3 +182,58 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     (project.build / "lib").mkdir()
     with project.exclusive():
         assert sorted(path.name for path in project.build.iterdir()) == [".lock", "lib"]
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            OSError(errno.EROFS, "Read-only file system", "build"),
+            "error: .*'build': .* in the checkout, so it must be writable",
+        ),
+        (PermissionError(errno.EACCES, "Permission denied", "build"), "error: .* so it must be writable: copy it"),
+        (OSError(errno.ENOSPC, "No space left on device"), "error: no room on the disk .*: make some and run it again"),
+    ],
+)
+def test_what_the_system_refuses_is_one_line(error: OSError, line: str, capsys: pytest.CaptureFixture[str]) -> None:
+    def fail() -> int:
+        raise error
+
+    assert reported(fail) == 1
+    err = capsys.readouterr().err
+    assert re.match(line, err), err
+    assert len(err.splitlines()) == 1
+
+
+def test_a_wrong_setting_is_one_line() -> None:
+    environment = {**os.environ, "TRITON_SPIRV_TOOLS_IN_PLACE": "perhaps"}
+    command = [sys.executable, "-m", "tools", "status"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr == "error: TRITON_SPIRV_TOOLS_IN_PLACE must be 0 or 1, not 'perhaps'\n"
+
+
+@pytest.mark.parametrize("home", [None, "/nonexistent"])
+def test_without_a_home(home: str | None) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "HOME"} | {
+        "TRITON_SPIRV_TOOLS_IN_PLACE": "1"
+    }
+    environment |= {"HOME": home} if home else {}
+    command = [sys.executable, "-m", "tools", "status"]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("upstream   triton ")
+
+
+def test_a_long_step_tells_how_far_it_is_in_a_log(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LINE_SECONDS", 0.05)
+    with progress.step("build it") as how_far:
+        how_far.at(3, 40)
+        time.sleep(0.3)
+    lines = capsys.readouterr().err.splitlines()
+    number = progress.steps()
+    assert lines[0] == f"[tools] step {number}: build it …"
+    assert f"[tools] step {number}: build it: 3 of 40, 0 s" in lines[1:-1]
+    assert re.fullmatch(rf"\[tools\] step {number}: build it: done in 0\.\d s", lines[-1])

@@ -13,6 +13,7 @@ from ..packaging.source_form import submodule_version
 from ..project import Lock, Project
 from ..queue import load_series, overlay_files, parse_patch, queue_hash, series_names
 from ..repository import Repository
+from ..upstream import other_release
 
 Fault = tuple[str, str]
 
@@ -71,9 +72,8 @@ def check_series(project: Project) -> Iterator[Fault]:
         except ToolError as error:
             yield "patch-malformed", str(error)
             continue
-        for key in ("Why", "Upstream-Status"):
-            if not patch.header(key):
-                yield f"patch-no-{key.lower()}", f"patches/{name} has no `{key}:` in its header"
+        for key in patch.missing_headers():
+            yield f"patch-no-{key.lower()}", f"patches/{name} has no `{key}:` in its header"
     try:
         load_series(project)
         digest = queue_hash(project)
@@ -90,13 +90,11 @@ def check_tree(project: Project, lock: Lock) -> Iterator[Fault]:
     if not (project.tree / ".git").is_dir():
         yield "tree-missing", "there is no build/upstream: run `python3 -m tools apply`"
         return
+    if reason := other_release(project, lock):
+        # Whether the patches apply to another release says nothing of the locked one.
+        yield "tree-version", reason
+        return
     with Repository(project) as repository:
-        found = re.search(
-            r"^__version__ = ['\"]([^'\"]+)", (project.tree / "python/triton/__init__.py").read_text(), re.MULTILINE
-        )
-        if not found or found.group(1) != lock.version:
-            version = found.group(1) if found else "unknown"
-            yield "tree-version", f"build/upstream is version {version}, upstream.lock.toml says {lock.version}"
         try:
             commits = repository.commit_queue()
         except ToolError as error:
@@ -110,8 +108,16 @@ def check_tree(project: Project, lock: Lock) -> Iterator[Fault]:
         status = repository.status()
         if status.dirty:
             yield "tree-dirty", f"build/upstream has uncommitted changes: {status.dirty[0][3:]}"
-        if status.head != status.applied_head:
+        if status.ahead:
             yield "tree-ahead", "build/upstream has commits that are not in patches/: run `tools export`"
+        elif status.behind:
+            yield (
+                "tree-behind",
+                (
+                    f"build/upstream lacks {status.behind} of the commits that were applied: run `tools apply` to have "
+                    "them again, or `tools export` to drop their patches"
+                ),
+            )
         elif status.applied_queue != queue_hash(project):
             yield "tree-stale", "build/upstream does not hold the present queue: run `python3 -m tools apply`"
 

@@ -55,6 +55,12 @@ def run(project: Project, arguments: list[str]) -> int:
         overlay, patches = collect(repository)
         for patch in patches:
             refuse_unsafe(patch)
+            if missing := patch.missing_headers():
+                lacks = " and ".join(f"`{key}:`" for key in missing)
+                raise ToolError(
+                    f"the commit {patch.subject!r} has no {lacks} in its message: say why the patch is there and what "
+                    f"upstream thinks of it, with `git -C {project.tree} commit --amend` (or `rebase -i`)"
+                )
         lock = dataclasses.replace(project.lock(), shadowed=repository.shadowed(overlay))
         files, lock = changed_files(project, overlay, patches, lock)
         if files:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from .. import rebase
+from ..errors import ToolError
 from ..project import Project
 from ..queue import queue_hash, series_names
 from ..repository import Repository
+from ..upstream import other_release
 
 
 def run(project: Project, arguments: list[str]) -> int:
@@ -26,19 +28,45 @@ def _tell(project: Project) -> int:
     if not (project.tree / ".git").is_dir():
         print("tree       none yet: run `python3 -m tools sync`")
         return 0
+    if reason := other_release(project, lock):
+        print(f"tree       {reason}")
+        return 0
     with Repository(project) as repository:
         status = repository.status()
-        commits = repository.commits()
-        applied = {repository.patch_of(commit).name for commit in commits if not repository.is_overlay(commit)}
-    if status.applied_queue == digest:
+        commits = [commit for commit in repository.commits() if not repository.is_overlay(commit)]
+        held = {patch.name: patch.text() for patch in map(repository.patch_of, commits)}
+        trouble = _trouble(repository)
+    if status.applied_queue == digest and not status.behind:
         state = "the queue is applied"
     else:
         state = "another queue is applied" if status.applied_queue else "nothing is applied"
     print(f"tree       {project.tree}: {state}")
     for name in series_names(project):
-        print(f"patch      {name}: {'applied' if name in applied else 'not applied'}")
-    if status.head != status.applied_head:
+        print(f"patch      {name}: {_state_of(project, name, held, trouble)}")
+    if status.ahead:
         print("commits    some are not in patches/: run `python3 -m tools export`")
+    if status.behind:
+        print(f"commits    {status.behind} applied ones are gone: `tools apply` has them again, `export` drops them")
     for line in status.dirty:
         print(f"changed    {line[3:]}")
     return 0
+
+
+def _trouble(repository: Repository) -> str:
+    """Why the series on disk does not apply, '' where it does."""
+    try:
+        repository.commit_queue()
+    except ToolError as error:
+        return str(error).splitlines()[0]
+    return ""
+
+
+def _state_of(project: Project, name: str, held: dict[str, str], trouble: str) -> str:
+    path = project.patches / name
+    if trouble.startswith(f"patch {name} does not apply"):
+        return trouble.removeprefix(f"patch {name} ")
+    if not path.is_file():
+        return "is not in patches/"
+    if name not in held:
+        return "not applied"
+    return "applied" if path.read_text() == held[name] else "changed since it was applied"
