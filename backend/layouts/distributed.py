@@ -2,7 +2,8 @@
 
 The meaning of each encoding is upstream's: the tile of an encoding is repeated over a larger tensor in further
 registers, and is cut to a smaller tensor by making bases zero, so that several lanes or warps hold the same element.
-Registers that would all hold the same element are left out, except in a dot operand, where upstream keeps them.
+Registers that would all hold the same element are left out, except in matrix fragments and operands of dots, where
+upstream keeps them.
 """
 
 from __future__ import annotations
@@ -10,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
-from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, Encoding, LinearEncoding, SliceEncoding
+from ..ttgir.encodings import (
+    BlockedEncoding,
+    DotOperandEncoding,
+    Encoding,
+    FoldedEncoding,
+    LinearEncoding,
+    NvidiaMmaEncoding,
+    SliceEncoding,
+)
 from .linear import LinearLayout, log2
 
 REGISTER, LANE, WARP = INPUTS = ("register", "lane", "warp")
@@ -29,8 +38,8 @@ def distributed_layout(encoding: Encoding, shape: tuple[int, ...]) -> LinearLayo
     rule = _RULES.get(type(encoding))
     if rule is None:
         raise LayoutError(
-            f"{encoding} has no distributed layout on this backend: use a blocked, slice, dot_op of "
-            "blocked, or linear encoding"
+            f"{encoding} has no distributed layout on this backend: use a blocked, slice, linear or nvidia_mma encoding, "
+            "or a dot_op of blocked or nvidia_mma"
         )
     return rule(encoding, shape)
 
@@ -55,10 +64,12 @@ def _slice(encoding: SliceEncoding, shape: tuple[int, ...]) -> LinearLayout:
 
 def _dot_operand(encoding: DotOperandEncoding, shape: tuple[int, ...]) -> LinearLayout:
     parent, rank = encoding.parent, len(shape)
+    if isinstance(parent, NvidiaMmaEncoding):
+        return _mma_operand(encoding, parent, shape)
     if not isinstance(parent, BlockedEncoding):
         raise LayoutError(
             f"{encoding} has no distributed layout on this backend: the parent of a dot operand must be "
-            "a blocked encoding"
+            "a blocked or nvidia_mma encoding"
         )
     if len(parent.order) != rank or rank < 2:
         raise LayoutError(f"{encoding} has rank {len(parent.order)}, the tensor has shape {shape}")
@@ -68,6 +79,75 @@ def _dot_operand(encoding: DotOperandEncoding, shape: tuple[int, ...]) -> Linear
     return _tiled(
         {REGISTER: registers, LANE: parent.threads_per_warp, WARP: parent.warps_per_cta}, parent.order, shape, inner
     )
+
+
+# -- matrix fragments --------------------------------------------------------------------------------------------
+#: Elements of the result that a lane of PTX's mma.m16n8 holds next to each other.
+_RESULT_WIDTH = 2
+
+
+def _mma(encoding: NvidiaMmaEncoding, shape: tuple[int, ...]) -> LinearLayout:
+    rank = _mma_rank(encoding, shape)
+    rows, columns = encoding.instr_shape[-2:]
+    tile = _mma_tile(rank, rank - 1, rank - 2, columns, rows, _RESULT_WIDTH)
+    return _with_warps(tile, encoding.warps_per_cta, shape, None)
+
+
+def _mma_operand(encoding: DotOperandEncoding, parent: NvidiaMmaEncoding, shape: tuple[int, ...]) -> LinearLayout:
+    rank = _mma_rank(parent, shape)
+    if encoding.k_width < 1:
+        raise LayoutError(f"{encoding} lacks the kWidth of an operand of a matrix instruction")
+    inner, outer = (rank - 1, rank - 2) if encoding.op_idx == 0 else (rank - 2, rank - 1)
+    tile = _mma_tile(rank, inner, outer, 8 * encoding.k_width, 16 if encoding.op_idx == 0 else 8, encoding.k_width)
+    return _with_warps(tile, parent.warps_per_cta, shape, inner)
+
+
+def _mma_rank(encoding: NvidiaMmaEncoding, shape: tuple[int, ...]) -> int:
+    rank = len(encoding.warps_per_cta)
+    if rank != len(shape) or rank not in (2, 3):
+        raise LayoutError(f"{encoding} has rank {rank}, the tensor has shape {shape}")
+    if encoding.version_major != 2 or encoding.instr_shape[-2:] != (16, 8):
+        raise LayoutError(f"{encoding} has no layout on this backend: use version 2 with instructions of 16×8")
+    return rank
+
+
+def _mma_tile(rank: int, inner: int, outer: int, inner_extent: int, outer_extent: int, width: int) -> LinearLayout:
+    """A fragment of PTX's mma (PTX ISA, "Matrix Fragments for mma.m16n8k16"): ``width`` registers and four lanes along
+    ``inner``, eight lanes along ``outer``; the rest of the tile in registers, along ``outer`` first."""
+    tile = LinearLayout.identity(REGISTER, width, inner, rank)
+    for name, size, dim in (
+        (LANE, 4, inner),
+        (LANE, 8, outer),
+        (REGISTER, outer_extent // 8, outer),
+        (REGISTER, inner_extent // (4 * width), inner),
+    ):
+        tile = tile * LinearLayout.identity(name, size, dim, rank)
+    return tile
+
+
+def _with_warps(tile: LinearLayout, warps: Sequence[int], shape: tuple[int, ...], private: int | None) -> LinearLayout:
+    """Warps around ``tile``, the last dimension first, and registers that repeat it all over ``shape``. Along the
+    dimension ``private`` all warps hold the same. Tiles are repeated in the order of the operand they are for."""
+    rank = tile.rank
+    for dim in reversed(range(rank)):
+        warp = LinearLayout.zeros(WARP, warps[dim], rank)
+        if dim != private:
+            warp = LinearLayout.identity(WARP, warps[dim], dim, rank)
+        tile = tile * warp
+    order = list(reversed(range(rank)))
+    if private == rank - 2:
+        order[0], order[1] = order[1], order[0]
+    return _cut(_repeat(tile, shape, order), shape, keep=True)
+
+
+def _folded(encoding: FoldedEncoding, shape: tuple[int, ...]) -> LinearLayout:
+    whole = distributed_layout(encoding.inner, shape)
+    kept = log2(encoding.lanes, "lanes")
+    registers, lanes = whole.inputs[REGISTER], whole.inputs[LANE]
+    folded = LinearLayout.from_flat(
+        {REGISTER: [*registers, *lanes[kept:]], LANE: lanes[:kept], WARP: whole.inputs[WARP]}, shape
+    )
+    return folded.without_zeros(REGISTER)
 
 
 def _linear(encoding: LinearEncoding, shape: tuple[int, ...]) -> LinearLayout:
@@ -95,6 +175,8 @@ _RULES: dict[type, Callable[..., LinearLayout]] = {
     SliceEncoding: _slice,
     DotOperandEncoding: _dot_operand,
     LinearEncoding: _linear,
+    NvidiaMmaEncoding: _mma,
+    FoldedEncoding: _folded,
 }
 
 
@@ -132,9 +214,9 @@ def _repeat(tile: LinearLayout, shape: tuple[int, ...], order: Sequence[int]) ->
     return tile
 
 
-def _cut(layout: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
+def _cut(layout: LinearLayout, shape: tuple[int, ...], keep: bool = False) -> LinearLayout:
     """``layout`` cut to ``shape``: along an extent that is too large, the largest steps become zero, or are left out
-    where registers make them."""
+    where registers make them and ``keep`` is not set."""
     if layout.shape == shape:
         return layout
     bases = {name: [list(point) for point in points] for name, points in layout.bases.items()}
@@ -152,7 +234,7 @@ def _cut(layout: LinearLayout, shape: tuple[int, ...]) -> LinearLayout:
         for _, name, index in steps:
             if extent <= wanted:
                 break
-            if name == REGISTER:
+            if name == REGISTER and not keep:
                 dropped.add(index)
             bases[name][index][dim] = 0
             extent //= 2

@@ -16,6 +16,7 @@ from .encodings import (
     DotOperandEncoding,
     Encoding,
     LinearEncoding,
+    NvidiaMmaEncoding,
     OpaqueEncoding,
     PaddedSharedEncoding,
     SharedLinearEncoding,
@@ -72,6 +73,9 @@ ENCODINGS = {
     "ttg.blocked": _Fields(BlockedEncoding, ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")),
     "ttg.slice": _Fields(SliceEncoding, ("dim", "parent")),
     "ttg.dot_op": _Fields(DotOperandEncoding, ("opIdx", "parent"), ("kWidth",)),
+    "ttg.nvidia_mma": _Fields(
+        NvidiaMmaEncoding, ("versionMajor", "versionMinor", "warpsPerCTA", "instrShape")
+    ),
     "ttg.linear": _Fields(LinearEncoding, ("register", "lane", "warp", "block")),
     "ttg.swizzled_shared": _Fields(SwizzledSharedEncoding, ("vec", "perPhase", "maxPhase", "order")),
 }
@@ -80,7 +84,6 @@ ENCODINGS = {
 _OPAQUE_ENCODINGS = frozenset(
     {
         "ttg.generic_linear",
-        "ttg.nvidia_mma",
         "ttg.amd_mfma",
         "ttg.amd_wmma",
         "ttg.nvmma_shared",

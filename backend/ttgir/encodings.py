@@ -42,6 +42,26 @@ class DotOperandEncoding(Encoding):
 
 
 @dataclass(frozen=True)
+class NvidiaMmaEncoding(Encoding):
+    """``#ttg.nvidia_mma``: results of NVIDIA's matrix instructions; ``instr_shape`` is what one instruction of a warp
+    computes, in the last two dimensions."""
+
+    version_major: int
+    version_minor: int
+    warps_per_cta: tuple[int, ...]
+    instr_shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class FoldedEncoding(Encoding):
+    """``inner``, laid out for larger subgroups, in subgroups of ``lanes`` invocations: each does the work of several, and
+    holds their registers after its own. Not upstream's: it is how fragments of matrices are tried on other devices."""
+
+    inner: Encoding
+    lanes: int
+
+
+@dataclass(frozen=True)
 class LinearEncoding(Encoding):
     """``#ttg.linear``: bases given outright. Each basis is one coordinate tuple; one list per input dimension."""
 

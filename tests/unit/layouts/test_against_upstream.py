@@ -16,6 +16,7 @@ from triton.backends.spirv.ttgir.encodings import (
     DotOperandEncoding,
     Encoding,
     LinearEncoding,
+    NvidiaMmaEncoding,
     OpaqueEncoding,
     PaddedSharedEncoding,
     SharedLinearEncoding,
@@ -45,6 +46,9 @@ def to_gluon(encoding: Encoding, shape: tuple[int, ...]) -> Any:
             return gluon.SliceLayout(encoding.dim, to_gluon(encoding.parent, parent_shape))
         case DotOperandEncoding():
             return gluon.DotOperandLayout(encoding.op_idx, to_gluon(encoding.parent, shape), encoding.k_width)
+        case NvidiaMmaEncoding():
+            version = [encoding.version_major, encoding.version_minor]
+            return gluon.NVMMADistributedLayout(version, list(encoding.warps_per_cta), list(encoding.instr_shape))
         case SwizzledSharedEncoding():
             return gluon.SwizzledSharedLayout(
                 encoding.vec, encoding.per_phase, encoding.max_phase, list(encoding.order)
@@ -90,6 +94,28 @@ def test_dot_operand_of_blocked(data: st.DataObject, rank: int, op_idx: int) -> 
     inner = rank - 1 if op_idx == 0 else rank - 2
     layout = distributed_layout(encoding, shape)
     assert all(point[inner] == 0 for name in ("lane", "warp") for point in layout.bases[name])
+
+
+def mma_encodings(rank: int) -> st.SearchStrategy[NvidiaMmaEncoding]:
+    warps = st.lists(st.sampled_from((1, 2, 4)), min_size=rank, max_size=rank).map(tuple)
+    return warps.map(lambda counts: NvidiaMmaEncoding(2, 0, counts, (1, 16, 8)[3 - rank :]))
+
+
+@given(st.data(), st.integers(2, 3))
+def test_results_of_matrix_instructions(data: st.DataObject, rank: int) -> None:
+    encoding = data.draw(mma_encodings(rank))
+    shape = data.draw(shapes(rank, rank))
+    assert our_bases(encoding, shape) == upstream_bases(encoding, shape)
+    dim = data.draw(st.integers(0, rank - 1))
+    fitted = data.draw(shapes(rank - 1, rank - 1))
+    assert our_bases(SliceEncoding(dim, encoding), fitted) == upstream_bases(SliceEncoding(dim, encoding), fitted)
+
+
+@given(st.data(), st.integers(2, 3), st.integers(0, 1), st.sampled_from((1, 2, 4, 8)))
+def test_operands_of_matrix_instructions(data: st.DataObject, rank: int, op_idx: int, k_width: int) -> None:
+    encoding = DotOperandEncoding(op_idx, data.draw(mma_encodings(rank)), k_width)
+    shape = data.draw(shapes(rank, rank))
+    assert our_bases(encoding, shape) == upstream_bases(encoding, shape)
 
 
 @given(st.data(), st.integers(2, 3), st.integers(0, 1))
@@ -159,8 +185,8 @@ def test_shared_linear() -> None:
 @pytest.mark.parametrize(
     "encoding, shape, message",
     [
-        (OpaqueEncoding("ttg.nvidia_mma", ""), (4,), "no distributed layout"),
-        (DotOperandEncoding(0, OpaqueEncoding("ttg.nvidia_mma", "")), (4, 4), "must be a blocked"),
+        (OpaqueEncoding("ttg.amd_mfma", ""), (4,), "no distributed layout"),
+        (DotOperandEncoding(0, OpaqueEncoding("ttg.amd_mfma", "")), (4, 4), "must be a blocked or nvidia_mma"),
         (BlockedEncoding((1,), (4,), (1,), (0,)), (4, 4), "rank 1"),
         (LinearEncoding(((1,),), (), (), ((2,),)), (4,), "num_ctas=1"),
         (LinearEncoding(((1,),), (), (), ()), (4, 4), "rank 1"),

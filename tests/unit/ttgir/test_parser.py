@@ -10,6 +10,7 @@ from triton.backends.spirv.ttgir.encodings import (
     BlockedEncoding,
     DotOperandEncoding,
     LinearEncoding,
+    NvidiaMmaEncoding,
     OpaqueEncoding,
     PaddedSharedEncoding,
     SharedLinearEncoding,
@@ -171,10 +172,7 @@ BLOCKED_DATA = BlockedEncoding((1, 2), (4, 8), (2, 1), (1, 0))
         ),
         (
             "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 1], instrShape = [16, 8]}>",
-            OpaqueEncoding(
-                "nvidia_mma",
-                "#ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [2, 1], instrShape = [16, 8]}>",
-            ),
+            NvidiaMmaEncoding(2, 0, (2, 1), (16, 8)),
         ),
     ],
 )
