@@ -7,11 +7,14 @@ is part of the cache key, and parsing it gives the same value back.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from .drivers import DRIVERS, OTHER, Driver
+from .matrices import MatrixConfiguration, format_configurations, parse_configurations
 
 #: Float controls: each with a width of 16, 32 or 64 is a feature, ``preserve_denormals32`` say. The value is the entry
 #: of VkPhysicalDeviceFloatControlsProperties before the width.
@@ -35,6 +38,8 @@ FEATURES = {
     "multiprocessor_built_ins": "VkPhysicalDeviceShaderSMBuiltinsFeaturesNV::shaderSMBuiltins",
     "float32_atomic_add": "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT::shaderBufferFloat32AtomicAdd",
     "float64_atomic_add": "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT::shaderBufferFloat64AtomicAdd",
+    "matrices": "VkPhysicalDeviceCooperativeMatrixFeaturesKHR::cooperativeMatrix",
+    "bfloat16_matrices": "VkPhysicalDeviceShaderBfloat16FeaturesKHR::shaderBFloat16CooperativeMatrix",
     **{
         f"{control}{width}": f"VkPhysicalDeviceFloatControlsProperties::{entry}{width}"
         for control, entry in FLOAT_CONTROLS.items()
@@ -59,7 +64,8 @@ class Capabilities:
 
     ``subgroup_size``: invocations of a subgroup; ``shared_bytes``: workgroup memory; ``push_constant_bytes``,
     ``max_workgroup_invocations``: as in VkPhysicalDeviceLimits. ``driver`` is the VkDriverId name in lower case,
-    for workarounds alone. ``features`` are keys of FEATURES.
+    for workarounds alone. ``features`` are keys of FEATURES. ``matrices``: what its matrix units compute, as far as
+    the compiler may use them: where it is known which lane holds which element.
     """
 
     driver: str
@@ -68,6 +74,7 @@ class Capabilities:
     push_constant_bytes: int
     max_workgroup_invocations: int
     features: frozenset[str]
+    matrices: tuple[MatrixConfiguration, ...] = ()
 
     def __post_init__(self) -> None:
         unknown = self.features - FEATURES.keys()
@@ -91,8 +98,7 @@ class Capabilities:
         """The canonical string, ``GPUTarget.arch``: ``vulkan1.3;driver=…;subgroup_size=…;…;features=a,b``."""
         parts = ["vulkan1.3"]
         for entry in fields(self):
-            value = getattr(self, entry.name)
-            parts.append(f"{entry.name}={','.join(sorted(value)) if entry.name == 'features' else value}")
+            parts.append(f"{entry.name}={_FORMAT.get(entry.name, str)(getattr(self, entry.name))}")
         return ";".join(parts)
 
     @classmethod
@@ -108,9 +114,19 @@ class Capabilities:
                 f"{arch!r} is neither a device profile ({', '.join(PROFILES)}) nor an arch string "
                 f"'vulkan1.3;{';'.join(name + '=…' for name in names)}'"
             )
-        features = frozenset(filter(None, pairs["features"].split(",")))
-        numbers = {name: int(pairs[name]) for name in names if name not in ("driver", "features")}
-        return cls(driver=pairs["driver"], features=features, **numbers)
+        return cls(**{name: _PARSE.get(name, int)(pairs[name]) for name in names})
+
+
+#: How entries that are no numbers stand in an arch string, and how they are read.
+_FORMAT: dict[str, Callable[[Any], str]] = {
+    "features": lambda features: ",".join(sorted(features)),
+    "matrices": format_configurations,
+}
+_PARSE: dict[str, Callable[[str], Any]] = {
+    "driver": str,
+    "features": lambda text: frozenset(filter(None, text.split(","))),
+    "matrices": parse_configurations,
+}
 
 
 @dataclass(frozen=True)
@@ -133,6 +149,8 @@ def read_profile(path: Path) -> Profile:
     except ValueError as error:
         raise ValueError(f"{path} is not a device profile: {error}") from None
     names = [entry.name for entry in fields(Capabilities)]
+    if isinstance(data, dict):
+        data.setdefault("matrices", [])
     if not isinstance(data, dict):
         raise ValueError(f"{path} is not a device profile: it holds no JSON object")
     wrong = sorted(data.keys() ^ {*names, "description", "sources"})
@@ -141,11 +159,17 @@ def read_profile(path: Path) -> Profile:
         said = f"lacks {', '.join(lacking)}" if lacking else f"has unknown entries {', '.join(wrong)}"
         raise ValueError(f"{path} is not a device profile: it {said}")
     for name in names:
-        kind = {"driver": str, "features": list}.get(name, int)
+        kind = {"driver": str, "features": list, "matrices": list}.get(name, int)
         if type(data[name]) is not kind:
             raise ValueError(f"{path}: {name} is {data[name]!r}, which is no {kind.__name__}")
     try:
-        capabilities = Capabilities(**{name: data[name] for name in names} | {"features": frozenset(data["features"])})
+        capabilities = Capabilities(
+            **{name: data[name] for name in names}
+            | {
+                "features": frozenset(data["features"]),
+                "matrices": tuple(MatrixConfiguration.parse(text) for text in data["matrices"]),
+            }
+        )
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from None
     return Profile(path.stem, data["description"], tuple(data["sources"]), capabilities)

@@ -15,7 +15,9 @@ from .capabilities import FEATURES
 from .inspection.doctor import run_doctor
 from .inspection.kernels import STAGES, NotInCache, run_kernels
 from .inspection.listing import text_of
+from .matrices import MatrixConfiguration
 from .runtime import context
+from .runtime.component_maps import capabilities_of
 from .runtime.devices import DeviceInfo, choose, devices
 from .runtime.errors import VulkanUnavailable
 
@@ -33,13 +35,14 @@ def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
         "lacks": list(device.lacks),
         "extensions": sorted(device.extensions),
     }
-    capabilities = device.capabilities
+    capabilities = capabilities_of(device)
     if capabilities is not None:
         described["capabilities"] = {
             entry.name: getattr(capabilities, entry.name)
             for entry in fields(capabilities)
-            if entry.name not in ("features", "driver")
+            if entry.name not in ("features", "driver", "matrices")
         }
+        described["matrices"] = [str(one) for one in capabilities.matrices]
         described["features"] = {name: capabilities.has(name) for name in sorted(FEATURES)}
         described["target"] = capabilities.arch()
     return described
@@ -103,6 +106,10 @@ def _text(known: dict[str, Any]) -> str:
         has = [name for name, there in device["features"].items() if there]
         not_there = [name for name, there in device["features"].items() if not there]
         lines.append(f"   has {', '.join(has) or 'no optional feature'}")
+        units = [
+            f"{one.shape} of {one.a} into {one.result}" for one in map(MatrixConfiguration.parse, device["matrices"])
+        ]
+        lines.append(f"   matrix units: {', '.join(units) or 'none'}")
         lines.append(f"   has not {', '.join(not_there) or '(has all)'}")
     if not lines:
         lines.append("no Vulkan device")

@@ -20,11 +20,13 @@ from .capabilities import Capabilities
 from .inspection.listing import listing
 from .lowering.module import Kernel, lower_module
 from .options import BACKEND, SPIRVOptions, own, with_foreign
+from .planning.matrix_units import matrix_units
 from .planning.options import Options as LoweringOptions
-from .planning.workgroup import subgroups
+from .planning.workgroup import WARP, subgroups
 from .runtime.memory import memory_bytes
 from .runtime.validate import validate_module
 from .transforms import table
+from .transforms.fragments import arrange_fragments
 from .ttgir.parser import parse_module
 from .ttgir.printer import print_module
 
@@ -81,11 +83,13 @@ class TooManyWarps(OutOfResources):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a kernel was laid out: its TTIR, for how many subgroups, and whether loads were moved (transforms/)."""
+    """How a kernel was laid out: its TTIR, for how many subgroups, whether loads were moved (transforms/), and
+    whether its dots are for matrix units."""
 
     ttir: str
     subgroups: int
     sunk: bool
+    matrices: bool = False
 
 
 class SPIRVBackend(BaseBackend):
@@ -121,6 +125,8 @@ class SPIRVBackend(BaseBackend):
             known["check_bounds"] = settings.CHECK_BOUNDS.get()
         if "debug_info" not in known:
             known["debug_info"] = settings.DEBUG_INFO.get()
+        known["matrix_units"] = str(known.get("matrix_units", settings.MATRIX_UNITS.get()))
+        matrix_units(known["matrix_units"], self.capabilities)  # raises ValueError
         known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
         return with_foreign(SPIRVOptions(**known), options)
 
@@ -184,9 +190,13 @@ class SPIRVBackend(BaseBackend):
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """TTIR to TTGIR with layouts chosen for this subgroup size. Raises TooManyWarps."""
         self._check_warps(options.num_warps)
+        ttir = str(module)
+        matrices = self._lay_out_matrices(module.context, ttir, options)
+        return matrices or self._lay_out(module, ttir, self._subgroups(module, options), True, options)
+
+    def _subgroups(self, module: Any, options: SPIRVOptions) -> int:
         dots = not passes.operation_names(module).isdisjoint(("tt.dot", "tt.dot_scaled"))
-        count = subgroups(passes.largest_tensor(module), dots, options.num_warps, self.capabilities)
-        return self._lay_out(module, str(module), count, True, options)
+        return subgroups(passes.largest_tensor(module), dots, options.num_warps, self.capabilities)
 
     def _lay_out(self, module: Any, ttir: str, count: int, sink: bool, options: SPIRVOptions) -> Any:
         passes.run(module, passes.layouts(count, options.warp_size, options.num_ctas), "make_layouts")
@@ -196,9 +206,27 @@ class SPIRVBackend(BaseBackend):
         self._layout = Layout(ttir, count, changed is not None)
         return changed or module
 
+    def _lay_out_matrices(self, context: Any, ttir: str, options: SPIRVOptions) -> Any:
+        """A kernel whose dots are all for matrix units; None where one of them is not."""
+        units = matrix_units(options.matrix_units, self.capabilities)
+        if not units.configurations or not passes.may_accelerate(ttir):
+            return None
+        module = passes.parse(passes.plain_precision(ttir), context)
+        passes.run(module, passes.layouts(options.num_warps, WARP, options.num_ctas), "make_layouts")
+        passes.accelerate_dots(module)
+        passes.run(module, passes.TTGIR, "make_ttgir")
+        tried = parse_module(str(module), "kernel.ttgir")
+        if not arrange_fragments(tried, self.capabilities.subgroup_size, units.configurations):
+            return None
+        self._layout = Layout(ttir, options.num_warps, False, True)
+        return module
+
     def _lay_out_smaller(self, context: Any, options: SPIRVOptions) -> Any:
         """The kernel that is being compiled with layouts that take less shared memory, or None where there are none."""
         layout = self._layout
+        if layout is not None and layout.matrices:
+            module = passes.parse(layout.ttir, context)
+            return self._lay_out(module, layout.ttir, self._subgroups(module, options), True, options)
         if layout is None or not layout.sunk and layout.subgroups <= options.num_warps:
             return None
         count = layout.subgroups if layout.sunk else layout.subgroups // 2
@@ -232,7 +260,7 @@ class SPIRVBackend(BaseBackend):
         module = _transformed(module, table.Stage.BEFORE_ALLOCATION, table.Settings()) or module
         passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
         inserted = passes.insert_barriers(module)
-        traits = self.capabilities.traits
+        traits, units = self.capabilities.traits, matrix_units(options.matrix_units, self.capabilities)
         lowering = LoweringOptions(
             fuse_multiply_add=options.enable_fp_fusion,
             check_bounds=options.check_bounds,
@@ -242,6 +270,8 @@ class SPIRVBackend(BaseBackend):
             dot_registers=traits.dot_registers,
             shared_banks=traits.shared_banks,
             prefetch=traits.prefetch,
+            matrices=units.configurations,
+            emulate_matrices=units.emulated,
         )
         name = f"{metadata.get('name', 'kernel')}.ttgir"
         source = parse_module(str(module), name)

@@ -28,6 +28,7 @@ from .launching.scratch_memory import ScratchLauncher
 from .launching.signatures import argument_name, flat_signature, has_descriptor
 from .runtime import context as vulkan_context
 from .runtime.buffer import DeviceBuffer, empty
+from .runtime.component_maps import capabilities_of
 from .runtime.devices import selected
 from .runtime.errors import VulkanUnavailable
 from .runtime.interface import DeviceInterface, IdleInterface
@@ -137,9 +138,10 @@ class DeviceUtils:
     def get_device_properties(self, device: int) -> dict[str, Any]:
         """Limits in Triton's terms; ``max_shared_mem`` in bytes."""
         info = vulkan_context.devices()[device]
-        if info.capabilities is None:
+        capabilities = capabilities_of(info)
+        if capabilities is None:
             raise VulkanUnavailable(f"{info.describe()} cannot run Triton kernels")
-        properties = device_properties(info.capabilities)
+        properties = device_properties(capabilities)
         if info.kind == "cpu":
             properties["multiprocessor_count"] = os.cpu_count() or 1
         return properties
@@ -177,7 +179,7 @@ class SPIRVDriver(DriverBase):
         if compile_only():
             capabilities: Capabilities | None = target_capabilities()
         else:
-            capabilities = vulkan_context.devices()[vulkan_context.current_device()].capabilities
+            capabilities = capabilities_of(vulkan_context.devices()[vulkan_context.current_device()])
         if capabilities is None:
             raise VulkanUnavailable("the current Vulkan device cannot run Triton kernels")
         return GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)

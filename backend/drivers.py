@@ -24,6 +24,8 @@ class Driver:
 
     **Its registers.** ``lane_registers``: 32-bit registers that a lane can have, a power of two up to 256.
 
+    **Its matrix units.** ``matrix_units``: dots are faster on them than on multiply-adds.
+
     **Its compiler.** ``dot_unroll``, ``dot_unroll_registers``, ``dot_registers``, ``shared_banks``, ``prefetch``: see
     lowering.context.Options. ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
     32-bit shuffles that a layout conversion may take; None: any number. ``unrolled_instructions``: of unrolled code
@@ -40,6 +42,8 @@ class Driver:
     exact_division: bool = False
 
     lane_registers: int = 256
+
+    matrix_units: bool = True
 
     dot_unroll: int = 2048
     dot_unroll_registers: int = 2048
@@ -64,6 +68,7 @@ DRIVERS = {
         folds_zeros=True,
         coroutines=True,
         exact_division=True,  # the CPU's own
+        matrix_units=False,  # of Mesa 26.1: multiply-adds too, in more code
         dot_unroll=512,  # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
         dot_registers=64,  # of 16 vector registers
         dot_unroll_registers=16384,  # 9 s in place of 75 where 1,024 registers would be looked up in an array

@@ -67,6 +67,9 @@ class SPIRVOptions:
     check_bounds: bool = False
     #: Source lines and names of variables in the module: TRITON_SPIRV_DEBUG_INFO where a launch does not say.
     debug_info: bool = False
+    #: Whether dots use the device's matrix units, or emulated ones: planning/matrix_units.py. Where a launch does not
+    #: say: TRITON_SPIRV_MATRIX_UNITS.
+    matrix_units: str = "auto"
 
     def __post_init__(self) -> None:
         if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):

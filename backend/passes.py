@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,11 @@ TARGET = "spirv:vulkan1.3"
 #: What it says while upstream's add_accelerate_matmul runs, which wants an NVIDIA compute capability: 6.0 has no matrix
 #: instructions, so all that the pass does is decompose tt.dot_scaled and widen the operands of tt.dot to its result.
 NO_MATRIX_INSTRUCTIONS = "cuda:60"
+
+_PRECISION = re.compile(r", inputPrecision = \w+(?= )")
+
+#: The same where dots go to matrix units: 8.0 has instructions of one warp on values in registers, as Vulkan has.
+MATRIX_INSTRUCTIONS = "cuda:80"
 
 Pipeline = Sequence[tuple[Any, str, tuple[Any, ...]]]
 
@@ -48,6 +54,14 @@ def layouts(num_warps: int, subgroup_size: int, num_ctas: int) -> Pipeline:
 
 #: Block-scaled dots (``tt.dot_scaled``) to plain ones.
 DECOMPOSE_SCALED_DOTS: Pipeline = ((passes.ttgpuir, "add_accelerate_matmul", ()),)
+
+#: Dots get layouts of matrix fragments, and with them what they are computed from and what is computed from them.
+ACCELERATE_DOTS: Pipeline = (
+    (passes.ttgpuir, "add_accelerate_matmul", ()),
+    (passes.ttgpuir, "add_remove_layout_conversions", ()),
+    (passes.ttgpuir, "add_optimize_dot_operands", (True,)),
+    (passes.ttir, "add_loop_aware_cse", ()),
+)
 
 #: TTGIR to optimised TTGIR.
 TTGIR: Pipeline = (
@@ -86,10 +100,38 @@ def run(module: Any, pipeline: Pipeline, name: str) -> None:
 def decompose_scaled_dots(module: Any) -> None:
     """Block-scaled dots to plain dots of scaled operands; a module without any is left as it is."""
     if "tt.dot_scaled" in _names(module):
-        target = ir.builder(module.context).get_string_attr
-        module.set_attr("ttg.target", target(NO_MATRIX_INSTRUCTIONS))
-        run(module, DECOMPOSE_SCALED_DOTS, "decompose_scaled_dots")
-        module.set_attr("ttg.target", target(TARGET))
+        _run_for(NO_MATRIX_INSTRUCTIONS, module, DECOMPOSE_SCALED_DOTS, "decompose_scaled_dots")
+
+
+#: A tt.dot in TTIR: the extent and the element type of the dimension that is summed over.
+_DOT = re.compile(r"= tt\.dot .*? : tensor<(?:\d+x)*?(\d+)x([a-z]+)(\d+)\w*> \*")
+#: Bits of it, at least, that add_accelerate_matmul needs for fragments: 16 halves.
+_FRAGMENT_BITS = 256
+
+
+def may_accelerate(ttir: str) -> bool:
+    """Whether accelerate_dots() can be run on a module: it has dots, and none sums fewer elements than a fragment."""
+    sums = [(int(match[1]), int(match[3])) for match in _DOT.finditer(ttir)]
+    found = bool(sums) or "tt.dot_scaled" in ttir
+    return found and all(extent * bits >= _FRAGMENT_BITS for extent, bits in sums)
+
+
+def plain_precision(text: str) -> str:
+    """A module's text without permissions to round the operands of dots of f32, which Vulkan's matrix units lack."""
+    return _PRECISION.sub("", text)
+
+
+def accelerate_dots(module: Any) -> None:
+    """Dots, block-scaled ones included, to dots of matrix fragments."""
+    _run_for(MATRIX_INSTRUCTIONS, module, ACCELERATE_DOTS, "accelerate_dots")
+
+
+def _run_for(target: str, module: Any, pipeline: Pipeline, name: str) -> None:
+    """Runs a pipeline on a module that says it is for ``target`` meanwhile."""
+    text = ir.builder(module.context).get_string_attr
+    module.set_attr("ttg.target", text(target))
+    run(module, pipeline, name)
+    module.set_attr("ttg.target", text(TARGET))
 
 
 def operation_names(module: Any) -> frozenset[str]:

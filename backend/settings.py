@@ -131,6 +131,14 @@ DEBUG_INFO = Setting(
     "1",
     "put source lines and names of variables into modules, for disassembly, validation messages and debuggers",
 )
+MATRIX_UNITS = Setting(
+    "TRITON_SPIRV_MATRIX_UNITS",
+    str,
+    "auto",
+    "0",
+    "do not use the device's matrix units for dots; `1`: use them even where they are slow; the name of a device "
+    "profile: use that profile's, emulated",
+)
 TIMEOUT = Setting[float | None](
     "TRITON_SPIRV_TIMEOUT", seconds, None, "<seconds>", "how long to wait for a kernel before giving up"
 )

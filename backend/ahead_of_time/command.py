@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..capabilities import Capabilities, profiles, read_profile
 from ..runtime import context
+from ..runtime.component_maps import capabilities_of
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.kernel_file import json_path
 from .errors import RequestError
@@ -109,7 +110,9 @@ def compile_to_file(options: argparse.Namespace) -> Path:
 def target(text: str) -> Capabilities:
     """What the target of that name can do. Raises RequestError, VulkanUnavailable."""
     if text == DEVICE:
-        return context.current().capabilities
+        capabilities = capabilities_of(context.current().device)
+        assert capabilities is not None, "the current device runs kernels"
+        return capabilities
     try:
         if text.endswith(".json"):
             return read_profile(Path(text)).capabilities

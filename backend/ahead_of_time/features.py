@@ -23,6 +23,9 @@ FEATURE_OF = {
     Capability_.ShaderSMBuiltinsNV: "multiprocessor_built_ins",
     Capability_.AtomicFloat32AddEXT: "float32_atomic_add",
     Capability_.AtomicFloat64AddEXT: "float64_atomic_add",
+    Capability_.CooperativeMatrixKHR: "matrices",
+    Capability_.BFloat16TypeKHR: "bfloat16_matrices",
+    Capability_.BFloat16CooperativeMatrixKHR: "bfloat16_matrices",
 }
 #: Capabilities that every device has on which kernels can run at all, and those whose execution modes tell the feature.
 EVERYWHERE = frozenset(

@@ -16,9 +16,11 @@ from ..ttgir.encodings import (
     DotOperandEncoding,
     Encoding,
     FoldedEncoding,
+    FragmentEncoding,
     LinearEncoding,
     NvidiaMmaEncoding,
     SliceEncoding,
+    TransposedEncoding,
 )
 from .linear import LinearLayout, log2
 
@@ -38,8 +40,8 @@ def distributed_layout(encoding: Encoding, shape: tuple[int, ...]) -> LinearLayo
     rule = _RULES.get(type(encoding))
     if rule is None:
         raise LayoutError(
-            f"{encoding} has no distributed layout on this backend: use a blocked, slice, linear or nvidia_mma encoding, "
-            "or a dot_op of blocked or nvidia_mma"
+            f"{encoding} has no distributed layout on this backend: use a blocked, slice, linear or nvidia_mma "
+            "encoding, or a dot_op of blocked or nvidia_mma"
         )
     return rule(encoding, shape)
 
@@ -140,6 +142,30 @@ def _with_warps(tile: LinearLayout, warps: Sequence[int], shape: tuple[int, ...]
     return _cut(_repeat(tile, shape, order), shape, keep=True)
 
 
+def _fragment(encoding: FragmentEncoding, shape: tuple[int, ...]) -> LinearLayout:
+    rank = len(encoding.warps_per_cta)
+    if rank != len(shape):
+        raise LayoutError(f"{encoding} has rank {rank}, the tensor has shape {shape}")
+    outer = (0,) * (rank - 2)
+    tile = LinearLayout(
+        {
+            REGISTER: [(*outer, *place) for place in encoding.registers],
+            LANE: [(*outer, *place) for place in encoding.lanes],
+        },
+        (*(1,) * (rank - 2), encoding.rows, encoding.columns),
+    )
+    return _with_warps(
+        tile, encoding.warps_per_cta, shape, None if encoding.private is None else rank - 2 + encoding.private
+    )
+
+
+def _transposed(encoding: TransposedEncoding, shape: tuple[int, ...]) -> LinearLayout:
+    inner = [0] * len(shape)
+    for dim, extent in zip(encoding.order, shape, strict=True):
+        inner[dim] = extent
+    return distributed_layout(encoding.inner, tuple(inner)).transpose(encoding.order)
+
+
 def _folded(encoding: FoldedEncoding, shape: tuple[int, ...]) -> LinearLayout:
     whole = distributed_layout(encoding.inner, shape)
     kept = log2(encoding.lanes, "lanes")
@@ -176,6 +202,8 @@ _RULES: dict[type, Callable[..., LinearLayout]] = {
     DotOperandEncoding: _dot_operand,
     LinearEncoding: _linear,
     NvidiaMmaEncoding: _mma,
+    FragmentEncoding: _fragment,
+    TransposedEncoding: _transposed,
     FoldedEncoding: _folded,
 }
 

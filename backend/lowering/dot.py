@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..analysis.matrix_dots import is_matrix_dot, unfolded
 from ..layouts.elements import element_type
 from ..layouts.linear import LinearLayout, unflatten
 from ..planning.plans import Dot
@@ -23,6 +24,7 @@ from .context import Context
 from .dot_operands import Fetch, Operand, as_type, indexed, operand
 from .errors import UnsupportedOperation
 from .floats import is_native
+from .matrix_dot import lower_matrix_dot
 from .numerics.formats import FORMATS
 from .registry import lowers
 
@@ -46,7 +48,10 @@ def _dot(ctx: Context, operation: Operation) -> None:
     a, b, accumulator = operation.operands
     type_ = accumulator.type
     assert isinstance(type_, TensorType) and isinstance(a.type, TensorType)
-    if not isinstance(type_.encoding, BlockedEncoding):
+    if is_matrix_dot(operation):
+        lower_matrix_dot(ctx, operation)
+        return
+    if not isinstance(unfolded(type_.encoding), BlockedEncoding):
         raise UnsupportedOperation(operation, f"an accumulator with encoding {type_.encoding} is not supported")
     compute = _compute_type(operation, type_.element)
     result = type_.element

@@ -16,6 +16,7 @@ from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..spirv.source_lines import SourceLines
 from ..transforms import table as transforms
+from ..transforms.fragments import arrange_fragments
 from ..transforms.kernel import kernel_of
 from ..ttgir.ir import Function, Module
 from ..ttgir.traits import Effect, traits
@@ -74,6 +75,8 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
 def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
     """Rewrites and plans the only public function of ``source``. Raises as ``lower_module``."""
     _check_shape(source, capabilities)
+    if options.matrices:
+        arrange_fragments(source, capabilities.subgroup_size, options.matrices)
     settings = transforms.Settings(prefetch=options.prefetch, shared_banks=options.shared_banks)
     transforms.transform(source, transforms.due(transforms.Stage.ALLOCATED, (), settings))
     return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)

@@ -1,7 +1,10 @@
-"""Plans of ``tt.dot`` on multiply-adds: how much of K a loop body holds, and where the loop finds the operands."""
+"""Plans of ``tt.dot``: on matrix units, by which fragments; on multiply-adds, how much of K a loop body holds, and where
+the loop finds the operands."""
 
 from __future__ import annotations
 
+from ..analysis.matrix_dots import choose, is_matrix_dot, unfolded
+from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_width
 from ..layouts.dot_operands import operand_encoding
 from ..layouts.elements import bytes_in_memory
@@ -11,7 +14,7 @@ from ..ttgir.ir import Operation, Value
 from ..ttgir.types import MemDescType, TensorType
 from .exchanges import layout_of
 from .options import Options
-from .plans import Dot, Operand, Plan
+from .plans import Dot, MatrixProducts, Operand, Plan
 from .shared_memory import Room, Scratch, SharedAccess, aligned
 
 
@@ -21,7 +24,9 @@ def plan_dot(operation: Operation, room: Room, options: Options, late: frozenset
     a, b, accumulator = operation.operands
     type_ = accumulator.type
     assert isinstance(type_, TensorType) and isinstance(a.type, TensorType)
-    if not isinstance(type_.encoding, BlockedEncoding):
+    if is_matrix_dot(operation):
+        return _plan_products(operation, options)
+    if not isinstance(unfolded(type_.encoding), BlockedEncoding):
         return Plan()
     count = 1 << len(layout_of(type_).bases["register"])
     steps = unroll = a.type.shape[-1]
@@ -43,6 +48,18 @@ def plan_dot(operation: Operation, room: Room, options: Options, late: frozenset
     scratch = (Scratch(room.start, size, True),) if accesses else ()
     reason = f"{count * steps} multiply-adds are more than {options.dot_unroll}"
     return Dot(accesses, scratch, reason, steps, unroll, moved)
+
+
+def _plan_products(operation: Operation, options: Options) -> Plan:
+    chosen = choose(operation, options.matrices)
+    if chosen is None:
+        a, b = (operand.type for operand in operation.operands[:2])
+        raise UnsupportedOperation(
+            operation,
+            f"the target has no matrix units for {a} × {b}",
+            "compile the kernel from its source for this target",
+        )
+    return MatrixProducts((), (), "", *chosen, options.emulate_matrices)
 
 
 def _moved(values: tuple[Value, ...], operands: tuple[Operand, ...], room: Room) -> tuple[tuple[Operand, ...], int]:

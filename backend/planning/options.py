@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..matrices import MatrixConfiguration
+
 
 @dataclass(frozen=True)
 class Options:
@@ -15,6 +17,7 @@ class Options:
     ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
     the next iteration's dot operands ahead (transforms/prefetch.py). ``check_bounds``: check every access
     (lowering/bounds.py). ``debug_info``: places in the user's source and names of variables (lowering/debug_info.py).
+    ``matrices``: the configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead.
     """
 
     fuse_multiply_add: bool = True
@@ -25,3 +28,5 @@ class Options:
     dot_registers: int = 512
     check_bounds: bool = False
     debug_info: bool = False
+    matrices: tuple[MatrixConfiguration, ...] = ()
+    emulate_matrices: bool = False

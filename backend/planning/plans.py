@@ -12,8 +12,10 @@ from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle,
 from ..layouts.conversion import Plan as Moves
 from ..layouts.gather import GatherByShuffles
 from ..layouts.linear import LinearLayout
+from ..layouts.matrix_dots import MatrixDot
 from ..layouts.reduction import ReductionPlan
 from ..layouts.scan import AcrossLanes, AcrossRegisters, AcrossWarps, ScanPlan
+from ..matrices import MatrixConfiguration
 from ..ttgir.types import MemDescType
 from .shared_memory import Scratch, SharedAccess
 
@@ -185,3 +187,17 @@ class Dot(Plan):
         places = " and ".join(one.summary(self.looped) for one in self.operands)
         loop = f"{self.unroll} of {self.steps} steps a loop body" if self.looped else f"{self.steps} steps unrolled"
         return f"multiply-adds, {loop}, operands {places}{self._where()}"
+
+
+@dataclass(frozen=True)
+class MatrixProducts(Plan):
+    """On matrix units, or ``emulated`` ones: ``fragments`` of ``configuration``."""
+
+    configuration: MatrixConfiguration | None = None
+    fragments: MatrixDot | None = None
+    emulated: bool = False
+
+    def summary(self) -> str:
+        assert self.configuration is not None and self.fragments is not None
+        how = "emulated matrix products" if self.emulated else "matrix products"
+        return f"{len(self.fragments.products)} {how} {self.configuration.shape} of {self.configuration.a}"

@@ -13,7 +13,9 @@ from typing import Any
 
 from ..capabilities import Capabilities
 from .arrays import array
+from .component_maps import capabilities_of
 from .context import Context, current, native
+from .devices import DeviceInfo
 from .kernel_file import Abi, IncompatibleModule, Parameter, read_abi
 from .launch import make_launcher
 from .pipeline import Kernel
@@ -282,6 +284,8 @@ def check_target(abi: Abi, context: Context) -> None:
     lacking = [feature for feature in abi.required_features if feature not in has.features]
     if lacking:
         problems.append(f"it needs {', '.join(lacking)}, which the device lacks")
+    elif "matrices" in abi.required_features and not _has_matrices(target, device):
+        problems.append("its matrices are held otherwise on the device")
     if abi.shared_bytes > has.shared_bytes:
         problems.append(f"it takes {abi.shared_bytes} bytes of shared memory, the device has {has.shared_bytes}")
     if not abi.indirect_arguments and abi.block_bytes > has.push_constant_bytes:
@@ -293,6 +297,11 @@ def check_target(abi: Abi, context: Context) -> None:
             f"kernel '{abi.kernel}' cannot run on {device.name}: {'; '.join(problems)}; compile "
             "it with `triton-spirv compile --target device` there, or for that device's profile"
         )
+
+
+def _has_matrices(target: Capabilities, device: DeviceInfo) -> bool:
+    has = capabilities_of(device)
+    return has is not None and set(target.matrices) <= set(has.matrices)
 
 
 def load(path: str | os.PathLike[str], context: Context | None = None) -> LoadedKernel:

@@ -12,6 +12,7 @@ from .. import settings
 from ..capabilities import FLOAT_CONTROLS, REQUIRED, Capabilities
 from .errors import VulkanUnavailable
 from .loader import INSTALL, Chain, check, instance, remedy, vulkan
+from .matrix_properties import MatrixProperties, matrix_properties
 
 #: Kinds of VkPhysicalDeviceType, best first.
 KINDS = ("discrete", "integrated", "virtual", "cpu", "other")
@@ -27,6 +28,8 @@ EXTENSIONS = (
     "VK_EXT_shader_atomic_float",
     "VK_KHR_shader_clock",
     "VK_NV_shader_sm_builtins",
+    "VK_KHR_cooperative_matrix",
+    "VK_KHR_shader_bfloat16",
     *SHARING_EXTENSIONS,
 )
 
@@ -98,6 +101,11 @@ FEATURE_STRUCTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     ),
     "VkPhysicalDeviceShaderClockFeaturesKHR": ("VK_KHR_shader_clock", ("shaderDeviceClock",)),
     "VkPhysicalDeviceShaderSMBuiltinsFeaturesNV": ("VK_NV_shader_sm_builtins", ("shaderSMBuiltins",)),
+    "VkPhysicalDeviceCooperativeMatrixFeaturesKHR": ("VK_KHR_cooperative_matrix", ("cooperativeMatrix",)),
+    "VkPhysicalDeviceShaderBfloat16FeaturesKHR": (
+        "VK_KHR_shader_bfloat16",
+        ("shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"),
+    ),
 }
 
 #: Key of capabilities.FEATURES → the Vulkan features that it needs, all of them.
@@ -114,6 +122,8 @@ CAPABILITY_FEATURES: dict[str, tuple[str, ...]] = {
     "multiprocessor_built_ins": ("shaderSMBuiltins",),
     "float32_atomic_add": ("shaderBufferFloat32AtomicAdd",),
     "float64_atomic_add": ("shaderBufferFloat64AtomicAdd",),
+    "matrices": ("cooperativeMatrix",),
+    "bfloat16_matrices": ("cooperativeMatrix", "shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"),
 }
 
 _PROPERTY_STRUCTS = (
@@ -132,7 +142,8 @@ class DeviceInfo:
     Two devices may be alike in everything, their UUID included: only the object tells them apart.
 
     ``host_import_alignment`` is minImportedHostPointerAlignment in bytes, 0 where host memory cannot be imported.
-    ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``driver_version`` is the driver's own text.
+    ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``driver_version`` is the driver's own text. ``matrices`` is what
+    it reports of its matrix units; those that kernels may use are in component_maps.capabilities_of().
     """
 
     name: str
@@ -148,6 +159,7 @@ class DeviceInfo:
     max_subgroups: int
     handle: Any = field(repr=False)
     driver_version: str = ""
+    matrices: tuple[MatrixProperties, ...] = ()
 
     def describe(self) -> str:
         """One line: name, kind, and what it lacks, if anything."""
@@ -258,6 +270,17 @@ def probe(physical: Any) -> DeviceInfo:
         max_subgroups=vulkan13.maxComputeWorkgroupSubgroups,
         handle=physical,
         driver_version=_driver_version(properties["VkPhysicalDeviceVulkan12Properties"], basic),
+        matrices=_matrices(physical, supported) if capabilities is not None else (),
+    )
+
+
+def _matrices(physical: Any, supported: frozenset[str]) -> tuple[MatrixProperties, ...]:
+    if "cooperativeMatrix" not in supported:
+        return ()
+    return tuple(
+        one
+        for one in matrix_properties(physical)
+        if "bf16" not in one.types or supported.issuperset(CAPABILITY_FEATURES["bfloat16_matrices"])
     )
 
 

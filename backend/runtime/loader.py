@@ -64,6 +64,7 @@ _STRUCTURE_TYPES = {
     "VkDeviceCreateInfo": "DEVICE_CREATE_INFO",
     "VkDeviceQueueCreateInfo": "DEVICE_QUEUE_CREATE_INFO",
     "VkInstanceCreateInfo": "INSTANCE_CREATE_INFO",
+    "VkPhysicalDeviceCooperativeMatrixFeaturesKHR": "PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR",
     "VkPhysicalDeviceExternalMemoryHostPropertiesEXT": "PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT",
     "VkPhysicalDeviceFeatures2": "PHYSICAL_DEVICE_FEATURES_2",
     "VkPhysicalDeviceProperties2": "PHYSICAL_DEVICE_PROPERTIES_2",
@@ -86,9 +87,43 @@ _STRUCTURE_TYPES = {
 }
 
 
+#: Structures that the ``vulkan`` package does not know → one of the same fields, the number of its VkStructureType, and
+#: that one's names of the fields.
+_RECENT = {
+    "VkPhysicalDeviceShaderBfloat16FeaturesKHR": (
+        "VkPhysicalDeviceMultiviewFeatures",
+        1000141000,
+        {
+            "shaderBFloat16Type": "multiview",
+            "shaderBFloat16DotProduct": "multiviewGeometryShader",
+            "shaderBFloat16CooperativeMatrix": "multiviewTessellationShader",
+        },
+    )
+}
+
+
+class Renamed:
+    """A structure whose fields have other names. ``struct``: the structure itself."""
+
+    def __init__(self, struct: Any, names: dict[str, str]) -> None:
+        object.__setattr__(self, "struct", struct)
+        object.__setattr__(self, "_names", names)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.struct, self._names.get(name, name))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.struct, self._names.get(name, name), value)
+
+
 def new(struct: str) -> Any:
     """A zeroed Vulkan structure with its sType set."""
     vk = vulkan()
+    if struct in _RECENT:
+        like, number, names = _RECENT[struct]
+        value = vk.ffi.new(f"{like}*")
+        vk.ffi.cast("uint32_t*", value)[0] = number
+        return Renamed(value, names)
     value = vk.ffi.new(f"{struct}*")
     value.sType = getattr(vk, f"VK_STRUCTURE_TYPE_{_STRUCTURE_TYPES[struct]}")
     return value
@@ -107,7 +142,7 @@ class Chain:
             if previous is None:
                 self.head = struct
             else:
-                previous.pNext = ffi.cast("void*", struct)
+                previous.pNext = ffi.cast("void*", getattr(struct, "struct", struct))
             previous = struct
 
     def __getitem__(self, name: str) -> Any:

@@ -20,6 +20,8 @@ EXECUTION_MODEL_GL_COMPUTE = 5
 #: Capability that a scalar type of this width needs (section 3.31); 32-bit types and bool need none.
 INT_CAPABILITY = {8: Cap.Int8, 16: Cap.Int16, 64: Cap.Int64}
 FLOAT_CAPABILITY = {16: Cap.Float16, 64: Cap.Float64}
+#: FP Encoding of bfloat16 (SPV_KHR_bfloat16).
+BFLOAT16_ENCODING = 0
 _FLOAT_FORMAT = {16: "<e", 32: "<f", 64: "<d"}
 
 
@@ -131,6 +133,16 @@ class ModuleBuilder:
         type_id = self._declare(op.TypeFloat, width)
         self.kinds[type_id] = ("float", width)
         return type_id
+
+    def bfloat16(self) -> Id:
+        """The floating-point type with bfloat16's encoding (SPV_KHR_bfloat16)."""
+        return self._declare(op.TypeFloat, 16, BFLOAT16_ENCODING)
+
+    def cooperative_matrix(self, component: Id, scope: Id, rows: Number, columns: Number, use: Number) -> Id:
+        """A matrix whose components the invocations of ``scope`` hold."""
+        return self._declare(
+            op.TypeCooperativeMatrixKHR, component, scope, self.uint(rows), self.uint(columns), self.uint(use)
+        )
 
     def vector(self, element: Id, count: Number) -> Id:
         """A vector of 2 to 4 scalars."""

@@ -30,6 +30,8 @@ TypeStruct = 30
 TypePointer = 32
 TypeFunction = 33
 
+TypeCooperativeMatrixKHR = 4456
+
 # Constants.
 ConstantTrue = 41
 ConstantFalse = 42
@@ -174,9 +176,16 @@ GroupNonUniformShuffleUp = 347
 # Shader clock (SPV_KHR_shader_clock).
 ReadClockKHR = 5056
 
+# Cooperative matrices.
+CooperativeMatrixLoadKHR = 4457
+CooperativeMatrixStoreKHR = 4458
+CooperativeMatrixMulAddKHR = 4459
+CooperativeMatrixLengthKHR = 4460
+
 #: Instructions that only compute: equal operands give equal results, and an unused one can be dropped.
 # fmt: off
 PURE = frozenset({
+    CooperativeMatrixMulAddKHR,
     Undef, ExtInst, AccessChain, VectorShuffle, CompositeConstruct, CompositeExtract, CompositeInsert,
     ConvertFToU, ConvertFToS, ConvertSToF, ConvertUToF, UConvert, SConvert, FConvert, ConvertPtrToU, ConvertUToPtr,
     Bitcast, SNegate, FNegate, IAdd, FAdd, ISub, FSub, IMul, FMul, UDiv, SDiv, FDiv, UMod, SRem, FRem, UMulExtended,
@@ -243,6 +252,26 @@ class Capability_:
     ShaderSMBuiltinsNV = 5373
     AtomicFloat32AddEXT = 6033
     AtomicFloat64AddEXT = 6034
+    CooperativeMatrixKHR = 6022
+    BFloat16TypeKHR = 5116
+    BFloat16CooperativeMatrixKHR = 5118
+
+
+class MatrixUse:
+    """Cooperative Matrix Use (SPV_KHR_cooperative_matrix). The result's is the accumulator's."""
+
+    A = 0
+    B = 1
+    Result = 2
+
+
+class MatrixOperands:
+    """Cooperative Matrix Operands (SPV_KHR_cooperative_matrix)."""
+
+    SignedA = 1
+    SignedB = 2
+    SignedC = 4
+    SignedResult = 8
 
 
 class Decoration:

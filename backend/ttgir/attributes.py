@@ -73,9 +73,7 @@ ENCODINGS = {
     "ttg.blocked": _Fields(BlockedEncoding, ("sizePerThread", "threadsPerWarp", "warpsPerCTA", "order")),
     "ttg.slice": _Fields(SliceEncoding, ("dim", "parent")),
     "ttg.dot_op": _Fields(DotOperandEncoding, ("opIdx", "parent"), ("kWidth",)),
-    "ttg.nvidia_mma": _Fields(
-        NvidiaMmaEncoding, ("versionMajor", "versionMinor", "warpsPerCTA", "instrShape")
-    ),
+    "ttg.nvidia_mma": _Fields(NvidiaMmaEncoding, ("versionMajor", "versionMinor", "warpsPerCTA", "instrShape")),
     "ttg.linear": _Fields(LinearEncoding, ("register", "lane", "warp", "block")),
     "ttg.swizzled_shared": _Fields(SwizzledSharedEncoding, ("vec", "perPhase", "maxPhase", "order")),
 }

@@ -53,9 +53,35 @@ class NvidiaMmaEncoding(Encoding):
 
 
 @dataclass(frozen=True)
+class FragmentEncoding(Encoding):
+    """Matrices as a device's subgroups hold them (``matrices.ComponentMap``), over the last two dimensions. This
+    encoding is not upstream's.
+
+    ``rows``, ``columns``: of one fragment. ``private``: the dimension, of the last two, along which all warps hold the
+    same: 1 in a dot's operand A, 0 in B, None in its result.
+    """
+
+    rows: int
+    columns: int
+    registers: tuple[tuple[int, int], ...]
+    lanes: tuple[tuple[int, int], ...]
+    warps_per_cta: tuple[int, ...]
+    private: int | None
+
+
+@dataclass(frozen=True)
+class TransposedEncoding(Encoding):
+    """``inner`` with its dimensions exchanged: dimension i is dimension ``order[i]`` of ``inner``. This encoding is not
+    upstream's."""
+
+    inner: Encoding
+    order: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class FoldedEncoding(Encoding):
-    """``inner``, laid out for larger subgroups, in subgroups of ``lanes`` invocations: each does the work of several, and
-    holds their registers after its own. Not upstream's: it is how fragments of matrices are tried on other devices."""
+    """``inner``, laid out for larger subgroups, in subgroups of ``lanes`` invocations: each does the work of several,
+    and holds their registers after its own. This encoding is not upstream's."""
 
     inner: Encoding
     lanes: int

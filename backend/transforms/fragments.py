@@ -1,0 +1,174 @@
+"""Gives tensors of matrix fragments the layout that the device has for them.
+
+Upstream's passes choose NVIDIA's fragments, of warps of 32 lanes (``#ttg.nvidia_mma``). What they mean by that is
+right on devices that hold matrices so. On others the encoding is a name for which tensors are fragments, and gets the
+device's own meaning here. Subgroups of fewer lanes hold all else in more registers (``FoldedEncoding``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ..analysis.matrix_dots import choose, is_matrix_dot, suitable
+from ..matrices import MatrixConfiguration
+from ..ttgir.encodings import (
+    DotOperandEncoding,
+    Encoding,
+    FoldedEncoding,
+    FragmentEncoding,
+    NvidiaMmaEncoding,
+    SliceEncoding,
+    TransposedEncoding,
+)
+from ..ttgir.ir import Block, Function, Module, Operation, Value
+from ..ttgir.types import TensorType, Type
+
+#: Operations that rename registers, by an encoding that upstream works out from what another one means.
+_BY_MEANING = frozenset({"tt.join", "tt.split", "tt.cat"})
+
+Meanings = dict[Encoding, Encoding]
+
+
+def arrange_fragments(source: Module, lanes: int, configurations: Sequence[MatrixConfiguration]) -> bool:
+    """Rewrites the encodings of ``source`` for subgroups of ``lanes``, at most as many as its warps have.
+
+    Returns False, with nothing changed, where there are no dots of fragments, or one cannot be done by any of
+    ``configurations``."""
+    functions = list(source.functions.values())
+    dots = [operation for operation in _operations(functions) if is_matrix_dot(operation)]
+    if not dots:
+        return False
+    fold = lanes < int(source.attributes["ttg.threads-per-warp"])
+    meanings: Meanings = {}
+    if not all(
+        choose(dot, configurations, [_meant(_encoding(value), lanes, fold, {}) for value in dot.operands])
+        for dot in dots
+    ):
+        found = _own_meanings(dots, configurations)
+        if found is None or not _transpose_meanings(functions, found) or _depends_on_meaning(functions, found):
+            return False
+        meanings = found
+        if not all(
+            choose(dot, configurations, [_meant(_encoding(value), lanes, fold, meanings) for value in dot.operands])
+            for dot in dots
+        ):
+            return False
+    if fold or meanings:
+        for value in _values(functions):
+            value.type = _retyped(value.type, lanes, fold, meanings)
+    source.attributes["ttg.threads-per-warp"] = lanes
+    return True
+
+
+def _encoding(value: Value) -> Encoding | None:
+    return value.type.encoding if isinstance(value.type, TensorType) else None
+
+
+def _own_meanings(dots: Sequence[Operation], configurations: Sequence[MatrixConfiguration]) -> Meanings | None:
+    """What each encoding of the dots' operands and results is to mean; None where two dots disagree."""
+    meanings: Meanings = {}
+    for dot in dots:
+        fitting = suitable(dot, configurations)
+        encoding = _encoding(dot.result)
+        if not fitting or not isinstance(encoding, NvidiaMmaEncoding):
+            return None
+        configuration = fitting[0]
+        for value, map_, (rows, columns), private in zip(
+            dot.operands, configuration.maps, configuration.extents, (1, 0, None), strict=True
+        ):
+            name = _encoding(value)
+            own = FragmentEncoding(rows, columns, map_.registers, map_.lanes, encoding.warps_per_cta, private)
+            if name is None or meanings.setdefault(name, own) != own:
+                return None
+    return meanings
+
+
+def _transpose_meanings(functions: Sequence[Function], meanings: Meanings) -> bool:
+    """Adds what encodings mean that are those of transposed fragments. False where they would mean two things."""
+    waiting = [operation for operation in _operations(functions) if operation.name == "tt.trans"]
+    while True:
+        later = []
+        for operation in waiting:
+            order = tuple(operation.attributes["order"])
+            back = tuple(order.index(dim) for dim in range(len(order)))
+            source, target = _encoding(operation.operands[0]), _encoding(operation.result)
+            assert source is not None and target is not None
+            if source in meanings:
+                if meanings.setdefault(target, _transposed(meanings[source], order)) != _transposed(
+                    meanings[source], order
+                ):
+                    return False
+            elif target in meanings:
+                meanings[source] = _transposed(meanings[target], back)
+            else:
+                later.append(operation)
+        if len(later) == len(waiting):
+            return True
+        waiting = later
+
+
+def _transposed(encoding: Encoding, order: tuple[int, ...]) -> Encoding:
+    if isinstance(encoding, TransposedEncoding):
+        order = tuple(encoding.order[dim] for dim in order)
+        encoding = encoding.inner
+    return encoding if order == tuple(range(len(order))) else TransposedEncoding(encoding, order)
+
+
+def _depends_on_meaning(functions: Sequence[Function], meanings: Meanings) -> bool:
+    encodings = (
+        _encoding(value)
+        for operation in _operations(functions)
+        if operation.name in _BY_MEANING
+        for value in (*operation.operands, *operation.results)
+    )
+    return any(encoding in meanings or _of_fragments(encoding) for encoding in encodings)
+
+
+def _of_fragments(encoding: Encoding | None) -> bool:
+    while isinstance(encoding, SliceEncoding | DotOperandEncoding):
+        encoding = encoding.parent
+    return isinstance(encoding, NvidiaMmaEncoding)
+
+
+def _meant(encoding: Encoding | None, lanes: int, fold: bool, meanings: Meanings) -> Encoding | None:
+    """The encoding in place of ``encoding``; None where it has none."""
+    if encoding is None:
+        return None
+    own = meanings.get(encoding)
+    if own is not None:
+        return own
+    if isinstance(encoding, SliceEncoding) and (encoding.parent in meanings or _of_fragments(encoding)):
+        parent = _meant(encoding.parent, lanes, fold, meanings)
+        assert parent is not None
+        return replace(encoding, parent=parent)
+    return FoldedEncoding(encoding, lanes) if fold else encoding
+
+
+def _retyped(type_: Type, lanes: int, fold: bool, meanings: Meanings) -> Type:
+    if not isinstance(type_, TensorType) or type_.encoding is None:
+        return type_
+    return replace(type_, encoding=_meant(type_.encoding, lanes, fold, meanings))
+
+
+def _operations(functions: Sequence[Function]) -> Iterator[Operation]:
+    for function in functions:
+        for block in function.body.blocks if function.body is not None else ():
+            for operation in block.operations:
+                yield from operation.walk()
+
+
+def _values(functions: Sequence[Function]) -> list[Value]:
+    """Every value of the functions, once."""
+    found: dict[Value, None] = {}
+    blocks: list[Block] = []
+    for function in functions:
+        blocks += function.body.blocks if function.body is not None else []
+    while blocks:
+        block = blocks.pop()
+        found.update(dict.fromkeys(block.arguments))
+        for operation in block.operations:
+            found.update(dict.fromkeys(operation.results))
+            for region in operation.regions:
+                blocks += region.blocks
+    return list(found)

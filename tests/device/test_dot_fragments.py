@@ -1,0 +1,153 @@
+"""tl.dot on matrix fragments against NumPy in float64: on the device's matrix units where it has some, and on those of
+device profiles, whose fragments are multiplied by shuffles."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from triton.backends.spirv.capabilities import Capabilities
+
+from tests.device.helpers import Guarded, assert_same, to_torch
+from tests.device.test_dot import check, dot_kernel, operands
+
+
+def _ways() -> list[str]:
+    """Values of the option matrix_units: the device's own, and profiles whose fragments its subgroups can hold."""
+    has = Capabilities.parse(str(triton.runtime.driver.active.get_current_target().arch))
+    ways = ["nvidia-hopper", "lavapipe-26"] if has.subgroup_size == 8 else ["nvidia-hopper"]
+    return ["1", *ways] if has.matrices else ways
+
+
+@pytest.fixture(params=["1", "nvidia-hopper", "lavapipe-26"])
+def units(request: pytest.FixtureRequest) -> str:
+    """A way to multiply fragments."""
+    if request.param not in _ways():
+        pytest.skip("the device has no matrix units" if request.param == "1" else "its subgroups are larger")
+    return str(request.param)
+
+
+def run(
+    units: str,
+    dtype: str,
+    m: int,
+    n: int,
+    k: int,
+    warps: int = 1,
+    trans_a: bool = False,
+    trans_b: bool = False,
+    out: str = "float32",
+    accumulate: bool = False,
+) -> bool:
+    """Checks one dot. Returns whether it was of fragments."""
+    a, b = operands(dtype, (m, k), (k, n))
+    kept = "int32" if dtype == "int8" else out
+    (c,) = operands(kept, (m, n), seed=1)
+    result = Guarded((m, n), kept)
+    left, right = to_torch(a.T if trans_a else a), to_torch(b.T if trans_b else b)
+    kernel = dot_kernel[(1,)](
+        *(left, right, to_torch(c), result.tensor, m, n, k, trans_a, trans_b, getattr(tl, kept), "ieee", accumulate),
+        num_warps=warps,
+        matrix_units=units,
+    )
+    if dtype == "int8":
+        wanted = a.astype(np.int32) @ b.astype(np.int32) + (c if accumulate else 0)
+        assert_same(result.values(), wanted, "int8")
+    else:
+        check(result.values(), a, b, c if accumulate else None, "float32", out)
+    return has_fragments(kernel)
+
+
+def has_fragments(kernel: Any) -> bool:
+    """Whether a kernel's dots were laid out as fragments."""
+    return "#ttg.nvidia_mma" in kernel.asm["ttgir"]
+
+
+def multiplies(units: str, dtype: str) -> bool:
+    """Whether the units have this type: only NVIDIA's have bfloat16."""
+    return dtype != "bfloat16" or units == "nvidia-hopper"
+
+
+@pytest.mark.parametrize("dtype", ("float16", "bfloat16", "int8"))
+@pytest.mark.parametrize(("trans_a", "trans_b"), [(False, False), (True, True)])
+def test_formats_and_transposition(units: str, dtype: str, trans_a: bool, trans_b: bool) -> None:
+    k = 32 if dtype == "int8" else 16
+    fragments = run(units, dtype, 16, 16, k, trans_a=trans_a, trans_b=trans_b, accumulate=True)
+    assert fragments == multiplies(units, dtype)
+
+
+@pytest.mark.parametrize("shape", [(16, 8, 16), (32, 16, 16), (16, 32, 32), (8, 16, 16), (2, 4, 16), (1, 1, 16)])
+def test_shapes(units: str, shape: tuple[int, int, int]) -> None:
+    assert run(units, "float16", *shape)
+
+
+@pytest.mark.parametrize("shape", [(16, 16, 8), (4, 4, 1)])
+def test_too_few_steps_are_multiply_adds(units: str, shape: tuple[int, int, int]) -> None:
+    assert not run(units, "float16", *shape)
+
+
+@pytest.mark.parametrize("warps", (2, 4))
+def test_warps(units: str, warps: int) -> None:
+    assert run(units, "float16", 32, 32, 16, warps=warps)
+
+
+def test_narrow_results_are_added_in_wide_ones(units: str) -> None:
+    assert run(units, "float16", 16, 16, 32, out="float16", accumulate=True)
+
+
+@pytest.mark.parametrize("dtype", ("float32", "float64"))
+def test_what_no_unit_multiplies_is_multiply_adds(units: str, dtype: str) -> None:
+    assert not run(units, dtype, 16, 16, 16, out=dtype)
+
+
+@triton.jit
+def batched(a, b, c, Z: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    z, m, n, k = tl.arange(0, Z), tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left = tl.load(a + z[:, None, None] * M * K + m[None, :, None] * K + k[None, None, :])
+    right = tl.load(b + z[:, None, None] * K * N + k[None, :, None] * N + n[None, None, :])
+    tl.store(c + z[:, None, None] * M * N + m[None, :, None] * N + n[None, None, :], tl.dot(left, right))
+
+
+def test_batches(units: str) -> None:
+    a, b = operands("float16", (2, 16, 16), (2, 16, 8))
+    result = Guarded((2, 16, 8), "float32")
+    kernel = batched[(1,)](to_torch(a), to_torch(b), result.tensor, 2, 16, 8, 16, num_warps=2, matrix_units=units)
+    check(result.values(), a, b, None, "float32", "float32")
+    assert has_fragments(kernel)
+
+
+@triton.jit
+def attention(q, k, v, out, length, scale, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """Softmax of q × k, times v: two chained dots, with reductions and a loop between them."""
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    queries = tl.load(q + rows[:, None] * D + depth[None, :])
+    largest = tl.full((M,), -float("inf"), tl.float32)
+    total = tl.zeros((M,), tl.float32)
+    values = tl.zeros((M, D), tl.float32)
+    for start in range(0, length, N):
+        keys = tl.load(k + (start + columns)[None, :] * D + depth[:, None])
+        scores = tl.dot(queries, keys) * scale
+        scores = tl.where((start + columns)[None, :] < length, scores, -float("inf"))
+        now = tl.maximum(largest, tl.max(scores, 1))
+        weights, correction = tl.exp(scores - now[:, None]), tl.exp(largest - now)
+        total = total * correction + tl.sum(weights, 1)
+        values = values * correction[:, None]
+        values = tl.dot(weights.to(tl.float16), tl.load(v + (start + columns)[:, None] * D + depth[None, :]), values)
+        largest = now
+    tl.store(out + rows[:, None] * D + depth[None, :], values / total[:, None])
+
+
+def test_attention(units: str) -> None:
+    q, k, v = operands("float16", (16, 16), (64, 16), (64, 16))
+    result = Guarded((16, 16), "float32")
+    kernel = attention[(1,)](
+        *(to_torch(x) for x in (q, k, v)), result.tensor, 64, 0.25, 16, 16, 16, num_warps=1, matrix_units=units
+    )
+    scores = q.astype(np.float64) @ k.astype(np.float64).T * 0.25
+    weights = np.exp(scores - scores.max(1, keepdims=True))
+    wanted = weights / weights.sum(1, keepdims=True) @ v.astype(np.float64)
+    assert np.abs(result.values() - wanted).max() < 2e-3
+    assert has_fragments(kernel)

@@ -1,0 +1,164 @@
+"""tt.dot on cooperative matrices: fragments are made of registers and taken apart again."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from triton.backends.spirv.capabilities import PROFILES, Capabilities
+from triton.backends.spirv.errors import UnsupportedOperation
+from triton.backends.spirv.lowering.module import lower_module
+from triton.backends.spirv.matrices import MatrixConfiguration
+from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.spirv.disassemble import disassemble
+from triton.backends.spirv.ttgir.parser import parse_module
+
+HOPPER, LAVAPIPE = PROFILES["nvidia-hopper"], PROFILES["lavapipe-26"]
+#: What spirv-val says that is older than the extension.
+TOO_OLD = ("Invalid capability operand: 6022", "Invalid capability operand: 5116")
+
+TEXT = """
+#mma = #ttg.nvidia_mma<{{versionMajor = 2, versionMinor = 0, warpsPerCTA = [1, 1], instrShape = [16, 8]}}>
+#a = #ttg.dot_op<{{opIdx = 0, parent = #mma, kWidth = {width}}}>
+#b = #ttg.dot_op<{{opIdx = 1, parent = #mma, kWidth = {width}}}>
+module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.shared = 0 : i32,
+    ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @k(%p: !tt.ptr<{result}>, %x: !tt.ptr<{element}>) {{
+{loads}
+    %c = arith.constant dense<{zero}> : tensor<{m}x{n}x{result}, #mma>
+    %d = tt.dot %a, %b, %c : {left} * {right} -> tensor<{m}x{n}x{result}, #mma>
+    %q = tt.splat %p : !tt.ptr<{result}> -> tensor<{m}x{n}x!tt.ptr<{result}>, #mma>
+    tt.store %q, %d : tensor<{m}x{n}x!tt.ptr<{result}>, #mma>
+    tt.return
+  }}
+}}
+"""
+
+
+def loads(name: str, rows: int, columns: int, element: str) -> str:
+    """Reads ``%name``, of encoding ``#name``, from consecutive addresses."""
+    shape = f"{rows}x{columns}x"
+    return f"""
+    %{name}0 = tt.make_range {{end = {rows} : i32, start = 0 : i32}} : tensor<{rows}xi32, #ttg.slice<{{dim = 1, parent = #{name}}}>>
+    %{name}1 = tt.make_range {{end = {columns} : i32, start = 0 : i32}} : tensor<{columns}xi32, #ttg.slice<{{dim = 0, parent = #{name}}}>>
+    %{name}2 = tt.expand_dims %{name}0 {{axis = 1 : i32}} : tensor<{rows}xi32, #ttg.slice<{{dim = 1, parent = #{name}}}>> -> tensor<{rows}x1xi32, #{name}>
+    %{name}3 = tt.expand_dims %{name}1 {{axis = 0 : i32}} : tensor<{columns}xi32, #ttg.slice<{{dim = 0, parent = #{name}}}>> -> tensor<1x{columns}xi32, #{name}>
+    %{name}4 = arith.constant dense<{columns}> : tensor<{rows}x1xi32, #{name}>
+    %{name}5 = arith.muli %{name}2, %{name}4 : tensor<{rows}x1xi32, #{name}>
+    %{name}6 = tt.broadcast %{name}5 : tensor<{rows}x1xi32, #{name}> -> tensor<{shape}i32, #{name}>
+    %{name}7 = tt.broadcast %{name}3 : tensor<1x{columns}xi32, #{name}> -> tensor<{shape}i32, #{name}>
+    %{name}8 = arith.addi %{name}6, %{name}7 : tensor<{shape}i32, #{name}>
+    %{name}9 = tt.splat %x : !tt.ptr<{element}> -> tensor<{shape}!tt.ptr<{element}>, #{name}>
+    %{name}10 = tt.addptr %{name}9, %{name}8 : tensor<{shape}!tt.ptr<{element}>, #{name}>, tensor<{shape}i32, #{name}>
+    %{name} = tt.load %{name}10 : tensor<{shape}!tt.ptr<{element}>, #{name}>"""  # noqa: E501
+
+
+def compiled(
+    m: int,
+    n: int,
+    k: int,
+    element: str = "f16",
+    result: str = "f32",
+    capabilities: Capabilities = HOPPER,
+    matrices: tuple[MatrixConfiguration, ...] | None = None,
+    emulated: bool = False,
+) -> str:
+    """The disassembly of a kernel with one dot of fragments."""
+    text = TEXT.format(
+        loads=loads("a", m, k, element) + loads("b", k, n, element),
+        left=f"tensor<{m}x{k}x{element}, #a>",
+        right=f"tensor<{k}x{n}x{element}, #b>",
+        m=m,
+        n=n,
+        element=element,
+        result=result,
+        width=4 if element == "i8" else 2,
+        zero="0" if result == "i32" else "0.0",
+    )
+    options = Options(matrices=capabilities.matrices if matrices is None else matrices, emulate_matrices=emulated)
+    spirv = lower_module(parse_module(text), capabilities, options).spirv
+    checked = subprocess.run(
+        ["spirv-val", "--target-env", "vulkan1.3", "-"], input=spirv, capture_output=True, check=False
+    )
+    said = checked.stderr.decode()
+    assert checked.returncode == 0 or any(part in said for part in TOO_OLD), said
+    return disassemble(spirv, names=False)
+
+
+def test_one_instruction_for_one_fragment(filecheck: Callable[[str, str], None]) -> None:
+    filecheck(
+        compiled(16, 8, 16),
+        """
+        CHECK: OpCapability CooperativeMatrixKHR
+        CHECK: OpExtension "SPV_KHR_cooperative_matrix"
+        CHECK-DAG: [[HALF:%[0-9]+]] = OpTypeFloat 16
+        CHECK-DAG: [[FLOAT:%[0-9]+]] = OpTypeFloat 32
+        CHECK-DAG: [[A:%[0-9]+]] = OpTypeCooperativeMatrixKHR [[HALF]]
+        CHECK-DAG: [[C:%[0-9]+]] = OpTypeCooperativeMatrixKHR [[FLOAT]]
+        CHECK: [[D:%[0-9]+]] = OpCooperativeMatrixMulAddKHR [[C]]
+        CHECK-NOT: OpCooperativeMatrixMulAddKHR
+        CHECK: OpCompositeExtract [[FLOAT]] [[D]] 0
+        CHECK: OpCompositeExtract [[FLOAT]] [[D]] 3
+        """,
+    )
+
+
+def test_accumulators_stay_matrices_over_all_of_k(filecheck: Callable[[str, str], None]) -> None:
+    text = compiled(16, 8, 64)
+    assert text.count("OpCooperativeMatrixMulAddKHR") == 4
+    filecheck(
+        text,
+        """
+        CHECK: [[ONE:%[0-9]+]] = OpCooperativeMatrixMulAddKHR
+        CHECK-NEXT: [[TWO:%[0-9]+]] = OpCooperativeMatrixMulAddKHR {{.*}} [[ONE]]{{$}}
+        CHECK-NEXT: [[THREE:%[0-9]+]] = OpCooperativeMatrixMulAddKHR {{.*}} [[TWO]]{{$}}
+        CHECK-NEXT: OpCooperativeMatrixMulAddKHR {{.*}} [[THREE]]{{$}}
+        """,
+    )
+
+
+@pytest.mark.parametrize(
+    "shape, element, result, count",
+    [
+        ((32, 32, 32), "f16", "f32", 2 * 4 * 2),
+        ((32, 32, 32), "bf16", "f32", 2 * 4 * 2),
+        ((32, 32, 64), "i8", "i32", 2 * 4 * 2),
+        ((16, 8, 16), "f16", "f16", 1),
+        ((4, 4, 16), "f16", "f32", 1),
+        ((16, 8, 8), "f16", "f32", 1),
+    ],
+)
+def test_as_many_instructions_as_fragments(shape: tuple[int, int, int], element: str, result: str, count: int) -> None:
+    assert compiled(*shape, element, result).count("OpCooperativeMatrixMulAddKHR") == count
+
+
+def test_integers_are_signed() -> None:
+    (line,) = [line for line in compiled(16, 8, 32, "i8", "i32").split("\n") if "MulAdd" in line]
+    assert line.endswith(
+        "MatrixASignedComponentsKHR|MatrixBSignedComponentsKHR|MatrixCSignedComponentsKHR|MatrixResultSignedComponentsKHR"
+    )
+
+
+def test_half_results_are_added_in_single_precision() -> None:
+    lines = compiled(16, 8, 16, "f16", "f16").split("\n")
+    matrices = [line for line in lines if "OpTypeCooperativeMatrixKHR" in line]
+    single = next(line.split()[0] for line in lines if line.endswith("OpTypeFloat 32"))
+    assert len(matrices) == 3 and single in matrices[2]
+
+
+def test_a_devices_own_fragments_are_made_of_upstreams() -> None:
+    """The device has 8×8×8 in subgroups of 8; the module says 16×8×16 in warps of 32."""
+    text = compiled(32, 16, 16, capabilities=LAVAPIPE)
+    assert text.count("OpCooperativeMatrixMulAddKHR") == 4 * 2 * 2 and "OpGroupNonUniformShuffle" not in text
+
+
+def test_emulation_is_shuffles_and_multiply_adds() -> None:
+    folded = tuple(one.folded(8) for one in HOPPER.matrices)
+    text = compiled(16, 8, 16, capabilities=PROFILES["lavapipe"], matrices=folded, emulated=True)
+    assert "CooperativeMatrix" not in text and "OpGroupNonUniformShuffle" in text and text.count(" Fma ") == 16 * 16
+
+
+def test_without_such_units_it_is_refused() -> None:
+    with pytest.raises(UnsupportedOperation, match="no matrix units for"):
+        compiled(16, 8, 16, "f16", "f32", matrices=tuple(one for one in HOPPER.matrices if one.a == "s8"))

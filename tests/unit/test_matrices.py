@@ -1,0 +1,68 @@
+"""Configurations of matrix units: their text, what they must cover, and what a kernel gets of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from triton.backends.spirv.capabilities import PROFILES, Capabilities
+from triton.backends.spirv.matrices import ComponentMap, MatrixConfiguration
+from triton.backends.spirv.planning.matrix_units import matrix_units
+
+CONFIGURATIONS = [one for profile in PROFILES.values() for one in profile.matrices]
+
+
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=str)
+def test_a_configuration_is_its_text(configuration: MatrixConfiguration) -> None:
+    assert MatrixConfiguration.parse(str(configuration)) == configuration
+
+
+def test_the_target_has_them() -> None:
+    for capabilities in PROFILES.values():
+        assert Capabilities.parse(capabilities.arch()) == capabilities
+    assert len(PROFILES["nvidia-hopper"].matrices) == 3
+
+
+@pytest.mark.parametrize("lanes", [8, 16, 32])
+@pytest.mark.parametrize("configuration", PROFILES["nvidia-hopper"].matrices, ids=str)
+def test_a_folded_map_has_the_same_elements(configuration: MatrixConfiguration, lanes: int) -> None:
+    for whole, folded in zip(configuration.maps, configuration.folded(lanes).maps, strict=True):
+        components = 1 << len(whole.registers)
+        for lane in range(configuration.lanes):
+            for component in range(components):
+                number = component + lane // lanes * components
+                assert folded.place(number, lane % lanes) == whole.place(component, lane)
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("m8n8k8", "is not a matrix configuration"),
+        ("m8n8k8:f16*f16*f32:0.1/1.0:0.1/1.0:0.1/1.0", "is not a matrix configuration"),
+        ("m2n2k2:f16*f16*f32*f33:0.1/1.0:0.1/1.0:0.1/1.0", "unknown component types"),
+        ("m2n2k2:f16*f16*f32*f32:0.1/1.0:0.1/1.0+0.1:0.1/1.0", "subgroups of different sizes"),
+        ("m2n2k2:f16*f16*f32*f32:0.1/1.0:0.1/1.0:0.1/0.1", "does not cover 2×2"),
+        ("m2n2k2:f16*f16*f32*f32:0.1:0.1/1.0:0.1/0.1", "is not a component map"),
+    ],
+)
+def test_anything_else_is_refused(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        MatrixConfiguration.parse(text)
+
+
+def test_what_a_kernel_is_compiled_for() -> None:
+    hopper, lavapipe = PROFILES["nvidia-hopper"], PROFILES["lavapipe-26"]
+    assert matrix_units("auto", hopper).configurations == hopper.matrices
+    assert matrix_units("auto", lavapipe).configurations == ()
+    assert matrix_units("1", lavapipe).configurations == lavapipe.matrices
+    assert matrix_units("0", hopper).configurations == ()
+    emulated = matrix_units("nvidia-hopper", lavapipe)
+    assert emulated.emulated and {one.lanes for one in emulated.configurations} == {8}
+    assert matrix_units("auto", replace(hopper, subgroup_size=64)).configurations == ()
+    with pytest.raises(ValueError, match="must be 0, 1, auto or a device profile"):
+        matrix_units("fast", hopper)
+
+
+def test_lanes_may_hold_copies() -> None:
+    copied = ComponentMap.parse("0.1+0.2/1.0+2.0+0.0")
+    assert copied.place(3, 7) == copied.place(3, 3) == (3, 3)
