@@ -74,9 +74,9 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
 
 def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
     """Rewrites and plans the only public function of ``source``. Raises as ``lower_module``."""
-    _check_shape(source, capabilities)
     if options.matrices:
         arrange_fragments(source, capabilities.subgroup_size, options.matrices)
+    _check_shape(source, capabilities)
     settings = transforms.Settings(prefetch=options.prefetch, shared_banks=options.shared_banks)
     transforms.transform(source, transforms.due(transforms.Stage.ALLOCATED, (), settings))
     return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)

@@ -1,5 +1,5 @@
-"""Plans of ``tt.dot``: on matrix units, by which fragments; on multiply-adds, how much of K a loop body holds, and where
-the loop finds the operands."""
+"""Plans of ``tt.dot``: on matrix units, by which fragments; on multiply-adds, how much of K a loop body holds, and
+where the loop finds the operands."""
 
 from __future__ import annotations
 
