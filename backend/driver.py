@@ -235,6 +235,15 @@ class SPIRVDriver(DriverBase):
 
         return do_bench
 
+    @property
+    def do_bench_graph(self) -> Callable[..., Any]:
+        """What triton.testing.do_bench_cudagraph is for this driver (patches/graph-benchmarks.patch)."""
+        if compile_only():
+            return call_once
+        from .launching.benchmarking import do_bench_graph  # imports triton.testing, which imports drivers
+
+        return do_bench_graph
+
     def get_empty_cache_for_benchmark(self) -> Any:
         """A buffer larger than the last-level cache of the device, for clear_cache()."""
         if compile_only() or vulkan_context.current().device.kind == "cpu":

@@ -10,8 +10,8 @@ import sys
 from dataclasses import fields
 from pathlib import Path
 
-import triton.compiler  # noqa: F401  (gives triton.language its last name)
 import triton.language as tl
+import triton.language.semantic  # noqa: F401  (a name of triton.language once a kernel was compiled)
 from triton.backends.spirv.lowering.cuda_symbols import CUDA_SYMBOLS
 from triton.backends.spirv.lowering.extern_signatures import FORMS
 from triton.backends.spirv.options import FOREIGN, SPIRVOptions

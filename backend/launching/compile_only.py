@@ -22,14 +22,33 @@ def target_capabilities() -> Capabilities:
     return Capabilities.parse(settings.TARGET.get())
 
 
-def device_properties(capabilities: Capabilities) -> dict[str, Any]:
+class UnreportedProperty(KeyError):
+    """A device property that upstream's backends have and Vulkan does not report."""
+
+    def __str__(self) -> str:
+        """Which one, and what to do."""
+        return (
+            f"Vulkan does not report the device property '{self.args[0]}', so that helpers such as "
+            "triton.testing.get_dram_gbps have no figure for this device: measure it with triton.testing.do_bench, or "
+            "take it from the vendor's data sheet"
+        )
+
+
+class DeviceProperties(dict[str, Any]):
+    """A device's limits in Triton's terms. Raises UnreportedProperty for what Vulkan does not report."""
+
+    def __missing__(self, name: str) -> Any:
+        raise UnreportedProperty(name)
+
+
+def device_properties(capabilities: Capabilities) -> DeviceProperties:
     """A device's limits in Triton's terms; ``max_shared_mem`` in bytes."""
-    return {
-        "max_shared_mem": capabilities.shared_bytes,
-        "warpSize": capabilities.subgroup_size,
-        "max_threads_per_block": capabilities.max_workgroup_invocations,
-        "arch": capabilities.arch(),
-    }
+    return DeviceProperties(
+        max_shared_mem=capabilities.shared_bytes,
+        warpSize=capabilities.subgroup_size,
+        max_threads_per_block=capabilities.max_workgroup_invocations,
+        arch=capabilities.arch(),
+    )
 
 
 class CompileOnlyLauncher:
