@@ -60,6 +60,10 @@ def _on_path(*programs: str) -> Callable[[], bool]:
     return lambda: all(shutil.which(program) for program in programs)
 
 
+def _has_browser() -> bool:
+    return any(map(shutil.which, ("chromium", "google-chrome"))) and shutil.which("chromedriver") is not None
+
+
 _PYTHON_DEV = f"python{sys.version_info[0]}.{sys.version_info[1]}-dev"
 
 BUILD = (
@@ -80,6 +84,7 @@ TEST = (
         ("vulkan-validationlayers",),
         lambda: _has_manifest("explicit_layer.d", "VkLayer_khronos_validation.json"),
     ),
+    Need("a browser and its driver", ("chromium", "chromium-driver"), _has_browser),
 )
 
 

@@ -52,6 +52,26 @@ def compile_kernel(kernel: Any, text: str, capabilities: Capabilities, options: 
     ``options``: of SPIRVOptions. Raises RequestError on a signature that does not fit or a kernel that does not fit the
     target, and what the compiler raises.
     """
+    compiled, entries = compiled_kernel(kernel, text, capabilities, options)
+    spirv = compiled.asm["spv"]
+    return spirv, describe(
+        spirv,
+        compiled.metadata,
+        capabilities,
+        [
+            Parameter(parameter.name, None, _plain(entry.value))
+            if entry.type == signature.CONSTEXPR
+            else Parameter(parameter.name, entry.type, divisible_by=entry.divisible_by)
+            for parameter, entry in zip(kernel.params, entries, strict=True)
+        ],
+    )
+
+
+def compiled_kernel(
+    kernel: Any, text: str, capabilities: Capabilities, options: Mapping[str, Any]
+) -> tuple[Any, list[signature.Entry]]:
+    """Triton's CompiledKernel, with the text of every stage, and the entries of the signature. Raises as
+    compile_kernel."""
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
@@ -70,19 +90,7 @@ def compile_kernel(kernel: Any, text: str, capabilities: Capabilities, options: 
     types = {parameter.name: entry.type for parameter, entry in zip(parameters, entries, strict=True)}
     source = ASTSource(kernel, types, constants, attributes)
     target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
-    compiled = triton.compile(source, target=target, options=dict(options))
-    spirv = compiled.asm["spv"]
-    return spirv, describe(
-        spirv,
-        compiled.metadata,
-        capabilities,
-        [
-            Parameter(parameter.name, None, _plain(entry.value))
-            if entry.type == signature.CONSTEXPR
-            else Parameter(parameter.name, entry.type, divisible_by=entry.divisible_by)
-            for parameter, entry in zip(parameters, entries, strict=True)
-        ],
-    )
+    return triton.compile(source, target=target, options=dict(options)), entries
 
 
 def _plain(value: Any) -> Any:

@@ -23,10 +23,25 @@ DEVICE = "device"
 def add_compile(parser: argparse.ArgumentParser) -> None:
     """The options of ``compile``."""
     parser.add_argument("kernel", metavar="FILE:FUNCTION", help="a @triton.jit function in a Python file, which is run")
+    add_request(parser, required=True)
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE.spv",
+        help="where the module goes, with its ABI in FILE.json (default: FUNCTION.spv)",
+    )
+    parser.add_argument(
+        "--debug-info", action="store_true", default=None, help="source lines and names of variables in the module"
+    )
+
+
+def add_request(parser: argparse.ArgumentParser, required: bool) -> None:
+    """The options that say what a function of a file is compiled for. ``required``: the signature is."""
     parser.add_argument(
         "-s",
         "--signature",
-        required=True,
+        required=required,
         metavar="ENTRIES",
         help="a type or constant for each parameter, separated by commas: '*fp32:16, *fp32, i32, 64'; "
         "':16' says that a value or address is a multiple of 16, 'i32:1' is the constant 1; an entry "
@@ -40,13 +55,6 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
         help="a profile's name (see `triton-spirv profiles`), a profile's JSON file, or 'device' for "
         "the device that is present (the default)",
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="FILE.spv",
-        help="where the module goes, with its ABI in FILE.json (default: FUNCTION.spv)",
-    )
     parser.add_argument("-w", "--num-warps", type=int, default=4, metavar="N", help="subgroups of a program (4)")
     parser.add_argument("--num-stages", type=int, default=3, metavar="N", help="stages of pipelined loops (3)")
     parser.add_argument("--debug", action="store_true", help="keep tl.device_assert")
@@ -55,9 +63,6 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         default=None,
         help="check every access against the tensors that are passed, at the cost of speed",
-    )
-    parser.add_argument(
-        "--debug-info", action="store_true", default=None, help="source lines and names of variables in the module"
     )
 
 
@@ -95,16 +100,15 @@ def compile_to_file(options: argparse.Namespace) -> Path:
         find_kernel(path, name),
         options.signature,
         capabilities,
-        {
-            "num_warps": options.num_warps,
-            "num_stages": options.num_stages,
-            "debug": options.debug,
-            "check_bounds": options.check_bounds,
-            "debug_info": options.debug_info,
-        },
+        requested(options) | {"debug_info": options.debug_info},
     )
     write(module, spirv, abi.to_json())
     return module
+
+
+def requested(options: argparse.Namespace) -> dict[str, object]:
+    """The compile options that add_request's arguments ask for."""
+    return {name: getattr(options, name) for name in ("num_warps", "num_stages", "debug", "check_bounds")}
 
 
 def target(text: str) -> Capabilities:

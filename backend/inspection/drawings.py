@@ -1,0 +1,282 @@
+"""Facts about a kernel's tensors and memory that a page can draw: layouts, conversions, accesses, shared memory."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from ..analysis.axis_info import AxisInfoAnalysis
+from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle, ThroughShared, plan_conversion
+from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
+from ..layouts.linear import LinearLayout
+from ..layouts.vectors import access_width, contiguous_registers
+from ..ttgir.ir import Function, Operation, Value
+from ..ttgir.spelling import Spelling
+from ..ttgir.types import MemDescType, PointerType, TensorType, Type
+from .stages import frames
+
+#: The most rows and columns of a tensor that are drawn.
+SHOWN = (32, 64)
+#: The widest access of an invocation, in bits.
+WIDEST = 128
+
+
+def operations(function: Function) -> Iterator[Operation]:
+    """Every operation of a function, those inside others after them, in the order of the text."""
+    if function.body is not None:
+        for block in function.body.blocks:
+            for operation in block.operations:
+                yield from operation.walk()
+
+
+def _layout(type_: Type) -> LinearLayout | None:
+    if not isinstance(type_, TensorType) or type_.encoding is None:
+        return None
+    try:
+        return distributed_layout(type_.encoding, type_.shape)
+    except LayoutError:
+        return None
+
+
+def owners(layout: LinearLayout) -> dict[int, tuple[int, int, int, int]]:
+    """Flat element → (warp, lane, register) of its first holder, and how many hold it."""
+    found: dict[int, tuple[int, int, int, int]] = {}
+    registers, lanes, warps = (layout.images(name) for name in (REGISTER, LANE, WARP))
+    for warp, of_warp in enumerate(warps):
+        for lane, of_lane in enumerate(lanes):
+            for register, of_register in enumerate(registers):
+                element = of_warp ^ of_lane ^ of_register
+                first = found.get(element)
+                found[element] = (warp, lane, register, 1) if first is None else (*first[:3], first[3] + 1)
+    return found
+
+
+def _cells(layout: LinearLayout) -> tuple[list[list[list[int]]], tuple[int, int]]:
+    """[warp, lane, register, copies] of the first SHOWN rows and columns of the last two dimensions, at 0 in the
+    others; how many rows and columns those are."""
+    shape = layout.shape
+    rows = shape[-2] if len(shape) > 1 else 1
+    columns = shape[-1] if shape else 1
+    held = owners(layout)
+    shown = min(rows, SHOWN[0]), min(columns, SHOWN[1])
+    return [[list(held[row * columns + column]) for column in range(shown[1])] for row in range(shown[0])], shown
+
+
+def layouts(function: Function, spelling: Spelling) -> list[dict[str, Any]]:
+    """Each tensor type with an encoding, in the order of appearance: where its elements are."""
+    found: dict[Type, dict[str, Any]] = {}
+    for operation in operations(function):
+        for result in operation.results:
+            type_ = result.type
+            if type_ in found:
+                found[type_]["places"] += frames(operation.location)[:1]
+                continue
+            layout = _layout(type_)
+            if layout is None or layout.rank == 0:
+                continue
+            cells, shown = _cells(layout)
+            found[type_] = {
+                "type": spelling.type(type_),
+                "shape": list(layout.shape),
+                "shown": list(shown),
+                "registers": layout.input_size(REGISTER),
+                "lanes": layout.input_size(LANE),
+                "warps": layout.input_size(WARP),
+                "cells": cells,
+                "places": list(frames(operation.location)[:1]),
+            }
+    return list(found.values())
+
+
+_HOW = {
+    Identity: "nothing moves: both layouts hold the same elements in the same registers",
+    RegisterPermutation: "registers are renamed; no instruction is needed",
+    SubgroupShuffle: "lanes of a subgroup exchange registers by shuffles",
+    ThroughShared: "through shared memory, with a barrier",
+}
+
+
+def conversions(function: Function, spelling: Spelling) -> list[dict[str, Any]]:
+    """Each ``ttg.convert_layout``: how elements move from one layout to the other."""
+    found = []
+    for operation in operations(function):
+        if operation.name != "ttg.convert_layout":
+            continue
+        source, result = operation.operands[0].type, operation.result.type
+        before, after = _layout(source), _layout(result)
+        if before is None or after is None or not isinstance(result, TensorType):
+            continue
+        size = max(1, _bits(result.element) // 8)
+        plan = plan_conversion(before, after, size, before.size * size)
+        old, new = owners(before), owners(after)
+        found.append(
+            {
+                "from": spelling.type(source),
+                "to": spelling.type(result),
+                "how": _HOW[type(plan)],
+                "elements": before.size,
+                "lane": sum(old[element][:2] != new[element][:2] for element in new),
+                "warp": sum(old[element][0] != new[element][0] for element in new),
+                "places": list(frames(operation.location)[:1]),
+            }
+        )
+    return found
+
+
+def _bits(type_: Type) -> int:
+    element = type_.element if isinstance(type_, TensorType) else type_
+    if isinstance(element, PointerType):
+        return _bits(element.pointee)
+    return max(8, int(getattr(element, "width", 64)))
+
+
+def accesses(function: Function) -> list[dict[str, Any]]:
+    """Each load and store of device memory: its width, and what keeps it from being wider."""
+    info = AxisInfoAnalysis(function)
+    found = []
+    for operation in operations(function):
+        if operation.name not in ("tt.load", "tt.store"):
+            continue
+        pointer = operation.operands[0]
+        masks = operation.operand_group(1 if operation.name == "tt.load" else 2)
+        layout = _layout(pointer.type)
+        bits = _bits(pointer.type)
+        width, why = 1, "one scalar"
+        if layout is not None and layout.rank:
+            mask = masks[0] if masks else None
+            facts = info[mask] if mask is not None else None
+            width = access_width(layout, info[pointer], facts, bits, WIDEST)
+            why = _limit(layout, info, pointer, mask, bits, width)
+        found.append(
+            {
+                "what": operation.name.removeprefix("tt."),
+                "type": str(pointer.type),
+                "bits": width * bits,
+                "elements": width,
+                "why": why,
+                "places": list(frames(operation.location)[:1]),
+            }
+        )
+    return found
+
+
+def _limit(
+    layout: LinearLayout, info: AxisInfoAnalysis, pointer: Value, mask: Value | None, bits: int, width: int
+) -> str:
+    if width * bits >= WIDEST:
+        return "as wide as an access can be"
+    dim, registers = contiguous_registers(layout)
+    known = info[pointer]
+    contiguity, divisor = known.contiguity[dim], known.divisibility[dim]
+    reasons = []
+    if registers <= width:
+        reasons.append(
+            f"a lane holds {_counted(registers, 'consecutive element')} along dimension {dim}: a larger block, or "
+            "fewer warps, gives a lane more"
+        )
+    if contiguity <= width:
+        reasons.append(
+            f"the addresses are known to be consecutive only for {_counted(contiguity, 'element')}: a stride that is "
+            "passed at run time is not known to be 1"
+        )
+    if divisor * 8 // bits <= width:
+        reasons.append(
+            f"the addresses are known to be multiples of {_counted(divisor, 'byte')} only: align the tensor and its "
+            "strides to 16 bytes, or say so with tl.multiple_of"
+        )
+    if mask is not None and info[mask].constancy[dim] <= width:
+        reasons.append(
+            f"the mask may change every {_counted(info[mask].constancy[dim], 'element')}: with a size that is a "
+            "multiple of 16 it is constant for longer"
+        )
+    return "; ".join(reasons) or "it is as wide as the tensor"
+
+
+def _counted(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"
+
+
+def shared_memory(function: Function, total: int, limit: int) -> dict[str, Any]:
+    """What lies where in shared memory while the kernel runs, by operation: buffers with their first and last use."""
+    steps = list(operations(function))
+    number = {operation: place for place, operation in enumerate(steps)}
+    buffers = []
+    for operation in steps:
+        size = int(operation.attributes.get("allocation.size", 0))
+        if operation.name == "ttg.local_alloc":
+            size = _buffer_bytes(operation.result.type)
+        if "allocation.offset" not in operation.attributes or not size:
+            continue
+        start = number[operation]
+        end = start
+        if operation.name == "ttg.local_alloc":
+            end = max((number[use] for use in _uses(operation.result)), default=start)
+        buffers.append(
+            {
+                "name": operation.name,
+                "offset": int(operation.attributes["allocation.offset"]),
+                "size": size,
+                "start": start,
+                "end": end,
+                "places": list(frames(operation.location)[:1]),
+            }
+        )
+    return {
+        "total": total,
+        "limit": limit,
+        "steps": len(steps),
+        "buffers": buffers,
+        "barriers": [
+            {"step": number[operation], "places": list(frames(operation.location)[:1])}
+            for operation in steps
+            if operation.name == "ttg.barrier"
+        ],
+    }
+
+
+def _buffer_bytes(type_: Type) -> int:
+    """Bytes of a buffer's elements; padding of its encoding is not counted."""
+    assert isinstance(type_, MemDescType)
+    return math.prod(type_.alloc_shape or type_.shape) * _bits(type_.element) // 8
+
+
+def _uses(value: Value) -> Iterator[Operation]:
+    """The operations that use a buffer, or a view of it."""
+    for use in value.uses:
+        yield use
+        if use.name.startswith("ttg.memdesc_"):
+            yield from _uses(use.result)
+
+
+def instruction_mix(names: list[str]) -> list[tuple[str, int]]:
+    """Instructions by family, the most frequent first."""
+    counts = Counter(_family(name) for name in names)
+    counts.pop("", None)
+    return counts.most_common()
+
+
+_FAMILIES = (
+    ("memory", ("OpLoad", "OpStore", "OpCopyMemory")),
+    ("atomics", ("OpAtomic",)),
+    ("matrix units", ("OpCooperativeMatrix",)),
+    ("shuffles and votes", ("OpGroupNonUniform",)),
+    ("barriers", ("OpControlBarrier", "OpMemoryBarrier")),
+    ("floating-point arithmetic", ("OpFAdd", "OpFSub", "OpFMul", "OpFDiv", "OpFRem", "OpFNegate", "OpExtInst")),
+    ("conversions", ("OpConvert", "OpFConvert", "OpUConvert", "OpSConvert", "OpBitcast")),
+    ("comparisons and selections", ("OpFOrd", "OpFUnord", "OpIEqual", "OpINotEqual", "OpSelect", "OpLogical")),
+    ("comparisons and selections", ("OpSLess", "OpSGreater", "OpULess", "OpUGreater", "OpIsNan", "OpIsInf")),
+    ("control flow", ("OpBranch", "OpPhi", "OpReturn", "OpSwitch", "OpUnreachable", "OpFunctionCall")),
+    ("addresses", ("OpAccessChain", "OpPtrAccessChain")),
+    ("integer arithmetic", ("OpI", "OpS", "OpU", "OpBit", "OpShift", "OpNot")),
+    ("vectors", ("OpComposite", "OpVector")),
+)
+
+
+def _family(name: str) -> str:
+    """The family of an instruction; "" for what the device does not execute."""
+    for family, beginnings in _FAMILIES:
+        if name.startswith(beginnings):
+            return family
+    return ""

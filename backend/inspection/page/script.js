@@ -1,0 +1,199 @@
+"use strict";
+const data = JSON.parse(document.getElementById("data").textContent);
+
+function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  element.append(...children);
+  return element;
+}
+
+function draw(name, attributes, title) {
+  const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (title !== undefined) {
+    const text = document.createElementNS("http://www.w3.org/2000/svg", "title");
+    text.textContent = title;
+    element.append(text);
+  }
+  return element;
+}
+
+// ---- the head --------------------------------------------------------------------------------------------------
+document.getElementById("title").textContent = data.title;
+for (const [name, value] of data.facts) {
+  document.getElementById("facts").append(make("div", {}, make("dt", {}, name), make("dd", {}, String(value))));
+}
+
+// ---- stages, and the lines that belong together ------------------------------------------------------------------
+const byPlace = new Map(); // "file:line" → lines whose innermost frame it is, of every stage
+const stages = document.getElementById("stages");
+let pinned = null;
+
+function show(place, scrollFrom) {
+  for (const line of document.querySelectorAll(".on, .near, .pinned")) line.classList.remove("on", "near", "pinned");
+  if (place === null) return;
+  for (const line of byPlace.get(place) || []) {
+    line.classList.add(line.dataset.place === place ? "on" : "near");
+    if (pinned === place && line.dataset.place === place) line.classList.add("pinned");
+  }
+  if (scrollFrom === undefined) return;
+  for (const list of stages.querySelectorAll("ol")) {
+    const first = list.querySelector(".on") || list.querySelector(".near");
+    if (first && !list.contains(scrollFrom)) list.scrollTop = first.offsetTop - list.offsetTop - list.clientHeight / 3;
+  }
+}
+
+function pin(place, from) {
+  pinned = pinned === place ? null : place;
+  show(pinned, from);
+}
+
+function stageOf(stage, visible) {
+  const list = make("ol", { "aria-label": stage.title, role: "listbox" });
+  for (const [text, numbers] of stage.lines) {
+    const places = numbers.map((number) => data.places[number]);
+    const line = make("li", { role: "option", tabindex: "-1" }, text || " ");
+    if (places.length) line.dataset.place = places[0];
+    for (const place of places) {
+      if (!byPlace.has(place)) byPlace.set(place, []);
+      byPlace.get(place).push(line);
+    }
+    list.append(line);
+  }
+  if (list.firstChild) list.firstChild.tabIndex = 0;
+  const box = make("div", { class: "stage", id: "stage-" + stage.id }, make("h3", {}, stage.title), list);
+  box.hidden = !visible;
+  stages.append(box);
+  const check = make("input", { type: "checkbox" });
+  check.checked = visible;
+  check.addEventListener("change", () => { box.hidden = !check.checked; });
+  document.getElementById("shown").append(make("label", {}, check, " " + stage.title));
+}
+
+for (const stage of data.stages) stageOf(stage, ["source", "ttgir", "spv"].includes(stage.id));
+
+const lineOf = (event) => event.target.closest ? event.target.closest(".stage li") : null;
+stages.addEventListener("mouseover", (event) => {
+  const line = lineOf(event);
+  if (line && pinned === null) show(line.dataset.place || null);
+});
+stages.addEventListener("mouseleave", () => { if (pinned === null) show(null); });
+stages.addEventListener("click", (event) => {
+  const line = lineOf(event);
+  if (line) { line.focus(); if (line.dataset.place) pin(line.dataset.place, line); }
+});
+stages.addEventListener("focusin", (event) => {
+  const line = lineOf(event);
+  if (!line) return;
+  for (const other of line.parentElement.querySelectorAll('[tabindex="0"]')) other.tabIndex = -1;
+  line.tabIndex = 0;
+  if (pinned === null) show(line.dataset.place || null, line);
+});
+stages.addEventListener("keydown", (event) => {
+  const line = lineOf(event);
+  if (!line) return;
+  const boxes = [...stages.querySelectorAll(".stage:not([hidden])")];
+  const here = boxes.findIndex((box) => box.contains(line));
+  const beside = { ArrowLeft: boxes[here - 1], ArrowRight: boxes[here + 1] }[event.key];
+  const target = { ArrowUp: line.previousElementSibling, ArrowDown: line.nextElementSibling }[event.key]
+    || (beside && (beside.querySelector("li.on") || beside.querySelector('li[tabindex="0"]')));
+  if (target) { event.preventDefault(); target.focus(); }
+  if (event.key === "Enter" && line.dataset.place) pin(line.dataset.place, line);
+  if (event.key === "Escape") { pinned = null; show(null); }
+});
+
+function placeButton(places) {
+  if (!places.length) return "";
+  const [file, number] = [places[0].replace(/:\d+$/, ""), places[0].match(/\d+$/)[0]];
+  const button = make("button", { class: "place", type: "button" }, file.split("/").pop() + ":" + number);
+  button.addEventListener("click", () => {
+    pinned = null;
+    pin(places[0], button);
+    document.getElementById("code").scrollIntoView();
+  });
+  return button;
+}
+
+function table(section, titles, rows) {
+  const box = document.getElementById(section);
+  if (!rows.length) { box.append(make("p", {}, "There are none.")); return; }
+  const head = make("tr", {}, ...titles.map((title) => make("th", { scope: "col" }, title)));
+  const body = rows.map((row) => make("tr", {}, ...row.map((cell) =>
+    make("td", typeof cell === "number" ? { class: "number" } : {}, typeof cell === "number" ? String(cell) : cell))));
+  box.append(make("div", { class: "scroll" }, make("table", {}, make("thead", {}, head), make("tbody", {}, ...body))));
+}
+
+// ---- facts -------------------------------------------------------------------------------------------------------
+table("accesses", ["Place", "What", "Bits", "Elements", "Why not wider"],
+  data.accesses.map((entry) => [placeButton(entry.places), entry.what, entry.bits, entry.elements, entry.why]));
+
+table("conversions", ["Place", "How", "Elements", "Change lane", "Change warp", "From", "To"],
+  data.conversions.map((entry) => [placeButton(entry.places), entry.how, entry.elements, entry.lane, entry.warp,
+    make("code", {}, entry.from), make("code", {}, entry.to)]));
+
+const color = (index, count, light) => `hsl(${Math.round(360 * index / Math.max(1, count))} 65% ${light}%)`;
+
+function layoutDrawing(layout) {
+  const [rows, columns] = layout.shown, size = Math.max(8, Math.min(20, Math.floor(900 / columns)));
+  const svg = draw("svg", { viewBox: `0 0 ${columns * size + 2} ${rows * size + 2}`, width: columns * size + 2, role: "img",
+    "aria-label": "which warp and lane holds which element" });
+  layout.cells.forEach((row, y) => row.forEach(([warp, lane, register, copies], x) => {
+    const light = 35 + 45 * (lane / Math.max(1, layout.lanes - 1) || 0);
+    svg.append(draw("rect", { class: "cell", x: x * size + 1, y: y * size + 1, width: size - 1, height: size - 1,
+      fill: color(warp, layout.warps, light) },
+    `element [${y}, ${x}]: warp ${warp}, lane ${lane}, register ${register}` +
+      (copies > 1 ? `; ${copies} invocations hold a copy` : "")));
+  }));
+  return svg;
+}
+
+const layouts = document.getElementById("layouts");
+if (!data.layouts.length) layouts.append(make("p", {}, "The kernel has no tensors with a layout."));
+data.layouts.forEach((layout, index) => {
+  const part = layout.shown.join("×") !== layout.shape.slice(-2).join("×") ? `, the first ${layout.shown.join("×")} shown` : "";
+  const box = make("details", {}, make("summary", {}, make("code", {}, layout.type)));
+  box.append(make("p", { class: "hint" }, `${layout.warps} warps × ${layout.lanes} lanes × ${layout.registers} registers${part}. ` +
+    "A colour is a warp, its lightness the lane; hover over an element to read its place."));
+  const drawing = make("div", { class: "scroll" });
+  box.append(drawing);
+  box.addEventListener("toggle", () => { if (box.open && !drawing.firstChild) drawing.append(layoutDrawing(layout)); });
+  layouts.append(box);
+  if (index === 0) box.open = true;
+});
+
+(function sharedMemory() {
+  const box = document.getElementById("shared"), shared = data.shared;
+  box.append(make("p", {}, `${shared.total} of ${shared.limit} bytes. Time runs to the right, one step an operation of the ` +
+    "TTGIR; dashed lines are barriers."));
+  if (!shared.buffers.length) return;
+  const width = 900, height = 260, left = 60;
+  const x = (step) => left + (width - left - 10) * step / Math.max(1, shared.steps);
+  const y = (offset) => 10 + (height - 30) * offset / Math.max(1, shared.total);
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "buffers in shared memory over time" });
+  for (const offset of [0, shared.total]) {
+    const text = draw("text", { x: 0, y: y(offset) + 4 });
+    text.textContent = String(offset);
+    svg.append(text);
+  }
+  shared.buffers.forEach((buffer, index) => {
+    const rect = draw("rect", { class: "buffer", x: x(buffer.start), y: y(buffer.offset),
+      width: Math.max(3, x(buffer.end + 1) - x(buffer.start)), height: Math.max(2, y(buffer.size) - y(0)),
+      fill: color(index, shared.buffers.length, 60), "fill-opacity": 0.8 },
+    `${buffer.name}: bytes ${buffer.offset} to ${buffer.offset + buffer.size - 1}` + (buffer.places[0] ? `, ${buffer.places[0]}` : ""));
+    rect.addEventListener("click", () => { if (buffer.places.length) { pinned = null; pin(buffer.places[0], rect); } });
+    svg.append(rect);
+  });
+  for (const barrier of shared.barriers) {
+    svg.append(draw("line", { x1: x(barrier.step), x2: x(barrier.step), y1: 5, y2: height - 15, stroke: "currentColor",
+      "stroke-dasharray": "3 3" }, "barrier"));
+  }
+  box.append(make("div", { class: "scroll" }, svg));
+})();
+
+(function mix() {
+  const most = Math.max(1, ...data.mix.map(([, count]) => count));
+  table("mix", ["Family", "Count", ""], data.mix.map(([name, count]) =>
+    [name, count, make("span", { class: "bar", style: `width: ${Math.round(220 * count / most)}px` })]));
+})();
+document.documentElement.dataset.ready = "yes";

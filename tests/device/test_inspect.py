@@ -1,0 +1,166 @@
+"""``triton-spirv inspect``: the page, and what a user does with it in a browser."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+import triton
+import triton.language as tl
+from selenium import webdriver
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+from triton import knobs
+from triton.backends.spirv import cli
+
+from benchmarks.example_kernels import KERNELS
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+MATMUL = next(signature for example, _, signature in KERNELS if example == "matmul")
+
+
+@triton.jit
+def transposed(x, out, n, BLOCK: tl.constexpr):
+    i, j = tl.arange(0, BLOCK)[:, None], tl.arange(0, BLOCK)[None, :]
+    value = tl.load(x + i * n + j, mask=j < n)
+    tl.store(out + i * BLOCK + j, tl.trans(value))
+
+
+def embedded(path: Path) -> dict[str, object]:
+    """The data in a page."""
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', path.read_text(), re.S)
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.fixture(scope="module")
+def matmul_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of the matmul example for a GPU that is not there."""
+    path = tmp_path_factory.mktemp("page") / "matmul.html"
+    request = [f"{EXAMPLES}/matmul.py:matmul_kernel", "-s", MATMUL, "-t", "nvidia-hopper", "-o", str(path)]
+    assert cli.main(["inspect", *request]) == 0
+    return path
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """Headless Chromium without a network."""
+    options = webdriver.ChromeOptions()
+    options.binary_location = shutil.which("chromium") or shutil.which("google-chrome") or "chromium"
+    profile = tmp_path_factory.mktemp("profile")
+    for argument in ("headless", "no-sandbox", "disable-gpu", "no-first-run", "disable-background-networking"):
+        options.add_argument(f"--{argument}")
+    for argument in ("disable-quic", "disable-component-update", "disable-sync", f"user-data-dir={profile}"):
+        options.add_argument(f"--{argument}")
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
+    yield driver
+    driver.quit()
+
+
+def test_the_data_of_a_page(matmul_page: Path) -> None:
+    data = embedded(matmul_page)
+    assert data["title"] == "Kernel matmul_kernel"
+    assert [stage["id"] for stage in data["stages"]] == ["source", "ttir", "ttgir", "spv"]
+    for stage in data["stages"]:
+        linked = sum(bool(places) for _, places in stage["lines"])
+        assert linked > len(stage["lines"]) / 3, stage["id"]
+    assert [entry["bits"] for entry in data["accesses"]] == [128, 128, 128]
+    first = data["layouts"][0]
+    owners = {tuple(cell[:3]) for row in first["cells"] for cell in row}
+    assert len(owners) == first["shown"][0] * first["shown"][1], "every element has its own place"
+    shared = data["shared"]
+    assert 0 < shared["total"] <= shared["limit"] == 49152 and shared["barriers"]
+    for buffer in shared["buffers"]:
+        assert 0 <= buffer["offset"] and buffer["offset"] + buffer["size"] <= shared["total"]
+        assert buffer["start"] <= buffer["end"] < shared["steps"]
+    assert dict(data["mix"])["floating-point arithmetic"] > 100
+    assert "http" not in re.sub(r"http://www.w3.org/2000/svg", "", matmul_page.read_text().split('id="data"')[0])
+
+
+def test_a_line_shows_what_became_of_it(matmul_page: Path, browser: webdriver.Chrome) -> None:
+    browser.set_window_size(1400, 1000)
+    browser.get(matmul_page.as_uri())
+    assert browser.execute_script("return document.documentElement.dataset.ready") == "yes"
+    (dot,) = browser.find_elements(By.XPATH, '//*[@id="stage-source"]//li[contains(., "tl.dot")]')
+    dot.click()
+    for stage, wanted in (("source", "tl.dot"), ("ttgir", "tt.dot"), ("spv", "Fma")):
+        lines = browser.find_elements(By.CSS_SELECTOR, f"#stage-{stage} li.pinned")
+        assert lines and any(wanted in line.text for line in lines), stage
+    top, height = browser.execute_script(
+        "const list = document.querySelector('#stage-spv ol'), line = list.querySelector('.pinned');"
+        "return [line.offsetTop - list.offsetTop - list.scrollTop, list.clientHeight]"
+    )
+    assert 0 <= top < height, "the other stages scroll to it"
+    dot.click()
+    assert not browser.find_elements(By.CSS_SELECTOR, "li.pinned"), "a second click releases it"
+
+
+def test_the_keyboard_is_enough(matmul_page: Path, browser: webdriver.Chrome) -> None:
+    browser.get(matmul_page.as_uri())
+    first = browser.find_element(By.CSS_SELECTOR, '#stage-ttgir li[tabindex="0"]')
+    first.send_keys(Keys.ARROW_DOWN * 12)
+    while not (here := browser.switch_to.active_element).get_attribute("data-place"):
+        here.send_keys(Keys.ARROW_DOWN)
+    assert here.tag_name == "li" and here != first
+    here.send_keys(Keys.ENTER)
+    assert "pinned" in here.get_attribute("class")
+    here.send_keys(Keys.ARROW_RIGHT)
+    assert browser.switch_to.active_element.find_elements(By.XPATH, "ancestor::div[@id='stage-spv']")
+    browser.switch_to.active_element.send_keys(Keys.ESCAPE)
+    assert not browser.find_elements(By.CSS_SELECTOR, "li.pinned, li.on")
+
+
+@pytest.mark.parametrize("width", [360, 1400])
+def test_the_page_fits(matmul_page: Path, browser: webdriver.Chrome, width: int) -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 800},
+    )
+    browser.get(matmul_page.as_uri())
+    wide = browser.execute_script("return document.documentElement.scrollWidth")
+    tops = browser.execute_script("return [...document.querySelectorAll('.stage:not([hidden])')].map(s => s.offsetTop)")
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+    assert wide <= width
+    assert (len(set(tops)) == 1) == (width > 800), "stages lie side by side only where there is room"
+
+
+def test_a_kernel_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setattr(knobs.cache, "dir", str(tmp_path / "cache"))
+    transposed.device_caches.clear()
+    transposed.relaunch = None
+    transposed[(1,)](torch.ones(32, 30), torch.ones(32, 32), 30, BLOCK=32)
+    path = tmp_path / "page.html"
+    assert cli.main(["inspect", "transposed", "-o", str(path)]) == 0
+    data = embedded(path)
+    load = next(entry for entry in data["accesses"] if entry["what"] == "load")
+    assert load["bits"] == 32 and "the mask may change every 1 element" in load["why"]
+    assert any(entry["warp"] for entry in data["conversions"]), "a transposition moves elements between warps"
+    assert any("tl.trans" in text for text, _ in data["stages"][0]["lines"])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["{file}:kernel"], "{file}:kernel needs --signature"),
+        (["{file}:nobody", "-s", "i32"], "nobody"),
+        (["no_such_kernel"], "has the name or key 'no_such_kernel'"),
+        (["{file}:kernel", "-s", "i32, i32"], "2 entries"),
+        (["{file}:kernel", "-s", "i32", "-o", "/nowhere/page.html"], "there is no folder /nowhere"),
+    ],
+)
+def test_bad_input_is_one_line(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "kernels.py"
+    file.write_text("import triton\n\n@triton.jit\ndef kernel(n):\n    pass\n")
+    assert cli.main(["inspect", *(text.format(file=file) for text in arguments)]) == 1
+    error = capsys.readouterr().err
+    assert error.startswith("triton-spirv inspect: error: ") and error.count("\n") == 1, error
+    assert message.format(file=file) in error
+    assert not list(tmp_path.glob("*.html"))
