@@ -212,9 +212,11 @@ uint16_t round_to_16_bits(double value, int exponent_bits, int mantissa_bits) {
   return sign | static_cast<uint16_t>(std::min<uint32_t>(bits, infinity));
 }
 
-ArgumentPlan::ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string>>& entries) {
-  uint32_t offset = 0;
-  for (const auto& [path, name, type] : entries) {
+ArgumentPlan::ArgumentPlan(
+    const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string, uint32_t>>& entries,
+    uint32_t bytes)
+    : bytes_(bytes) {
+  for (const auto& [path, name, type, offset] : entries) {
     Argument argument{path, name, type, "", Packing::kPointer, 0, kPointerBytes};
     if (path.empty()) throw std::invalid_argument("argument '" + name + "' has no position");
     if (type.rfind('*', 0) == 0) {
@@ -230,12 +232,11 @@ ArgumentPlan::ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>
       argument.packing = found->packing;
       argument.bytes = found->bytes;
     }
-    offset = (offset + argument.bytes - 1) & ~(argument.bytes - 1);
+    if (offset > bytes || argument.bytes > bytes - offset)
+      throw std::invalid_argument("argument '" + name + "' lies outside of the argument block");
     argument.offset = offset;
-    offset += argument.bytes;
     arguments_.push_back(std::move(argument));
   }
-  bytes_ = (offset + kWordBytes - 1) & ~(kWordBytes - 1);
 }
 
 ArgumentPlan::~ArgumentPlan() {
@@ -289,8 +290,7 @@ uint64_t ArgumentPlan::pointer(const Argument& argument, PyObject* object, int d
   return value;
 }
 
-uint8_t ArgumentPlan::pack(PyObject* args, Py_ssize_t first, std::byte* block, int device, Place* places,
-                           std::vector<uint64_t>* pointers) const {
+uint8_t ArgumentPlan::pack(PyObject* args, Py_ssize_t first, std::byte* block, int device, Place* places) const {
   uint8_t all = 0;
   for (const Argument& argument : arguments_) {
     PyObject* object = find(argument, args, first);
@@ -298,12 +298,8 @@ uint8_t ArgumentPlan::pack(PyObject* args, Py_ssize_t first, std::byte* block, i
       write_scalar(argument, object, block + argument.offset);
       continue;
     }
-    Place place;
-    const uint64_t address = pointer(argument, object, device, place);
-    write(block + argument.offset, address);
-    all |= place;
-    if (places != nullptr) *places++ = place;
-    if (pointers != nullptr) pointers->push_back(address);
+    write(block + argument.offset, pointer(argument, object, device, *places));
+    all |= *places++;
   }
   return all;
 }
@@ -329,13 +325,11 @@ py::list ArgumentPlan::tensors(PyObject* args, Py_ssize_t first, const std::byte
   return found;
 }
 
-py::list ArgumentPlan::pointer_objects(PyObject* args, Py_ssize_t first) const {
-  py::list objects;
-  for (const Argument& argument : arguments_) {
-    if (argument.packing == Packing::kPointer)
-      objects.append(py::reinterpret_borrow<py::object>(find(argument, args, first)));
-  }
-  return objects;
+py::list ArgumentPlan::pointers(PyObject* args, Py_ssize_t first, const std::byte* block, const Place* places) const {
+  py::list found;
+  for (const py::handle pair : tensors(args, first, block))
+    found.append(py::make_tuple(pair[py::int_(0)], pair[py::int_(1)], place_name(*places++)));
+  return found;
 }
 
 std::vector<std::string> ArgumentPlan::pointer_names() const {

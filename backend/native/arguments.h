@@ -26,31 +26,32 @@ struct Argument {
   mutable int device_index = -1;  // that `device` was accepted for
 };
 
-// The passed arguments of a kernel in declaration order, each aligned to its size.
+// The passed arguments of a kernel in declaration order.
 class ArgumentPlan {
  public:
-  // Each entry: (path, name, Triton type). Throws std::invalid_argument on a type that cannot be passed.
-  explicit ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string>>& entries);
+  // Each entry: (path, name, Triton type, offset); `bytes`: of the block. backend/abi/block.py lays it out. Throws
+  // std::invalid_argument on a type that cannot be passed, and an argument that is not in the block.
+  ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string, uint32_t>>& entries,
+               uint32_t bytes);
   ~ArgumentPlan();
   ArgumentPlan(const ArgumentPlan&) = delete;
   ArgumentPlan& operator=(const ArgumentPlan&) = delete;
 
-  // Bytes of the block, a multiple of 4.
+  // Bytes of the block.
   uint32_t bytes() const { return bytes_; }
   const std::vector<Argument>& arguments() const { return arguments_; }
 
-  // Writes the arguments args[first:] to `block`. `places`, with a place for each pointer, and `pointers` get where
-  // each pointer's memory lies and its value, if they are not null. Tensors on another device than number `device` are
-  // refused; -1: any. Returns all places, or-ed. Raises TypeError, ValueError or OverflowError that names the argument.
-  uint8_t pack(PyObject* args, Py_ssize_t first, std::byte* block, int device, Place* places,
-               std::vector<uint64_t>* pointers) const;
+  // Writes the arguments args[first:] to `block`, and where the memory of each pointer lies to `places`. Tensors on
+  // another device than number `device` are refused; -1: any. Returns all places, or-ed. Raises TypeError, ValueError
+  // or OverflowError that names the argument.
+  uint8_t pack(PyObject* args, Py_ssize_t first, std::byte* block, int device, Place* places) const;
   std::size_t pointer_count() const { return pointer_count_; }
   // Replaces the pointers of a packed block, in declaration order.
   void replace_pointers(std::byte* block, const std::vector<uint64_t>& pointers) const;
   // (object, address) of each pointer argument of a packed block.
   pybind11::list tensors(PyObject* args, Py_ssize_t first, const std::byte* block) const;
-  // The Python object of each pointer argument.
-  pybind11::list pointer_objects(PyObject* args, Py_ssize_t first) const;
+  // (object, address, place's name) of each pointer argument of a packed block.
+  pybind11::list pointers(PyObject* args, Py_ssize_t first, const std::byte* block, const Place* places) const;
   std::vector<std::string> pointer_names() const;
 
  private:

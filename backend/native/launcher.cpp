@@ -1,6 +1,9 @@
 #include "launcher.h"
 
+#include <pybind11/stl.h>
+
 #include <cstring>
+#include <limits>
 
 #include "gil.h"
 #include "recording.h"
@@ -11,11 +14,25 @@ namespace triton_spirv {
 namespace {
 
 constexpr uint32_t kInlineBlockBytes = 256;
+// Of an axis, with a grid that is split: program ids are 32-bit signed integers.
+constexpr long long kMostPrograms = std::numeric_limits<int32_t>::max();
 
 void call_hook(PyObject* hook, PyObject* launch_metadata) {
   if (is_idle_hook(hook)) return;
   const py::object result = py::reinterpret_steal<py::object>(PyObject_CallOneArg(hook, launch_metadata));
   if (!result) throw py::error_already_set();
+}
+
+// Copies as Python gives them: (host address, bytes, staging buffer, device buffer, offset, write back) each.
+std::vector<StagedCopy> staged_copies(const py::object& given) {
+  std::vector<StagedCopy> copies;
+  for (const auto& [host, bytes, staging, device, offset, write_back] :
+       given.cast<std::vector<std::tuple<uint64_t, uint64_t, Buffer*, Buffer*, uint64_t, bool>>>()) {
+    if (bytes > staging->bytes() || offset > device->bytes() || bytes > device->bytes() - offset)
+      throw py::value_error("a staged range is larger than its buffer");
+    copies.push_back({reinterpret_cast<std::byte*>(host), bytes, staging, device, offset, write_back});
+  }
+  return copies;
 }
 
 }  // namespace
@@ -63,13 +80,14 @@ class Launcher::Block {
 };
 
 Launcher::Launcher(std::shared_ptr<Device> device, std::shared_ptr<ArgumentPlan> plan, std::string name, bool indirect,
-                   int device_index, py::object copying)
+                   int device_index, py::object resolver, py::object oversized)
     : device_(std::move(device)),
       plan_(std::move(plan)),
       name_(std::move(name)),
       indirect_(indirect),
       device_index_(device_index),
-      copying_(std::move(copying)),
+      resolver_(std::move(resolver)),
+      oversized_(std::move(oversized)),
       places_(plan_->pointer_count(), kHost) {
   const uint32_t limit = device_->limits().maxPushConstantsSize;
   if (!indirect_ && plan_->bytes() > limit)
@@ -78,27 +96,37 @@ Launcher::Launcher(std::shared_ptr<Device> device, std::shared_ptr<ArgumentPlan>
                                 " bytes of push constants; compile it with indirect arguments");
 }
 
-bool Launcher::read_grid(const py::args& args, uint32_t grid[3]) const {
+Launcher::Grid Launcher::read_grid(const py::args& args) const {
   if (args.size() < kKernelArguments)
     throw py::type_error("a launch needs a grid, stream, function, metadata and hooks before the arguments");
-  bool empty = false;
+  Grid grid;
   for (int axis = 0; axis < 3; ++axis) {
     PyObject* item = PyTuple_GET_ITEM(args.ptr(), kGrid + axis);
+    const auto size_of_axis = [&] { return "kernel '" + name_ + "': the grid size of axis " + std::to_string(axis); };
     const py::object number = py::reinterpret_steal<py::object>(PyNumber_Index(item));
-    if (!number) throw py::error_already_set();
+    if (!number) {
+      if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
+      PyErr_Clear();
+      throw py::type_error(size_of_axis() + " must be an integer, not " + py::repr(item).cast<std::string>());
+    }
     int overflow = 0;
     const long long size = PyLong_AsLongLongAndOverflow(number.ptr(), &overflow);
     const uint32_t limit = device_->limits().maxComputeWorkGroupCount[axis];
-    if (overflow < 0 || (overflow == 0 && size < 0))
-      throw py::value_error("kernel '" + name_ + "': the grid size of axis " + std::to_string(axis) + " is negative");
-    if (overflow > 0 || size > static_cast<long long>(limit))
-      throw py::value_error("kernel '" + name_ + "': the grid size of axis " + std::to_string(axis) + ", " +
-                            py::str(number).cast<std::string>() + ", is past the device's limit of " +
-                            std::to_string(limit) + "; use another axis, or larger blocks");
-    grid[axis] = static_cast<uint32_t>(size);
-    empty |= size == 0;
+    if (overflow < 0 || (overflow == 0 && size < 0)) throw py::value_error(size_of_axis() + " is negative");
+    if (overflow > 0 || size > kMostPrograms || (size > limit && oversized_.is_none()))
+      throw py::value_error(
+          size_of_axis() + ", " + py::str(number).cast<std::string>() + ", is past the device's limit of " +
+          std::to_string(oversized_.is_none() ? limit : kMostPrograms) + "; use another axis, or larger blocks");
+    grid.sizes[axis] = static_cast<uint32_t>(size);
+    grid.is_empty |= size == 0;
+    grid.is_oversized |= size > limit;
   }
-  return !empty;
+  return grid;
+}
+
+std::array<uint32_t, 3> Launcher::grid_limits() const {
+  const uint32_t* const limits = device_->limits().maxComputeWorkGroupCount;
+  return {limits[0], limits[1], limits[2]};
 }
 
 VkPipeline Launcher::pipeline(const py::args& args) const {
@@ -110,7 +138,7 @@ VkPipeline Launcher::pipeline(const py::args& args) const {
 }
 
 py::dict Launcher::transfers() const {
-  if (copied_) return copying_.attr("transfers");
+  if (transfers_) return transfers_;
   py::dict ways;
   std::size_t next = 0;
   for (const std::string& name : plan_->pointer_names()) {
@@ -129,64 +157,78 @@ void Launcher::note(const py::args& args, const std::byte* block) const {
 
 void Launcher::launch(const py::args& args) {
   device_->let_go();
-  uint32_t grid[3];
-  const bool runs = read_grid(args, grid);
-  Block block(plan_->bytes());
-  uint8_t places = 0;
-  if (runs) places = plan_->pack(args.ptr(), kKernelArguments, block.data(), device_index_, places_.data(), nullptr);
-  copied_ = (places & (kCuda | kReadOnly)) || ((places & kHost) && !device_->host_addresses());
-  if (copied_) {
-    copying_(*args);
+  const Grid grid = read_grid(args);
+  const bool runs = !grid.is_empty;
+  if (runs && grid.is_oversized) {
+    transfers_ = oversized_(*args);
     return;
   }
+  Block block(plan_->bytes());
+  std::vector<Place> places(plan_->pointer_count(), kHost);
+  uint8_t all = 0;
+  if (runs) all = plan_->pack(args.ptr(), kKernelArguments, block.data(), device_index_, places.data());
+  const bool resolved = (all & (kCuda | kReadOnly)) || ((all & kHost) && !device_->host_addresses());
   PyObject* const metadata = PyTuple_GET_ITEM(args.ptr(), kLaunchMetadata);
   PyObject* const enter = PyTuple_GET_ITEM(args.ptr(), kEnterHook);
   PyObject* const leave = PyTuple_GET_ITEM(args.ptr(), kExitHook);
+  py::list pointers;
+  py::dict ways;
+  if (resolved) {
+    pointers = plan_->pointers(args.ptr(), kKernelArguments, block.data(), places.data());
+    if (Recording::current(*device_) != nullptr) resolver_.attr("refuse_capture")(pointers);
+  } else if (runs) {
+    places_ = std::move(places);
+    transfers_ = py::object();
+  }
   if (metadata != Py_None && !(is_idle_hook(enter) && is_idle_hook(leave)) && PyObject_HasAttrString(metadata, "data"))
-    py::handle(metadata).attr("data")["transfers"] = transfers();
+    py::handle(metadata).attr("data")["transfers"] = resolved ? ways : transfers();
   call_hook(enter, metadata);
   if (runs) {
-    const Dispatch dispatch{pipeline(args), {grid[0], grid[1], grid[2]}, block.data(), plan_->bytes(), indirect_};
+    const Dispatch dispatch{
+        pipeline(args), {grid.sizes[0], grid.sizes[1], grid.sizes[2]}, block.data(), plan_->bytes(), indirect_};
     note(args, block.data());
-    const WithoutGil unlocked;
-    if ((places & kDevice) && !(places & kHost))
-      device_->launch(dispatch);
+    if (resolved)
+      run_resolved(args, dispatch, block.data(), pointers, ways);
     else
-      device_->run(dispatch, {}, [&args] {
-        const WithGil locked;
-        return shared(args);
-      });
+      run(args, dispatch, all);
   }
   call_hook(leave, metadata);
 }
 
-void Launcher::launch_staged(const py::args& args, const std::vector<uint64_t>& pointers,
-                             const std::vector<StagedCopy>& copies) {
-  uint32_t grid[3];
-  if (!read_grid(args, grid)) return;
-  Block block(plan_->bytes());
-  const Dispatch dispatch = prepare(args, grid, pointers, block.data());
+void Launcher::run(const py::args& args, const Dispatch& dispatch, uint8_t places) {
   const WithoutGil unlocked;
-  device_->run(dispatch, copies);
+  if ((places & kDevice) && !(places & kHost))
+    device_->launch(dispatch);
+  else
+    device_->run(dispatch, {}, [&args] {
+      const WithGil locked;
+      return shared(args);
+    });
 }
 
-uint64_t Launcher::launch_addressed(const py::args& args, const std::vector<uint64_t>& pointers, std::size_t incoming,
-                                    uint64_t value) {
-  uint32_t grid[3];
-  if (!read_grid(args, grid)) return 0;
-  Block block(plan_->bytes());
-  const Dispatch dispatch = prepare(args, grid, pointers, block.data());
-  const ExternalWait wait = device_->incoming(incoming, value);
-  const WithoutGil unlocked;
-  return device_->launch(dispatch, &wait);
-}
-
-Dispatch Launcher::prepare(const py::args& args, const uint32_t grid[3], const std::vector<uint64_t>& pointers,
-                           std::byte* block) const {
-  plan_->pack(args.ptr(), kKernelArguments, block, device_index_, nullptr, nullptr);
-  note(args, block);
-  plan_->replace_pointers(block, pointers);
-  return {pipeline(args), {grid[0], grid[1], grid[2]}, block, plan_->bytes(), indirect_};
+void Launcher::run_resolved(const py::args& args, const Dispatch& dispatch, std::byte* block, const py::list& pointers,
+                            const py::dict& transfers) {
+  const py::object resolution = resolver_.attr("resolve")(args, pointers, transfers);
+  uint64_t submission = 0;
+  try {
+    plan_->replace_pointers(block, resolution.attr("addresses").cast<std::vector<uint64_t>>());
+    const std::vector<StagedCopy> copies = staged_copies(resolution.attr("copies"));
+    const py::object incoming = resolution.attr("incoming");
+    if (incoming.is_none()) {
+      const WithoutGil unlocked;
+      device_->run(dispatch, copies);
+    } else {
+      const auto [semaphore, value] = incoming.cast<std::pair<std::size_t, uint64_t>>();
+      const ExternalWait wait = device_->incoming(semaphore, value);
+      const WithoutGil unlocked;
+      submission = device_->launch(dispatch, &wait);
+    }
+  } catch (...) {
+    resolution.attr("fail")();
+    throw;
+  }
+  resolution.attr("end")(submission);
+  transfers_ = transfers;
 }
 
 }  // namespace triton_spirv

@@ -3,6 +3,7 @@
 
 #include <pybind11/pybind11.h>
 
+#include <array>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,27 +21,21 @@ bool is_idle_hook(PyObject* hook);
 
 class Launcher {
  public:
-  // `indirect`: the argument block goes into a buffer. `copying`: called in place of a launch, with the same arguments,
-  // where the device cannot reach an argument's memory in place. It tells its own `transfers`.
-  // `device_index`: which 'spirv' device tensors must be on. Throws std::invalid_argument where a direct block is too
-  // long.
+  // `indirect`: the argument block goes into a buffer. `resolver`: asked for addresses where the device cannot reach an
+  // argument's memory in place (see runtime/resolution.py). `oversized`: called in place of a launch, with its
+  // arguments, where the grid is past the device's limits; it returns the launch's transfers. None: such a grid is
+  // refused. `device_index`: which 'spirv' device tensors must be on. Throws std::invalid_argument where a direct block
+  // is too long.
   Launcher(std::shared_ptr<Device> device, std::shared_ptr<ArgumentPlan> plan, std::string name, bool indirect,
-           int device_index, pybind11::object copying);
+           int device_index, pybind11::object resolver, pybind11::object oversized);
 
   // (grid_x, grid_y, grid_z, stream, function, kernel_metadata, launch_metadata, enter_hook, exit_hook, *arguments):
-  // runs the kernel on the addresses that the arguments have. Returns once it is submitted where tensors are passed
-  // and all are in device memory, otherwise when it is done.
+  // runs the kernel on the addresses that the arguments have, or that the resolver gives. Returns once it is submitted
+  // where tensors are passed and all are in device memory, otherwise when it is done.
   void launch(const pybind11::args& args);
 
-  // The same with other device addresses for the pointer arguments, in declaration order, and copies around it, and
-  // returns when it is done. Calls no hooks. The buffers of `copies` are kept alive by the caller.
-  void launch_staged(const pybind11::args& args, const std::vector<uint64_t>& pointers,
-                     const std::vector<StagedCopy>& copies);
-
-  // The same without copies, after the semaphore `incoming` of another API has the value. Returns the timeline's value
-  // for when it is done; 0 for an empty grid.
-  uint64_t launch_addressed(const pybind11::args& args, const std::vector<uint64_t>& pointers, std::size_t incoming,
-                            uint64_t value);
+  // The most programs on each axis of one dispatch.
+  std::array<uint32_t, 3> grid_limits() const;
 
   // Which way each pointer argument of the last launch() went. Launch metadata has it under "transfers".
   pybind11::dict transfers() const;
@@ -49,9 +44,18 @@ class Launcher {
   // The argument block: most are small.
   class Block;
 
-  bool read_grid(const pybind11::args& args, uint32_t grid[3]) const;
-  Dispatch prepare(const pybind11::args& args, const uint32_t grid[3], const std::vector<uint64_t>& pointers,
-                   std::byte* block) const;
+  struct Grid {
+    uint32_t sizes[3];
+    bool is_empty = false;
+    bool is_oversized = false;  // more programs on an axis than the device has at once
+  };
+
+  Grid read_grid(const pybind11::args& args) const;
+  // Runs a dispatch whose arguments are where the device reaches them in place.
+  void run(const pybind11::args& args, const Dispatch& dispatch, uint8_t places);
+  // Has the pointers of the packed `block` resolved, and runs the dispatch of it. `transfers` gets the way of each.
+  void run_resolved(const pybind11::args& args, const Dispatch& dispatch, std::byte* block,
+                    const pybind11::list& pointers, const pybind11::dict& transfers);
   VkPipeline pipeline(const pybind11::args& args) const;
   // Tells the recording that this thread makes, if any, of the launch whose arguments were packed.
   void note(const pybind11::args& args, const std::byte* block) const;
@@ -61,9 +65,10 @@ class Launcher {
   std::string name_;
   bool indirect_;
   int device_index_;
-  pybind11::object copying_;
-  std::vector<Place> places_;  // of the last launch, in declaration order
-  bool copied_ = false;        // the last launch went to copying_
+  pybind11::object resolver_;
+  pybind11::object oversized_;
+  std::vector<Place> places_;   // of the last launch that was not resolved, in declaration order
+  pybind11::object transfers_;  // of the last launch, where that was resolved
 };
 
 }  // namespace triton_spirv

@@ -23,21 +23,6 @@ Handle handle(uint64_t value) {
   return reinterpret_cast<Handle>(value);
 }
 
-// A copy as Python gives it: (host address, bytes, staging buffer, device buffer, offset, write back).
-using PythonCopy = std::tuple<uint64_t, uint64_t, Buffer*, Buffer*, uint64_t, bool>;
-
-void launch_staged(Launcher& launcher, const py::args& args, const std::vector<uint64_t>& pointers,
-                   const std::vector<PythonCopy>& python_copies) {
-  std::vector<StagedCopy> copies;
-  copies.reserve(python_copies.size());
-  for (const auto& [host, bytes, staging, device, offset, write_back] : python_copies) {
-    if (bytes > staging->bytes() || offset > device->bytes() || bytes > device->bytes() - offset)
-      throw py::value_error("a staged range is larger than its buffer");
-    copies.push_back({reinterpret_cast<std::byte*>(host), bytes, staging, device, offset, write_back});
-  }
-  launcher.launch_staged(args, pointers, copies);
-}
-
 // Runs `wait` without the GIL, and lets go of what ended meanwhile.
 template <typename Wait>
 void without_gil(Device& device, Wait wait) {
@@ -218,9 +203,11 @@ PYBIND11_MODULE(_native, m) {
 
   py::class_<ArgumentPlan, std::shared_ptr<ArgumentPlan>>(m, "ArgumentPlan",
                                                           "The passed arguments of a kernel, in declaration order.")
-      .def(py::init<const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string>>&>(),
-           py::arg("entries"), "entries: (path of the argument, its name, its Triton type) each.")
-      .def_property_readonly("bytes", &ArgumentPlan::bytes, "Size of the block, a multiple of 4.")
+      .def(py::init<const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string, uint32_t>>&,
+                    uint32_t>(),
+           py::arg("entries"), py::arg("bytes"),
+           "entries: (path of the argument, its name, its Triton type, its offset) each; bytes: of the block.")
+      .def_property_readonly("bytes", &ArgumentPlan::bytes, "Size of the block.")
       .def_property_readonly("offsets",
                              [](const ArgumentPlan& self) {
                                std::vector<uint32_t> offsets;
@@ -232,7 +219,8 @@ PYBIND11_MODULE(_native, m) {
           "pack",
           [](const ArgumentPlan& self, const py::tuple& arguments) {
             std::vector<std::byte> block(self.bytes());
-            self.pack(arguments.ptr(), 0, block.data(), -1, nullptr, nullptr);
+            std::vector<Place> places(self.pointer_count());
+            self.pack(arguments.ptr(), 0, block.data(), -1, places.data());
             return py::bytes(reinterpret_cast<const char*>(block.data()), block.size());
           },
           py::arg("arguments"), "The block for these arguments.")
@@ -240,32 +228,22 @@ PYBIND11_MODULE(_native, m) {
           "pointers",
           [](const ArgumentPlan& self, const py::tuple& arguments, int device) {
             std::vector<std::byte> block(self.bytes());
-            std::vector<uint64_t> pointers;
             std::vector<Place> places(self.pointer_count());
-            self.pack(arguments.ptr(), 0, block.data(), device, places.data(), &pointers);
-            py::list result;
-            const py::list objects = self.pointer_objects(arguments.ptr(), 0);
-            for (std::size_t index = 0; index < pointers.size(); ++index)
-              result.append(py::make_tuple(objects[index], pointers[index], place_name(places[index])));
-            return result;
+            self.pack(arguments.ptr(), 0, block.data(), device, places.data());
+            return self.pointers(arguments.ptr(), 0, block.data(), places.data());
           },
           py::arg("arguments"), py::arg("device") = -1,
           "(object, address, place) of each pointer argument; place: 'address', 'host', 'device' or 'cuda'.");
 
   py::class_<Launcher>(m, "Launcher", "Runs a kernel; called as Triton calls a compiled kernel's run().")
-      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<ArgumentPlan>, std::string, bool, int, py::object>(),
+      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<ArgumentPlan>, std::string, bool, int, py::object,
+                    py::object>(),
            py::kw_only(), py::arg("device"), py::arg("plan"), py::arg("name"), py::arg("indirect"),
-           py::arg("device_index") = -1, py::arg("copying") = py::none())
+           py::arg("device_index") = -1, py::arg("resolver") = py::none(), py::arg("oversized") = py::none())
       .def("__call__", &Launcher::launch)
+      .def_property_readonly("grid_limits", &Launcher::grid_limits, "The most programs on each axis of one dispatch.")
       .def_property_readonly("transfers", &Launcher::transfers,
-                             "Which way each pointer argument of the last call went.")
-      .def("staged", &launch_staged, py::kw_only(), py::arg("pointers"), py::arg("copies"),
-           "Launch on other addresses, with copies (host address, bytes, staging, device, offset, write back) around "
-           "it. Calls no hooks.")
-      .def("addressed", &Launcher::launch_addressed, py::kw_only(), py::arg("pointers"), py::arg("incoming"),
-           py::arg("value"),
-           "Submit on other addresses, once the incoming semaphore of that number has the value. Calls no hooks. "
-           "Returns the number of the submission; 0 for an empty grid.");
+                             "Which way each pointer argument of the last call went.");
 
   py::class_<Relaunch>(m, "Relaunch",
                        "The launches of one kernel function that are remembered; see backend/launching/relaunch.py.")

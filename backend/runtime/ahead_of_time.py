@@ -11,13 +11,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from ..abi.block import ArgumentBlock
 from ..capabilities import Capabilities
 from .arrays import array
 from .component_maps import capabilities_of
-from .context import Context, current, native
+from .context import Context, current
 from .devices import DeviceInfo
 from .kernel_file import Abi, IncompatibleModule, Parameter, read_abi
-from .launch import make_launcher
+from .launch import argument_block, make_launcher
 from .pipeline import Kernel
 from .reporting import ReportingLauncher
 
@@ -95,8 +96,8 @@ class LoadedKernel:
             ((position,), name, argument.type)
             for position, (name, argument) in enumerate(zip(names, abi.arguments, strict=True))
         ]
-        plan = native().ArgumentPlan([([position], name, type_) for (position,), name, type_ in entries])
-        if list(plan.offsets) != [argument.offset for argument in abi.arguments] or plan.bytes != abi.block_bytes:
+        block = ArgumentBlock(tuple(argument.offset for argument in abi.arguments), abi.block_bytes)
+        if block != argument_block(entries):
             raise IncompatibleModule(
                 f"kernel '{abi.kernel}': the offsets of its arguments in the JSON do not follow the ABI"
             )

@@ -136,6 +136,31 @@ def test_launch_metadata_tells_the_way(add: Any, context: Any, view: Any) -> Non
     assert add.launcher.transfers == dict.fromkeys("xyz", context.host_memory)
 
 
+class _Asked:
+    """An argument that counts how often it is asked for its value."""
+
+    def __init__(self, told: Any) -> None:
+        self.told, self.times = told, 0
+
+    def data_ptr(self) -> int:
+        self.times += 1
+        return int(self.told.data_ptr())
+
+    def storage(self) -> Any:
+        return self.told.storage()
+
+    def __index__(self) -> int:
+        self.times += 1
+        return int(self.told)
+
+
+def test_arguments_are_packed_once(add: Any, view: Any) -> None:
+    one, z = numpy.ones(64, numpy.float32), numpy.zeros(64, numpy.float32)
+    arguments = [_Asked(told) for told in (view(one), view(one), view(z), 64)]
+    add((1,), *arguments)
+    assert (z == 2).all() and [argument.times for argument in arguments] == [1] * 4
+
+
 def test_only_written_arguments_are_copied_back(launchable: Any, context: Any, add_module: bytes, view: Any) -> None:
     """`written` names a wrong argument here, so that it shows: nothing comes back where copies are made."""
     entries = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]

@@ -18,8 +18,8 @@ from triton.backends.spirv.ahead_of_time.errors import RequestError
 from triton.backends.spirv.ahead_of_time.features import EVERYWHERE, FEATURE_OF, required_features
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, Capabilities, profiles
 from triton.backends.spirv.drivers import DRIVERS
-from triton.backends.spirv.runtime import context
 from triton.backends.spirv.runtime.ahead_of_time import ANY_DRIVER
+from triton.backends.spirv.runtime.launch import argument_plan
 from triton.backends.spirv.spirv.opcodes import Capability_
 
 SOURCE = """
@@ -331,7 +331,7 @@ def test_generic_is_what_the_others_have_in_common() -> None:
 
 def test_every_type_that_can_be_passed_has_its_size() -> None:
     types = (*SCALARS, "*fp32")
-    plan = context.native().ArgumentPlan([([index], type_, type_) for index, type_ in enumerate(types)])
+    plan = argument_plan([((index,), type_, type_) for index, type_ in enumerate(types)])
     arguments, size = block_of([(type_, type_, 0, None) for type_ in types])
     assert ([entry.offset for entry in arguments], size) == (plan.offsets, plan.bytes)
 

@@ -9,12 +9,12 @@ import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from triton.backends.spirv import _native
 from triton.backends.spirv.runtime import array
+from triton.backends.spirv.runtime.launch import argument_plan
 
 
 def _pack(type_: str, value: Any) -> bytes:
-    block: bytes = _native.ArgumentPlan([([0], "a", type_)]).pack((value,))
+    block: bytes = argument_plan([((0,), "a", type_)]).pack((value,))
     return block
 
 
@@ -36,7 +36,7 @@ def test_bfloat16_rounds_as_ml_dtypes(value: float) -> None:
 
 def test_half_ties_to_even() -> None:
     """Halfway between neighbouring halves, subnormals and the step to infinity included."""
-    plan = _native.ArgumentPlan([([0], "a", "fp16")])
+    plan = argument_plan([((0,), "a", "fp16")])
     halves = numpy.arange(0x7C01, dtype=numpy.uint16).view(numpy.float16).astype(numpy.float64)
     halves[-1] = 65536.0  # where infinity begins
     for bits in range(0x7C00):
@@ -71,20 +71,20 @@ def test_integer_ranges(type_: str, low: int, high: int) -> None:
 
 
 def test_declaration_order_and_natural_alignment() -> None:
-    plan = _native.ArgumentPlan(
-        [([0], "a", "i8"), ([1], "b", "*fp32"), ([2], "c", "fp16"), ([3], "d", "i32"), ([4], "e", "i1")]
+    plan = argument_plan(
+        [((0,), "a", "i8"), ((1,), "b", "*fp32"), ((2,), "c", "fp16"), ((3,), "d", "i32"), ((4,), "e", "i1")]
     )
     assert plan.offsets == [0, 8, 16, 20, 24]
     assert plan.bytes == 28
     assert plan.pointer_names == ["b"]
-    assert _native.ArgumentPlan([]).bytes == 0
+    assert argument_plan([]).bytes == 0
 
 
 def test_unknown_type_is_refused() -> None:
     with pytest.raises(ValueError, match="argument 'a': a value of type fp8e5 cannot be passed"):
-        _native.ArgumentPlan([([0], "a", "fp8e5")])
+        argument_plan([((0,), "a", "fp8e5")])
     with pytest.raises(ValueError, match="argument 'a' has no position"):
-        _native.ArgumentPlan([([], "a", "i32")])
+        argument_plan([((), "a", "i32")])
 
 
 @pytest.mark.parametrize(
