@@ -265,6 +265,7 @@ class SPIRVBackend(BaseBackend):
             fuse_multiply_add=options.enable_fp_fusion,
             check_bounds=options.check_bounds,
             debug_info=options.debug_info,
+            split_grid=options.split_grid,
             dot_unroll=traits.dot_unroll,
             dot_unroll_registers=traits.dot_unroll_registers,
             dot_registers=traits.dot_registers,

@@ -5,14 +5,14 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase, decompose_descriptor, wrap_handle_tensordesc_impl
 
 from . import settings
-from .abi.block import hidden_arguments
+from .abi.block import GRID, hidden_arguments
 from .abi.launch import FIRST_ARGUMENT
 from .abi.scalars import SCALARS, argument_type, triton_name
 from .capabilities import Capabilities
@@ -26,13 +26,14 @@ from .launching.compile_only import (
 )
 from .launching.scratch_memory import ScratchLauncher
 from .launching.signatures import argument_name, flat_signature, has_descriptor
+from .launching.split_grid import PartsLauncher, SplitVariant
 from .runtime import context as vulkan_context
 from .runtime.buffer import DeviceBuffer, empty
 from .runtime.component_maps import capabilities_of
 from .runtime.devices import selected
 from .runtime.errors import VulkanUnavailable
 from .runtime.interface import DeviceInterface, IdleInterface
-from .runtime.launch import make_launcher
+from .runtime.launch import Entry, make_launcher
 from .runtime.pipeline import Kernel
 from .runtime.reporting import ReportingLauncher
 
@@ -100,16 +101,14 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
     end = 1 + max((path[0] for path, _, _ in leaves), default=-1)
     hidden = hidden_arguments(bool(scratch_bytes), bool(reports))
     entries += [((end + index,), argument.name, argument.type) for index, argument in enumerate(hidden)]
-    written = getattr(metadata, "written_arguments", None)
-    launch = make_launcher(
-        vulkan_context.current(),
-        metadata.name,
-        entries,
-        bool(getattr(metadata, "indirect_arguments", False)),
-        None if written is None else {entries[index][1] for index in written},
-    )
+    context = vulkan_context.current()
+    if getattr(metadata, "split_grid", False):
+        launch: Callable[..., None] = _parts_launcher(context, entries, end + len(hidden), metadata)
+    else:
+        parts = partial(_parts_launcher, context, entries, end + len(hidden))
+        launch = _native_launcher(context, entries, metadata, SplitVariant(context, src, metadata, parts))
     if reports:
-        launch = ReportingLauncher(vulkan_context.current(), metadata.name, launch, reports, entries)
+        launch = ReportingLauncher(context, metadata.name, launch, reports, entries)
     if scratch_bytes:
         launch = ScratchLauncher(metadata.name, launch, scratch_bytes, metadata.global_scratch_align)
     if not any(has_descriptor(type_) for type_ in signature.values()):
@@ -118,6 +117,27 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
         lambda *args: launch(*args[:-1], *args[-1]), signature, tensordesc_meta, _make_tensordesc_arg
     )
     return lambda *args: unpack(*args[:FIRST_ARGUMENT], args[FIRST_ARGUMENT:])
+
+
+def _native_launcher(
+    context: vulkan_context.Context, entries: list[Entry], metadata: Any, oversized: SplitVariant | None
+) -> Any:
+    written = getattr(metadata, "written_arguments", None)
+    return make_launcher(
+        context,
+        metadata.name,
+        entries,
+        bool(getattr(metadata, "indirect_arguments", False)),
+        None if written is None else {entries[index][1] for index in written},
+        oversized,
+    )
+
+
+def _parts_launcher(context: vulkan_context.Context, entries: list[Entry], place: int, metadata: Any) -> PartsLauncher:
+    """For the metadata of a kernel that takes GRID at ``place``, after the arguments in ``entries``."""
+    grid = [((place + index,), argument.name, argument.type) for index, argument in enumerate(GRID)]
+    launch = _native_launcher(context, [*entries, *grid], metadata, None)
+    return PartsLauncher(launch, launch.grid_limits, place)
 
 
 class DeviceUtils:

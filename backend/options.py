@@ -70,6 +70,8 @@ class SPIRVOptions:
     #: Whether dots use the device's matrix units, or emulated ones: planning/matrix_units.py. Where a launch does not
     #: say: TRITON_SPIRV_MATRIX_UNITS.
     matrix_units: str = "auto"
+    #: A launch is a part of the grid: launching/split_grid.py asks for it where a grid is too large.
+    split_grid: bool = False
 
     def __post_init__(self) -> None:
         if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):

@@ -41,8 +41,8 @@ def lay_out(sizes: Iterable[int]) -> ArgumentBlock:
 
 @dataclass(frozen=True)
 class HiddenArgument:
-    """An argument that the launcher adds: an address. ``name`` is for errors, ``type`` Triton's, ``role`` for the JSON
-    of a kernel that was compiled ahead of time."""
+    """An argument that the launcher adds. ``name`` is for errors, ``type`` Triton's, ``role`` for the JSON of a kernel
+    that was compiled ahead of time."""
 
     name: str
     type: str
@@ -53,6 +53,12 @@ GLOBAL_SCRATCH = HiddenArgument("the global scratch memory", "*void", "global_sc
 REPORTS = HiddenArgument("the report buffer", "u64", "reports")
 
 
-def hidden_arguments(global_scratch: bool, reports: bool) -> list[HiddenArgument]:
+#: Of a launch that is a part of a grid: its first program, and the size of the whole grid, on the axes x, y and z.
+FIRST_PROGRAM = tuple(HiddenArgument(f"the first program of axis {axis}", "u32", "first_program") for axis in "xyz")
+GRID_SIZE = tuple(HiddenArgument(f"the grid size of axis {axis}", "u32", "grid_size") for axis in "xyz")
+GRID = (*FIRST_PROGRAM, *GRID_SIZE)
+
+
+def hidden_arguments(global_scratch: bool, reports: bool, split_grid: bool = False) -> list[HiddenArgument]:
     """Those of a kernel, in the order in which they follow its own arguments."""
-    return [GLOBAL_SCRATCH] * global_scratch + [REPORTS] * reports
+    return [*[GLOBAL_SCRATCH] * global_scratch, *[REPORTS] * reports, *GRID * split_grid]

@@ -10,15 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..abi.block import WORD_BYTES, ArgumentBlock, HiddenArgument, lay_out
+from ..abi.scalars import argument_type
 from ..layouts.elements import bits_in_memory
 from ..spirv import opcodes as op
 from ..spirv.opcodes import MemoryAccess, StorageClass
 from ..ttgir.ir import Function
 from ..ttgir.types import FloatType, IntegerType, PointerType, Type
 from .context import Context
-
-#: The type of an address that the launcher passes of its own accord.
-ADDRESS = IntegerType(64)
 
 
 def argument_block(types: list[Type]) -> ArgumentBlock:
@@ -35,7 +33,9 @@ def read_arguments(
     """Defines the kernel's block arguments. The ids of the ``hidden`` ones, which come after them, are returned."""
     assert kernel.body is not None
     arguments = kernel.body.entry.arguments
-    types = [argument.type for argument in arguments] + [ADDRESS] * len(hidden)
+    types = [argument.type for argument in arguments] + [
+        IntegerType(8 * argument_type(added.type).bytes) for added in hidden
+    ]
     block = argument_block(types)
     if not types:
         return block, {}

@@ -5,6 +5,9 @@ Nothing here knows TTGIR's operations and values; ``context.py``, which does, is
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from ..capabilities import Capabilities
 from ..layouts.distributed import distributed_layout
 from ..layouts.linear import LinearLayout
@@ -15,6 +18,14 @@ from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import BuiltIn, Capability_, StorageClass
 from ..ttgir.types import TensorType, Type
 from .elements import ElementTypes
+
+
+@dataclass(frozen=True)
+class Part:
+    """What part of its grid a launch is: ids of its first program, and of the size of the whole grid, on each axis."""
+
+    first: Sequence[int]
+    size: Sequence[int]
 
 
 class Emitter:
@@ -38,6 +49,8 @@ class Emitter:
         #: Memory access bits of every access to device memory.
         self.global_access = 0
         self.elements = ElementTypes(module, capabilities)
+        #: What part of the grid a launch is; None where it is all of it.
+        self.part: Part | None = None
         self._inputs: dict[int, int] = {}
 
     # -- types and layouts ---------------------------------------------------------------------------------------
@@ -81,9 +94,13 @@ class Emitter:
         return self._inputs[BuiltIn.SubgroupId] if self.num_warps > 1 else self.module.uint(0)
 
     def workgroup_built_in(self, number: int, name: str, axis: int) -> int:
-        """Component ``axis`` of a three-component built-in (WorkgroupId, NumWorkgroups)."""
-        module = self.module
+        """Component ``axis`` of a three-component built-in: of the program in the grid for WorkgroupId, and of the grid
+        for NumWorkgroups, also where a launch is a part of the grid."""
+        module, part = self.module, self.part
+        if part is not None and number == BuiltIn.NumWorkgroups:
+            return part.size[axis]
         variable = module.built_in(number, module.vector(module.u32, 3), name)
         pointer = self.f.access(module.pointer(StorageClass.Input, module.u32), variable, module.uint(axis))
         # The value never changes, so equal reads may share one result.
-        return self.f.emit(op.Load, module.u32, pointer)
+        value = self.f.emit(op.Load, module.u32, pointer)
+        return value if part is None else self.f.add(value, part.first[axis])

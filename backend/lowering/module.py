@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..abi.block import GLOBAL_SCRATCH, REPORTS, hidden_arguments
+from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, hidden_arguments
 from ..analysis.pointer_range import pointer_bases
 from ..analysis.pointer_roots import written_arguments
 from ..capabilities import Capabilities
@@ -24,6 +24,7 @@ from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .bounds import Bounds
 from .context import Context
+from .emitter import Part
 from .errors import LoweringError
 from .float_controls import float_modes
 from .global_scratch import GlobalScratch
@@ -101,8 +102,10 @@ def emit(planned: Planned) -> Kernel:
     watched = watches_loops(kernel, capabilities)
     reporting = watched or may_report(kernel) or bounds is not None
     scratch = GlobalScratch.of(source)
-    block, addresses = read_arguments(ctx, kernel, hidden_arguments(bool(scratch.size), reporting))
+    block, addresses = read_arguments(ctx, kernel, hidden_arguments(bool(scratch.size), reporting, options.split_grid))
     ctx.global_scratch = addresses.get(GLOBAL_SCRATCH, 0)
+    if options.split_grid:
+        ctx.part = Part([addresses[axis] for axis in FIRST_PROGRAM], [addresses[axis] for axis in GRID_SIZE])
     ctx.reports = Reports(addresses.get(REPORTS, 0), bounds.bytes if bounds else 0)
     if bounds is not None:
         ctx.bounds = bounds

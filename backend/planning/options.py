@@ -18,6 +18,7 @@ class Options:
     the next iteration's dot operands ahead (transforms/prefetch.py). ``check_bounds``: check every access
     (lowering/bounds.py). ``debug_info``: places in the user's source and names of variables (lowering/debug_info.py).
     ``matrices``: the configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead.
+    ``split_grid``: a launch is a part of the grid, and its arguments say which (abi/block.py).
     """
 
     fuse_multiply_add: bool = True
@@ -30,3 +31,4 @@ class Options:
     debug_info: bool = False
     matrices: tuple[MatrixConfiguration, ...] = ()
     emulate_matrices: bool = False
+    split_grid: bool = False

@@ -40,15 +40,22 @@ def argument_plan(entries: Sequence[Entry]) -> Any:
 
 
 def make_launcher(
-    context: Context, name: str, entries: Sequence[Entry], indirect: bool, written: Collection[str] | None = None
-) -> Callable[..., None]:
+    context: Context,
+    name: str,
+    entries: Sequence[Entry],
+    indirect: bool,
+    written: Collection[str] | None = None,
+    oversized: Callable[..., dict[str, str]] | None = None,
+) -> Any:
     """A callable that runs the kernel; its arguments are those of abi.launch.LaunchArgument. It returns once the kernel
     is submitted where tensors are passed and all of them are in device memory, otherwise when it is done. Its
     ``transfers`` tells which way each pointer argument of the last launch went; where a launch hook is installed, the
     launch metadata has the same under "transfers".
 
     ``entries``: the passed arguments in declaration order. ``indirect``: the block goes into a buffer.
-    ``written``: names of the pointer arguments that the kernel may write; None: any.
+    ``written``: names of the pointer arguments that the kernel may write; None: any. ``oversized``: called in place of
+    a launch, with its arguments, where the grid is past the device's limits (``grid_limits`` of the callable); it
+    returns the launch's transfers. None: such a grid is refused.
     Raises ValueError on a type that cannot be passed, or a block that is too long.
     """
     plan = argument_plan(entries)
@@ -59,6 +66,7 @@ def make_launcher(
         indirect=indirect,
         device_index=context.index,
         resolver=Resolver(context, name, plan.pointer_names, written),
+        oversized=oversized,
     )
     return ValidatingLauncher(context, launcher) if context.validates else launcher
 
@@ -74,6 +82,11 @@ class ValidatingLauncher:
         """As make_launcher's. Raises ValidationError."""
         self._launcher(*args)
         self._context.raise_validation_errors()
+
+    @property
+    def grid_limits(self) -> list[int]:
+        """The most programs on each axis of one dispatch."""
+        return self._launcher.grid_limits  # type: ignore[no-any-return]
 
     @property
     def transfers(self) -> dict[str, str]:

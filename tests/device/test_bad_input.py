@@ -229,7 +229,8 @@ def test_wrong_dtype_for_a_compiled_kernel(tensors):
 
 
 @pytest.mark.parametrize(
-    ("grid", "message"), [((1, 70000, 1), "axis 1, 70000, is past the device's limit"), ((-1,), "axis 0 is negative")]
+    ("grid", "message"),
+    [((1, 1 << 31, 1), "axis 1, 2147483648, is past the device's limit"), ((-1,), "axis 0 is negative")],
 )
 def test_impossible_grid(tensors, grid, message):
     with pytest.raises(ValueError, match=f"'double_kernel'.*{message}"):

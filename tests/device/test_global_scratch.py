@@ -177,3 +177,38 @@ def test_memory_of_third_parties_is_refused(tmp_path: Path) -> None:
 """
     with pytest.raises(UnsupportedOperation, match=r"k\.ttgir:8.*ttg\.global_scratch_alloc.*profilers"):
         compiled(tmp_path, text)
+
+
+#: Every program writes its number to its scratch memory, waits, and reads it back.
+NUMBERS = """
+  tt.func public @k(%out: !tt.ptr<i32>) attributes {{noinline = false}} {{
+    %program = tt.get_program_id x : i32
+    %memory = ttg.global_scratch_alloc {{alignment = 4 : i32, nbytes = 4 : i32}} : !tt.ptr<i32>
+    tt.store %memory, %program : !tt.ptr<i32>
+    ttg.barrier all
+    %back = tt.load %memory : !tt.ptr<i32>
+    %place = tt.addptr %out, %program : !tt.ptr<i32>, i32
+    tt.store %place, %back : !tt.ptr<i32>
+    tt.return
+  }}
+}}
+"""
+
+
+def test_grids_past_the_devices_limit(tmp_path: Path) -> None:
+    kernel, programs = compiled(tmp_path, NUMBERS), 65_535 + 3
+    out = torch.full((programs,), -1, dtype=torch.int32)
+    memory: list[torch.Tensor] = []
+
+    def allocate(size: int, alignment: int, stream: Any) -> torch.Tensor:
+        memory.append(torch.full((size,), -1, dtype=torch.int8))
+        return memory[-1]
+
+    def launch() -> None:
+        triton.set_allocator(allocate)
+        kernel[(programs, 1, 1)](out)
+
+    copy_context().run(launch)
+    numbers = torch.arange(programs, dtype=torch.int32)
+    torch.testing.assert_close(out, numbers)
+    torch.testing.assert_close(memory[0].view(torch.int32), numbers)
