@@ -36,9 +36,19 @@ from .runtime.interface import DeviceInterface, IdleInterface
 from .runtime.launch import Entry, make_launcher
 from .runtime.pipeline import Kernel
 from .runtime.reporting import ReportingLauncher
+from .runtime.torch_registration import AT_REGISTRATION
 
 #: Larger than the last-level cache of a host, and of a GPU.
 _HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20
+
+
+def _enter_torch_operations() -> None:
+    from .torch_ops import register  # needs torch
+
+    register()
+
+
+AT_REGISTRATION.append(_enter_torch_operations)
 
 
 def unavailable_reason() -> str | None:

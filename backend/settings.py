@@ -91,6 +91,9 @@ def seconds(text: str) -> float:
 #: Ways in which host memory reaches a kernel (runtime/context.py), and CUDA's memory (runtime/cuda.py).
 ZERO_COPY, IMPORTED, STAGED, SHARE = "zero-copy", "imported", "staged", "share"
 
+#: What happens where a torch operation runs on the CPU (runtime/torch_fallback.py).
+ALLOW, WARN, ERROR = "allow", "warn", "error"
+
 BACKEND = Setting(
     "TRITON_SPIRV_BACKEND",
     flag,
@@ -155,6 +158,14 @@ CUDA = Setting(
     SHARE,
     STAGED,
     "copy CUDA tensors whose memory cannot be shared, instead of refusing them",
+)
+TORCH_FALLBACK = Setting(
+    "TRITON_SPIRV_TORCH_FALLBACK",
+    one_of(ALLOW, WARN, ERROR),
+    ALLOW,
+    "<what>",
+    f"what happens where a torch operation is not there on the device `spirv` and would run on the CPU: `{ALLOW}`, "
+    f"`{WARN}` (once an operation) or `{ERROR}`",
 )
 TOOLS_IN_PLACE = Setting(
     "TRITON_SPIRV_TOOLS_IN_PLACE",

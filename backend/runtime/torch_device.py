@@ -1,8 +1,9 @@
 """The torch device ``spirv``: tensors whose storage is memory of a Vulkan device, passed to kernels by address.
 
 It is torch's device for backends outside its tree (PrivateUse1), registered from Python. Allocation, views, copies and
-fills are done by torch_memory.py. Every other operation runs on the CPU, on copies of its arguments
-(torch_fallback.py): ``FALLBACKS`` counts those by name, and the logger of this module tells each at debug level.
+fills are done by torch_memory.py. Operations that are compiled are entered by ``AT_REGISTRATION``. All others run on
+the CPU, on copies of their arguments (torch_fallback.py): ``FALLBACKS`` counts those by name, and the logger of this
+module tells each at debug level.
 
 torch's own kernels for metadata (views) need no memory and serve as they are.
 """
@@ -25,6 +26,7 @@ from .interface import DeviceInterface, device_index
 from .torch_fallback import FALLBACKS, fallback
 from .torch_memory import context_of, metadata, new_bytes
 from .torch_modules import keep_ties
+from .torch_registration import AT_REGISTRATION
 from .torch_substitutes import SUBSTITUTES
 
 __all__ = ["FALLBACKS", "NAME", "register"]
@@ -95,6 +97,14 @@ class _Module(DeviceInterface):
     def memory_reserved(self, device: Any = None) -> int:
         """Bytes taken from the device."""
         return vulkan_context.of_device(device_index(device)).memory.reserved
+
+    def fallbacks(self) -> dict[str, int]:
+        """How often each operation ran on the CPU, on copies, by its name."""
+        return dict(FALLBACKS)
+
+    def reset_fallbacks(self) -> None:
+        """Count from 0 again."""
+        FALLBACKS.clear()
 
     def empty_cache(self) -> None:
         """Give memory that no tensor uses back to the device."""
@@ -208,6 +218,8 @@ def register() -> None:
     keep_ties()
     torch.serialization.register_package(_PACKAGE_PRIORITY, _location, _restore)
     _registered.extend((aten, rest))
+    for enter in AT_REGISTRATION:
+        enter()
 
 
 _IMPLEMENTED: dict[str, Callable[..., Any]] = {

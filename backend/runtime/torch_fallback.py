@@ -6,6 +6,7 @@ Arguments that share device memory share their copy, so that each sees what an o
 from __future__ import annotations
 
 import logging
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
@@ -15,12 +16,14 @@ from typing import Any
 
 import torch
 
+from ..settings import ERROR, TORCH_FALLBACK, WARN
 from .context import NAME
 from .torch_memory import WRITING, context_of, host_view, is_dense, is_ours, window, write_back
 
 #: Operations that ran on the CPU, with copies both ways, by name.
 FALLBACKS: Counter[str] = Counter()
 
+_warned: set[str] = set()
 _log = logging.getLogger(f"{__package__}.torch_device")
 _LARGEST_ELEMENT = 16  # bytes: a copy begins at a multiple of it
 
@@ -77,7 +80,8 @@ def _signature(op: Any) -> _Signature:
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Runs ``op`` on CPU copies of its arguments and brings back what it made and what it wrote.
 
-    Raises RuntimeError where it is to write a CPU tensor, or tensors are on several devices of this kind.
+    Raises RuntimeError where it is to write a CPU tensor, tensors are on several devices of this kind, or
+    TRITON_SPIRV_TORCH_FALLBACK is ``error``.
     """
     return run_on_cpu(op, None, args, kwargs)
 
@@ -85,8 +89,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
 def run_on_cpu(op: Any, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """As ``fallback``; ``function`` serves on the CPU instead of ``op`` unless None."""
     signature = _signature(op)
-    FALLBACKS[signature.full_name] += 1
-    _log.debug("%s runs on the CPU", op)
+    _count(signature.full_name)
     device: torch.device | None = None
     tensors: dict[int, torch.Tensor] = {}
     written: dict[int, torch.Tensor] = {}
@@ -130,6 +133,21 @@ def run_on_cpu(op: Any, function: Callable[..., Any] | None, args: tuple[Any, ..
         return value.to(device) if original is None else original
 
     return result if device is None else _each(to_device, result)
+
+
+def _count(name: str) -> None:
+    """Count an operation that is to run on the CPU. Raises RuntimeError where TRITON_SPIRV_TORCH_FALLBACK says so."""
+    FALLBACKS[name] += 1
+    _log.debug("%s runs on the CPU", name)
+    policy = TORCH_FALLBACK.get()
+    if policy == ERROR:
+        raise RuntimeError(
+            f"{name} is not implemented on the device '{NAME}' for these arguments, and {TORCH_FALLBACK.name}={ERROR} "
+            "does not let it run on the CPU: move its arguments with .cpu(), or set the variable to 'warn'"
+        )
+    if policy == WARN and name not in _warned:
+        _warned.add(name)
+        warnings.warn(f"{name} runs on the CPU, on copies: the device '{NAME}' does not have it", stacklevel=3)
 
 
 def _each(function: Callable[[Any], Any], value: Any) -> Any:

@@ -34,6 +34,9 @@ _DLPACK_CODES = {
 }
 _LARGEST = 2**63 - 1  # bytes and elements, which torch counts in 64 bits
 _aten = torch.ops.aten
+#: What kernels do where memory is not moved as it is, entered from outside this package: "copy" (from one tensor of a
+#: device to another) and "fill" (of a tensor with a number). Each returns whether it did it.
+KERNELS: dict[str, Callable[[torch.Tensor, Any], bool]] = {}
 #: Held while memory is written, and from reading on where what lies between a view's elements is written with them, so
 #: that threads can write views that interleave.
 WRITING = threading.RLock()
@@ -229,7 +232,7 @@ def is_dense(tensor: torch.Tensor) -> bool:
     return True
 
 
-def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+def copies_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether one's memory, copied as it is, makes the other equal to it."""
     return (
         one.size() == other.size()
@@ -246,7 +249,7 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
     """aten::_copy_from: copies ``self`` to ``dst``, as copy_() asks for it."""
     if dst.numel() == 0:
         return dst
-    same = _same_bytes(self, dst)
+    same = copies_bytes(self, dst)
     if not is_ours(dst):
         if same and dst.device.type == "cpu":
             address, bytes_ = window(self)
@@ -264,6 +267,8 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
                 with WRITING:
                     context_of(dst).native.copy(address, source, bytes_)
                 return dst
+        if not same and self.device == dst.device and "copy" in KERNELS and KERNELS["copy"](self, dst):
+            return dst
         self = _host_copy(self)
     if same and self.device.type == "cpu":
         with WRITING:
@@ -310,7 +315,8 @@ def fill(self: torch.Tensor, value: Any) -> torch.Tensor:
             with WRITING:
                 context_of(self).native.fill(address, bytes_, int.from_bytes(word, "little"))
             return self
-    _write(self, lambda host: host.fill_(value))
+    if "fill" not in KERNELS or not KERNELS["fill"](self, value):
+        _write(self, lambda host: host.fill_(value))
     return self
 
 
@@ -322,5 +328,6 @@ def zero(self: torch.Tensor) -> torch.Tensor:
             with WRITING:
                 context_of(self).native.fill(address, bytes_, 0)
         return self
-    _write(self, torch.Tensor.zero_)
+    if "fill" not in KERNELS or not KERNELS["fill"](self, 0):
+        _write(self, torch.Tensor.zero_)
     return self

@@ -77,7 +77,7 @@ def test_conjugation_is_kept_or_done_on_the_way() -> None:
 
 _SHARING: list[Callable[[torch.Tensor], Any]] = [
     lambda x: x[:, 0:4:2].add_(x[:, 1:5:2]),
-    lambda x: x[:4, :4].add_(x[:4, :4].t()),
+    lambda x: x[:4, :4].add_(x[:4, :4].t().clone()),
     lambda x: torch._foreach_add_([x[:, ::2], x[:, 1::2]], [x[:, 1::2], x[:, ::2]]),
     lambda x: torch.cumsum(x[0], 0, out=x[1]),
     lambda x: x.view(torch.int32)[0].bitwise_xor_(x.view(torch.int32)[1]),

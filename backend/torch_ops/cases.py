@@ -1,0 +1,209 @@
+"""Elementwise operations whose expression depends on which arguments are given, and losses, which are reduced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .library import enter_by_name
+from .pointwise import apply
+from .reducing import SUM, reduce
+from .types import OnHost
+
+_NONE, _MEAN = 0, 1  # torch's Reduction; 2 is the sum
+_POWERS = {2.0: "2", 3.0: "3", 0.5: "0.5", -0.5: "-0.5", -1.0: "-1"}
+
+
+def enter_cases(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+
+
+def _clamp(self: torch.Tensor, min: Any = None, max: Any = None, *, out: torch.Tensor | None = None) -> torch.Tensor:  # noqa: A002
+    given = {key: value for key, value in (("self", self), ("min", min), ("max", max)) if value is not None}
+    case = "both" if len(given) == 3 else next((key for key in given if key != "self"), None)
+    if case is None:
+        raise OnHost("a clamp without bounds")
+    return apply(f"clamp:{case}", given, out)
+
+
+def _clamp_min(self: torch.Tensor, min: Any, *, out: torch.Tensor | None = None) -> torch.Tensor:  # noqa: A002
+    return _clamp(self, min, out=out)
+
+
+def _clamp_max(self: torch.Tensor, max: Any, *, out: torch.Tensor | None = None) -> torch.Tensor:  # noqa: A002
+    return _clamp(self, None, max, out=out)
+
+
+def _pow(self: Any, exponent: Any, *, out: torch.Tensor) -> torch.Tensor:
+    if isinstance(exponent, (int, float)) and isinstance(self, torch.Tensor):
+        if not out.dtype.is_floating_point and exponent < 0:
+            raise OnHost("a negative power of integers")
+        case = _POWERS.get(float(exponent))
+        if case in ("2", "3") or (case is not None and self.dtype.is_floating_point):
+            return apply(f"pow:{case}", {"self": self}, out)
+    return apply("pow:", {"self": self, "exponent": exponent}, out)
+
+
+def _nan_to_num(
+    self: torch.Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: torch.Tensor
+) -> torch.Tensor:
+    if not self.dtype.is_floating_point:
+        return out.copy_(self)
+    limits = torch.finfo(self.dtype)
+    chosen = {
+        "nan": 0.0 if nan is None else nan,
+        "posinf": limits.max if posinf is None else posinf,
+        "neginf": limits.min if neginf is None else neginf,
+    }
+    return apply("nan_to_num:", {"self": self, **chosen}, out)
+
+
+def _logit(self: torch.Tensor, eps: float | None = None, *, out: torch.Tensor | None = None) -> torch.Tensor:
+    if not self.dtype.is_floating_point:
+        raise OnHost("a logit of integers")
+    return apply("logit:", {"self": self}, out) if eps is None else apply("logit:eps", {"self": self, "eps": eps}, out)
+
+
+def _elu_backward(
+    grad_output: torch.Tensor,
+    alpha: Any,
+    scale: Any,
+    input_scale: Any,
+    is_result: bool,
+    self_or_result: torch.Tensor,
+    *,
+    grad_input: torch.Tensor,
+) -> torch.Tensor:
+    given = {"grad_output": grad_output, "alpha": alpha, "scale": scale, "input_scale": input_scale}
+    case = "result" if is_result else "input"
+    return apply(f"elu_backward:{case}", {**given, "self_or_result": self_or_result}, grad_input)
+
+
+def _reduced(loss: torch.Tensor, reduction: int, out: torch.Tensor | None) -> torch.Tensor:
+    finish = "acc / count" if reduction == _MEAN else "acc"
+    if reduction == _MEAN and not loss.numel():
+        raise OnHost("the mean of nothing")
+    dims = tuple(range(loss.dim()))
+    if out is not None and out.dim():
+        torch._prims_common.wrappers._maybe_resize_out(out, ())
+    return reduce("self", SUM, {"self": loss}, dims, finish=finish, dtype=loss.dtype, out=out)
+
+
+def _loss(name: str, number: str | None = None) -> Callable[..., torch.Tensor]:
+    def loss(
+        self: torch.Tensor,
+        target: torch.Tensor,
+        reduction: int = _MEAN,
+        parameter: Any = 1.0,
+        *,
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        if not self.dtype.is_floating_point or self.dtype != target.dtype:
+            raise OnHost("a loss of numbers that are not of one float type")
+        given = {"self": self, "target": target} | ({} if number is None else {number: parameter})
+        if reduction == _NONE:
+            return apply(f"{name}:", given, out)
+        return _reduced(apply(f"{name}:", given, None), reduction, out)
+
+    return loss
+
+
+def _loss_backward(name: str, scale: float, number: str | None = None) -> Callable[..., torch.Tensor]:
+    def backward(
+        grad_output: torch.Tensor,
+        self: torch.Tensor,
+        target: torch.Tensor,
+        reduction: int,
+        parameter: Any = 1.0,
+        *,
+        grad_input: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        factor = scale / max(self.numel(), 1) if reduction == _MEAN else scale
+        given = {"grad_output": grad_output, "self": self, "target": target, "factor": factor}
+        return apply(f"{name}:", given | ({} if number is None else {number: parameter}), grad_input)
+
+    return backward
+
+
+def _bce(
+    self: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    reduction: int = _MEAN,
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    if not self.dtype.is_floating_point or self.dtype != target.dtype:
+        raise OnHost("a loss of numbers that are not of one float type")
+    loss = apply("binary_cross_entropy:", {"self": self, "target": target}, None)
+    loss = loss if weight is None else loss * weight
+    if reduction != _NONE:
+        return _reduced(loss, reduction, out)
+    return loss if out is None else out.copy_(loss)
+
+
+def _bce_backward(
+    grad_output: torch.Tensor,
+    self: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    reduction: int = _MEAN,
+) -> torch.Tensor:
+    factor = 1.0 / max(self.numel(), 1) if reduction == _MEAN else 1.0
+    given = {"grad_output": grad_output, "self": self, "target": target, "factor": factor}
+    gradient = apply("binary_cross_entropy_backward:", given, None)
+    return gradient if weight is None else gradient * weight
+
+
+def _bce_with_logits(
+    self: torch.Tensor,
+    target: torch.Tensor,
+    weight: torch.Tensor | None = None,
+    pos_weight: torch.Tensor | None = None,
+    reduction: int = _MEAN,
+) -> torch.Tensor:
+    if not self.dtype.is_floating_point or self.dtype != target.dtype or pos_weight is not None:
+        raise OnHost("weights of the positive class, or numbers that are not of one float type")
+    loss = apply("binary_cross_entropy_with_logits:", {"self": self, "target": target}, None)
+    loss = loss if weight is None else loss * weight
+    return loss if reduction == _NONE else _reduced(loss, reduction, None)
+
+
+def _log_sigmoid(self: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    return apply("log_sigmoid:", {"self": self}, None), self.new_empty(0)
+
+
+def _log_sigmoid_backward(grad_output: torch.Tensor, self: torch.Tensor, buffer: torch.Tensor) -> torch.Tensor:
+    return apply("log_sigmoid_backward:", {"grad_output": grad_output, "self": self}, None)
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "clamp.out": _clamp,
+    "clamp.Tensor_out": _clamp,
+    "clamp_min.out": _clamp_min,
+    "clamp_min.Tensor_out": _clamp_min,
+    "clamp_max.out": _clamp_max,
+    "clamp_max.Tensor_out": _clamp_max,
+    "pow.Tensor_Scalar_out": _pow,
+    "pow.Tensor_Tensor_out": _pow,
+    "pow.Scalar_out": _pow,
+    "nan_to_num.out": _nan_to_num,
+    "logit": _logit,
+    "logit.out": _logit,
+    "elu_backward.grad_input": _elu_backward,
+    "mse_loss.out": _loss("mse_loss"),
+    "smooth_l1_loss.out": _loss("smooth_l1_loss", "beta"),
+    "huber_loss": _loss("huber_loss", "delta"),
+    "huber_loss.out": _loss("huber_loss", "delta"),
+    "mse_loss_backward": _loss_backward("mse_loss_backward", 2.0),
+    "mse_loss_backward.grad_input": _loss_backward("mse_loss_backward", 2.0),
+    "smooth_l1_loss_backward.grad_input": _loss_backward("smooth_l1_loss_backward", 1.0, "beta"),
+    "huber_loss_backward.out": _loss_backward("huber_loss_backward", 1.0, "delta"),
+    "binary_cross_entropy": _bce,
+    "binary_cross_entropy_backward": _bce_backward,
+    "binary_cross_entropy_with_logits": _bce_with_logits,
+    "log_sigmoid_forward": _log_sigmoid,
+    "log_sigmoid_backward": _log_sigmoid_backward,
+}

@@ -1,0 +1,238 @@
+"""Functions that generated kernels call: what Triton's language and libdevice do not have as torch defines it.
+
+``x`` is a tensor of the type that is computed in: float32, float64 or an integer type.
+"""
+
+# mypy: allow-untyped-defs
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def truth(x):
+    """Whether x is not 0, as bool."""
+    return x != 0 if x.dtype != tl.int1 else x
+
+
+@triton.jit
+def whole(x):
+    """x without its fraction, as int64; a bool as it is."""
+    return x.to(tl.int64)
+
+
+@triton.jit
+def maximum(a, b):
+    """The greater of two, or NaN where either is."""
+    return tl.maximum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def minimum(a, b):
+    """The smaller of two, or NaN where either is."""
+    return tl.minimum(a, b, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def is_nan(x):
+    """Whether x is NaN."""
+    return x != x
+
+
+@triton.jit
+def is_infinite(x):
+    """Whether x is an infinity."""
+    return tl.abs(x) == float("inf")
+
+
+@triton.jit
+def sign(x):
+    """-1, 0 or 1; 0 for NaN."""
+    return (x > 0).to(x.dtype) - (x < 0).to(x.dtype)
+
+
+@triton.jit
+def sigmoid(x):
+    """1 / (1 + exp(-x))."""
+    return 1 / (1 + libdevice.exp(-x))
+
+
+@triton.jit
+def div(a, b):
+    """Division, rounded to nearest."""
+    return tl.div_rn(a, b) if a.dtype == tl.float32 else a / b
+
+
+@triton.jit
+def reciprocal(x):
+    """1 / x, rounded to nearest."""
+    return div(tl.where(x == x, 1.0, 1.0).to(x.dtype), x)
+
+
+@triton.jit
+def remainder(a, b):
+    """a modulo b with the sign of b, as Python's %."""
+    if a.dtype.is_floating():
+        r = libdevice.fmod(a, b)
+        return tl.where((r != 0) & ((r < 0) != (b < 0)), r + b, r)
+    else:
+        r = a % b
+        return tl.where((r != 0) & ((r < 0) != (b < 0)), r + b, r) if a.dtype.is_int_signed() else r
+
+
+@triton.jit
+def floor_div(a, b):
+    """a divided by b, rounded down."""
+    if a.dtype.is_floating():
+        r = libdevice.fmod(a, b)
+        q = div(a - r, b)
+        q = tl.where((r != 0) & ((r < 0) != (b < 0)), q - 1, q)
+        f = libdevice.floor(q)
+        f = tl.where(q - f > 0.5, f + 1, f)
+        f = tl.where(q == 0, libdevice.copysign(q * 0, div(a, b)), f)
+        return tl.where(b == 0, div(a, b), f)
+    else:
+        q = a // b
+        return tl.where((a % b != 0) & ((a < 0) != (b < 0)), q - 1, q) if a.dtype.is_int_signed() else q
+
+
+@triton.jit
+def trunc_div(a, b):
+    """a divided by b, rounded towards 0."""
+    return libdevice.trunc(div(a, b)) if a.dtype.is_floating() else a // b
+
+
+@triton.jit
+def int_pow(a, b):
+    """a to the power b of integers, which wraps; 0 to a negative power, and 1 and -1 to any, are torch's."""
+    result = a * 0 + 1
+    base = a
+    left = tl.where(b > 0, b, b * 0)
+    for _ in range(8 * (a.dtype.primitive_bitwidth // 8)):
+        result = tl.where((left & 1) != 0, result * base, result)
+        base = base * base
+        left = left >> 1
+    odd = (b & 1) != 0
+    negative = tl.where(a == 1, a, tl.where(a == -1, tl.where(odd, a, a * 0 + 1), a * 0))
+    return tl.where(b < 0, negative, result)
+
+
+@triton.jit
+def log_sigmoid(x):
+    """log(sigmoid(x)) without overflow."""
+    return tl.where(x < 0, x, 0.0) - libdevice.log1p(libdevice.exp(-tl.abs(x)))
+
+
+@triton.jit
+def softplus(x, beta, threshold):
+    """log(1 + exp(beta x)) / beta, and x where beta x is over the threshold."""
+    scaled = x * beta
+    return tl.where(scaled > threshold, x, libdevice.log1p(libdevice.exp(scaled)) / beta)
+
+
+@triton.jit
+def tanh_gelu_inner(x):
+    """sqrt(2 / pi) (x + 0.044715 x³)."""
+    return 0.7978845608028654 * (x + 0.044715 * x * x * x)
+
+
+@triton.jit
+def log_add_exp(a, b):
+    """log(exp(a) + exp(b)); of two equal infinities that infinity."""
+    high, low = maximum(a, b), minimum(a, b)
+    total = high + libdevice.log1p(libdevice.exp(low - high))
+    return tl.where((a == b) & is_infinite(a), a, total)
+
+
+@triton.jit
+def xlogy(a, b):
+    """a log(b): 0 where a is 0, NaN where b is."""
+    return tl.where(b != b, b, tl.where(a == 0, 0.0, a * libdevice.log(b)))
+
+
+@triton.jit
+def xlog1py(a, b):
+    """a log(1 + b): 0 where a is 0, NaN where b is."""
+    return tl.where(b != b, b, tl.where(a == 0, 0.0, a * libdevice.log1p(b)))
+
+
+@triton.jit
+def entropy(x):
+    """-x log(x): 0 at 0, -inf below, NaN of NaN."""
+    return tl.where(x != x, x, tl.where(x > 0, -x * libdevice.log(x), tl.where(x == 0, 0.0, float("-inf"))))
+
+
+@triton.jit
+def shift_left(a, b):
+    """a << b; 0 for counts that are negative or past the width."""
+    fits = (b >= 0) & (b < a.dtype.primitive_bitwidth)
+    return tl.where(fits, a << tl.where(fits, b, b * 0), a * 0)
+
+
+@triton.jit
+def shift_right(a, b):
+    """a >> b; a's sign for counts that are negative or past the width."""
+    last = a.dtype.primitive_bitwidth - 1
+    fits = (b >= 0) & (b < last)
+    return a >> tl.where(fits, b, b * 0 + last)
+
+
+@triton.jit
+def lerp(start, end, weight):
+    """start + weight (end - start), computed from the nearer end."""
+    near = tl.abs(weight) < 0.5
+    return tl.where(near, start + weight * (end - start), end - (end - start) * (1 - weight))
+
+
+@triton.jit
+def smooth_l1(difference, beta):
+    """0.5 d² / beta below beta, d - beta / 2 above, of d = |difference|."""
+    d = tl.abs(difference)
+    return tl.where(d < beta, 0.5 * d * d / beta, d - 0.5 * beta)
+
+
+@triton.jit
+def huber(difference, delta):
+    """0.5 d² up to delta, delta (d - delta / 2) above, of d = |difference|."""
+    d = tl.abs(difference)
+    return tl.where(d <= delta, 0.5 * d * d, delta * (d - 0.5 * delta))
+
+
+@triton.jit
+def times(a, b):
+    """The product."""
+    return a * b
+
+
+@triton.jit
+def either(a, b):
+    """Bits of either."""
+    return a | b
+
+
+@triton.jit
+def both(a, b):
+    """Bits of both."""
+    return a & b
+
+
+@triton.jit
+def lowest(x):
+    """A tile like x of what no element is below."""
+    if x.dtype.is_floating():
+        return x * 0 + float("-inf")
+    else:
+        bits: tl.constexpr = x.dtype.primitive_bitwidth
+        return x * 0 + (-(2 ** (bits - 1)) if x.dtype.is_int_signed() else 0)
+
+
+@triton.jit
+def highest(x):
+    """A tile like x of what no element is above."""
+    if x.dtype.is_floating():
+        return x * 0 + float("inf")
+    else:
+        bits: tl.constexpr = x.dtype.primitive_bitwidth
+        return x * 0 + (2 ** (bits - 1) - 1 if x.dtype.is_int_signed() else 2**bits - 1)

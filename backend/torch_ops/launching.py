@@ -1,0 +1,159 @@
+"""Compiling and launching kernels for tensors of the device, whatever driver Triton's own launches go to.
+
+Triton's JIT binds and specialises the arguments of each call. Here the caller knows their types beforehand, and a
+kernel is compiled for no more than whether all pointers are multiples of 16 bytes and lie in small allocations, so that
+few kernels are compiled and a launch costs one look at a table.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from triton.compiler import compile as compile_kernel
+from triton.runtime.errors import OutOfResources
+from triton.runtime.jit import JITFunction
+
+from ..compiler import POINTER_RANGE
+from ..driver import DeviceUtils, launcher
+from ..runtime import context as vulkan_context
+from ..runtime.torch_memory import WRITING
+from .types import NAMES, OnHost
+
+#: Workgroups along one axis of a grid that every Vulkan device takes (maxComputeWorkGroupCount).
+GRID_LIMIT = 65535
+_INT32 = 2**31 - 1
+_NO_HOOKS = (None, None, None)  # launch metadata and hooks
+_lock = threading.Lock()
+
+
+class _Loaded:
+    """A kernel on one device."""
+
+    __slots__ = ("_function", "_keep", "_launch", "_packed")
+
+    def __init__(self, source: ASTSource, device: int, num_warps: int, fusion: bool) -> None:
+        context = vulkan_context.of_device(device)
+        target = GPUTarget("spirv", context.capabilities.arch(), context.capabilities.subgroup_size)
+        options = {"num_warps": num_warps, "enable_fp_fusion": fusion}
+        with vulkan_context.on_device(device):
+            compiled = compile_kernel(source, target=target, options=options)
+            limit = context.capabilities.shared_bytes
+            if compiled.metadata.shared > limit:
+                raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
+            self._launch = launcher(source, compiled.metadata)
+            module, function, *_ = DeviceUtils().load_binary(compiled.name, compiled.kernel, 0, device)
+        self._keep = compiled, module
+        self._function, self._packed = function, compiled.packed_metadata
+
+    def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        self._launch(*grid, 0, self._function, self._packed, *_NO_HOOKS, *arguments)
+
+
+class Kernel:
+    """A @triton.jit function whose ``names`` are its arguments in order, each with its Triton type ('*fp32', 'i32');
+    ``constants`` are its constexprs. ``fusion``: whether products and sums may be one rounding, as in matrix products.
+    ``divisible``: arguments that are multiples of 16 in launches that say so."""
+
+    def __init__(
+        self,
+        function: JITFunction,
+        types: dict[str, str],
+        constants: dict[str, Any],
+        num_warps: int = 4,
+        fusion: bool = False,
+        divisible: frozenset[str] = frozenset(),
+    ) -> None:
+        self._divisible = divisible
+        self._function, self._types, self._constants = function, types, constants
+        self._options = num_warps, fusion
+        self._loaded: dict[tuple[int, bool, bool, bool], _Loaded] = {}
+        self._pointers = [name for name, type_ in types.items() if type_.startswith("*")]
+
+    def launch(self, device: int, grid: tuple[int, int, int], arguments: Sequence[Any], multiple: bool = False) -> None:
+        """Run it with a grid of programs. ``multiple``: the numbers that may be multiples of 16 are."""
+        aligned = small = True
+        for argument in arguments:
+            if isinstance(argument, torch.Tensor):
+                aligned = aligned and not argument.data_ptr() & 15
+                small = small and argument.untyped_storage().nbytes() <= POINTER_RANGE
+        key = device, aligned, small, multiple
+        loaded = self._loaded.get(key)
+        if loaded is None:
+            loaded = self._load(*key)
+        with WRITING:
+            loaded(grid, arguments)
+
+    def _load(self, device: int, aligned: bool, small: bool, multiple: bool) -> _Loaded:
+        with _lock:
+            key = device, aligned, small, multiple
+            if key not in self._loaded:
+                attributes: dict[tuple[int, ...], list[list[Any]]] = {}
+                for name, type_ in self._types.items():
+                    found: list[list[Any]] = []
+                    if (aligned and name in self._pointers) or (multiple and name in self._divisible):
+                        found.append(["tt.divisibility", 16])
+                    if small and type_.startswith("*"):
+                        found.append(["tt.pointer_range", 32])
+                    if found:
+                        attributes[(self._function.arg_names.index(name),)] = found
+                signature = {name: self._types.get(name, "constexpr") for name in self._function.arg_names}
+                source = ASTSource(self._function, signature, self._constants, attributes)
+                self._loaded[key] = _Loaded(source, device, *self._options)
+            return self._loaded[key]
+
+
+_kernels: dict[Any, Kernel] = {}
+
+
+def launch(
+    function: JITFunction,
+    grid: tuple[int, int, int],
+    arguments: dict[str, Any],
+    constants: dict[str, Any],
+    num_warps: int = 4,
+    fusion: bool = False,
+) -> None:
+    """Run a kernel that is written by hand. ``arguments``: tensors of one device, integers and floats by name; integers
+    are 64 bits wide where one does not fit 32, and those called stride_… are constants where they are 1. ``constants``:
+    its constexprs. Raises OnHost where the grid is too large."""
+    if max(grid) > GRID_LIMIT:
+        raise OnHost(f"a grid of {grid}")
+    if not all(grid):
+        return
+    wide = "i64" if any(type(value) is int and abs(value) > _INT32 for value in arguments.values()) else "i32"
+    floats = "fp64" if any(getattr(v, "dtype", None) == torch.float64 for v in arguments.values()) else "fp32"
+    ones = {name: 1 for name, value in arguments.items() if name.startswith("stride_") and value == 1}
+    types = {name: _type(value, wide, floats) for name, value in arguments.items() if name not in ones}
+    key = function, tuple(types.items()), tuple(constants.items()), num_warps, fusion
+    kernel = _kernels.get(key)
+    if kernel is None:
+        integers = frozenset(name for name, value in arguments.items() if type(value) is int and name not in ones)
+        made = Kernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
+        kernel = _kernels.setdefault(key, made)
+    multiple = all(type(value) is not int or not value % 16 for name, value in arguments.items() if name not in ones)
+    kernel.launch(_device(arguments.values()), grid, [arguments.get(name) for name in function.arg_names], multiple)
+
+
+def _type(value: Any, integers: str, floats: str) -> str:
+    if isinstance(value, torch.Tensor):
+        return "*" + NAMES[value.dtype]
+    return floats if isinstance(value, float) else integers
+
+
+def _device(values: Any) -> int:
+    return next(int(value.device.index or 0) for value in values if isinstance(value, torch.Tensor))
+
+
+def grid_of(programs: int) -> tuple[int, int, int]:
+    """A grid of at least so many programs, numbered ``program_id(1) * num_programs(0) + program_id(0)``."""
+    if programs <= GRID_LIMIT:
+        return programs, 1, 1
+    rows = -(-programs // GRID_LIMIT)
+    if rows > GRID_LIMIT:
+        raise OnHost(f"{programs} programs")
+    return GRID_LIMIT, rows, 1

@@ -1,0 +1,64 @@
+"""Entering operations in torch's table for the device, with the CPU for calls that the device cannot do."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from triton.runtime.errors import OutOfResources
+
+from ..runtime.torch_fallback import fallback
+from .types import OnHost
+
+_KEY = "PrivateUse1"
+_COMPOSITE = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+_log = logging.getLogger(__package__)
+aten = torch.ops.aten
+
+#: Operations that have an implementation on the device, by their names.
+ON_DEVICE: dict[str, Callable[..., Any]] = {}
+
+
+def overloads(name: str) -> Iterator[torch._ops.OpOverload]:
+    """All overloads of the operation aten::<name>; none where this torch has no such operation."""
+    packet = getattr(aten, name, None)
+    if packet is not None:
+        for overload in packet.overloads():
+            op = getattr(packet, overload)
+            if torch._C._dispatch_has_kernel(op.name()):  # not one of TorchScript's alone
+                yield op
+
+
+def composed(op: torch._ops.OpOverload) -> bool:
+    """Whether torch itself does the operation by others, such as a functional one by that with ``out``."""
+    return any(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key) for key in _COMPOSITE)
+
+
+def enter(library: torch.library.Library, op: torch._ops.OpOverload, function: Callable[..., Any]) -> None:
+    """Have ``function`` do the operation for tensors of the device. What it raises OnHost for is done on the CPU."""
+    name = op.name().removeprefix("aten::")
+    ON_DEVICE[name] = function
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except OnHost as reason:
+            _log.debug("%s is left to the CPU: %s", name, reason)
+        except OutOfResources as reason:
+            _log.warning("%s is left to the CPU: %s", name, reason)
+        return fallback(op, *args, **kwargs)
+
+    library.impl(name, run, _KEY)
+
+
+def enter_by_name(library: torch.library.Library, table: dict[str, Callable[..., Any]]) -> None:
+    """enter() for a table of names with their overloads ('mm.out'); those that torch does not have are left out."""
+    for name, function in table.items():
+        base, _, overload = name.partition(".")
+        packet = getattr(aten, base, None)
+        if packet is not None and (overload or "default") in packet.overloads():
+            enter(library, getattr(packet, overload or "default"), function)

@@ -1,0 +1,202 @@
+"""Matrix products: mm, bmm, addmm, baddbmm and what torch makes of them, by one kernel of tiles with any strides."""
+
+# mypy: allow-untyped-defs
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from .launching import launch
+from .library import enter_by_name
+from .pointwise import number
+from .reducing import SUM, reduce
+from .shapes import power_of_two, share_memory
+from .types import OnHost, require
+
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32)
+#: Rows and columns of a tile are at most so many, and the products of a step so many.
+_TILE, _STEP = 64, 32
+_GRID = 65535
+
+
+def enter_matmul(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+
+
+@triton.jit
+def matmul_kernel(
+    out,
+    a,
+    b,
+    c,
+    M,
+    N,
+    K,
+    stride_ab,
+    stride_am,
+    stride_ak,
+    stride_bb,
+    stride_bk,
+    stride_bn,
+    stride_cb,
+    stride_cm,
+    stride_cn,
+    stride_ob,
+    stride_om,
+    stride_on,
+    alpha,
+    beta,
+    ADD: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    BLOCK_K: tl.constexpr,
+):
+    """out = alpha a b, + beta c if ADD, of matrices in batches."""
+    tiles_n = tl.cdiv(N, BLOCK_N)
+    program = tl.program_id(0)
+    batch = tl.program_id(1)
+    row = program // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    column = program % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    a += batch * stride_ab
+    b += batch * stride_bb
+    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    for start in range(0, K, BLOCK_K):
+        left_k = start + tl.arange(0, BLOCK_K)[None, :]
+        right_k = start + tl.arange(0, BLOCK_K)[:, None]
+        left = tl.load(a + row * stride_am + left_k * stride_ak, mask=(row < M) & (left_k < K), other=0.0)
+        right = tl.load(b + right_k * stride_bk + column * stride_bn, mask=(right_k < K) & (column < N), other=0.0)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    total *= alpha
+    mask = (row < M) & (column < N)
+    if ADD:
+        added = tl.load(c + batch * stride_cb + row * stride_cm + column * stride_cn, mask=mask)
+        total += beta * added.to(tl.float32)
+    place = out + batch * stride_ob + row * stride_om + column * stride_on
+    tl.store(place, total.to(out.dtype.element_ty), mask=mask)
+
+
+def product(
+    out: torch.Tensor,
+    a: torch.Tensor,
+    b: torch.Tensor,
+    c: torch.Tensor | None = None,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+) -> torch.Tensor:
+    """out (B, M, N) = alpha a (B, M, K) b (B, K, N) + beta c (B, M, N). Raises OnHost."""
+    for tensor in (out, a, b, *(() if c is None else (c,))):
+        require(tensor.dtype, out.device.index or 0)
+        if tensor.is_conj() or tensor.is_neg() or tensor.device != out.device or tensor.dtype != out.dtype:
+            raise OnHost("tensors of several types or devices")
+    if out.numel() == 0:
+        return out
+    used = c is not None and beta != 0
+    if out.dtype not in _FLOATS or a.shape[2] == 0:
+        return _by_reduction(out, a, b, c if used else None, alpha, beta)
+    for operand in (a, b, c):
+        if operand is not None and share_memory(operand, out):
+            return out.copy_(product(torch.empty_like(out), a, b, c, alpha, beta))
+    batches, m, n = out.shape
+    if batches > _GRID:
+        raise OnHost("that many matrices")
+    added = c if used and c is not None else out
+    tile_m, tile_n = (16 if size <= 16 else _TILE for size in (m, n))
+    grid = -(-m // tile_m) * -(-n // tile_n), batches, 1
+    strides = {
+        f"stride_{name}{axis}": step
+        for name, axes, tensor in (("a", "bmk", a), ("b", "bkn", b), ("c", "bmn", added), ("o", "bmn", out))
+        for axis, step in zip(axes, tensor.stride(), strict=True)
+    }
+    launch(
+        matmul_kernel,
+        grid,
+        {"out": out, "a": a, "b": b, "c": added, "M": m, "N": n, "K": a.shape[2], **strides}
+        | {"alpha": float(alpha), "beta": float(beta)},
+        {"ADD": used, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": min(_STEP, max(16, power_of_two(a.shape[2])))},
+        fusion=True,
+    )
+    return out
+
+
+def _by_reduction(
+    out: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float
+) -> torch.Tensor:
+    """Of types that have no dot: float64 and integers."""
+    if out.dtype == torch.bool:
+        raise OnHost("a product of bool")
+    compute = out.dtype
+    operands: dict[str, Any] = {"a": a.unsqueeze(3), "b": b.unsqueeze(1), "alpha": number(alpha, compute)}
+    if c is None:
+        reduce("a * b", SUM, operands, (2,), finish="acc * alpha", dtype=compute, out=out)
+        return out
+    result = reduce("a * b", SUM, operands, (2,), finish="acc * alpha", dtype=compute)
+    torch.add(result, c, alpha=beta, out=out)
+    return out
+
+
+def _matrix(tensor: torch.Tensor, count: int = 2) -> torch.Tensor:
+    if tensor.dim() != count:
+        raise OnHost(f"a tensor of {tensor.dim()} dimensions")
+    return tensor
+
+
+def _shaped(out: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    if out.shape != shape:
+        torch._prims_common.wrappers._maybe_resize_out(out, shape)
+    return out
+
+
+def _mm(self: torch.Tensor, mat2: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    _shaped(out, (self.shape[0], mat2.shape[1]))
+    product(out[None], _matrix(self)[None], _matrix(mat2)[None])
+    return out
+
+
+def _bmm(self: torch.Tensor, mat2: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    return product(_shaped(out, (*self.shape[:2], mat2.shape[2])), self, mat2)
+
+
+def _addmm(
+    self: torch.Tensor, mat1: torch.Tensor, mat2: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
+) -> torch.Tensor:
+    _shaped(out, (mat1.shape[0], mat2.shape[1]))
+    product(out[None], mat1[None], mat2[None], self.expand(out.shape)[None], alpha, beta)
+    return out
+
+
+def _baddbmm(
+    self: torch.Tensor, batch1: torch.Tensor, batch2: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
+) -> torch.Tensor:
+    _shaped(out, (*batch1.shape[:2], batch2.shape[2]))
+    return product(out, batch1, batch2, self.expand(out.shape), alpha, beta)
+
+
+def _addmv(
+    self: torch.Tensor, mat: torch.Tensor, vec: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
+) -> torch.Tensor:
+    _shaped(out, (mat.shape[0],))
+    added = self.expand(out.shape)[None, :, None]
+    product(out[None, :, None], mat[None], vec[None, :, None], added, alpha, beta)
+    return out
+
+
+def _dot(self: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    if self.dim() != 1 or self.shape != tensor.shape or self.dtype != tensor.dtype or self.dtype.is_complex:
+        raise OnHost("a dot product that is refused, or of complex numbers")
+    return reduce("self * other", SUM, {"self": self, "other": tensor}, (0,), dtype=self.dtype)
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "mm.out": _mm,
+    "bmm.out": _bmm,
+    "addmm.out": _addmm,
+    "baddbmm.out": _baddbmm,
+    "addmv.out": _addmv,
+    "dot": _dot,
+    "vdot": _dot,
+}

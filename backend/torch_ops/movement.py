@@ -1,0 +1,186 @@
+"""Copies between types and strides, fills, and operations that put tensors together.
+
+Copies of one type move integers of the elements' size, so that every bit pattern arrives as it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from ..runtime import torch_memory
+from . import elementwise
+from .elementwise import Body
+from .library import aten, enter_by_name
+from .pointwise import number, single
+from .types import NAMES, OnHost, as_integer, computed_in
+
+COPY = Body.of("self")
+_FILL = Body.of("value")
+
+
+def enter_movement(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+    torch_memory.KERNELS.update(copy=_copy, fill=_fill)
+
+
+def _copy(self: torch.Tensor, dst: torch.Tensor) -> bool:
+    try:
+        copied(self, dst)
+    except OnHost:
+        return False
+    return True
+
+
+def copied(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
+    """Copy on one device, with a kernel. Raises OnHost."""
+    if self.is_neg() or self.is_conj() or dst.is_neg() or dst.is_conj() or self._is_zerotensor():
+        raise OnHost("a pending change of sign")
+    if self.dtype == dst.dtype:
+        kind = as_integer(self.dtype)
+        elementwise.run(COPY, {"out": retyped(dst, kind)}, {"self": retyped(self, kind)}, kind)
+        return dst
+    if self.dtype not in NAMES or dst.dtype not in NAMES:
+        raise OnHost("complex numbers")
+    compute = self.dtype if self.dtype != torch.bool else torch.int8
+    elementwise.run(COPY, {"out": dst}, {"self": self}, computed_in(compute))
+    return dst
+
+
+def retyped(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
+    """The same memory as of another type of the same size."""
+    if tensor.dtype == dtype:
+        return tensor
+    return torch_memory.metadata(aten.view.dtype)(tensor, dtype)  # type: ignore[no-any-return]
+
+
+def _fill(self: torch.Tensor, value: Any) -> bool:
+    if not isinstance(value, (bool, int, float)) or self.dtype not in NAMES:
+        return False
+    compute = computed_in(self.dtype)
+    try:
+        value = number(bool(value) if self.dtype == torch.bool else value, compute)
+        elementwise.run(_FILL, {"out": self}, {"value": value}, compute)
+    except OnHost:
+        return False
+    return True
+
+
+def _fill_tensor(self: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+    if value.dim():
+        raise OnHost("a value with dimensions")
+    if value.device.type == "cpu":
+        return self.fill_(value.item())
+    return self.copy_(value)
+
+
+def _cat(tensors: Sequence[torch.Tensor], dim: int = 0, *, out: torch.Tensor) -> torch.Tensor:
+    tensors = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors[:1])
+    shape = list(tensors[0].shape)
+    if not shape:
+        raise OnHost("tensors without dimensions")
+    dim %= len(shape)
+    shape[dim] = sum(tensor.shape[dim] for tensor in tensors)
+    if list(out.shape) != shape:
+        torch._prims_common.wrappers._maybe_resize_out(out, shape)
+    start = 0
+    for tensor in tensors:
+        out.narrow(dim, start, tensor.shape[dim]).copy_(tensor)
+        start += tensor.shape[dim]
+    return out
+
+
+def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.Tensor:
+    if out.dtype not in NAMES or not step or (end - start) / step < 0:
+        raise OnHost("an arange that is refused")
+    whole = all(isinstance(value, int) for value in (start, end, step))
+    count = -((start - end) // step) if whole else math.ceil((end - start) / step)
+    if out.shape != (count,):
+        torch._prims_common.wrappers._maybe_resize_out(out, (count,))
+    compute = computed_in(out.dtype)
+    numbers = {"start": number(start, compute), "step": number(step, compute)}
+    return _line(out, numbers, compute)
+
+
+def _line(out: torch.Tensor, numbers: dict[str, Any], compute: torch.dtype) -> torch.Tensor:
+    if not out.is_contiguous():
+        raise OnHost("an output with gaps")
+    elementwise.run(Body.of("start + i0.to(step.dtype) * step"), {"out": out}, numbers, compute)
+    return out
+
+
+def _masked_fill(self: torch.Tensor, mask: torch.Tensor, value: Any) -> torch.Tensor:
+    if isinstance(value, torch.Tensor):
+        value = single(value) if value.device.type == "cpu" else value
+    if mask.dtype != torch.bool or self.dtype not in NAMES:
+        raise OnHost("a mask that is not bool")
+    compute = computed_in(self.dtype)
+    value = value if isinstance(value, torch.Tensor) else number(value, compute)
+    if self.dim() < mask.dim() or torch.broadcast_shapes(self.shape, mask.shape) != self.shape:
+        raise OnHost("a mask that is not broadcast to the tensor")
+    body = Body.of("tl.where(mask_, value, self)", "mask_")
+    elementwise.run(body, {"out": self}, {"mask_": mask, "value": value, "self": self}, compute)
+    return self
+
+
+def where(condition: torch.Tensor, self: Any, other: Any, out: torch.Tensor | None = None) -> torch.Tensor:
+    """aten::where.self."""
+    if condition.dtype not in (torch.bool, torch.uint8):
+        raise OnHost("a condition that is not bool")
+    operands = [single(t) if t.device.type == "cpu" else t for t in (self, other)]
+    dtype = torch.result_type(*operands)
+    if dtype not in NAMES or condition.device.type == "cpu":
+        raise OnHost(f"where of {dtype}")
+    shape = torch.broadcast_shapes(condition.shape, self.shape, other.shape)
+    if out is None:
+        out = torch.empty(shape, dtype=dtype, device=condition.device)
+    elif out.dtype != dtype:
+        raise OnHost("an output of another type")
+    elif out.shape != shape:
+        torch._prims_common.wrappers._maybe_resize_out(out, shape)
+    compute = computed_in(dtype)
+    values = [value if isinstance(value, torch.Tensor) else number(value, compute) for value in operands]
+    body = Body.of("tl.where(condition != 0, self, other)", "condition")
+    elementwise.run(
+        body, {"out": out}, dict(zip(("condition", "self", "other"), (condition, *values), strict=True)), compute
+    )
+    return out
+
+
+def _where_out(condition: torch.Tensor, self: Any, other: Any, *, out: torch.Tensor) -> torch.Tensor:
+    return where(condition, self, other, out)
+
+
+def _triangle(keep: str) -> Callable[..., torch.Tensor]:
+    def tril(self: torch.Tensor, diagonal: int = 0, *, out: torch.Tensor) -> torch.Tensor:
+        if self.dtype not in NAMES or self.dim() < 2:
+            raise OnHost("complex numbers")
+        if out.shape != self.shape:
+            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        rows, columns = (torch.arange(count, device=self.device) for count in self.shape[-2:])
+        operands = {"self": self, "row": rows[:, None], "column_": columns, "diagonal": diagonal}
+        compute = computed_in(self.dtype)
+        zero = "0.0" if compute.is_floating_point else "0"
+        text = f"tl.where(column_ - row {keep} diagonal.to(tl.int64), self, {zero})"
+        body = Body.of(text, "row", "column_")
+        elementwise.run(body, {"out": out}, operands, compute)
+        return out
+
+    return tril
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "fill_.Tensor": _fill_tensor,
+    "cat.out": _cat,
+    "arange.start_out": _arange,
+    "masked_fill_.Scalar": _masked_fill,
+    "masked_fill_.Tensor": _masked_fill,
+    "where.self": where,
+    "where.self_out": _where_out,
+    "tril.out": _triangle("<="),
+    "triu.out": _triangle(">="),
+}

@@ -1,0 +1,220 @@
+"""torch's elementwise operations: those of the tables in expressions.py, in all of their overloads.
+
+Shapes, strides and types of results are torch's own: where torch makes the result itself (operations that it composes
+of the overload with ``out``) nothing else is asked; elsewhere torch._prims_common says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch._prims_common import compute_elementwise_output_strides, elementwise_dtypes
+
+from ..runtime.context import NAME
+from . import elementwise
+from .elementwise import Body
+from .expressions import BITWISE, BY_TEXT, EXPRESSIONS, INTEGERS, PROMOTIONS, TO_BOOL
+from .library import composed, enter, overloads
+from .types import OnHost, computed_in
+
+#: Numbers that take part in type promotion; others (alpha, value …) follow the type.
+_PROMOTING = frozenset(("self", "other", "exponent", "min", "max"))
+_TENSORS = ("Tensor", "Optional[Tensor]")
+_NUMBERS = ("number", "Optional[number]", "float", "int", "bool")
+_FLOAT_LIMIT = 3.5e38
+
+#: (operation, expression): what an operation computes, by its text arguments.
+Choose = Callable[[dict[str, Any], torch.dtype], Body]
+
+
+@dataclass(frozen=True)
+class _Operation:
+    """An overload. ``kind``: 'functional', 'inplace' or 'out'."""
+
+    op: torch._ops.OpOverload
+    names: tuple[str, ...]
+    defaults: dict[str, Any]
+    tensors: frozenset[str]
+    numbers: frozenset[str]
+    kind: str
+    out: str
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """What follows from the types, shapes and strides of a call's operands."""
+
+    compute: torch.dtype
+    dtype: torch.dtype
+    shape: torch.Size
+    strides: tuple[int, ...]
+    body: Body
+
+
+_resolved: dict[Any, Resolved] = {}
+
+
+@cache
+def _operation(op: torch._ops.OpOverload) -> _Operation:
+    schema = op._schema
+    arguments = [argument for argument in schema.arguments if not argument.is_out]
+    outs = [argument.name for argument in schema.arguments if argument.is_out]
+    written = [a.name for a in arguments if a.alias_info is not None and a.alias_info.is_write]
+    return _Operation(
+        op,
+        tuple(argument.name for argument in arguments),
+        {a.name: a.default_value for a in schema.arguments if a.has_default_value()},
+        frozenset(a.name for a in arguments if str(a.type) in _TENSORS),
+        frozenset(a.name for a in arguments if str(a.type) in _NUMBERS),
+        "out" if outs else "inplace" if written else "functional",
+        outs[0] if outs else "",
+    )
+
+
+def enter_pointwise(library: torch.library.Library) -> None:
+    """All overloads of the tables' operations that torch does not compose of others."""
+    for name in (*EXPRESSIONS, "gelu", "gelu_backward"):
+        for variant in (name, name + "_"):
+            for op in overloads(variant):
+                if not composed(op) and _usable(op):
+                    enter(library, op, _implementation(op, name))
+
+
+def _usable(op: torch._ops.OpOverload) -> bool:
+    """Whether its results are one tensor, and its arguments tensors, numbers and text."""
+    schema = op._schema
+    allowed = {*_TENSORS, *_NUMBERS, "str", "Optional[str]"}
+    return len(schema.returns) == 1 and all(str(argument.type) in allowed for argument in schema.arguments)
+
+
+def _implementation(op: torch._ops.OpOverload, name: str) -> Callable[..., Any]:
+    operation = _operation(op)
+
+    def implementation(*args: Any, **kwargs: Any) -> Any:
+        values = dict(zip(operation.names, args, strict=False))
+        if len(args) > len(operation.names):
+            kwargs = {**kwargs, operation.out: args[-1]}
+        values |= kwargs
+        out = values.pop(operation.out, None) if operation.out else None
+        given = {key: values.get(key, operation.defaults.get(key)) for key in operation.names}
+        if operation.kind == "inplace":
+            out = given["self"]
+        return apply(name, given, out)
+
+    return implementation
+
+
+def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.Tensor:
+    """The operation ``name`` of the tables, of arguments by their schema's names, into ``out`` or a new tensor."""
+    operands: dict[str, Any] = {}
+    texts = []
+    for key, value in given.items():
+        if isinstance(value, torch.Tensor) and value.device.type != NAME:
+            value = single(value)
+        if isinstance(value, (torch.Tensor, bool, int, float)):
+            operands[key] = value
+        elif isinstance(value, str):
+            texts.append(value)
+        elif value is not None or key != "rounding_mode":
+            raise OnHost(f"{key}={value!r}")
+    call = (name, *texts, torch.get_default_dtype(), out is None, *_signature(operands))
+    resolved = _resolved.get(call)
+    if resolved is None:
+        resolved = _resolved[call] = _resolve(name, texts, operands, out is None)
+    if out is None:
+        device = next(value.device for value in operands.values() if isinstance(value, torch.Tensor))
+        out = torch.empty_strided(resolved.shape, resolved.strides, dtype=resolved.dtype, device=device)
+    else:
+        check_output(out, resolved.dtype, resolved.shape, out is given.get("self"))
+    numbers = {k: number(v, resolved.compute) for k, v in operands.items() if not isinstance(v, torch.Tensor)}
+    elementwise.run(resolved.body, {"out": out}, operands | numbers, resolved.compute)
+    return out
+
+
+def _signature(operands: dict[str, Any]) -> Any:
+    for name, value in operands.items():
+        yield name
+        yield (value.dtype, value.shape, value.stride()) if isinstance(value, torch.Tensor) else type(value)
+
+
+def single(tensor: torch.Tensor) -> bool | int | float:
+    """The number in a CPU tensor without dimensions, which torch lets stand among tensors of a device. Raises OnHost,
+    which ends in an error, for others."""
+    if tensor.device.type != "cpu" or tensor.dim() or tensor.is_complex():
+        raise OnHost(f"a tensor on {tensor.device}")
+    return tensor.item()  # type: ignore[no-any-return]
+
+
+def number(value: bool | int | float, compute: torch.dtype) -> int | float:
+    """A number as a kernel that computes in ``compute`` is passed it. Raises OnHost where it does not fit."""
+    if compute.is_floating_point:
+        value = float(value)
+        if compute == torch.float32 and _FLOAT_LIMIT < abs(value) < float("inf"):
+            raise OnHost(f"{value} is past float32")
+        return value
+    if value != value or value in (float("inf"), float("-inf")) or int(value) != value:
+        raise OnHost(f"{value} among {compute}")
+    limits = torch.iinfo(torch.int8 if compute == torch.bool else compute)
+    if not limits.min <= value <= limits.max or value >= 2**63:
+        raise OnHost(f"{value} is past {compute}")
+    return int(value)
+
+
+def _resolve(name: str, texts: list[str], operands: dict[str, Any], new: bool) -> Resolved:
+    tensors = [value for value in operands.values() if isinstance(value, torch.Tensor)]
+    if not tensors:
+        raise OnHost("no tensor on the device")
+    promoting = [v for k, v in operands.items() if isinstance(v, torch.Tensor) or k in _PROMOTING]
+    kind = PROMOTIONS[f"{name}:{texts[0]}" if texts else name]
+    compute, dtype = elementwise_dtypes(*promoting, type_promotion_kind=kind)
+    compute = torch.bool if name in BITWISE and dtype == torch.bool else computed_in(compute)
+    if dtype.is_complex or compute.is_complex:
+        raise OnHost("complex numbers")
+    shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
+    strides = compute_elementwise_output_strides(*expanded_to(tensors, shape)) if new else ()
+    return Resolved(compute, dtype, shape, strides, _body(name, texts, compute))
+
+
+def expanded_to(tensors: list[torch.Tensor], shape: torch.Size) -> list[torch.Tensor]:
+    """Meta tensors of the same strides, expanded: torch's rule for strides asks no more of them."""
+    return [
+        torch.empty_strided(tensor.shape, tensor.stride(), device="meta", dtype=tensor.dtype).expand(shape)
+        for tensor in tensors
+    ]
+
+
+def _body(name: str, texts: list[str], compute: torch.dtype) -> Body:
+    if texts:
+        expression = BY_TEXT[name, texts[0]]
+    elif not compute.is_floating_point and name in INTEGERS:
+        expression = INTEGERS[name]
+    else:
+        expression = EXPRESSIONS[name]
+    if not compute.is_floating_point and (
+        "libdevice." in expression or PROMOTIONS[name] != TO_BOOL and "0.0" in expression
+    ):
+        raise OnHost(f"{name} of {compute}")
+    return Body.of(expression)
+
+
+def check_output(out: torch.Tensor, dtype: torch.dtype, shape: torch.Size, inplace: bool = False) -> None:
+    """Give ``out`` the shape of the result. Raises RuntimeError, as torch does, where it cannot hold it."""
+    if not torch.can_cast(dtype, out.dtype):
+        raise RuntimeError(f"result type {_name(dtype)} can't be cast to the desired output type {_name(out.dtype)}")
+    if out.shape == shape:
+        return
+    if inplace:
+        raise RuntimeError(f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(shape)}")
+    torch._prims_common.wrappers._maybe_resize_out(out, shape)
+
+
+_NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bool: "Bool"}
+_NAMES |= {torch.int64: "Long", torch.int32: "Int", torch.int16: "Short", torch.int8: "Char", torch.uint8: "Byte"}
+
+
+def _name(dtype: torch.dtype) -> str:
+    return _NAMES.get(dtype, str(dtype).removeprefix("torch."))

@@ -1,0 +1,269 @@
+"""torch's reductions: sums, products, extremes, truth, moments and norms, as reducing.py's reductions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from .elementwise import Body, run
+from .library import enter_by_name
+from .pointwise import check_output
+from .reducing import ALL, ANY, MAX, MIN, PROD, SUM, Fold, reduce
+from .types import OnHost, computed_in
+
+_Dims = Sequence[int] | int | None
+
+
+def enter_reductions(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+
+
+def dims_of(dim: _Dims, count: int, empty_is_all: bool = True) -> tuple[int, ...]:
+    """The dimensions that a reduction's ``dim`` names, of a tensor of ``count`` dimensions."""
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0 and empty_is_all):
+        return tuple(range(count))
+    return tuple(d % max(count, 1) for d in ([dim] if isinstance(dim, int) else dim))
+
+
+def _shape(shape: torch.Size, dims: tuple[int, ...], keepdim: bool) -> torch.Size:
+    if keepdim:
+        return torch.Size(1 if d in dims else size for d, size in enumerate(shape))
+    return torch.Size(size for d, size in enumerate(shape) if d not in dims)
+
+
+def _plain(tensor: torch.Tensor) -> None:
+    if tensor.dtype.is_complex:
+        raise OnHost("complex numbers")
+
+
+def _summed(dtype: torch.dtype | None, source: torch.dtype) -> torch.dtype:
+    return dtype or (source if source.is_floating_point else torch.int64)
+
+
+def into(
+    out: torch.Tensor, source: torch.Tensor, text: str, fold: Fold, dims: tuple[int, ...], keepdim: bool, **how: Any
+) -> torch.Tensor:
+    """reduce() of the one operand ``self`` into ``out``, which takes the result's shape."""
+    _plain(source)
+    check_output(out, out.dtype, _shape(source.shape, dims, keepdim))
+    numbers = how.pop("numbers", {})
+    reduce(text, fold, {"self": source, **numbers}, dims, dtype=out.dtype, keepdim=keepdim, out=out, **how)
+    return out
+
+
+def _sum(self: torch.Tensor, dim: _Dims, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor) -> Any:
+    compute = computed_in(out.dtype)
+    return into(out, self, "self", SUM, dims_of(dim, self.dim()), keepdim, compute=compute)
+
+
+def _nansum(
+    self: torch.Tensor, dim: _Dims = None, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor
+) -> Any:
+    text = (
+        "tl.where(self != self, self * 0, self)"
+        if not self.dtype.is_floating_point
+        else "tl.where(self != self, 0.0, self)"
+    )
+    return into(out, self, text, SUM, dims_of(dim, self.dim()), keepdim, compute=computed_in(out.dtype))
+
+
+def _mean(self: torch.Tensor, dim: _Dims, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor) -> Any:
+    dims = dims_of(dim, self.dim())
+    count = math.prod(self.shape[d] for d in dims) if self.dim() else 1
+    if not out.dtype.is_floating_point:
+        raise OnHost("a mean of integers")
+    finish = "acc / count" if count else "acc / 0.0"
+    return into(out, self, "self", SUM, dims, keepdim, finish=finish)
+
+
+def _prod_dim(self: torch.Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor) -> Any:
+    return into(out, self, "self", PROD, dims_of(dim, self.dim()), keepdim, compute=computed_in(out.dtype))
+
+
+def _prod(self: torch.Tensor, *, dtype: torch.dtype | None = None) -> torch.Tensor:
+    _plain(self)
+    kind = _summed(dtype, self.dtype)
+    return reduce("self", PROD, {"self": self}, dims_of(None, self.dim()), dtype=kind)
+
+
+def _extreme(fold: Fold) -> Callable[..., Any]:
+    def amax(self: torch.Tensor, dim: _Dims = (), keepdim: bool = False, *, out: torch.Tensor) -> torch.Tensor:
+        dims = dims_of(dim, self.dim())
+        _not_empty(self, dims)
+        return into(out, self, "self", fold, dims, keepdim)
+
+    return amax
+
+
+def _not_empty(tensor: torch.Tensor, dims: tuple[int, ...]) -> None:
+    """Of no elements there is no extreme: the CPU says so."""
+    if tensor.dim() and math.prod(tensor.shape[d] for d in dims) == 0:
+        raise OnHost("a reduction of nothing")
+
+
+def _extreme_of_all(fold: Fold) -> Callable[..., Any]:
+    def extreme(self: torch.Tensor, *, out: torch.Tensor | None = None) -> torch.Tensor:
+        _plain(self)
+        dims = dims_of(None, self.dim())
+        _not_empty(self, dims)
+        if out is None:
+            return reduce("self", fold, {"self": self}, dims, dtype=self.dtype)
+        return into(out, self, "self", fold, dims, False)
+
+    return extreme
+
+
+def _truth(fold: Fold) -> Callable[..., Any]:
+    def any_(self: torch.Tensor, dim: _Dims = None, keepdim: bool = False, *, out: torch.Tensor) -> torch.Tensor:
+        _plain(self)
+        text = "(self != 0).to(acc.dtype)"
+        dims = dims_of(dim, self.dim())
+        check_output(out, torch.uint8 if out.dtype == torch.uint8 else torch.bool, _shape(self.shape, dims, keepdim))
+        compute = computed_in(self.dtype)
+        if compute.is_floating_point:
+            flags = torch.empty_like(self, dtype=torch.bool)
+            run(Body.of("self != 0"), {"out": flags}, {"self": self}, compute)
+            self, compute = flags, torch.int8
+        reduce(text, fold, {"self": self}, dims, dtype=out.dtype, keepdim=keepdim, out=out, compute=compute)
+        return out
+
+    return any_
+
+
+def _moments(
+    self: torch.Tensor, dim: _Dims, correction: Any, keepdim: bool, root: bool, want_mean: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(variance or its root, mean)."""
+    if not self.dtype.is_floating_point:
+        raise OnHost("a variance of numbers that are not real floats")
+    dims = dims_of(dim, self.dim())
+    count = math.prod(self.shape[d] for d in dims) if self.dim() else 1
+    free = max(0.0, count - float(1 if correction is None else correction))
+    if not count or not free:
+        raise OnHost("a variance without degrees of freedom")
+    compute = computed_in(self.dtype)
+    mean = reduce("self", SUM, {"self": self}, dims, dtype=compute, keepdim=True, finish="acc / count")
+    result = reduce(
+        "(self - mean) * (self - mean)",
+        SUM,
+        {"self": self, "mean": mean, "free": free},
+        dims,
+        dtype=self.dtype,
+        keepdim=keepdim,
+        finish="libdevice.sqrt(acc / free)" if root else "acc / free",
+    )
+    if not want_mean:
+        return result, mean
+    mean = mean.to(self.dtype)
+    return result, mean if keepdim else mean.view(result.shape)
+
+
+def _variance(root: bool) -> Callable[..., Any]:
+    def var(self: torch.Tensor, dim: _Dims = None, *, correction: Any = None, keepdim: bool = False) -> torch.Tensor:
+        return _moments(self, dim, correction, keepdim, root)[0]
+
+    return var
+
+
+def _variance_out(root: bool) -> Callable[..., Any]:
+    def var(
+        self: torch.Tensor, dim: _Dims = None, *, correction: Any = None, keepdim: bool = False, out: torch.Tensor
+    ) -> torch.Tensor:
+        result = _moments(self, dim, correction, keepdim, root)[0]
+        check_output(out, result.dtype, result.shape)
+        return out.copy_(result)
+
+    return var
+
+
+def _variance_and_mean(root: bool) -> Callable[..., Any]:
+    def var_mean(self: torch.Tensor, dim: _Dims = None, *, correction: Any = None, keepdim: bool = False) -> Any:
+        return _moments(self, dim, correction, keepdim, root, want_mean=True)
+
+    return var_mean
+
+
+#: Order → (expression, fold, expression of the result).
+_NORMS: dict[float, tuple[str, Fold, str]] = {
+    0.0: ("(self != 0).to(acc.dtype)", SUM, "acc"),
+    1.0: ("tl.abs(self)", SUM, "acc"),
+    2.0: ("self * self", SUM, "libdevice.sqrt(acc)"),
+    math.inf: ("tl.abs(self)", MAX, "acc"),
+    -math.inf: ("tl.abs(self)", MIN, "acc"),
+}
+
+
+def _vector_norm(
+    self: torch.Tensor,
+    ord: Any = 2,  # noqa: A002 (torch's name)
+    dim: _Dims = None,
+    keepdim: bool = False,
+    *,
+    dtype: Any = None,
+    out: torch.Tensor,
+) -> torch.Tensor:
+    dims = dims_of(dim, self.dim())
+    if math.isinf(float(ord)):
+        _not_empty(self, dims)
+    if dtype is not None and dtype != self.dtype or not out.dtype.is_floating_point:
+        raise OnHost("a norm in another type")
+    power = "libdevice.pow(tl.abs(self), ord)", SUM, "libdevice.pow(acc, 1 / ord)"
+    text, fold, finish = _NORMS.get(float(ord), power)
+    numbers = {} if float(ord) in _NORMS else {"ord": float(ord)}
+    return into(out, self, text, fold, dims, keepdim, finish=finish, numbers=numbers)
+
+
+def _norm_out(self: torch.Tensor, p: Any, dim: _Dims, keepdim: bool = False, *, out: torch.Tensor) -> torch.Tensor:
+    return _vector_norm(self, 2 if p is None else p, dim, keepdim, out=out)
+
+
+def _count_nonzero(self: torch.Tensor, dim: _Dims) -> torch.Tensor:
+    _plain(self)
+    text = "(self != 0).to(acc.dtype)"
+    dims, compute = dims_of(dim, self.dim()), computed_in(self.dtype)
+    if compute.is_floating_point:
+        flags = torch.empty_like(self, dtype=torch.bool)
+        run(Body.of("self != 0"), {"out": flags}, {"self": self}, compute)
+        self = flags
+    return reduce(text, SUM, {"self": self}, dims, dtype=torch.int64)
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "sum.IntList_out": _sum,
+    "nansum": lambda self, dim=None, keepdim=False, *, dtype=None: _nansum(
+        self, dim, keepdim, out=_empty(self, dim, keepdim, _summed(dtype, self.dtype))
+    ),
+    "nansum.out": _nansum,
+    "mean.out": _mean,
+    "prod": _prod,
+    "prod.int_out": _prod_dim,
+    "amax.out": _extreme(MAX),
+    "amin.out": _extreme(MIN),
+    "max": _extreme_of_all(MAX),
+    "min": _extreme_of_all(MIN),
+    "max.unary_out": _extreme_of_all(MAX),
+    "min.unary_out": _extreme_of_all(MIN),
+    "any.out": _truth(ANY),
+    "any.dims_out": _truth(ANY),
+    "any.all_out": _truth(ANY),
+    "all.out": _truth(ALL),
+    "all.dims_out": _truth(ALL),
+    "all.all_out": _truth(ALL),
+    "count_nonzero.dim_IntList": _count_nonzero,
+    "var.correction": _variance(False),
+    "std.correction": _variance(True),
+    "var.correction_out": _variance_out(False),
+    "std.correction_out": _variance_out(True),
+    "var_mean.correction": _variance_and_mean(False),
+    "std_mean.correction": _variance_and_mean(True),
+    "linalg_vector_norm.out": _vector_norm,
+    "norm.out": _norm_out,
+}
+
+
+def _empty(self: torch.Tensor, dim: _Dims, keepdim: bool, dtype: torch.dtype) -> torch.Tensor:
+    return self.new_empty(_shape(self.shape, dims_of(dim, self.dim()), keepdim), dtype=dtype)

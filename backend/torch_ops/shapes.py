@@ -1,0 +1,73 @@
+"""Shapes and strides: broadcasting, what an output's strides are, and dimensions that can be walked as one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+Dims = tuple[int, ...]
+_torch: Any = torch._C
+
+
+def expanded(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> Dims:
+    """Strides with which an operand is read as of shape ``to``: 0 where it is repeated. Raises RuntimeError, as torch
+    does, where it cannot be."""
+    missing = len(to) - len(shape)
+    if missing < 0:
+        raise RuntimeError(f"a tensor of shape {list(shape)} cannot be broadcast to {list(to)}")
+    result = [0] * missing
+    for size, stride, wanted in zip(shape, strides, to[missing:], strict=True):
+        if size != wanted and size != 1:
+            raise RuntimeError(f"a tensor of shape {list(shape)} cannot be broadcast to {list(to)}")
+        result.append(0 if size == 1 else stride)
+    return tuple(result)
+
+
+def collapsed(shape: Sequence[int], strides: Sequence[Dims]) -> tuple[Dims, list[Dims]]:
+    """The same elements with as few dimensions as can be, the last of which is the one that the first of the
+    ``strides`` steps through fastest; and the strides of each. No dimensions where there is one element."""
+    dims = [d for d, size in enumerate(shape) if size != 1]
+    dims.sort(key=lambda d: (-strides[0][d] if strides[0][d] else 0, *(-steps[d] for steps in strides[1:])))
+    sizes: list[int] = []
+    steps: list[list[int]] = [[] for _ in strides]
+    for d in dims:
+        if sizes and all(step[-1] == stride[d] * shape[d] for step, stride in zip(steps, strides, strict=True)):
+            sizes[-1] *= shape[d]
+            for step, stride in zip(steps, strides, strict=True):
+                step[-1] = stride[d]
+        else:
+            sizes.append(shape[d])
+            for step, stride in zip(steps, strides, strict=True):
+                step.append(stride[d])
+    return tuple(sizes), [tuple(step) for step in steps]
+
+
+def extent(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from the first to one past the last."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+
+
+def overlaps_itself(tensor: torch.Tensor) -> bool:
+    """Whether two of its elements may share memory, so that it cannot be written in parallel."""
+    filled = 1
+    for step, count in sorted(
+        (step, count) for step, count in zip(tensor.stride(), tensor.shape, strict=True) if count != 1
+    ):
+        if step < filled:
+            return True
+        filled = step * count
+    return False
+
+
+def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are views of one storage."""
+    return bool(_torch._is_alias_of(one, other))
+
+
+def power_of_two(at_least: int) -> int:
+    """The smallest power of two that is not below ``at_least``, which is at least 1."""
+    return 1 << (at_least - 1).bit_length()

@@ -1,0 +1,70 @@
+"""softmax and log_softmax with their backward formulas, as reductions and elementwise kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .elementwise import Body, run
+from .library import enter_by_name
+from .reducing import MAX, SUM, reduce
+from .types import OnHost, computed_in
+
+_SOFTMAX = Body.of("libdevice.exp(self - top) / total")
+_LOG_SOFTMAX = Body.of("self - top - libdevice.log(total)")
+_SOFTMAX_BACKWARD = Body.of("(grad - total) * output")
+_LOG_SOFTMAX_BACKWARD = Body.of("grad - libdevice.exp(output) * total")
+
+
+def enter_softmax(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+
+
+def _forward(body: Body) -> Callable[..., torch.Tensor]:
+    def softmax(self: torch.Tensor, dim: int, half_to_float: bool, *, out: torch.Tensor) -> torch.Tensor:
+        if not self.dtype.is_floating_point or not self.dim():
+            raise OnHost("numbers that are not floats")
+        if out.shape != self.shape:
+            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        compute = computed_in(self.dtype)
+        top = reduce("self", MAX, {"self": self}, (dim,), dtype=compute, keepdim=True)
+        powers = {"self": self, "top": top}
+        total = reduce("libdevice.exp(self - top)", SUM, powers, (dim,), dtype=compute, keepdim=True)
+        run(body, {"out": out}, {**powers, "total": total}, compute)
+        return out
+
+    return softmax
+
+
+def _backward(text: str, body: Body) -> Callable[..., torch.Tensor]:
+    def softmax_backward(
+        grad_output: torch.Tensor,
+        output: torch.Tensor,
+        dim: int,
+        input_dtype: torch.dtype,
+        out: torch.Tensor | None = None,
+        grad_input: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        result = out if out is not None else grad_input
+        if result is None or not output.dim():
+            raise OnHost("a tensor without dimensions")
+        if result.shape != output.shape:
+            torch._prims_common.wrappers._maybe_resize_out(result, output.shape)
+        compute = computed_in(output.dtype)
+        operands = {"grad": grad_output, "output": output}
+        total = reduce(text, SUM, operands, (dim,), dtype=compute, keepdim=True)
+        run(body, {"out": result}, {**operands, "total": total}, compute)
+        return result
+
+    return softmax_backward
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "_softmax.out": _forward(_SOFTMAX),
+    "_log_softmax.out": _forward(_LOG_SOFTMAX),
+    "_softmax_backward_data.out": _backward("grad * output", _SOFTMAX_BACKWARD),
+    "_log_softmax_backward_data.out": _backward("grad", _LOG_SOFTMAX_BACKWARD),
+}

@@ -1,0 +1,52 @@
+"""Operations of torch on the device, compared with the CPU's; what runs on the CPU is counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.utils import _pytree as pytree
+from triton.backends.spirv.runtime import torch_device
+
+#: What torch.testing.assert_close takes as equal, by type; None is its own choice.
+_TOLERANCES = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (2e-2, 2e-2), torch.float32: (2e-5, 2e-5)}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _registered() -> None:
+    torch_device.register()
+
+
+@pytest.fixture
+def no_fallbacks() -> Any:
+    """Fails where anything ran on the CPU during the test."""
+    before = torch_device.FALLBACKS.copy()
+    yield
+    assert dict(torch_device.FALLBACKS - before) == {}
+
+
+def to(device: str, value: Any) -> Any:
+    """Tensors in lists, tuples and dictionaries, on a device; their sizes and strides stay."""
+
+    def move(leaf: Any) -> Any:
+        return leaf.detach().to(device).requires_grad_(leaf.requires_grad) if isinstance(leaf, torch.Tensor) else leaf
+
+    return pytree.tree_map(move, value)
+
+
+def compare(function: Callable[..., Any], *args: Any, tolerance: tuple[float, float] | None = None) -> None:
+    """Check results of a function, and what it makes of its arguments, against the CPU's: values, types, strides."""
+    there = to("spirv", args)
+    here = pytree.tree_map(lambda leaf: leaf.clone() if isinstance(leaf, torch.Tensor) else leaf, args)
+    want, got = function(*here), function(*there)
+    for expected, actual in zip(pytree.tree_leaves((want, here)), pytree.tree_leaves((got, there)), strict=True):
+        if not isinstance(expected, torch.Tensor):
+            assert actual == expected
+            continue
+        assert actual.device.type == "spirv"
+        assert actual.dtype == expected.dtype
+        assert expected.numel() < 2 or actual.stride() == expected.stride()
+        relative, absolute = tolerance or _TOLERANCES.get(expected.dtype, (None, None))
+        torch.testing.assert_close(actual.cpu(), expected, rtol=relative, atol=absolute, equal_nan=True)

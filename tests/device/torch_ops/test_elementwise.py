@@ -1,0 +1,158 @@
+"""The generator of elementwise kernels: types, shapes, strides, variants, and every operation of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from triton.backends.spirv.torch_ops.expressions import BINARY_FLOAT, PREDICATES, UNARY_FLOAT
+
+from .conftest import compare
+
+pytestmark = pytest.mark.usefixtures("no_fallbacks")
+
+DTYPES = (
+    torch.float32,
+    torch.float16,
+    torch.bfloat16,
+    torch.float64,
+    torch.int64,
+    torch.int32,
+    torch.int16,
+    torch.int8,
+)
+DTYPES += (torch.uint8, torch.bool)
+
+
+def values(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    """Numbers of both signs; of integers and bools small ones."""
+    torch.manual_seed(3)
+    if dtype.is_floating_point:
+        return torch.randn(*shape).to(dtype)
+    return torch.randint(0 if dtype in (torch.uint8, torch.bool) else -9, 2 if dtype == torch.bool else 9, shape).to(
+        dtype
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_types(dtype: torch.dtype) -> None:
+    x, y = values(7, 33, dtype=dtype), values(7, 33, dtype=dtype).flip(0)
+    compare(lambda x, y: (x + y, x * y, x == y, x < y, torch.maximum(x, y)), x, y)
+    compare(lambda x, y: (x / (y + 11), x.to(torch.float32), x.to(torch.int32), x.to(torch.bool)), x, y)
+
+
+@pytest.mark.parametrize("one", DTYPES, ids=str)
+def test_promotion(one: torch.dtype) -> None:
+    x = values(5, dtype=one)
+    for other in (torch.float16, torch.float64, torch.int8, torch.uint8, torch.bool):
+        compare(lambda x, y: (x + y, x * y, x > y), x, values(5, dtype=other))
+        compare(lambda x, y: (x + y, x * y), x, values(5, dtype=other)[0])
+    compare(lambda x: (x + 2, x * 2.5, x > 1, x * True), x)
+
+
+_SHAPES: list[tuple[Callable[[torch.Tensor], torch.Tensor], Callable[[torch.Tensor], torch.Tensor]]] = [
+    (lambda x: x, lambda x: x[:1]),
+    (lambda x: x, lambda x: x[:, :1]),
+    (lambda x: x[0], lambda x: x[:, 0][:, None]),
+    (lambda x: x.t(), lambda x: x.t()),
+    (lambda x: x.t(), lambda x: x.t().contiguous()),
+    (lambda x: x[1::2, ::3], lambda x: x[:-1:2, 1::3][:, : x[1::2, ::3].shape[1]]),
+    (lambda x: x.view(3, 3, 2, 19), lambda x: x.view(3, 3, 2, 19)[:, :1, :, 3:4]),
+    (lambda x: x.view(3, 3, 2, 19).permute(3, 1, 0, 2), lambda x: x.view(3, 3, 2, 19)[0, 0, 0, 0]),
+    (lambda x: x.view(-1)[1:], lambda x: x.view(-1)[:-1]),
+    (lambda x: x[:0], lambda x: x[:1]),
+    (lambda x: x[0, 0], lambda x: x[1, 1]),
+    (lambda x: x[0, 0], lambda x: x),
+    (lambda x: x.expand(2, 9, 38), lambda x: x[0]),
+]
+
+
+@pytest.mark.parametrize("views", _SHAPES)
+def test_shapes_and_strides(views: Any) -> None:
+    compare(lambda x: views[0](x) * 2 + views[1](x), values(9, 38))
+
+
+def test_large_sizes() -> None:
+    compare(lambda x, y: x * y + x, values(300, 1031), values(1031))
+    compare(lambda x: x.t().contiguous(), values(300, 1031))
+
+
+def test_variants() -> None:
+    x, y = values(6, 10), values(10)
+    compare(lambda x, y: (x.add_(y, alpha=3), x.mul_(2), x[1::2].sub_(y), x.sigmoid_()), x, y)
+    compare(lambda x, y: torch.add(x, y, out=torch.empty(0, device=x.device)), x, y)
+    compare(lambda x, y: torch.mul(x, y, out=torch.zeros(6, 20, device=x.device)[:, ::2]), x, y)
+    compare(lambda x, y: torch.exp(x, out=x.t().contiguous().t()), x, y)
+    for wrong in (lambda x: x.add_(torch.ones(3, 6, 10, device="spirv")), lambda x: x.int().add_(x)):
+        with pytest.raises(RuntimeError, match="output with shape|result type"):
+            wrong(x.to("spirv"))
+
+
+def test_neighbours_of_a_view_stay() -> None:
+    compare(lambda x: x[1:5, 2:7].mul_(3), values(9, 11))
+    compare(lambda x: x.view(-1)[3:50:7].exp_(), values(9, 11))
+
+
+def test_memory_that_operands_share() -> None:
+    compare(lambda x: x[:, 1:].add_(x[:, :-1].clone()), values(5, 40))
+    x = values(8, 8)
+    there = x.to("spirv")
+    assert torch.equal(there.add_(there.t()).cpu(), x + x.t())
+    with pytest.raises(RuntimeError, match="single memory location"):
+        there[1:].add_(there[:-1])
+
+
+@pytest.mark.parametrize("name", sorted({**UNARY_FLOAT, **{n: t for n, t in PREDICATES.items() if "other" not in t}}))
+def test_functions_of_one(name: str) -> None:
+    x = torch.tensor([0.0, -0.0, 0.3, -0.7, 1.0, -1.0, 2.5, -3.25, 17.0, float("inf"), float("-inf"), float("nan")])
+    compare(getattr(torch.ops.aten, name), x)
+
+
+@pytest.mark.parametrize("name", ["exp", "log1p", "tanh", "erf", "sigmoid", "rsqrt"])
+def test_functions_of_float64(name: str) -> None:
+    compare(getattr(torch.ops.aten, name), values(500).double(), tolerance=(1e-13, 1e-13))
+
+
+@pytest.mark.parametrize(
+    "name", [*BINARY_FLOAT, "remainder", "fmod", "floor_divide", "fmax", "fmin", "hypot", "nextafter"]
+)
+def test_functions_of_two(name: str) -> None:
+    x = torch.tensor([0.0, -0.0, 0.3, -0.7, 1.0, -1.0, 2.5, -3.25, 1e30, float("inf"), float("-inf"), float("nan")])
+    compare(getattr(torch.ops.aten, name), x[:, None], x[None, :])
+
+
+@pytest.mark.parametrize(
+    "name", ["remainder", "fmod", "floor_divide", "bitwise_left_shift", "bitwise_right_shift", "pow"]
+)
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.int8], ids=str)
+def test_functions_of_integers(name: str, dtype: torch.dtype) -> None:
+    x = torch.tensor([-9, -8, -3, -1, 1, 2, 3, 7], dtype=dtype)
+    compare(getattr(torch.ops.aten, name), x[:, None], x.abs() if "shift" in name or name == "pow" else x)
+
+
+def test_cases() -> None:
+    x = values(3, 50) * 3
+    compare(lambda x: (x.clamp(-1, 1), x.clamp(min=0.5), x.clamp(max=x[0]), x**2, x**3, x.abs() ** 0.5, x**-1), x)
+    compare(lambda x: (torch.nan_to_num(x / 0), torch.where(x > 0, x, -1.0), x.masked_fill(x > 1, 7), x.tril(2)), x)
+    compare(lambda x: (x.div(0.7, rounding_mode="floor"), x.div(0.7, rounding_mode="trunc")), x)
+    compare(lambda x: (torch.cat([x, x * 2], 1), torch.cat([x.t(), x.t()]), torch.stack([x, x])), x)
+
+
+@pytest.mark.parametrize("function", ["gelu", "silu", "relu", "elu", "hardswish", "hardtanh", "leaky_relu", "softplus"])
+def test_activations_and_their_gradients(function: str) -> None:
+    def run(x: torch.Tensor) -> Any:
+        x = x.detach().requires_grad_()
+        getattr(torch.nn.functional, function)(x).mul(x.detach() + 2).sum().backward()
+        return x.grad
+
+    compare(run, values(4, 100) * 3)
+
+
+def test_sums_of_more_elements_than_a_grid_has_programs() -> None:
+    count = (1 << 26) + 77
+    x = torch.ones(count, dtype=torch.int8, device="spirv")
+    x.add_(1)
+    assert x.view(-1)[[0, 12345678, count - 1]].tolist() == [2, 2, 2]
+    assert int(x.sum()) == 2 * count

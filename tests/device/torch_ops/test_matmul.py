@@ -1,0 +1,55 @@
+"""Matrix products with any strides, and linear layers with their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from .conftest import compare
+from .test_elementwise import values
+
+pytestmark = pytest.mark.usefixtures("no_fallbacks")
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 1, 1), (5, 7, 3), (64, 64, 64), (65, 33, 130), (1, 200, 9), (70, 1, 70)])
+def test_sizes(m: int, k: int, n: int) -> None:
+    compare(lambda a, b: (a @ b, b.t() @ a.t(), a[:, :0] @ b[:0]), values(m, k), values(k, n), tolerance=(1e-5, 1e-4))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.int64, torch.int32], ids=str)
+def test_types(dtype: torch.dtype) -> None:
+    a, b = values(19, 21, dtype=dtype), values(21, 40, dtype=dtype)
+    compare(lambda a, b: a @ b, a, b, tolerance=(1e-2, 1e-1) if dtype.itemsize == 2 else None)
+
+
+def test_sums_and_factors() -> None:
+    a, b, c, bias = values(17, 30), values(30, 66), values(17, 66), values(66)
+    compare(lambda a, b, c: torch.addmm(c, a, b, beta=0.5, alpha=2), a, b, c, tolerance=(1e-5, 1e-4))
+    compare(lambda a, b, c: torch.addmm(c, a, b), a, b, bias, tolerance=(1e-5, 1e-4))
+    compare(lambda a, b, c: torch.addmm(c * float("nan"), a, b, beta=0), a, b, c, tolerance=(1e-5, 1e-4))
+    compare(lambda a, b, c: c.addmm_(a, b), a, b, c, tolerance=(1e-5, 1e-4))
+    compare(lambda a, b: (torch.mv(a, b[:, 0]), torch.dot(a[0], b[:, 0])), a, b, tolerance=(1e-5, 1e-4))
+
+
+def test_batches() -> None:
+    a, b = values(6, 17, 30), values(6, 30, 20)
+    compare(lambda a, b: (torch.bmm(a, b), a @ b[0], a[0] @ b), a, b, tolerance=(1e-5, 1e-4))
+    compare(lambda a, b: a.mT[1:, 3:] @ b.mT[1:, ::2, 2:19].mT, a, b, tolerance=(1e-5, 1e-4))
+    compare(lambda a, b: torch.baddbmm(b[:, :17, :20], a, b, alpha=0.5), a, b, tolerance=(1e-5, 1e-4))
+
+
+def test_out_that_is_an_operand() -> None:
+    a = values(40, 40)
+    there = a.to("spirv")
+    torch.testing.assert_close(torch.mm(there, there, out=there).cpu(), a @ a, rtol=1e-5, atol=1e-4)
+
+
+def test_a_linear_layer_and_its_gradients() -> None:
+    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Any:
+        x, weight, bias = (t.detach().requires_grad_() for t in (x, weight, bias))
+        torch.nn.functional.linear(x, weight, bias).square().sum().backward()
+        return x.grad, weight.grad, bias.grad
+
+    compare(run, values(4, 9, 33), values(20, 33), values(20), tolerance=(1e-4, 1e-3))

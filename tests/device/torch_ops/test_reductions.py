@@ -1,0 +1,96 @@
+"""The generator of reductions, softmax and norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+
+from .conftest import compare
+from .test_elementwise import values
+
+pytestmark = pytest.mark.usefixtures("no_fallbacks")
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float16, torch.float64, torch.int64, torch.uint8, torch.bool], ids=str
+)
+def test_types(dtype: torch.dtype) -> None:
+    x = values(9, 70, dtype=dtype)
+    compare(lambda x: (x.sum(), x.sum(0), x.sum(1, keepdim=True), x.amax(0), x.amin(1), x.any(), x.all(1)), x)
+    compare(lambda x: (x.max(), x.min(), x.prod(1), x.count_nonzero(0)), x[:, :5])
+
+
+@pytest.mark.parametrize("dims", [0, 1, 2, 3, (0, 1), (0, 2), (1, 3), (0, 2, 3), (0, 1, 2, 3), (-1, 0)])
+def test_dimensions_and_strides(dims: Any) -> None:
+    x = values(3, 5, 2, 19)
+    compare(lambda x: (x.sum(dims), x.mean(dims, keepdim=True)), x)
+    compare(lambda x: x.permute(2, 0, 3, 1).amax(dims), x)
+    compare(lambda x: x[:, ::2, :1, 3:].sum(dims), x)
+
+
+def test_few_rows_of_many_elements() -> None:
+    x = values(3, 50_001)
+    compare(lambda x: (x.sum(), x.sum(1), x.amax(1), x.mean(), x.t().contiguous().sum(0)), x, tolerance=(1e-5, 2e-3))
+    compare(lambda x: (x > 3).sum(), x)
+
+
+def test_nothing_and_one() -> None:
+    x = values(4, 5)
+    compare(lambda x: (x[:0].sum(), x[:0].sum(0), x[:0].any(), x[:0].all(), x[:, :0].sum(0), x[:0].prod()), x)
+    compare(lambda x: (x[0, 0].sum(), x[0, 0].amax(), x[0, 0].mean()), x)
+
+
+def test_not_a_number() -> None:
+    x = values(6, 40)
+    x[2, 7] = float("nan")
+    compare(lambda x: (x.amax(1), x.amin(1), x.max(), x.sum(1), x.nansum(1)), x)
+
+
+def test_moments_and_norms() -> None:
+    x = values(6, 100) + 50
+    compare(lambda x: (x.var(), x.var(1), x.std(0, correction=0), torch.var_mean(x, 1), torch.std_mean(x, 0)), x)
+    compare(lambda x: (x.norm(), x.norm(p=1, dim=1), x.norm(p=3, dim=0), x.norm(p=float("inf"))), x)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_softmax_and_its_gradient(dtype: torch.dtype) -> None:
+    def run(x: torch.Tensor) -> Any:
+        x = x.detach().requires_grad_()
+        results = [f(x, dim) for f in (F.softmax, F.log_softmax) for dim in (0, 1)]
+        sum((result * result.detach()).sum() for result in results).backward()
+        return [result.detach() for result in results], x.grad
+
+    compare(run, (values(7, 130) * 4).to(dtype), tolerance=None if dtype == torch.float32 else (3e-2, 6e-2))
+
+
+_NORMS = [
+    lambda: torch.nn.LayerNorm(33),
+    lambda: torch.nn.LayerNorm((4, 33), bias=False),
+    lambda: torch.nn.LayerNorm(33, elementwise_affine=False),
+    lambda: torch.nn.RMSNorm(33),
+    lambda: torch.nn.GroupNorm(3, 6),
+    lambda: torch.nn.BatchNorm2d(6),
+    lambda: torch.nn.BatchNorm2d(6, affine=False, track_running_stats=False),
+    lambda: torch.nn.BatchNorm2d(6).eval(),
+    lambda: torch.nn.InstanceNorm2d(6),
+]
+
+
+@pytest.mark.parametrize("norm", range(len(_NORMS)))
+def test_norms_and_their_gradients(norm: int) -> None:
+    def run(x: torch.Tensor, weights: Any) -> Any:
+        module = _NORMS[norm]().to(x.device)
+        with torch.no_grad():
+            for parameter, weight in zip(module.parameters(), weights, strict=False):
+                parameter.copy_(weight.view(-1)[: parameter.numel()].view(parameter.shape))
+        x = x.detach().requires_grad_()
+        y = module(x)
+        (y * weights[2][: y.numel()].view(y.shape)).sum().backward()
+        state = [b for b in module.buffers() if b.is_floating_point()]
+        return y.detach(), x.grad, [p.grad for p in module.parameters()], state
+
+    torch.manual_seed(1)
+    compare(run, values(5, 6, 4, 33), [torch.randn(200), torch.randn(200), torch.randn(5000)], tolerance=(1e-4, 1e-4))
