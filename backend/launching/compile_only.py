@@ -73,14 +73,14 @@ class CompileOnlyLauncher:
 class CompileOnlyUtils:
     """Kernels that are compiled and not loaded."""
 
-    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, int, int, int, int]:
+    def load_binary(self, name: str, kernel: bytes, shared: int, device: int) -> tuple[Any, int, None, None, int]:
         """As DeviceUtils', with the target's limit and nothing loaded."""
-        return kernel, 0, 0, 0, target_capabilities().max_workgroup_invocations
+        return kernel, 0, None, None, target_capabilities().max_workgroup_invocations
 
     def unload_module(self, module: Any) -> None:
         """Nothing was loaded."""
 
-    def get_device_properties(self, device: int) -> dict[str, Any]:
+    def get_device_properties(self, device: int | None = None) -> dict[str, Any]:
         """The target's limits, in Triton's terms."""
         return device_properties(target_capabilities())
 

@@ -199,6 +199,11 @@ class DeviceInterface:
         """The device's queue, whatever the number."""
         return Queue(device)
 
+    def set_stream(self, stream: Any) -> None:
+        """The stream's device becomes the current one, as with CUDA: launches go to its queue in any case."""
+        if stream is not None:
+            self.set_device(stream)
+
     @contextmanager
     def stream(self, stream: Any) -> Iterator[None]:
         """Launches go to the queue in any case."""

@@ -265,6 +265,34 @@ def _choices(module: Any) -> None:
     module.InductorChoices.get_config_heuristics = get_config_heuristics
 
 
+def _spills(module: Any) -> None:
+    """Inductor compares the number of spilled registers with a limit, and Vulkan does not tell it: none is assumed."""
+    original = module.TritonCompileResult.make_launcher
+
+    def make_launcher(self: Any) -> Any:
+        launcher = original(self)
+        if launcher.n_spills is None:
+            launcher.n_spills = 0
+        return launcher
+
+    module.TritonCompileResult.make_launcher = make_launcher
+
+
+def _graphs(module: Any) -> None:
+    """mode="reduce-overhead" runs without graphs, and torch's message about that says what there is instead."""
+    original = module.check_multiple_devices_or_any_cpu_nodes
+
+    def check(device_node_mapping: Any) -> Any:
+        if any(device.type == NAME for device in device_node_mapping):
+            return module.format_default_skip_message(
+                f"the device '{NAME}', whose launches Inductor cannot capture: they are submitted one by one; "
+                "triton.backends.spirv.runtime.Graph captures launches of your own kernels"
+            )
+        return original(device_node_mapping)
+
+    module.check_multiple_devices_or_any_cpu_nodes = check
+
+
 def _flex_attention(module: Any) -> None:
     original = module._validate_device
 
@@ -306,6 +334,13 @@ HOOKS = (
             *("mm_template.uid", "bmm_template.uid", "mm_plus_mm_template.uid", "register_template_heuristic"),
         ),
         _templates,
+    ),
+    Hook("spills", "torch._inductor.runtime.triton_heuristics", ("TritonCompileResult.make_launcher",), _spills),
+    Hook(
+        "graphs",
+        "torch._inductor.cudagraph_utils",
+        ("check_multiple_devices_or_any_cpu_nodes", "format_default_skip_message"),
+        _graphs,
     ),
     Hook("choices", "torch._inductor.choices", ("InductorChoices.get_config_heuristics",), _choices),
     Hook("flex_attention", "torch.nn.attention.flex_attention", ("_validate_device",), _flex_attention),

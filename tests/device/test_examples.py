@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pkgutil
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -16,12 +17,25 @@ from tests.device.processes import run
 ROOT = Path(examples.__file__).parents[1]
 
 #: Modules of the package that are no examples of kernels.
-OTHERS = {"harness", "plugins"}
+OTHERS = {"harness", "plugins", "train_gpt"}
 EXAMPLES = sorted({module.name for module in pkgutil.iter_modules(examples.__path__)} - OTHERS)
 
 
 def test_examples_are_found() -> None:
     assert {"demo", "vector_add", "flash_attention", "block_scaled_matmul"} <= set(EXAMPLES)
+
+
+@pytest.mark.slow
+def test_a_small_gpt_is_trained(tmp_path: Path) -> None:
+    """Compiled, with the sizes that a CPU takes a minute for; the loss of it is compared in torch_compile/."""
+    pytest.importorskip("torch")
+    sizes = ["--steps", "20", "--batch", "2", "--length", "16", "--width", "16", "--layers", "1"]
+    command = [sys.executable, "-m", "examples.train_gpt", *sizes, "--chart", str(tmp_path / "loss.svg")]
+    done = run(command, seconds=500, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    first, last = re.search(r"loss ([\d.]+) to ([\d.]+), [\d,]+ tokens a second", done.stdout).groups()
+    assert float(last) < float(first) - 0.2
+    assert (tmp_path / "loss.svg").read_text().startswith("<svg")
 
 
 @pytest.mark.parametrize("example", EXAMPLES)

@@ -1,0 +1,53 @@
+"""What programs written for CUDA ask of the driver: properties, registers, streams, a language module of its own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton
+import triton.language as tl
+from triton.backends.spirv.runtime import array
+from triton.language.extra.spirv import libdevice
+
+driver = triton.runtime.driver.active
+
+
+@triton.jit
+def cube_roots(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, libdevice.cbrt(tl.load(x + i)))
+
+
+def test_the_current_devices_properties_need_no_index() -> None:
+    properties = driver.utils.get_device_properties(None)
+    assert properties == driver.utils.get_device_properties(driver.get_current_device())
+    assert {"max_shared_mem", "warpSize", "max_threads_per_block"} <= set(properties)
+
+
+def test_figures_of_a_cpu_suffice_for_an_occupancy() -> None:
+    """As upstream's fused softmax computes it."""
+    kernel = cube_roots.warmup(array(np.zeros(16, "f4")), array(np.zeros(16, "f4")), BLOCK=16, grid=(1,))
+    kernel._init_handles()
+    assert kernel.n_spills is None, "Vulkan does not tell it"
+    properties = driver.utils.get_device_properties(None)
+    if "max_num_regs" not in properties:
+        assert kernel.n_regs is None
+        pytest.skip("a GPU: Vulkan tells no registers")
+    programs = properties["max_num_regs"] // (kernel.n_regs * properties["warpSize"] * kernel.metadata.num_warps)
+    assert programs >= 1 and properties["multiprocessor_count"] >= 1
+
+
+def test_libdevice_by_its_own_name() -> None:
+    x = np.arange(16, dtype=np.float32)
+    out = np.zeros_like(x)
+    cube_roots[(1,)](array(x), array(out), BLOCK=16)
+    np.testing.assert_allclose(out, np.cbrt(x), rtol=1e-6)
+    assert "cbrt" in dir(libdevice)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        libdevice.nothing  # noqa: B018
+
+
+def test_setting_a_stream_makes_its_device_the_current_one() -> None:
+    interface = driver.get_device_interface()
+    interface.set_stream(interface.current_stream())
+    assert interface.current_device() == driver.get_current_device()

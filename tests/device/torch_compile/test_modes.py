@@ -1,0 +1,96 @@
+"""The other ways into Inductor: templates that are timed, attention from a score function, what is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+_CLOSE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+@pytest.fixture(autouse=True)
+def own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    import torch._inductor.config as inductor
+
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    torch._dynamo.reset()
+    with inductor.patch(compile_threads=1, fx_graph_cache=False):
+        yield inductor
+    torch._dynamo.reset()
+
+
+def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.relu(x @ y)
+
+
+def convolution(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.conv2d(x, y).relu()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (product, ((48, 64), (64, 80))),
+        (product, ((3, 20, 33), (3, 33, 17))),
+        (convolution, ((2, 4, 10, 10), (8, 4, 3, 3))),
+    ],
+    ids=["mm", "bmm", "conv2d"],
+)
+def test_templates_are_tried_and_right(
+    function: Callable[..., torch.Tensor], shapes: tuple[tuple[int, ...], ...], own_caches: Any
+) -> None:
+    from torch._inductor.utils import run_and_get_code
+
+    torch.manual_seed(0)
+    arguments = [torch.randn(shape) for shape in shapes]
+    compiled = torch.compile(function, mode="max-autotune-no-cudagraphs")
+    with own_caches.patch(max_autotune_gemm_backends="TRITON", max_autotune_conv_backends="TRITON"):
+        found, (code, *_) = run_and_get_code(compiled, *(x.to("spirv") for x in arguments))
+    assert "triton_tem" in code, "the template, and no operation outside of the generated code"
+    torch.testing.assert_close(found.cpu(), function(*arguments), **_CLOSE)
+
+
+@pytest.mark.slow
+def test_flex_attention_forward_and_backward() -> None:
+    from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+
+    torch.manual_seed(0)
+    length = 128
+    ours = [torch.randn(1, 2, length, 16).to("spirv").requires_grad_() for _ in range(3)]
+    theirs = [x.detach().cpu().requires_grad_() for x in ours]
+    causal = create_block_mask(lambda b, h, i, j: i >= j, None, None, length, length, device="spirv")
+    found = torch.compile(flex_attention)(*ours, score_mod=lambda s, b, h, i, j: s + (i - j) * 0.01, block_mask=causal)
+    queries, keys, values = theirs
+    distance = torch.arange(length)[:, None] - torch.arange(length)
+    scores = (queries @ keys.mT / 4 + distance * 0.01).masked_fill(distance < 0, float("-inf"))
+    right = torch.softmax(scores, -1) @ values
+    torch.testing.assert_close(found.cpu(), right, **_CLOSE)
+    found.square().sum().backward()
+    right.square().sum().backward()
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine.grad.cpu(), other.grad, **_CLOSE)
+
+
+def test_reduce_overhead_says_that_launches_are_not_captured() -> None:
+    from torch._inductor.cudagraph_utils import check_multiple_devices_or_any_cpu_nodes
+
+    message = check_multiple_devices_or_any_cpu_nodes({torch.device("spirv", 0): None})
+    assert "submitted one by one" in message and "runtime.Graph" in message
+
+
+def test_cpp_wrapper_is_refused(own_caches: Any) -> None:
+    with own_caches.patch(cpp_wrapper=True), pytest.raises(Exception, match="cpp_wrapper and AOTInductor are not"):
+        torch.compile(lambda x: x.sin() + 1)(torch.ones(8, device="spirv"))
+
+
+def test_benchmarks_take_the_devices_time() -> None:
+    from torch._inductor.runtime.benchmarking import benchmarker
+
+    x = torch.ones(1 << 16, device="spirv")
+    assert 0 < benchmarker.benchmark(lambda: x.fill_(2), device="spirv", warmup=1, rep=2) < 1e3
