@@ -31,12 +31,15 @@ VERBS = {
     "rebase": ("move the queue onto another upstream [--to VERSION|REF --report --continue --skip --abort]", "build"),
     "recover": ("undo the last step that was not finished: a change of patches/, an apply, a rebase", "build"),
     "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
+    "packages": ("print the apt packages that all this needs", ""),
+    "audit": ("have auditwheel check what platform wheels run on [WHEEL…]", "release"),
+    "release": ("check a release's wheels, and write sums, notes and bills of materials [DIST OUT]", "release"),
     "wheel": ("build the wheel into dist/ [setup.py bdist_wheel arguments]", "build"),
 }
 
 
 # Those without arguments.
-ALONE = ("sync", "apply", "status", "export", "recover", "check")
+ALONE = ("packages", "sync", "apply", "status", "export", "recover", "check")
 
 
 def usage() -> str:

@@ -18,7 +18,13 @@ from .progress import COUNT, step, steps
 from .project import Project, replace_file
 
 # The requirement files of a level, each level with those before it.
-REQUIREMENTS = {"build": ("build",), "run": ("build", "run"), "test": ("build", "run", "test")}
+REQUIREMENTS = {
+    "": (),
+    "build": ("build",),
+    "run": ("build", "run"),
+    "release": ("build", "release"),
+    "test": ("build", "run", "release", "test"),
+}
 
 
 class Stamps:
@@ -95,7 +101,9 @@ def ensure_requirements(project: Project, level: str) -> None:
 
 
 def enter(project: Project, level: str, arguments: list[str]) -> None:
-    """Go on in the .venv, set up for a level, where the running interpreter is not it."""
+    """Go on in the .venv, set up for a level (none for ''), where the running interpreter is not it."""
+    if not level:
+        return
     if inside(project):
         if not TOOLS_IN_PLACE.get():
             ensure_requirements(project, level)

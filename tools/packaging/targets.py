@@ -18,7 +18,7 @@ from ..project import Lock, ReleaseWheel, is_free_threaded
 from ..registry import ARCHITECTURES, pip_choice
 from .plugins import Plugin
 
-_PYTHONS = ((11, False), (12, False), (13, False), (13, True), (14, False), (14, True))
+PYTHONS = ((11, False), (12, False), (13, False), (13, True), (14, False), (14, True))
 _NAME = re.compile(r"cp3(\d+)(t?)-(\w+)")
 _ASK = "import platform, sys, sysconfig; print(sys.version_info[1], sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
 
@@ -99,7 +99,7 @@ def refusal(target: Target, lock: Lock, plugins: list[Plugin]) -> str:
 def table(lock: Lock, plugins: list[Plugin]) -> list[str]:
     """One line a target: can its wheel be built here, and how."""
     rows = []
-    for minor, threads in _PYTHONS:
+    for minor, threads in PYTHONS:
         for arch in ARCHITECTURES:
             target = Target(minor, threads, arch)
             reason = refusal(target, lock, plugins)

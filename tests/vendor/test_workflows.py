@@ -1,0 +1,145 @@
+"""The workflows: well-formed, without known weaknesses, and made of commands that run here too."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+from ruamel.yaml import YAML
+from toy_project import toy_project
+from vendor_support import ROOT
+
+from tools.__main__ import VERBS, main
+from tools.errors import ToolError
+from tools.packaging import sbom
+from tools.project import Project
+from tools.verbs import audit, release
+
+FOLDER = ROOT / ".github/workflows"
+WORKFLOWS = sorted(FOLDER.glob("*.yml"))
+SCRIPTS = Path(sys.executable).parent
+
+
+def test_they_keep_githubs_schema() -> None:
+    command = [SCRIPTS / "check-jsonschema", "--builtin-schema", "vendor.github-workflows", *WORKFLOWS]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def test_zizmor_finds_no_weakness() -> None:
+    command = [SCRIPTS / "zizmor", "--offline", "--no-progress", "--config", FOLDER.parent / "zizmor.yml", FOLDER]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+
+
+def jobs(name: str) -> dict[str, dict[str, object]]:
+    found: dict[str, dict[str, object]] = YAML(typ="safe").load(FOLDER / name)["jobs"]
+    return found
+
+
+@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
+def test_the_commands_are_there(path: Path) -> None:
+    text = path.read_text()
+    assert {verb for verb in re.findall(r"python3 -m tools (\S+)", text)} <= set(VERBS) | {'packages)"'}
+    for script in re.findall(r"^ +run: \|\n((?: {10}.*\n)+)", text, re.MULTILINE):
+        plain = re.sub(r"\$\{\{.*?\}\}", "expression", script)
+        done = subprocess.run(["bash", "-n"], input=plain, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_every_python_and_machine_is_tested_and_released() -> None:
+    matrix = jobs("tests.yml")["tests"]["strategy"]["matrix"]  # type: ignore[index]
+    machines = [machine.endswith("arm") for machine in matrix["machine"]]
+    tested = {(f"cp{python.replace('.', '')}", arm) for python in matrix["python"] for arm in machines}
+    matrix = jobs("wheels.yml")["wheel"]["strategy"]["matrix"]  # type: ignore[index]
+    built = {f"{tag}-{machine['image'].split('_', 3)[3]}" for tag in matrix["python"] for machine in matrix["machine"]}
+    assert built == release.expected_tags(Project(ROOT))
+    plain = {(tag.split("-")[0], tag.endswith("aarch64")) for tag in built if not tag.split("-")[1].endswith("t")}
+    assert tested == plain
+
+
+def test_packages_names_what_apt_has_to_install(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["packages"]) == 0
+    assert {"g++", "libvulkan-dev", "spirv-tools"} <= set(capsys.readouterr().out.split())
+
+
+# -- the release -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
+    monkeypatch.setenv("TRITON_PLUGIN_DIRS", "")
+    project = toy_project(tmp_path / "repo")
+    (project.root / "CHANGELOG.md").write_text(
+        "# Changelog\n\n## 0.1.0 (2026-11-22)\n\n- all of it\n\n## 0.0.9\n\n- less\n"
+    )
+    return project
+
+
+def wheel_of(project: Project, folder: Path, platform: str = "", version: str = "1.0+patched") -> Path:
+    folder.mkdir(exist_ok=True)
+    (tags,) = release.expected_tags(project)
+    python, abi, arch = tags.split("-")
+    path = folder / f"triton-{version}-{python}-{abi}-{platform or f'manylinux_2_28_{arch}'}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"triton-{version}.dist-info/{sbom.NAME}", "{}")
+    return path
+
+
+def test_a_release_is_checked_and_described(
+    project: Project, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wheel = wheel_of(project, tmp_path / "dist")
+    out = tmp_path / "out"
+    assert release.run(project, [str(tmp_path / "dist"), str(out)]) == 0
+    assert (out / "notes.md").read_text() == "- all of it\n"
+    assert (out / f"{wheel.name}.cdx.json").read_text() == "{}"
+    done = subprocess.run(["sha256sum", "--check", out / "SHA256SUMS"], cwd=wheel.parent, check=False)
+    assert done.returncode == 0
+
+
+def test_a_release_that_is_not_whole(project: Project, tmp_path: Path) -> None:
+    (tmp_path / "dist").mkdir()
+    arguments = [str(tmp_path / "dist"), str(tmp_path / "out")]
+    with pytest.raises(ToolError, match="the release has no wheel for cp3"):
+        release.run(project, arguments)
+    wheel_of(project, tmp_path / "dist", platform="linux_x86_64").rename(tmp_path / "local.whl")
+    other = wheel_of(project, tmp_path / "dist", version="1.0+patched.h0123abcd")
+    with pytest.raises(ToolError, match="is not of the release triton-1.0.patched"):
+        release.run(project, arguments)
+    other.unlink()
+    wheel_of(project, tmp_path / "dist", platform="linux_x86_64")
+    with pytest.raises(ToolError, match="build it in a manylinux container"):
+        release.run(project, arguments)
+    assert not (tmp_path / "out").exists()
+
+
+def test_notes_of_a_version_that_is_not_dated(project: Project) -> None:
+    (project.root / "CHANGELOG.md").write_text("## 0.1.0 (unreleased)\n\n- all\n")
+    with pytest.raises(ToolError, match="calls 0.1.0 unreleased"):
+        release.notes(project)
+    (project.root / "CHANGELOG.md").write_text("## 0.2.0\n\n- all\n")
+    with pytest.raises(ToolError, match="says nothing of 0.1.0"):
+        release.notes(project)
+
+
+def test_auditwheel_agrees_with_the_name_of_what_is_compiled_here(plugin_wheel: Path, tmp_path: Path) -> None:
+    assert re.fullmatch(r"(manylinux_2_\d+|linux)_\w+", audit.audit(plugin_wheel))
+    head, platform = plugin_wheel.stem.rsplit("-", 1)
+    arch = re.sub(r"^(manylinux_2_\d+|linux)_", "", platform.split(".")[0])
+    bold = tmp_path / f"{head}-manylinux_2_5_{arch}.whl"
+    bold.write_bytes(plugin_wheel.read_bytes())
+    with pytest.raises(ToolError, match="promises manylinux_2_5_.*, but auditwheel finds manylinux_2_"):
+        audit.audit(bold)
+
+
+def test_wheels_that_cannot_be_audited(tmp_path: Path) -> None:
+    with pytest.raises(ToolError, match="there is no wheel"):
+        audit.audit(tmp_path / "none.whl")
+    (tmp_path / "a-1-py3-none-linux_x86_64.whl").write_text("no zip")
+    with pytest.raises(ToolError, match="auditwheel cannot tell"):
+        audit.audit(tmp_path / "a-1-py3-none-linux_x86_64.whl")
