@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 from .ahead_of_time import command
@@ -150,6 +151,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     info.add_argument("--json", action="store_true", help="print JSON")
     command.add_compile(verbs.add_parser("compile", help="a kernel to a SPIR-V module and the JSON of its ABI"))
     verbs.add_parser("profiles", help="the device profiles that come with the backend")
+    verbs.add_parser("include", help="the folder of triton_spirv.hpp, which launches compiled kernels from C++")
     verbs.add_parser("doctor", help="whether kernels can run on this machine, and what to do where they cannot")
     listing = verbs.add_parser("kernels", help="the compiled kernels in Triton's cache, the newest first")
     listing.add_argument("name", nargs="?", help="only kernels whose name contains this")
@@ -174,6 +176,9 @@ def _run(arguments: Sequence[str] | None) -> int:
         except (NotInCache, ValueError) as error:
             print(f"triton-spirv: {error}", file=sys.stderr)
             return 1
+        return 0
+    if options.verb == "include":
+        print(Path(__file__).parent / "include")
         return 0
     if options.verb == "doctor":
         return run_doctor()

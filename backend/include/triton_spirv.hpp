@@ -1,12 +1,17 @@
-// Launch kernels that `triton-spirv compile` wrote, from any Vulkan 1.3 program.
+// Launch kernels that `triton-spirv compile` wrote, from any Vulkan 1.3
+// program.
 //
-// C++17, this header alone; it needs Vulkan's headers and loader, and no Triton. docs/abi.md of Triton for every Vulkan
-// device describes the files. Everything throws triton_spirv::Error, whose text says what is wrong and what to do.
+// C++17, this header alone; it needs Vulkan's headers and loader, and no
+// Triton. docs/abi.md of Triton for every Vulkan device describes the files.
+// Everything throws triton_spirv::Error, whose text says what is wrong and what
+// to do.
 //
 //     triton_spirv::Kernel add(physical_device, device, "add.spv");
-//     add.record(commands, {groups, 1, 1}, {pointer(x), pointer(y), pointer(out), n, 0.5});
+//     add.record(commands, {groups, 1, 1}, {pointer(x), pointer(y),
+//     pointer(out), n, 0.5});
 //
-// The device must have been made with the features that its Abi::required_features name: class Features does that.
+// The device must have been made with the features that its
+// Abi::required_features name: class Features does that.
 #pragma once
 
 #include <vulkan/vulkan.h>
@@ -18,8 +23,8 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <locale>
+#include <map>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -32,13 +37,14 @@ namespace triton_spirv {
 constexpr int kAbiVersion = 1;
 
 class Error : public std::runtime_error {
-public:
+ public:
   using std::runtime_error::runtime_error;
 };
 
 namespace detail {
 
-// -- JSON (RFC 8259), strict: what is not exactly a document is refused ------------------------------------------
+// -- JSON (RFC 8259), strict: what is not exactly a document is refused
+// ------------------------------------------
 
 struct Json {
   using List = std::vector<Json>;
@@ -46,16 +52,15 @@ struct Json {
   std::variant<std::nullptr_t, bool, double, std::string, List, Map> value = nullptr;
 
   bool is_null() const { return std::holds_alternative<std::nullptr_t>(value); }
-  template <class T> const T &as(const char *what) const {
-    if (const T *found = std::get_if<T>(&value))
-      return *found;
+  template <class T>
+  const T &as(const char *what) const {
+    if (const T *found = std::get_if<T>(&value)) return *found;
     throw Error(std::string("the kernel's JSON is damaged: ") + what + " has another type than it should have");
   }
   const Json &operator[](const char *key) const {
     const Map &entries = as<Map>(key);
     auto found = entries.find(key);
-    if (found == entries.end())
-      throw Error(std::string("the kernel's JSON is damaged: it has no entry ") + key);
+    if (found == entries.end()) throw Error(std::string("the kernel's JSON is damaged: it has no entry ") + key);
     return found->second;
   }
   const std::string &text(const char *key) const { return (*this)[key].as<std::string>(key); }
@@ -71,45 +76,39 @@ struct Json {
 };
 
 class JsonReader {
-public:
+ public:
   explicit JsonReader(const std::string &text) : text_(text) {}
   Json document() {
     Json found = read(0);
     space();
-    if (at_ != text_.size())
-      fail("something after its end");
+    if (at_ != text_.size()) fail("something after its end");
     return found;
   }
 
-private:
+ private:
   [[noreturn]] void fail(const char *what) const {
     throw Error("the kernel's JSON is damaged: " + std::string(what) + " at byte " + std::to_string(at_));
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void space() {
-    while (at_ < text_.size() && std::strchr(" \t\r\n", text_[at_]) && text_[at_])
-      ++at_;
+    while (at_ < text_.size() && std::strchr(" \t\r\n", text_[at_]) && text_[at_]) ++at_;
   }
   bool accept(char wanted) {
     space();
-    if (peek() != wanted || at_ >= text_.size())
-      return false;
+    if (peek() != wanted || at_ >= text_.size()) return false;
     ++at_;
     return true;
   }
   void expect(char wanted) {
-    if (!accept(wanted))
-      fail("another character than expected");
+    if (!accept(wanted)) fail("another character than expected");
   }
   bool word(const char *wanted) {
-    if (text_.compare(at_, std::strlen(wanted), wanted) != 0)
-      return false;
+    if (text_.compare(at_, std::strlen(wanted), wanted) != 0) return false;
     at_ += std::strlen(wanted);
     return true;
   }
   Json read(int depth) {
-    if (depth > 64)
-      fail("too many levels");
+    if (depth > 64) fail("too many levels");
     space();
     Json found;
     if (accept('{')) {
@@ -119,8 +118,7 @@ private:
           space();
           std::string key = string();
           expect(':');
-          if (!entries.emplace(key, read(depth + 1)).second)
-            fail("an entry that is there twice");
+          if (!entries.emplace(key, read(depth + 1)).second) fail("an entry that is there twice");
         } while (accept(','));
         expect('}');
       }
@@ -128,8 +126,7 @@ private:
     } else if (accept('[')) {
       Json::List items;
       if (!accept(']')) {
-        do
-          items.push_back(read(depth + 1));
+        do items.push_back(read(depth + 1));
         while (accept(','));
         expect(']');
       }
@@ -147,8 +144,7 @@ private:
   }
   bool digits() {
     size_t start = at_;
-    while (peek() >= '0' && peek() <= '9')
-      ++at_;
+    while (peek() >= '0' && peek() <= '9') ++at_;
     return at_ > start;
   }
   double number() {
@@ -158,17 +154,15 @@ private:
       ++at_;
     else if (!digits())
       fail("no value");
-    if (word(".") && !digits())
-      fail("a number without digits after its point");
+    if (word(".") && !digits()) fail("a number without digits after its point");
     if (peek() == 'e' || peek() == 'E') {
       ++at_;
-      if (peek() == '+' || peek() == '-')
-        ++at_;
-      if (!digits())
-        fail("a number without digits in its exponent");
+      if (peek() == '+' || peek() == '-') ++at_;
+      if (!digits()) fail("a number without digits in its exponent");
     }
     std::istringstream digits_of(text_.substr(start, at_ - start));
-    digits_of.imbue(std::locale::classic()); // a point is a point, whatever the program's locale
+    digits_of.imbue(std::locale::classic());  // a point is a point, whatever the
+                                              // program's locale
     double found = 0;
     digits_of >> found;
     return found;
@@ -179,20 +173,17 @@ private:
       const char *all = "0123456789abcdef";
       char lower = static_cast<char>(peek() | 0x20);
       const char *found = peek() ? std::strchr(all, lower) : nullptr;
-      if (!found)
-        fail("an escape that is none");
+      if (!found) fail("an escape that is none");
       code = code * 16 + static_cast<uint32_t>(found - all);
     }
     return code;
   }
   std::string string() {
-    if (peek() != '"')
-      fail("no text");
+    if (peek() != '"') fail("no text");
     ++at_;
     std::string found;
     while (peek() != '"') {
-      if (at_ >= text_.size() || static_cast<unsigned char>(peek()) < 0x20)
-        fail("a text without an end");
+      if (at_ >= text_.size() || static_cast<unsigned char>(peek()) < 0x20) fail("a text without an end");
       char next = text_[at_++];
       if (next != '\\') {
         found += next;
@@ -214,13 +205,10 @@ private:
     return found;
   }
   uint32_t surrogate(uint32_t code) {
-    if (code < 0xD800 || code > 0xDFFF)
-      return code;
-    if (code > 0xDBFF || !word("\\u"))
-      fail("half a character");
+    if (code < 0xD800 || code > 0xDFFF) return code;
+    if (code > 0xDBFF || !word("\\u")) fail("half a character");
     uint32_t low = hex();
-    if (low < 0xDC00 || low > 0xDFFF)
-      fail("half a character");
+    if (low < 0xDC00 || low > 0xDFFF) fail("half a character");
     return 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
   }
   static void append(std::string &text, uint32_t code) {
@@ -240,21 +228,20 @@ private:
   size_t at_ = 0;
 };
 
-// -- SHA-256 (FIPS 180-4): whether a module and its JSON belong together -----------------------------------------
+// -- SHA-256 (FIPS 180-4): whether a module and its JSON belong together
+// -----------------------------------------
 
 inline std::string sha256(const std::string &data) {
-  // The constants are the fractions of square and cube roots of primes (sections 5.3.3 and 4.2.2).
+  // The constants are the fractions of square and cube roots of primes
+  // (sections 5.3.3 and 4.2.2).
   std::array<uint32_t, 64> k{};
   std::array<uint32_t, 8> h{};
   auto fraction = [](long double root) { return static_cast<uint32_t>((root - std::floor(root)) * 4294967296.0L); };
   for (uint32_t prime = 2, found = 0; found < 64; ++prime) {
     bool is_prime = true;
-    for (uint32_t d = 2; d * d <= prime; ++d)
-      is_prime = is_prime && prime % d;
-    if (!is_prime)
-      continue;
-    if (found < 8)
-      h[found] = fraction(std::sqrt(static_cast<long double>(prime)));
+    for (uint32_t d = 2; d * d <= prime; ++d) is_prime = is_prime && prime % d;
+    if (!is_prime) continue;
+    if (found < 8) h[found] = fraction(std::sqrt(static_cast<long double>(prime)));
     k[found++] = fraction(std::cbrt(static_cast<long double>(prime)));
   }
   std::string padded = data + '\x80';
@@ -279,13 +266,11 @@ inline std::string sha256(const std::string &data) {
       uint32_t t2 = big0 + ((s[0] & s[1]) ^ (s[0] & s[2]) ^ (s[1] & s[2]));
       s = {t1 + t2, s[0], s[1], s[2], s[3] + t1, s[4], s[5], s[6]};
     }
-    for (size_t i = 0; i < 8; ++i)
-      h[i] += s[i];
+    for (size_t i = 0; i < 8; ++i) h[i] += s[i];
   }
   std::string text;
   for (uint32_t word : h)
-    for (int shift = 28; shift >= 0; shift -= 4)
-      text += "0123456789abcdef"[(word >> shift) & 15];
+    for (int shift = 28; shift >= 0; shift -= 4) text += "0123456789abcdef"[(word >> shift) & 15];
   return text;
 }
 
@@ -312,7 +297,8 @@ inline std::string driver_name(VkDriverId id) {
   return index > 0 && index < std::size(names) ? names[index] : "driver " + std::to_string(index);
 }
 
-// Whether a required feature is one of the float controls, and the device does not have it.
+// Whether a required feature is one of the float controls, and the device does
+// not have it.
 inline bool lacks_float_control(const std::string &feature, const VkPhysicalDeviceFloatControlsProperties &has) {
   using P = VkPhysicalDeviceFloatControlsProperties;
   static const std::map<std::string, VkBool32 P::*> known = {
@@ -332,40 +318,39 @@ inline bool lacks_float_control(const std::string &feature, const VkPhysicalDevi
 
 inline std::string read_file(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file)
-    throw Error("there is no file " + path + "; `triton-spirv compile` writes a .spv and its .json");
+  if (!file) throw Error("there is no file " + path + "; `triton-spirv compile` writes a .spv and its .json");
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// A number in a smaller binary format, rounded to nearest, ties to even: fp16 is (10, 5), bf16 (7, 8).
+// A number in a smaller binary format, rounded to nearest, ties to even: fp16
+// is (10, 5), bf16 (7, 8).
 inline uint16_t narrow(double value, int mantissa, int exponent) {
   const int bias = (1 << (exponent - 1)) - 1;
   const uint16_t sign = std::signbit(value) ? 0x8000 : 0;
   const uint16_t infinity = static_cast<uint16_t>(((1 << exponent) - 1) << mantissa);
-  if (std::isnan(value))
-    return static_cast<uint16_t>(sign | infinity | (1 << (mantissa - 1)));
+  if (std::isnan(value)) return static_cast<uint16_t>(sign | infinity | (1 << (mantissa - 1)));
   double size = std::fabs(value);
-  if (std::isinf(size))
-    return static_cast<uint16_t>(sign | infinity);
-  if (size == 0)
-    return sign;
+  if (std::isinf(size)) return static_cast<uint16_t>(sign | infinity);
+  if (size == 0) return sign;
   int power = std::max(std::ilogb(size), 1 - bias);
-  // In units of the last place; one more than the largest mantissa carries into the exponent by itself.
+  // In units of the last place; one more than the largest mantissa carries into
+  // the exponent by itself.
   double units = std::nearbyint(std::ldexp(size, mantissa - power));
   double bits = units + std::ldexp(static_cast<double>(power + bias - 1), mantissa);
   return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::min(bits, static_cast<double>(infinity))));
 }
 
-} // namespace detail
+}  // namespace detail
 
-// -- the files ---------------------------------------------------------------------------------------------------
+// -- the files
+// ---------------------------------------------------------------------------------------------------
 
 // An entry of the argument block.
 struct Argument {
   std::string name, type;
   uint32_t offset = 0, bytes = 0;
-  bool written = true;       // whether the kernel may write through it, where it is a pointer
-  uint32_t divisible_by = 1; // what its value or address must be a multiple of
+  bool written = true;        // whether the kernel may write through it, where it is a pointer
+  uint32_t divisible_by = 1;  // what its value or address must be a multiple of
 };
 
 // What the JSON beside a module says.
@@ -379,8 +364,7 @@ struct Abi {
 
   static Abi parse(const std::string &text) {
     detail::Json json = detail::JsonReader(text).document();
-    if (json.text("format") != "triton-spirv-kernel")
-      throw Error("the JSON is not that of a kernel of triton-spirv");
+    if (json.text("format") != "triton-spirv-kernel") throw Error("the JSON is not that of a kernel of triton-spirv");
     if (json.number("version") != kAbiVersion)
       throw Error("the kernel has version " + std::to_string(json.number("version")) + " of the ABI, this loader " +
                   std::to_string(kAbiVersion) + ": take triton_spirv.hpp of the wheel that compiled it");
@@ -395,13 +379,12 @@ struct Abi {
     for (const detail::Json &feature : json.list("required_features"))
       abi.required_features.push_back(feature.as<std::string>("required_features"));
     const detail::Json::List &sizes = json.list("workgroup_size");
-    if (sizes.size() != 3)
-      throw Error("the kernel's JSON is damaged: workgroup_size has not three numbers");
-    for (size_t i = 0; i < 3; ++i)
-      abi.workgroup_size[i] = detail::Json::to_number(sizes[i], "workgroup_size");
+    if (sizes.size() != 3) throw Error("the kernel's JSON is damaged: workgroup_size has not three numbers");
+    for (size_t i = 0; i < 3; ++i) abi.workgroup_size[i] = detail::Json::to_number(sizes[i], "workgroup_size");
     if (!json.list("reports").empty())
       throw Error("kernel '" + abi.kernel +
-                  "' reports (device_print, device_assert, bounds), which this loader does not serve: compile it "
+                  "' reports (device_print, device_assert, bounds), which this "
+                  "loader does not serve: compile it "
                   "without --debug and --check-bounds");
     const detail::Json::List &parameters = json.list("parameters");
     for (const detail::Json &entry : json.list("arguments")) {
@@ -425,7 +408,8 @@ struct Abi {
   }
 };
 
-// -- what is passed ----------------------------------------------------------------------------------------------
+// -- what is passed
+// ----------------------------------------------------------------------------------------------
 
 // The address of the first element of a tensor in a buffer.
 struct Pointer {
@@ -435,7 +419,7 @@ inline Pointer pointer(VkDeviceAddress address) { return {address}; }
 
 // A value for one argument; which kinds suit is decided by the argument's type.
 class Value {
-public:
+ public:
   Value(Pointer value) : value_(value) {}
   Value(bool value) : value_(int64_t(value)) {}
   Value(int value) : value_(int64_t(value)) {}
@@ -456,8 +440,7 @@ public:
     uint64_t bits = 0;
     if (type[0] == '*') {
       const Pointer *found = std::get_if<Pointer>(&value_);
-      if (!found)
-        throw refuse("it must be a triton_spirv::Pointer");
+      if (!found) throw refuse("it must be a triton_spirv::Pointer");
       bits = found->address;
     } else if (type[0] == 'i' || type[0] == 'u') {
       bits = integer(argument, refuse);
@@ -469,14 +452,14 @@ public:
     return bits;
   }
 
-private:
-  template <class Refuse> uint64_t integer(const Argument &argument, Refuse refuse) const {
+ private:
+  template <class Refuse>
+  uint64_t integer(const Argument &argument, Refuse refuse) const {
     const bool is_signed = argument.type[0] == 'i';
     int width = 0;
     for (size_t i = 1; i < argument.type.size() && width <= 64; ++i)
       width = argument.type[i] >= '0' && argument.type[i] <= '9' ? width * 10 + (argument.type[i] - '0') : 65;
-    if (width < 1 || width > 64)
-      throw refuse("this loader does not know its type");
+    if (width < 1 || width > 64) throw refuse("this loader does not know its type");
     bool fits = false;
     uint64_t bits = 0;
     const uint64_t top = width == 64 ? ~uint64_t(0) : (uint64_t(1) << width) - 1;
@@ -490,11 +473,11 @@ private:
     } else {
       throw refuse("it must be an integer");
     }
-    if (!fits)
-      throw refuse("the value does not fit");
+    if (!fits) throw refuse("the value does not fit");
     return bits;
   }
-  template <class Refuse> uint64_t floating(const std::string &type, Refuse refuse) const {
+  template <class Refuse>
+  uint64_t floating(const std::string &type, Refuse refuse) const {
     double number = 0;
     if (const double *found = std::get_if<double>(&value_))
       number = *found;
@@ -523,11 +506,13 @@ private:
   std::variant<Pointer, int64_t, uint64_t, double> value_;
 };
 
-// -- the device --------------------------------------------------------------------------------------------------
+// -- the device
+// --------------------------------------------------------------------------------------------------
 
-// The features to make a device with, for some kernels: VkDeviceCreateInfo::pNext = features.head().
+// The features to make a device with, for some kernels:
+// VkDeviceCreateInfo::pNext = features.head().
 class Features {
-public:
+ public:
   Features() {
     core_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
     v11_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
@@ -541,7 +526,8 @@ public:
   Features(const Features &) = delete;
   Features &operator=(const Features &) = delete;
 
-  // Add what a kernel needs. Returns what this class does not set: the caller must enable it, by its extension.
+  // Add what a kernel needs. Returns what this class does not set: the caller
+  // must enable it, by its extension.
   std::vector<std::string> need(const Abi &abi) {
     const std::map<std::string, VkBool32 *> known = {
         {"float16", &v12_.shaderFloat16},
@@ -558,15 +544,17 @@ public:
       if (found != known.end())
         *found->second = VK_TRUE;
       else if (feature.rfind("preserve_", 0) && feature.rfind("round_to_", 0))
-        left.push_back(feature); // the others are properties of the device, which Kernel checks
+        left.push_back(feature);  // the others are properties of the device,
+                                  // which Kernel checks
     }
     return left;
   }
-  // The last structure of the chain is free for the caller's own: *features.tail() = &more.
+  // The last structure of the chain is free for the caller's own:
+  // *features.tail() = &more.
   const void *head() const { return &core_; }
   void **tail() { return &v13_.pNext; }
 
-private:
+ private:
   VkPhysicalDeviceFeatures2 core_{};
   VkPhysicalDeviceVulkan11Features v11_{};
   VkPhysicalDeviceVulkan12Features v12_{};
@@ -576,23 +564,27 @@ private:
 // Read what is beside a module, before there is a device.
 inline Abi read_abi(const std::string &module) {
   size_t dot = module.rfind('.');
-  if (dot == std::string::npos || module.substr(dot) != ".spv")
-    throw Error(module + " does not end in .spv");
+  if (dot == std::string::npos || module.substr(dot) != ".spv") throw Error(module + " does not end in .spv");
   return Abi::parse(detail::read_file(module.substr(0, dot) + ".json"));
 }
 
-// -- the kernel --------------------------------------------------------------------------------------------------
+// -- the kernel
+// --------------------------------------------------------------------------------------------------
 
-// A compiled kernel on a device. It must outlive the command buffers that it was recorded into.
+// A compiled kernel on a device. It must outlive the command buffers that it
+// was recorded into.
 class Kernel {
-public:
-  // Reads the module, its JSON beside it (the same path, ending in .json), and makes the pipeline.
+ public:
+  // Reads the module, its JSON beside it (the same path, ending in .json), and
+  // makes the pipeline.
   Kernel(VkPhysicalDevice physical, VkDevice device, const std::string &module, VkPipelineCache cache = VK_NULL_HANDLE)
       : device_(device) {
     abi_ = read_abi(module);
     std::string spirv = detail::read_file(module);
     if (detail::sha256(spirv) != abi_.sha256 || spirv.size() % 4)
-      throw Error(module + " is not the module that the JSON beside it describes: compile it again");
+      throw Error(module +
+                  " is not the module that the JSON beside it "
+                  "describes: compile it again");
     check_device(physical);
     try {
       make(spirv, cache);
@@ -609,7 +601,8 @@ public:
   VkPipeline pipeline() const { return pipeline_; }
   VkPipelineLayout layout() const { return layout_; }
 
-  // The argument block. Where abi().indirect_arguments, it goes into a buffer, and that one's address is pushed.
+  // The argument block. Where abi().indirect_arguments, it goes into a buffer,
+  // and that one's address is pushed.
   std::vector<unsigned char> pack(const std::vector<Value> &values) const {
     if (values.size() != abi_.arguments.size())
       throw Error("kernel '" + abi_.kernel + "' takes " + std::to_string(abi_.arguments.size()) + " arguments, not " +
@@ -623,11 +616,14 @@ public:
     return block;
   }
 
-  // Record a launch. Barriers before and after it are the caller's: it reads and writes in the compute stage.
+  // Record a launch. Barriers before and after it are the caller's: it reads
+  // and writes in the compute stage.
   void record(VkCommandBuffer commands, std::array<uint32_t, 3> grid, const std::vector<Value> &values) const {
     if (abi_.indirect_arguments)
-      throw Error("kernel '" + abi_.kernel + "' takes its arguments from a buffer: put pack()'s bytes into one, and "
-                                             "its address into record_indirect()");
+      throw Error("kernel '" + abi_.kernel +
+                  "' takes its arguments from a buffer: put pack()'s bytes "
+                  "into one, and "
+                  "its address into record_indirect()");
     std::vector<unsigned char> block = pack(values);
     dispatch(commands, grid, block.data(), static_cast<uint32_t>(block.size()));
   }
@@ -637,7 +633,7 @@ public:
     dispatch(commands, grid, &block, sizeof block);
   }
 
-private:
+ private:
   void check_device(VkPhysicalDevice physical) {
     VkPhysicalDeviceSubgroupSizeControlProperties sizes{};
     sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
@@ -654,10 +650,12 @@ private:
     const VkPhysicalDeviceLimits &limits = all.properties.limits;
     auto refuse = [&](const std::string &why) {
       throw Error("kernel '" + abi_.kernel + "' cannot run on " + all.properties.deviceName + ": " + why +
-                  "; compile it with `triton-spirv compile --target device` there, or for that device's profile");
+                  "; compile it with `triton-spirv compile --target device` "
+                  "there, or for that device's profile");
     };
     const std::string wanted = target_driver(), there = detail::driver_name(driver.driverID);
-    // Kernels for one driver have its workarounds. Those for `generic` suit all but Mesa's CPU driver, which needs some.
+    // Kernels for one driver have its workarounds. Those for `generic` suit all
+    // but Mesa's CPU driver, which needs some.
     if (wanted == "generic" ? driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE : wanted != there)
       refuse("it was compiled for the driver " + wanted + ", not " + there);
     const uint64_t invocations = uint64_t(abi_.workgroup_size[0]) * abi_.workgroup_size[1] * abi_.workgroup_size[2];
@@ -672,16 +670,14 @@ private:
     if (!abi_.indirect_arguments && abi_.block_bytes > limits.maxPushConstantsSize)
       refuse("its arguments take " + std::to_string(abi_.block_bytes) + " bytes of push constants");
     for (const std::string &feature : abi_.required_features)
-      if (detail::lacks_float_control(feature, floats))
-        refuse("it needs " + feature);
+      if (detail::lacks_float_control(feature, floats)) refuse("it needs " + feature);
     explicit_size_ = sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
   }
 
   std::string target_driver() const {
     const std::string key = "driver=";
     size_t start = abi_.target.find(key);
-    if (start == std::string::npos)
-      throw Error("the kernel's JSON is damaged: its target names no driver");
+    if (start == std::string::npos) throw Error("the kernel's JSON is damaged: its target names no driver");
     start += key.size();
     return abi_.target.substr(start, abi_.target.find(';', start) - start);
   }
@@ -724,8 +720,7 @@ private:
 
   void dispatch(VkCommandBuffer commands, std::array<uint32_t, 3> grid, const void *data, uint32_t bytes) const {
     vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_);
-    if (bytes)
-      vkCmdPushConstants(commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, bytes, data);
+    if (bytes) vkCmdPushConstants(commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, bytes, data);
     vkCmdDispatch(commands, grid[0], grid[1], grid[2]);
   }
 
@@ -743,4 +738,4 @@ private:
   VkPipeline pipeline_ = VK_NULL_HANDLE;
 };
 
-} // namespace triton_spirv
+}  // namespace triton_spirv

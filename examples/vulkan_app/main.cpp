@@ -1,19 +1,18 @@
 // A plain Vulkan program that launches a Triton kernel: out = x + scale * y.
 //
-//     triton-spirv compile kernel.py:add --signature "*fp32, *fp32, *fp32, i32, fp32, 64" --target device -o add.spv
-//     cmake -S . -B build -DTRITON_SPIRV_INCLUDE=$(triton-spirv include) && cmake --build build
+//     triton-spirv compile kernel.py:add --signature "*fp32, *fp32, *fp32, i32,
+//     fp32, 64" --target device -o add.spv cmake -S . -B build
+//     -DTRITON_SPIRV_INCLUDE=$(triton-spirv include) && cmake --build build
 //     build/vulkan_app add.spv
-#include <triton_spirv.hpp>
-
 #include <cstdio>
+#include <triton_spirv.hpp>
 
 namespace {
 
-constexpr uint32_t kBlock = 64; // the BLOCK that the kernel was compiled for
+constexpr uint32_t kBlock = 64;  // the BLOCK that the kernel was compiled for
 
 void check(VkResult result, const char *what) {
-  if (result != VK_SUCCESS)
-    throw std::runtime_error(std::string(what) + " failed: VkResult " + std::to_string(result));
+  if (result != VK_SUCCESS) throw std::runtime_error(std::string(what) + " failed: VkResult " + std::to_string(result));
 }
 
 // Host-visible memory that kernels reach by its address.
@@ -59,8 +58,7 @@ uint32_t compute_family(VkPhysicalDevice physical) {
   std::vector<VkQueueFamilyProperties> families(count);
   vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, families.data());
   for (uint32_t family = 0; family < count; ++family)
-    if (families[family].queueFlags & VK_QUEUE_COMPUTE_BIT)
-      return family;
+    if (families[family].queueFlags & VK_QUEUE_COMPUTE_BIT) return family;
   throw std::runtime_error("the device has no queue for compute work");
 }
 
@@ -95,12 +93,11 @@ int run(const std::string &module) {
 
   int wrong = 0;
   {
-    const int n = 1000; // no multiple of the block
+    const int n = 1000;  // no multiple of the block
     triton_spirv::Kernel kernel(physical, device, module);
     Buffer x(physical, device, n), y(physical, device, n), out(physical, device, n + 1);
-    for (int i = 0; i < n; ++i)
-      x.data[i] = float(i), y.data[i] = float(2 * i);
-    out.data[n] = -1; // must stay
+    for (int i = 0; i < n; ++i) x.data[i] = float(i), y.data[i] = float(2 * i);
+    out.data[n] = -1;  // must stay
 
     VkCommandPoolCreateInfo pool_info{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
     pool_info.queueFamilyIndex = queue_info.queueFamilyIndex;
@@ -116,7 +113,8 @@ int run(const std::string &module) {
     kernel.record(commands, {(n + kBlock - 1) / kBlock, 1, 1},
                   {pointer(x.address), pointer(y.address), pointer(out.address), n, 0.5});
     // What the kernel wrote is to be read by the host.
-    VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT, VK_ACCESS_HOST_READ_BIT};
+    VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,
+                            VK_ACCESS_HOST_READ_BIT};
     vkCmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0,
                          nullptr, 0, nullptr);
     check(vkEndCommandBuffer(commands), "vkEndCommandBuffer");
@@ -126,8 +124,7 @@ int run(const std::string &module) {
     check(vkQueueSubmit(queue, 1, &submit, VK_NULL_HANDLE), "vkQueueSubmit");
     check(vkQueueWaitIdle(queue), "vkQueueWaitIdle");
 
-    for (int i = 0; i < n; ++i)
-      wrong += out.data[i] != x.data[i] + 0.5f * y.data[i];
+    for (int i = 0; i < n; ++i) wrong += out.data[i] != x.data[i] + 0.5f * y.data[i];
     wrong += out.data[n] != -1;
     std::printf("%s: %d elements, %d wrong\n", kernel.abi().kernel.c_str(), n, wrong);
     vkDestroyCommandPool(device, pool, nullptr);
@@ -137,7 +134,7 @@ int run(const std::string &module) {
   return wrong != 0;
 }
 
-} // namespace
+}  // namespace
 
 int main(int argc, char **argv) {
   if (argc != 2) {

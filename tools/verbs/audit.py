@@ -14,7 +14,7 @@ from pathlib import Path
 from ..errors import ToolError
 from ..project import Project
 
-_TAG = re.compile(r'is consistent with the following\s+platform tag:\s+"([^"]+)"')
+_TAG = re.compile(r'is consistent with the following platform tag: "([^"]+)"')
 _MANYLINUX = re.compile(r"manylinux_2_(\d+)_(\w+)")
 
 
@@ -32,7 +32,7 @@ def audit(wheel: Path) -> str:
         raise ToolError(f"there is no wheel {wheel}")
     command = [sys.executable, "-m", "auditwheel", "show", str(wheel)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    found = _TAG.search(done.stdout)
+    found = _TAG.search(" ".join(done.stdout.split()))  # its lines are folded anywhere
     if done.returncode or not found:
         lines = (done.stderr or done.stdout).strip().splitlines()
         raise ToolError(f"auditwheel cannot tell about {wheel.name}: {lines[-1] if lines else 'it printed nothing'}")
