@@ -16,6 +16,7 @@ from .capabilities import FEATURES
 from .inspection.doctor import run_doctor
 from .inspection.kernels import STAGES, NotInCache, run_kernels
 from .inspection.listing import text_of
+from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
 from .matrices import MatrixConfiguration
 from .runtime import context
@@ -160,6 +161,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     code = verbs.add_parser("disassemble", help="the SPIR-V of a file or of a kernel in Triton's cache, to read")
     code.add_argument("kernel", help="a .spv file, or a kernel's name or key in Triton's cache")
     code.add_argument("--stage", choices=STAGES, default="spv", help="what to print of a kernel of the cache (spv)")
+    add_profile(verbs.add_parser("profile", help="run a script and time each of its launches on the device"))
     add_inspect(verbs.add_parser("inspect", help="one HTML page about a kernel, from its source to the SPIR-V"))
     options = parser.parse_args(arguments)
     if options.verb == "compile":
@@ -168,6 +170,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         return command.run_profiles()
     if options.verb == "kernels":
         return run_kernels(options.name, options.limit, options.json)
+    if options.verb == "profile":
+        return run_profile(options)
     if options.verb == "inspect":
         return run_inspect(options)
     if options.verb == "disassemble":

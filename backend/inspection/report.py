@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import html
 import json
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from ..spirv.decode import decode
 from ..ttgir.ir import Function, Module
 from ..ttgir.spelling import Spelling
 from . import drawings
+from .files import write_whole
 from .kernels import CachedKernel, NotInCache, find
 from .stages import Line, mlir_lines, source_lines, spirv_lines
 
@@ -88,7 +87,7 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
     output = options.output or Path(f"{name}.html")
     if not output.absolute().parent.is_dir():
         raise RequestError(f"there is no folder {output.absolute().parent} to write {output.name} in")
-    _write(output, page(collected(compiled, capabilities)))
+    write_whole(output, page(collected(compiled, capabilities)))
     return output
 
 
@@ -182,16 +181,3 @@ def page(data: dict[str, Any]) -> str:
     ):
         text = text.replace(mark, value, 1)
     return text
-
-
-def _write(path: Path, text: str) -> None:
-    """The file whole, or not at all."""
-    descriptor, name = tempfile.mkstemp(dir=path.absolute().parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.chmod(name, 0o644)
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise

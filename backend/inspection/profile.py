@@ -1,0 +1,264 @@
+"""``triton-spirv profile script.py``: every launch of a script with the device's own time."""
+
+from __future__ import annotations
+
+import argparse
+import html
+import json
+import os
+import runpy
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from .files import write_whole
+
+#: Launches whose times are read together, so that a long run does not keep an event for each.
+_GATHERED = 512
+
+#: Keys of a kernel's ``launch_metadata`` that count floating-point operations, as upstream's profiler reads them.
+_FLOPS = ("flops", "flops8", "flops16", "flops32", "flops64")
+
+
+@dataclass
+class Launch:
+    """One launch. ``begin`` and ``milliseconds``: on the device's clock, from the first launch. ``host_begin``:
+    seconds on the host's clock. ``flops`` and ``moved``: operations and bytes that its launch_metadata states."""
+
+    name: str
+    grid: tuple[int, ...]
+    host_begin: float
+    thread: int
+    flops: float = 0.0
+    moved: float = 0.0
+    begin: float = 0.0
+    milliseconds: float = 0.0
+
+
+@dataclass
+class Recorder:
+    """Launch hooks of Triton's that take timestamps before and after each launch."""
+
+    launches: list[Launch] = field(default_factory=list)
+    #: Host seconds that the hooks took.
+    own: float = 0.0
+
+    def __post_init__(self) -> None:
+        from ..runtime.interface import make_event
+
+        self._make_event = make_event
+        self._first: Any = None
+        self._pending: list[tuple[Launch, Any, Any]] = []
+        self._here = threading.local()
+        self._lock = threading.Lock()
+
+    def enter(self, metadata: Any) -> None:
+        """Before a launch."""
+        start = time.perf_counter()
+        known: Mapping[str, Any] = metadata.get() if metadata is not None else {}
+        launch = Launch(
+            str(known.get("name", "?")),
+            tuple(getattr(self._here, "grid", ())),
+            start,
+            threading.get_ident(),
+            float(sum(known.get(key, 0) for key in _FLOPS)),
+            float(known.get("bytes", 0)),
+        )
+        event = self._make_event(enable_timing=True)
+        event.record()
+        with self._lock:
+            if self._first is None:
+                self._first = event
+        self._here.open = launch, event
+        self.own += time.perf_counter() - start
+
+    def leave(self, _: Any) -> None:
+        """After a launch."""
+        start = time.perf_counter()
+        launch, begin = self._here.open
+        end = self._make_event(enable_timing=True)
+        end.record()
+        with self._lock:
+            self._pending.append((launch, begin, end))
+            self.launches.append(launch)
+            if len(self._pending) >= 2 * _GATHERED:
+                self._read(_GATHERED)
+        self.own += time.perf_counter() - start
+
+    def _read(self, count: int) -> None:
+        for launch, begin, end in self._pending[:count]:
+            launch.begin = self._first.elapsed_time(begin)
+            launch.milliseconds = begin.elapsed_time(end)
+        del self._pending[:count]
+
+    def run(self, script: Path, arguments: list[str]) -> BaseException | None:
+        """Runs a script as ``__main__`` with the hooks; what it raised."""
+        from triton import knobs
+        from triton.compiler.compiler import CompiledKernel
+
+        original, here = CompiledKernel.launch_metadata, self._here
+
+        def with_grid(kernel: Any, grid: Any, stream: Any, *args: Any) -> Any:
+            here.grid = grid
+            return original(kernel, grid, stream, *args)
+
+        raised: BaseException | None = None
+        saved = sys.argv, sys.path[0]
+        sys.argv, sys.path[0] = [str(script), *arguments], str(script.resolve().parent)
+        CompiledKernel.launch_metadata = with_grid
+        knobs.runtime.launch_enter_hook.add(self.enter)
+        knobs.runtime.launch_exit_hook.add(self.leave)
+        try:
+            runpy.run_path(str(script), run_name="__main__")
+        except BaseException as error:  # the launches up to here are worth showing, whatever ended the script
+            raised = error
+        finally:
+            knobs.runtime.launch_enter_hook.remove(self.enter)
+            knobs.runtime.launch_exit_hook.remove(self.leave)
+            CompiledKernel.launch_metadata = original
+            sys.argv, sys.path[0] = saved
+            self._read(len(self._pending))
+        return raised
+
+
+@dataclass(frozen=True)
+class Row:
+    """All launches of one kernel. Times in milliseconds of the device; ``rate``: what is known of its speed."""
+
+    name: str
+    count: int
+    total: float
+    median: float
+    longest: float
+    rate: str
+
+
+def rows(launches: list[Launch]) -> list[Row]:
+    """A row for each kernel, the one that took most of the device's time first."""
+    kernels: dict[str, list[Launch]] = {}
+    for launch in launches:
+        kernels.setdefault(launch.name, []).append(launch)
+    found = []
+    for name, members in kernels.items():
+        times = sorted(launch.milliseconds for launch in members)
+        found.append(Row(name, len(members), sum(times), times[len(times) // 2], times[-1], _rate(members)))
+    return sorted(found, key=lambda row: -row.total)
+
+
+def _rate(launches: list[Launch]) -> str:
+    seconds = sum(launch.milliseconds for launch in launches) / 1e3
+    if not seconds:
+        return ""
+    flops, moved = sum(launch.flops for launch in launches), sum(launch.moved for launch in launches)
+    parts = [f"{flops / seconds / 1e9:,.1f} GFLOP/s"] if flops else []
+    parts += [f"{moved / seconds / 1e9:,.1f} GB/s"] if moved else []
+    return ", ".join(parts)
+
+
+def table(launches: list[Launch]) -> str:
+    """The rows as text."""
+    known = rows(launches)
+    total = sum(row.total for row in known) or 1.0
+    lines = [f"{'kernel':32} {'launches':>8} {'total ms':>10} {'share':>6} {'median µs':>10} {'longest µs':>11}"]
+    for row in known:
+        lines.append(
+            f"{row.name[:32]:32} {row.count:8} {row.total:10.3f} {row.total / total:6.1%} {row.median * 1e3:10.1f} "
+            f"{row.longest * 1e3:11.1f}" + (f"  {row.rate}" if row.rate else "")
+        )
+    return "\n".join(lines)
+
+
+def chrome_trace(launches: list[Launch]) -> str:
+    """The launches in the Trace Event Format (JSON), for chrome://tracing and Perfetto: a track for the device, and one
+    for each thread that launched."""
+    start = min((launch.host_begin for launch in launches), default=0.0)
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "device"}},
+        {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "host"}},
+    ]
+    for launch in launches:
+        facts = {"grid": list(launch.grid)}
+        common = {"ph": "X", "name": launch.name, "cat": "kernel", "args": facts}
+        events.append(common | {"pid": 1, "tid": 0, "ts": launch.begin * 1e3, "dur": launch.milliseconds * 1e3})
+        host = (launch.host_begin - start) * 1e6
+        events.append(common | {"cat": "launch", "pid": 2, "tid": launch.thread, "ts": host, "dur": 1})
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
+
+
+def timeline(title: str, launches: list[Launch]) -> str:
+    """One HTML page: a track for each kernel, a bar for each launch, and the table. It needs no network."""
+    end = max((launch.begin + launch.milliseconds for launch in launches), default=0.0) or 1.0
+    width, height, left = 1000, 22, 220
+    known = rows(launches)
+    track = {row.name: number for number, row in enumerate(known)}
+    bars = "".join(
+        f'<rect x="{left + width * launch.begin / end:.2f}" y="{track[launch.name] * height + 3}" '
+        f'width="{max(0.6, width * launch.milliseconds / end):.2f}" height="{height - 6}" '
+        f'fill="hsl({track[launch.name] * 67 % 360} 60% 50%)"><title>{html.escape(launch.name)} '
+        f"{html.escape(str(launch.grid))}: {launch.milliseconds * 1e3:.1f} µs, {launch.begin:.3f} ms after the first"
+        "</title></rect>"
+        for launch in launches
+    )
+    names = "".join(
+        f'<text x="0" y="{number * height + 16}">{html.escape(name[:32])}</text>' for name, number in track.items()
+    )
+    cells = "".join(
+        "<tr>"
+        + "".join(
+            f"<td>{html.escape(str(cell))}</td>"
+            for cell in (row.name, row.count, f"{row.total:.3f}", f"{row.median * 1e3:.1f}", row.rate)
+        )
+        + "</tr>"
+        for row in known
+    )
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{html.escape(title)}</title><style>
+:root {{ color-scheme: light dark; }} body {{ font: 15px/1.4 system-ui, sans-serif; margin: 1rem; }}
+.scroll {{ overflow-x: auto; }} svg text {{ font: 12px ui-monospace, monospace; fill: currentColor; }}
+td, th {{ text-align: left; padding: .2rem 1rem .2rem 0; }}
+</style></head><body><h1>{html.escape(title)}</h1>
+<p>{len(launches)} launches in {end:.3f} ms of the device's time. Hover over a bar to read it.</p>
+<div class="scroll"><svg width="{left + width + 10}" height="{max(1, len(known)) * height + 6}" role="img"
+ aria-label="launches over time">{names}{bars}</svg></div>
+<div class="scroll"><table><thead><tr><th>Kernel</th><th>Launches</th><th>Total ms</th><th>Median µs</th>
+<th>Rate</th></tr></thead><tbody>{cells}</tbody></table></div></body></html>
+"""
+
+
+def add_profile(parser: argparse.ArgumentParser) -> None:
+    """The options of ``profile``."""
+    parser.add_argument("--trace", type=Path, metavar="FILE.json", help="also write a trace for Perfetto or Chrome")
+    parser.add_argument("--html", type=Path, metavar="FILE.html", help="also write a timeline as one HTML page")
+    parser.add_argument("script", type=Path, metavar="SCRIPT.py", help="the script, which is run as it is")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="its arguments")
+
+
+def run_profile(options: argparse.Namespace) -> int:
+    """``triton-spirv profile``: the script's own exit status, 1 where it could not be profiled."""
+    if not options.script.is_file():
+        print(f"triton-spirv profile: error: there is no file {options.script}", file=sys.stderr)
+        return 1
+    os.environ.setdefault("TRITON_SPIRV_BACKEND", "1")
+    recorder = Recorder()
+    raised = recorder.run(options.script, options.arguments)
+    launches = recorder.launches
+    if launches:
+        print(table(launches), file=sys.stderr)
+        each = recorder.own / len(launches) * 1e6
+        print(f"{len(launches)} launches; profiling took {each:.1f} µs of the host for each", file=sys.stderr)
+    else:
+        print("triton-spirv profile: the script launched no kernel of Triton's", file=sys.stderr)
+    if options.trace is not None:
+        write_whole(options.trace, chrome_trace(launches))
+    if options.html is not None:
+        write_whole(options.html, timeline(options.script.name, launches))
+    if isinstance(raised, SystemExit):
+        return raised.code if isinstance(raised.code, int) else int(raised.code is not None)
+    if raised is not None:
+        raise raised
+    return 0
