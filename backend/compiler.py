@@ -20,7 +20,7 @@ from .capabilities import Capabilities
 from .inspection.listing import listing
 from .lowering.module import Kernel, lower_module
 from .options import BACKEND, SPIRVOptions, own, with_foreign
-from .planning.matrix_units import matrix_units
+from .planning.matrix_units import MatrixUnits, matrix_units
 from .planning.options import Options as LoweringOptions
 from .planning.workgroup import WARP, subgroups
 from .runtime.memory import memory_bytes
@@ -83,13 +83,14 @@ class TooManyWarps(OutOfResources):  # type: ignore[misc]
 
 @dataclass(frozen=True)
 class Layout:
-    """How a kernel was laid out: its TTIR, for how many subgroups, whether loads were moved (transforms/), and
-    whether its dots are for matrix units."""
+    """How a kernel was laid out: its TTIR, for how many subgroups, whether loads were moved (transforms/), whether its
+    dots are for matrix units, and whether buffers of their operands may be padded."""
 
     ttir: str
     subgroups: int
     sunk: bool
     matrices: bool = False
+    padded: bool = False
 
 
 class SPIRVBackend(BaseBackend):
@@ -191,7 +192,7 @@ class SPIRVBackend(BaseBackend):
         """TTIR to TTGIR with layouts chosen for this subgroup size. Raises TooManyWarps."""
         self._check_warps(options.num_warps)
         ttir = str(module)
-        matrices = self._lay_out_matrices(module.context, ttir, options)
+        matrices = self._lay_out_matrices(module.context, ttir, True, options)
         return matrices or self._lay_out(module, ttir, self._subgroups(module, options), True, options)
 
     def _subgroups(self, module: Any, options: SPIRVOptions) -> int:
@@ -206,8 +207,8 @@ class SPIRVBackend(BaseBackend):
         self._layout = Layout(ttir, count, changed is not None)
         return changed or module
 
-    def _lay_out_matrices(self, context: Any, ttir: str, options: SPIRVOptions) -> Any:
-        """A kernel whose dots are all for matrix units; None where one of them is not."""
+    def _lay_out_matrices(self, context: Any, ttir: str, pad: bool, options: SPIRVOptions) -> Any:
+        """A kernel whose dots are all for matrix units; None where one of them is not. ``pad``: buffers may be."""
         units = matrix_units(options.matrix_units, self.capabilities)
         if not units.configurations or not passes.may_accelerate(ttir):
             return None
@@ -218,12 +219,24 @@ class SPIRVBackend(BaseBackend):
         tried = parse_module(str(module), "kernel.ttgir")
         if not arrange_fragments(tried, self.capabilities.subgroup_size, units.configurations):
             return None
-        self._layout = Layout(ttir, options.num_warps, False, True)
+        self._layout = Layout(ttir, options.num_warps, False, True, pad and self._loads_matrices(units))
         return module
+
+    def _loads_matrices(self, units: MatrixUnits) -> bool:
+        """Whether dots load fragments from shared memory."""
+        has = self.capabilities
+        return (
+            bool(units.configurations)
+            and not units.emulated
+            and has.traits.matrix_loads
+            and has.has("explicit_workgroup_layout")
+        )
 
     def _lay_out_smaller(self, context: Any, options: SPIRVOptions) -> Any:
         """The kernel that is being compiled with layouts that take less shared memory, or None where there are none."""
         layout = self._layout
+        if layout is not None and layout.padded:
+            return self._lay_out_matrices(context, layout.ttir, False, options)
         if layout is not None and layout.matrices:
             module = passes.parse(layout.ttir, context)
             return self._lay_out(module, layout.ttir, self._subgroups(module, options), True, options)
@@ -257,10 +270,12 @@ class SPIRVBackend(BaseBackend):
         return kernel.spirv
 
     def _lower(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Kernel:
-        module = _transformed(module, table.Stage.BEFORE_ALLOCATION, table.Settings()) or module
+        traits, units = self.capabilities.traits, matrix_units(options.matrix_units, self.capabilities)
+        matrix_loads = self._loads_matrices(units)
+        settings = table.Settings(matrix_loads=matrix_loads and self._layout is not None and self._layout.padded)
+        module = _transformed(module, table.Stage.BEFORE_ALLOCATION, settings) or module
         passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
         inserted = passes.insert_barriers(module)
-        traits, units = self.capabilities.traits, matrix_units(options.matrix_units, self.capabilities)
         lowering = LoweringOptions(
             fuse_multiply_add=options.enable_fp_fusion,
             check_bounds=options.check_bounds,
@@ -273,6 +288,7 @@ class SPIRVBackend(BaseBackend):
             prefetch=traits.prefetch,
             matrices=units.configurations,
             emulate_matrices=units.emulated,
+            matrix_loads=matrix_loads,
         )
         name = f"{metadata.get('name', 'kernel')}.ttgir"
         source = parse_module(str(module), name)

@@ -24,7 +24,8 @@ class Driver:
 
     **Its registers.** ``lane_registers``: 32-bit registers that a lane can have, a power of two up to 256.
 
-    **Its matrix units.** ``matrix_units``: dots are faster on them than on multiply-adds.
+    **Its matrix units.** ``matrix_units``: dots are faster on them than on multiply-adds. ``matrix_loads``: so are
+    loads of whole fragments from workgroup memory, of padded rows, than loads of their registers.
 
     **Its compiler.** ``dot_unroll``, ``dot_unroll_registers``, ``dot_registers``, ``shared_banks``, ``prefetch``: see
     lowering.context.Options. ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
@@ -44,6 +45,7 @@ class Driver:
     lane_registers: int = 256
 
     matrix_units: bool = True
+    matrix_loads: bool = True
 
     dot_unroll: int = 2048
     dot_unroll_registers: int = 2048

@@ -7,33 +7,38 @@ not change between the load and the dot.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from ..matrices import MatrixConfiguration
 from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding
 from ..ttgir.ir import Function, Operation
 from ..ttgir.traits import Effect, traits
 from ..ttgir.types import TensorType
+from .matrix_dots import loads_matrices
 
 #: Effects after which the contents of shared memory may differ: writes, and waits, which let others write.
 _CLOBBERS = Effect.WRITES_SHARED | Effect.WAITS
 
 
-def lazy_loads(function: Function) -> frozenset[Operation]:
-    """The loads all of whose uses are blocked dots later in the same block with nothing between that could change
-    shared memory."""
+def lazy_loads(function: Function, matrices: Sequence[MatrixConfiguration] = ()) -> frozenset[Operation]:
+    """The loads all of whose uses are dots later in the same block with nothing between that could change shared
+    memory: dots of blocked tensors, and those that load fragments of ``matrices``."""
     assert function.body is not None
     found = set()
     for block in function.body.blocks:
         for operation in block.operations:
             for inner in operation.walk():
-                if inner.name == "ttg.local_load" and _is_lazy(inner):
+                if inner.name == "ttg.local_load" and _is_lazy(inner, matrices):
                     found.add(inner)
     return frozenset(found)
 
 
-def _is_lazy(load: Operation) -> bool:
+def _is_lazy(load: Operation, matrices: Sequence[MatrixConfiguration]) -> bool:
     type_ = load.result.type
-    if not isinstance(type_, TensorType) or not isinstance(type_.encoding, DotOperandEncoding):
+    if not isinstance(type_, TensorType) or not load.result.uses or load.block is None:
         return False
-    if not isinstance(type_.encoding.parent, BlockedEncoding) or not load.result.uses or load.block is None:
+    blocked = isinstance(type_.encoding, DotOperandEncoding) and isinstance(type_.encoding.parent, BlockedEncoding)
+    if not blocked and not (matrices and loads_matrices(load, matrices)):
         return False
     waiting = set(load.result.uses)
     if any(use.name != "tt.dot" or use.block is not load.block for use in waiting):

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
+from ..layouts.buffers import buffer_layout
 from ..layouts.distributed import LayoutError, distributed_layout
-from ..layouts.linear import LinearLayout
-from ..layouts.matrix_dots import MatrixDot, plan_matrix_dot
-from ..matrices import MatrixConfiguration
+from ..layouts.linear import LinearLayout, unflatten
+from ..layouts.matrix_dots import Fragment, MatrixDot, plan_matrix_dot
+from ..matrices import ComponentMap, MatrixConfiguration
 from ..ttgir.encodings import Encoding, FoldedEncoding, FragmentEncoding, NvidiaMmaEncoding
 from ..ttgir.ir import Operation
-from ..ttgir.types import FloatType, IntegerType, TensorType, Type
+from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType, Type
+
+#: Bytes that the rows of a matrix in memory must be aligned to, or all of a row where that is less
+#: (VUID-RuntimeSpirv-OpCooperativeMatrixLoadKHR-08986).
+MATRIX_ALIGNMENT = 16
 
 #: Element type of a dot's result → the component type that products are added in: never a narrower one.
 _ACCUMULATORS = {"f32": "f32", "f16": "f32", "bf16": "f32", "i32": "s32"}
@@ -67,3 +73,80 @@ def choose(
         if plan is not None:
             return configuration, plan
     return None
+
+
+# -- operands in shared memory -----------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Strided:
+    """Where a buffer of rank 2 has its elements: (row, column) at ``stride`` × one of them plus the other, which is the
+    column where ``row_major``. ``stride`` is in elements."""
+
+    stride: int
+    row_major: bool
+
+
+def strided(buffer: Type) -> Strided | None:
+    """How rows or columns of a buffer lie; None where they are not all at one distance."""
+    if not isinstance(buffer, MemDescType) or len(buffer.shape) != 2 or buffer.alloc_shape not in ((), buffer.shape):
+        return None
+    try:
+        layout = buffer_layout(buffer)
+    except LayoutError:
+        return None
+    for row_major in (True, False):
+        inner, outer = (1, 0) if row_major else (0, 1)
+
+        def at(coordinate: int, inner: int = inner) -> int:
+            return layout.offset((coordinate, 0) if inner == 1 else (0, coordinate))
+
+        stride = at(1) if buffer.shape[outer] > 1 else buffer.shape[inner]
+        if all(
+            layout.offset((x, y)) == (x, y)[outer] * stride + (x, y)[inner]
+            for x in _bits(buffer.shape[0])
+            for y in _bits(buffer.shape[1])
+        ):
+            return Strided(stride, row_major)
+    return None
+
+
+def _bits(extent: int) -> list[int]:
+    return [0, *(1 << bit for bit in range(extent.bit_length() - 1)), extent - 1]
+
+
+def loads_matrices(load: Operation, configurations: Sequence[MatrixConfiguration]) -> bool:
+    """Whether the dots that use a ttg.local_load can read their fragments from its buffer: rows at one distance, of
+    which a fragment's are aligned, and fragments of neighbouring elements."""
+    buffer, lie = load.operands[0].type, strided(load.operands[0].type)
+    if lie is None or not isinstance(buffer, MemDescType) or not isinstance(buffer.element, FloatType | IntegerType):
+        return False
+    size = buffer.element.width // 8
+    for dot in load.result.uses:
+        chosen = choose(dot, configurations) if is_matrix_dot(dot) else None
+        if chosen is None or load.result not in dot.operands[:2]:
+            return False
+        configuration, plan = chosen
+        use = dot.operands.index(load.result)
+        rows, columns = configuration.extents[use]
+        aligned = min(MATRIX_ALIGNMENT, (columns if lie.row_major else rows) * size)
+        fragments = (plan.left, plan.right)[use]
+        if lie.stride * size % aligned or not _neighbours(load.result.type, configuration.maps[use], fragments):
+            return False
+    return bool(load.result.uses)
+
+
+def _neighbours(tensor: Type, map_: ComponentMap, fragments: Sequence[Fragment]) -> bool:
+    """Whether every fragment is a block of the tensor, with its elements where ``map_`` has them."""
+    assert isinstance(tensor, TensorType) and tensor.encoding is not None
+    layout = distributed_layout(tensor.encoding, tensor.shape)
+    images = layout.images("register")
+    if any(basis != place for basis, place in zip(layout.bases["lane"], map_.lanes, strict=True)):
+        return False
+    for fragment in fragments:
+        if fragment[0] is None:
+            return False
+        row, column = unflatten(images[fragment[0]], layout.shape)
+        for component, register in enumerate(fragment):
+            x, y = map_.place(component, 0)
+            if register is None or unflatten(images[register], layout.shape) != (row ^ x, column ^ y):
+                return False
+    return True

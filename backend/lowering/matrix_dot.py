@@ -1,20 +1,26 @@
 """``tt.dot`` on matrix units: the operands and the result are fragments, whose components are registers.
 
-Fragments are made of registers and taken apart again for every dot: drivers hold them in the same registers. Within a
-dot accumulators stay fragments.
+Fragments are made of registers, or loaded from shared memory, and taken apart again for every dot: drivers hold them in
+the same registers. Within a dot accumulators stay fragments.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..layouts.elements import element_type
+from ..analysis.matrix_dots import strided
+from ..layouts.elements import bytes_in_memory, element_type
+from ..layouts.linear import unflatten
+from ..layouts.matrix_dots import Fragment
 from ..planning.plans import MatrixProducts
 from ..spirv.opcodes import MatrixUse
-from ..ttgir.ir import Operation
+from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, Type
 from .floats import convert
-from .matrix_units import CooperativeMatrices, EmulatedMatrices, component_type
+from .matrix_units import CooperativeMatrices, EmulatedMatrices, MatrixUnit, component_type
+from .shared import buffer_end
+from .shared_memory import SharedOperand
 
 if TYPE_CHECKING:
     from .context import Context
@@ -27,26 +33,59 @@ def lower_matrix_dot(ctx: Context, operation: Operation) -> None:
     assert configuration is not None and plan is not None
     unit = (EmulatedMatrices if planned.emulated else CooperativeMatrices)(ctx, configuration)
     accumulator, result = component_type(configuration.c), element_type(operation.result.type)
-    left, right, initial = (ctx.registers(value) for value in operation.operands)
-    totals = [_as(ctx, value, result, accumulator) for value in initial]
-    zeros = [ctx.module.null(ctx.type_id(element_type(value.type))) for value in operation.operands]
+    totals = [_as(ctx, value, result, accumulator) for value in ctx.registers(operation.operands[2])]
 
-    def fragments(use: int, registers: list[int], wanted: tuple[tuple[int | None, ...], ...]) -> list[object]:
-        return [
-            unit.fragment(use, [zeros[use] if number is None else registers[number] for number in fragment])
-            for fragment in wanted
-        ]
-
-    lefts = fragments(MatrixUse.A, left, plan.left)
-    rights = fragments(MatrixUse.B, right, plan.right)
-    results = fragments(MatrixUse.Result, totals, plan.result)
-    for a, b, number in plan.products:
-        results[number] = unit.multiply(lefts[a], rights[b], results[number])
+    lefts, rights = (_operand(ctx, unit, use, operation.operands[use]) for use in (MatrixUse.A, MatrixUse.B))
+    results = [unit.fragment(MatrixUse.Result, [totals[r or 0] for r in fragment]) for fragment in plan.result]
+    made: dict[tuple[int, int], object] = {}
+    for a, b, number in plan.products:  # a fragment is made where it is used first: not all of them at once
+        if (MatrixUse.A, a) not in made:
+            made[MatrixUse.A, a] = lefts(plan.left[a])
+        if (MatrixUse.B, b) not in made:
+            made[MatrixUse.B, b] = rights(plan.right[b])
+        results[number] = unit.multiply(made[MatrixUse.A, a], made[MatrixUse.B, b], results[number])
     components = [unit.components(fragment) for fragment in results]
     ctx.define(
         operation.result,
         [_as(ctx, components[fragment][component], accumulator, result) for fragment, component in plan.owners],
     )
+
+
+def _operand(ctx: Context, unit: MatrixUnit, use: int, value: Value) -> Callable[[Fragment], object]:
+    """What makes fragments of operand A or B."""
+    lowered = ctx[value]
+    if isinstance(lowered, SharedOperand):
+        assert isinstance(unit, CooperativeMatrices)
+        return _loader(ctx, unit, use, lowered)
+    registers, zero = ctx.registers(value), ctx.module.null(ctx.type_id(element_type(value.type)))
+    return lambda fragment: unit.fragment(use, [zero if r is None else registers[r] for r in fragment])
+
+
+def _loader(ctx: Context, unit: CooperativeMatrices, use: int, operand: SharedOperand) -> Callable[[Fragment], object]:
+    """What loads fragments from the operand's buffer."""
+    f, module, buffer, tensor = ctx.f, ctx.module, operand.buffer, operand.type
+    lie = strided(buffer.type)
+    assert lie is not None
+    layout = ctx.layout(tensor)
+    images = layout.images("register")
+
+    def offset(row: int, column: int) -> int:
+        return row * lie.stride + column if lie.row_major else column * lie.stride + row
+
+    start = module.uint(buffer.byte_offset // bytes_in_memory(tensor))
+    for bit, basis in enumerate(layout.bases["warp"]):
+        moved = offset(*basis)
+        if moved:
+            start = f.add(start, f.mul(f.and_(f.shr(ctx.warp, bit), module.uint(1)), module.uint(moved)))
+
+    def load(fragment: Fragment) -> object:
+        assert fragment[0] is not None
+        place = offset(*unflatten(images[fragment[0]], layout.shape))
+        index = f.add(start, module.uint(place))
+        pointer = ctx.shared.element(ctx, tensor.element, index, buffer.byte_offset, buffer_end(buffer))
+        return unit.load(use, pointer, lie)
+
+    return load
 
 
 def _as(ctx: Context, value: int, source: Type, target: Type) -> int:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..analysis.matrix_dots import Strided
 from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle, plan_conversion
 from ..layouts.distributed import LANE, REGISTER, WARP
 from ..layouts.elements import bits_in_memory
@@ -13,13 +14,17 @@ from ..layouts.linear import LinearLayout
 from ..matrices import COMPONENT_BITS, ComponentMap, MatrixConfiguration, Place
 from ..planning.plans import Conversion
 from ..spirv import opcodes as op
-from ..spirv.opcodes import Capability_, Glsl, MatrixOperands, MatrixUse, Scope
+from ..spirv.opcodes import Capability_, Glsl, MatrixOperands, MatrixUse, MemoryAccess, Scope
 from ..ttgir.types import FloatType, IntegerType, Type
 from .convert_layout import convert_registers
 from .floats import F32, widen
 
 if TYPE_CHECKING:
     from .context import Context
+
+
+#: Cooperative Matrix Layout (SPV_KHR_cooperative_matrix).
+ROW_MAJOR, COLUMN_MAJOR = 0, 1
 
 
 def component_type(name: str) -> Type:
@@ -88,6 +93,19 @@ class CooperativeMatrices(MatrixUnit):
         for number, value in enumerate(values):
             fragment = f.emit(op.CompositeInsert, type_id, value, fragment, number)
         return fragment
+
+    def load(self, use: int, pointer: int, lie: Strided) -> int:
+        """The fragment of operand A or B whose first element is at ``pointer``, in workgroup memory."""
+        module = self.ctx.module
+        order = module.uint(ROW_MAJOR if lie.row_major else COLUMN_MAJOR)
+        return self.ctx.f.effect(
+            op.CooperativeMatrixLoadKHR,
+            self.types[use],
+            pointer,
+            order,
+            module.uint(lie.stride),
+            MemoryAccess.NonPrivatePointer,
+        )
 
     def multiply(self, left: object, right: object, result: object) -> int:
         assert isinstance(left, int) and isinstance(right, int) and isinstance(result, int)

@@ -99,6 +99,13 @@ class SharedMemory:
         array.extent = max(array.extent, end)
         return array
 
+    def element(self, emitter: Emitter, type_: Type, index: int, start: int, end: int) -> int:
+        """A pointer to element ``index`` of the workgroup memory, seen as elements of ``type_``: it is in the buffer of
+        bytes from ``start`` to before ``end``. For devices with the explicit layout."""
+        assert self._explicit
+        how = packing(emitter, type_, 1)
+        return self._whole(emitter.f, how, how.type_id(emitter), index, start, end)
+
     def _whole(self, f: FunctionBuilder, how: Packing, item: int, index: int, start: int, end: int) -> int:
         """A pointer to item ``index``."""
         assert start % (how.bits // 8) == 0, f"a buffer at byte {start} is read in items of {how.bits // 8} bytes"

@@ -25,7 +25,7 @@ def plan_dot(operation: Operation, room: Room, options: Options, late: frozenset
     type_ = accumulator.type
     assert isinstance(type_, TensorType) and isinstance(a.type, TensorType)
     if is_matrix_dot(operation):
-        return _plan_products(operation, options)
+        return _plan_products(operation, options, late)
     if not isinstance(unfolded(type_.encoding), BlockedEncoding):
         return Plan()
     count = 1 << len(layout_of(type_).bases["register"])
@@ -50,7 +50,7 @@ def plan_dot(operation: Operation, room: Room, options: Options, late: frozenset
     return Dot(accesses, scratch, reason, steps, unroll, moved)
 
 
-def _plan_products(operation: Operation, options: Options) -> Plan:
+def _plan_products(operation: Operation, options: Options, late: frozenset[Operation]) -> Plan:
     chosen = choose(operation, options.matrices)
     if chosen is None:
         a, b = (operand.type for operand in operation.operands[:2])
@@ -59,7 +59,8 @@ def _plan_products(operation: Operation, options: Options) -> Plan:
             f"the target has no matrix units for {a} × {b}",
             "compile the kernel from its source for this target",
         )
-    return MatrixProducts((), (), "", *chosen, options.emulate_matrices)
+    left, right = (isinstance(value.owner, Operation) and value.owner in late for value in operation.operands[:2])
+    return MatrixProducts((), (), "", *chosen, options.emulate_matrices, (left, right))
 
 
 def _moved(values: tuple[Value, ...], operands: tuple[Operand, ...], room: Room) -> tuple[tuple[Operand, ...], int]:

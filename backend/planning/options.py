@@ -17,8 +17,9 @@ class Options:
     ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
     the next iteration's dot operands ahead (transforms/prefetch.py). ``check_bounds``: check every access
     (lowering/bounds.py). ``debug_info``: places in the user's source and names of variables (lowering/debug_info.py).
-    ``matrices``: the configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead.
     ``split_grid``: a launch is a part of the grid, and its arguments say which (abi/block.py).
+    ``matrices``: the configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead;
+    ``matrix_loads``: dots may load fragments from shared memory.
     """
 
     fuse_multiply_add: bool = True
@@ -32,3 +33,4 @@ class Options:
     matrices: tuple[MatrixConfiguration, ...] = ()
     emulate_matrices: bool = False
     split_grid: bool = False
+    matrix_loads: bool = False

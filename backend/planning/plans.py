@@ -191,13 +191,17 @@ class Dot(Plan):
 
 @dataclass(frozen=True)
 class MatrixProducts(Plan):
-    """On matrix units, or ``emulated`` ones: ``fragments`` of ``configuration``."""
+    """On matrix units, or ``emulated`` ones: ``fragments`` of ``configuration``. ``late``: of A and B, whether they are
+    loaded from the buffer of a load that was left to the dot."""
 
     configuration: MatrixConfiguration | None = None
     fragments: MatrixDot | None = None
     emulated: bool = False
+    late: tuple[bool, bool] = (False, False)
 
     def summary(self) -> str:
         assert self.configuration is not None and self.fragments is not None
         how = "emulated matrix products" if self.emulated else "matrix products"
-        return f"{len(self.fragments.products)} {how} {self.configuration.shape} of {self.configuration.a}"
+        places = " and ".join("in its buffer" if late else "in registers" for late in self.late)
+        count, one = len(self.fragments.products), self.configuration
+        return f"{count} {how} {one.shape} of {one.a}, operands {places}"

@@ -10,6 +10,7 @@ from ..analysis.lazy_loads import lazy_loads
 from ..ttgir.ir import Module
 from .exchanged_pointers import ON_POINTERS, refuse_exchanged_pointers
 from .kernel import kernel_of, one_block
+from .matrix_buffers import pad_matrix_buffers
 from .operand_buffers import place_operands
 from .prefetch import prefetch_dot_operands
 from .sink_loads import sink_loads
@@ -29,11 +30,13 @@ class Settings:
 
     ``moved_loads``: loads of dot operands go down to their dots. ``prefetch``: the next iteration's dot operands are
     loaded ahead. ``shared_banks``: workgroup memory is banked, so that dot operands are laid out for it.
+    ``matrix_loads``: matrix dots load fragments from buffers.
     """
 
     moved_loads: bool = True
     prefetch: bool = False
     shared_banks: bool = False
+    matrix_loads: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +80,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         "moved_loads",
     ),
     Transform("refuse exchanged pointers", Stage.BEFORE_ALLOCATION, refuse_exchanged_pointers, (ON_POINTERS,)),
+    Transform(
+        "pad buffers of matrix operands",
+        Stage.BEFORE_ALLOCATION,
+        pad_matrix_buffers,
+        (_among("ttg.local_alloc"), _among("tt.dot")),
+        "matrix_loads",
+    ),
     Transform("structure branches and inline calls", Stage.ALLOCATED, one_block),
     Transform("prefetch dot operands", Stage.ALLOCATED, _prefetch, (), "prefetch"),
     Transform("lay out buffers of dot operands", Stage.ALLOCATED, _place, (), "shared_banks"),

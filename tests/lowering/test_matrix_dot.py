@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from collections.abc import Callable
 
@@ -12,6 +13,8 @@ from triton.backends.spirv.lowering.module import lower_module
 from triton.backends.spirv.matrices import MatrixConfiguration
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.spirv.disassemble import disassemble
+from triton.backends.spirv.transforms.matrix_buffers import pad_matrix_buffers
+from triton.backends.spirv.ttgir.encodings import PaddedSharedEncoding
 from triton.backends.spirv.ttgir.parser import parse_module
 
 HOPPER, LAVAPIPE = PROFILES["nvidia-hopper"], PROFILES["lavapipe-26"]
@@ -111,9 +114,9 @@ def test_accumulators_stay_matrices_over_all_of_k(filecheck: Callable[[str, str]
         text,
         """
         CHECK: [[ONE:%[0-9]+]] = OpCooperativeMatrixMulAddKHR
-        CHECK-NEXT: [[TWO:%[0-9]+]] = OpCooperativeMatrixMulAddKHR {{.*}} [[ONE]]{{$}}
-        CHECK-NEXT: [[THREE:%[0-9]+]] = OpCooperativeMatrixMulAddKHR {{.*}} [[TWO]]{{$}}
-        CHECK-NEXT: OpCooperativeMatrixMulAddKHR {{.*}} [[THREE]]{{$}}
+        CHECK: [[TWO:%[0-9]+]] = OpCooperativeMatrixMulAddKHR {{.*}} [[ONE]]{{$}}
+        CHECK: [[THREE:%[0-9]+]] = OpCooperativeMatrixMulAddKHR {{.*}} [[TWO]]{{$}}
+        CHECK: OpCooperativeMatrixMulAddKHR {{.*}} [[THREE]]{{$}}
         """,
     )
 
@@ -162,3 +165,68 @@ def test_emulation_is_shuffles_and_multiply_adds() -> None:
 def test_without_such_units_it_is_refused() -> None:
     with pytest.raises(UnsupportedOperation, match="no matrix units for"):
         compiled(16, 8, 16, "f16", "f32", matrices=tuple(one for one in HOPPER.matrices if one.a == "s8"))
+
+
+SHARED = """
+#mma = #ttg.nvidia_mma<{{versionMajor = 2, versionMinor = 0, warpsPerCTA = [1, 1], instrShape = [16, 8]}}>
+#a = #ttg.dot_op<{{opIdx = 0, parent = #mma, kWidth = 2}}>
+#b = #ttg.dot_op<{{opIdx = 1, parent = #mma, kWidth = 2}}>
+#x = #ttg.blocked<{{sizePerThread = [1, 8], threadsPerWarp = [8, 4], warpsPerCTA = [1, 1], order = [1, 0]}}>
+#sa = {rows}
+#sb = {columns}
+#smem = #ttg.shared_memory
+module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.shared = 8192 : i32,
+    ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = 32 : i32}} {{
+  tt.func public @k(%p: !tt.ptr<f32>, %h: f16) {{
+    %v = tt.splat %h : f16 -> tensor<32x32xf16, #x>
+    %sa = ttg.local_alloc %v {{allocation.offset = 0 : i32}} : (tensor<32x32xf16, #x>) -> !ttg.memdesc<32x32xf16, #sa, #smem>
+    %sb = ttg.local_alloc %v {{allocation.offset = 4096 : i32}} : (tensor<32x32xf16, #x>) -> !ttg.memdesc<32x32xf16, #sb, #smem>
+    ttg.barrier local
+    %a = ttg.local_load %sa : !ttg.memdesc<32x32xf16, #sa, #smem> -> tensor<32x32xf16, #a>
+    %b = ttg.local_load %sb : !ttg.memdesc<32x32xf16, #sb, #smem> -> tensor<32x32xf16, #b>
+    %c = arith.constant dense<0.0> : tensor<32x32xf32, #mma>
+    %d = tt.dot %a, %b, %c : tensor<32x32xf16, #a> * tensor<32x32xf16, #b> -> tensor<32x32xf32, #mma>
+    %q = tt.splat %p : !tt.ptr<f32> -> tensor<32x32x!tt.ptr<f32>, #mma>
+    tt.store %q, %d : tensor<32x32x!tt.ptr<f32>, #mma>
+    tt.return
+  }}
+}}
+"""  # noqa: E501
+SWIZZLED = "#ttg.swizzled_shared<{{vec = 8, perPhase = 2, maxPhase = 4, order = [{order}]}}>"
+PADDED = "#ttg.padded_shared<[32:+8] {{order = [{order}], shape = [32, 32]}}>"
+
+
+def from_shared(rows: str, columns: str, matrix_loads: bool = True) -> str:
+    """The disassembly of a dot of buffers with these encodings."""
+    source = parse_module(SHARED.format(rows=rows, columns=columns))
+    options = Options(matrices=HOPPER.matrices, matrix_loads=matrix_loads)
+    return disassemble(lower_module(source, HOPPER, options).spirv, names=False)
+
+
+def test_fragments_are_loaded_from_padded_rows() -> None:
+    text = from_shared(PADDED.format(order="1, 0"), PADDED.format(order="0, 1"))
+    assert (text.count("OpCooperativeMatrixLoadKHR"), text.count("OpCooperativeMatrixMulAddKHR")) == (4 + 8, 16)
+    numbers = dict(re.findall(r"(%\d+) = OpConstant %\d+ (\d+)$", text, re.MULTILINE))
+    loads = re.findall(r"OpCooperativeMatrixLoadKHR %\d+ %\d+ (%\d+) (%\d+) NonPrivatePointer", text)
+    assert {(numbers[order], numbers[stride]) for order, stride in loads} == {("0", "40"), ("1", "40")}
+
+
+def test_permuted_rows_are_loaded_by_registers() -> None:
+    assert "OpCooperativeMatrixLoadKHR" not in from_shared(SWIZZLED.format(order="1, 0"), SWIZZLED.format(order="1, 0"))
+    padded = PADDED.format(order="1, 0")
+    assert "OpCooperativeMatrixLoadKHR" not in from_shared(padded, padded, matrix_loads=False)
+
+
+def test_rows_that_are_not_aligned_are_loaded_by_registers() -> None:
+    odd = PADDED.format(order="1, 0").replace("+8", "+4")
+    assert from_shared(odd, PADDED.format(order="1, 0")).count("OpCooperativeMatrixLoadKHR") == 8
+
+
+def test_buffers_that_only_matrix_dots_read_are_padded() -> None:
+    source = parse_module(SHARED.format(rows=SWIZZLED.format(order="1, 0"), columns=SWIZZLED.format(order="0, 1")))
+    assert pad_matrix_buffers(source)
+    (function,) = source.functions.values()
+    assert function.body is not None
+    found = [one.result.type.encoding for one in function.body.entry.operations if one.name == "ttg.local_alloc"]
+    assert found == [PaddedSharedEncoding(((32, 8),), order, (32, 32)) for order in ((1, 0), (0, 1))]
+    assert not pad_matrix_buffers(source)
