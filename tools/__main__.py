@@ -24,6 +24,7 @@ VERBS = {
     "demo": ("set up, build and install the wheel, run the example kernels", "run"),
     "test": ("set up, build and install the wheel, run linters and the test suite [--fast] [pytest arguments]", "test"),
     "dev": ("set up .venv for changing this checkout: its Python files are used where they lie", "test"),
+    "fuzz": ("run random kernels against upstream's interpreter, float64 and torch [--seeds A:B]", "test"),
     "sync": ("fetch upstream's release wheel and lay it out in build/upstream", "build"),
     "apply": ("apply overlay/ and patches/ to build/upstream", "build"),
     "status": ("tell what state tree, series and lock are in", "build"),

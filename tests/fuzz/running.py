@@ -1,0 +1,82 @@
+"""Runs generated kernels here and in upstream's interpreter, and compares what they compute."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from tests.fuzz.programs import FOOTER, HEADER, Program
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a program: ``fault`` is empty where it computed what the interpreter did. ``refused``: the fault
+    is an error that was raised here, not a wrong value. ``seconds``: to compile and run it here."""
+
+    program: Program
+    fault: str
+    refused: bool
+    seconds: float
+
+
+def write_module(programs: Sequence[Program], folder: Path) -> Path:
+    """A file with all the programs' kernels."""
+    path = folder / "programs.py"
+    path.write_text(HEADER + "".join(program.source for program in programs) + FOOTER, encoding="utf-8")
+    return path
+
+
+def interpreted(path: Path) -> dict[str, np.ndarray]:
+    """What upstream's interpreter computes, as FOOTER names it."""
+    results = path.with_suffix(".npz")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", str(path), str(results)],
+        env={**os.environ, "TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise RuntimeError(f"the interpreter failed: {done.stderr[-3000:]}")
+    return dict(np.load(results))
+
+
+def load(path: Path) -> ModuleType:
+    """The module, to be run on the device."""
+    spec = importlib.util.spec_from_file_location(f"generated_{path.parent.name.replace('-', '_')}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def compare(programs: Sequence[Program], folder: Path) -> list[Outcome]:
+    """The outcome of each program that the interpreter can run."""
+    path = write_module(programs, folder)
+    expected, module = interpreted(path), load(path)
+    outcomes = []
+    for program in programs:
+        if f"{program.number}_error" in expected:
+            continue
+        start = time.monotonic()
+        fault, refused = "", False
+        try:
+            for index, output in enumerate(module.run(program.number)):
+                wanted = expected[f"{program.number}_{index}"]
+                wrong = int((output != wanted).sum())
+                if wrong:
+                    fault = fault or f"output {index}: {wrong} of {wanted.size} values are wrong"
+        except Exception as error:
+            fault, refused = f"{type(error).__name__}: {error}", True
+        outcomes.append(Outcome(program, fault, refused, time.monotonic() - start))
+    return outcomes

@@ -1,0 +1,21 @@
+"""`fuzz`: random kernels against upstream's interpreter, float64 and torch; failing ones are made small and kept."""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+
+from ..installed import ensure_installed
+from ..project import Project
+
+
+def run(project: Project, arguments: list[str]) -> int:
+    """Runs tests/fuzz on the seeds that are asked for; 1 where one failed."""
+    parser = argparse.ArgumentParser(prog="python3 -m tools fuzz", description=__doc__)
+    parser.add_argument("--seeds", default="0:100", metavar="A:B", help="from A up to B, without B (default: 0:100)")
+    parser.add_argument("--out", default="build/fuzz", help="folder for failing kernels (default: build/fuzz)")
+    options = parser.parse_args(arguments)
+    ensure_installed(project)
+    command = [sys.executable, "-m", "tests.fuzz", "--seeds", options.seeds, "--out", options.out]
+    return subprocess.run(command, cwd=project.root, check=False).returncode
