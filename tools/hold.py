@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from .journal import recover as finish_or_take_back
 from .progress import note
 from .project import Project
 
@@ -28,8 +29,6 @@ def hold(project: Project, recover: bool = True) -> Iterator[None]:
     What a killed run left half-done is finished, taken back or removed; each step's result appears under its own name
     by a rename only. It may be nested within a process. Without `recover` a change that is half-done is left as it is.
     """
-    from .journal import recover as finish_or_take_back
-
     if project.build in _held:
         yield
         return

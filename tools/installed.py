@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from .faults import point
+from .hold import hold
 from .progress import step
 from .project import Project
 from .venv import Stamps, pip
@@ -57,7 +58,7 @@ def ensure_wheel(project: Project, wanted: str) -> Path:
 
 def ensure_installed(project: Project) -> Path:
     """Have the present wheel installed in .venv in place of an older one. Returns the wheel."""
-    with project.exclusive():
+    with hold(project):
         wanted = inputs_hash(project)
         wheel = ensure_wheel(project, wanted)
         if not _is_installed(project, wanted):
@@ -71,7 +72,7 @@ def ensure_editable(project: Project) -> None:
     from .packaging.metadata import Kind
     from .packaging.native import build_native, native_folder
 
-    with project.exclusive():
+    with hold(project):
         for plugin in wheel.check_plugins(project):
             if plugin.has_native and not refresh.is_current(plugin.folder, native_folder(plugin, project.build)):
                 build_native(plugin, project.build)

@@ -11,8 +11,7 @@ import platform
 import sys
 import sysconfig
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -182,14 +181,6 @@ class Project:
         data = tomllib.loads((self.root / "pyproject.toml").read_text())
         settings: dict[str, Any] = data["tool"]["triton-spirv"]
         return settings
-
-    @contextmanager
-    def exclusive(self, recover: bool = True) -> Iterator[None]:
-        """Hold the build folder: a second run of the tools waits until the first is through (`hold.py`)."""
-        from .hold import hold
-
-        with hold(self, recover):
-            yield
 
 
 def pip_environment() -> dict[str, str]:

@@ -28,6 +28,7 @@ from .goal import Goal
 from .progress import note, step
 from .project import Lock, Project, ReleaseWheel, replace_file
 from .queue import Patch, is_tracked, load_series, overlay_files, refuse_unsafe
+from .queue_files import changed_files, collect
 from .repository import UPSTREAM_REF, History, create
 
 OLD_REF = "refs/queue/old"
@@ -343,8 +344,6 @@ def start(project: Project, goal: Goal) -> State:
 
 def finish(project: Project, state: State) -> None:
     """Write the moved queue and the new lock in one step, and drop the rebase."""
-    from .verbs.export import changed_files, collect
-
     goal, lock = state.goal, project.lock()
     with History(folder(project) / "tree", project.build) as history:
         # The last commit is kept by name only.

@@ -14,6 +14,7 @@ from typing import NoReturn
 from backend.settings import TOOLS_IN_PLACE
 
 from .errors import ToolError
+from .hold import hold
 from .progress import COUNT, step, steps
 from .project import Project, replace_file
 
@@ -108,7 +109,7 @@ def enter(project: Project, level: str, arguments: list[str]) -> None:
         if not TOOLS_IN_PLACE.get():
             ensure_requirements(project, level)
         return
-    with project.exclusive():
+    with hold(project):
         ensure_venv(project)
         ensure_requirements(project, level)
     _replace_process(project, arguments)

@@ -22,7 +22,7 @@ from triton.language import dtype
 from triton.runtime.driver import driver as config
 from triton.runtime.jit import JITCallable
 
-from ..runtime.context import native
+from ..runtime.native_module import native
 
 #: What JITFunction.run() adds to the keywords of a call, last. Where it adds something else, nothing is remembered: it
 #: would not be compared.

@@ -12,37 +12,26 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, partial
-from importlib import import_module
 from typing import Any
 
 from .. import settings
 from ..capabilities import Capabilities
 from ..settings import IMPORTED, STAGED, ZERO_COPY
 from .allocator import DeviceAllocator
+from .cuda import CudaSharing
 from .devices import SHARING_EXTENSIONS, DeviceInfo, choose, compute_queue_family, is_chosen, select
 from .devices import devices as all_devices
 from .errors import ValidationError, VulkanUnavailable
 from .loader import handle, instance, vulkan
 from .logical_device import create_device, create_pipeline_layout
 from .memory import BufferPool, Loan
+from .native_module import native
 from .pipeline_cache import PipelineCache, folder
 
 #: What a device is called as the place of a tensor; ``spirv:<index>`` is devices()[index].
 NAME = "spirv"
 
 _FOREVER = 2**64 - 1
-
-
-def native() -> Any:
-    """The C++ module. Raises VulkanUnavailable where it was not built."""
-    try:
-        return import_module("..._native", __name__)
-    except ImportError as error:
-        raise VulkanUnavailable(
-            f"the native module of the SPIR-V backend cannot be loaded ({error}); build it with: "
-            "cmake -S . -B build/native -G Ninja -DTRITON_SPIRV_IN_PLACE=ON && "
-            "ninja -C build/native"
-        ) from error
 
 
 def _timeout_ns() -> int:
@@ -72,7 +61,7 @@ class Context:
         self._messenger = None
         if self._instance.validation:
             self._messenger = self._native_module.Messenger(handle(self._instance.handle))
-        self._cuda: Any = None
+        self._cuda: CudaSharing | None = None
         self._kernels: dict[int, Any] = {}
         #: Kernels that were removed, and are still needed by launches or graphs.
         self._removed: set[Any] = set()
@@ -137,11 +126,9 @@ class Context:
             imported.free()
         return same
 
-    def cuda(self) -> Any:
-        """The CudaSharing of this device. Raises NotShareable where CUDA's memory cannot be used."""
+    def cuda(self) -> CudaSharing:
+        """The sharing with CUDA of this device. Raises NotShareable where CUDA's memory cannot be used."""
         if self._cuda is None:
-            from .cuda import CudaSharing
-
             with self._lock:
                 self._cuda = self._cuda or CudaSharing(self)
         return self._cuda

@@ -16,12 +16,13 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
-from .context import Context, native
 from .cuda_driver import DeviceContext, Semaphore
 from .cuda_memory import ImportedMemory
+from .devices import DeviceInfo
 from .errors import NotShareable
+from .native_module import native
 
 
 @cache
@@ -50,10 +51,18 @@ class _Incoming:
     value: int = 0
 
 
+class OpenDevice(Protocol):
+    """What is needed of a Context (context.py)."""
+
+    native: Any
+    device: DeviceInfo
+    shares_memory: bool
+
+
 class CudaSharing:
     """What of CUDA's memory a Vulkan device has imported, and the semaphores between the two."""
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: OpenDevice) -> None:
         self._context = context
         if not context.shares_memory:
             raise NotShareable(

@@ -21,7 +21,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from . import context as vulkan_context
-from .context import Context, native
+from .context import Context
+from .native_module import native
 
 
 class _Capturing(threading.local):

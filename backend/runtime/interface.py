@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from . import context as vulkan_context
-from .context import native
+from .native_module import native
 
 
 class HostEvent:

@@ -7,7 +7,8 @@ from typing import Any
 
 from ..abi.block import ArgumentBlock, lay_out
 from ..abi.scalars import argument_type, triton_name
-from .context import Context, native
+from .context import Context
+from .native_module import native
 from .resolution import Resolver
 
 #: (path of the argument in the call's arguments, its name, its Triton type).

@@ -13,9 +13,10 @@ from typing import Any
 
 from .. import settings
 from ..settings import IMPORTED, STAGED
-from .context import Context, native
+from .context import Context
 from .errors import NotShareable
 from .memory import CLAIMS, PLACEMENT, HostRange, Loan, find, merge, storage_of
+from .native_module import native
 
 #: A pointer argument: the object, the address that it tells, and its place (abi/launch.py), or "shared".
 Pointer = tuple[Any, int, str]

@@ -11,8 +11,9 @@ from typing import Any
 import torch
 
 from . import context as vulkan_context
-from .context import NAME, Context, native
+from .context import NAME, Context
 from .interface import device_index
+from .native_module import native
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
 _DLPACK_CODES = {

@@ -10,6 +10,7 @@ from triton.runtime.driver import driver as config
 from ..runtime import context as vulkan_context
 from ..runtime.interface import DeviceInterface as Vulkan
 from ..runtime.interface import Queue, device_index, make_event
+from .broken import BROKEN
 from .properties import DeviceProperties, device_properties, driver_is_active
 
 _vulkan = Vulkan()
@@ -20,8 +21,6 @@ _worker: dict[str, Any] = {"device": None, "properties": {}}
 
 def why_unavailable() -> str | None:
     """Why Inductor cannot compile for the device, with what to do; None where it can."""
-    from .internals import BROKEN
-
     if BROKEN:
         return "; ".join(BROKEN.values())
     if driver_is_active():

@@ -18,12 +18,10 @@ import torch
 
 from ..runtime.context import NAME
 from .after_import import after_import
+from .broken import BROKEN
 
 #: Versions of torch that the tests were run with.
 TORCH_VERSIONS = ("2.13",)
-
-#: Hooks that this torch has no place for: name → what is missing.
-BROKEN: dict[str, str] = {}
 
 #: Most devices of one process: Dynamo looks interfaces up under "spirv:0" too.
 _MOST_DEVICES = 16

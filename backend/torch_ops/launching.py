@@ -19,7 +19,8 @@ from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
 
 from ..compiler import POINTER_RANGE
-from ..driver import DeviceUtils, launcher
+from ..launching.device_utils import DeviceUtils
+from ..launching.launcher import launcher
 from ..runtime import context as vulkan_context
 from ..runtime.torch_memory import WRITING
 from .types import NAMES, OnHost

@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from .ir import Function, Module, Operation, Value
+from .lexer import Tokens
 from .traits import End, traits
 from .types import Type
-
-if TYPE_CHECKING:
-    from .parser import Parser
 
 
 def _types(values: Sequence[Value]) -> list[Type]:
     return [value.type for value in values]
 
 
-def _compare(parser: Parser, what: str, given: list[Type], needed: Sequence[Type], at: int) -> None:
+def _compare(text: Tokens, what: str, given: list[Type], needed: Sequence[Type], at: int) -> None:
     if given != list(needed):
-        parser.error(f"{what}: given ({', '.join(map(str, given))}), needed ({', '.join(map(str, needed))})", at)
+        text.error(f"{what}: given ({', '.join(map(str, given))}), needed ({', '.join(map(str, needed))})", at)
 
 
-def check_terminators(parser: Parser, function: Function, terminators: Sequence[tuple[Operation, int]]) -> None:
-    """Fail where one of the ``terminators`` (each with its token) of ``function`` does not fit its receiver."""
+def check_terminators(text: Tokens, function: Function, terminators: Sequence[tuple[Operation, int]]) -> None:
+    """Fail where one of a function's ``terminators``, each with its token in ``text``, does not fit its receiver."""
     for op, at in terminators:
         for successor in op.successors:
             _compare(
-                parser,
+                text,
                 f"arguments of block {successor.block.label}",
                 _types(successor.arguments),
                 _types(successor.block.arguments),
@@ -39,32 +36,32 @@ def check_terminators(parser: Parser, function: Function, terminators: Sequence[
         owner = op.block.parent.parent
         if owner is None:
             if op.name != "tt.return":
-                parser.error(f"'{op.name}' cannot end a function; 'tt.return' does", at)
-            _compare(parser, f"results of @{function.name}", _types(op.operands), function.type.results, at)
+                text.error(f"'{op.name}' cannot end a function; 'tt.return' does", at)
+            _compare(text, f"results of @{function.name}", _types(op.operands), function.type.results, at)
             continue
         if op.name not in (traits(owner).ended_by or (op.name,)):
-            parser.error(f"'{op.name}' cannot end a region of '{owner.name}'", at)
+            text.error(f"'{op.name}' cannot end a region of '{owner.name}'", at)
         if op.name == traits(owner).yielded_by:
-            _compare(parser, f"results of '{owner.name}'", _types(op.operands), _types(owner.results), at)
+            _compare(text, f"results of '{owner.name}'", _types(op.operands), _types(owner.results), at)
         elif op.name == "scf.condition":
-            _compare(parser, "results of 'scf.while'", _types(op.operands[1:]), _types(owner.results), at)
+            _compare(text, "results of 'scf.while'", _types(op.operands[1:]), _types(owner.results), at)
             after = owner.regions[1].blocks
             _compare(
-                parser,
+                text,
                 "arguments of the second region of 'scf.while'",
                 _types(after[0].arguments) if after else [],
                 _types(owner.results),
                 at,
             )
         elif owner.name == "scf.while":
-            _compare(parser, "values carried by 'scf.while'", _types(op.operands), _types(owner.operands), at)
+            _compare(text, "values carried by 'scf.while'", _types(op.operands), _types(owner.operands), at)
 
 
-def check_calls(parser: Parser, module: Module, calls: Sequence[tuple[Operation, int]]) -> None:
+def check_calls(text: Tokens, module: Module, calls: Sequence[tuple[Operation, int]]) -> None:
     """Fail where one of the ``calls`` (``tt.call`` with its token) names no function, or one of another type."""
     for op, at in calls:
         callee = module.functions.get(op.attributes["callee"])
         if callee is None:
-            parser.error(f"function @{op.attributes['callee']} is not defined", at)
-        _compare(parser, f"arguments of @{callee.name}", _types(op.operands), callee.type.inputs, at)
-        _compare(parser, f"results of @{callee.name}", _types(op.results), callee.type.results, at)
+            text.error(f"function @{op.attributes['callee']} is not defined", at)
+        _compare(text, f"arguments of @{callee.name}", _types(op.operands), callee.type.inputs, at)
+        _compare(text, f"results of @{callee.name}", _types(op.results), callee.type.results, at)

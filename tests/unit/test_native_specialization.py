@@ -11,7 +11,7 @@ import torch
 import triton.language as tl
 from triton.backends.spirv.compiler import POINTER_RANGE, SPIRVBackend, tensor_specialization
 from triton.backends.spirv.runtime import array
-from triton.backends.spirv.runtime.context import native
+from triton.backends.spirv.runtime.native_module import native
 from triton.runtime.jit import MockTensor, reinterpret
 
 

@@ -15,6 +15,7 @@ from toy_runs import FULL, KILLED, REBASE, SCRIPT, Toy, both, clean
 
 from backend.settings import TOOLS_FAULT
 from tools import faults
+from tools.hold import hold
 from tools.repository import Repository
 from tools.upstream import sync
 from tools.verbs import apply, check
@@ -80,7 +81,7 @@ def test_rebase(toy: Toy, point: str, how: str) -> None:
     if point in ("journal-written", *faults.POINTS["rebase"][:-1]):
         assert sources(toy.project) == old
     # The next command, whatever it is, settles a change that was begun.
-    with toy.project.exclusive():
+    with hold(toy.project):
         now = sources(toy.project)
     version = toy.project.lock().version
     assert version in ("1.0", "1.1")
@@ -196,7 +197,7 @@ def test_two_runs_at_once(toy: Toy) -> None:
 
 def test_a_second_run_waits_for_the_first(toy: Toy) -> None:
     sync(toy.project)
-    with toy.project.exclusive():
+    with hold(toy.project):
         second = subprocess.Popen(
             toy.command("apply"), env=toy.environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )

@@ -11,6 +11,7 @@ import toy_project as toy_project_module
 from toy_project import ALPHA, FIRST, SECOND, snapshot, sources, toy_project, write_release
 
 from tools.errors import ToolError
+from tools.hold import hold
 from tools.project import Project
 from tools.queue import load_series, parse_patch, queue_hash
 from tools.repository import Repository
@@ -22,7 +23,7 @@ from tools.verbs import apply, check, export, status
 def project(tmp_path: Path) -> Project:
     """A project on the toy upstream, synced and not yet applied."""
     project = toy_project(tmp_path / "repo")
-    with project.exclusive():
+    with hold(project):
         sync(project)
     return project
 
@@ -59,7 +60,7 @@ def test_sync_refuses_a_wheel_that_would_write_elsewhere(tmp_path: Path, name: s
     # The hash is the lock's: this is a release that is evil itself.
     project = toy_project(tmp_path / "repo", evil=name)
     before = {path for path in tmp_path.rglob("*") if "cache" not in path.parts}
-    with project.exclusive(), pytest.raises(ToolError, match="unexpected member"):
+    with hold(project), pytest.raises(ToolError, match="unexpected member"):
         sync(project)
     after = {path for path in tmp_path.rglob("*") if "cache" not in path.parts}
     assert after - before == {project.build / ".lock"}

@@ -16,6 +16,7 @@ from toy_project import make_project, sources
 from vendor_support import ROOT
 
 from tools import registry, upstream
+from tools.hold import hold
 from tools.project import Project, ReleaseWheel
 from tools.queue import series_names
 from tools.verbs import rebase
@@ -38,7 +39,7 @@ def wheels() -> dict[str, ReleaseWheel]:
         wheel = found[version]
         place = project.cache / "wheels" / wheel.file
         if not place.exists():
-            with project.exclusive():
+            with hold(project):
                 upstream.fetch(project, dataclasses.replace(lock, version=version), wheel)
     return found
 

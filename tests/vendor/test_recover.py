@@ -13,6 +13,7 @@ from toy_runs import NEW_COMMIT, REBASE, Toy, both, clean
 from tools import faults
 from tools.errors import ToolError
 from tools.goal import goal_of
+from tools.hold import hold
 from tools.journal import Change, commit
 from tools.verbs import apply, check
 
@@ -159,7 +160,7 @@ def test_a_journal_that_cannot_be_read_does_not_hold_up_the_tools(toy: Toy) -> N
 
 def test_a_gitlink_that_is_no_commit_is_refused(toy: Toy) -> None:
     before = sources(toy.project)
-    with toy.project.exclusive(), pytest.raises(ToolError, match="'abc' is not a full commit id; nothing was changed"):
+    with hold(toy.project), pytest.raises(ToolError, match="'abc' is not a full commit id; nothing was changed"):
         commit(toy.project, Change({"upstream.lock.toml": b""}, "abc"))
     assert sources(toy.project) == before
 

@@ -16,6 +16,7 @@ from vendor_support import ROOT
 from tools import progress, system
 from tools.__main__ import VERBS, reported
 from tools.errors import ToolError
+from tools.hold import hold
 from tools.packaging import tags
 from tools.project import Lock, Project
 from tools.system import Need
@@ -180,7 +181,7 @@ def test_leftovers_of_a_killed_run_are_removed(tmp_path: Path) -> None:
     for name in (".sync-1", ".apply-2", ".lib-3", ".source-4"):
         (project.build / name / "half").mkdir(parents=True)
     (project.build / "lib").mkdir()
-    with project.exclusive():
+    with hold(project):
         assert sorted(path.name for path in project.build.iterdir()) == [".lock", "lib"]
 
 

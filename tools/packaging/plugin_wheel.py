@@ -16,6 +16,7 @@ import platform
 from pathlib import Path
 
 from ..errors import ToolError
+from ..hold import hold
 from ..progress import note
 from ..project import Project
 from ..upstream import prepare
@@ -160,7 +161,7 @@ def build_wheel(project: Project, folder: Path | None = None, release: bool = Fa
     """`setup.py bdist_wheel --plugin-only`."""
     if release:
         check_release(project)
-    with project.exclusive():
+    with hold(project):
         wheel = write_wheel(collect(project, release), folder or project.dist)
     note(f"{wheel}: {wheel.stat().st_size / 1e6:.2f} MB")
     return wheel

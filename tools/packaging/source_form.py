@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 
 from ..errors import ToolError
+from ..hold import hold
 from ..progress import step
 from ..project import Lock, Project
 from ..queue import load_series, overlay_files
@@ -145,7 +146,7 @@ def build_wheel(project: Project, folder: Path | None = None) -> Path:
     folder = folder or project.dist
     folder.mkdir(parents=True, exist_ok=True)
     project.build.mkdir(exist_ok=True)
-    with project.exclusive(), tempfile.TemporaryDirectory(dir=project.build, prefix=".source-") as scratch:
+    with hold(project), tempfile.TemporaryDirectory(dir=project.build, prefix=".source-") as scratch:
         tree = Path(scratch) / "triton"
         with step("copy and patch upstream/"):
             shutil.copytree(upstream, tree, symlinks=True, ignore=shutil.ignore_patterns(".git"))

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ..errors import ToolError
 from ..faults import point
+from ..hold import hold
 from ..progress import note, step
 from ..project import Project, exchange
 from ..queue import is_tracked, load_series
@@ -283,7 +284,7 @@ def write_tree(content: Content, folder: Path) -> Path:
 
 def build_tree(project: Project, folder: Path | None = None) -> Path:
     """`setup.py build`: the importable tree under build/lib."""
-    with project.exclusive():
+    with hold(project):
         return write_tree(collect(project), folder or project.build / "lib")
 
 
@@ -298,7 +299,7 @@ def build_wheel(
     start = time.monotonic()
     if kind is Kind.RELEASE:
         check_release(project)
-    with project.exclusive():
+    with hold(project):
         wheel = write_wheel(collect(project, backends, target, kind), folder or project.dist)
         upstream = wheel_path(project, (target or here()).wheel(project.lock())).stat().st_size
     note(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..hold import hold
 from ..project import Project
 from ..queue import series_names
 from ..repository import Repository
@@ -9,7 +10,7 @@ from ..upstream import sync
 
 
 def run(project: Project, arguments: list[str]) -> int:
-    with project.exclusive():
+    with hold(project):
         sync(project)
         with Repository(project) as repository:
             changed = repository.apply()

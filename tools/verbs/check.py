@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import git
 
 from ..errors import ToolError
+from ..hold import hold
 from ..packaging.source_form import submodule_version
 from ..project import Lock, Project
 from ..queue import load_series, overlay_files, parse_patch, queue_hash, series_names
@@ -150,7 +151,7 @@ def faults(project: Project) -> list[Fault]:
 
 
 def run(project: Project, arguments: list[str]) -> int:
-    with project.exclusive():
+    with hold(project):
         found = faults(project)
     for code, explanation in found:
         print(f"{code}: {explanation}")

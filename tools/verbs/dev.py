@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from .. import system
 from ..errors import ToolError
+from ..hold import hold
 from ..project import Project
 from ..venv import venv_python
 
@@ -36,6 +37,6 @@ def _native(project: Project) -> None:
     from ..packaging.plugins import load_plugin
 
     plugin = load_plugin(project.root)
-    with project.exclusive():
+    with hold(project):
         if not refresh.is_current(plugin.folder, native_folder(plugin, project.build)):
             build_native(plugin, project.build)

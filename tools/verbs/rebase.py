@@ -14,6 +14,7 @@ import sys
 from .. import goal as goals
 from .. import rebase, registry
 from ..errors import ToolError
+from ..hold import hold
 from ..progress import note
 from ..project import Project
 from ..repository import Repository
@@ -39,7 +40,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def run(project: Project, arguments: list[str]) -> int:
     options = parse(arguments)
-    with project.exclusive():
+    with hold(project):
         if options.abort:
             return _abort(project)
         if options.report:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shutil
 
 from .. import journal, rebase
+from ..hold import hold
 from ..project import Project
 from ..repository import Repository
 
 
 def run(project: Project, arguments: list[str]) -> int:
-    with project.exclusive(recover=False):
+    with hold(project, recover=False):
         if journal.undo(project):
             print("taken back: lock, patches/ and overlay/ are as they were before the change that was not finished")
             return 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import rebase
 from ..errors import ToolError
+from ..hold import hold
 from ..project import Project
 from ..queue import queue_hash, series_names
 from ..repository import Repository
@@ -11,7 +12,7 @@ from ..upstream import other_release
 
 
 def run(project: Project, arguments: list[str]) -> int:
-    with project.exclusive():
+    with hold(project):
         return _tell(project)
 
 

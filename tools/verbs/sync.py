@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from ..hold import hold
 from ..project import Project
 from ..upstream import sync
 
 
 def run(project: Project, arguments: list[str]) -> int:
-    with project.exclusive():
+    with hold(project):
         release = sync(project)
     print(f"{release.tree}: {project.lock().name} {release.version}")
     return 0

@@ -36,10 +36,11 @@ def test_a_hook_without_its_place_is_left_out_and_told(
 
 
 def test_a_device_with_a_broken_hook_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from triton.backends.spirv.torch_compile.interface import why_unavailable
+    from triton.backends.spirv.torch_compile import interface
 
-    monkeypatch.setattr(internals, "BROKEN", {"sample": "torch 9.9 has no torch.somewhere.gone"})
-    assert "torch 9.9 has no torch.somewhere.gone" in str(why_unavailable())
+    assert interface.BROKEN is internals.BROKEN
+    monkeypatch.setitem(internals.BROKEN, "sample", "torch 9.9 has no torch.somewhere.gone")
+    assert "torch 9.9 has no torch.somewhere.gone" in str(interface.why_unavailable())
 
 
 def test_the_first_hook_reaches_those_who_import_it_later() -> None:

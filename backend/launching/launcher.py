@@ -1,0 +1,91 @@
+"""What a compiled kernel is launched by: its source and metadata as a chain of launchers around the native one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from triton.backends.driver import decompose_descriptor, wrap_handle_tensordesc_impl
+
+from ..abi.block import GRID, hidden_arguments
+from ..abi.launch import FIRST_ARGUMENT
+from ..abi.scalars import triton_name
+from ..runtime import context as vulkan_context
+from ..runtime.launch import Entry, make_launcher
+from ..runtime.reporting import ReportingLauncher
+from .compile_only import CompileOnlyLauncher, compile_only
+from .scratch_memory import ScratchLauncher
+from .signatures import argument_name, flat_signature, has_descriptor
+from .split_grid import PartsLauncher, SplitVariant
+
+
+def _make_tensordesc_arg(arg: Any, metadata: Any, _: Any) -> list[Any]:
+    if metadata is not None:
+        raise RuntimeError("hardware tensor descriptors are not known to the SPIR-V backend")
+    return decompose_descriptor(arg)  # type: ignore[no-any-return]
+
+
+def launcher(src: Any, metadata: Any) -> Callable[..., None]:
+    """The callable that a CompiledKernel runs: ``make_launcher`` for the kernel's source and metadata.
+
+    ``metadata.arguments``: [index into flat_signature, type] of each passed argument; without it all but the
+    constexprs are passed. ``metadata.indirect_arguments``: the block goes into a buffer.
+    ``metadata.written_arguments``: indices into the passed arguments of the pointers that may be written; None: any.
+    ``metadata.global_scratch_size``, ``_align``: of a program's global scratch memory, where the kernel takes any.
+    ``metadata.reports``: messages of a kernel that takes a report buffer.
+    Raises ValueError where the metadata contradicts the signature.
+    """
+    if compile_only():
+        return CompileOnlyLauncher(metadata.name)
+    signature = dict(src.signature)
+    tensordesc_meta = getattr(metadata, "tensordesc_meta", None)
+    leaves = flat_signature([argument_name(src, key) for key in signature], list(signature.values()), tensordesc_meta)
+    passed = getattr(metadata, "arguments", None)
+    if passed is None:
+        passed = [(index, type_) for index, (_, _, type_) in enumerate(leaves) if type_ != "constexpr"]
+    if any(not 0 <= index < len(leaves) for index, _ in passed):
+        raise ValueError(f"kernel '{metadata.name}': its metadata passes arguments that its signature does not have")
+    entries = [(*leaves[index][:2], triton_name(type_)) for index, type_ in passed]
+    reports = getattr(metadata, "reports", None)
+    scratch_bytes = getattr(metadata, "global_scratch_size", 0)
+    end = 1 + max((path[0] for path, _, _ in leaves), default=-1)
+    hidden = hidden_arguments(bool(scratch_bytes), bool(reports))
+    entries += [((end + index,), argument.name, argument.type) for index, argument in enumerate(hidden)]
+    context = vulkan_context.current()
+    if getattr(metadata, "split_grid", False):
+        launch: Callable[..., None] = _parts_launcher(context, entries, end + len(hidden), metadata)
+    else:
+        parts = partial(_parts_launcher, context, entries, end + len(hidden))
+        launch = _native_launcher(context, entries, metadata, SplitVariant(context, src, metadata, parts))
+    if reports:
+        launch = ReportingLauncher(context, metadata.name, launch, reports, entries)
+    if scratch_bytes:
+        launch = ScratchLauncher(metadata.name, launch, scratch_bytes, metadata.global_scratch_align)
+    if not any(has_descriptor(type_) for type_ in signature.values()):
+        return launch
+    unpack = wrap_handle_tensordesc_impl(
+        lambda *args: launch(*args[:-1], *args[-1]), signature, tensordesc_meta, _make_tensordesc_arg
+    )
+    return lambda *args: unpack(*args[:FIRST_ARGUMENT], args[FIRST_ARGUMENT:])
+
+
+def _native_launcher(
+    context: vulkan_context.Context, entries: list[Entry], metadata: Any, oversized: SplitVariant | None
+) -> Any:
+    written = getattr(metadata, "written_arguments", None)
+    return make_launcher(
+        context,
+        metadata.name,
+        entries,
+        bool(getattr(metadata, "indirect_arguments", False)),
+        None if written is None else {entries[index][1] for index in written},
+        oversized,
+    )
+
+
+def _parts_launcher(context: vulkan_context.Context, entries: list[Entry], place: int, metadata: Any) -> PartsLauncher:
+    """For the metadata of a kernel that takes GRID at ``place``, after the arguments in ``entries``."""
+    grid = [((place + index,), argument.name, argument.type) for index, argument in enumerate(GRID)]
+    launch = _native_launcher(context, [*entries, *grid], metadata, None)
+    return PartsLauncher(launch, launch.grid_limits, place)
