@@ -8,6 +8,7 @@ Launches are measured in several processes of each backend, turn about, and the 
 Prints a table with the ratio of the rates (CUDA = 1), and writes JSON and a chart where asked to.
 
     python benchmarks/gpu.py [--only NAME[,NAME]] [--backends spirv,nvidia] [--json FILE] [--chart FILE] [--seconds N]
+    python benchmarks/gpu.py --check [--only …] [--backends …]: no times, the error of every configuration
 """
 
 from __future__ import annotations
@@ -25,10 +26,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import triton
 import triton.language as tl
 
+BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 BACKENDS = {"spirv": "SPIR-V", "nvidia": "CUDA"}
 #: Processes of each backend that measure launches, turn about: what a process has at its start, such as where its
 #: memory lies, moves these figures more than anything within it.
@@ -80,6 +83,7 @@ def matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
     GROUP: tl.constexpr,
+    TOTAL: tl.constexpr = tl.float32,
 ):
     program = tl.program_id(0)
     tiles_m, tiles_n = tl.cdiv(M, BLOCK_M), tl.cdiv(N, BLOCK_N)
@@ -92,9 +96,9 @@ def matmul_kernel(
     steps = tl.arange(0, BLOCK_K)
     a_ptrs = a_ptr + rows[:, None] * K + steps[None, :]
     b_ptrs = b_ptr + steps[:, None] * N + columns[None, :]
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
+    total = tl.zeros((BLOCK_M, BLOCK_N), TOTAL)
     for _ in range(0, K, BLOCK_K):
-        total = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), total, input_precision="ieee")
+        total = tl.dot(tl.load(a_ptrs), tl.load(b_ptrs), total, input_precision="ieee", out_dtype=TOTAL)
         a_ptrs += BLOCK_K
         b_ptrs += BLOCK_K * N
     tl.store(c_ptr + rows[:, None] * N + columns[None, :], total.to(c_ptr.dtype.element_ty))
@@ -102,9 +106,19 @@ def matmul_kernel(
 
 @triton.jit
 def attention_kernel(
-    q_ptr, k_ptr, v_ptr, out_ptr, length, scale, DEPTH: tl.constexpr, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr
+    q_ptr,
+    k_ptr,
+    v_ptr,
+    out_ptr,
+    length,
+    scale,
+    DEPTH: tl.constexpr,
+    BLOCK_M: tl.constexpr,
+    BLOCK_N: tl.constexpr,
+    CAUSAL: tl.constexpr = False,
 ):
-    """One block of queries of one head against all keys, with a running maximum and sum of each row."""
+    """One block of queries of one head against all keys, or those up to each query, with a running maximum and sum of
+    each row."""
     rows = tl.program_id(0) * BLOCK_M + tl.arange(0, BLOCK_M)
     head = tl.program_id(1) * length * DEPTH
     depth = tl.arange(0, DEPTH)
@@ -115,8 +129,11 @@ def attention_kernel(
     highest = tl.full((BLOCK_M,), -float("inf"), tl.float32)
     weight = tl.zeros((BLOCK_M,), tl.float32)
     total = tl.zeros((BLOCK_M, DEPTH), tl.float32)
-    for _ in range(0, length, BLOCK_N):
+    end = (tl.program_id(0) + 1) * BLOCK_M if CAUSAL else length
+    for start in range(0, end, BLOCK_N):
         scores = tl.dot(q, tl.load(k_ptrs)) * scale
+        if CAUSAL:
+            scores = tl.where(rows[:, None] >= start + keys[None, :], scores, -float("inf"))
         new_highest = tl.maximum(highest, tl.max(scores, axis=1))
         powers = tl.exp2(scores - new_highest[:, None])
         shrink = tl.exp2(highest - new_highest)
@@ -164,10 +181,14 @@ class CudaMemory:
 
     def put(self, array: np.ndarray) -> Any:
         """The array on the device."""
+        if array.dtype == BFLOAT16:
+            return self._torch.from_numpy(array.view(np.int16)).view(self._torch.bfloat16).cuda()
         return self._torch.from_numpy(array).cuda()
 
     def get(self, tensor: Any) -> np.ndarray:
         """The tensor's values."""
+        if tensor.dtype == self._torch.bfloat16:
+            return tensor.view(self._torch.int16).cpu().numpy().view(BFLOAT16)
         return tensor.cpu().numpy()
 
 
@@ -272,19 +293,25 @@ def layer_norm(memory: Any) -> Case:
     return _rows(memory, "layer norm", launch, reference)
 
 
-def _matmul(memory: Any, dtype: Any, tolerance: float, blocks: Iterable[tuple[int, ...]]) -> Case:
-    size = 4096
-    a, b = normal(size, size, dtype=dtype), normal(size, size, dtype=dtype)
-    device_a, device_b, out = memory.put(a), memory.put(b), memory.put(poisoned((size, size), dtype))
+def _matmul(memory: Any, dtype: Any, tolerance: float, blocks: Iterable[tuple[int, ...]], size: int = 4096) -> Case:
+    whole = dtype == np.int8
+    a, b = (
+        _RNG.integers(-128, 128, (size, size), np.int8) if whole else normal(size, size, dtype=dtype) for _ in range(2)
+    )
+    out_type = np.int32 if whole else dtype
+    device_a, device_b = memory.put(a), memory.put(b)
+    out = memory.put(np.full((size, size), -1, np.int32) if whole else poisoned((size, size), out_type))
     sample = np.arange(0, size, 101)
 
     def run(config: dict[str, Any]) -> Any:
         grid = (size // config["BLOCK_M"] * (size // config["BLOCK_N"]),)
-        return matmul_kernel[grid](device_a, device_b, out, size, size, size, **config)
+        total = tl.int32 if whole else tl.float32
+        return matmul_kernel[grid](device_a, device_b, out, size, size, size, TOTAL=total, **config)
 
     keys = ("BLOCK_M", "BLOCK_N", "BLOCK_K", "num_warps", "num_stages")
+    names = {"float32": "fp32 ieee", "float16": "fp16", "bfloat16": "bf16"}
     return Case(
-        f"matmul 4096³ {'fp32 ieee' if dtype == np.float32 else 'fp16'}",
+        f"matmul {size}³ {names.get(np.dtype(dtype).name, np.dtype(dtype).name)}",
         TERAFLOPS,
         2 * size**3,
         out,
@@ -293,6 +320,18 @@ def _matmul(memory: Any, dtype: Any, tolerance: float, blocks: Iterable[tuple[in
         tolerance,
         [{**dict(zip(keys, block, strict=True)), "GROUP": 8} for block in blocks],
     )
+
+
+#: Tiles of products on matrix units: BLOCK_M, BLOCK_N, BLOCK_K, num_warps, num_stages.
+TILES = (
+    (128, 128, 32, 4, 3),
+    (128, 256, 64, 8, 3),
+    (128, 128, 64, 8, 3),
+    (64, 64, 32, 4, 3),
+    (128, 128, 32, 8, 2),
+    (128, 256, 32, 8, 3),
+    (128, 128, 64, 4, 3),
+)
 
 
 def matmul_fp32(memory: Any) -> Case:
@@ -312,16 +351,39 @@ def matmul_fp32(memory: Any) -> Case:
 
 
 def matmul_fp16(memory: Any) -> Case:
-    return _matmul(
-        memory,
-        np.float16,
-        1e-3,
-        [(128, 128, 32, 4, 3), (128, 256, 64, 8, 3), (128, 128, 64, 8, 3), (64, 64, 32, 4, 3), (128, 128, 32, 8, 2)],
-    )
+    return _matmul(memory, np.float16, 1e-3, TILES)
+
+
+def matmul_fp16_8192(memory: Any) -> Case:
+    return _matmul(memory, np.float16, 1e-3, TILES, 8192)
+
+
+def matmul_bf16(memory: Any) -> Case:
+    return _matmul(memory, BFLOAT16, 8e-3, TILES)
+
+
+def matmul_int8(memory: Any) -> Case:
+    return _matmul(memory, np.int8, 0.0, ((128, 128, 64, 4, 3), (128, 128, 64, 8, 3), (64, 64, 64, 4, 3)))
 
 
 def attention(memory: Any) -> Case:
-    heads, length, depth = 32, 4096, 64
+    return _attention(memory, 64, False)
+
+
+def attention_128(memory: Any) -> Case:
+    return _attention(memory, 128, False)
+
+
+def attention_causal(memory: Any) -> Case:
+    return _attention(memory, 64, True)
+
+
+def attention_128_causal(memory: Any) -> Case:
+    return _attention(memory, 128, True)
+
+
+def _attention(memory: Any, depth: int, causal: bool) -> Case:
+    heads, length = 32, 4096
     q, k, v = (normal(heads, length, depth, dtype=np.float16) for _ in range(3))
     device = [memory.put(array) for array in (q, k, v)]
     out = memory.put(poisoned((heads, length, depth), np.float16))
@@ -329,7 +391,7 @@ def attention(memory: Any) -> Case:
 
     def run(config: dict[str, Any]) -> Any:
         return attention_kernel[(length // config["BLOCK_M"], heads)](
-            *device, out, length, scale * 1.4426950408889634, DEPTH=depth, **config
+            *device, out, length, scale * 1.4426950408889634, DEPTH=depth, CAUSAL=causal, **config
         )
 
     def error(values: np.ndarray) -> float:
@@ -337,15 +399,17 @@ def attention(memory: Any) -> Case:
         worst = 0.0
         for head in (0, heads - 1):
             scores = q[head, rows].astype(np.float64) @ k[head].astype(np.float64).T * scale
+            if causal:
+                scores = np.where(rows[:, None] >= np.arange(length)[None, :], scores, -np.inf)
             powers = np.exp(scores - scores.max(axis=1, keepdims=True))
             expected = powers / powers.sum(axis=1, keepdims=True) @ v[head].astype(np.float64)
             worst = max(worst, relative_error(values[head, rows], expected))
         return worst
 
     return Case(
-        "attention 32×4096×64 fp16",
+        f"attention 32×4096×{depth}{' causal' if causal else ''}",
         TERAFLOPS,
-        4 * heads * length * length * depth,
+        4 * heads * length * length * depth / (2 if causal else 1),
         out,
         run,
         error,
@@ -363,7 +427,13 @@ CASES: dict[str, Callable[[Any], Case]] = {
     "layer_norm": layer_norm,
     "matmul_fp32": matmul_fp32,
     "matmul_fp16": matmul_fp16,
+    "matmul_fp16_8192": matmul_fp16_8192,
+    "matmul_bf16": matmul_bf16,
+    "matmul_int8": matmul_int8,
     "attention": attention,
+    "attention_128": attention_128,
+    "attention_causal": attention_causal,
+    "attention_128_causal": attention_128_causal,
 }
 
 
@@ -377,8 +447,9 @@ def _warm_up(run: Callable[[], Any], seconds: float = 0.5) -> None:
         synchronize()
 
 
-def _measure(case: Case, memory: Any, seconds: float) -> dict[str, Any]:
-    """The fastest right configuration of a case, and each configuration's figure or failure."""
+def _measure(case: Case, memory: Any, seconds: float, timed: bool = True) -> dict[str, Any]:
+    """The fastest right configuration of a case, and each configuration's figure or failure. Where it is not ``timed``,
+    each is run once, and the figure is its relative error."""
     tried: list[dict[str, Any]] = []
     start = time.perf_counter()
     for config in case.configs:
@@ -396,6 +467,9 @@ def _measure(case: Case, memory: Any, seconds: float) -> dict[str, Any]:
             if not entry["error"] <= case.tolerance:
                 entry["failure"] = f"wrong: relative error {entry['error']:.3g}, allowed {case.tolerance:g}"
                 continue
+            if not timed:
+                entry["rate"] = entry["error"]
+                continue
             bench = triton.runtime.driver.active.get_benchmarker()
             _warm_up(lambda config=config: case.run(config))
             entry["ms"] = bench(lambda config=config: case.run(config), quantiles=(0.5, 0.2, 0.8))[0]
@@ -405,7 +479,7 @@ def _measure(case: Case, memory: Any, seconds: float) -> dict[str, Any]:
         print(f"  {case.name} {entry}", file=sys.stderr, flush=True)
     right = [entry for entry in tried if "rate" in entry]
     best = max(right, key=lambda entry: entry["rate"]) if right else {"failure": tried[0].get("failure", "?")}
-    return {"name": case.name, "unit": case.unit[0], **best, "tried": tried}
+    return {"name": case.name, "unit": case.unit[0] if timed else "error", **best, "tried": tried}
 
 
 def _launches(memory: Any) -> list[dict[str, Any]]:
@@ -449,8 +523,8 @@ def _launches(memory: Any) -> list[dict[str, Any]]:
     return [{"name": name, "unit": "µs", "rate": value, "tried": []} for name, value in figures]
 
 
-def work(backend: str, names: list[str], seconds: float, target: Path) -> None:
-    """Measure one backend in this process and write its figures."""
+def work(backend: str, names: list[str], seconds: float, target: Path, timed: bool = True) -> None:
+    """Measure one backend in this process, or only check its results, and write the figures."""
     memory = SpirvMemory() if backend == "spirv" else CudaMemory()
     results = []
     for name in names:
@@ -458,13 +532,13 @@ def work(backend: str, names: list[str], seconds: float, target: Path) -> None:
             results += _launches(memory)
             continue
         try:
-            results.append(_measure(CASES[name](memory), memory, seconds))
+            results.append(_measure(CASES[name](memory), memory, seconds, timed))
         except Exception as error:
             results.append({"name": name, "unit": "", "failure": f"{type(error).__name__}: {error}", "tried": []})
     target.write_text(json.dumps({"backend": backend, "device": memory.device, "results": results}))
 
 
-def _spawn(backend: str, names: list[str], seconds: float) -> dict[str, Any]:
+def _spawn(backend: str, names: list[str], seconds: float, timed: bool = True) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "figures.json"
         environment = {**os.environ, "TRITON_DEFAULT_BACKEND": backend}
@@ -479,6 +553,7 @@ def _spawn(backend: str, names: list[str], seconds: float) -> dict[str, Any]:
             str(target),
             "--seconds",
             str(seconds),
+            *([] if timed else ["--check"]),
         ]
         done = subprocess.run(command, env=environment, check=False)
         if not target.exists():
@@ -572,6 +647,21 @@ def chart(lines: list[dict[str, Any]]) -> str:
     return "\n".join(parts)
 
 
+def _check(names: list[str], backends: list[str], seconds: float) -> int:
+    """Prints the error of each configuration of each kernel. 1 where one is wrong or fails."""
+    wrong = False
+    for backend in backends:
+        result = _spawn(backend, names, seconds, timed=False)
+        wrong |= "failure" in result
+        print(f"{BACKENDS[backend]}: {result['device'] or result.get('failure')}")
+        for case in result["results"]:
+            for entry in case["tried"] or [case]:
+                failure = entry.get("failure")
+                wrong |= failure is not None
+                print(f"  {case['name']:32} {failure or format(entry['error'], '.2e'):>10}  {entry.get('config', '')}")
+    return int(wrong)
+
+
 def main() -> int:
     """Measure, print, write. 1 where a backend gave no figures at all."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0])
@@ -581,6 +671,7 @@ def main() -> int:
     parser.add_argument("--json", type=Path, help="write the figures there")
     parser.add_argument("--chart", type=Path, help="write an SVG there")
     parser.add_argument("--seconds", type=float, default=60, help="after which no further configuration is tried")
+    parser.add_argument("--check", action="store_true", help="only compare every configuration's result with float64")
     parser.add_argument("--worker", choices=list(BACKENDS), help=argparse.SUPPRESS)
     options = parser.parse_args()
     names = options.only.split(",")
@@ -589,8 +680,10 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}")
     if options.worker:
-        work(options.worker, names, options.seconds, options.json)
+        work(options.worker, names, options.seconds, options.json, not options.check)
         return 0
+    if options.check:
+        return _check([name for name in names if name != "launches"], backends, options.seconds)
     kernels = [name for name in names if name != "launches"]
     found = {backend: _spawn(backend, kernels, options.seconds) for backend in backends} if kernels else {}
     if "launches" in names:

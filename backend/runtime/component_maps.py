@@ -75,28 +75,32 @@ def _agreeing(device: DeviceInfo, found: Sequence[MatrixConfiguration]) -> tuple
 
 
 def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
-    """The configurations whose maps could be measured; None where nothing could."""
+    """The configurations whose maps could be measured; None where something failed that may not fail another time."""
     found: list[MatrixConfiguration] = []
     maps: dict[Matrix, ComponentMap | None] = {}
     try:
         context = of_device(devices().index(device))
-        for properties in _wanted(device.matrices):
-            a, b, c, result = properties.types
-            m, n, k = properties.m, properties.n, properties.k
-            parts: list[ComponentMap | None] = []
-            for matrix in ((a, m, k, 0), (b, k, n, 1), (c, m, n, 2), (result, m, n, 2)):
-                if matrix not in maps:
-                    maps[matrix] = measure(context, *matrix)
-                parts.append(maps[matrix])
-            left, right, initial, total = parts
-            if left is None or right is None or total is None or initial != total:
-                _log.warning("%s: matrices %s are not used: their components are not linear", device.name, properties)
-                continue
-            found.append(MatrixConfiguration(m, n, k, a, b, c, result, properties.saturating, (left, right, total)))
     except Exception as error:  # whatever goes wrong, kernels run without matrix units
         _log.warning("%s: its matrix units are not used: %s: %s", device.name, type(error).__name__, error)
         return None
-    return found
+    failed = False
+    for properties in _wanted(device.matrices):
+        a, b, c, result = properties.types
+        m, n, k = properties.m, properties.n, properties.k
+        try:
+            for matrix in ((a, m, k, 0), (b, k, n, 1), (c, m, n, 2), (result, m, n, 2)):
+                if matrix not in maps:
+                    maps[matrix] = measure(context, *matrix)
+        except Exception as error:  # the same, without this one
+            _log.warning("%s: %s are not used: %s: %s", device.name, properties, type(error).__name__, error)
+            failed = True
+            continue
+        left, right, initial, total = maps[a, m, k, 0], maps[b, k, n, 1], maps[c, m, n, 2], maps[result, m, n, 2]
+        if left is None or right is None or total is None or initial != total:
+            _log.warning("%s: %s are not used: their components are not linear", device.name, properties)
+            continue
+        found.append(MatrixConfiguration(m, n, k, a, b, c, result, properties.saturating, (left, right, total)))
+    return None if failed and not found else found
 
 
 def _wanted(properties: Sequence[MatrixProperties]) -> list[MatrixProperties]:
