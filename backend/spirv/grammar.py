@@ -184,7 +184,10 @@ def walk(opcode: int, operands: Sequence[int], selector_words: int = 1) -> Itera
 
 # -- which words are ids, fast ---------------------------------------------------------------------------------------
 _FIRST = 3  # of encode.Instruction: the opcode, the result's type and the result come before the operands
-_PLACES: dict[tuple[int, int, int], tuple[int, ...]] = {}
+#: Opcode and number of words → where ids are, for the instructions of which those two say it.
+_PLACES: dict[int, tuple[int, ...]] = {}
+#: Opcode, number of words and the deciding operand → where ids are, for those of which only all three do.
+_DECIDED: dict[tuple[int, int, int], tuple[int, ...]] = {}
 
 
 @lru_cache(None)
@@ -204,15 +207,19 @@ def _deciding(opcode: int) -> int:
 def id_places(instruction: Sequence[int]) -> tuple[int, ...]:
     """Where an instruction as encode.Instruction (opcode, type, result, operands…) has ids among its operands. Raises
     UnknownInstruction, and ValueError where the words do not fit the grammar."""
+    key = instruction[0] << 16 | len(instruction)
+    places = _PLACES.get(key)
+    if places is not None:
+        return places
     opcode, size = instruction[0], len(instruction)
     deciding = _deciding(opcode)
-    key = (opcode, size, instruction[deciding] if 0 < deciding < size else 0)
-    places = _PLACES.get(key) if deciding >= 0 else None
+    decided = (opcode, size, instruction[deciding] if 0 < deciding < size else 0)
+    places = _DECIDED.get(decided) if deciding > 0 else None
     if places is None:
-        words = walk(opcode, instruction[_FIRST:])
-        places = tuple(
-            place for kind, start, end in words if kind in IDS for place in range(_FIRST + start, _FIRST + end)
-        )
-        if deciding >= 0:
+        operands = walk(opcode, instruction[_FIRST:])
+        places = tuple(_FIRST + start for kind, start, _ in operands if kind in IDS)
+        if deciding > 0:
+            _DECIDED[decided] = places
+        elif not deciding:
             _PLACES[key] = places
     return places

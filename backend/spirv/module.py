@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
 from . import opcodes as op
@@ -50,11 +50,11 @@ Real: TypeAlias = float
 Boolean: TypeAlias = bool
 
 
-def _ids(instruction: Instruction) -> Iterator[Id]:
-    """The ids that an instruction uses: its result's type, and those among its operands."""
-    yield instruction[1]
+def _add_ids(used: set[Id], instruction: Instruction) -> None:
+    """Adds the ids that an instruction uses: its result's type, and those among its operands."""
+    used.add(instruction[1])
     for place in id_places(instruction):
-        yield instruction[place]
+        used.add(instruction[place])
 
 
 class ModuleBuilder:
@@ -289,12 +289,14 @@ class ModuleBuilder:
         """The binary module. Sections are in the order of section 2.4; unused globals are left out."""
         assert self._entry is not None
         function, name = self._entry
-        used = {word for instruction in self._functions for word in _ids(instruction)}
+        used: set[Id] = set()
+        for instruction in self._functions:
+            _add_ids(used, instruction)
         kept: list[Instruction] = []
         for instruction in reversed(self._globals):
             if instruction[2] in used:
                 kept.append(instruction)
-                used.update(_ids(instruction))
+                _add_ids(used, instruction)
         kept.reverse()
         live = {instruction[2] for instruction in kept} | {instruction[2] for instruction in self._functions}
         interface = [variable for variable in self._interface if variable in live]
