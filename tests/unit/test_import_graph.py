@@ -1,0 +1,143 @@
+"""Who imports whom in backend/ and tools/: along the table in CONTRIBUTING.md, and never in a circle."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+#: Files that recurse into each other as the grammar of what they read or print does.
+RECURSION = [
+    {f"backend.ttgir.{name}" for name in ("assembly", "custom", "formats", "parser", "readers")},
+    {"backend.ttgir.custom_printers", "backend.ttgir.printer"},
+]
+
+#: What the rooms of the compile side that need no Triton, and so no GPU framework, may import besides each other.
+PURE = ("abi", "settings", "drivers", "capabilities", "ttgir", "spirv", "errors", "layouts", "analysis", "transforms")
+PURE += ("planning", "lowering")
+
+Graph = dict[str, set[str]]
+
+
+def module_name(path: Path) -> str:
+    """``backend.ttgir.parser`` of its file, ``backend.ttgir`` of its ``__init__.py``."""
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def files_of(top: str) -> dict[str, Path]:
+    """The Python files below a folder by the names of their modules."""
+    return {module_name(path): path for path in sorted((ROOT / top).rglob("*.py"))}
+
+
+def imported(path: Path, module: str) -> Iterator[tuple[str, str]]:
+    """(module, name in it or '') of each import of a file, wherever it stands: in functions and type checks too."""
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, base]) if base else ".".join(above)
+            yield from ((base, alias.name) for alias in node.names)
+
+
+def inside(files: Mapping[str, Path]) -> Graph:
+    """Module → the modules of the same tree that it imports. A package stands for its ``__init__.py`` alone."""
+    graph: Graph = {}
+    for module, path in files.items():
+        found = graph[module] = set()
+        for base, name in imported(path, module):
+            base = base.replace("triton.backends.spirv", "backend", 1)
+            target = f"{base}.{name}" if f"{base}.{name}" in files else base
+            if target in files and target != module:
+                found.add(target)
+    return graph
+
+
+def room(module: str) -> str:
+    """The package or file right below the tree's folder that a module belongs to."""
+    return module.split(".")[1] if "." in module else ""
+
+
+def rooms(graph: Graph) -> Graph:
+    """The graph of rooms."""
+    result: Graph = {}
+    for module, targets in graph.items():
+        result.setdefault(room(module), set()).update(room(target) for target in targets)
+    return {name: targets - {name, ""} for name, targets in result.items()}
+
+
+def circles(graph: Graph) -> list[set[str]]:
+    """The sets of two or more nodes that reach each other."""
+    reach: Graph = {}
+    for start in graph:
+        seen: set[str] = set()
+        pending = [start]
+        while pending:
+            new = graph[pending.pop()] - seen
+            seen |= new
+            pending += new
+        reach[start] = seen
+    found: list[set[str]] = []
+    for node in graph:
+        circle = {other for other in reach[node] if node in reach[other]}
+        if len(circle) > 1 and circle not in found:
+            found.append(circle)
+    return found
+
+
+def order() -> list[set[str]]:
+    """The rooms of backend/ by row of the table in CONTRIBUTING.md, the lowest first."""
+    text = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = text.partition("| package |")[2].partition("\n\n")[0]
+    cells = [line.split("|")[1] for line in table.splitlines()[2:]]
+    names = [re.findall(r"`([\w/]+?)(?:/|\.py)`", cell) for cell in cells]
+    return [{name.split("/")[0] for name in row} for row in names]
+
+
+@pytest.mark.parametrize("top", ["backend", "tools"])
+def test_no_file_imports_one_that_imports_it(top: str) -> None:
+    allowed = RECURSION if top == "backend" else []
+    assert [circle for circle in circles(inside(files_of(top))) if circle not in allowed] == []
+
+
+@pytest.mark.parametrize("top", ["backend", "tools"])
+def test_no_package_imports_one_that_imports_it(top: str) -> None:
+    assert circles(rooms(inside(files_of(top)))) == []
+
+
+def test_imports_go_up_the_table_in_contributing_and_never_down() -> None:
+    rank = {name: row for row, names in reversed(list(enumerate(order()))) for name in names}
+    graph = rooms(inside(files_of("backend")))
+    unlisted = {name for name in graph if name} - rank.keys()
+    assert not unlisted, f"give {sorted(unlisted)} a row of the table 'Where things are' in CONTRIBUTING.md"
+    wrong = {(name, target) for name in graph if name for target in graph[name] if rank[target] >= rank[name]}
+    assert not wrong, "these import a room of their own row or of one below it in the table"
+
+
+def outside(names: Iterable[str]) -> set[tuple[str, str]]:
+    """(room, package) of what these rooms import that is neither theirs nor the standard library's."""
+    return {
+        (room(module), base.split(".")[0])
+        for module, path in files_of("backend").items()
+        if room(module) in names
+        for base, _ in imported(path, module)
+        if base.split(".")[0] not in ("backend", *sys.stdlib_module_names)
+    }
+
+
+def test_what_makes_spirv_of_ttgir_needs_the_standard_library_alone() -> None:
+    assert outside(PURE) == set()
+
+
+def test_what_runs_kernels_does_not_know_triton() -> None:
+    assert "triton" not in {package for _, package in outside(["runtime"])}
