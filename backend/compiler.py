@@ -18,7 +18,7 @@ from . import passes, settings
 from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
 from .inspection.listing import listing
-from .lowering.module import Kernel, lower_module
+from .lowering.module import LoweredKernel, lower_module
 from .options import BACKEND, SPIRVOptions, own, with_foreign
 from .planning.matrix_units import MatrixUnits, matrix_units
 from .planning.options import Options as LoweringOptions
@@ -269,7 +269,7 @@ class SPIRVBackend(BaseBackend):
         metadata["tensordesc_meta"] = []
         return kernel.spirv
 
-    def _lower(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Kernel:
+    def _lower(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> LoweredKernel:
         traits, units = self.capabilities.traits, matrix_units(options.matrix_units, self.capabilities)
         matrix_loads = self._loads_matrices(units)
         settings = table.Settings(matrix_loads=matrix_loads and self._layout is not None and self._layout.padded)

@@ -34,7 +34,7 @@ from .shared_memory import SharedMemory
 
 
 @dataclass(frozen=True)
-class Kernel:
+class LoweredKernel:
     """A compiled kernel.
 
     ``name``: of the entry point. ``workgroup_size``: invocations. ``shared_bytes``: workgroup memory taken.
@@ -65,7 +65,7 @@ class Planned:
     options: Options
 
 
-def lower_module(source: Module, capabilities: Capabilities, options: Options) -> Kernel:
+def lower_module(source: Module, capabilities: Capabilities, options: Options) -> LoweredKernel:
     """Compiles the only public function of ``source``, which is rewritten on the way.
 
     Raises UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand.
@@ -83,7 +83,7 @@ def plan_module(source: Module, capabilities: Capabilities, options: Options) ->
     return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)
 
 
-def emit(planned: Planned) -> Kernel:
+def emit(planned: Planned) -> LoweredKernel:
     """The kernel as it was planned. Raises UnsupportedOperation for what this backend refuses."""
     source, plan, capabilities, options = planned.source, planned.plan, planned.capabilities, planned.options
     kernel = kernel_of(source)
@@ -123,7 +123,7 @@ def emit(planned: Planned) -> Kernel:
     module.set_entry(
         function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1], *float_modes(module, capabilities)]
     )
-    return Kernel(
+    return LoweredKernel(
         kernel.name,
         module.finish(),
         size,

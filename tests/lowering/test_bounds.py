@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.module import Kernel, lower_module
+from triton.backends.spirv.lowering.module import LoweredKernel, lower_module
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
@@ -21,7 +21,7 @@ COPY = """
 POINTERS = f"%p: !tt.ptr<f32> {HINT}, %n: i32, %q: !tt.ptr<f32> {HINT}"
 
 
-def compiled(body: str, arguments: str, **options: bool) -> Kernel:
+def compiled(body: str, arguments: str, **options: bool) -> LoweredKernel:
     """The kernel of that body for Mesa's CPU driver."""
     text = (
         f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, '
