@@ -22,6 +22,7 @@ from .cuda_driver import DeviceContext, Semaphore
 from .cuda_memory import ImportedMemory
 from .devices import DeviceInfo
 from .errors import NotShareable
+from .memory import storage_of
 from .native_module import native
 
 
@@ -90,12 +91,12 @@ class CudaSharing:
         )
 
     def address(self, tensor: Any, address: int) -> int:
-        """The Vulkan address of the CUDA address of ``tensor``. Raises NotShareable."""
+        """The Vulkan address of the CUDA address of ``tensor``, a tensor or a wrapper of one. Raises NotShareable, and
+        TypeError for an object that does not tell the size of its memory."""
         self._check_device(tensor.device.index)
-        storage = tensor.untyped_storage()
-        start = storage.data_ptr()
+        start, size, _ = storage_of(tensor, address)
         with self._current:
-            return self._memory.address(address, start, start + storage.nbytes())
+            return self._memory.address(address, start, start + size)
 
     def _is_here(self, index: int) -> bool:
         if index not in self._devices:

@@ -132,8 +132,8 @@ class Resolver:
                 device = argument.device.index
                 try:
                     address = sharing.address(argument, address)
-                except NotShareable as error:
-                    raise NotShareable(f"kernel '{self._name}', argument '{name}': {error}") from None
+                except (NotShareable, TypeError) as error:
+                    raise type(error)(f"kernel '{self._name}', argument '{name}': {error}") from None
             resolved.append((argument, address, "shared" if place == "cuda" else place))
         stream = torch.cuda.current_stream(device)
         if any(place == "host" for _, _, place in resolved):
@@ -152,8 +152,9 @@ class Resolver:
         resolved = []
         for name, (argument, address, place) in zip(self._names, pointers, strict=True):
             if place == "cuda" and address:
-                storage = argument.untyped_storage()
-                original = argument.new_empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),), (1,))
+                tensor = self._tensor(name, argument)
+                storage = tensor.untyped_storage()
+                original = tensor.new_empty(0, dtype=torch.uint8).set_(storage, 0, (storage.nbytes(),), (1,))
                 start = storage.data_ptr()
                 written = self._written is None or name in self._written
                 _, mirror, was_written = mirrors.get(start) or (original, original.cpu(), False)
@@ -165,6 +166,18 @@ class Resolver:
             if written:
                 resolution.then.append(partial(original.copy_, mirror))
         return resolution
+
+    def _tensor(self, name: str, argument: Any) -> Any:
+        """The torch tensor that an argument is, or that it wraps as triton.reinterpret's does."""
+        tensor = argument
+        while not hasattr(tensor, "untyped_storage"):
+            tensor = getattr(tensor, "base", None)
+            if tensor is None:
+                raise TypeError(
+                    f"kernel '{self._name}', argument '{name}': CUDA memory of a {type(argument).__name__} cannot be "
+                    "copied; pass a torch tensor"
+                )
+        return tensor
 
     def _resolve_host(
         self, args: tuple[Any, ...], pointers: list[Pointer], transfers: dict[str, str]
