@@ -37,13 +37,16 @@ Matrix = tuple[str, int, int, int]
 def capabilities_of(device: DeviceInfo) -> Capabilities | None:
     """The device's capabilities with its matrix units; None where it cannot run kernels."""
     known = device.capabilities
-    if known is None or not device.matrices:
-        return known
-    return replace(known, matrices=_configurations(device, os.getpid()))
+    return known if known is None or not device.matrices else _with_matrices(device, os.getpid())
 
 
 @cache
-def _configurations(device: DeviceInfo, pid: int) -> tuple[MatrixConfiguration, ...]:
+def _with_matrices(device: DeviceInfo, pid: int) -> Capabilities:
+    assert device.capabilities is not None
+    return replace(device.capabilities, matrices=_configurations(device))
+
+
+def _configurations(device: DeviceInfo) -> tuple[MatrixConfiguration, ...]:
     path = _path(device)
     text = _read(path)
     if text is None:
