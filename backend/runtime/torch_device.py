@@ -26,6 +26,7 @@ from .interface import DeviceInterface, device_index
 from .torch_fallback import FALLBACKS, fallback
 from .torch_memory import context_of, metadata, new_bytes
 from .torch_modules import keep_ties
+from .torch_random import GENERATOR
 from .torch_registration import AT_REGISTRATION
 from .torch_substitutes import SUBSTITUTES
 
@@ -71,20 +72,21 @@ class _Module(DeviceInterface):
         return False
 
     def manual_seed(self, seed: int) -> None:
-        """Seed the CPU's generator, which makes the random numbers."""
+        """Seed the device's generator, and the CPU's, which makes random numbers that the device does not."""
         torch.default_generator.manual_seed(seed)
+        GENERATOR.reseed(seed)
 
     def manual_seed_all(self, seed: int) -> None:
-        """Seed the CPU's generator, which makes the random numbers of all devices."""
+        """Seed the generator of all devices, and the CPU's."""
         self.manual_seed(seed)
 
     def get_rng_state(self, device: Any = None) -> torch.Tensor:
-        """The CPU generator's, which makes the random numbers."""
-        return torch.get_rng_state()
+        """The state of the devices' generator and the CPU's: bytes."""
+        return GENERATOR.state()
 
     def set_rng_state(self, state: torch.Tensor, device: Any = None) -> None:
-        """Set the CPU generator's."""
-        torch.set_rng_state(state)
+        """Set what get_rng_state() gave."""
+        GENERATOR.restore(state)
 
     def get_amp_supported_dtype(self) -> list[torch.dtype]:
         """None: torch.autocast() warns and changes nothing."""

@@ -38,6 +38,8 @@ _aten = torch.ops.aten
 #: What kernels do where memory is not moved as it is, entered from outside this package: "copy" (from one tensor of a
 #: device to another) and "fill" (of a tensor with a number). Each returns whether it did it.
 KERNELS: dict[str, Callable[[torch.Tensor, Any], bool]] = {}
+#: Called with the device's index before memory is copied to the host: what kernels have noted is raised there.
+BEFORE_READING: list[Callable[[int], None]] = []
 #: Held while memory is written, and from reading on where what lies between a view's elements is written with them, so
 #: that threads can write views that interleave.
 WRITING = threading.RLock()
@@ -201,11 +203,17 @@ def host_view(tensor: torch.Tensor, memory: torch.Tensor, start: int) -> torch.T
     return torch._neg_view(result) if tensor.is_neg() else result
 
 
+def _before_reading(tensor: torch.Tensor) -> None:
+    for check in BEFORE_READING:
+        check(device_index(tensor.device))
+
+
 def _host_copy(tensor: torch.Tensor, read: bool = True) -> torch.Tensor:
     """A CPU tensor of the same sizes and strides, with the same values if ``read``."""
     address, bytes_ = window(tensor)
     host = torch.empty(bytes_, dtype=torch.uint8)
     if bytes_ and read:
+        _before_reading(tensor)
         context_of(tensor).native.download(host.data_ptr(), address, bytes_)
     return host_view(tensor, host, address)
 
@@ -254,6 +262,7 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
     if not is_ours(dst):
         if same and dst.device.type == "cpu":
             address, bytes_ = window(self)
+            _before_reading(self)
             context_of(self).native.download(dst.data_ptr(), address, bytes_)
         else:
             dst.copy_(_host_copy(self))

@@ -14,12 +14,27 @@ _aten = torch.ops.aten
 _Optional = torch.Tensor | None
 
 
+#: Kernels of operations that are here, by name, entered from outside this package. One that returns NotImplemented
+#: leaves the call to the CPU.
+KERNELS: dict[str, Callable[..., Any]] = {}
+
+
+def _by_kernel(name: str, *args: Any) -> Any:
+    return KERNELS[name](*args) if name in KERNELS else NotImplemented
+
+
 def _convolution(*args: Any) -> Any:
+    result = _by_kernel("convolution", *args)
+    if result is not NotImplemented:
+        return result
     return fallback(_aten.convolution.default, *args)
 
 
 def _convolution_backward(grad: torch.Tensor, source: torch.Tensor, weight: torch.Tensor, *args: Any) -> Any:
     """``args``: stride, padding, dilation, transposed, output_padding, groups, output_mask."""
+    result = _by_kernel("convolution_backward", grad, source, weight, *args)
+    if result is not NotImplemented:
+        return result
     transposed, groups = args[3], args[5]
     channels = weight.size(1) * groups if transposed else weight.size(0)
     return fallback(_aten.convolution_backward.default, grad, source, weight, [channels], *args)

@@ -18,11 +18,18 @@ def register() -> None:
     """Enter the operations in torch's table for the device, which is registered. A second call does nothing."""
     if _libraries:
         return
+    from . import bounds
     from .cases import enter_cases
+    from .convolution import enter_convolution
+    from .indexing import enter_indexing
+    from .losses import enter_losses
     from .matmul import enter_matmul
     from .movement import enter_movement
     from .norms import enter_norms
+    from .optimizers import enter_optimizers
     from .pointwise import enter_pointwise
+    from .pooling import enter_pooling
+    from .random import enter_random
     from .reductions import enter_reductions
     from .softmax import enter_softmax
 
@@ -30,5 +37,8 @@ def register() -> None:
     _libraries.append(library)
     for enter in (enter_movement, enter_pointwise, enter_cases, enter_reductions):
         enter(library)
-    for enter in (enter_matmul, enter_softmax, enter_norms):
+    for enter in (enter_matmul, enter_softmax, enter_norms, enter_indexing):
         enter(library)
+    for enter in (enter_losses, enter_random, enter_optimizers, enter_convolution, enter_pooling):
+        enter(library)
+    bounds.install()

@@ -1,0 +1,238 @@
+# mypy: allow-untyped-defs
+"""Convolutions of one and two dimensions, forward and backward, as matrix products whose operands are never stored.
+
+With x (N, C, H, W), w (K, C / groups, R, S) and y (N, K, P, Q), y[n, k, p, q] is the sum over c, r, s of
+x[n, c, p stride - padding + r dilation, q …] w[k, c, r, s]. The gradient of x, which is a transposed convolution, is
+the same sum over k, r, s of what w took from x; that of w sums over n, p, q. All three are one kernel each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from ..runtime import torch_substitutes
+from .launching import GRID_LIMIT, launch
+from .types import OnHost, require
+
+_TYPES = (torch.float16, torch.bfloat16, torch.float32)
+_Optional = torch.Tensor | None
+#: (dimension 1, dimension 2).
+_Pair = tuple[int, int]
+
+
+def enter_convolution(library: torch.library.Library) -> None:
+    """Enter both, by way of runtime/torch_substitutes.py, which torch asks."""
+    torch_substitutes.KERNELS.update(convolution=_or_host(_convolution), convolution_backward=_or_host(_backward))
+
+
+@triton.jit
+def forward_kernel(
+    y, x, w, bias, N, C, H, W, K, P, Q, u, v, a, b, d, e,
+    HAS_BIAS: tl.constexpr, R: tl.constexpr, S: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """y of contiguous x, w: strides (u, v), padding (a, b), dilation (d, e); C and K are those of a group."""
+    group, groups = tl.program_id(1), tl.num_programs(1)
+    tiles = tl.cdiv(K, BN)
+    row = tl.program_id(0) // tiles * BM + tl.arange(0, BM)[:, None]
+    k = tl.program_id(0) % tiles * BN + tl.arange(0, BN)[None, :]
+    n, p, q = row // (P * Q), row // Q % P, row % Q
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, C * R * S, BK):
+        i = start + tl.arange(0, BK)[None, :]
+        c, r, s = i // (R * S), i // S % R, i % S
+        h, t = p * u - a + r * d, q * v - b + s * e
+        inside = (row < N * P * Q) & (i < C * R * S) & (h >= 0) & (h < H) & (t >= 0) & (t < W)
+        left = tl.load(x + ((n * groups + group) * C + c) * H * W + h * W + t, mask=inside, other=0.0)
+        j = start + tl.arange(0, BK)[:, None]
+        right = tl.load(w + (group * K + k) * C * R * S + j, mask=(j < C * R * S) & (k < K), other=0.0)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    if HAS_BIAS:
+        total += tl.load(bias + group * K + k, mask=k < K, other=0.0).to(tl.float32)
+    place = y + ((n * groups + group) * K + k) * P * Q + p * Q + q
+    tl.store(place, total.to(y.dtype.element_ty), mask=(row < N * P * Q) & (k < K))
+
+
+@triton.jit
+def input_kernel(
+    x, y, w, bias, N, C, H, W, K, P, Q, u, v, a, b, d, e,
+    HAS_BIAS: tl.constexpr, R: tl.constexpr, S: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """x of contiguous y, w: the gradient of a convolution's input, and the transposed convolution."""
+    group, groups = tl.program_id(1), tl.num_programs(1)
+    tiles = tl.cdiv(C, BN)
+    row = tl.program_id(0) // tiles * BM + tl.arange(0, BM)[:, None]
+    c = tl.program_id(0) % tiles * BN + tl.arange(0, BN)[None, :]
+    n, h, t = row // (H * W), row // W % H, row % W
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K * R * S, BK):
+        i = start + tl.arange(0, BK)[None, :]
+        k, r, s = i // (R * S), i // S % R, i % S
+        p, q = h + a - r * d, t + b - s * e
+        inside = (row < N * H * W) & (i < K * R * S) & (p >= 0) & (q >= 0) & (p % u == 0) & (q % v == 0)
+        p, q = p // u, q // v
+        inside = inside & (p < P) & (q < Q)
+        left = tl.load(y + ((n * groups + group) * K + k) * P * Q + p * Q + q, mask=inside, other=0.0)
+        j = start + tl.arange(0, BK)[:, None]
+        k, r, s = j // (R * S), j // S % R, j % S
+        place = w + (((group * K + k) * C + c) * R + r) * S + s
+        right = tl.load(place, mask=(j < K * R * S) & (c < C), other=0.0)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    if HAS_BIAS:
+        total += tl.load(bias + group * C + c, mask=c < C, other=0.0).to(tl.float32)
+    place = x + ((n * groups + group) * C + c) * H * W + h * W + t
+    tl.store(place, total.to(x.dtype.element_ty), mask=(row < N * H * W) & (c < C))
+
+
+@triton.jit
+def weight_kernel(
+    w, x, y, N, C, H, W, K, P, Q, u, v, a, b, d, e,
+    R: tl.constexpr, S: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
+    """w, its gradient, of contiguous x and the gradient y of the output."""
+    group, groups = tl.program_id(1), tl.num_programs(1)
+    tiles = tl.cdiv(C * R * S, BN)
+    k = tl.program_id(0) // tiles * BM + tl.arange(0, BM)[:, None]
+    j = tl.program_id(0) % tiles * BN + tl.arange(0, BN)[None, :]
+    c, r, s = j // (R * S), j // S % R, j % S
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, N * P * Q, BK):
+        i = start + tl.arange(0, BK)[None, :]
+        n, inner = i // (P * Q), i % (P * Q)
+        left = tl.load(y + ((n * groups + group) * K + k) * P * Q + inner, mask=(i < N * P * Q) & (k < K), other=0.0)
+        i = start + tl.arange(0, BK)[:, None]
+        n, p, q = i // (P * Q), i // Q % P, i % Q
+        h, t = p * u - a + r * d, q * v - b + s * e
+        inside = (i < N * P * Q) & (j < C * R * S) & (h >= 0) & (h < H) & (t >= 0) & (t < W)
+        right = tl.load(x + ((n * groups + group) * C + c) * H * W + h * W + t, mask=inside, other=0.0)
+        total = tl.dot(left, right, total, input_precision="ieee")
+    place = w + (group * K + k) * C * R * S + j
+    tl.store(place, total.to(w.dtype.element_ty), mask=(k < K) & (j < C * R * S))
+
+
+def _pair(values: Sequence[int], fill: int) -> _Pair:
+    """Of one dimension: with a second before it, along which nothing moves."""
+    return (fill, values[0]) if len(values) == 1 else (values[0], values[1])
+
+
+def _images(tensor: torch.Tensor) -> torch.Tensor:
+    return (tensor.unsqueeze(2) if tensor.dim() == 3 else tensor).contiguous()
+
+
+def _check(*tensors: _Optional) -> None:
+    first = tensors[0]
+    for tensor in tensors:
+        if tensor is None or first is None:
+            continue
+        require(tensor.dtype, tensor.device.index or 0)
+        if tensor.dtype not in _TYPES or tensor.dtype != first.dtype or tensor.device != first.device:
+            raise OnHost("numbers that are not of one float type of at most 32 bits")
+    if first is None or first.dim() not in (3, 4):
+        raise OnHost("a convolution of other than one or two dimensions")
+
+
+class _Shape:
+    """The sizes of a convolution: those of its x, w and y, which may each be what is computed."""
+
+    def __init__(self, x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, how: Sequence[Any]) -> None:
+        stride, padding, dilation, self.groups = how
+        if x.numel() == 0 or y.numel() == 0 or max(x.numel(), y.numel(), w.numel()) >= 2**31:
+            raise OnHost("nothing, or too much, to convolve")
+        n, channels, h, width = x.shape
+        self.sizes = {"N": n, "C": channels // self.groups, "H": h, "W": width}
+        self.sizes |= {"K": y.shape[1] // self.groups, "P": y.shape[2], "Q": y.shape[3]}
+        self.sizes |= dict(zip("uvabde", (*_pair(stride, 1), *_pair(padding, 0), *_pair(dilation, 1)), strict=True))
+        self.window = {"R": w.shape[2], "S": w.shape[3]}
+
+    def run(self, kernel: Any, tensors: dict[str, torch.Tensor], rows: int, columns: int, **constants: Any) -> None:
+        """Launch a kernel for a product of so many rows and columns in each group."""
+        tile = [16 if size <= 16 else 32 for size in (rows, columns)]
+        grid = -(-rows // tile[0]) * -(-columns // tile[1]), self.groups, 1
+        if max(grid) > GRID_LIMIT:
+            raise OnHost(f"a grid of {grid}")
+        blocks = {"BM": tile[0], "BN": tile[1], "BK": 16}
+        launch(kernel, grid, {**tensors, **self.sizes}, {**constants, **self.window, **blocks}, fusion=True)
+
+
+def _forward(x: torch.Tensor, w: torch.Tensor, bias: _Optional, y: torch.Tensor, how: Sequence[Any]) -> None:
+    shape = _Shape(x, w, y, how)
+    tensors = {"y": y, "x": x, "w": w, "bias": y if bias is None else bias.contiguous()}
+    rows = y.shape[0] * y.shape[2] * y.shape[3]
+    shape.run(forward_kernel, tensors, rows, shape.sizes["K"], HAS_BIAS=bias is not None)
+
+
+def _to_input(y: torch.Tensor, w: torch.Tensor, bias: _Optional, x: torch.Tensor, how: Sequence[Any]) -> None:
+    shape = _Shape(x, w, y, how)
+    tensors = {"x": x, "y": y, "w": w, "bias": x if bias is None else bias.contiguous()}
+    rows = x.shape[0] * x.shape[2] * x.shape[3]
+    shape.run(input_kernel, tensors, rows, shape.sizes["C"], HAS_BIAS=bias is not None)
+
+
+def _to_weight(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor, how: Sequence[Any]) -> None:
+    shape = _Shape(x, w, y, how)
+    columns = shape.sizes["C"] * w.shape[2] * w.shape[3]
+    shape.run(weight_kernel, {"w": w, "x": x, "y": y}, shape.sizes["K"], columns)
+
+
+def _convolution(
+    input: torch.Tensor,  # noqa: A002 (torch's name)
+    weight: torch.Tensor,
+    bias: _Optional,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+) -> torch.Tensor:
+    _check(input, weight, bias)
+    meta = torch.ops.aten.convolution(
+        *(None if t is None else torch.empty_like(t, device="meta") for t in (input, weight, bias)),
+        *(stride, padding, dilation, transposed, output_padding, groups),
+    )
+    out = torch.empty(meta.shape, dtype=input.dtype, device=input.device)
+    how = stride, padding, dilation, groups
+    (_to_input if transposed else _forward)(_images(input), _images(weight), bias, _images(out), how)
+    return out
+
+
+def _backward(
+    grad_output: torch.Tensor,
+    input: torch.Tensor,  # noqa: A002
+    weight: torch.Tensor,
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+    transposed: bool,
+    output_padding: Sequence[int],
+    groups: int,
+    output_mask: Sequence[bool],
+) -> tuple[_Optional, ...]:
+    _check(grad_output, input, weight)
+    how = stride, padding, dilation, groups
+    grad, x, w = _images(grad_output), _images(input), _images(weight)
+    grad_input = grad_weight = grad_bias = None
+    if output_mask[0]:
+        grad_input = torch.empty(input.shape, dtype=input.dtype, device=input.device)
+        (_forward if transposed else _to_input)(grad, w, None, _images(grad_input), how)
+    if output_mask[1]:
+        grad_weight = torch.empty(weight.shape, dtype=weight.dtype, device=weight.device)
+        both = (grad, x) if transposed else (x, grad)
+        _to_weight(*both, _images(grad_weight), how)
+    if output_mask[2]:
+        grad_bias = grad_output.sum((0, *range(2, grad_output.dim())))
+    return grad_input, grad_weight, grad_bias
+
+
+def _or_host(function: Callable[..., Any]) -> Callable[..., Any]:
+    def run(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except OnHost:
+            return NotImplemented
+
+    return run

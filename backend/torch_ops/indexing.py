@@ -1,0 +1,254 @@
+"""Reading and writing at indices that are in memory: gather, scatter, index_select, embedding, index and index_put.
+
+Each is an elementwise kernel of its indices, in which the indexed tensor is a place: its view with a stride of 0 in the
+indexed dimension, to which the kernel adds index times stride.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from .bounds import CHECK, CHECK_WRAPPED, fault_of
+from .elementwise import Body, run
+from .library import enter_by_name
+from .movement import retyped
+from .types import NAMES, OnHost, as_integer, computed_in
+
+_INDICES = (torch.int64, torch.int32)
+#: Types with an atomic addition of their own.
+_ATOMIC = (torch.float32, torch.int32, torch.int64)
+_PLACES = frozenset(("self", "fault"))
+_GATHER = Body(CHECK + "out = tl.load(self + index * step + zero, mask=mask)", frozenset(("index",)), _PLACES)
+_STORED = frozenset(("index", "source"))
+_SCATTER = Body(
+    CHECK + "tl.store(self + index * step + zero, source.to(self.dtype.element_ty), mask=mask & (bad == 0))",
+    _STORED,
+    _PLACES,
+)
+_ADD = Body(
+    CHECK + "use = mask & (bad == 0)\n"
+    'tl.atomic_add(self + index * step + zero, source + zero.to(source.dtype), mask=use, sem="relaxed")',
+    frozenset(("index",)),
+    _PLACES,
+)
+_EMBEDDING = Body(
+    CHECK + "use = mask & (bad == 0) & (index != padding)\n"
+    'tl.atomic_add(self + index * step + zero, source + zero.to(source.dtype), mask=use, sem="relaxed")',
+    frozenset(("index",)),
+    _PLACES,
+)
+
+
+def enter_indexing(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+
+
+def _flat(tensor: torch.Tensor, dim: int, shape: Sequence[int]) -> torch.Tensor:
+    """The tensor as of ``shape``, whose elements along ``dim`` are all the first."""
+    strides = [0 if d == dim else stride for d, stride in enumerate(tensor.stride())]
+    return tensor.as_strided(list(shape), strides)
+
+
+def _check_index(index: torch.Tensor, tensor: torch.Tensor) -> None:
+    if index.dtype not in _INDICES or index.device != tensor.device:
+        raise OnHost("an index of another type or device")
+
+
+def _line(tensor: torch.Tensor, dim: int) -> dict[str, int]:
+    return {"step": tensor.stride(dim), "size": tensor.shape[dim]}
+
+
+def _gather(
+    self: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False, out: torch.Tensor
+) -> torch.Tensor:
+    _check_index(index, self)
+    if not self.dim() or not index.dim():
+        raise OnHost("tensors without dimensions")
+    if out.shape != index.shape:
+        torch._prims_common.wrappers._maybe_resize_out(out, index.shape)
+    _read("gather", self, dim % self.dim(), index, out)
+    return out
+
+
+def _read(name: str, self: torch.Tensor, dim: int, index: torch.Tensor, out: torch.Tensor) -> None:
+    """out[…, i, …] = self[…, index, …], the index having or broadcasting to the shape of ``out``."""
+    kind = as_integer(self.dtype)
+    source, fault = retyped(_flat(self, dim, out.shape), kind), fault_of(self.device, name)
+    operands = {"index": index, "self": source, "fault": fault}
+    run(_GATHER, {"out": retyped(out, kind)}, operands, kind, _line(self, dim))
+
+
+def _index_select(self: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Tensor:
+    _check_index(index, self)
+    if not self.dim() or index.dim() > 1:
+        raise OnHost("tensors without dimensions")
+    dim %= self.dim()
+    shape = list(self.shape)
+    shape[dim] = index.numel()
+    out = self.new_empty(shape)
+    _read("index_select", self, dim, index.view(-1, *(1,) * (self.dim() - 1 - dim)), out)
+    return out
+
+
+def _add_at(
+    name: str, self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, body: Body = _ADD, **more: int
+) -> None:
+    """self[…, index, …] += source: ``source`` has the shape, the index broadcasts to it."""
+    place = self if self.dtype in _ATOMIC else self.to(torch.float32)
+    if self.dtype not in _ATOMIC and self.dtype not in (torch.float16, torch.bfloat16):
+        raise OnHost(f"atomic additions of {self.dtype}")
+    fault = fault_of(self.device, name)
+    operands = {"index": index, "source": source, "self": _flat(place, dim, source.shape), "fault": fault}
+    run(body, {}, operands, place.dtype, {**_line(place, dim), **more})
+    if place is not self:
+        self.copy_(place)
+
+
+def _scatter_add(
+    self: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, *, out: torch.Tensor
+) -> torch.Tensor:
+    _check_index(index, self)
+    if not self.dim() or src.dtype != self.dtype or index.dim() != self.dim():
+        raise OnHost("tensors without dimensions, or of two types")
+    if out is not self:
+        if out.shape != self.shape:
+            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        out.copy_(self)
+    _add_at("scatter_add", out, dim % self.dim(), index, src[tuple(slice(n) for n in index.shape)])
+    return out
+
+
+def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, out: torch.Tensor) -> torch.Tensor:
+    _check_index(index, self)
+    if not self.dim() or self.dtype not in NAMES or index.dim() != self.dim():
+        raise OnHost("tensors without dimensions, or of complex numbers")
+    if out is not self:
+        if out.shape != self.shape:
+            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        out.copy_(self)
+    if not isinstance(source, torch.Tensor):
+        source = torch.full((), source, dtype=self.dtype, device=self.device)
+    elif source.dtype != self.dtype:
+        raise OnHost("a source of another type")
+    dim %= self.dim()
+    source = source.expand(index.shape) if not source.dim() else source[tuple(slice(n) for n in index.shape)]
+    operands = {"index": index, "source": source, "self": _flat(out, dim, index.shape)}
+    operands["fault"] = fault_of(self.device, "scatter")
+    run(_SCATTER, {}, operands, computed_in(self.dtype), _line(out, dim))
+    return out
+
+
+def _index_add(
+    self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: Any = 1, out: torch.Tensor
+) -> torch.Tensor:
+    _check_index(index, self)
+    if not self.dim() or source.dtype != self.dtype or source.dim() != self.dim() or alpha != 1:
+        raise OnHost("tensors without dimensions, or a factor")
+    if out is not self:
+        if out.shape != self.shape:
+            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        out.copy_(self)
+    dim %= self.dim()
+    _add_at("index_add", out, dim, index.view(-1, *(1,) * (self.dim() - 1 - dim)), source)
+    return out
+
+
+def _embedding_backward(
+    grad_output: torch.Tensor, indices: torch.Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
+) -> torch.Tensor:
+    _check_index(indices, grad_output)
+    if scale_grad_by_freq or not grad_output.dtype.is_floating_point or grad_output.dtype == torch.float64:
+        raise OnHost("gradients by frequency, or in float64")
+    width = grad_output.shape[-1]
+    total = torch.zeros(num_weights, width, dtype=torch.float32, device=grad_output.device)
+    rows = grad_output.reshape(-1, width)
+    _add_at("embedding", total, 0, indices.reshape(-1, 1), rows, _EMBEDDING, padding=padding_idx)
+    return total.to(grad_output.dtype)
+
+
+# ---- index and index_put -----------------------------------------------------------------------------------------
+
+
+def _indexed(self: torch.Tensor, indices: Sequence[Any]) -> tuple[torch.Tensor, dict[str, Any], dict[str, int], str]:
+    """(the view of ``self`` with a stride of 0 in what is indexed, index operands, their integers, lines that add up
+    the offset). Raises OnHost for masks."""
+    given = {dim: index for dim, index in enumerate(indices) if index is not None}
+    if not given:
+        raise OnHost("no index")
+    for index in given.values():
+        _check_index(index, self)
+    together = torch.broadcast_shapes(*(index.shape for index in given.values()))
+    dims = sorted(given)
+    adjacent = dims == list(range(dims[0], dims[-1] + 1))
+    before = list(range(dims[0])) if adjacent else []
+    after = [d for d in range(self.dim()) if d not in given and d not in before]
+    shape = [self.shape[d] for d in before] + list(together) + [self.shape[d] for d in after]
+    strides = [self.stride(d) for d in before] + [0] * len(together) + [self.stride(d) for d in after]
+    operands: dict[str, Any] = {}
+    counts: dict[str, int] = {}
+    lines = ["offset = zero.to(tl.int64)"]
+    for d, index in given.items():
+        operands[f"index{d}"] = index.expand(together).view(*together, *(1,) * len(after)) if after else index
+        counts |= {f"step{d}": self.stride(d), f"size{d}_": self.shape[d]}
+        lines += [f"index = index{d}", f"size = size{d}_", *CHECK_WRAPPED.splitlines()]
+        lines.append(f"offset += tl.where(bad, 0, index * step{d})")
+        lines.append(f"wrong = bad + zero{' + wrong' if d != dims[0] else ''}")
+    return self.as_strided(shape, strides), operands, counts, "\n".join(lines) + "\n"
+
+
+def _index(self: torch.Tensor, indices: Sequence[Any], *, out: torch.Tensor) -> torch.Tensor:
+    place, operands, counts, lines = _indexed(self, indices)
+    if out.shape != place.shape:
+        torch._prims_common.wrappers._maybe_resize_out(out, place.shape)
+    kind = as_integer(self.dtype)
+    body = Body(lines + "out = tl.load(self + offset, mask=mask)", frozenset(operands), _PLACES)
+    operands |= {"self": retyped(place, kind), "fault": fault_of(self.device, "index")}
+    run(body, {"out": retyped(out, kind)}, operands, kind, counts)
+    return out
+
+
+def _index_put(
+    self: torch.Tensor, indices: Sequence[Any], values: torch.Tensor, accumulate: bool = False, unsafe: bool = False
+) -> torch.Tensor:
+    masks = [index for index in indices if index is not None]
+    if len(masks) == 1 and masks[0].dtype == torch.bool and values.numel() == 1 and not accumulate:
+        if indices[0] is masks[0] and values.dtype == self.dtype and masks[0].device == self.device:
+            mask = masks[0].view(*masks[0].shape, *(1,) * (self.dim() - masks[0].dim()))
+            return self.masked_fill_(mask, values.view(()))
+    if values.dtype != self.dtype or values.device != self.device or self.dtype not in NAMES:
+        raise OnHost("values of another type or device")
+    target = self
+    if accumulate and self.dtype not in _ATOMIC:
+        if self.dtype not in (torch.float16, torch.bfloat16):
+            raise OnHost(f"atomic additions of {self.dtype}")
+        target = self.to(torch.float32)
+    place, operands, counts, lines = _indexed(target, indices)
+    action = (
+        "source = source + zero.to(source.dtype)\n"
+        'tl.atomic_add(self + offset, source, mask=mask & (wrong == 0), sem="relaxed")'
+    )
+    if not accumulate:
+        action = "tl.store(self + offset, source.to(self.dtype.element_ty), mask=mask & (wrong == 0))"
+    body = Body(lines + action, frozenset(operands), _PLACES)
+    operands |= {"source": values.expand(place.shape), "self": place, "fault": fault_of(self.device, "index_put")}
+    run(body, {}, operands, computed_in(target.dtype), counts)
+    if target is not self:
+        self.copy_(target)
+    return self
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "gather.out": _gather,
+    "index_select": _index_select,
+    "scatter_add.out": _scatter_add,
+    "scatter.src_out": _scatter,
+    "scatter.value_out": _scatter,
+    "index_add.out": _index_add,
+    "embedding_dense_backward": _embedding_backward,
+    "index.Tensor_out": _index,
+    "_index_put_impl_": _index_put,
+}

@@ -1,0 +1,65 @@
+"""Convolutions and pooling, with their gradients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+
+from .conftest import compare
+from .test_elementwise import values
+
+pytestmark = pytest.mark.usefixtures("no_fallbacks")
+
+#: (input, weight, what else the convolution takes).
+_CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
+    ((2, 3, 9, 11), (5, 3, 3, 3), {}),
+    ((2, 4, 9, 11), (6, 2, 3, 2), {"stride": (2, 3), "padding": (1, 2), "groups": 2}),
+    ((1, 3, 12, 12), (4, 3, 3, 3), {"dilation": 2, "padding": 2}),
+    ((3, 20, 5, 5), (18, 20, 1, 1), {}),
+    ((2, 6, 7, 7), (6, 1, 3, 3), {"groups": 6, "padding": "same"}),
+    ((2, 3, 30), (4, 3, 5), {"stride": 2, "padding": 3}),
+    ((3, 30), (4, 3, 5), {}),
+]
+
+
+@pytest.mark.parametrize("case", _CASES, ids=str)
+def test_convolutions_and_their_gradients(case: Any) -> None:
+    size, weight, options = case
+    convolution = F.conv1d if len(weight) == 3 else F.conv2d
+
+    def run(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor) -> Any:
+        x, w, bias = (tensor.detach().requires_grad_() for tensor in (x, w, bias))
+        y = convolution(x, w, bias, **options)
+        (y * y.detach()).sum().backward()
+        return y.detach(), x.grad, w.grad, bias.grad
+
+    compare(run, values(*size), values(*weight), values(weight[0]), tolerance=(1e-4, 1e-3))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"stride": 2, "padding": 1, "output_padding": 1}, {"groups": 2, "dilation": 2}]
+)
+def test_transposed_convolutions_and_their_gradients(options: Any) -> None:
+    def run(x: torch.Tensor, w: torch.Tensor) -> Any:
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        y = F.conv_transpose2d(x, w, **options)
+        (y * y.detach()).sum().backward()
+        return y.detach(), x.grad, w.grad
+
+    compare(run, values(2, 4, 5, 6), values(4, 3, 3, 2), tolerance=(1e-4, 1e-3))
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"stride": 1}, {"padding": 1, "ceil_mode": True}, {"dilation": 2, "stride": 1}]
+)
+def test_maxima_and_their_gradients(options: Any) -> None:
+    def run(x: torch.Tensor) -> Any:
+        x = x.detach().requires_grad_()
+        y, places = F.max_pool2d(x, 3, **options, return_indices=True)
+        (y * y.detach()).sum().backward()
+        return y.detach(), places, x.grad
+
+    compare(run, values(2, 3, 10, 13), tolerance=(1e-5, 1e-5))

@@ -1,0 +1,80 @@
+"""Reading and writing at indices, losses of classes, and what happens with an index out of range."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+
+from .conftest import compare
+from .test_elementwise import values
+
+pytestmark = pytest.mark.usefixtures("no_fallbacks")
+
+
+def test_reading() -> None:
+    x, rows, at = values(7, 5, 9), torch.tensor([3, 0, 6, 6]), torch.randint(0, 5, (7, 3, 9))
+    compare(lambda x, rows, at: (x.index_select(0, rows), x.mT.index_select(2, rows % 5), x.gather(1, at)), x, rows, at)
+    compare(lambda x, rows, at: (x[rows], x[:, rows - 4], x[rows[:, None], rows % 5], x[rows, :, rows]), x, rows, at)
+    compare(lambda x, rows, at: (x.bool()[rows], x.half()[:, :, rows], x.double()[rows]), x, rows, at)
+
+
+def test_writing() -> None:
+    x, rows, at = values(7, 5, 9), torch.tensor([3, 0, 6, 6]), torch.randint(0, 5, (7, 3, 9))
+    compare(
+        lambda x, rows, at: (
+            x.index_add(0, rows, x[:4]),
+            x.scatter_add(1, at, x),
+            x.scatter(1, rows[:1].view(1, 1, 1), 3.0),
+        ),
+        x,
+        rows,
+        at,
+    )
+    compare(
+        lambda x, rows, at: (
+            x.index_put_((rows,), x[1, 1, 1]),
+            x.index_put_((rows - 7, rows % 5), x[0, 0], accumulate=True),
+        ),
+        x,
+        rows,
+        at,
+    )
+    compare(lambda x, rows, at: x.half().index_add(0, rows, x[:4].half()), x, rows, at)
+
+
+def test_an_embedding_and_its_gradient() -> None:
+    def run(weight: torch.Tensor, tokens: torch.Tensor) -> Any:
+        weight = weight.detach().requires_grad_()
+        y = F.embedding(tokens, weight, padding_idx=2)
+        (y * y.detach()).sum().backward()
+        return y.detach(), weight.grad
+
+    compare(run, values(11, 6), torch.tensor([[1, 2, 3], [3, 3, 10]]))
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_cross_entropy_and_its_gradient(reduction: str) -> None:
+    def run(x: torch.Tensor, target: torch.Tensor, weight: torch.Tensor) -> Any:
+        x = x.detach().requires_grad_()
+        options: list[dict[str, Any]] = [{}, {"weight": weight.exp()}, {"label_smoothing": 0.1}, {"ignore_index": 3}]
+        losses = [F.cross_entropy(x, target, reduction=reduction, **given) for given in options]
+        sum(loss.sum() for loss in losses).backward()
+        return [loss.detach() for loss in losses], x.grad
+
+    compare(run, values(8, 6), torch.tensor([0, 3, 5, 2, 1, 3, 4, 0]), values(6))
+    compare(run, values(2, 6, 4), torch.tensor([[0, 3, 5, 2], [1, 3, 4, 0]]), values(6))
+
+
+def test_an_index_out_of_range() -> None:
+    x = values(5, 4).to("spirv")
+    for wrong in (
+        lambda: x[torch.tensor([1, 5], device="spirv")],
+        lambda: x.gather(0, torch.full((1, 4), -1, device="spirv")),
+    ):
+        y = wrong()
+        with pytest.raises(IndexError, match="an index was out of range in (index|gather)"):
+            y.cpu()
+        assert y.cpu().shape == y.shape

@@ -1,0 +1,50 @@
+"""Random numbers that are made on the device."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+pytestmark = pytest.mark.usefixtures("no_fallbacks")
+COUNT = 40_000
+
+
+def test_distributions() -> None:
+    torch.manual_seed(5)
+    uniform, normal = torch.rand(COUNT, device="spirv").cpu(), torch.randn(COUNT, device="spirv").cpu()
+    exponential = torch.empty(COUNT, device="spirv").exponential_(2).cpu()
+    assert 0 <= float(uniform.min()) and float(uniform.max()) < 1
+    assert abs(float(uniform.mean()) - 0.5) < 0.01 and abs(float(uniform.var()) - 1 / 12) < 0.005
+    assert abs(float(normal.mean())) < 0.03 and abs(float(normal.std()) - 1) < 0.03
+    assert abs(float((normal**4).mean()) - 3) < 0.3
+    assert abs(float(exponential.mean()) - 0.5) < 0.02 and float(exponential.min()) >= 0
+    assert len(torch.cat([uniform, torch.rand(COUNT, device="spirv").cpu()]).unique()) > 1.9 * COUNT
+
+
+def test_halves_stay_below_the_end() -> None:
+    for dtype in (torch.float16, torch.bfloat16):
+        drawn = torch.empty(COUNT, dtype=dtype, device="spirv").uniform_(1, 3).cpu()
+        assert 1 <= float(drawn.min()) and float(drawn.max()) < 3
+
+
+def test_seeds_and_states() -> None:
+    torch.manual_seed(7)
+    first = torch.rand(100, device="spirv").cpu()
+    state = torch.spirv.get_rng_state()
+    second = torch.rand(100, device="spirv").cpu()
+    torch.spirv.set_rng_state(state)
+    assert torch.equal(torch.rand(100, device="spirv").cpu(), second)
+    torch.manual_seed(7)
+    assert torch.equal(torch.rand(10, 10, device="spirv").cpu().view(-1), first)
+    assert not torch.equal(first, second)
+
+
+def test_dropout() -> None:
+    torch.manual_seed(1)
+    x = torch.ones(COUNT, device="spirv", requires_grad=True)
+    y = torch.nn.functional.dropout(x, 0.25)
+    y.sum().backward()
+    kept = y.detach().cpu()
+    assert abs(float((kept == 0).float().mean()) - 0.25) < 0.01
+    assert kept[kept != 0].unique().tolist() == pytest.approx([4 / 3])
+    assert x.grad is not None and torch.equal(x.grad.cpu(), kept)
