@@ -17,6 +17,7 @@ from triton.runtime.errors import OutOfResources
 from . import passes, settings
 from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
+from .gluon import ModuleMap
 from .inspection.listing import listing
 from .lowering.module import LoweredKernel, lower_module
 from .options import BACKEND, SPIRVOptions, own, with_foreign
@@ -148,24 +149,29 @@ class SPIRVBackend(BaseBackend):
         """Device implementations of language modules."""
         from . import cuda_extras, libdevice
 
-        return {
-            "triton.language.extra.libdevice": libdevice,
-            "triton.language.extra.cuda": cuda_extras,
-            "triton.language.extra.cuda.utils": cuda_extras,
-        }
+        return ModuleMap(
+            {
+                "triton.language.extra.libdevice": libdevice,
+                "triton.language.extra.cuda": cuda_extras,
+                "triton.language.extra.cuda.utils": cuda_extras,
+            }
+        )
+
+    def get_target_name(self, options: SPIRVOptions) -> str:
+        """``ttg.target`` of Gluon's modules."""
+        return passes.TARGET
 
     def load_dialects(self, context: Any) -> None:
         """No dialects beyond upstream's."""
 
     def add_stages(self, stages: dict[str, Any], options: SPIRVOptions, language: Language) -> None:
-        """Fills the stage table: ttir → ttgir → spv."""
-        if language != Language.TRITON:
-            raise NotImplementedError(
-                "the SPIR-V backend compiles Triton kernels; Gluon names the hardware of one "
-                "vendor and is not supported"
-            )
-        stages["ttir"] = lambda source, metadata: self.make_ttir(source, options)
-        stages["ttgir"] = lambda source, metadata: self.make_ttgir(source, options)
+        """Fills the stage table: ttir → ttgir → spv; glir in place of ttir for Gluon."""
+        if language == Language.GLUON:
+            stages["glir"] = lambda source, metadata: source
+            stages["ttgir"] = lambda source, metadata: self.gluon_to_ttgir(source, options)
+        else:
+            stages["ttir"] = lambda source, metadata: self.make_ttir(source, options)
+            stages["ttgir"] = lambda source, metadata: self.make_ttgir(source, options)
         stages["spv"] = lambda source, metadata: self.make_spirv(source, metadata, options)
         if knobs.runtime.add_stages_inspection_hook is not None:
             knobs.runtime.add_stages_inspection_hook(self, stages, options, language, self.capabilities)
@@ -194,6 +200,13 @@ class SPIRVBackend(BaseBackend):
         ttir = str(module)
         matrices = self._lay_out_matrices(module.context, ttir, True, options)
         return matrices or self._lay_out(module, ttir, self._subgroups(module, options), True, options)
+
+    def gluon_to_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
+        """A Gluon kernel to TTGIR, in the layouts that it names. Raises TooManyWarps."""
+        self._check_warps(options.num_warps)
+        self._layout = None
+        passes.run(module, passes.GLUON, "gluon_to_ttgir")
+        return module
 
     def _subgroups(self, module: Any, options: SPIRVOptions) -> int:
         dots = not passes.operation_names(module).isdisjoint(("tt.dot", "tt.dot_scaled"))

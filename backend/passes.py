@@ -88,6 +88,20 @@ ALLOCATE: Pipeline = (
 )
 
 
+#: A Gluon kernel to TTGIR: its layouts are its author's.
+GLUON: Pipeline = (
+    (passes.gluon, "add_inliner", ()),
+    (passes.gluon, "add_infer_coalesced_encodings", ()),
+    (passes.gluon, "add_resolve_auto_encodings", ()),
+    (passes.gluon, "add_canonicalizer", ()),
+    (passes.common, "add_sccp", ()),
+    (passes.ttir, "add_loop_aware_cse", ()),
+    (passes.gluon, "add_canonicalizer", ()),
+    (passes.ttgpuir, "add_combine_tensor_select_and_if", ()),
+    (passes.common, "add_symbol_dce", ()),
+)
+
+
 def run(module: Any, pipeline: Pipeline, name: str) -> None:
     """Runs a pipeline on ``module`` in place; ``name`` labels it in timings and reproducers."""
     manager = ir.pass_manager(module.context)

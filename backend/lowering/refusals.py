@@ -37,7 +37,8 @@ _WARP_SPECIALIZATION = Refusal(
     "leave out tl.range(warp_specialize=True)",
 )
 _SHARED_BY_HAND = Refusal(
-    "only Gluon addresses shared memory by hand", "write a Triton kernel: shared memory is then used by the compiler"
+    "parts of a buffer in shared memory are not addressed here",
+    "allocate a buffer for each part, or write a Triton kernel: shared memory is then used by the compiler",
 )
 _PIPELINED = Refusal("the passes that pipeline loops are not run for this backend", "compile from Triton source")
 
@@ -51,7 +52,7 @@ REFUSED: dict[str, Refusal] = {
     "ttg.local_gather": _SHARED_BY_HAND,
     "ttg.local_scatter": _SHARED_BY_HAND,
     "ttg.local_atomic_scatter_rmw": _SHARED_BY_HAND,
-    "ttg.memdesc_index": _PIPELINED,
+    "ttg.memdesc_index": _SHARED_BY_HAND,
     "ttg.memdesc_reinterpret": _SHARED_BY_HAND,
     "ttg.memdesc_subslice": _SHARED_BY_HAND,
     "ttg.mask": _PIPELINED,
