@@ -32,6 +32,7 @@ VERBS = {
     "rebase": ("move the queue onto another upstream [--to VERSION|REF --report --continue --skip --abort]", "build"),
     "recover": ("undo the last step that was not finished: a change of patches/, an apply, a rebase", "build"),
     "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
+    "new-plugin": ("write a plugin that builds, with its test [NAME FOLDER]", ""),
     "packages": ("print the apt packages that all this needs", ""),
     "audit": ("have auditwheel check what platform wheels run on [WHEEL…]", "release"),
     "release": ("check a release's wheels, and write sums, notes and bills of materials [DIST OUT]", "release"),
@@ -71,7 +72,7 @@ def main(arguments: list[str]) -> int:
 
     def run() -> int:
         enter(Project(ROOT), VERBS[verb][1], arguments)
-        status: int = import_module(f".verbs.{verb}", __package__).run(Project(root), rest[1:])
+        status: int = import_module(f".verbs.{verb.replace('-', '_')}", __package__).run(Project(root), rest[1:])
         return status
 
     return reported(run)

@@ -100,7 +100,10 @@ def compile_to_file(options: argparse.Namespace) -> Path:
         find_kernel(path, name),
         options.signature,
         capabilities,
-        requested(options) | {"debug_info": options.debug_info},
+        # Upstream's default of 3.9 is said outright: else it warns that another release has another.
+        requested(options)
+        | {"debug_info": options.debug_info}
+        | {"enable_fp_fusion": None if "TRITON_DEFAULT_FP_FUSION" in os.environ else True},
     )
     write(module, spirv, abi.to_json())
     return module

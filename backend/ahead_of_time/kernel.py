@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -62,12 +64,43 @@ def _import_from(name: str, path: Path) -> ModuleType:
     return module
 
 
+@contextmanager
+def warned_of_launches(path: Path) -> Iterator[None]:
+    """Warns on stderr before the first kernel that a file launches while it is imported; the launch is made."""
+    from triton.runtime import JITFunction
+
+    run = JITFunction.run
+
+    def run_and_warn(self: Any, *arguments: Any, **keywords: Any) -> Any:
+        if JITFunction.run is not run_and_warn:
+            return run(self, *arguments, **keywords)
+        JITFunction.run = run
+        frame = sys._getframe(1)
+        while frame.f_back is not None and frame.f_code.co_filename != str(path.resolve()):
+            frame = frame.f_back
+        inside = frame.f_code.co_filename == str(path.resolve())
+        print(
+            f"triton-spirv compile: warning: {path}{f', line {frame.f_lineno},' if inside else ''} launches "
+            f"'{self.__name__}' while the file is imported, which runs it now: put launches under "
+            '`if __name__ == "__main__":`',
+            file=sys.stderr,
+        )
+        return run(self, *arguments, **keywords)
+
+    JITFunction.run = run_and_warn
+    try:
+        yield
+    finally:
+        JITFunction.run = run
+
+
 def find_kernel(path: Path, name: str) -> Any:
     """The JITFunction of that name. Autotuned and heuristic kernels give the function inside: the signature and the
     options say what their configurations would."""
     from triton.runtime import JITFunction
 
-    module = load_module(path)
+    with warned_of_launches(path):
+        module = load_module(path)
     found = getattr(module, name, None)
     while found is not None and not isinstance(found, JITFunction) and hasattr(found, "fn"):
         found = found.fn

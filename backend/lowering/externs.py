@@ -230,6 +230,12 @@ def _extern(ctx: Context, operation: Operation) -> None:
             f"there is no function '{symbol}' for Vulkan devices",
             "use a function of tl.extra.libdevice, or write it in Triton",
         )
+    if form.name not in EMITTERS:
+        raise UnsupportedOperation(
+            operation,
+            f"libdevice.{form.name} has signatures in lowering/extern_signatures.py, and no emitter",
+            "a function of tl.extra.libdevice that has one, or add it to EMITTERS in lowering/externs.py",
+        )
     emitter = EMITTERS[form.name]
     if form.name in _SIGNED:
         emitter = partial(emitter, signed=form.arguments[0][0] == "i")

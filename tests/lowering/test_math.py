@@ -8,6 +8,7 @@ import pytest
 from triton.backends.spirv.capabilities import FLOAT_CONTROLS, PROFILES
 from triton.backends.spirv.lowering import registry
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
+from triton.backends.spirv.lowering.externs import EMITTERS
 
 from tests.lowering.harness import compile_body, disassemble
 
@@ -138,12 +139,22 @@ CHECK: OpFunction
     )
 
 
-def test_an_unknown_extern_function_is_refused_by_name():
+def extern(symbol: str) -> str:
+    """A body that calls a function of libdevice on f32."""
     body = tensor("", "f32").splitlines()
-    body[-2] = (
-        '    %y = tt.extern_elementwise %x {libname = "", libpath = "", pure = true, '
-        'symbol = "__nv_mystery"} : '
-        "(tensor<32xf32, #one>) -> tensor<32xf32, #one>"
-    )
+    attributes = f'{{libname = "", libpath = "", pure = true, symbol = "{symbol}"}}'
+    body[-2] = f"    %y = tt.extern_elementwise %x {attributes} : (tensor<32xf32, #one>) -> tensor<32xf32, #one>"
+    return "\n".join(body)
+
+
+def test_an_unknown_extern_function_is_refused_by_name():
     with pytest.raises(UnsupportedOperation, match="__nv_mystery.*tl.extra.libdevice"):
-        compile_body("\n".join(body), "%p: !tt.ptr<f32>")
+        compile_body(extern("__nv_mystery"), "%p: !tt.ptr<f32>")
+
+
+def test_a_function_with_a_signature_and_no_emitter_is_refused_by_name(monkeypatch):
+    body = extern("__spirv_erfc_f32")
+    assert compile_body(body, "%p: !tt.ptr<f32>")
+    monkeypatch.delitem(EMITTERS, "erfc")
+    with pytest.raises(UnsupportedOperation, match="libdevice.erfc has signatures .*, and no emitter.*EMITTERS"):
+        compile_body(body, "%p: !tt.ptr<f32>")

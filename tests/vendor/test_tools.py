@@ -33,7 +33,7 @@ def test_usage_names_every_verb_and_needs_the_standard_library_only() -> None:
     done = run_tools("--help")
     assert done.returncode == 0, done.stderr
     assert all(f"  {verb} " in done.stdout for verb in VERBS)
-    assert {path.stem for path in (ROOT / "tools/verbs").glob("[a-z]*.py")} == set(VERBS)
+    assert {path.stem.replace("_", "-") for path in (ROOT / "tools/verbs").glob("[a-z]*.py")} == set(VERBS)
 
 
 def test_an_unknown_verb() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 
@@ -13,4 +14,7 @@ from ..project import Project
 def run(project: Project, arguments: list[str]) -> int:
     system.ensure(system.BUILD + system.RUN)
     ensure_installed(project)
-    return subprocess.run([sys.executable, "-m", "examples.demo", *arguments], cwd=project.root, check=False).returncode
+    # Upstream's default of 3.9, said outright: else it warns that another release has another.
+    environment = {"TRITON_DEFAULT_FP_FUSION": "1"} | os.environ
+    command = [sys.executable, "-m", "examples.demo", *arguments]
+    return subprocess.run(command, cwd=project.root, env=environment, check=False).returncode

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import triton
 from triton.backends.spirv import cli
 from triton.backends.spirv.ahead_of_time import command
 from triton.backends.spirv.ahead_of_time.build import SCALARS, block_of, describe
@@ -375,3 +376,25 @@ def test_a_reader_that_has_enough_ends_the_command_quietly() -> None:
     )
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_launches_of_the_file_are_warned_about(
+    kernels: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    launched: list[str] = []
+    monkeypatch.setattr(triton.runtime.JITFunction, "run", lambda self, *_, **__: launched.append(self.__name__))
+    kernels.write_text(kernels.read_text() + "\nadd[(1,)](None, None, 1, 64)\nadd[(1,)](None, None, 1, 64)\n")
+    line = kernels.read_text().splitlines().index("add[(1,)](None, None, 1, 64)") + 1
+    assert _compile(kernels, "add", ADD) == 0
+    assert launched == ["add", "add"]
+    (warning,) = [text for text in capfd.readouterr().err.splitlines() if "warning" in text]
+    assert warning.startswith(f"triton-spirv compile: warning: {kernels}, line {line}, launches 'add' while the file ")
+    assert '`if __name__ == "__main__":`' in warning
+
+
+def test_compiling_shows_no_warning_of_upstream(kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = {key: value for key, value in os.environ.items() if key != "TRITON_DEFAULT_FP_FUSION"}
+    request = [f"{kernels}:add", "-s", ADD, "-t", "generic", "-o", str(kernels.with_name("out.spv"))]
+    command = [sys.executable, "-m", "triton.backends.spirv.cli", "compile", *request]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
