@@ -1,4 +1,4 @@
-"""README's sample is examples/first_kernel.py, which prints what it should."""
+"""README's sample is examples/readme/first_kernel.py, which prints what it should."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import sys
 
 from vendor_support import ROOT
 
-FILE = ROOT / "examples/first_kernel.py"
+FILE = ROOT / "examples/readme/first_kernel.py"
 
 
 def test_the_sample_is_the_file() -> None:
     blocks = re.findall(r"^```python\n(.*?)^```", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     code = FILE.read_text().split('"""', 2)[2].lstrip("\n")
-    assert code in blocks, "README.md must quote examples/first_kernel.py, without its docstring"
+    assert code in blocks, "README.md must quote examples/readme/first_kernel.py, without its docstring"
 
 
 def test_the_sample_prints() -> None:
