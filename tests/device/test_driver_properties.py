@@ -18,6 +18,15 @@ def cube_roots(x, out, BLOCK: tl.constexpr):
     tl.store(out + i, libdevice.cbrt(tl.load(x + i)))
 
 
+@triton.jit
+def softmax_of_rows(x, out, rows, columns, BLOCK: tl.constexpr):
+    for row in tl.range(tl.program_id(0), rows, tl.num_programs(0)):
+        i = tl.arange(0, BLOCK)
+        values = tl.load(x + row * columns + i, mask=i < columns, other=-float("inf"))
+        powers = tl.exp(values - tl.max(values, axis=0))
+        tl.store(out + row * columns + i, powers / tl.sum(powers, axis=0), mask=i < columns)
+
+
 def test_the_current_devices_properties_need_no_index() -> None:
     properties = driver.utils.get_device_properties(None)
     assert properties == driver.utils.get_device_properties(driver.get_current_device())
@@ -25,16 +34,24 @@ def test_the_current_devices_properties_need_no_index() -> None:
 
 
 def test_figures_of_a_cpu_suffice_for_an_occupancy() -> None:
-    """As upstream's fused softmax computes it."""
-    kernel = cube_roots.warmup(array(np.zeros(16, "f4")), array(np.zeros(16, "f4")), BLOCK=16, grid=(1,))
+    """As many programs as are resident, computed as the second of upstream's tutorials does, share the rows."""
+    x = np.random.default_rng(0).standard_normal((37, 70), dtype=np.float32)
+    out = np.zeros_like(x)
+    rows, columns = x.shape
+    kernel = softmax_of_rows.warmup(array(x), array(out), rows, columns, BLOCK=128, num_warps=8, grid=(1,))
     kernel._init_handles()
     assert kernel.n_spills is None, "Vulkan does not tell it"
     properties = driver.utils.get_device_properties(None)
     if "max_num_regs" not in properties:
         assert kernel.n_regs is None
         pytest.skip("a GPU: Vulkan tells no registers")
-    programs = properties["max_num_regs"] // (kernel.n_regs * properties["warpSize"] * kernel.metadata.num_warps)
-    assert programs >= 1 and properties["multiprocessor_count"] >= 1
+    occupancy = properties["max_num_regs"] // (kernel.n_regs * properties["warpSize"] * kernel.metadata.num_warps)
+    occupancy = min(occupancy, properties["max_shared_mem"] // kernel.metadata.shared)
+    programs = min(properties["multiprocessor_count"] * occupancy, rows)
+    assert programs >= 1
+    softmax_of_rows[(programs, 1, 1)](array(x), array(out), rows, columns, BLOCK=128, num_warps=8)
+    expected = np.exp(x.astype("f8") - x.max(1, keepdims=True))
+    np.testing.assert_allclose(out, expected / expected.sum(1, keepdims=True), rtol=1e-5)
 
 
 def test_libdevice_by_its_own_name() -> None:
