@@ -16,7 +16,7 @@ ROOT = Path(__file__).resolve().parents[2] / "backend"
 ORDER = (
     *("drivers", "matrices", "settings", "abi", "capabilities"),
     *("ttgir", "errors", "layouts", "analysis", "transforms", "planning"),
-    *("spirv", "lowering", "libdevice", "cuda_extras"),
+    *("spirv", "lowering", "libdevice", "cuda_extras", "gluon"),
     *("passes", "autoload", "runtime", "options", "launching", "ahead_of_time", "inspection", "compiler"),
     *("torch_ops", "driver", "torch_compile", "cli"),
 )
