@@ -18,7 +18,6 @@ from .types import OnHost, computed_in
 
 _UNIFORM = "u = tl.rand(seed, first + i0.to(tl.int64))\n"
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
-_BITS = {torch.float32: 24, torch.float16: 11, torch.bfloat16: 8}
 
 
 def enter_random(library: torch.library.Library) -> None:
@@ -42,8 +41,11 @@ def _uniform(
     low = rest.get("from", from_)
     if not low <= to:
         raise OnHost("a range that is refused")
-    # Rounded to 16 bits, the largest numbers would become the end of the range, which is not in it.
-    limit = to - (to - low) * 2.0 ** -_BITS.get(self.dtype, 24)
+    if self.dtype not in _FLOATS:
+        raise OnHost("numbers of 64 bits")
+    # The largest numbers would be rounded to the end of the range, which is not in it.
+    limits = torch.finfo(self.dtype)
+    limit = to - limits.eps * abs(to) if to else -limits.smallest_normal
     text = _UNIFORM + "out = tl.minimum(low + u * (high - low), limit)"
     return _drawn(self, text, generator, low=low, high=to, limit=max(low, limit))
 

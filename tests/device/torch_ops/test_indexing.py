@@ -35,8 +35,8 @@ def test_writing() -> None:
     )
     compare(
         lambda x, rows, at: (
-            x.index_put_((rows,), x[1, 1, 1]),
-            x.index_put_((rows - 7, rows % 5), x[0, 0], accumulate=True),
+            x.index_put_((rows,), x[1, 1, 1].clone()),
+            x.index_put_((rows - 7, rows % 5), x[0, 0].clone(), accumulate=True),
         ),
         x,
         rows,
