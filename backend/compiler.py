@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,21 +14,15 @@ from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from triton.runtime.errors import OutOfResources
 
 from . import passes, settings
-from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
 from .gluon import ModuleMap
 from .inspection.listing import listing
-from .lowering.module import LoweredKernel, lower_module
+from .lowering.module import emit
 from .options import BACKEND, SPIRVOptions, own, with_foreign
-from .planning.matrix_units import MatrixUnits, matrix_units
-from .planning.options import Options as LoweringOptions
-from .planning.workgroup import WARP, subgroups
+from .planning.matrix_units import matrix_units
 from .runtime.memory import memory_bytes
 from .runtime.validate import validate_module
-from .transforms import table
-from .transforms.fragments import arrange_fragments
-from .ttgir.parser import parse_module
-from .ttgir.printer import print_module
+from .stages import LayoutSearch, plan_what_fits
 
 #: Memory of at most so many bytes is reached from any address in it by signed 32-bit offsets.
 POINTER_RANGE = (1 << 31) - 1
@@ -82,18 +75,6 @@ class TooManyWarps(OutOfResources):  # type: ignore[misc]
         return type(self), self._arguments
 
 
-@dataclass(frozen=True)
-class Layout:
-    """How a kernel was laid out: its TTIR, for how many subgroups, whether loads were moved (transforms/), whether its
-    dots are for matrix units, and whether buffers of their operands may be padded."""
-
-    ttir: str
-    subgroups: int
-    sunk: bool
-    matrices: bool = False
-    padded: bool = False
-
-
 class SPIRVBackend(BaseBackend):
     """Triton to Vulkan SPIR-V."""
 
@@ -105,7 +86,7 @@ class SPIRVBackend(BaseBackend):
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)
         self.capabilities = Capabilities.parse(str(target.arch))
-        self._layout: Layout | None = None
+        self._search: LayoutSearch | None = None
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
@@ -197,77 +178,21 @@ class SPIRVBackend(BaseBackend):
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """TTIR to TTGIR with layouts chosen for this subgroup size. Raises TooManyWarps."""
         self._check_warps(options.num_warps)
-        ttir = str(module)
-        matrices = self._lay_out_matrices(module.context, ttir, True, options)
-        return matrices or self._lay_out(module, ttir, self._subgroups(module, options), True, options)
+        self._search = LayoutSearch(module, self.capabilities, options)
+        return self._search.next()
 
     def gluon_to_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """A Gluon kernel to TTGIR, in the layouts that it names. Raises TooManyWarps."""
         self._check_warps(options.num_warps)
-        self._layout = None
+        self._search = None
         passes.run(module, passes.GLUON, "gluon_to_ttgir")
         return module
 
-    def _subgroups(self, module: Any, options: SPIRVOptions) -> int:
-        dots = not passes.operation_names(module).isdisjoint(("tt.dot", "tt.dot_scaled"))
-        return subgroups(passes.largest_tensor(module), dots, options.num_warps, self.capabilities)
-
-    def _lay_out(self, module: Any, ttir: str, count: int, sink: bool, options: SPIRVOptions) -> Any:
-        passes.run(module, passes.layouts(count, options.warp_size, options.num_ctas), "make_layouts")
-        passes.decompose_scaled_dots(module)
-        passes.run(module, passes.TTGIR, "make_ttgir")
-        changed = _transformed(module, table.Stage.LAYOUTS_CHOSEN, table.Settings(moved_loads=sink))
-        self._layout = Layout(ttir, count, changed is not None)
-        return changed or module
-
-    def _lay_out_matrices(self, context: Any, ttir: str, pad: bool, options: SPIRVOptions) -> Any:
-        """A kernel whose dots are all for matrix units; None where one of them is not. ``pad``: buffers may be."""
-        units = matrix_units(options.matrix_units, self.capabilities)
-        if not units.configurations or not passes.may_accelerate(ttir):
-            return None
-        module = passes.parse(passes.plain_precision(ttir), context)
-        passes.run(module, passes.layouts(options.num_warps, WARP, options.num_ctas), "make_layouts")
-        passes.accelerate_dots(module)
-        passes.run(module, passes.TTGIR, "make_ttgir")
-        tried = parse_module(str(module), "kernel.ttgir")
-        if not arrange_fragments(tried, self.capabilities.subgroup_size, units.configurations):
-            return None
-        self._layout = Layout(ttir, options.num_warps, False, True, pad and self._loads_matrices(units))
-        return module
-
-    def _loads_matrices(self, units: MatrixUnits) -> bool:
-        """Whether dots load fragments from shared memory."""
-        has = self.capabilities
-        return (
-            bool(units.configurations)
-            and not units.emulated
-            and has.traits.matrix_loads
-            and has.has("explicit_workgroup_layout")
-        )
-
-    def _lay_out_smaller(self, context: Any, options: SPIRVOptions) -> Any:
-        """The kernel that is being compiled with layouts that take less shared memory, or None where there are none."""
-        layout = self._layout
-        if layout is not None and layout.padded:
-            return self._lay_out_matrices(context, layout.ttir, False, options)
-        if layout is not None and layout.matrices:
-            module = passes.parse(layout.ttir, context)
-            return self._lay_out(module, layout.ttir, self._subgroups(module, options), True, options)
-        if layout is None or not layout.sunk and layout.subgroups <= options.num_warps:
-            return None
-        count = layout.subgroups if layout.sunk else layout.subgroups // 2
-        return self._lay_out(passes.parse(layout.ttir, context), layout.ttir, count, not layout.sunk, options)
-
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
         """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. Where that takes
-        more shared memory than there is, loads of dot operands stay where upstream left them, and there are fewer
-        subgroups, down to ``num_warps``."""
-        kernel, context = self._lower(module, metadata, options), module.context
-        while kernel.shared_bytes > self.capabilities.shared_bytes:
-            module = self._lay_out_smaller(context, options)
-            if module is None:
-                break
-            kernel = self._lower(module, metadata, options)
+        more shared memory than there is, the kernel is laid out anew (planning/ladder.py)."""
+        name = f"{metadata.get('name', 'kernel')}.ttgir"
+        kernel = emit(plan_what_fits(module, self._search, name, self.capabilities, options))
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
         metadata["shared"] = kernel.shared_bytes
@@ -281,41 +206,6 @@ class SPIRVBackend(BaseBackend):
         metadata["profile_scratch_size"], metadata["profile_scratch_align"] = 0, 1
         metadata["tensordesc_meta"] = []
         return kernel.spirv
-
-    def _lower(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> LoweredKernel:
-        traits, units = self.capabilities.traits, matrix_units(options.matrix_units, self.capabilities)
-        matrix_loads = self._loads_matrices(units)
-        settings = table.Settings(matrix_loads=matrix_loads and self._layout is not None and self._layout.padded)
-        module = _transformed(module, table.Stage.BEFORE_ALLOCATION, settings) or module
-        passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
-        inserted = passes.insert_barriers(module)
-        lowering = LoweringOptions(
-            fuse_multiply_add=options.enable_fp_fusion,
-            check_bounds=options.check_bounds,
-            debug_info=options.debug_info,
-            split_grid=options.split_grid,
-            dot_unroll=traits.dot_unroll,
-            dot_unroll_registers=traits.dot_unroll_registers,
-            dot_registers=traits.dot_registers,
-            shared_banks=traits.shared_banks,
-            prefetch=traits.prefetch,
-            matrices=units.configurations,
-            emulate_matrices=units.emulated,
-            matrix_loads=matrix_loads,
-        )
-        name = f"{metadata.get('name', 'kernel')}.ttgir"
-        source = parse_module(str(module), name)
-        mark_inserted(source, inserted)
-        return lower_module(source, self.capabilities, lowering)
-
-
-def _transformed(module: Any, stage: table.Stage, settings: table.Settings) -> Any:
-    """A module of upstream's after our rewrites of a stage; None where they change nothing."""
-    rows = table.due(stage, passes.operation_names(module), settings)
-    if not rows:
-        return None
-    source = parse_module(str(module), "kernel.ttgir")
-    return passes.parse(print_module(source), module.context) if table.transform(source, rows) else None
 
 
 def _refuse_custom_types(*_: Any, **__: Any) -> None:

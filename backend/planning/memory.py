@@ -84,9 +84,9 @@ def plan_global_access(
         return GlobalAccess((), (), "", width, bits)
     dim, registers = contiguous_registers(layout)
     limits = {
-        f"a lane has {registers} consecutive elements": registers,
-        f"{info.contiguity[dim]} addresses are known to be consecutive": info.contiguity[dim],
+        f"the layout gives a lane runs of {registers}": registers,
+        f"runs of {info.contiguity[dim]} addresses are known": info.contiguity[dim],
         f"addresses are known to be multiples of {info.divisibility[dim]} bytes": info.divisibility[dim] * 8 // bits,
-        **({f"{mask.constancy[dim]} masks are known to be equal": mask.constancy[dim]} if mask is not None else {}),
+        **({f"runs of {mask.constancy[dim]} equal masks are known": mask.constancy[dim]} if mask is not None else {}),
     }
     return GlobalAccess((), (), min(limits, key=lambda reason: limits[reason]), width, bits)

@@ -126,6 +126,10 @@ class Shared(Plan):
         return f"shared memory{self._where()}" if self.scratch else "nothing is exchanged"
 
 
+def _elements(count: int) -> str:
+    return "1 element" if count == 1 else f"{count} elements"
+
+
 @dataclass(frozen=True)
 class BufferAccess(Plan):
     """A tensor is written to or read from a buffer at byte ``offset``, ``width`` elements at a time. ``late``: it is
@@ -136,7 +140,7 @@ class BufferAccess(Plan):
     late: bool = False
 
     def summary(self) -> str:
-        return f"read by its dots from byte {self.offset}" if self.late else f"{self.width} elements an access"
+        return f"read by its dots from byte {self.offset}" if self.late else f"{_elements(self.width)} an access"
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ class GlobalAccess(Plan):
     bits: int = 0
 
     def summary(self) -> str:
-        return f"{self.width} elements of {self.bits} bits an access"
+        return f"{_elements(self.width)} of {self.bits} bits an access"
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,15 @@ from .kernel import kernel_of, one_block
 from .matrix_buffers import pad_matrix_buffers
 from .operand_buffers import place_operands
 from .prefetch import prefetch_dot_operands
+from .sink_buffers import sink_buffers
 from .sink_loads import sink_loads
+from .split_dots import split_dots
 
 
 class Stage(Enum):
     """When a rewrite runs. Before the allocation its result goes back to upstream as text."""
 
+    BEFORE_LAYOUTS = "before upstream chooses layouts"
     LAYOUTS_CHOSEN = "after upstream's layouts were chosen"
     BEFORE_ALLOCATION = "before upstream allocates shared memory"
     ALLOCATED = "after upstream's allocation and barriers, before planning"
@@ -30,13 +33,15 @@ class Settings:
 
     ``moved_loads``: loads of dot operands go down to their dots. ``prefetch``: the next iteration's dot operands are
     loaded ahead. ``shared_banks``: workgroup memory is banked, so that dot operands are laid out for it.
-    ``matrix_loads``: matrix dots load fragments from buffers.
+    ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in so many along K, and buffers
+    are filled late; 0 where they are not.
     """
 
     moved_loads: bool = True
     prefetch: bool = False
     shared_banks: bool = False
     matrix_loads: bool = False
+    pieces: int = 0
 
 
 @dataclass(frozen=True)
@@ -46,7 +51,7 @@ class Transform:
 
     name: str
     stage: Stage
-    run: Callable[[Module], bool]
+    run: Callable[[Module, Settings], bool]
     operations: tuple[frozenset[str], ...] = ()
     switch: str = ""
 
@@ -55,6 +60,10 @@ class Transform:
         return (not self.switch or getattr(settings, self.switch)) and all(
             not wanted.isdisjoint(names) for wanted in self.operations
         )
+
+
+def _alone(rewrite: Callable[[Module], bool]) -> Callable[[Module, Settings], bool]:
+    return lambda module, settings: rewrite(module)
 
 
 def _prefetch(module: Module) -> bool:
@@ -73,23 +82,31 @@ def _among(*names: str) -> frozenset[str]:
 
 TRANSFORMS: tuple[Transform, ...] = (
     Transform(
+        "cut dots along K",
+        Stage.BEFORE_LAYOUTS,
+        lambda module, settings: split_dots(module, settings.pieces),
+        (_among("tt.dot"),),
+        "pieces",
+    ),
+    Transform("fill buffers late", Stage.LAYOUTS_CHOSEN, _alone(sink_buffers), (_among("ttg.local_alloc"),), "pieces"),
+    Transform(
         "sink loads of dot operands",
         Stage.LAYOUTS_CHOSEN,
-        sink_loads,
+        _alone(sink_loads),
         (_among("ttg.local_load"), _among("tt.dot")),
         "moved_loads",
     ),
-    Transform("refuse exchanged pointers", Stage.BEFORE_ALLOCATION, refuse_exchanged_pointers, (ON_POINTERS,)),
+    Transform("refuse exchanged pointers", Stage.BEFORE_ALLOCATION, _alone(refuse_exchanged_pointers), (ON_POINTERS,)),
     Transform(
         "pad buffers of matrix operands",
         Stage.BEFORE_ALLOCATION,
-        pad_matrix_buffers,
+        _alone(pad_matrix_buffers),
         (_among("ttg.local_alloc"), _among("tt.dot")),
         "matrix_loads",
     ),
-    Transform("structure branches and inline calls", Stage.ALLOCATED, one_block),
-    Transform("prefetch dot operands", Stage.ALLOCATED, _prefetch, (), "prefetch"),
-    Transform("lay out buffers of dot operands", Stage.ALLOCATED, _place, (), "shared_banks"),
+    Transform("structure branches and inline calls", Stage.ALLOCATED, _alone(one_block)),
+    Transform("prefetch dot operands", Stage.ALLOCATED, _alone(_prefetch), (), "prefetch"),
+    Transform("lay out buffers of dot operands", Stage.ALLOCATED, _alone(_place), (), "shared_banks"),
 )
 
 
@@ -98,6 +115,6 @@ def due(stage: Stage, names: Collection[str], settings: Settings) -> list[Transf
     return [row for row in TRANSFORMS if row.stage is stage and row.applies(names, settings)]
 
 
-def transform(module: Module, rows: Collection[Transform]) -> bool:
+def transform(module: Module, rows: Collection[Transform], settings: Settings) -> bool:
     """Runs rewrites in their order. Whether one changed the module."""
-    return any([row.run(module) for row in rows])
+    return any([row.run(module, settings) for row in rows])

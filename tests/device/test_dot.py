@@ -273,6 +273,27 @@ def test_masked_matmul(dtype, M, N, K):
     check(out.values(), a, b, None, "float32", "float32")
 
 
+@triton.jit
+def tall_steps_kernel(a_ptr, b_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr):
+    rows, columns, steps = tl.arange(0, M), tl.arange(0, N), tl.arange(0, STEP)
+    total = tl.zeros((M, N), tl.float32)
+    for k in range(0, K, STEP):
+        inside = k + steps < K
+        a = tl.load(a_ptr + rows[:, None] * K + k + steps[None, :], mask=inside[None, :], other=0.0)
+        b = tl.load(b_ptr + (k + steps)[:, None] * N + columns[None, :], mask=inside[:, None], other=0.0)
+        total = tl.dot(a, b, total)
+    tl.store(out_ptr + rows[:, None] * N + columns[None, :], total)
+
+
+def test_a_tile_that_takes_more_shared_memory_than_there_is_is_multiplied_in_pieces():
+    """A and B take 96 KiB whole. K is odd: rows of A are not aligned."""
+    a, b = operands("float32", (128, 201), (201, 64))
+    out = Guarded((128, 64), "float32", offset=1)
+    compiled = tall_steps_kernel[(1,)](to_torch(a), to_torch(b), out.tensor, 201, 128, 64, 128)
+    assert 0 < compiled.metadata.shared <= 32768
+    check(out.values(), a, b, None, "float32", "float32")
+
+
 def test_infinities_and_nan_reach_the_result():
     a, b = operands("float32", (16, 16), (16, 16))
     a[3, 2], b[5, 7], a[9, 0] = np.inf, np.nan, -np.inf

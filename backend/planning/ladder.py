@@ -1,0 +1,57 @@
+"""What is tried where a kernel takes more shared memory than the device has, in this order: buffers of matrix
+operands are not padded; no matrix units; loads of dot operands stay where upstream left them; half as many subgroups,
+down to ``num_warps``; dots of fewer steps of K, whose operands need smaller buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One way to lay a kernel out: for how many subgroups, whether loads of dot operands go down to their dots
+    (transforms/sink_loads.py), whether dots are for matrix units, and with ``padded`` buffers, and in how many
+    ``pieces`` dots are cut along K (transforms/split_dots.py), 0 for none."""
+
+    subgroups: int
+    moved_loads: bool = True
+    matrices: bool = False
+    padded: bool = False
+    pieces: int = 0
+
+
+#: In how many pieces dots are cut, one after the other.
+PIECES = (2, 4, 8)
+
+
+def attempts(subgroups: int, num_warps: int, matrices: bool = False, padded: bool = False) -> Iterator[Attempt]:
+    """All attempts, the best one first. ``subgroups``: those that the kernel should have (workgroup.py) without matrix
+    units; ``matrices``: whether these may be used, and with ``padded`` buffers."""
+    if matrices and padded:
+        yield Attempt(num_warps, False, True, True)
+    if matrices:
+        yield Attempt(num_warps, False, True)
+    best = subgroups
+    while True:
+        yield Attempt(subgroups, True)
+        yield Attempt(subgroups, False)
+        if subgroups <= num_warps:
+            break
+        subgroups //= 2
+    for pieces in PIECES:
+        yield Attempt(best, True, pieces=pieces)
+
+
+def first_that_fits(candidates: Iterable[T], fits: Callable[[T], bool]) -> T:
+    """The first of ``candidates`` that ``fits``, or the last one where none does: its launch is refused. What comes
+    after the first that fits is not made."""
+    candidate: T | None = None
+    for candidate in candidates:
+        if fits(candidate):
+            break
+    assert candidate is not None, "there is nothing to try"
+    return candidate

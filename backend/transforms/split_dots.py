@@ -1,0 +1,110 @@
+"""Cuts the dots of TTIR in pieces along K, so that less of their operands has to be in shared memory at once.
+
+``tt.dot %a, %b, %c`` becomes a chain of dots, each of which adds the products of the next steps of K: in the same order
+as before, so that results have the same bits. A half of an operand is what ``tt.split`` gives of its elements with the
+upper bit of K as the last dimension. The halves are made where the operand is: outside of the loop that the dot is in,
+where the operand does not change there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..ttgir.attribute_values import DenseArray
+from ..ttgir.attributes import PLAIN_TYPES
+from ..ttgir.ir import Block, Module, Operation, Value
+from ..ttgir.types import TensorType, Type
+
+#: Steps of K that a dot keeps at least.
+LEAST_STEPS = 16
+
+
+def split_dots(module: Module, pieces: int) -> bool:
+    """Cuts every dot of two dimensions in up to ``pieces`` (a power of two). Whether any was cut."""
+    changed = False
+    while pieces > 1:
+        halves: dict[tuple[Value, int], tuple[Value, Value]] = {}
+        dots = [
+            operation
+            for function in module.functions.values()
+            for block in (function.body.blocks if function.body is not None else ())
+            for top in block.operations
+            for operation in top.walk()
+            if operation.name == "tt.dot"
+        ]
+        cut = [dot for dot in dots if _cut(dot, halves)]
+        changed = changed or bool(cut)
+        pieces = pieces // 2 if cut else 1
+    return changed
+
+
+def _cut(dot: Operation, halves: dict[tuple[Value, int], tuple[Value, Value]]) -> bool:
+    a, b, c = dot.operands
+    assert isinstance(a.type, TensorType)
+    if a.type.rank != 2 or a.type.shape[1] < 2 * LEAST_STEPS:
+        return False
+    (first_a, last_a), (first_b, last_b) = (_halves(value, axis, dot, halves) for value, axis in ((a, 1), (b, 0)))
+    assert dot.block is not None
+    place = dot.block.operations.index(dot)
+    first = _insert(dot.block, place, dot, "tt.dot", [first_a, first_b, c], [c.type], dict(dot.attributes))
+    for value in dot.operands:
+        value.uses.remove(dot)
+    dot.operands[:] = [last_a, last_b, first.result]
+    for value in dot.operands:
+        value.uses.append(dot)
+    return True
+
+
+def _halves(
+    value: Value, axis: int, dot: Operation, known: dict[tuple[Value, int], tuple[Value, Value]]
+) -> tuple[Value, Value]:
+    """The two halves of ``value`` along ``axis``, in ascending order, made after it, or at the ``dot``."""
+    found = known.get((value, axis))
+    if found is not None:
+        return found
+    owner, type_ = value.owner, value.type
+    assert isinstance(type_, TensorType) and dot.block is not None
+    if isinstance(owner, Operation) and owner.block is not None:
+        block, place = owner.block, owner.block.operations.index(owner) + 1
+    else:
+        block, place = dot.block, dot.block.operations.index(dot)
+    rows, columns = type_.shape
+    shape = (rows, 2, columns // 2) if axis else (2, rows // 2, columns)
+    order = (0, 2, 1) if axis else (1, 2, 0)
+    like = owner if isinstance(owner, Operation) else dot
+    parted = _insert(block, place, like, "tt.reshape", [value], [TensorType(shape, type_.element)], {})
+    turned_type = TensorType(tuple(shape[dim] for dim in order), type_.element)
+    turned = _insert(block, place + 1, like, "tt.trans", [parted.result], [turned_type], {"order": _array(order)})
+    half = TensorType(turned_type.shape[:2], type_.element)
+    split = _insert(block, place + 2, like, "tt.split", [turned.result], [half, half], {})
+    made = split.results[0], split.results[1]
+    if like is owner:
+        known[value, axis] = made
+    return made
+
+
+def _insert(
+    block: Block,
+    place: int,
+    like: Operation,
+    name: str,
+    operands: Sequence[Value],
+    types: Sequence[Type],
+    attributes: dict[str, Any],
+) -> Operation:
+    """A new operation at the location of ``like``."""
+    made = Operation(
+        name, list(operands), [], attributes, segments=(1,) * len(operands), location=like.location, block=block
+    )
+    made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]
+    for value in operands:
+        value.uses.append(made)
+    block.operations.insert(place, made)
+    return made
+
+
+def _array(values: tuple[int, ...]) -> DenseArray:
+    array = DenseArray(values)
+    array.element = PLAIN_TYPES["i32"]
+    return array
