@@ -51,11 +51,14 @@ class PartsLauncher:
 class SplitVariant:
     """What is launched in place of a kernel, with its arguments, where the grid is too large.
 
-    ``source`` and ``metadata`` are the kernel's; ``make`` makes a PartsLauncher for the metadata of the variant.
+    ``source`` and ``metadata`` are the kernel's; ``make`` makes a PartsLauncher for the metadata of the variant. The
+    source is kept by the kernel that Triton made of it: it refers to the function, which has the kernel, and the
+    collector would not see that circle through the native launcher.
     """
 
     def __init__(self, context: Context, source: Any, metadata: Any, make: Callable[[Any], PartsLauncher]) -> None:
-        self._context, self._source, self._metadata, self._make = context, source, metadata, make
+        self._context, self._metadata, self._make = context, metadata, make
+        self._source = weakref.ref(source)
         self._ready: tuple[PartsLauncher, int] | None = None
         self._lock = threading.Lock()
 
@@ -74,7 +77,12 @@ class SplitVariant:
 
         from ..options import SPIRVOptions
 
-        source, metadata = self._source, self._metadata
+        source, metadata = self._source(), self._metadata
+        if source is None:
+            raise ValueError(
+                f"kernel '{metadata.name}': the grid is past the device's limit, and the kernel that would be launched "
+                "in parts cannot be compiled, because its source is gone"
+            )
         options = {entry.name: getattr(metadata, entry.name) for entry in fields(SPIRVOptions)} | {"split_grid": True}
         compiled = triton.compile(
             source if isinstance(source, ASTSource) else source.path, target=metadata.target, options=options
