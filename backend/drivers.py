@@ -20,7 +20,8 @@ class Driver:
     barriers, in time that grows beyond measure (spirv/anchors.py).
 
     **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
-    ``exact_division``: division and square root are correctly rounded.
+    ``exact_division``: division and square root are correctly rounded. ``rounds_doubles``: so do RoundEven and Trunc of
+    GLSL.std.450 round f64.
 
     **Its registers.** ``lane_registers``: 32-bit registers that a lane can have, a power of two up to 256.
 
@@ -41,6 +42,7 @@ class Driver:
 
     fused: bool = False
     exact_division: bool = False
+    rounds_doubles: bool = True
 
     lane_registers: int = 256
 
@@ -70,6 +72,7 @@ DRIVERS = {
         folds_zeros=True,
         coroutines=True,
         exact_division=True,  # the CPU's own
+        rounds_doubles=False,  # without AVX-512, RoundEven of a double rounds towards zero, and Trunc loses -0
         matrix_units=False,  # of Mesa 26.1: multiply-adds too, in more code
         dot_unroll=512,  # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
         dot_registers=64,  # of 16 vector registers

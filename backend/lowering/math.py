@@ -24,13 +24,10 @@ F64 = FloatType("f64")
 Function = Callable[..., Real]
 
 #: Exact in every format: one GLSL.std.450 instruction for f16, f32 and f64 alike.
-EXACT = {
-    "math.absf": Glsl.FAbs,
-    "math.floor": Glsl.Floor,
-    "math.ceil": Glsl.Ceil,
-    "math.trunc": Glsl.Trunc,
-    "math.roundeven": Glsl.RoundEven,
-}
+EXACT = {"math.absf": Glsl.FAbs, "math.floor": Glsl.Floor, "math.ceil": Glsl.Ceil}
+
+#: Exact, too, but not in f64 on every driver (Numeric.trunc).
+ROUNDED: dict[str, Function] = {"math.trunc": lambda n, x: x.trunc(), "math.roundeven": lambda n, x: x.rint()}
 
 #: Functions in f32 and f64; f16 and bf16 are computed in f32 and rounded.
 ELEMENTARY: dict[str, Function] = {
@@ -111,9 +108,9 @@ def _exact(ctx: Context, operation: Operation) -> None:
     map_registers(ctx, operation, lambda a: narrow(ctx, ctx.f.glsl(number, type_id, widen(ctx, a, type_)), type_))
 
 
-@lowers(*ELEMENTARY)
+@lowers(*ELEMENTARY, *ROUNDED)
 def _elementary(ctx: Context, operation: Operation) -> None:
-    type_, function = element_type(operation.result.type), ELEMENTARY[operation.name]
+    type_, function = element_type(operation.result.type), (ELEMENTARY | ROUNDED)[operation.name]
     map_registers(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
 
 

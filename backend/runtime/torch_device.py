@@ -56,6 +56,9 @@ _METADATA = (
 class _Module(DeviceInterface):
     """``torch.spirv``."""
 
+    #: What torch's checkpoints ask before they keep and restore the state of the device's random numbers.
+    _initialized = True
+
     def is_available(self) -> bool:
         """Whether there is a Vulkan device that can run kernels."""
         try:

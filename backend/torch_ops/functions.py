@@ -107,9 +107,9 @@ def trunc_div(a, b):
 @triton.jit
 def int_pow(a, b):
     """a to the power b of integers, which wraps; 0 to a negative power, and 1 and -1 to any, are torch's."""
-    result = a * 0 + 1
-    base = a
-    left = tl.where(b > 0, b, b * 0)
+    result = a * 0 + b * 0 + 1  # of the shape that both have together, as the loop carries it
+    base = a + b * 0
+    left = a * 0 + tl.where(b > 0, b, b * 0)
     for _ in range(8 * (a.dtype.primitive_bitwidth // 8)):
         result = tl.where((left & 1) != 0, result * base, result)
         base = base * base

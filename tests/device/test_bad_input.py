@@ -18,8 +18,6 @@ from triton.backends.spirv.compiler import TooManyWarps
 from triton.backends.spirv.lowering.errors import LoweringError, UnsupportedOperation
 from triton.backends.spirv.runtime.errors import KernelRejected
 from triton.compiler import ASTSource
-from triton.experimental import gluon
-from triton.experimental.gluon import language as gl
 from triton.runtime import driver
 from triton.runtime.errors import OutOfResources
 
@@ -269,15 +267,3 @@ def test_inline_assembly_is_refused_with_the_users_line():
     message = rf"test_bad_input\.py:{line}:\d+.*'tt\.elementwise_inline_asm'.*use "
     with pytest.raises(UnsupportedOperation, match=message):
         assembly_kernel[(1,)](torch.zeros(16, dtype=torch.int32))
-
-
-@gluon.jit
-def gluon_kernel(x_ptr, BLOCK: gl.constexpr):
-    layout: gl.constexpr = gl.BlockedLayout([1], [8], [4], [0])
-    at = gl.arange(0, BLOCK, layout=layout)
-    gl.store(x_ptr + at, at)
-
-
-def test_gluon_is_refused():
-    with pytest.raises(NotImplementedError, match="SPIR-V backend compiles Triton kernels; Gluon"):
-        gluon_kernel[(1,)](torch.zeros(32, dtype=torch.int32), 32)

@@ -114,7 +114,7 @@ def test_the_example_script(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(PLUGINS.rglob("*.py")), ids=lambda path: str(path.relative_to(PLUGINS)))
 def test_examples_stay_short(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 100
+    assert len(path.read_text().splitlines()) <= 120
 
 
 # What a distribution of the plugin installs: the backend folder under the name of name.conf, and the entry point.

@@ -264,11 +264,25 @@ class Real:
 
     def trunc(self) -> Real:
         """Towards zero."""
-        return self._glsl(Glsl.Trunc)
+        if self._is_rounded_by_the_driver():
+            return self._glsl(Glsl.Trunc)
+        size = abs(self)
+        near = size._nearest()
+        return near.n.where(near > size, near - 1.0, near).with_sign_of(self)
 
     def rint(self) -> Real:
         """Nearest integer, ties to even."""
-        return self._glsl(Glsl.RoundEven)
+        if self._is_rounded_by_the_driver():
+            return self._glsl(Glsl.RoundEven)
+        return abs(self)._nearest().with_sign_of(self)
+
+    def _is_rounded_by_the_driver(self) -> bool:
+        return self.n.width == 32 or self.n.emitter.capabilities.traits.rounds_doubles
+
+    def _nearest(self) -> Real:
+        """The integer nearest to a number without a sign. From 2^52 on all are integers; a sum with 2^52 becomes one."""
+        integers = 2.0**self.n.mantissa
+        return self.n.where(self < integers, (self + integers) - integers, self)
 
     def sqrt(self) -> Real:
         """The device's own square root."""

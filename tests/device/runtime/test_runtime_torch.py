@@ -78,7 +78,9 @@ def test_factories(fallbacks: Any) -> None:
     torch.manual_seed(3)
     there = torch.rand(10, device="spirv"), torch.randn(10, device="spirv")
     torch.manual_seed(3)
-    assert all(torch.equal(x.cpu(), y) for x, y in zip(there, (torch.rand(10), torch.randn(10)), strict=True))
+    again = torch.rand(10, device="spirv"), torch.randn(10, device="spirv")
+    assert all(torch.equal(x.cpu(), y.cpu()) for x, y in zip(there, again, strict=True))
+    assert there[0].min() >= 0 and there[0].max() < 1 and there[0].unique().numel() == 10
     assert torch.equal(torch.arange(7, device="spirv").cpu(), torch.arange(7))
     assert set(fallbacks()) == {"aten::uniform_", "aten::normal_", "aten::arange.start_out"}
 

@@ -44,7 +44,8 @@ def wrong(x):
 def large(x, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     values = tl.load(x + at[:, None] * BLOCK + at[None, :])
-    tl.store(x + at[:, None] * BLOCK + at[None, :], tl.dot(values, values))
+    sums = tl.dot(values, values)
+    tl.store(x + at[:, None] * BLOCK + at[None, :], tl.dot(sums, tl.trans(sums)) + tl.dot(values, sums))
 
 @triton.jit
 def typed(x, TYPE: tl.constexpr, SHAPE: tl.constexpr):
