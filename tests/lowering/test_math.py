@@ -10,7 +10,7 @@ from triton.backends.spirv.lowering import registry
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
 from triton.backends.spirv.lowering.externs import EMITTERS
 
-from tests.lowering.harness import compile_body, disassemble
+from tests.lowering.harness import PLAIN, compile_body, disassemble
 
 UNARY = sorted(
     name
@@ -95,13 +95,26 @@ CHECK: OpIMul
 def test_exact_functions_are_one_instruction(filecheck, name, instruction):
     for type_, width in (("f32", 32), ("f64", 64)):
         filecheck(
-            disassemble(compile_body(tensor(name, type_), f"%p: !tt.ptr<{type_}>")),
+            disassemble(compile_body(tensor(name, type_), f"%p: !tt.ptr<{type_}>", capabilities=PLAIN)),
             f"""
 CHECK: %[[FLOAT:[0-9]+]] = OpTypeFloat {width}
 CHECK: OpExtInst %[[FLOAT]] %{{{{[0-9]+}}}} {instruction}
 CHECK-NOT: OpFMul
 """,
         )
+
+
+@pytest.mark.parametrize("name", ["math.trunc", "math.roundeven"])
+def test_doubles_are_not_rounded_by_a_driver_that_cannot(filecheck, name):
+    """Mesa's CPU driver without AVX-512; tests/device/math runs it."""
+    filecheck(
+        disassemble(compile_body(tensor(name, "f64"), "%p: !tt.ptr<f64>")),
+        """
+CHECK-NOT: {{Trunc|RoundEven}}
+CHECK: OpFAdd
+CHECK-NEXT: OpFSub
+""",
+    )
 
 
 def test_transcendentals_are_not_the_drivers(filecheck):

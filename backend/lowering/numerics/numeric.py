@@ -280,7 +280,7 @@ class Real:
         return self.n.width == 32 or self.n.emitter.capabilities.traits.rounds_doubles
 
     def _nearest(self) -> Real:
-        """The integer nearest to a number without a sign. From 2^52 on all are integers; a sum with 2^52 becomes one."""
+        """The integer nearest to a number without a sign: from 2^52 on all are integers, and a sum with it is."""
         integers = 2.0**self.n.mantissa
         return self.n.where(self < integers, (self + integers) - integers, self)
 

@@ -80,9 +80,10 @@ def test_factories(fallbacks: Any) -> None:
     torch.manual_seed(3)
     again = torch.rand(10, device="spirv"), torch.randn(10, device="spirv")
     assert all(torch.equal(x.cpu(), y.cpu()) for x, y in zip(there, again, strict=True))
-    assert there[0].min() >= 0 and there[0].max() < 1 and there[0].unique().numel() == 10
+    assert there[0].min() >= 0 and there[0].max() < 1
+    assert len(set(there[0].tolist())) == 10
     assert torch.equal(torch.arange(7, device="spirv").cpu(), torch.arange(7))
-    assert set(fallbacks()) == {"aten::uniform_", "aten::normal_", "aten::arange.start_out"}
+    assert fallbacks() == {}
 
 
 _VIEWS: list[Callable[[torch.Tensor], torch.Tensor]] = [
