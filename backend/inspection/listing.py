@@ -15,13 +15,8 @@ from .kernels import STAGES, CachedKernel, NotInCache, find
 _INDENT = 2
 
 
-def listing(spirv: bytes, plain: bool = False) -> str:
-    """The disassembly of a module. ``plain``: without nesting and source lines, as spirv-dis writes it.
-
-    Raises ValueError on what is not a whole SPIR-V module.
-    """
-    if plain:
-        return disassemble(spirv)
+def listing(spirv: bytes) -> str:
+    """The disassembly of a module. Raises ValueError on what is not a whole SPIR-V module."""
     instructions = list(decode(spirv))
     lines = disassemble(spirv, heading=False).splitlines()
     heading = disassemble(spirv).splitlines()[: -len(lines)]
