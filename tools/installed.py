@@ -84,19 +84,27 @@ def ensure_editable(project: Project) -> None:
 
 
 def _is_installed(project: Project, wanted: str) -> bool:
-    return Stamps(project).get("installed").partition(" ")[0] == wanted
+    """Whether what the stamp names is still there: pip replaces it with the Triton that another package asks for."""
+    digest, _, name = Stamps(project).get("installed").partition(" ")
+    return digest == wanted and _distributions(project, name.partition("-")[0]) == [name]
+
+
+def _distributions(project: Project, name: str) -> list[str]:
+    """NAME-VERSION of what .venv has under that name."""
+    folders = project.venv.glob(f"lib/python3*/site-packages/{name}-*.dist-info")
+    return sorted(folder.name.removesuffix(".dist-info") for folder in folders)
 
 
 def _install(project: Project, wheel: Path, wanted: str) -> None:
     stamps = Stamps(project)
-    name = stamps.get("installed").partition(" ")[2]
-    distribution = wheel.name.split("-", 1)[0]
+    old = stamps.get("installed").partition(" ")[2]
+    new = "-".join(wheel.name.split("-", 2)[:2])
     # An installation that is killed halfway must not pass for the older one.
-    stamps.set("installed", f"unfinished {name or distribution}")
+    stamps.set("installed", f"unfinished {old or new}")
     with step(f"install {wheel.name}", quiet_child=False):
-        if name and name != distribution:
+        if old and old.partition("-")[0] != new.partition("-")[0]:
             # Two distributions must not own the same triton/ folder.
-            pip(project, "uninstall", "--yes", name)
+            pip(project, "uninstall", "--yes", old.partition("-")[0])
         pip(project, "install", "--no-deps", "--force-reinstall", str(wheel))
     point("installed")
-    stamps.set("installed", f"{wanted} {distribution}")
+    stamps.set("installed", f"{wanted} {new}")
