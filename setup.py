@@ -50,7 +50,7 @@ class BdistWheel(Command):
     user_options: ClassVar[list[Any]] = [
         ("dist-dir=", "d", "folder to put the wheel in (default: dist)"),
         ("source", None, "build upstream from its submodule, not from its release wheel"),
-        ("plugin-only", None, "the backend alone, for use beside stock triton"),
+        ("plugin-only", None, "the backend alone, for use with stock triton"),
         ("backends=", None, "leave out the backends that are not named (separated by commas)"),
         ("target=", None, "for another interpreter or machine, such as cp314t-aarch64 (see --list)"),
         ("release", None, "leave the digest out of the version; refused but for the commit of a release's tag"),

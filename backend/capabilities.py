@@ -117,7 +117,7 @@ class Capabilities:
         return cls(**{name: _PARSE.get(name, int)(pairs[name]) for name in names})
 
 
-#: How entries that are no numbers stand in an arch string, and how they are read.
+#: How entries that are not numbers are written in an arch string, and how they are read.
 _FORMAT: dict[str, Callable[[Any], str]] = {
     "features": lambda features: ",".join(sorted(features)),
     "matrices": format_configurations,
@@ -161,7 +161,7 @@ def read_profile(path: Path) -> Profile:
     for name in names:
         kind = {"driver": str, "features": list, "matrices": list}.get(name, int)
         if type(data[name]) is not kind:
-            raise ValueError(f"{path}: {name} is {data[name]!r}, which is no {kind.__name__}")
+            raise ValueError(f"{path}: {name} is {data[name]!r}, which is not {kind.__name__}")
     try:
         capabilities = Capabilities(
             **{name: data[name] for name in names}

@@ -79,7 +79,7 @@ def main(arguments: list[str]) -> int:
 
 
 def reported(run: Callable[[], int]) -> int:
-    """Run something; what a person can act on is told in one line, with exit status 1."""
+    """Run something; an error that a person can act on is one line, with exit status 1."""
     try:
         return run()
     except (ToolError, SettingError) as error:

@@ -58,7 +58,7 @@ def _rollback_folder(project: Project) -> Path:
 
 
 def gitlink_of(root: Path) -> str:
-    """The commit that the index pins upstream/ to; '' where the checkout is no git repository with a submodule."""
+    """The commit that the index pins upstream/ to; '' if the checkout is not a git repository with a submodule."""
     if not (root / ".git").exists():
         return ""
     command = ["git", "-C", str(root), "ls-files", "--stage", "--", "upstream"]

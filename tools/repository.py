@@ -105,7 +105,7 @@ class Status:
     applied_queue: str
     """Hash of the queue that was applied last, '' where none was."""
     applied_head: str
-    """The commit that the last apply ended on; another HEAD means commits of one's own."""
+    """The commit that the last apply ended on; another HEAD means commits of the user's."""
     dirty: tuple[str, ...]
     """`git status` lines of uncommitted changes."""
     ahead: int

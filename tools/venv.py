@@ -52,7 +52,7 @@ def venv_python(project: Project) -> Path:
 
 
 def inside(project: Project) -> bool:
-    """Whether the running interpreter is the .venv's, or was told to stay with the one it is."""
+    """Whether the running interpreter is the .venv's, or whether TRITON_SPIRV_TOOLS_IN_PLACE keeps it."""
     return TOOLS_IN_PLACE.get() or Path(sys.prefix).resolve() == project.venv.resolve()
 
 

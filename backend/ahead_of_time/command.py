@@ -83,7 +83,7 @@ def compile_to_file(options: argparse.Namespace) -> Path:
     path, name = split_request(options.kernel)
     module = options.output or Path(f"{name}.spv")
     if module.suffix != ".spv":
-        raise RequestError(f"the output {module} does not end in .spv; its ABI goes into the .json beside it")
+        raise RequestError(f"the output {module} does not end in .spv; its ABI goes into the .json next to it")
     if not module.absolute().parent.is_dir():
         raise RequestError(f"there is no folder {module.absolute().parent} to write {module.name} in")
     capabilities = target(options.target)
@@ -160,7 +160,7 @@ def write(module: Path, spirv: bytes, abi: str) -> None:
 
 
 def _temporary(path: Path, data: bytes) -> Path:
-    """A file with the data, beside ``path``."""
+    """A file with the data, next to ``path``."""
     handle, name = tempfile.mkstemp(prefix=".triton-spirv.", dir=path.absolute().parent)
     try:
         with os.fdopen(handle, "wb") as file:

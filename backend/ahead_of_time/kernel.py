@@ -39,7 +39,7 @@ def load_module(path: Path) -> ModuleType:
             return _import_from(".".join(names), path)
         spec = importlib.util.spec_from_file_location(path.stem, path)
         if spec is None or spec.loader is None:
-            raise RequestError(f"{path} is no Python file: its name ends in '{path.suffix}', not '.py'")
+            raise RequestError(f"{path} is not a Python file: its name ends in '{path.suffix}', not '.py'")
         module = importlib.util.module_from_spec(spec)
         sys.modules.setdefault(path.stem, module)
         spec.loader.exec_module(module)
@@ -115,5 +115,5 @@ def find_kernel(path: Path, name: str) -> Any:
     if not hasattr(module, name):
         raise RequestError(f"{path} has no '{name}'; {kernels}")
     raise RequestError(
-        f"'{name}' in {path} is no @triton.jit function but a {type(getattr(module, name)).__name__}; {kernels}"
+        f"'{name}' in {path} is not a @triton.jit function but a {type(getattr(module, name)).__name__}; {kernels}"
     )

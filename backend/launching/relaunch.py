@@ -4,11 +4,11 @@ Triton's JITFunction.run() binds and specialises the arguments, makes a key of t
 the compiled kernel by it: about half of a launch's cost. What leads to a kernel is remembered here instead: how the
 call was written, the constants and options in it, and what specialising each other argument gave. A later call is
 compared with that by native/relaunch.cpp, which asks Triton's own native_specialize_impl about the arguments, so that
-its rules have one owner. Whatever is not known to be the same goes Triton's own way: another driver or device, a launch
-hook, a changed global or knob, a kernel that left Triton's cache, an argument that cannot be compared.
+its rules have one owner. Whatever is not known to be the same goes through Triton's binder: another driver or device, a
+launch hook, a changed global or knob, a kernel that left Triton's cache, an argument that cannot be compared.
 
 The wheel's patch ``relaunch`` asks ``JITFunction.relaunch`` first, and tells SPIRVDriver.remember_launch() of launches
-that went Triton's own way.
+that went through Triton's binder.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _UNCHANGING = (bool, int, float, str, type(None), dtype, JITCallable)
 def remember_launch(
     driver: Any, function: Any, device: int, key: str, args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> None:
-    """Remembers a launch of ``function``, a JITFunction, that went Triton's own way to the kernel ``key`` of its cache.
+    """Remembers a launch of the JITFunction ``function`` that Triton's binder led to the kernel ``key`` of its cache.
 
     ``args`` and ``keywords`` are those of JITFunction.run(), at its end.
     """

@@ -1,4 +1,4 @@
-"""Global scratch memory: what a kernel needs beside its arguments, from the user's allocator."""
+"""Global scratch memory: device memory that a kernel needs in addition to its arguments, from the user's allocator."""
 
 from __future__ import annotations
 

@@ -207,7 +207,7 @@ class LinearLayout:
         """Output dimension ``i`` of the result is output dimension ``order[i]`` of this layout."""
         shape = tuple(self.shape[dim] for dim in order)
         if sorted(order) != list(range(self.rank)):
-            raise ValueError(f"order {tuple(order)} is no permutation of {self.rank} dimensions")
+            raise ValueError(f"order {tuple(order)} is not a permutation of {self.rank} dimensions")
         inputs = {}
         for name, bases in self.inputs.items():
             points = (unflatten(basis, self.shape) for basis in bases)

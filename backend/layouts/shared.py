@@ -68,7 +68,7 @@ def _swizzled(encoding: SwizzledSharedEncoding, shape: tuple[int, ...]) -> Linea
     rank = len(shape)
     order = encoding.order
     if sorted(order) != list(range(rank)):
-        raise ValueError(f"order {order} is no permutation of {rank} dimensions")
+        raise ValueError(f"order {order} is not a permutation of {rank} dimensions")
     bases = []
     for place, dim in enumerate(order):
         for bit in range(log2(shape[dim])):

@@ -1,4 +1,4 @@
-"""Atomic operations on device memory: one invocation acts for each element; the others are told its result.
+"""Atomic operations on device memory: one invocation acts for each element; the others receive its result.
 
 What the device has no instruction for is a compare-and-swap loop on the 32- or 64-bit word that holds the element.
 """
@@ -50,7 +50,7 @@ def _scope(ctx: Context, operation: Operation) -> int:
 
 def _relaxed(ctx: Context) -> int:
     """The semantics of every atomic instruction. Acquire and release are barriers around it (see _act): Mesa's CPU
-    driver takes semantics on an instruction for a barrier of the whole workgroup, wherever it stands, so that a
+    driver treats semantics on an instruction as a barrier of the whole workgroup, wherever it stands, so that a
     compare-and-swap loop with them loses updates (Mesa 22.3; tests/device/test_atomics.py has the case)."""
     return ctx.module.uint(Semantics.Relaxed)
 

@@ -220,7 +220,7 @@ def plan_histogram(operation: Operation, room: Room, target: Target) -> Plan:
 
 
 def plan_atomic(operation: Operation, room: Room, target: Target) -> Plan:
-    """An atomic operation whose result is used: one invocation acts for each element, and the others are told."""
+    """An atomic operation whose result is used: one invocation acts for each element and shares the result."""
     if not any(result.uses for result in operation.results):
         return Shared()
     pointer, element = operation.operands[0].type, element_type(operation.result.type)

@@ -120,7 +120,7 @@ class Gather(Plan):
 
 @dataclass(frozen=True)
 class Shared(Plan):
-    """A histogram's counters, or the results of an atomic operation that all invocations are told."""
+    """A histogram's counters, or the results of an atomic operation that all invocations receive."""
 
     def summary(self) -> str:
         return f"shared memory{self._where()}" if self.scratch else "nothing is exchanged"

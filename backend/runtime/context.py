@@ -150,7 +150,7 @@ class Context:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """For calls of Vulkan beside ``native``'s: close() waits for the end of the block. Raises as check_usable()."""
+        """Around Vulkan calls other than ``native``'s: close() waits for the block's end. Raises as check_usable()."""
         with self._lock:
             self._uses += 1
         try:
@@ -196,7 +196,7 @@ class Context:
             self._graphs.add(graph)
 
     def end_loan(self, loan: Loan, since: int, *used: Any) -> None:
-        """After a launch that failed: the loan ends, and ``used`` is let go of, once all is done that was submitted
+        """After a launch that failed: the loan ends, and ``used`` is released, once all is done that was submitted
         since submission ``since``, which the launch may be among."""
         if not self.native.keep((loan, *used), since):
             loan.end()

@@ -30,7 +30,7 @@ class _Chunk:
 class ImportedMemory:
     """What ``device`` (a _native.Device) has imported, each allocation once.
 
-    A tensor in torch's expandable segments lies in several allocations, chunks, that CUDA maps one behind the other.
+    A tensor in torch's expandable segments lies in several allocations, chunks, which CUDA maps consecutively.
     Vulkan would place each anywhere: those that a tensor takes are bound to one sparse buffer, in their order.
     """
 
@@ -93,7 +93,7 @@ class ImportedMemory:
             except RuntimeError as error:
                 raise NotShareable(
                     f"the CUDA tensor lies in {len(chunks)} chunks of an expandable segment of torch, "
-                    f"which Vulkan cannot put one behind the other ({error}); take expandable_segments "
+                    f"which Vulkan cannot map at consecutive addresses ({error}); take expandable_segments "
                     f"out of PYTORCH_CUDA_ALLOC_CONF and {HOW_TO_ALLOCATE}"
                 ) from error
         return self._joined[place]

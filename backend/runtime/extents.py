@@ -1,4 +1,4 @@
-"""What kernels that check their accesses are told of their tensors, and what they say of accesses outside of them."""
+"""What kernels that check their accesses know about their tensors, and what they report about accesses outside them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def extent(argument: Any) -> Extent:
     if stride is None or size is None:
         return _ANYWHERE
     element_bytes, shape = int(size()), tuple(argument.shape)
-    # In bytes, because a field of a structured array is no whole number of elements away from the next.
+    # In bytes, because a field of a structured array is not a whole number of elements away from the next.
     steps = argument.array.strides if isinstance(argument, Array) else [step * element_bytes for step in stride()]
     low = high = 0
     elements = 1

@@ -180,7 +180,7 @@ class BufferPool:
 
 
 class Loan:
-    """What a launch uses beside its arguments. It goes back with ``end()``, or when nothing refers to the loan."""
+    """What a launch uses apart from its arguments. It goes back with ``end()``, or when nothing refers to the loan."""
 
     __slots__ = ("_ends",)
 

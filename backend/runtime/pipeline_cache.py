@@ -1,4 +1,4 @@
-"""What a driver compiled, kept on disk beside Triton's cache for the next process.
+"""What a driver compiled, kept on disk next to Triton's cache for the next process.
 
 A file belongs to one device and driver; its name says which. It is replaced as a whole, so that many processes can
 share it; one that is damaged, or of another driver, is ignored and replaced.
@@ -61,7 +61,7 @@ class PipelineCache:
         try:
             if stat.S_ISREG(self.path.stat().st_mode):  # reading anything else may not end
                 return unpack(self.path.read_bytes())
-            raise ValueError("it is no file")
+            raise ValueError("it is not a file")
         except FileNotFoundError:
             return b""
         except (OSError, ValueError) as error:

@@ -37,7 +37,7 @@ class _Names:
         self._float_widths: dict[int, int] = {}
 
     def save(self, target: int, name: str) -> None:
-        """Names an id that has no name yet; what is no letter or digit becomes ``_``, and names are made unique."""
+        """Names an id that has no name yet; what is not a letter or digit becomes ``_``, and names are made unique."""
         if target in self.known:
             return
         plain = chosen = re.sub(r"[^A-Za-z0-9_]", "_", name) or "_"

@@ -50,7 +50,7 @@ _ESCAPE = re.compile(r'\\([0-9A-Fa-f]{2}|["\\nt])')
 
 
 class TTGIRSyntaxError(ValueError):
-    """Text that is no module this reader understands.
+    """Text that is not a module that this reader understands.
 
     ``source``, ``line`` and ``column`` (both from 1) say where, ``text`` is the offending line, ``expected`` says what
     is wrong or what should have stood there.

@@ -223,7 +223,7 @@ class Parser(Tokens):
                 if self.accept(":"):
                     count = self.integer()
                     if not 0 < count <= _MAX_RESULTS:
-                        self.error(f"{count} is no number of results", self.i - 1)
+                        self.error(f"{count} is not a number of results", self.i - 1)
                     names.append((item, count, at))
                 else:
                     names.append((item, 0, at))

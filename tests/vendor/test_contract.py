@@ -226,7 +226,7 @@ def test_more_native_plugins_than_upstream_has_room_for(
     with pytest.raises(ToolError) as caught:
         source_form.build_wheel(project)
     assert str(caught.value) == (
-        "upstream has room for 2 plugins with native code beside nvidia, amd, proton, TRITON_PLUGIN_DIRS names 3: "
+        "upstream has room for 2 plugins with native code besides nvidia, amd, proton, TRITON_PLUGIN_DIRS names 3: "
         "one, two, three; leave one out, or drop its CMakeLists.txt if it is Python only"
     )
 

@@ -70,7 +70,7 @@ def test_the_plugin_beside_the_patched_wheel_is_refused(both: Venv) -> None:
     done = both.run(PROBE, "cuda")
     assert done.returncode == 1
     (line,) = done.stderr.splitlines()[-1:]
-    assert line.startswith("ImportError: triton-spirv is installed beside a triton that has the backend 'spirv' inside")
+    assert line.startswith("ImportError: triton-spirv is installed with a triton that has the backend 'spirv' inside")
     assert "`pip uninstall triton-spirv`" in line
 
 

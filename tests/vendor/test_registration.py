@@ -100,8 +100,8 @@ refused(TypeError, "b", OpListBackend, OpListDriver())
         "backend 'b': compiler Half is abstract; it must define add_stages, load_dialects, supports_target"
     )
     assert lines[1].startswith("backend 'b': driver DriverBase is abstract; it must define get_active_torch_device, ")
-    assert lines[2] == "backend 'b': compiler OpListDriver is no subclass of triton.backends.compiler.BaseBackend"
-    assert lines[3] == "backend 'b': driver OpListBackend is no subclass of triton.backends.driver.DriverBase"
+    assert lines[2] == "backend 'b': compiler OpListDriver is not a subclass of triton.backends.compiler.BaseBackend"
+    assert lines[3] == "backend 'b': driver OpListBackend is not a subclass of triton.backends.driver.DriverBase"
     assert lines[4] == "backend 'b': compiler must be a class, not an object of type str"
     assert lines[5] == "backend 'b': driver must be a class, not an object of type OpListDriver"
 

@@ -34,7 +34,7 @@ def _choose(settings: dict[str, Any]) -> Callable[[Project, Path], Path]:
 
 
 def _built(build: Callable[[Project, Path], Path], folder: str) -> str:
-    """The name of what is built; what a person can act on is told in one line."""
+    """The name of what is built; an error that a person can act on is one line."""
     try:
         return build(Project(ROOT), Path(folder)).name
     except ToolError as error:

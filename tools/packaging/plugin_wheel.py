@@ -1,4 +1,4 @@
-"""The plugin-only wheel: the backend and its entry point, for use beside stock triton.
+"""The plugin-only wheel: the backend and its entry point, for use with stock triton.
 
 The package is `triton_<name>`, so that no two distributions own one folder. Beside a triton that has the same backend
 inside, its import is refused: two entry points of one name would hide one another.
@@ -32,7 +32,7 @@ from .wheel import Content, Entry, check_plugins, write_wheel
 _GUARD = '''
 
 def _refuse_a_second_{name}() -> None:
-    """Two entry points named {name} would hide one another: refuse to load beside a triton that has one inside."""
+    """Two entry points named {name} would hide one another: refuse to load next to a triton that has one inside."""
     from importlib.util import find_spec
     from pathlib import Path
 
@@ -40,7 +40,7 @@ def _refuse_a_second_{name}() -> None:
     for folder in (spec.submodule_search_locations or ()) if spec else ():
         if Path(folder, "backends", "{name}").is_dir():
             raise ImportError(
-                f"{distribution} is installed beside a triton that has the backend '{name}' inside ({{folder}}): "
+                f"{distribution} is installed with a triton that has the backend '{name}' inside ({{folder}}): "
                 "uninstall one of them, `pip uninstall {distribution}` or `pip install --force-reinstall {requirement}`"
             )
 

@@ -32,7 +32,7 @@ class Upstream:
 
 @dataclass(frozen=True)
 class Part:
-    """Something else that is in the wheel, or that it needs beside it."""
+    """Something else that is in the wheel, or that it depends on."""
 
     name: str
     version: str

@@ -67,7 +67,7 @@ def check_llvm(upstream: Path) -> Path:
 
 
 def plugin_room(upstream: Path) -> int | None:
-    """How many plugins fit beside upstream's own, None where its table of init functions has no limit that is known.
+    """How many plugins fit besides upstream's own; None where its table of init functions has no known limit.
 
     Upstream calls init_triton_<name> for each entry of a list, by macros FOR_EACH_1, FOR_EACH_2, … of main.cc.
     """
@@ -84,7 +84,7 @@ def check_room(upstream: Path, plugins: list[Plugin]) -> None:
     native = [plugin.name for plugin in plugins if plugin.has_native]
     if room is not None and len(native) > room:
         raise ToolError(
-            f"upstream has room for {room} plugins with native code beside {', '.join(_TABLE)}, TRITON_PLUGIN_DIRS "
+            f"upstream has room for {room} plugins with native code besides {', '.join(_TABLE)}, TRITON_PLUGIN_DIRS "
             f"names {len(native)}: {', '.join(native)}; leave one out, or drop its CMakeLists.txt if it is Python only"
         )
 

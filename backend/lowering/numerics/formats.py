@@ -1,7 +1,7 @@
 """The narrow float formats, and rounding from f32 to each of them in integer arithmetic.
 
 =============== ======== ======== ==== =================================================== ==================
-format          exponent mantissa bias codes that are no finite number                     past the largest
+format          exponent mantissa bias codes that are not finite                           past the largest
 =============== ======== ======== ==== =================================================== ==================
 f16             5        10       15   infinities, NaN                                     infinity
 f8E5M2          5        2        15   infinities, NaN                                     largest finite

@@ -90,7 +90,7 @@ def the_current_device_is_the_threads_own() -> None:
         assert driver.get_current_device() == 1
     for wrong in (interface.device_count(), -1, "spirv:99"):
         refused(VulkanUnavailable, "there is no device 'spirv:", lambda wrong=wrong: interface.set_device(wrong))
-    refused(ValueError, "'cuda:0' is no Vulkan device", lambda: interface.set_device("cuda:0"))
+    refused(ValueError, "'cuda:0' is not a Vulkan device", lambda: interface.set_device("cuda:0"))
     refused(KeyError, "inner", lambda: fail_on_device(0))
     assert driver.get_current_device() == 1
 

@@ -85,7 +85,7 @@ def _compile(path: Path, kernel: str, signature: str, *options: str) -> int:
     ("kernel", "signature", "options", "message"),
     [
         ("sub", ADD, (), "has no 'sub'; its kernels are add, large, refused, typed, wrong"),
-        ("no_kernel", ADD, (), "'no_kernel' in .*kernels.py is no @triton.jit function but a function"),
+        ("no_kernel", ADD, (), "'no_kernel' in .*kernels.py is not a @triton.jit function but a function"),
         ("add", "*fp32, *fp32, i32", (), "3 entries and none for BLOCK; the kernel's 4 parameters are x, y, n, BLOCK"),
         ("add", "", (), "0 entries and none for x, y, n, BLOCK"),
         ("add", f"{ADD}, 1", (), "has 5 entries, the kernel 4 parameters"),
@@ -144,7 +144,7 @@ def test_requests_that_are_refused(
         ("kernels.py", "is not of the form FILE:FUNCTION"),
         ("{folder}/broken.py:add", "cannot be imported: ZeroDivisionError"),
         ("{folder}/leaves.py:add", "cannot be imported: SystemExit: 0"),
-        ("{folder}/text.txt:add", "is no Python file"),
+        ("{folder}/text.txt:add", "is not a Python file"),
     ],
 )
 def test_files_that_hold_no_kernel(
@@ -296,7 +296,7 @@ def test_profiles_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         ("[]", "it holds no JSON object"),
         ("{}", "it lacks description"),
         (None, "has unknown entries more"),
-        ({"shared_bytes": "1"}, "shared_bytes is '1', which is no int"),
+        ({"shared_bytes": "1"}, "shared_bytes is '1', which is not int"),
         ({"features": ["wings"]}, "unknown device features"),
         ({"subgroup_size": 33}, "not a power of two"),
     ],

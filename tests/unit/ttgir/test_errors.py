@@ -67,7 +67,7 @@ def test_error_gives_source_line_column_and_text() -> None:
         ("%a = tt.splat %i : i32 -> tensor<4xi32, #blocked>\n tt.return", "this alias is not defined"),
         ("%a = tt.splat %i : i32 -> tensor<4xq7>\n tt.return", "expected a type"),
         ("%a = tt.splat %i : i32 -> tensor<4xi32, #ttg.blocked<{order = [0]}>>\n tt.return", "missing: sizePerThread"),
-        ("%a:99999999 = arith.addi %i, %i : i32\n tt.return", "99999999 is no number of results"),
+        ("%a:99999999 = arith.addi %i, %i : i32\n tt.return", "99999999 is not a number of results"),
     ],
 )
 def test_messages(text: str, message: str) -> None:

@@ -50,7 +50,7 @@ def exp10(n: Numeric, x: Real) -> Real:
 
 
 def expm1(n: Numeric, x: Real) -> Real:
-    """e^x - 1, without cancellation beside 0."""
+    """e^x - 1, without cancellation near 0."""
     k, m = exponential(n, x, LOG2_E, LN2_PARTS[n.width], "EXPM1")
     one_less = n.where(k.sgt(n.bias - 1), n.bias - 1, k)
     power = n.pow2(n.where(one_less.slt(-n.mantissa - 9), -n.mantissa - 9, one_less))
@@ -139,7 +139,7 @@ def log10(n: Numeric, x: Real) -> Real:
 
 
 def log1p(n: Numeric, x: Real) -> Real:
-    """log(1 + x), without cancellation beside 0."""
+    """log(1 + x), without cancellation near 0."""
     # What rounding lost of 1 + x, as a part of it: log(u + e) = log(u) + e/u.
     u, lost = n.two_sum(x, n.real(1.0))
     lost = n.where(abs(x) > 2.0 ** (n.mantissa + 2), 0.0, lost)

@@ -1,4 +1,4 @@
-"""Backends added while the program runs, beside those that entry points name.
+"""Backends added while the program runs, in addition to those that entry points name.
 
 A registered backend is an ordinary entry of ``triton.backends.backends``: the compiler finds it by its target and the
 driver selection by its name. Register before the first kernel is compiled, or call
@@ -23,7 +23,7 @@ def register_backend(name: str, compiler: type[BaseBackend], driver: type[Driver
 
     `name` is a C identifier, as for an installed backend; `compiler` and `driver` are concrete subclasses of
     BaseBackend and DriverBase. Raises ValueError for a name that cannot be used or is taken, TypeError for a class
-    that is no backend. Nothing is added then.
+    that is not a backend. Nothing is added then.
     """
     if not isinstance(name, str) or not (name.isascii() and name.isidentifier()) or keyword.iskeyword(name):
         raise ValueError(f"backend name {name!r} is no C identifier (letters, digits, underscores; no digit first)")
@@ -64,7 +64,7 @@ def _check_concrete(name: str, role: str, cls: type, base: type) -> None:
     if not isinstance(cls, type):
         raise TypeError(f"{where} must be a class, not an object of type {type(cls).__name__}")
     if not issubclass(cls, base):
-        raise TypeError(f"{where} {cls.__qualname__} is no subclass of {base.__module__}.{base.__name__}")
+        raise TypeError(f"{where} {cls.__qualname__} is not a subclass of {base.__module__}.{base.__name__}")
     if inspect.isabstract(cls):
         missing = ", ".join(sorted(getattr(cls, "__abstractmethods__", ())))
         raise TypeError(f"{where} {cls.__qualname__} is abstract; it must define {missing}")

@@ -1,4 +1,4 @@
-"""Which driver runs kernels when a SPIR-V backend is installed beside the others.
+"""Which driver runs kernels when a SPIR-V backend is installed together with others.
 
 Upstream asks for exactly one active driver, or for a name in ``TRITON_DEFAULT_BACKEND``. A Vulkan device is nearly
 always there, so the SPIR-V driver would make a second active driver on every machine with a supported GPU. The rules,

@@ -2,7 +2,7 @@
 
 JITFunction.run() asks ``function.relaunch(function, grid, args, keywords)`` first, which launches and returns the kernel,
 or returns None and leaves the launch to run(). It is None until a driver sets it: a driver that has
-``remember_launch(function, device, key, args, keywords)`` is told of every launch that run() made itself, with the key of
+``remember_launch(function, device, key, args, keywords)`` is called after every launch that run() made itself, with the key of
 its kernel in ``function.device_caches[device]`` and the arguments and keywords as run() has them at its end.
 """
 from __future__ import annotations
