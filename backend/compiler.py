@@ -81,6 +81,8 @@ class SPIRVBackend(BaseBackend):
     binary_ext = "spv"
     #: ``kernel.asm["spvasm"]``, by the patch asm-views.
     asm_views = {"spvasm": listing}
+    #: What gives a NumPy array a data_ptr(), for errors of launches, by the patch launch-errors.
+    numpy_wrapper = "triton.backends.spirv.runtime.array"
     supports_native_tensor_specialization = False
 
     def __init__(self, target: GPUTarget) -> None:

@@ -207,7 +207,11 @@ py::object Relaunch::launch(const py::object& function, const py::object& grid, 
     sizes = checked(PyObject_CallOneArg(grid.ptr(), bound.ptr()));
   }
   const Py_ssize_t axes = PyObject_Size(sizes.ptr());
-  if (axes < 0) throw py::error_already_set();
+  if (axes < 0 && !PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
+  if (axes < 1 || axes > 3) {
+    PyErr_Clear();
+    return py::none();  // Triton's own way says what is wrong with the grid
+  }
   py::tuple passed(kKernelArguments + static_cast<Py_ssize_t>(parameters_.size()));
   for (Py_ssize_t axis = 0; axis < 3; ++axis)
     passed[kGrid + axis] = axis == 0 || axis < axes ? checked(PySequence_GetItem(sizes.ptr(), axis)) : py::int_(1);

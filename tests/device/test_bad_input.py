@@ -206,7 +206,9 @@ def test_unknown_option(tensors):
 
 @pytest.mark.parametrize("argument", ("abc", [1, 2], object()))
 def test_argument_that_is_no_value(tensors, argument):
-    with pytest.raises(TypeError, match=f"failed to specialize argument of type: {type(argument).__name__}"):
+    with pytest.raises(
+        TypeError, match=r"kernel .double_kernel.: argument .y_ptr. is (a string|a list|of type object)"
+    ):
         double_kernel[(1,)](tensors[0], argument, 16, BLOCK=16)
 
 

@@ -1,0 +1,124 @@
+"""What is wrong with a launch, in the user's words: the grid, and the argument by its name.
+
+JITFunction.run() asks grid_rank() about each grid, and explain_arguments() where binding the arguments failed;
+compile() asks explain_none() where the front end failed. What they cannot explain better stays the error that it is.
+"""
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from .._C.libtriton import native_specialize_impl
+
+#: What the front end says of a None that a kernel uses as if it were a tensor or a number.
+_SIGNS_OF_NONE = ("NoneType", "convert None", "'constexpr_type' object", "'constexpr' object")
+
+
+def grid_rank(function: Any, grid: Any) -> int:
+    """The number of axes of a grid: 1 to 3, or more where those past the third have one program.
+
+    Raises TypeError for what is no sequence, ValueError for another number of axes.
+    """
+    try:
+        rank = len(grid)
+    except TypeError:
+        advice = f": write ({grid},)" if isinstance(grid, int) else ""
+        raise TypeError(f"kernel '{function.__name__}': the grid must be a tuple of one to three sizes, or a function "
+                        f"that returns one, not {grid!r}{advice}") from None
+    if 1 <= rank <= 3:
+        return rank
+    if rank == 0:
+        raise ValueError(f"kernel '{function.__name__}': the grid is empty; it must have one to three sizes")
+    if any(size != 1 for size in list(grid)[3:]):
+        raise ValueError(f"kernel '{function.__name__}': the grid {tuple(grid)} has {rank} axes, and kernels have at most "
+                         "3: make one axis of two, and take it apart in the kernel with // and %")
+    return rank
+
+
+def explain_arguments(function: Any, backend: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+    """Raises TypeError with the name of the argument that no kernel takes, or that is missing.
+
+    Returns where there is none, or where the argument itself raised an error.
+    """
+    signature = function.signature
+    named = {name: value for name, value in keywords.items() if name in signature.parameters}
+    try:
+        bound = signature.bind(*args, **named)
+    except TypeError as error:
+        raise TypeError(f"kernel '{function.__name__}': {error}") from None
+    for parameter in function.params:
+        if parameter.is_constexpr or parameter.name not in bound.arguments:
+            continue
+        flags = parameter.is_const, not parameter.do_not_specialize, not parameter.do_not_specialize_on_alignment
+        for name, value in _leaves(parameter.name, bound.arguments[parameter.name]):
+            try:
+                native_specialize_impl(backend, value, *flags)
+            except (TypeError, KeyError, AttributeError):
+                raise TypeError(
+                    f"kernel '{function.__name__}': argument '{name}' {_reason(name, value, backend)}") from None
+            except Exception:  # the argument's own
+                return
+
+
+def explain_none(source: Any, error: Exception) -> None:
+    """Adds to a CompilationError the names of the arguments that are None and were used, if that is what it is about."""
+    node, constants = getattr(error, "node", None), getattr(source, "constants", None)
+    if node is None or not constants or not any(sign in text for text in _chain(error) for sign in _SIGNS_OF_NONE):
+        return
+    names = source.fn.arg_names
+    nones = [names[path[0]] for path, value in constants.items() if value is None and len(path) == 1]
+    part = getattr(node, "iter", None) or getattr(node, "test", None) or node  # of a statement, without its body
+    used = {part.id for part in ast.walk(part) if isinstance(part, ast.Name)}
+    chosen = [name for name in nones if name in used] or nones
+    if not chosen:
+        return
+    listed = ", ".join(f"'{name}'" for name in chosen)
+    subject = f"argument {listed} is None" if len(chosen) == 1 else f"arguments {listed} are None"
+    advice = f"{subject}: pass a tensor or a number, or use it only under `if {chosen[0]} is not None:`"
+    error.error_message = f"{advice}\n{error.error_message}" if error.error_message else advice
+    error.message = error._format_message()
+
+
+def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, tuple):
+        for index, part in enumerate(value):
+            yield from _leaves(f"{name}[{index}]", part)
+    else:
+        yield name, value
+
+
+def _reason(name: str, value: Any, backend: Any) -> str:
+    """Why `value` is not taken, and what to pass in its place."""
+    kind = type(value)
+    if isinstance(value, complex) or (kind.__module__ == "numpy" and kind.__name__.startswith("complex")):
+        return "is a complex number, and Triton has none: pass its real and imaginary parts"
+    if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
+        own = getattr(backend, "numpy_wrapper", None)  # a backend's own function that gives an array a data_ptr()
+        return f"is a NumPy array: pass torch.from_numpy({name})" + (f" or {own}({name})" if own else "")
+    if kind.__module__ == "numpy" and isinstance(_item(value), (bool, int, float)):
+        return f"is a NumPy scalar (numpy.{kind.__name__}): pass {name}.item()"
+    if hasattr(value, "data_ptr"):
+        dtype = str(getattr(value, "dtype", "")).rpartition(".")[2]
+        if dtype.startswith("complex"):
+            return f"has elements of type {dtype}, and Triton has no complex numbers: pass torch.view_as_real({name})"
+        if dtype:
+            return f"has elements of type {dtype}, which Triton does not have: pass {name}.view(torch.uint8) or the like"
+        return f"has data_ptr(), but no dtype (it is of type {kind.__name__}): wrap it in triton.TensorWrapper"
+    if kind is str:
+        return "is a string: declare the parameter as tl.constexpr"
+    if kind is list:
+        return f"is a list: pass tuple({name})"
+    return f"is of type {kind.__name__}: a number, a tensor, a tuple of them, or an object with data_ptr() is needed"
+
+
+def _item(value: Any) -> Any:
+    item = getattr(value, "item", None)
+    return item() if item is not None else None
+
+
+def _chain(error: BaseException | None) -> Iterator[str]:
+    """The texts of an error and of those that led to it."""
+    while error is not None:
+        yield str(getattr(error, "error_message", None) or error)
+        error = error.__cause__
