@@ -14,8 +14,8 @@ from typing import Any
 from .ahead_of_time import command
 from .capabilities import FEATURES
 from .inspection.doctor import run_doctor
-from .inspection.kernels import STAGES, NotInCache, run_kernels
-from .inspection.listing import text_of
+from .inspection.kernels import NotInCache, run_kernels
+from .inspection.listing import SHOWN, text_of
 from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
 from .matrices import MatrixConfiguration
@@ -160,7 +160,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     listing.add_argument("--json", action="store_true", help="print JSON")
     code = verbs.add_parser("disassemble", help="the SPIR-V of a file or of a kernel in Triton's cache, to read")
     code.add_argument("kernel", help="a .spv file, or a kernel's name or key in Triton's cache")
-    code.add_argument("--stage", choices=STAGES, default="spv", help="what to print of a kernel of the cache (spv)")
+    code.add_argument("--stage", choices=SHOWN, default="spv", help="what to print of a kernel of the cache (spv)")
     add_profile(verbs.add_parser("profile", help="run a script and time each of its launches on the device"))
     add_inspect(verbs.add_parser("inspect", help="one HTML page about a kernel, from its source to the SPIR-V"))
     options = parser.parse_args(arguments)

@@ -6,10 +6,17 @@ import linecache
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..capabilities import Capabilities
+from ..errors import LoweringError, UnsupportedOperation
 from ..spirv import opcodes as op
 from ..spirv.decode import DecodedInstruction, decode
 from ..spirv.disassemble import disassemble
 from .kernels import STAGES, CachedKernel, NotInCache, find
+
+#: What was decided of a kernel before it was emitted (planning/show.py).
+PLAN = "plan"
+#: What can be shown of a kernel: the stages in the cache, and the plan between them.
+SHOWN = (*STAGES[:-1], PLAN, STAGES[-1])
 
 #: Columns that each selection or loop adds.
 _INDENT = 2
@@ -54,7 +61,9 @@ def _module_text(path: Path) -> str:
 
 
 def stage_text(kernel: CachedKernel, stage: str) -> str:
-    """A stage of a kernel in the cache as text. Raises NotInCache where the cache does not have it."""
+    """One of SHOWN of a kernel in the cache. Raises NotInCache where the cache does not have it."""
+    if stage == PLAN:
+        return _plan_text(kernel)
     path = kernel.path(stage)
     if stage == "spv":
         return _module_text(path)
@@ -65,10 +74,23 @@ def stage_text(kernel: CachedKernel, stage: str) -> str:
         raise NotInCache(f"the cache has no stage {stage!r} of kernel {kernel.name}, only {there}") from None
 
 
+def _plan_text(kernel: CachedKernel) -> str:
+    ttgir = stage_text(kernel, "ttgir")
+    ttir = stage_text(kernel, "ttir") if kernel.path("ttir").exists() else None
+    from .plan import plan_of  # needs Triton's compiled library
+
+    try:
+        capabilities = Capabilities.parse(str(kernel.metadata["target"]["arch"]))
+        return plan_of(ttgir, capabilities, kernel.metadata, ttir)
+    except (UnsupportedOperation, LoweringError, RuntimeError) as error:
+        raise ValueError(f"kernel {kernel.name}, {kernel.key}, cannot be planned again: {error}") from error
+
+
 def text_of(wanted: str, stage: str) -> str:
     """What ``triton-spirv disassemble`` prints: of a ``.spv`` file, or of a kernel in Triton's cache.
 
-    Raises NotInCache where there is no such kernel or file, ValueError where the file is not SPIR-V.
+    Raises NotInCache where there is no such kernel or file, ValueError where the file is not SPIR-V or the kernel
+    cannot be planned.
     """
     path = Path(wanted)
     if path.suffix == ".spv" or path.is_file():

@@ -20,6 +20,10 @@ from ..ttgir.types import MemDescType
 from .shared_memory import Scratch, SharedAccess
 
 
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Plan:
     """See above. ``summary``: the plan in words, for people."""
@@ -67,9 +71,10 @@ class Conversion(Plan):
         if isinstance(moves, RegisterPermutation):
             return "registers renamed"
         if isinstance(moves, SubgroupShuffle):
-            return f"{len(moves.shuffles)} shuffles, {len(moves.before) + len(moves.after)} exchanges"
+            exchanges = _counted(len(moves.before) + len(moves.after), "exchange")
+            return f"{_counted(len(moves.shuffles), 'shuffle')}, {exchanges}"
         assert isinstance(moves, ThroughShared)
-        return f"shared memory, {len(moves.rounds)} rounds{self._where()}"
+        return f"shared memory, {_counted(len(moves.rounds), 'round')}{self._where()}"
 
 
 @dataclass(frozen=True)
@@ -81,11 +86,12 @@ class Reduction(Plan):
     def summary(self) -> str:
         steps = self.steps
         assert steps is not None
-        text = f"{len(steps.groups)} groups of {len(steps.groups[0])} registers, {len(steps.lane_masks)} shuffles"
+        groups, registers = _counted(len(steps.groups), "group"), _counted(len(steps.groups[0]), "register")
+        text = f"{groups} of {registers}, {_counted(len(steps.lane_masks), 'shuffle')}"
         if steps.across_warps is None:
             return text
         across = steps.across_warps
-        return f"{text}, {across.partials} subgroups in {len(across.rounds)} rounds{self._where()}"
+        return f"{text}, {across.partials} subgroups in {_counted(len(across.rounds), 'round')}{self._where()}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +120,7 @@ class Gather(Plan):
 
     def summary(self) -> str:
         if self.shuffles is not None:
-            return f"{len(self.shuffles.candidates)} shuffles an element"
+            return f"{_counted(len(self.shuffles.candidates), 'shuffle')} an element"
         return f"shared memory{self._where()}"
 
 
@@ -124,10 +130,6 @@ class Shared(Plan):
 
     def summary(self) -> str:
         return f"shared memory{self._where()}" if self.scratch else "nothing is exchanged"
-
-
-def _elements(count: int) -> str:
-    return "1 element" if count == 1 else f"{count} elements"
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,9 @@ class BufferAccess(Plan):
     late: bool = False
 
     def summary(self) -> str:
-        return f"read by its dots from byte {self.offset}" if self.late else f"{_elements(self.width)} an access"
+        return (
+            f"read by its dots from byte {self.offset}" if self.late else f"{_counted(self.width, 'element')} an access"
+        )
 
 
 @dataclass(frozen=True)
@@ -151,7 +155,7 @@ class GlobalAccess(Plan):
     bits: int = 0
 
     def summary(self) -> str:
-        return f"{_elements(self.width)} of {self.bits} bits an access"
+        return f"{_counted(self.width, 'element')} of {self.bits} bits an access"
 
 
 @dataclass(frozen=True)

@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import PurePath
 
 from ..analysis.barrier_filter import BARRIER, Need
-from ..ttgir.ir import Function, Operation
+from ..ttgir.ir import Function, Location, Operation
 from .table import KernelPlan
 
 _BARRIERS = {Need.NOTHING: "none is needed", Need.SUBGROUP: "within the subgroup", Need.WORKGROUP: "of the workgroup"}
 
 
+def plan_lines(kernel: Function, plan: KernelPlan) -> list[tuple[str, Operation | None]]:
+    """What workgroup memory the kernel takes, then a line for each operation that has a plan: its place in the source
+    and where that was called from, its name, the plan, and after ``because`` why a cheaper one was not possible. With
+    each line the operation that it is about."""
+    rows = [(_place(operation.location), operation, text) for operation, text in _rows(kernel, plan)]
+    places = max((len(place) for place, _, _ in rows), default=0)
+    names = max((len(operation.name) for _, operation, _ in rows), default=0)
+    lines = [(f"{place:<{places}}  {entry.name:<{names}}  {text}", entry) for place, entry, text in rows]
+    return [(_memory(plan), None), *lines]
+
+
 def plan_text(kernel: Function, plan: KernelPlan) -> str:
-    """What workgroup memory the kernel takes, then a line for each operation that has a plan: its place in the source,
-    its name, the plan, and after ``because`` why a cheaper one was not possible."""
-    rows = list(_rows(kernel, plan))
-    places, names = (max((len(row[column]) for row in rows), default=0) for column in (0, 1))
-    lines = [f"{place:<{places}}  {name:<{names}}  {text}" for place, name, text in rows]
-    return "\n".join([_memory(plan), *lines]) + "\n"
+    """The lines of ``plan_lines``."""
+    return "".join(f"{line}\n" for line, _ in plan_lines(kernel, plan))
 
 
 def _memory(plan: KernelPlan) -> str:
@@ -25,7 +33,8 @@ def _memory(plan: KernelPlan) -> str:
     if room.explicit:
         seen = "one block"
     elif view.words:
-        seen = f"64-bit words, but for {len(view.narrow)} buffers"
+        narrow = len(view.narrow)
+        seen = f"64-bit words, but for {narrow} buffer{'' if narrow == 1 else 's'}"
     else:
         seen = "an array for each type"
     fits = "" if plan.fits else ": more than the device has"
@@ -35,15 +44,24 @@ def _memory(plan: KernelPlan) -> str:
     )
 
 
-def _rows(kernel: Function, plan: KernelPlan) -> Iterator[tuple[str, str, str]]:
+def _rows(kernel: Function, plan: KernelPlan) -> Iterator[tuple[Operation, str]]:
     assert kernel.body is not None
     for block in kernel.body.blocks:
         for top in block.operations:
             for operation in top.walk():
                 text = _text(operation, plan)
                 if text:
-                    where = operation.location
-                    yield (f"{where.file}:{where.line}:{where.column}" if where.file else "?"), operation.name, text
+                    yield operation, text
+
+
+def _place(location: Location | None) -> str:
+    """File, line and column, the innermost first."""
+    frames = []
+    while location is not None:
+        if location.file:
+            frames.append(f"{PurePath(location.file).name}:{location.line}:{location.column}")
+        location = location.caller
+    return " from ".join(frames) or "?"
 
 
 def _text(operation: Operation, plan: KernelPlan) -> str:

@@ -59,6 +59,11 @@ def test_the_command_prints_the_same(
         assert capsys.readouterr().out == kernel.asm["spvasm"]
     assert cli.main(["disassemble", "sum_of_rows", "--stage", "ttgir"]) == 0
     assert capsys.readouterr().out == kernel.asm["ttgir"]
+    assert cli.main(["disassemble", "sum_of_rows", "--stage", "plan"]) == 0
+    first, load, store = capsys.readouterr().out.splitlines()
+    assert first.startswith("shared memory: 0 of ")
+    assert re.search(r"test_disassembly\.py:\d+:\d+  tt\.load   1 element of 32 bits an access, because ", load)
+    assert " tt.store  1 element of 32 bits an access, because " in store
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+from triton import knobs
+from triton.backends.spirv.ahead_of_time.build import compiled_kernel
+from triton.backends.spirv.ahead_of_time.kernel import find_kernel
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
-from triton.backends.spirv.lowering.module import plan_module
+from triton.backends.spirv.inspection.plan import planned_again
+from triton.backends.spirv.lowering.module import emit, plan_module
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.planning.show import plan_text
 from triton.backends.spirv.transforms.kernel import kernel_of
 from triton.backends.spirv.ttgir.parser import parse_module
 
+from benchmarks.example_kernels import KERNELS
+
+ROOT = Path(__file__).parents[3]
 MATMUL = Path(__file__).parents[1] / "ttgir" / "fixtures" / "matmul.ttgir"
 LAVAPIPE = PROFILES["lavapipe"]
 
@@ -38,3 +46,23 @@ def test_each_operation_has_its_place_its_plan_and_the_reason() -> None:
 def test_what_does_not_fit_is_said() -> None:
     lines = shown(replace(LAVAPIPE, shared_bytes=1024))
     assert "2048 of 1024 bytes: more than the device has; 2048 allocated by upstream; seen as an array" in lines[0]
+
+
+@pytest.mark.parametrize(
+    ("profile", "shared_bytes"),
+    [("nvidia-hopper", 0), ("nvidia-hopper", 8192), ("lavapipe", 0), ("lavapipe", 6144)],
+    ids=["matrix units", "buffers not padded", "multiply-adds", "dots cut along K"],
+)
+def test_the_plan_made_again_is_what_was_emitted(
+    profile: str, shared_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    capabilities = PROFILES[profile]
+    if shared_bytes:
+        capabilities = replace(capabilities, shared_bytes=shared_bytes)
+    monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
+    example, name, signature = next(entry for entry in KERNELS if entry[0] == "matmul" and "fp16" in entry[2])
+    kernel = find_kernel(ROOT / "examples" / f"{example}.py", name)
+    compiled, _ = compiled_kernel(kernel, signature, capabilities, {})
+    again = planned_again(compiled.asm["ttgir"], capabilities, compiled.metadata._asdict(), compiled.asm["ttir"])
+    fits, words = again.plan.fits, emit(again).spirv
+    assert fits and words == compiled.asm["spv"]

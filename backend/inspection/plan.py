@@ -1,0 +1,48 @@
+"""The plan of a compiled kernel, made again from the stages and metadata that Triton keeps of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from triton._C.libtriton import ir
+
+from .. import passes
+from ..capabilities import Capabilities
+from ..lowering.module import Planned
+from ..options import SPIRVOptions, own
+from ..planning.show import plan_lines, plan_text
+from ..stages import LayoutSearch, plan_what_fits
+from ..transforms.kernel import kernel_of
+from .stages import Line, frames
+
+
+def planned_again(
+    ttgir: str, capabilities: Capabilities, metadata: Mapping[str, Any], ttir: str | None = None
+) -> Planned:
+    """The rewritten module and the plan that a kernel was emitted from.
+
+    ``metadata``: the compiler's, of which the compile options count. ``ttir``: the stage before, where there is one: a
+    kernel that takes too much shared memory in its first layout is laid out anew from it, as the compiler did.
+    """
+    context = ir.context()
+    ir.load_dialects(context)
+    module = passes.parse(ttgir, context)
+    options = SPIRVOptions(**own(metadata))
+    search = None
+    if ttir is not None:
+        search = LayoutSearch(passes.parse(ttir, context), capabilities, options)
+        search.next()  # this is ``ttgir``
+    return plan_what_fits(module, search, f"{metadata.get('name', 'kernel')}.ttgir", capabilities, options)
+
+
+def plan_of(ttgir: str, capabilities: Capabilities, metadata: Mapping[str, Any], ttir: str | None = None) -> str:
+    """The plan of ``planned_again`` as text, one line an operation."""
+    planned = planned_again(ttgir, capabilities, metadata, ttir)
+    return plan_text(kernel_of(planned.source), planned.plan)
+
+
+def lines_of(planned: Planned) -> list[Line]:
+    """The plan as lines with their places in the user's source."""
+    lines = plan_lines(kernel_of(planned.source), planned.plan)
+    return [Line(text, frames(operation.location) if operation is not None else ()) for text, operation in lines]
