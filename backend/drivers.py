@@ -32,6 +32,9 @@ class Driver:
     lowering.context.Options. ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
     32-bit shuffles that a layout conversion may take; None: any number. ``unrolled_instructions``: of unrolled code
     that one operation may take.
+
+    **Its statistics** (runtime/statistics.py). ``register_statistics``: names of the registers of an invocation; the
+    first one that is there counts. ``spill_statistics``: names of registers that went to memory, which add up.
     """
 
     own_modules: bool = False
@@ -58,6 +61,9 @@ class Driver:
     most_shuffles: int | None = None
     unrolled_instructions: int = 4000
 
+    register_statistics: tuple[str, ...] = ()
+    spill_statistics: tuple[str, ...] = ()
+
 
 #: A driver of which nothing is known. The lowering's own recursion limits how deep regions nest.
 OTHER = Driver()
@@ -83,11 +89,17 @@ DRIVERS = {
         most_shuffles=16,  # 10 ms to compile each of 56 and 80 ms each of 640; a store and a load take 4
         unrolled_instructions=400,  # a basic block takes more than linear time
     ),
-    "nvidia_proprietary": Driver(fused=True),
-    "amd_proprietary": Driver(fused=True),
-    "amd_open_source": Driver(fused=True),
-    "mesa_radv": Driver(fused=True),
-    # A hardware thread has 4 KiB of registers, for its 32 lanes.
-    "intel_open_source_mesa": Driver(lane_registers=32),
+    # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
+    "nvidia_proprietary": Driver(fused=True, register_statistics=("Register Count",)),
+    # XGL, icd/api/vk_pipeline.cpp; it counts the bytes of scratch memory, not spills.
+    "amd_proprietary": Driver(fused=True, register_statistics=("numUsedVgprs",)),
+    "amd_open_source": Driver(fused=True, register_statistics=("numUsedVgprs",)),
+    "mesa_radv": Driver(
+        fused=True, register_statistics=("VGPRs",), spill_statistics=("Spilled VGPRs", "Spilled SGPRs")
+    ),
+    "mesa_nvk": Driver(register_statistics=("Number of GPRs",), spill_statistics=("Spills to memory",)),
+    # A hardware thread has 4 KiB of registers, for its 32 lanes; its figures of registers are a thread's, not a lane's.
+    # "Spill Count" to Mesa 24, then "Spill count".
+    "intel_open_source_mesa": Driver(lane_registers=32, spill_statistics=("Spill Count", "Spill count")),
     "intel_proprietary_windows": Driver(lane_registers=32),
 }

@@ -134,6 +134,13 @@ DEBUG_INFO = Setting(
     "1",
     "put source lines and names of variables into modules, for disassembly, validation messages and debuggers",
 )
+STATISTICS = Setting(
+    "TRITON_SPIRV_STATISTICS",
+    flag,
+    False,
+    "1",
+    "ask the driver for each kernel's registers and spills when it is loaded (`kernel.n_regs`, `kernel.n_spills`)",
+)
 MATRIX_UNITS = Setting(
     "TRITON_SPIRV_MATRIX_UNITS",
     str,

@@ -100,13 +100,16 @@ def compile_to_file(options: argparse.Namespace) -> Path:
         find_kernel(path, name),
         options.signature,
         capabilities,
-        # Upstream's default of 3.9 is said outright: else it warns that another release has another.
-        requested(options)
-        | {"debug_info": options.debug_info}
-        | {"enable_fp_fusion": None if "TRITON_DEFAULT_FP_FUSION" in os.environ else True},
+        requested(options) | {"debug_info": options.debug_info, **fusion()},
     )
     write(module, spirv, abi.to_json())
     return module
+
+
+def fusion() -> dict[str, object]:
+    """The compile option for fused multiply-adds. Upstream's default of 3.9 is said outright: else it warns that another
+    release has another."""
+    return {"enable_fp_fusion": None if "TRITON_DEFAULT_FP_FUSION" in os.environ else True}
 
 
 def requested(options: argparse.Namespace) -> dict[str, object]:

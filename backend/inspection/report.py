@@ -6,10 +6,11 @@ import argparse
 import html
 import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..ahead_of_time.command import add_request, requested, target
+from ..ahead_of_time.command import add_request, fusion, requested, target
 from ..ahead_of_time.errors import RequestError
 from ..ahead_of_time.kernel import find_kernel, split_request
 from ..capabilities import Capabilities
@@ -18,6 +19,7 @@ from ..spirv.decode import decode
 from ..ttgir.ir import Function, Module
 from ..ttgir.spelling import Spelling
 from . import drawings
+from .compilers import asked
 from .files import write_whole
 from .kernels import CachedKernel, NotInCache, find
 from .stages import Line, mlir_lines, source_lines, spirv_lines
@@ -75,7 +77,7 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         from ..ahead_of_time.build import compiled_kernel
 
         capabilities = target(options.target)
-        extra = {"debug_info": True}
+        extra = {"debug_info": True, **fusion()}
         compiled, _ = compiled_kernel(
             find_kernel(path, name), options.signature, capabilities, requested(options) | extra
         )
@@ -148,7 +150,21 @@ def collected(compiled: Any, capabilities: Capabilities) -> dict[str, Any]:
             function, int(module.attributes.get("ttg.shared", 0)), capabilities.shared_bytes
         ),
         "mix": drawings.instruction_mix([entry.name for entry in decode(spirv)]),
+        "driver": _driver(spirv, capabilities),
     }
+
+
+#: The largest whole number that every reader of JSON keeps as it is.
+_EXACT = 2**53
+
+
+def _driver(spirv: bytes, capabilities: Capabilities) -> dict[str, Any]:
+    known = asdict(asked(spirv, capabilities))
+    for executable in known["executables"]:
+        for row in executable["statistics"]:
+            if abs(row["value"]) > _EXACT:
+                row["value"] = str(row["value"])
+    return known
 
 
 def _allocated(ttgir: str) -> tuple[Module, Function]:

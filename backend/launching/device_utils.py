@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from .. import settings
 from ..runtime import context as vulkan_context
 from ..runtime.component_maps import capabilities_of
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.pipeline import Kernel
+from ..runtime.statistics import FEATURE, executables, registers_and_spills
 from .compile_only import device_properties
 
 #: Vector registers of a CPU's thread, each of which holds a value of every lane, so that a lane has as many.
@@ -23,13 +25,16 @@ class DeviceUtils:
     ) -> tuple[Any, int, int | None, int | None, int]:
         """(module, function, registers, spills, most invocations of a workgroup). Raises KernelRejected.
 
-        ``device``: its index. Registers are an invocation's. Vulkan does not tell them, nor spills, so that both are
-        None; on a CPU they are those that there are.
+        ``device``: its index. Registers are an invocation's. They and the spills are None unless
+        TRITON_SPIRV_STATISTICS asks the driver for them and it has such figures; on a CPU the registers are those that
+        there are.
         """
         context = vulkan_context.of_device(device)
         loaded = Kernel(context, name, kernel)
-        registers = HOST_REGISTERS if context.device.kind == "cpu" else None
-        return loaded, loaded.pipeline, registers, None, loaded.max_invocations
+        registers, spills = _figures(context, kernel) if settings.STATISTICS.get() else (None, None)
+        if registers is None and context.device.kind == "cpu":
+            registers = HOST_REGISTERS
+        return loaded, loaded.pipeline, registers, spills, loaded.max_invocations
 
     def unload_module(self, module: Any) -> None:
         """Give a loaded kernel back."""
@@ -50,3 +55,12 @@ class DeviceUtils:
             properties["multiprocessor_count"] = os.cpu_count() or 1
             properties["max_num_regs"] = HOST_REGISTERS * capabilities.max_workgroup_invocations
         return properties
+
+
+def _figures(context: vulkan_context.Context, spirv: bytes) -> tuple[int | None, int | None]:
+    """Registers and spills, by the driver's statistics of a second pipeline."""
+    if FEATURE not in context.device.vulkan_features:
+        return None, None
+    with context.in_use():
+        found = executables(context.handle, context.pipeline_layout, spirv, context.capabilities.subgroup_size)
+    return registers_and_spills(context.device.driver, found)

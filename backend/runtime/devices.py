@@ -30,6 +30,7 @@ EXTENSIONS = (
     "VK_NV_shader_sm_builtins",
     "VK_KHR_cooperative_matrix",
     "VK_KHR_shader_bfloat16",
+    "VK_KHR_pipeline_executable_properties",
     *SHARING_EXTENSIONS,
 )
 
@@ -105,6 +106,10 @@ FEATURE_STRUCTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "VkPhysicalDeviceShaderBfloat16FeaturesKHR": (
         "VK_KHR_shader_bfloat16",
         ("shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"),
+    ),
+    "VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR": (
+        "VK_KHR_pipeline_executable_properties",
+        ("pipelineExecutableInfo",),
     ),
 }
 

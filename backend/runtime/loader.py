@@ -67,6 +67,8 @@ _STRUCTURE_TYPES = {
     "VkPhysicalDeviceCooperativeMatrixFeaturesKHR": "PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_KHR",
     "VkPhysicalDeviceExternalMemoryHostPropertiesEXT": "PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT",
     "VkPhysicalDeviceFeatures2": "PHYSICAL_DEVICE_FEATURES_2",
+    "VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR": "PHYSICAL_DEVICE_"
+    "PIPELINE_EXECUTABLE_PROPERTIES_FEATURES_KHR",
     "VkPhysicalDeviceProperties2": "PHYSICAL_DEVICE_PROPERTIES_2",
     "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": "PHYSICAL_DEVICE_SHADER_ATOMIC_FLOAT_FEATURES_EXT",
     "VkPhysicalDeviceShaderClockFeaturesKHR": "PHYSICAL_DEVICE_SHADER_CLOCK_FEATURES_KHR",
@@ -80,6 +82,11 @@ _STRUCTURE_TYPES = {
     "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR": "PHYSICAL_DEVICE_"
     "WORKGROUP_MEMORY_EXPLICIT_LAYOUT_FEATURES_KHR",
     "VkPipelineCacheCreateInfo": "PIPELINE_CACHE_CREATE_INFO",
+    "VkPipelineExecutableInfoKHR": "PIPELINE_EXECUTABLE_INFO_KHR",
+    "VkPipelineExecutableInternalRepresentationKHR": "PIPELINE_EXECUTABLE_INTERNAL_REPRESENTATION_KHR",
+    "VkPipelineExecutablePropertiesKHR": "PIPELINE_EXECUTABLE_PROPERTIES_KHR",
+    "VkPipelineExecutableStatisticKHR": "PIPELINE_EXECUTABLE_STATISTIC_KHR",
+    "VkPipelineInfoKHR": "PIPELINE_INFO_KHR",
     "VkPipelineLayoutCreateInfo": "PIPELINE_LAYOUT_CREATE_INFO",
     "VkPipelineShaderStageCreateInfo": "PIPELINE_SHADER_STAGE_CREATE_INFO",
     "VkPipelineShaderStageRequiredSubgroupSizeCreateInfo": "PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO",

@@ -73,9 +73,11 @@ def create_module(device: Any, spirv: bytes) -> Any:
     return module[0]
 
 
-def create_pipeline(device: Any, layout: Any, cache: Any, module: Any, info: ModuleInfo, subgroup_size: int) -> Any:
-    """A VkPipeline of a VkShaderModule, with subgroups of ``subgroup_size`` where the module asks for no other. Raises
-    RuntimeError where the driver refuses it. The caller destroys it."""
+def create_pipeline(
+    device: Any, layout: Any, cache: Any, module: Any, info: ModuleInfo, subgroup_size: int, flags: int = 0
+) -> Any:
+    """A VkPipeline of a VkShaderModule, with subgroups of ``subgroup_size`` where the module asks for no other.
+    ``flags``: VkPipelineCreateFlags. Raises RuntimeError where the driver refuses it. The caller destroys it."""
     vk = vulkan()
     ffi = vk.ffi
     subgroup = new("VkPipelineShaderStageRequiredSubgroupSizeCreateInfo")
@@ -87,7 +89,7 @@ def create_pipeline(device: Any, layout: Any, cache: Any, module: Any, info: Mod
     if info.local_size[0] % subgroup.requiredSubgroupSize == 0:
         stage.flags = _REQUIRE_FULL_SUBGROUPS
     create = new("VkComputePipelineCreateInfo")
-    create.stage, create.layout = stage[0], layout
+    create.flags, create.stage, create.layout = flags, stage[0], layout
     pipeline = ffi.new("VkPipeline*")
     check(vk.lib.vkCreateComputePipelines(device, cache, 1, create, ffi.NULL, pipeline), "vkCreateComputePipelines")
     return pipeline[0]

@@ -7,6 +7,8 @@ import pytest
 import triton
 import triton.language as tl
 from triton.backends.spirv.runtime import array
+from triton.backends.spirv.runtime import context as vulkan_context
+from triton.backends.spirv.runtime.statistics import FEATURE, executables, registers_and_spills
 from triton.language.extra.spirv import libdevice
 
 driver = triton.runtime.driver.active
@@ -40,11 +42,11 @@ def test_figures_of_a_cpu_suffice_for_an_occupancy() -> None:
     rows, columns = x.shape
     kernel = softmax_of_rows.warmup(array(x), array(out), rows, columns, BLOCK=128, num_warps=8, grid=(1,))
     kernel._init_handles()
-    assert kernel.n_spills is None, "Vulkan does not tell it"
+    assert kernel.n_spills is None, "TRITON_SPIRV_STATISTICS asks for it"
     properties = driver.utils.get_device_properties(None)
     if "max_num_regs" not in properties:
         assert kernel.n_regs is None
-        pytest.skip("a GPU: Vulkan tells no registers")
+        pytest.skip("a GPU: Vulkan has no number of its registers")
     occupancy = properties["max_num_regs"] // (kernel.n_regs * properties["warpSize"] * kernel.metadata.num_warps)
     occupancy = min(occupancy, properties["max_shared_mem"] // kernel.metadata.shared)
     programs = min(properties["multiprocessor_count"] * occupancy, rows)
@@ -52,6 +54,26 @@ def test_figures_of_a_cpu_suffice_for_an_occupancy() -> None:
     softmax_of_rows[(programs, 1, 1)](array(x), array(out), rows, columns, BLOCK=128, num_warps=8)
     expected = np.exp(x.astype("f8") - x.max(1, keepdims=True))
     np.testing.assert_allclose(out, expected / expected.sum(1, keepdims=True), rtol=1e-5)
+
+
+def test_registers_and_spills_are_the_drivers_where_it_has_such_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU's driver has none."""
+    monkeypatch.setenv("TRITON_SPIRV_STATISTICS", "1")
+    binary = cube_roots.warmup(array(np.ones(16, "f4")), array(np.ones(16, "f4")), BLOCK=16, grid=(1,)).asm["spv"]
+    module, _, registers, spills, _ = driver.utils.load_binary("cube_roots", binary, 0, driver.get_current_device())
+    kinds = vulkan_context.current().device
+    if FEATURE in kinds.vulkan_features:
+        figures = executables(
+            vulkan_context.current().handle,
+            vulkan_context.current().pipeline_layout,
+            binary,
+            kinds.capabilities.subgroup_size,
+        )
+        assert (registers, spills) == registers_and_spills(kinds.driver, figures)
+        assert figures[0].statistics
+    else:
+        assert spills is None
+    driver.utils.unload_module(module)
 
 
 def test_libdevice_by_its_own_name() -> None:

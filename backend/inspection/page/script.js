@@ -196,4 +196,22 @@ data.layouts.forEach((layout, index) => {
   table("mix", ["Family", "Count", ""], data.mix.map(([name, count]) =>
     [name, count, make("span", { class: "bar", style: `width: ${Math.round(220 * count / most)}px` })]));
 })();
+
+(function driver() {
+  const box = document.getElementById("driver"), { device, why, executables, registers, spills } = data.driver;
+  if (why) { box.append(make("p", {}, `Nothing is known: ${why}.`)); return; }
+  const known = [[registers, "registers an invocation"], [spills, "spilled"]].filter(([count]) => count !== null);
+  box.append(make("p", {}, `${device}: ${known.map(([count, what]) => `${count} ${what}`).join(", ") || "compiled"}. ` +
+    "The names and explanations below are the driver's."));
+  for (const executable of executables) {
+    const size = executable.subgroup_size ? `, subgroups of ${executable.subgroup_size}` : "";
+    box.append(make("h3", {}, executable.name + size));
+    table("driver", ["Statistic", "Value", "Explanation"],
+      executable.statistics.map((row) => [row.name, row.value, row.description]));
+    for (const text of executable.representations) {
+      box.append(make("details", {}, make("summary", {}, `${text.name}: ${text.description}`),
+        make("pre", { class: "scroll", tabindex: "0" }, text.text)));
+    }
+  }
+})();
 document.documentElement.dataset.ready = "yes";
