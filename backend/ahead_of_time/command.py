@@ -107,8 +107,8 @@ def compile_to_file(options: argparse.Namespace) -> Path:
 
 
 def fusion() -> dict[str, object]:
-    """The compile option for fused multiply-adds. Upstream's default of 3.9 is said outright: else it warns that another
-    release has another."""
+    """The compile option for fused multiply-adds. Upstream's default of 3.9 is said outright: else it warns of the next
+    release's."""
     return {"enable_fp_fusion": None if "TRITON_DEFAULT_FP_FUSION" in os.environ else True}
 
 
