@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from ..analysis.axis_info import AxisInfoAnalysis
-from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle, ThroughShared, plan_conversion
+from ..analysis.barrier_filter import BARRIER, Need
+from ..layouts.buffers import buffer_bytes
+from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle, ThroughShared
 from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
 from ..layouts.linear import LinearLayout
-from ..layouts.vectors import access_width, contiguous_registers
+from ..layouts.vectors import contiguous_registers
+from ..planning.memory import CHECKED
+from ..planning.plans import Conversion, GlobalAccess
+from ..planning.table import KernelPlan
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.spelling import Spelling
 from ..ttgir.types import MemDescType, PointerType, TensorType, Type
-from .stages import frames
+from .stages import frames, operations
 
 #: The most rows and columns of a tensor that are drawn.
 SHOWN = (32, 64)
 #: The widest access of an invocation, in bits.
 WIDEST = 128
-
-
-def operations(function: Function) -> Iterator[Operation]:
-    """Every operation of a function, those inside others after them, in the order of the text."""
-    if function.body is not None:
-        for block in function.body.blocks:
-            for operation in block.operations:
-                yield from operation.walk()
 
 
 def _layout(type_: Type) -> LinearLayout | None:
@@ -40,9 +36,12 @@ def _layout(type_: Type) -> LinearLayout | None:
         return None
 
 
-def owners(layout: LinearLayout) -> dict[int, tuple[int, int, int, int]]:
+Owners = dict[int, tuple[int, int, int, int]]
+
+
+def owners(layout: LinearLayout) -> Owners:
     """Flat element → (warp, lane, register) of its first holder, and how many hold it."""
-    found: dict[int, tuple[int, int, int, int]] = {}
+    found: Owners = {}
     registers, lanes, warps = (layout.images(name) for name in (REGISTER, LANE, WARP))
     for warp, of_warp in enumerate(warps):
         for lane, of_lane in enumerate(lanes):
@@ -98,31 +97,40 @@ _HOW = {
 }
 
 
-def conversions(function: Function, spelling: Spelling) -> list[dict[str, Any]]:
+def conversions(function: Function, spelling: Spelling, plan: KernelPlan) -> list[dict[str, Any]]:
     """Each ``ttg.convert_layout``: how elements move from one layout to the other."""
     found = []
     for operation in operations(function):
-        if operation.name != "ttg.convert_layout":
+        planned = plan.plans.get(operation)
+        if operation.name != "ttg.convert_layout" or not isinstance(planned, Conversion):
             continue
         source, result = operation.operands[0].type, operation.result.type
-        before, after = _layout(source), _layout(result)
-        if before is None or after is None or not isinstance(result, TensorType):
-            continue
-        size = max(1, _bits(result.element) // 8)
-        plan = plan_conversion(before, after, size, before.size * size)
+        before, after = planned.source, planned.target
+        assert before is not None and after is not None
         old, new = owners(before), owners(after)
         found.append(
             {
                 "from": spelling.type(source),
                 "to": spelling.type(result),
-                "how": _HOW[type(plan)],
+                "how": _HOW[type(planned.moves)],
+                "why": planned.reason,
                 "elements": before.size,
                 "lane": sum(old[element][:2] != new[element][:2] for element in new),
                 "warp": sum(old[element][0] != new[element][0] for element in new),
+                "warps": _moves(old, new, 0, before.input_size(WARP)),
+                "lanes": _moves(old, new, 1, before.input_size(LANE)),
                 "places": list(frames(operation.location)[:1]),
             }
         )
     return found
+
+
+def _moves(old: Owners, new: Owners, part: int, size: int) -> list[list[int]]:
+    """How many elements go from each warp (``part`` 0) or lane (1), a row, to each, a column."""
+    table = [[0] * size for _ in range(size)]
+    for element, place in new.items():
+        table[old[element][part]][place[part]] += 1
+    return table
 
 
 def _bits(type_: Type) -> int:
@@ -132,7 +140,7 @@ def _bits(type_: Type) -> int:
     return max(8, int(getattr(element, "width", 64)))
 
 
-def accesses(function: Function) -> list[dict[str, Any]]:
+def accesses(function: Function, plan: KernelPlan) -> list[dict[str, Any]]:
     """Each load and store of device memory: its width, and what keeps it from being wider."""
     info = AxisInfoAnalysis(function)
     found = []
@@ -143,12 +151,14 @@ def accesses(function: Function) -> list[dict[str, Any]]:
         masks = operation.operand_group(1 if operation.name == "tt.load" else 2)
         layout = _layout(pointer.type)
         bits = _bits(pointer.type)
-        width, why = 1, "one scalar"
-        if layout is not None and layout.rank:
-            mask = masks[0] if masks else None
-            facts = info[mask] if mask is not None else None
-            width = access_width(layout, info[pointer], facts, bits, WIDEST)
-            why = _limit(layout, info, pointer, mask, bits, width)
+        planned = plan.plans.get(operation)
+        width = planned.width if isinstance(planned, GlobalAccess) else 1
+        if layout is None or not layout.rank:
+            why = "one scalar"
+        elif planned is not None and planned.reason == CHECKED:
+            why = "every access is checked against its tensor, one element at a time"
+        else:
+            why = _limit(layout, info, pointer, masks[0] if masks else None, bits, width)
         found.append(
             {
                 "what": operation.name.removeprefix("tt."),
@@ -198,48 +208,68 @@ def _counted(number: int, what: str) -> str:
     return f"{number} {what}{'s' if number != 1 else ''}"
 
 
-def shared_memory(function: Function, total: int, limit: int) -> dict[str, Any]:
-    """What lies where in shared memory while the kernel runs, by operation: buffers with their first and last use."""
+def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
+    """What lies where in shared memory while the kernel runs, by operation: buffers and scratch memory with their first
+    and last use. ``total``: bytes that the kernel takes, ``extent``: the end of the last buffer."""
     steps = list(operations(function))
     number = {operation: place for place, operation in enumerate(steps)}
     buffers = []
     for operation in steps:
-        size = int(operation.attributes.get("allocation.size", 0))
+        start = end = number[operation]
         if operation.name == "ttg.local_alloc":
-            size = _buffer_bytes(operation.result.type)
-        if "allocation.offset" not in operation.attributes or not size:
-            continue
-        start = number[operation]
-        end = start
-        if operation.name == "ttg.local_alloc":
-            end = max((number[use] for use in _uses(operation.result)), default=start)
-        buffers.append(
+            type_ = operation.result.type
+            assert isinstance(type_, MemDescType)
+            found = [(int(operation.attributes["allocation.offset"]), buffer_bytes(type_))]
+            end = max((_last(use, operation, number) for use in _uses(operation.result)), default=start)
+        else:
+            planned = plan.plans.get(operation)
+            found = [(one.offset, one.size) for one in planned.scratch] if planned is not None else []
+        buffers += [
             {
                 "name": operation.name,
-                "offset": int(operation.attributes["allocation.offset"]),
+                "offset": offset,
                 "size": size,
                 "start": start,
                 "end": end,
                 "places": list(frames(operation.location)[:1]),
             }
-        )
+            for offset, size in dict.fromkeys(found)
+        ]
     return {
-        "total": total,
-        "limit": limit,
+        "total": plan.shared_bytes,
+        "extent": max((buffer["offset"] + buffer["size"] for buffer in buffers), default=0),
+        "limit": plan.room.limit,
         "steps": len(steps),
         "buffers": buffers,
         "barriers": [
-            {"step": number[operation], "places": list(frames(operation.location)[:1])}
+            {
+                "step": number[operation],
+                "whose": _WHOSE[plan.needs.get(operation, Need.WORKGROUP)],
+                "places": list(frames(operation.location)[:1]),
+            }
             for operation in steps
-            if operation.name == "ttg.barrier"
+            if operation.name == BARRIER
         ],
     }
 
 
-def _buffer_bytes(type_: Type) -> int:
-    """Bytes of a buffer's elements; padding of its encoding is not counted."""
-    assert isinstance(type_, MemDescType)
-    return math.prod(type_.alloc_shape or type_.shape) * _bits(type_.element) // 8
+_WHOSE = {
+    Need.NOTHING: "none is needed here, and none is emitted",
+    Need.SUBGROUP: "of the subgroup",
+    Need.WORKGROUP: "of the workgroup",
+}
+
+
+def _last(use: Operation, alloc: Operation, number: dict[Operation, int]) -> int:
+    """The last step at which a buffer is needed for ``use``: in a loop that does not hold the buffer's allocation, that
+    of the loop, which comes back to the use."""
+    whole = use
+    while whole.block is not alloc.block:
+        region = whole.block.parent if whole.block is not None else None
+        if region is None or region.parent is None:
+            break
+        whole = region.parent
+    return max(number[inner] for inner in whole.walk())
 
 
 def _uses(value: Value) -> Iterator[Operation]:

@@ -16,9 +16,10 @@ from ..ahead_of_time.kernel import find_kernel, split_request
 from ..capabilities import Capabilities
 from ..runtime.errors import VulkanUnavailable
 from ..spirv.decode import decode
-from ..ttgir.ir import Function, Module
+from ..transforms.kernel import kernel_of
 from ..ttgir.spelling import Spelling
 from . import drawings
+from .banks import shared_accesses
 from .compilers import asked
 from .files import write_whole
 from .kernels import CachedKernel, NotInCache, find
@@ -112,19 +113,23 @@ def _compiled_again(kernel: CachedKernel, capabilities: Capabilities) -> Any:
 
 def collected(compiled: Any, capabilities: Capabilities) -> dict[str, Any]:
     """What the page shows of a CompiledKernel, as plain data."""
+    from .plan import lines_of, planned_again  # needs Triton's compiled library
+
     metadata, asm = compiled.metadata, compiled.asm
     spirv = asm["spv"]
     stages: dict[str, tuple[str, list[Line]]] = {}
     if "ttir" in asm:
         stages["ttir"] = ("TTIR", mlir_lines(asm["ttir"]))
     stages["ttgir"] = ("TTGIR", mlir_lines(asm["ttgir"]))
+    planned = planned_again(asm["ttgir"], capabilities, metadata._asdict(), asm.get("ttir"))
+    kernel, plan = kernel_of(planned.source), planned.plan
+    stages["plan"] = ("Plan", lines_of(planned))
     stages["spv"] = ("SPIR-V", spirv_lines(spirv))
     source = source_lines([lines for _, lines in stages.values()])
     places = {place: None for _, lines in stages.values() for line in lines for place in line.places}
     places |= {place: None for line in source for place in line.places}
     numbers = {place: number for number, place in enumerate(places)}
-    module, function = _allocated(asm["ttgir"])
-    spelling = Spelling(module.aliases)
+    spelling = Spelling(planned.source.aliases)
     facts = [(fact, getattr(metadata, name)) for fact, name in _FACTS]
     return {
         "title": f"Kernel {metadata.name}",
@@ -143,12 +148,11 @@ def collected(compiled: Any, capabilities: Capabilities) -> dict[str, Any]:
             }
             for name, (title, lines) in {"source": ("Python", source), **stages}.items()
         ],
-        "accesses": drawings.accesses(function),
-        "layouts": drawings.layouts(function, spelling),
-        "conversions": drawings.conversions(function, spelling),
-        "shared": drawings.shared_memory(
-            function, int(module.attributes.get("ttg.shared", 0)), capabilities.shared_bytes
-        ),
+        "accesses": drawings.accesses(kernel, plan),
+        "layouts": drawings.layouts(kernel, spelling),
+        "conversions": drawings.conversions(kernel, spelling, plan),
+        "shared": drawings.shared_memory(kernel, plan),
+        "banks": shared_accesses(kernel, plan),
         "mix": drawings.instruction_mix([entry.name for entry in decode(spirv)]),
         "driver": _driver(spirv, capabilities),
     }
@@ -165,23 +169,6 @@ def _driver(spirv: bytes, capabilities: Capabilities) -> dict[str, Any]:
             if abs(row["value"]) > _EXACT:
                 row["value"] = str(row["value"])
     return known
-
-
-def _allocated(ttgir: str) -> tuple[Module, Function]:
-    """A TTGIR module after upstream's allocation and barriers, and the kernel in it."""
-    from triton._C.libtriton import ir
-
-    from .. import passes
-    from ..transforms.kernel import kernel_of
-    from ..ttgir.parser import parse_module
-
-    context = ir.context()
-    ir.load_dialects(context)
-    module = passes.parse(ttgir, context)
-    passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
-    passes.insert_barriers(module)
-    source = parse_module(str(module), "kernel.ttgir")
-    return source, kernel_of(source)
 
 
 def page(data: dict[str, Any]) -> str:

@@ -15,6 +15,9 @@ from .exchanges import layout_of
 from .plans import BufferAccess, GlobalAccess, Plan
 from .shared_memory import Room, SharedAccess
 
+#: Why accesses of one element are planned where there could be wider ones.
+CHECKED = "every access is checked"
+
 
 # -- buffers -----------------------------------------------------------------------------------------------------
 def buffer_offset(buffer: Value) -> int | None:
@@ -75,7 +78,7 @@ def plan_global_access(
     if not isinstance(pointer.type, TensorType):
         return GlobalAccess((), (), "", 1, bits)
     if checked(pointer):
-        return GlobalAccess((), (), "every access is checked", 1, bits)
+        return GlobalAccess((), (), CHECKED, 1, bits)
     masks = operation.operand_group(mask_group)
     layout, info = layout_of(pointer.type), axis_info[pointer]
     mask = axis_info[masks[0]] if masks else None

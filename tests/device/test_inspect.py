@@ -65,11 +65,17 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
 def test_the_data_of_a_page(matmul_page: Path) -> None:
     data = embedded(matmul_page)
     assert data["title"] == "Kernel matmul_kernel"
-    assert [stage["id"] for stage in data["stages"]] == ["source", "ttir", "ttgir", "spv"]
+    assert [stage["id"] for stage in data["stages"]] == ["source", "ttir", "ttgir", "plan", "spv"]
     for stage in data["stages"]:
         linked = sum(bool(places) for _, places in stage["lines"])
         assert linked > len(stage["lines"]) / 3, stage["id"]
-    assert [entry["bits"] for entry in data["accesses"]] == [128, 128, 128]
+    assert [entry["bits"] for entry in data["accesses"]] == [128] * 5, "the next iteration's loads are moved ahead"
+    plan = [text for text, _ in data["stages"][3]["lines"]]
+    assert plan[0].startswith("shared memory: ") and any("tt.dot" in line for line in plan)
+    assert all(entry["fewest"] <= entry["steps"] for entry in data["banks"])
+    assert {entry["operation"] for entry in data["banks"]} == {"ttg.local_alloc", "ttg.convert_layout"}
+    for conversion in data["conversions"]:
+        assert sum(map(sum, conversion["lanes"])) == sum(map(sum, conversion["warps"])) == conversion["elements"]
     first = data["layouts"][0]
     owners = {tuple(cell[:3]) for row in first["cells"] for cell in row}
     assert len(owners) == first["shown"][0] * first["shown"][1], "every element has its own place"
@@ -86,9 +92,10 @@ def test_a_line_shows_what_became_of_it(matmul_page: Path, browser: webdriver.Ch
     browser.set_window_size(1400, 1000)
     browser.get(matmul_page.as_uri())
     assert browser.execute_script("return document.documentElement.dataset.ready") == "yes"
+    browser.find_element(By.XPATH, '//*[@id="shown"]/label[contains(., "Plan")]/input').click()
     (dot,) = browser.find_elements(By.XPATH, '//*[@id="stage-source"]//li[contains(., "tl.dot")]')
     dot.click()
-    for stage, wanted in (("source", "tl.dot"), ("ttgir", "tt.dot"), ("spv", "Fma")):
+    for stage, wanted in (("source", "tl.dot"), ("ttgir", "tt.dot"), ("plan", "tt.dot"), ("spv", "Fma")):
         lines = browser.find_elements(By.CSS_SELECTOR, f"#stage-{stage} li.pinned")
         assert lines and any(wanted in line.text for line in lines), stage
     top, height = browser.execute_script(

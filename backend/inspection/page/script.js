@@ -128,11 +128,37 @@ function table(section, titles, rows) {
 table("accesses", ["Place", "What", "Bits", "Elements", "Why not wider"],
   data.accesses.map((entry) => [placeButton(entry.places), entry.what, entry.bits, entry.elements, entry.why]));
 
-table("conversions", ["Place", "How", "Elements", "Change lane", "Change warp", "From", "To"],
-  data.conversions.map((entry) => [placeButton(entry.places), entry.how, entry.elements, entry.lane, entry.warp,
-    make("code", {}, entry.from), make("code", {}, entry.to)]));
-
 const color = (index, count, light) => `hsl(${Math.round(360 * index / Math.max(1, count))} 65% ${light}%)`;
+
+// How many elements go from each warp or lane (a row) to each (a column): the darker, the more.
+function movesDrawing(what, counts) {
+  const size = Math.max(4, Math.min(16, Math.floor(260 / counts.length))), side = counts.length * size + 2;
+  const svg = draw("svg", { viewBox: `0 0 ${side} ${side}`, width: side, role: "img",
+    "aria-label": `how many elements go from which ${what} to which` });
+  const most = Math.max(1, ...counts.flat());
+  counts.forEach((row, y) => row.forEach((count, x) => svg.append(draw("rect", { class: "cell", x: x * size + 1,
+    y: y * size + 1, width: size - 0.5, height: size - 0.5, fill: "var(--accent)", "fill-opacity": 0.06 + 0.94 * count / most },
+  `${count} elements from ${what} ${y} to ${what} ${x}`))));
+  return make("figure", {}, svg, make("figcaption", {}, `${what} (down) to ${what} (across)`));
+}
+
+if (!data.conversions.length) document.getElementById("conversions").append(make("p", {}, "There are none."));
+data.conversions.forEach((entry, index) => {
+  const box = make("details", {}, make("summary", {}, `${entry.how} `, placeButton(entry.places)));
+  box.append(make("p", {}, `${entry.elements} elements, of which ${entry.lane} change their lane or warp, ${entry.warp} their warp` +
+    (entry.why ? `; because ${entry.why}` : "") + "."));
+  box.append(make("p", { class: "hint" }, "From ", make("code", {}, entry.from), " to ", make("code", {}, entry.to)));
+  box.append(make("div", { class: "scroll moves" }, movesDrawing("warp", entry.warps), movesDrawing("lane", entry.lanes)));
+  box.open = index === 0;
+  document.getElementById("conversions").append(box);
+});
+
+document.getElementById("banks").append(make("p", { class: "hint" }, "An estimate from the layouts, for the first warp: 32 banks " +
+  "serve a word of 4 bytes each a step; lanes that want the same word share it, and lanes of 8 or 16 bytes are served 16 or 8 at a time " +
+  "(CUDA C++ Programming Guide, Shared Memory). Operands that a dot reads where they lie, reductions, scans and gathers are not among them. A CPU has no banks."));
+table("banks", ["Place", "Operation", "What", "Bits", "Accesses", "Steps", "Fewest possible", "Conflicts"],
+  data.banks.map((entry) => [placeButton(entry.places), entry.operation, entry.what, entry.bits, entry.accesses, entry.steps,
+    entry.fewest, entry.steps > entry.fewest ? `${(entry.steps / entry.fewest).toFixed(1)} times the steps` : "none"]));
 
 function layoutDrawing(layout) {
   const [rows, columns] = layout.shown, size = Math.max(8, Math.min(20, Math.floor(900 / columns)));
@@ -165,13 +191,13 @@ data.layouts.forEach((layout, index) => {
 (function sharedMemory() {
   const box = document.getElementById("shared"), shared = data.shared;
   box.append(make("p", {}, `${shared.total} of ${shared.limit} bytes. Time runs to the right, one step an operation of the ` +
-    "TTGIR; dashed lines are barriers."));
+    "plan; dashed lines are barriers, of the workgroup where they are dark."));
   if (!shared.buffers.length) return;
   const width = 900, height = 260, left = 60;
   const x = (step) => left + (width - left - 10) * step / Math.max(1, shared.steps);
-  const y = (offset) => 10 + (height - 30) * offset / Math.max(1, shared.total);
+  const y = (offset) => 10 + (height - 30) * offset / Math.max(1, shared.extent);
   const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": "buffers in shared memory over time" });
-  for (const offset of [0, shared.total]) {
+  for (const offset of [0, shared.extent]) {
     const text = draw("text", { x: 0, y: y(offset) + 4 });
     text.textContent = String(offset);
     svg.append(text);
@@ -186,7 +212,7 @@ data.layouts.forEach((layout, index) => {
   });
   for (const barrier of shared.barriers) {
     svg.append(draw("line", { x1: x(barrier.step), x2: x(barrier.step), y1: 5, y2: height - 15, stroke: "currentColor",
-      "stroke-dasharray": "3 3" }, "barrier"));
+      "stroke-opacity": barrier.whose.endsWith("workgroup") ? 1 : 0.35, "stroke-dasharray": "3 3" }, "barrier: " + barrier.whose));
   }
   box.append(make("div", { class: "scroll" }, svg));
 })();

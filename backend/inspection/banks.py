@@ -1,0 +1,126 @@
+"""How accesses to shared memory meet its banks: an estimate from the layouts alone.
+
+The model: 32 banks, each of which serves one word of 4 bytes a step, to every lane that asks for that word (CUDA C++
+Programming Guide, "Shared Memory" of compute capability 5.x and later; the LDS of AMD's GPUs has as many). Lanes that
+access 8 or 16 bytes are served 16 or 8 at a time. Steps are counted for the first warp, which stands for all. A CPU has
+no banks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..layouts.buffers import buffer_layout, tensor_offsets
+from ..layouts.conversion import BANK_BYTES, ROW_BYTES, ThroughShared
+from ..layouts.distributed import LANE, REGISTER
+from ..layouts.elements import bytes_in_memory, element_type
+from ..layouts.linear import LinearLayout
+from ..planning.plans import BufferAccess, Conversion
+from ..planning.table import KernelPlan
+from ..ttgir.ir import Function, Operation
+from ..ttgir.types import MemDescType, TensorType, Type
+from .stages import frames, operations
+
+BANKS = ROW_BYTES // BANK_BYTES
+
+
+def steps(addresses: Sequence[int], size: int) -> int:
+    """Steps that one access takes: ``addresses`` in bytes, one a lane, of ``size`` bytes each."""
+    at_once = max(1, ROW_BYTES // max(size, BANK_BYTES))
+    total = 0
+    for start in range(0, len(addresses), at_once):
+        words: list[set[int]] = [set() for _ in range(BANKS)]
+        for address in addresses[start : start + at_once]:
+            for word in range(address // BANK_BYTES, (address + size - 1) // BANK_BYTES + 1):
+                words[word % BANKS].add(word)
+        total += max(len(of_bank) for of_bank in words)
+    return total
+
+
+def fewest(addresses: Sequence[int], size: int) -> int:
+    """Steps that the same words would take if they were spread over all banks."""
+    at_once = max(1, ROW_BYTES // max(size, BANK_BYTES))
+    total = 0
+    for start in range(0, len(addresses), at_once):
+        words = {
+            word
+            for address in addresses[start : start + at_once]
+            for word in range(address // BANK_BYTES, (address + size - 1) // BANK_BYTES + 1)
+        }
+        total += -(-len(words) // BANKS)
+    return total
+
+
+def shared_accesses(kernel: Function, plan: KernelPlan) -> list[dict[str, Any]]:
+    """Each operation that moves a tensor to or from shared memory: how many accesses a lane makes, of how many bits,
+    the steps that they take, and the fewest that they could."""
+    found = []
+    for operation in operations(kernel):
+        for what, size, places in _accesses(operation, plan):
+            taken = sum(steps(addresses, size) for addresses in places)
+            least = sum(fewest(addresses, size) for addresses in places)
+            found.append(
+                {
+                    "what": what,
+                    "operation": operation.name,
+                    "bits": 8 * size,
+                    "accesses": len(places),
+                    "steps": taken,
+                    "fewest": least,
+                    "places": list(frames(operation.location)[:1]),
+                }
+            )
+    return found
+
+
+Access = tuple[str, int, list[list[int]]]
+
+
+def _accesses(operation: Operation, plan: KernelPlan) -> Iterator[Access]:
+    """(what, bytes of each access, for each access of a lane the addresses of all lanes)."""
+    planned = plan.plans.get(operation)
+    if isinstance(planned, Conversion) and isinstance(planned.moves, ThroughShared):
+        yield from _of_conversion(planned, planned.moves, element_type(operation.operands[0].type), plan)
+    elif isinstance(planned, BufferAccess) and not planned.late:
+        tensor, buffer, what = _operands(operation)
+        if tensor is not None and buffer is not None:
+            yield _of_buffer(what, tensor, buffer, planned)
+
+
+def _of_conversion(planned: Conversion, moves: ThroughShared, element: Type, plan: KernelPlan) -> Iterator[Access]:
+    size, limit, start = bytes_in_memory(element), plan.room.width_limit(element), planned.scratch[0].offset
+    for what, layout, sides in (
+        ("store", moves.store, [step.stores for step in moves.rounds]),
+        ("load", moves.load, [step.loads for step in moves.rounds]),
+    ):
+        vectors = [vector for side in sides for vector in side]
+        width = min(len(vectors[0]), limit)
+        places = [
+            [start + (offset + part) * size for offset in _offsets(layout, vector[0])]
+            for vector in vectors
+            for part in range(0, len(vector), width)
+        ]
+        yield what, width * size, places
+
+
+def _of_buffer(what: str, tensor: TensorType, buffer: MemDescType, planned: BufferAccess) -> Access:
+    layout, padding, size = tensor_offsets(tensor, buffer), buffer_layout(buffer), bytes_in_memory(tensor)
+    places = {
+        tuple(planned.offset + padding.pad(offset) * size for offset in _offsets(layout, register))
+        for register in range(0, layout.input_size(REGISTER), planned.width)
+    }
+    return what, planned.width * size, [list(addresses) for addresses in sorted(places)]
+
+
+def _offsets(layout: LinearLayout, register: int) -> list[int]:
+    """Element offsets of a register, one a lane of the first warp."""
+    first = layout.images(REGISTER)[register]
+    return [first ^ lane for lane in layout.images(LANE)]
+
+
+def _operands(operation: Operation) -> tuple[TensorType | None, MemDescType | None, str]:
+    types = [value.type for value in (*operation.operands, *operation.results)]
+    tensor = next((type_ for type_ in types if isinstance(type_, TensorType)), None)
+    buffer = next((type_ for type_ in types if isinstance(type_, MemDescType)), None)
+    return tensor, buffer, "load" if operation.name == "ttg.local_load" else "store"
