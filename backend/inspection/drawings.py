@@ -213,7 +213,7 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
     and last use. ``total``: bytes that the kernel takes, ``extent``: the end of the last buffer."""
     steps = list(operations(function))
     number = {operation: place for place, operation in enumerate(steps)}
-    buffers = []
+    buffers: list[dict[str, Any]] = []
     for operation in steps:
         start = end = number[operation]
         if operation.name == "ttg.local_alloc":
