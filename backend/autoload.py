@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import cache
+from glob import glob
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -30,18 +32,34 @@ _TORCH_COMPILER = "torch.utils._triton"
 _SETTINGS = (f"triton/backends/{NAME}/settings.py", f"triton_{NAME}/settings.py")
 
 
+#: What torch makes a device write in C++. Of this device it is in Python: class → the module that has it.
+_CLASSES = {"Event": "torch_streams", "Stream": "torch_streams", "Generator": "torch_random"}
+#: The same for functions of ``torch._C``, which torch.accelerator calls: how their names begin, and the module.
+_FUNCTIONS, _FUNCTIONS_MODULE = "_accelerator_", "torch_accelerator"
+#: What there is where Linux, or its host, has a GPU.
+_GPU_NODES = ("/dev/dri/renderD*", "/dev/nvidiactl", "/dev/dxg", "/dev/kgsl*", "/dev/mali*")
+
+
+def _runtime(module: str) -> Any:
+    return import_module(f"{_PACKAGE}.runtime.{module}")
+
+
 class Placeholder:
     """``torch.spirv`` until something of it is used: then runtime/torch_device.py puts its module in this place."""
+
+    def is_available(self) -> bool:
+        """Whether there is a Vulkan device that can run kernels: a question, and so no use."""
+        return bool(_runtime("torch_spirv").MODULE.is_available())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         self._lazy_init()
-        return getattr(import_module(f"{_PACKAGE}.runtime.torch_device").module(), name)
+        return getattr(_runtime("torch_device").module(), name)
 
     def _lazy_init(self) -> None:
         """torch calls this before the first tensor is made."""
-        import_module(f"{_PACKAGE}.runtime.torch_device").register()
+        _runtime("torch_device").register()
 
     def _is_in_bad_fork(self) -> bool:
         return False
@@ -82,6 +100,79 @@ def claim(module: Any) -> None:
             return True
 
     backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=module, hook=Hook())
+    for name in _CLASSES:
+        setattr(torch, name, _with_ours(name))
+    for name in dir(torch._C):
+        if name.startswith(_FUNCTIONS):
+            setattr(torch._C, name, _ours(name, getattr(torch._C, name)))
+    torch._C._accelerator_getAccelerator = _accelerator
+
+
+def _with_ours(name: str) -> Any:
+    """A class in the place of torch's own, which makes that of this device where a call names the device, or names none
+    and torch.accelerator stands for it."""
+    import torch
+
+    own: Any = getattr(torch, name)
+
+    class Meta(type(own)):  # type: ignore[misc]
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            if cls is not both:
+                return super().__call__(*args, **kwargs)
+            if _is_for_us(name, args, kwargs):
+                return getattr(_runtime(_CLASSES[name]), name)(*args, **kwargs)
+            return own(*args, **kwargs)
+
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, own) if cls is both else super().__instancecheck__(instance)
+
+        def __subclasscheck__(cls, subclass: type) -> bool:
+            return issubclass(subclass, own) if cls is both else super().__subclasscheck__(subclass)
+
+    both: Any = Meta(name, (own,), {"__doc__": own.__doc__, "__module__": "torch"})
+    return both
+
+
+def _is_for_us(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    import torch
+
+    device = args[0] if args else kwargs.get("device")
+    if device is None and "stream_id" not in kwargs and name != "Generator":
+        return _accelerator() == torch.device(NAME)
+    if isinstance(device, int) and not isinstance(device, bool):
+        return _accelerator() == torch.device(NAME)
+    return getattr(device, "type", str(device).partition(":")[0]) == NAME
+
+
+def _ours(name: str, own: Any) -> Any:
+    """The function of this device in the place of torch's, where there is one."""
+
+    def function(*args: Any) -> Any:
+        if _accelerator() is None:
+            raise RuntimeError(
+                f"torch.accelerator stands for no device: a Vulkan device on the CPU is one once '{NAME}' was used, or "
+                "with TRITON_SPIRV_BACKEND=1"
+            )
+        return _runtime(_FUNCTIONS_MODULE).FUNCTIONS.get(name.removeprefix(_FUNCTIONS), own)(*args)
+
+    return function
+
+
+def _accelerator() -> Any:
+    """What torch.accelerator stands for: this device once a program has used it, and before where it is a GPU or was
+    asked for by name. A CPU driver is slower than torch's own CPU code, so that programs do not get it unasked."""
+    import torch
+
+    used = not isinstance(torch.spirv, Placeholder)  # type: ignore[attr-defined]
+    return torch.device(NAME) if used or (_may_be_wanted() and _runtime(_FUNCTIONS_MODULE).is_wanted()) else None
+
+
+@cache
+def _may_be_wanted() -> bool:
+    """False where torch.accelerator cannot stand for this device, found without an import: optimizers ask it."""
+    if any(name.startswith(("TRITON_SPIRV_", "TRITON_DEFAULT_")) for name in os.environ) or sys.platform != "linux":
+        return True
+    return any(glob(pattern) for pattern in _GPU_NODES)
 
 
 def _asked_for() -> bool:

@@ -53,7 +53,8 @@ class Allocation:
 class DeviceAllocator:
     """Allocates device memory through ``allocate`` (bytes → a native buffer). Thread-safe.
 
-    ``allocated`` and ``reserved``: bytes in use, and bytes taken from the device.
+    ``allocated`` and ``reserved``: bytes in use, and bytes taken from the device; ``peak_allocated`` and
+    ``peak_reserved``: the most that they were since reset_peaks(). ``allocations``: how many were made.
     """
 
     def __init__(self, allocate: Any) -> None:
@@ -65,8 +66,9 @@ class DeviceAllocator:
         # What was freed, until the next allocation: a tensor may be collected while the lock is held.
         self._returned: deque[tuple[int, int, Any]] = deque()
         self._releasing = False
-        self.allocated = 0
-        self.reserved = 0
+        self.allocated = self.peak_allocated = 0
+        self.reserved = self.peak_reserved = 0
+        self.allocations = 0
         _allocators.add(self)
 
     def allocate(self, bytes_: int) -> Allocation:
@@ -84,6 +86,9 @@ class DeviceAllocator:
             if size <= LARGEST_SHARED:
                 self._slabs[buffer][1] -= 1
             self.allocated += size
+            self.allocations += 1
+            if self.allocated > self.peak_allocated:
+                self.peak_allocated = self.allocated
         return Allocation(self, address, size, buffer, bytes_)
 
     def give_back(self, size: int, address: int, buffer: Any) -> None:
@@ -95,6 +100,17 @@ class DeviceAllocator:
         with self._lock:
             self._take_back()
             self._release_idle()
+
+    def reset_peaks(self) -> None:
+        """The peaks are what is in use and reserved now."""
+        with self._lock:
+            self._take_back()
+            self.peak_allocated, self.peak_reserved = self.allocated, self.reserved
+
+    def collect(self) -> None:
+        """Count what was freed since the last allocation as free."""
+        with self._lock:
+            self._take_back()
 
     def _take_back(self) -> None:
         while self._returned:
@@ -133,6 +149,7 @@ class DeviceAllocator:
                     f"{self.reserved} are reserved; free tensors, or use smaller ones ({error})"
                 ) from error
         self.reserved += buffer.bytes
+        self.peak_reserved = max(self.peak_reserved, self.reserved)
         return buffer
 
     def _release_idle(self) -> None:

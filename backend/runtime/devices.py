@@ -187,7 +187,8 @@ def _features_of(chain: Chain, struct: str) -> Any:
     return chain[struct].features if struct == "VkPhysicalDeviceFeatures2" else chain[struct]
 
 
-def _device_extensions(physical: Any) -> frozenset[str]:
+def device_extensions(physical: Any) -> frozenset[str]:
+    """The names of all extensions of a VkPhysicalDevice."""
     vk = vulkan()
     ffi = vk.ffi
     count = ffi.new("uint32_t*")
@@ -219,7 +220,7 @@ def probe(physical: Any) -> DeviceInfo:
             name, kind, "", "unknown", api_version, ("Vulkan 1.3",), None, frozenset(), frozenset(), 0, 0, physical
         )
 
-    extensions = _device_extensions(physical)
+    extensions = device_extensions(physical)
     features = feature_chain(extensions)
     lib.vkGetPhysicalDeviceFeatures2(physical, features.head)
     supported = frozenset(

@@ -17,17 +17,17 @@ from typing import Any
 import torch
 
 from ..autoload import claim
-from . import context as vulkan_context
 from . import torch_memory
 from .context import NAME
-from .devices import selected
-from .errors import VulkanUnavailable
-from .interface import DeviceInterface, device_index
+from .torch_autocast import enter_autocast
+from .torch_distributed import enter_collectives
+from .torch_engine import run_backward_in_this_thread
+from .torch_exchange import teach_dlpack
 from .torch_fallback import FALLBACKS, fallback
 from .torch_memory import context_of, metadata, new_bytes
 from .torch_modules import keep_ties
-from .torch_random import GENERATOR
 from .torch_registration import AT_REGISTRATION
+from .torch_spirv import MODULE, Module
 from .torch_substitutes import SUBSTITUTES
 
 __all__ = ["FALLBACKS", "NAME", "register"]
@@ -51,74 +51,6 @@ _METADATA = (
     "view_as_real",
     "view_as_complex",
 )
-
-
-class _Module(DeviceInterface):
-    """``torch.spirv``."""
-
-    #: What torch's checkpoints ask before they keep and restore the state of the device's random numbers.
-    _initialized = True
-
-    def is_available(self) -> bool:
-        """Whether there is a Vulkan device that can run kernels."""
-        try:
-            selected()
-        except VulkanUnavailable:
-            return False
-        return True
-
-    def is_initialized(self) -> bool:
-        """There is nothing to initialise."""
-        return True
-
-    def _is_in_bad_fork(self) -> bool:
-        return False
-
-    def manual_seed(self, seed: int) -> None:
-        """Seed the device's generator, and the CPU's, which makes random numbers that the device does not."""
-        torch.default_generator.manual_seed(seed)
-        GENERATOR.reseed(seed)
-
-    def manual_seed_all(self, seed: int) -> None:
-        """Seed the generator of all devices, and the CPU's."""
-        self.manual_seed(seed)
-
-    def get_rng_state(self, device: Any = None) -> torch.Tensor:
-        """The state of the devices' generator and the CPU's: bytes."""
-        return GENERATOR.state()
-
-    def set_rng_state(self, state: torch.Tensor, device: Any = None) -> None:
-        """Set what get_rng_state() gave."""
-        GENERATOR.restore(state)
-
-    def get_amp_supported_dtype(self) -> list[torch.dtype]:
-        """None: torch.autocast() warns and changes nothing."""
-        return []
-
-    def memory_allocated(self, device: Any = None) -> int:
-        """Bytes in use by tensors."""
-        return vulkan_context.of_device(device_index(device)).memory.allocated
-
-    def memory_reserved(self, device: Any = None) -> int:
-        """Bytes taken from the device."""
-        return vulkan_context.of_device(device_index(device)).memory.reserved
-
-    def fallbacks(self) -> dict[str, int]:
-        """How often each operation ran on the CPU, on copies, by its name."""
-        return dict(FALLBACKS)
-
-    def reset_fallbacks(self) -> None:
-        """Count from 0 again."""
-        FALLBACKS.clear()
-
-    def empty_cache(self) -> None:
-        """Give memory that no tensor uses back to the device."""
-        for context in vulkan_context.opened():
-            context.memory.release_idle()
-
-    def get_device_name(self, device: Any = None) -> str:
-        """The device's name."""
-        return vulkan_context.devices()[device_index(device)].name
 
 
 def _record_stream(self: torch.Tensor, stream: Any) -> None:
@@ -177,16 +109,30 @@ def _teach_storages() -> None:
             context_of(copied).native.copy(copied.data_ptr(), self.data_ptr(), self.nbytes())
         return copied.untyped_storage()
 
+    def local(name: str) -> Callable[..., Any]:
+        own = getattr(storages, name)
+
+        def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+            if self.device.type == NAME:
+                raise RuntimeError(
+                    f"a tensor on '{NAME}' cannot be shared between processes: send or share its copy on the CPU "
+                    "(x.cpu())"
+                )
+            return own(self, *args, **kwargs)
+
+        return refuse
+
     storages.__new__, storages.clone = staticmethod(new_storage), clone_storage
+    for name in ("share_memory_", "_share_fd_cpu_", "_share_filename_cpu_"):
+        setattr(storages, name, local(name))
 
 
-_MODULE = _Module()
 _registered: list[Any] = []
 
 
-def module() -> _Module:
+def module() -> Module:
     """What ``torch.spirv`` is once the device is registered."""
-    return _MODULE
+    return MODULE
 
 
 def register() -> None:
@@ -201,10 +147,10 @@ def register() -> None:
             "Vulkan memory through triton.backends.spirv.runtime's buffers, not as torch tensors"
         )
     if hasattr(torch, NAME):  # autoload.py has taken it
-        setattr(torch, NAME, _MODULE)
-        sys.modules[f"torch.{NAME}"] = _MODULE  # type: ignore[assignment]
+        setattr(torch, NAME, MODULE)
+        sys.modules[f"torch.{NAME}"] = MODULE  # type: ignore[assignment]
     else:
-        claim(_MODULE)
+        claim(MODULE)
     aten = torch.library.Library("aten", "IMPL")
     for name in _METADATA:
         base, _, overload = name.partition(".")
@@ -222,7 +168,9 @@ def register() -> None:
     _teach_storages()
     keep_ties()
     torch.serialization.register_package(_PACKAGE_PRIORITY, _location, _restore)
-    _registered.extend((aten, rest))
+    teach_dlpack()
+    run_backward_in_this_thread()
+    _registered.extend((aten, rest, *enter_autocast(), *enter_collectives()))
     for enter in AT_REGISTRATION:
         enter()
 

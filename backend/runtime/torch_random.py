@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import threading
+import weakref
+from typing import Any
 
 import torch
 
 _BYTES = 16
+_C: Any = torch._C
 _lock = threading.Lock()
 
 
 class Philox:
-    """The counter-based generator of all devices of the process; torch's seed until another is set."""
+    """A counter-based generator, the same on all devices; torch's seed until another is set."""
 
     def __init__(self) -> None:
         self.seed = torch.initial_seed() & (2**63 - 1)
@@ -29,17 +32,98 @@ class Philox:
             self.drawn += count
             return self.seed, first
 
-    def state(self) -> torch.Tensor:
-        """The state, with that of the CPU's generator, which operations that run on the CPU use: bytes."""
-        own = torch.tensor(list(self.seed.to_bytes(8, "little") + self.drawn.to_bytes(8, "little")), dtype=torch.uint8)
-        return torch.cat((torch.get_rng_state(), own))
+    def words(self) -> torch.Tensor:
+        """The state: bytes."""
+        return torch.tensor(list(self.seed.to_bytes(8, "little") + self.drawn.to_bytes(8, "little")), dtype=torch.uint8)
 
-    def restore(self, state: torch.Tensor) -> None:
-        """Set what state() gave."""
-        own = bytes(state[-_BYTES:].tolist())
-        torch.set_rng_state(state[:-_BYTES])
+    def set_words(self, state: torch.Tensor) -> None:
+        """Set what words() gave."""
+        own = bytes(state.tolist())
         with _lock:
             self.seed, self.drawn = int.from_bytes(own[:8], "little"), int.from_bytes(own[8:], "little")
 
+    def state(self) -> torch.Tensor:
+        """The state, with that of the CPU's generator, which operations that run on the CPU use: bytes."""
+        return torch.cat((torch.get_rng_state(), self.words()))
 
+    def restore(self, state: torch.Tensor) -> None:
+        """Set what state() gave."""
+        torch.set_rng_state(state[:-_BYTES])
+        self.set_words(state[-_BYTES:])
+
+
+#: That of calls without a generator.
 GENERATOR = Philox()
+
+
+class Generator(_C.Generator):  # type: ignore[misc]
+    """``torch.Generator(device="spirv")``: numbers that are made on the device, from a state of its own. It is a CPU
+    generator besides, seeded alike, for operations that run on the CPU."""
+
+    def __new__(cls, device: Any = None) -> Generator:
+        """``device``: any of this kind: all give the same numbers."""
+        made: Generator = super().__new__(cls, device="cpu")
+        made._device = torch.device(device)
+        made.philox = Philox()
+        _generators[made._cdata] = made
+        made.philox.reseed(super(Generator, made).initial_seed())
+        return made
+
+    @property
+    def device(self) -> torch.device:
+        """As it was asked for."""
+        return self._device
+
+    def manual_seed(self, seed: int) -> Generator:
+        """Begin again with a seed; the generator."""
+        super().manual_seed(seed)
+        self.philox.reseed(seed)
+        return self
+
+    def seed(self) -> int:
+        """Begin again with a number that the system draws; it."""
+        seed = int(super().seed())
+        self.philox.reseed(seed)
+        return seed
+
+    def initial_seed(self) -> int:
+        """The seed."""
+        return self.philox.seed
+
+    def get_state(self) -> torch.Tensor:
+        """The state: bytes."""
+        return torch.cat((super().get_state(), self.philox.words()))
+
+    def set_state(self, new_state: torch.Tensor) -> Generator:
+        """Set what get_state() gave; the generator."""
+        super().set_state(new_state[:-_BYTES])
+        self.philox.set_words(new_state[-_BYTES:])
+        return self
+
+    def clone_state(self) -> Generator:
+        """Another in the same state."""
+        twin = Generator(self._device)
+        return twin.set_state(self.get_state())
+
+    def get_offset(self) -> int:
+        """How many numbers were drawn on the device."""
+        return self.philox.drawn
+
+    def set_offset(self, offset: int) -> None:
+        """Go on from the number with that place."""
+        self.philox.drawn = offset
+
+    def __repr__(self) -> str:
+        return f"<torch.Generator device={self._device!s} seed={self.philox.seed}>"
+
+
+#: By the address of the part in C++: what operations are given has another object in Python around it.
+_generators: weakref.WeakValueDictionary[int, Generator] = weakref.WeakValueDictionary()
+
+
+def philox_of(generator: Any) -> Philox | None:
+    """What an operation draws from that was called with this generator; None for the CPU's."""
+    if generator is None:
+        return GENERATOR
+    ours = _generators.get(generator._cdata)
+    return None if ours is None else ours.philox

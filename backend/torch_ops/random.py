@@ -1,6 +1,6 @@
 """Random numbers that are made on the device: Philox by element, from the seed and count of runtime/torch_random.py.
 
-Calls with a generator, which is the CPU's, are left to it, as are float64 numbers, which have more bits than are drawn.
+Calls with a generator of the CPU's are left to it, as are float64 numbers, which have more bits than are drawn.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..runtime.torch_random import GENERATOR
+from ..runtime.torch_random import philox_of
 from .elementwise import Body, run
 from .library import enter_by_name
 from .types import OnHost, computed_in
@@ -26,10 +26,11 @@ def enter_random(library: torch.library.Library) -> None:
 
 
 def _drawn(self: torch.Tensor, text: str, generator: Any, **numbers: float) -> torch.Tensor:
-    if generator is not None or self.dtype not in _FLOATS:
-        raise OnHost("a generator, or numbers that are not of 32 bits")
+    source = philox_of(generator)
+    if source is None or self.dtype not in _FLOATS:
+        raise OnHost("a generator of the CPU's, or numbers that are not of 32 bits")
     target = self if self.is_contiguous() else torch.empty(self.shape, dtype=self.dtype, device=self.device)
-    seed, first = GENERATOR.draw(self.numel())
+    seed, first = source.draw(self.numel())
     operands = {name: float(value) for name, value in numbers.items()}
     run(Body(text), {"out": target}, operands, torch.float32, {"seed": seed, "first": first})
     return self if target is self else self.copy_(target)
@@ -65,9 +66,10 @@ def _exponential(self: torch.Tensor, lambd: float = 1.0, *, generator: Any = Non
 
 
 def _bernoulli(self: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> torch.Tensor:
-    if generator is not None or not 0 <= p <= 1 or self.dtype == torch.float64 or not self.is_contiguous():
-        raise OnHost("a generator, or a probability that is refused")
-    seed, first = GENERATOR.draw(self.numel())
+    source = philox_of(generator)
+    if source is None or not 0 <= p <= 1 or self.dtype == torch.float64 or not self.is_contiguous():
+        raise OnHost("a generator of the CPU's, or a probability that is refused")
+    seed, first = source.draw(self.numel())
     text = _UNIFORM + "out = u < p"
     run(Body(text), {"out": self}, {"p": float(p)}, torch.float32, {"seed": seed, "first": first})
     return self

@@ -109,6 +109,11 @@ print(devices.devices().index(current().device), current().index)
         assert done.stdout == f"{wanted} 0\n", done.stderr
 
 
+def test_gradients_on_both_devices(two_devices: dict[str, str], long_file: Path) -> None:
+    done = run([sys.executable, str(_PROGRAM), "gradients", str(long_file)], cwd=_ROOT, **two_devices)
+    assert (done.returncode, done.stdout) == (0, "right\n"), done.stderr
+
+
 def test_gradients_on_the_chosen_device(two_devices: dict[str, str]) -> None:
     """torch counts one device of a backend from outside: the chosen one, whatever its place among all, is the first."""
     script = """

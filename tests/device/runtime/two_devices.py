@@ -155,6 +155,20 @@ def torch_tensors() -> None:
     assert torch.equal((x[1] + 1).cpu(), values[1] + 1) and str((x[1] + 1).device) == "spirv:1"
 
 
+def gradients() -> None:
+    weights = [torch.full((3,), float(index + 2), device=f"spirv:{index}", requires_grad=True) for index in range(2)]
+    loss = (weights[1] * weights[1]).sum().to("spirv:0") + (weights[0] * 3).sum()
+    loss.cpu().backward()
+    assert [weight.grad.tolist() for weight in weights] == [[3.0] * 3, [6.0] * 3]
+    assert [str(weight.grad.device) for weight in weights] == ["spirv:0", "spirv:1"]
+    layer = torch.nn.Linear(4, 2).to("spirv:1")
+    layer(torch.ones(3, 4, device="spirv:1")).sum().backward()
+    assert str(layer.weight.grad.device) == "spirv:1" and layer.weight.grad.tolist() == [[3.0] * 4] * 2
+    with torch.accelerator.device_index(1):
+        assert torch.empty(1, device="spirv").device == torch.accelerator.current_stream().device
+    assert torch._C._is_multithreading_enabled()
+
+
 def host_memory_goes_to_the_current_device() -> None:
     one, out = numpy.ones(N, numpy.float32), numpy.zeros(N, numpy.float32)
     for index in (1, 0, 1):

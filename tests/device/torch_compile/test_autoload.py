@@ -52,7 +52,7 @@ def test_torch_knows_the_device_and_triton_is_imported_when_it_is_used() -> None
         "torch.nn.Linear(3, 2).to('spirv').weight.device.type == 'spirv'",
         "torch.zeros(3).spirv().device.type == 'spirv'",
         "torch.spirv.current_device() == 0",
-        "torch.accelerator.is_available()",
+        "torch.spirv.device_count() >= 1",
         "torch.full((2,), 7, device=torch.device('spirv')).sum().item() == 14",
     ],
 )

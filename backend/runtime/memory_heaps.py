@@ -1,0 +1,27 @@
+"""How much memory a device has, and how much of it is free."""
+
+from __future__ import annotations
+
+from .devices import DeviceInfo, device_extensions
+from .loader import Chain, vulkan
+
+_BUDGET = "VkPhysicalDeviceMemoryBudgetPropertiesEXT"
+_DEVICE_LOCAL = 1  # VK_MEMORY_HEAP_DEVICE_LOCAL_BIT
+
+
+def device_memory(device: DeviceInfo) -> tuple[int | None, int]:
+    """(bytes that this process may still allocate, bytes that there are) in the heaps that are the device's own.
+
+    The first is None where the driver does not tell it (VK_EXT_memory_budget).
+    """
+    has_budget = "VK_EXT_memory_budget" in device_extensions(device.handle)
+    properties = "VkPhysicalDeviceMemoryProperties2"
+    chain = Chain((properties, _BUDGET) if has_budget else (properties,))
+    vulkan().lib.vkGetPhysicalDeviceMemoryProperties2(device.handle, chain.head)
+    memory = chain[properties].memoryProperties
+    own = [index for index in range(memory.memoryHeapCount) if memory.memoryHeaps[index].flags & _DEVICE_LOCAL]
+    total = sum(memory.memoryHeaps[index].size for index in own)
+    if not has_budget:
+        return None, total
+    budget = chain[_BUDGET]
+    return sum(max(0, budget.heapBudget[index] - budget.heapUsage[index]) for index in own), total

@@ -1,0 +1,100 @@
+"""Tensors of the device ``spirv`` on their way to files, other libraries, other processes and other devices."""
+
+from __future__ import annotations
+
+import io
+from multiprocessing.reduction import ForkingPickler
+from typing import Any
+
+import numpy
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E402
+from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
+from triton.backends.spirv.runtime import torch_device  # noqa: E402
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _registered() -> None:
+    torch_device.register()
+
+
+def saved(value: Any) -> io.BytesIO:
+    file = io.BytesIO()
+    torch.save(value, file)
+    file.seek(0)
+    return file
+
+
+@pytest.mark.parametrize("source", ["spirv", "cpu"])
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("spirv", "spirv:0"),
+        (torch.device("spirv", 0), "spirv:0"),
+        ("cpu", "cpu"),
+        ({"spirv:0": "cpu", "cpu": "spirv"}, None),
+        (lambda storage, _: storage, "cpu"),
+    ],
+)
+def test_loading_across_devices(source: str, place: Any, expected: str | None) -> None:
+    values = torch.arange(6.0).reshape(2, 3)
+    model = torch.nn.Linear(3, 2).to(source)
+    loaded = torch.load(saved({"x": values.to(source), "state": model.state_dict()}), map_location=place)
+    assert str(loaded["x"].device) == (expected or ("cpu" if source == "spirv" else "spirv:0"))
+    assert torch.equal(loaded["x"].cpu(), values)
+    again = torch.nn.Linear(3, 2).to("spirv")
+    again.load_state_dict(loaded["state"])
+    assert torch.equal(again.weight.cpu(), model.weight.cpu())
+
+
+def test_a_mapped_file(tmp_path: Any) -> None:
+    torch.save(torch.arange(6.0), tmp_path / "x.pt")
+    loaded = torch.load(tmp_path / "x.pt", mmap=True, map_location="spirv")
+    assert loaded.device.type == "spirv" and loaded.tolist() == list(range(6))
+
+
+def test_dlpack_shares_within_torch_and_copies_for_the_host() -> None:
+    x = torch.arange(12.0, device="spirv").reshape(3, 4)[:, 1:]
+    assert x.__dlpack_device__() == (12, 0)
+    for same in (torch.from_dlpack(x), torch.utils.dlpack.from_dlpack(x.__dlpack__())):
+        assert same.device == x.device and same.data_ptr() == x.data_ptr() and torch.equal(same.cpu(), x.cpu())
+    found = numpy.from_dlpack(x, device="cpu")
+    numpy.testing.assert_array_equal(found, x.cpu().numpy())
+    with pytest.raises(BufferError, match="has to be copied"):
+        numpy.from_dlpack(x, device="cpu", copy=False)
+    with pytest.raises(BufferError, match="require gradient"):
+        torch.from_dlpack(torch.ones(2, device="spirv", requires_grad=True))
+    assert torch.from_dlpack(numpy.arange(3.0)).to("spirv").tolist() == [0, 1, 2]
+    assert torch.ones(2).__dlpack_device__() == (1, 0)
+
+
+def test_sharing_between_processes_is_refused() -> None:
+    x = torch.ones(3, device="spirv")
+    for share in (ForkingPickler.dumps, torch.Tensor.share_memory_):
+        with pytest.raises(RuntimeError, match=r"cannot be shared between processes: .*x\.cpu\(\)"):
+            share(x)
+    assert torch.ones(3).share_memory_().is_shared()
+
+
+@pytest.mark.parametrize("start", [None, "fork", "spawn"])
+def test_loaders_with_workers(start: str | None) -> None:
+    """The workers of a program that has used the device make CPU tensors; pinning has no effect."""
+    torch.ones(2, device="spirv").add_(1)
+    data = TensorDataset(torch.arange(10.0))
+    workers: dict[str, Any] = {"num_workers": 2, "multiprocessing_context": start} if start else {}
+    loader = DataLoader(data, batch_size=4, pin_memory=True, shuffle=False, **workers)
+    batches = [batch.to("spirv", non_blocking=True) for (batch,) in loader]
+    assert [batch.sum().item() for batch in batches] == [6.0, 22.0, 17.0]
+
+
+@pytest.mark.parametrize("activities", [None, [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]])
+def test_the_profiler_has_operations_and_labels(activities: Any) -> None:
+    x = torch.randn(8, 8, device="spirv")
+    with profile(activities=activities, record_shapes=True) as profiler, record_function("my step"):
+        (x @ x).relu().sum().item()
+    rows = {row.key: row for row in profiler.key_averages()}
+    assert {"my step", "aten::mm", "aten::relu", "aten::sum"} <= set(rows)
+    assert min(rows["my step"].cpu_time_total, rows["aten::mm"].cpu_time_total) > 0
