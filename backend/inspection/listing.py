@@ -9,8 +9,9 @@ from pathlib import Path
 from ..capabilities import Capabilities
 from ..errors import LoweringError, UnsupportedOperation
 from ..spirv import opcodes as op
+from ..spirv.debug_reading import InlinedCalls
 from ..spirv.decode import DecodedInstruction, decode
-from ..spirv.disassemble import disassemble
+from ..spirv.disassemble import disassembled, heading_lines
 from .kernels import STAGES, CachedKernel, NotInCache, find
 
 #: What was decided of a kernel before it was emitted (planning/show.py).
@@ -25,27 +26,34 @@ _INDENT = 2
 def listing(spirv: bytes) -> str:
     """The disassembly of a module. Raises ValueError on what is not a whole SPIR-V module."""
     instructions = list(decode(spirv))
-    lines = disassemble(spirv, heading=False).splitlines()
-    heading = disassemble(spirv).splitlines()[: -len(lines)]
-    return "\n".join([*heading, *_nested(instructions, lines)]) + "\n"
+    return "\n".join([*heading_lines(spirv), *_nested(instructions, disassembled(instructions))]) + "\n"
 
 
 def _nested(instructions: list[DecodedInstruction], lines: list[str]) -> Iterator[str]:
     files = {entry.result: str(entry.operands[0].value) for entry in instructions if entry.opcode == op.String}
+    calls = InlinedCalls(instructions)
     merges: list[int] = []
-    last = ("", 0)
+    last: tuple[object, ...] = ()
+    callers: list[tuple[str, int]] = []
     for instruction, line in zip(instructions, lines, strict=True):
         if instruction.opcode == op.Label and merges and merges[-1] == instruction.result:
             merges.pop()
         depth = _INDENT * len(merges)
         if instruction.opcode == op.Line:
             file, number = files.get(int(instruction.operands[0].value), "?"), int(instruction.operands[1].value)
-            if (file, number) != last:
-                last = (file, number)
-                yield f"{' ' * depth}; {Path(file).name}:{number}: {linecache.getline(file, number).strip()}"
+            if (file, number, *callers) != last:
+                last = (file, number, *callers)
+                called = "".join(f" from {Path(name).name}:{line}" for name, line in callers)
+                yield f"{' ' * depth}; {Path(file).name}:{number}{called}: {linecache.getline(file, number).strip()}"
             continue
-        if instruction.opcode == op.NoLine:
+        if calls.describes(instruction):
+            found = calls.callers(instruction)
+            callers = callers if found is None else found
             continue
+        if instruction.opcode == op.Label:
+            callers = []
+        if instruction.opcode == op.NoLine or (instruction.opcode == op.String and "\n" in line):
+            continue  # a text of several lines is a whole source
         yield " " * depth + line
         if instruction.opcode in (op.SelectionMerge, op.LoopMerge):
             merges.append(int(instruction.operands[0].value))

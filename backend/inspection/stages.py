@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..spirv import opcodes as op
+from ..spirv.debug_reading import InlinedCalls
 from ..spirv.decode import decode
-from ..spirv.disassemble import disassemble
+from ..spirv.disassemble import disassembled
 from ..ttgir.ir import Function, Location, Operation
 from ..ttgir.lexer import Tokens, TTGIRSyntaxError
 from ..ttgir.locations import Locations
@@ -79,15 +80,24 @@ def spirv_lines(spirv: bytes) -> list[Line]:
     """The disassembly of a module; its OpLine instructions become places."""
     instructions = list(decode(spirv))
     files = {entry.result: str(entry.operands[0].value) for entry in instructions if entry.opcode == op.String}
+    calls = InlinedCalls(instructions)
     lines: list[Line] = []
     merges: list[int] = []
     places: tuple[str, ...] = ()
-    for entry, text in zip(instructions, disassemble(spirv, heading=False).splitlines(), strict=True):
+    callers: tuple[str, ...] = ()
+    for entry, text in zip(instructions, disassembled(instructions), strict=True):
         if entry.opcode == op.Line:
-            places = (f"{files.get(int(entry.operands[0].value), '?')}:{int(entry.operands[1].value)}",)
+            places = (f"{files.get(int(entry.operands[0].value), '?')}:{int(entry.operands[1].value)}", *callers)
             continue
-        if entry.opcode in (op.NoLine, op.Label):
+        if calls.describes(entry):
+            found = calls.callers(entry)
+            if found is not None:
+                callers = tuple(f"{file}:{number}" for file, number in found)
+            continue
+        if entry.opcode == op.NoLine:
             places = ()
+        if entry.opcode == op.Label:
+            places = callers = ()
         if entry.opcode in _LEFT_OUT:
             continue
         if entry.opcode == op.Label and merges and merges[-1] == entry.result:

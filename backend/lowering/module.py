@@ -14,7 +14,6 @@ from ..planning.table import KernelPlan, plan_kernel
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
-from ..spirv.source_lines import SourceLines
 from ..transforms import table as transforms
 from ..transforms.fragments import arrange_fragments
 from ..transforms.kernel import kernel_of
@@ -24,6 +23,7 @@ from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .bounds import Bounds
 from .context import Context
+from .debug_info import source_lines
 from .emitter import Part
 from .errors import LoweringError
 from .float_controls import float_modes
@@ -91,7 +91,7 @@ def emit(planned: Planned) -> LoweredKernel:
     shared = SharedMemory(module, plan.room, plan.view)
     function = FunctionBuilder(module, module.void)
     if options.debug_info:
-        function.lines = SourceLines()
+        function.lines = source_lines(kernel)
     assert kernel.body is not None
     # A 32-bit offset would bring a pointer that went too far back into its tensor.
     bounds, bases = (Bounds(kernel), {}) if options.check_bounds else (None, pointer_bases(kernel))

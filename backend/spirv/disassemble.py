@@ -25,12 +25,19 @@ def disassemble(spirv: bytes, names: bool = True, heading: bool = True, indent: 
     """
     instructions = list(decode(spirv))
     known = names_of(instructions, number_text) if names else {}
-    lines = _heading(spirv) if heading else []
+    lines = heading_lines(spirv) if heading else []
     lines += _lines(instructions, lambda number: f"%{known.get(number, number)}", indent)
     return "\n".join(lines) + "\n"
 
 
-def _heading(spirv: bytes) -> list[str]:
+def disassembled(instructions: list[DecodedInstruction]) -> list[str]:
+    """The text of each instruction of a module, with names, results in a column of their own."""
+    known = names_of(instructions, number_text)
+    return list(_lines(instructions, lambda number: f"%{known.get(number, number)}", True))
+
+
+def heading_lines(spirv: bytes) -> list[str]:
+    """The header in comments."""
     found = header(spirv)
     tool, version = found.generator >> 16, found.generator & 0xFFFF
     return [

@@ -441,5 +441,5 @@ class FunctionBuilder:
         if self.anchored:
             body = anchor_across_barriers(self.module, body)
         if self.lines is not None:
-            body = self.lines.inserted(self.module, body)
+            body = self.lines.inserted(self.module, body, self.id)
         return [*self._head, *start, *self._variables, *body, [op.FunctionEnd, 0, 0]]

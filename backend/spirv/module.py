@@ -74,6 +74,9 @@ class ModuleBuilder:
         self._names: list[Instruction] = []
         self._named: set[int] = set()
         self._strings: dict[str, int] = {}
+        #: Extended instruction sets without a meaning for the program → their ids, and what they declare.
+        self._sets: dict[str, int] = {}
+        self._described: dict[tuple[int, ...], Instruction] = {}
         self._interface: list[int] = []
         self._functions: list[Instruction] = []
         self._entry: tuple[int, str] | None = None
@@ -275,6 +278,22 @@ class ModuleBuilder:
             known = self._strings[text] = self.id()
         return known
 
+    def import_set(self, name: str) -> Id:
+        """A non-semantic extended instruction set (SPV_KHR_non_semantic_info)."""
+        known = self._sets.get(name)
+        if known is None:
+            self.extension("SPV_KHR_non_semantic_info")
+            known = self._sets[name] = self.id()
+        return known
+
+    def describe(self, name: str, number: Number, *operands: Id, once: Boolean = True) -> Id:
+        """An instruction of a non-semantic set outside functions; an equal one that is there already, if ``once``."""
+        words = (self.import_set(name), number, *operands)
+        key = words if once else (*words, -len(self._described))
+        if key not in self._described:
+            self._described[key] = [op.ExtInst, self.void, self.id(), *words]
+        return self._described[key][2]
+
     # -- functions -----------------------------------------------------------------------------------------------
     def add_function(self, instructions: list[Instruction]) -> None:
         """Appends a finished function, from OpFunction to OpFunctionEnd."""
@@ -290,7 +309,7 @@ class ModuleBuilder:
         assert self._entry is not None
         function, name = self._entry
         used: set[Id] = set()
-        for instruction in self._functions:
+        for instruction in (*self._functions, *self._described.values()):
             _add_ids(used, instruction)
         kept: list[Instruction] = []
         for instruction in reversed(self._globals):
@@ -303,10 +322,11 @@ class ModuleBuilder:
         head: list[Instruction] = [[op.Capability, 0, 0, number] for number in self._capabilities]
         head += [[op.Extension, 0, 0, *string_words(text)] for text in self._extensions]
         head.append([op.ExtInstImport, 0, self.glsl, *string_words("GLSL.std.450")])
+        head += [[op.ExtInstImport, 0, number, *string_words(text)] for text, number in self._sets.items()]
         head.append([op.MemoryModel, 0, 0, ADDRESSING_PHYSICAL_STORAGE_BUFFER_64, MEMORY_MODEL_VULKAN])
         head.append([op.EntryPoint, 0, 0, EXECUTION_MODEL_GL_COMPUTE, function, *string_words(name), *interface])
         head += [[op.ExecutionMode, 0, 0, function, *mode] for mode in self._modes]
         head += [[op.String, 0, number, *string_words(text)] for text, number in self._strings.items()]
         head += [entry for entry in self._names if entry[3] in live]
         head += [entry for entry in self._decorations if entry[3] in live]
-        return encode(head + kept + self._functions, self._next)
+        return encode(head + kept + list(self._described.values()) + self._functions, self._next)

@@ -1,13 +1,15 @@
-"""Which line of the user's source each instruction comes from: OpLine and OpNoLine (SPIR-V specification, 3.52.2).
+"""Which line of the user's source each instruction comes from: OpLine and OpNoLine (SPIR-V specification, 3.52.2), and
+with them functions and inlined calls (debug_scopes.py).
 
 Only the debug build of a module has them; instructions and ids are the same without.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
 
 from . import opcodes as op
+from .debug_scopes import DebugScopes, Place, Scope
 from .encode import Instruction
 from .module import ModuleBuilder
 
@@ -15,19 +17,15 @@ from .module import ModuleBuilder
 _WITHOUT = frozenset({op.Phi, op.Label, op.LoopMerge, op.SelectionMerge, op.Branch, op.BranchConditional, op.Return})
 
 
-class Place(NamedTuple):
-    """A place in the user's source, counted from 1."""
-
-    file: str
-    line: int
-    column: int
-
-
 class SourceLines:
-    """Notes places while a function is built. ``current`` is that of the instructions that are emitted next."""
+    """Notes places while a function is built. ``current`` is that of the instructions that are emitted next.
 
-    def __init__(self) -> None:
+    ``scope``: the user's function that it is made of. ``text``: the text of a source file, "" where it is not there.
+    """
+
+    def __init__(self, scope: Scope | None = None, text: Callable[[str], str] = lambda file: "") -> None:
         self.current: Place | None = None
+        self._scope, self._text = scope, text
         self._places: dict[int, Place | None] = {}
 
     def note(self, instruction: Instruction) -> None:
@@ -36,26 +34,33 @@ class SourceLines:
             self._places[self._key(instruction)] = self.current
 
     def reuse(self, result: int) -> None:
-        """The current place uses the value of an instruction that was emitted before. One that two places share belongs
-        to neither."""
-        if self._places.get(result, self.current) != self.current:
-            self._places[result] = None
+        """The current place uses the value of an instruction that was emitted before. One that two lines share belongs
+        to neither; one that two calls of a line share, to the line alone."""
+        before = self._places.get(result, self.current)
+        if before != self.current:
+            shared = before.common(self.current) if before is not None and self.current is not None else None
+            self._places[result] = shared
 
     @staticmethod
     def _key(instruction: Instruction) -> int:
         # Instructions without a result are told apart by identity; the body keeps them.
         return instruction[2] or -id(instruction)
 
-    def inserted(self, module: ModuleBuilder, body: list[Instruction]) -> list[Instruction]:
-        """``body`` with a line before each instruction whose place is not that of the one before it."""
+    def inserted(self, module: ModuleBuilder, body: list[Instruction], function: int) -> list[Instruction]:
+        """``body`` with a line before each instruction whose place is not that of the one before it. ``function``: the
+        OpFunction."""
         result: list[Instruction] = []
         last: Place | None = None
+        debug = DebugScopes(module, self._text)
+        if self._scope is not None:
+            result.append(debug.definition(self._scope, function))
         for instruction in body:
             if instruction[0] == op.Label:
                 last = None  # the end of a block ends a line, too
             elif instruction[0] not in _WITHOUT:
                 place = self._places.get(self._key(instruction))
                 if place != last:
+                    result += debug.enter(place, last)
                     result.append(_line(module, place))
                     last = place
             result.append(instruction)
