@@ -11,11 +11,20 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..analysis.work import Work, launch_work
+from ..errors import LoweringError, UnsupportedOperation
+from ..transforms.kernel import kernel_of, one_block
+from ..ttgir.ir import Function
+from ..ttgir.parser import parse_module
 from .files import write_whole
+from .speed import PEAKS, module_digest
+
+if TYPE_CHECKING:
+    from .peaks import Peaks
 
 #: Launches whose times are read together, so that a long run does not keep an event for each.
 _GATHERED = 512
@@ -27,7 +36,8 @@ _FLOPS = ("flops", "flops8", "flops16", "flops32", "flops64")
 @dataclass
 class Launch:
     """One launch. ``begin`` and ``milliseconds``: on the device's clock, from the first launch. ``host_begin``:
-    seconds on the host's clock. ``flops`` and ``moved``: operations and bytes that its launch_metadata states."""
+    seconds on the host's clock. ``flops`` and ``moved``: operations and bytes that its launch_metadata states, or as
+    ``estimated`` from the kernel. ``kernel``: the CompiledKernel, ``scalars``: its arguments that are numbers."""
 
     name: str
     grid: tuple[int, ...]
@@ -37,6 +47,9 @@ class Launch:
     moved: float = 0.0
     begin: float = 0.0
     milliseconds: float = 0.0
+    estimated: bool = False
+    kernel: Any = None
+    scalars: tuple[object, ...] = ()
 
 
 @dataclass
@@ -68,6 +81,7 @@ class Recorder:
             float(sum(known.get(key, 0) for key in _FLOPS)),
             float(known.get("bytes", 0)),
         )
+        launch.kernel, launch.scalars = getattr(self._here, "kernel", None), getattr(self._here, "scalars", ())
         event = self._make_event(enable_timing=True)
         event.record()
         with self._lock:
@@ -103,7 +117,8 @@ class Recorder:
         original, here = CompiledKernel.launch_metadata, self._here
 
         def with_grid(kernel: Any, grid: Any, stream: Any, *args: Any) -> Any:
-            here.grid = grid
+            here.grid, here.kernel = grid, kernel
+            here.scalars = tuple(arg if isinstance(arg, int | float) else None for arg in args)
             return original(kernel, grid, stream, *args)
 
         raised: BaseException | None = None
@@ -122,7 +137,44 @@ class Recorder:
             CompiledKernel.launch_metadata = original
             sys.argv, sys.path[0] = saved
             self._read(len(self._pending))
+        estimate(self.launches)
         return raised
+
+
+def estimate(launches: list[Launch]) -> None:
+    """Fills in what launches moved and computed where their kernels do not state it (analysis/work.py)."""
+    functions: dict[Any, Function | None] = {}
+    known: dict[tuple[Any, ...], Work | None] = {}
+    for launch in launches:
+        kernel = launch.kernel
+        if launch.flops or launch.moved or kernel is None:
+            continue
+        if kernel not in functions:
+            functions[kernel] = _function(kernel)
+        function = functions[kernel]
+        if function is None:
+            continue
+        key = kernel, launch.grid, launch.scalars
+        if key not in known:
+            known[key] = launch_work(function, _arguments(kernel, launch.scalars), launch.grid)
+        work = known[key]
+        if work is not None:
+            launch.moved, launch.flops, launch.estimated = float(work.moved), float(work.operations), True
+
+
+def _function(kernel: Any) -> Function | None:
+    try:
+        source = parse_module(kernel.asm["ttgir"], kernel.name)
+        one_block(source)
+        return kernel_of(source)
+    except (KeyError, ValueError, LoweringError, UnsupportedOperation):
+        return None
+
+
+def _arguments(kernel: Any, scalars: tuple[object, ...]) -> list[object]:
+    """Those of the kernel's arguments that the compiled function has: constants are none."""
+    signature = getattr(kernel.src, "signature", {})
+    return [value for value, type_ in zip(scalars, signature.values(), strict=False) if type_ != "constexpr"]
 
 
 @dataclass(frozen=True)
@@ -149,14 +201,18 @@ def rows(launches: list[Launch]) -> list[Row]:
     return sorted(found, key=lambda row: -row.total)
 
 
+#: The least rate that one digit after the point can show.
+_SHOWN = 0.05
+
+
 def _rate(launches: list[Launch]) -> str:
     seconds = sum(launch.milliseconds for launch in launches) / 1e3
     if not seconds:
         return ""
     flops, moved = sum(launch.flops for launch in launches), sum(launch.moved for launch in launches)
-    parts = [f"{flops / seconds / 1e9:,.1f} GFLOP/s"] if flops else []
-    parts += [f"{moved / seconds / 1e9:,.1f} GB/s"] if moved else []
-    return ", ".join(parts)
+    about = "≈ " if any(launch.estimated for launch in launches) else ""
+    rates = ((flops / seconds / 1e9, "GFLOP/s"), (moved / seconds / 1e9, "GB/s"))
+    return ", ".join(f"{about}{rate:,.1f} {unit}" for rate, unit in rates if rate >= _SHOWN)
 
 
 def table(launches: list[Launch]) -> str:
@@ -169,24 +225,36 @@ def table(launches: list[Launch]) -> str:
             f"{row.name[:32]:32} {row.count:8} {row.total:10.3f} {row.total / total:6.1%} {row.median * 1e3:10.1f} "
             f"{row.longest * 1e3:11.1f}" + (f"  {row.rate}" if row.rate else "")
         )
+    if any(launch.estimated for launch in launches):
+        lines.append(
+            "≈ is an estimate from the kernel's loads, stores and arithmetic: masked elements count, caches do not; "
+            "launch_metadata states it exactly"
+        )
     return "\n".join(lines)
 
 
-def chrome_trace(launches: list[Launch]) -> str:
+def chrome_trace(launches: list[Launch], peaks: Peaks | None = None) -> str:
     """The launches in the Trace Event Format (JSON), for chrome://tracing and Perfetto: a track for the device, and one
-    for each thread that launched."""
+    for each thread that launched. ``triton-spirv inspect --launches`` reads it, too."""
     start = min((launch.host_begin for launch in launches), default=0.0)
     events: list[dict[str, Any]] = [
         {"ph": "M", "name": "process_name", "pid": 1, "args": {"name": "device"}},
         {"ph": "M", "name": "process_name", "pid": 2, "args": {"name": "host"}},
     ]
+    digests: dict[Any, str] = {}
     for launch in launches:
-        facts = {"grid": list(launch.grid)}
+        facts: dict[str, Any] = {"grid": list(launch.grid), "bytes": launch.moved, "flops": launch.flops}
+        facts["estimated"] = launch.estimated
+        if launch.kernel is not None:
+            if launch.kernel not in digests:
+                digests[launch.kernel] = module_digest(launch.kernel.kernel)
+            facts |= {"kernel": launch.kernel.name, "module": digests[launch.kernel]}
         common = {"ph": "X", "name": launch.name, "cat": "kernel", "args": facts}
         events.append(common | {"pid": 1, "tid": 0, "ts": launch.begin * 1e3, "dur": launch.milliseconds * 1e3})
         host = (launch.host_begin - start) * 1e6
         events.append(common | {"cat": "launch", "pid": 2, "tid": launch.thread, "ts": host, "dur": 1})
-    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns"})
+    other = {PEAKS: asdict(peaks)} if peaks is not None else {}
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": other})
 
 
 def timeline(title: str, launches: list[Launch]) -> str:
@@ -233,6 +301,11 @@ td, th {{ text-align: left; padding: .2rem 1rem .2rem 0; }}
 def add_profile(parser: argparse.ArgumentParser) -> None:
     """The options of ``profile``."""
     parser.add_argument("--trace", type=Path, metavar="FILE.json", help="also write a trace for Perfetto or Chrome")
+    parser.add_argument(
+        "--roofline",
+        action="store_true",
+        help="then measure what the device reaches at best, for --trace and `triton-spirv inspect --launches`",
+    )
     parser.add_argument("--html", type=Path, metavar="FILE.html", help="also write a timeline as one HTML page")
     parser.add_argument("script", type=Path, metavar="SCRIPT.py", help="the script, which is run as it is")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="its arguments")
@@ -253,8 +326,18 @@ def run_profile(options: argparse.Namespace) -> int:
         print(f"{len(launches)} launches; profiling took {each:.1f} µs of the host for each", file=sys.stderr)
     else:
         print("triton-spirv profile: the script launched no kernel of Triton's", file=sys.stderr)
+    peaks = None
+    if options.roofline:
+        from .peaks import measured  # compiles kernels
+
+        peaks = measured()
+        print(
+            f"at best {peaks.bytes_a_second / 1e9:,.1f} GB/s of a copy and "
+            f"{peaks.operations_a_second / 1e9:,.1f} GFLOP/s of f32 multiply-adds on {peaks.device}",
+            file=sys.stderr,
+        )
     if options.trace is not None:
-        write_whole(options.trace, chrome_trace(launches))
+        write_whole(options.trace, chrome_trace(launches, peaks))
     if options.html is not None:
         write_whole(options.html, timeline(options.script.name, launches))
     if isinstance(raised, SystemExit):

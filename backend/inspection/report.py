@@ -23,6 +23,7 @@ from .banks import shared_accesses
 from .compilers import asked
 from .files import write_whole
 from .kernels import CachedKernel, NotInCache, find
+from .speed import speed
 from .stages import Line, mlir_lines, source_lines, spirv_lines
 
 PAGE = Path(__file__).with_name("page")
@@ -49,6 +50,12 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
         help="a @triton.jit function as FILE:FUNCTION, with --signature, or a kernel's name or key in Triton's cache",
     )
     add_request(parser, required=False)
+    parser.add_argument(
+        "--launches",
+        type=Path,
+        metavar="TRACE.json",
+        help="a trace of `triton-spirv profile --trace`: the page then says how fast the kernel was",
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="the page (default: FUNCTION.html)")
 
 
@@ -71,6 +78,7 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         import triton.compiler  # noqa: F401
     except ModuleNotFoundError as error:
         raise RequestError(f"inspecting needs Triton, which is not installed ({error})") from None
+    module = None
     if ":" in options.kernel:
         path, name = split_request(options.kernel)
         if not options.signature:
@@ -87,10 +95,12 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         name = kernel.name
         capabilities = Capabilities.parse(str(kernel.metadata["target"]["arch"]))
         compiled = _compiled_again(kernel, capabilities)
+        module = kernel.path("spv").read_bytes()
+    timed = speed(options.launches, name, module) if options.launches is not None else None
     output = options.output or Path(f"{name}.html")
     if not output.absolute().parent.is_dir():
         raise RequestError(f"there is no folder {output.absolute().parent} to write {output.name} in")
-    write_whole(output, page(collected(compiled, capabilities)))
+    write_whole(output, page(collected(compiled, capabilities) | {"speed": timed}))
     return output
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from triton.backends.spirv import cli
+from triton.backends.spirv.inspection.profile import Launch, table
 
 SCRIPT = """
 import sys
@@ -42,6 +45,50 @@ for _ in range(3):
 assert out.sum().item() == 2 * n and total.item() == 30
 """
 
+UNSTATED = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def product(a, b, out, K, M: tl.constexpr, N: tl.constexpr, STEP: tl.constexpr):
+    m, n, k = tl.arange(0, M), tl.arange(0, N), tl.arange(0, STEP)
+    total = tl.zeros((M, N), tl.float32)
+    for start in range(0, K, STEP):
+        x = tl.load(a + m[:, None] * K + start + k[None, :])
+        y = tl.load(b + (start + k[:, None]) * N + n[None, :])
+        total = tl.dot(x, y, total)
+    tl.store(out + m[:, None] * N + n[None, :], total * 2)
+
+
+@triton.jit
+def up_to_the_diagonal(x, out, BLOCK: tl.constexpr):
+    i, total = tl.arange(0, BLOCK), tl.zeros((BLOCK,), tl.float32)
+    for row in range(tl.program_id(0)):
+        total += tl.load(x + row * BLOCK + i)
+    tl.store(out + tl.program_id(0) * BLOCK + i, total)
+
+
+@triton.jit
+def until_found(x, out):
+    i = 0
+    while tl.load(x + i) > 0:
+        i += 1
+    tl.store(out, i)
+
+
+a, b, out = torch.ones(16, 80), torch.ones(80, 32), torch.zeros(16, 32)
+product[(1,)](a, b, out, 80, M=16, N=32, STEP=16)
+assert (out == 160).all()
+rows = torch.zeros(9, 64)
+up_to_the_diagonal[(9,)](torch.ones(9, 64), rows, BLOCK=64)
+assert rows[8, 0] == 8
+where = torch.zeros(1, dtype=torch.int32)
+until_found[(1,)](torch.tensor([1.0, 1.0, 0.0]), where)
+assert where.item() == 2
+"""
+
 
 def profile(tmp_path: Path, text: str, *options: str) -> subprocess.CompletedProcess[str]:
     script = tmp_path / "script.py"
@@ -66,6 +113,59 @@ def test_table_trace_and_page(tmp_path: Path) -> None:
         assert earlier["ts"] >= 0 and earlier["dur"] > 0
         assert later["ts"] >= earlier["ts"] + earlier["dur"] - 0.01, "launches run in order"
     assert page.read_text().count("<rect ") == 7
+
+
+def test_an_estimate_where_a_kernel_states_nothing(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    done = profile(tmp_path, UNSTATED, "--trace", str(trace))
+    assert done.returncode == 0, done.stderr
+    events = [event for event in json.loads(trace.read_text())["traceEvents"] if event.get("cat") == "kernel"]
+    known = {event["name"]: event["args"] for event in events}
+    product, diagonal, until = (known[name] for name in ("product", "up_to_the_diagonal", "until_found"))
+    assert product["estimated"] and product["bytes"] == 4 * (5 * (16 * 16 + 16 * 32) + 16 * 32)
+    assert product["flops"] == 5 * 2 * 16 * 32 * 16 + 16 * 32
+    assert diagonal["bytes"] == 9 * 4 * 64 * (4 + 1), "the program in the middle stands for all"
+    assert diagonal["flops"] == 9 * 4 * 64
+    assert not until["estimated"] and until["bytes"] == until["flops"] == 0
+
+
+def test_the_table_tells_estimates_from_what_kernels_state() -> None:
+    launches = [
+        Launch("stated", (1,), 0.0, 1, flops=3e9, moved=2e9, milliseconds=1e3),
+        Launch("guessed", (1,), 0.0, 1, flops=0, moved=4e9, milliseconds=1e3, estimated=True),
+        Launch("tiny", (1,), 0.0, 1, flops=0, moved=8, milliseconds=1e3, estimated=True),
+    ]
+    first, second, third, note = table(launches).splitlines()[1:]
+    assert first.endswith("  3.0 GFLOP/s, 2.0 GB/s") and second.endswith("  ≈ 4.0 GB/s") and "GB/s" not in third
+    assert note.startswith("≈ is an estimate from the kernel's loads, stores and arithmetic")
+    assert "≈" not in table(launches[:1])
+
+
+def test_the_roofline_and_the_page_about_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The trace has what the device reaches at best, and the page shows where the kernel stands."""
+    trace, page = tmp_path / "trace.json", tmp_path / "page.html"
+    done = profile(tmp_path, SCRIPT, "--roofline", "--trace", str(trace))
+    assert done.returncode == 0 and "at best " in done.stderr, done.stderr
+    arguments = [f"{tmp_path}/script.py:scale_kernel", "-s", "*fp32, *fp32, i32, 64", "-o", str(page)]
+    script = tmp_path / "script.py"
+    script.write_text(script.read_text().partition("\nn = int")[0])  # the kernels alone: `inspect` runs the file
+    command = ["inspect", *arguments, "--launches", str(trace)]
+    assert cli.main(command) == 0, capsys.readouterr()
+    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page.read_text(), re.S)
+    assert found is not None
+    speed = json.loads(found[1])["speed"]
+    assert (speed["launches"], speed["grid"], speed["bytes"], speed["flops"]) == (4, [16], 8000, 1000)
+    assert not speed["estimated"] and speed["seconds"] > 0
+    assert speed["peaks"]["bytes_a_second"] > 0 and speed["peaks"]["operations_a_second"] > 0
+    for text, message in (
+        ("{}", "is not a trace"),
+        ('{"traceEvents": []}', "has no launch of the kernel scale_kernel"),
+    ):
+        trace.write_text(text)
+        capsys.readouterr()
+        assert cli.main(command) == 1
+        error = capsys.readouterr().err
+        assert message in error and error.count("\n") == 1, error
 
 
 @pytest.mark.parametrize(

@@ -240,4 +240,61 @@ data.layouts.forEach((layout, index) => {
     }
   }
 })();
+
+const amount = (value, unit) => {
+  const powers = ["", "k", "M", "G", "T", "P"];
+  let power = 0;
+  while (value >= 1000 && power < 5) { value /= 1000; power += 1; }
+  return `${value.toPrecision(3)} ${powers[power]}${unit}`;
+};
+
+// A roofline: attainable operations a second over operations a byte, both logarithmic, and the kernel's place in it.
+function rooflineDrawing(peaks, intensity, rate) {
+  const ridge = peaks.operations_a_second / peaks.bytes_a_second, width = 620, height = 260, left = 70, bottom = 30;
+  const lows = [Math.min(intensity, ridge) / 8, Math.min(rate, peaks.operations_a_second) / 30];
+  const highs = [Math.max(intensity, ridge) * 8, Math.max(rate, peaks.operations_a_second) * 3];
+  const scale = (value, axis) => Math.log(value / lows[axis]) / Math.log(highs[axis] / lows[axis]);
+  const x = (value) => left + (width - left - 10) * scale(value, 0);
+  const y = (value) => height - bottom - (height - bottom - 10) * Math.max(0, scale(value, 1));
+  const roof = (value) => Math.min(peaks.operations_a_second, peaks.bytes_a_second * value);
+  const svg = draw("svg", { viewBox: `0 0 ${width} ${height}`, width, role: "img", "aria-label": "roofline of the device and the kernel's place in it" });
+  const line = [lows[0], ridge, highs[0]].map((value) => `${x(value)},${y(roof(value))}`).join(" ");
+  svg.append(draw("polyline", { points: line, fill: "none", stroke: "currentColor", "stroke-width": 2 }, "what the device reaches at best"));
+  svg.append(draw("line", { x1: x(intensity), x2: x(intensity), y1: y(rate), y2: y(roof(intensity)), stroke: "var(--accent)", "stroke-dasharray": "3 3" }));
+  svg.append(draw("circle", { cx: x(intensity), cy: y(rate), r: 5, fill: "var(--accent)" }, "this kernel"));
+  for (const [value, at] of [[peaks.operations_a_second, peaks.operations_a_second], [rate, rate]]) {
+    const text = draw("text", { x: 0, y: y(at) + 4 });
+    text.textContent = amount(value, "op/s");
+    svg.append(text);
+  }
+  for (const value of [intensity, ridge]) {
+    const text = draw("text", { x: x(value), y: height - 8, "text-anchor": "middle" });
+    text.textContent = value.toPrecision(2) + " op/B";
+    svg.append(text);
+  }
+  return svg;
+}
+
+(function speed() {
+  const box = document.getElementById("speed"), known = data.speed;
+  if (!known) {
+    box.append(make("p", {}, "No launch was timed. ", make("code", {}, "triton-spirv profile --roofline --trace trace.json script.py"),
+      " times them, and ", make("code", {}, "triton-spirv inspect --launches trace.json"), " shows them here."));
+    return;
+  }
+  const { launches, seconds, bytes, flops, estimated, peaks } = known, about = estimated ? "≈ " : "";
+  const rows = [["launches", String(launches)], ["median", amount(seconds * 1e6, "µs")], ["grid", known.grid.join(" × ")]];
+  if (bytes) rows.push(["bytes", about + amount(bytes, "B")], ["bytes a second", about + amount(bytes / seconds, "B/s")]);
+  if (flops) rows.push(["operations", about + amount(flops, "")], ["operations a second", about + amount(flops / seconds, "op/s")]);
+  if (bytes && flops) rows.push(["operations a byte", about + (flops / bytes).toPrecision(3)]);
+  if (peaks) rows.push(["the device at best", `${amount(peaks.bytes_a_second, "B/s")}, ${amount(peaks.operations_a_second, "op/s")} (${peaks.device})`]);
+  table("speed", ["", ""], rows);
+  if (estimated) box.append(make("p", { class: "hint" }, "≈ is an estimate from the kernel's loads, stores and arithmetic: masked elements count, caches do not."));
+  if (!peaks || !bytes) return;
+  const reached = 100 * bytes / seconds / peaks.bytes_a_second, ridge = peaks.operations_a_second / peaks.bytes_a_second;
+  box.append(make("p", {}, flops / bytes < ridge
+    ? `The kernel does so little with each byte that memory limits it: it moves ${reached.toFixed(0)} % of what a copy moves.`
+    : `The kernel computes so much with each byte that arithmetic limits it: it reaches ${(100 * flops / seconds / peaks.operations_a_second).toFixed(0)} % of what multiply-adds reach.`));
+  if (flops) box.append(make("div", { class: "scroll" }, rooflineDrawing(peaks, flops / bytes, flops / seconds)));
+})();
 document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,198 @@
+"""How much a launch moves and computes, estimated from TTGIR, the values of its arguments, and its grid.
+
+Loads and stores count whole tensors, masked elements included, and know nothing of caches. What depends on the program
+is that of the program in the middle of the grid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from ..layouts.elements import bytes_in_memory, element_type
+from ..ttgir.ir import Block, Function, Operation, Value
+from ..ttgir.types import FloatType, TensorType, Type
+
+
+@dataclass(frozen=True)
+class Work:
+    """``moved``: bytes of device memory that are read and written. ``operations``: of floating-point numbers, a
+    multiply-add counting two."""
+
+    moved: int = 0
+    operations: int = 0
+
+    def __add__(self, other: Work) -> Work:
+        return Work(self.moved + other.moved, self.operations + other.operations)
+
+    def times(self, count: int) -> Work:
+        """This work ``count`` times."""
+        return Work(self.moved * count, self.operations * count)
+
+
+class Unknown(Exception):
+    """How often something runs depends on data."""
+
+
+def launch_work(kernel: Function, arguments: Sequence[object], grid: Sequence[int]) -> Work | None:
+    """The work of a launch. ``arguments``: the values of the kernel's arguments, of which whole numbers count.
+
+    None where a loop runs as often as data say.
+    """
+    assert kernel.body is not None
+    if len(arguments) != len(kernel.body.entry.arguments):
+        return None
+    sizes = [*grid, 1, 1, 1][:3]
+    scalars = _Scalars(dict(zip(kernel.body.entry.arguments, arguments, strict=True)), sizes)
+    try:
+        return _of_block(kernel.body.entry, scalars).times(math.prod(sizes))
+    except Unknown:
+        return None
+
+
+#: Of two whole numbers. Division rounds as the operation does.
+_NUMBERS: Mapping[str, Callable[[int, int], int]] = {
+    "arith.addi": lambda a, b: a + b,
+    "arith.subi": lambda a, b: a - b,
+    "arith.muli": lambda a, b: a * b,
+    "arith.divsi": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
+    "arith.divui": lambda a, b: a // b,
+    "arith.ceildivsi": lambda a, b: -(-a // b),
+    "arith.ceildivui": lambda a, b: -(-a // b),
+    "arith.floordivsi": lambda a, b: a // b,
+    "arith.remsi": lambda a, b: int(math.fmod(a, b)),
+    "arith.remui": lambda a, b: a % b,
+    "arith.minsi": min,
+    "arith.minui": min,
+    "arith.maxsi": max,
+    "arith.maxui": max,
+    "arith.andi": lambda a, b: a & b,
+    "arith.ori": lambda a, b: a | b,
+    "arith.xori": lambda a, b: a ^ b,
+    "arith.shli": lambda a, b: a << b,
+    "arith.shrsi": lambda a, b: a >> b,
+    "arith.shrui": lambda a, b: a >> b,
+}
+_COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "slt": lambda a, b: a < b,
+    "sle": lambda a, b: a <= b,
+    "sgt": lambda a, b: a > b,
+    "sge": lambda a, b: a >= b,
+    "ult": lambda a, b: a < b,
+    "ule": lambda a, b: a <= b,
+    "ugt": lambda a, b: a > b,
+    "uge": lambda a, b: a >= b,
+}
+_SAME = frozenset({"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui"})
+
+
+class _Scalars:
+    """Values of whole numbers, as far as arguments, constants and the grid say them."""
+
+    def __init__(self, arguments: Mapping[Value, object], grid: Sequence[int]) -> None:
+        self._known: dict[Value, int | None] = {
+            value: int(number) if isinstance(number, int) else None for value, number in arguments.items()
+        }
+        self._grid = grid
+
+    def number(self, value: Value) -> int | None:
+        """The value; None where it is not known."""
+        if value not in self._known:
+            owner = value.owner
+            self._known[value] = self._result(owner) if isinstance(owner, Operation) else None
+        return self._known[value]
+
+    def _result(self, operation: Operation) -> int | None:
+        name = operation.name
+        if name == "arith.constant":
+            constant = operation.attributes["value"]
+            return int(constant) if isinstance(constant, int) else None
+        if name in ("tt.get_program_id", "tt.get_num_programs"):
+            size = self._grid[_AXES.get(str(operation.attributes["axis"]), 0)]
+            return size if name == "tt.get_num_programs" else size // 2
+        if operation.regions or not operation.operands:
+            return None
+        numbers = [self.number(operand) for operand in operation.operands]
+        if name == "arith.select":
+            return None if numbers[0] is None else numbers[1 if numbers[0] else 2]
+        if any(number is None for number in numbers):
+            return None
+        if name in _SAME:
+            return numbers[0]
+        rule = _NUMBERS.get(name)
+        if name == "arith.cmpi":
+            rule = _COMPARISONS.get(str(operation.attributes["predicate"]))
+        try:
+            return int(rule(*numbers)) if rule is not None else None  # type: ignore[arg-type]
+        except (ArithmeticError, ValueError):
+            return None  # a division by zero, or a shift by less
+
+
+_AXES = {"x": 0, "y": 1, "z": 2, "0": 0, "1": 1, "2": 2}
+
+#: Operations on floating-point numbers that count one an element; the operations of the dialect ``math`` do, too.
+_COUNTED = frozenset(
+    f"arith.{name}f" for name in ("add", "sub", "mul", "div", "rem", "neg", "maximum", "minimum", "maxnum", "minnum")
+) | {"tt.precise_divf", "tt.precise_sqrt", "tt.extern_elementwise", "tt.clampf"}
+_FUSED = frozenset({"math.fma"})
+
+
+def _of_block(block: Block, scalars: _Scalars) -> Work:
+    total = Work()
+    for operation in block.operations:
+        total += _of_operation(operation, scalars)
+    return total
+
+
+def _of_operation(operation: Operation, scalars: _Scalars) -> Work:
+    name = operation.name
+    if operation.regions:
+        return _of_regions(operation, scalars)
+    if name in ("tt.call", "tt.descriptor_load", "tt.descriptor_store"):
+        raise Unknown
+    if name == "tt.load":
+        return Work(moved=_bytes(operation.result.type))
+    if name == "tt.store":
+        return Work(moved=_bytes(operation.operands[1].type))
+    if name.startswith("tt.atomic_"):
+        return Work(moved=2 * _bytes(operation.operands[1].type))
+    if name == "tt.dot":
+        a = operation.operands[0].type
+        assert isinstance(a, TensorType)
+        return Work(operations=2 * _size(operation.result.type) * a.shape[-1])
+    counts = 2 if name in _FUSED else int(name in _COUNTED or name.startswith("math."))
+    if counts and operation.results and isinstance(element_type(operation.results[0].type), FloatType):
+        return Work(operations=counts * _size(operation.results[0].type))
+    return Work()
+
+
+def _of_regions(operation: Operation, scalars: _Scalars) -> Work:
+    inner = [sum((_of_block(block, scalars) for block in region.blocks), Work()) for region in operation.regions]
+    if operation.name == "scf.for":
+        lower, upper, step = (scalars.number(value) for value in operation.operands[:3])
+        if inner[0] == Work():
+            return inner[0]
+        if lower is None or upper is None or not step:
+            raise Unknown
+        return inner[0].times(max(0, -(-(upper - lower) // step)))
+    if operation.name == "scf.if":
+        condition = scalars.number(operation.operands[0])
+        if condition is None:
+            return max(inner, key=lambda work: (work.moved, work.operations), default=Work())
+        return inner[0] if condition else inner[1] if len(inner) > 1 else Work()
+    if operation.name in ("tt.reduce", "tt.scan"):
+        return inner[0].times(_size(operation.operands[0].type))
+    if any(work != Work() for work in inner):
+        raise Unknown
+    return Work()
+
+
+def _size(type_: Type) -> int:
+    return type_.size if isinstance(type_, TensorType) else 1
+
+
+def _bytes(type_: Type) -> int:
+    return _size(type_) * bytes_in_memory(element_type(type_))
