@@ -201,7 +201,7 @@ def rows(launches: list[Launch]) -> list[Row]:
     return sorted(found, key=lambda row: -row.total)
 
 
-#: The least rate that one digit after the point can show.
+#: Estimates below it would be shown as 0.0.
 _SHOWN = 0.05
 
 
@@ -210,9 +210,10 @@ def _rate(launches: list[Launch]) -> str:
     if not seconds:
         return ""
     flops, moved = sum(launch.flops for launch in launches), sum(launch.moved for launch in launches)
-    about = "≈ " if any(launch.estimated for launch in launches) else ""
+    estimated = any(launch.estimated for launch in launches)
+    about, least = ("≈ ", _SHOWN) if estimated else ("", 0.0)
     rates = ((flops / seconds / 1e9, "GFLOP/s"), (moved / seconds / 1e9, "GB/s"))
-    return ", ".join(f"{about}{rate:,.1f} {unit}" for rate, unit in rates if rate >= _SHOWN)
+    return ", ".join(f"{about}{rate:,.1f} {unit}" for rate, unit in rates if rate > least)
 
 
 def table(launches: list[Launch]) -> str:
