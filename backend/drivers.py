@@ -31,7 +31,9 @@ class Driver:
     **Its compiler.** ``dot_unroll``, ``dot_unroll_registers``, ``dot_registers``, ``shared_banks``, ``prefetch``: see
     lowering.context.Options. ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
     32-bit shuffles that a layout conversion may take; None: any number. ``unrolled_instructions``: of unrolled code
-    that one operation may take.
+    that one operation may take; ``unrolled_in_loop``: the same in loops of the kernel, for half of it; 0: any number.
+    ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips (transforms/strips.py);
+    0: any number.
 
     **Its statistics** (runtime/statistics.py). ``register_statistics``: names of the registers of an invocation; the
     first one that is there counts. ``spill_statistics``: names of registers that went to memory, which add up.
@@ -60,6 +62,8 @@ class Driver:
     word_bits: int = 32
     most_shuffles: int | None = None
     unrolled_instructions: int = 4000
+    unrolled_in_loop: int = 0
+    unrolled_elementwise: int = 0
 
     register_statistics: tuple[str, ...] = ()
     spill_statistics: tuple[str, ...] = ()
@@ -88,6 +92,8 @@ DRIVERS = {
         word_bits=64,  # it makes a loop over lanes of each component, whatever its width
         most_shuffles=16,  # 10 ms to compile each of 56 and 80 ms each of 640; a store and a load take 4
         unrolled_instructions=400,  # a basic block takes more than linear time
+        unrolled_in_loop=1600,  # its loop limit counts rounds: 64 sines take 2.8 s in place of 20
+        unrolled_elementwise=4000,  # compiled in 0.3 s
     ),
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
     "nvidia_proprietary": Driver(fused=True, register_statistics=("Register Count",)),

@@ -121,6 +121,7 @@ def planning_options(capabilities: Capabilities, options: SPIRVOptions) -> Optio
         dot_unroll=traits.dot_unroll,
         dot_unroll_registers=traits.dot_unroll_registers,
         dot_registers=traits.dot_registers,
+        unrolled_elementwise=traits.unrolled_elementwise,
         shared_banks=traits.shared_banks,
         prefetch=traits.prefetch,
         matrices=units.configurations,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ..ttgir.ir import Block, Function, Operation, Value
 
 #: Operations whose emitted code may loop as often as data, or the choices of the lowering (a dot's rectangles), say.
@@ -17,30 +19,30 @@ _UNBOUNDED = (
 )
 
 
-def most_iterations(function: Function) -> int | None:
+def most_iterations(function: Function, rounds: Callable[[Operation], int] = lambda operation: 0) -> int | None:
     """An upper bound of the iterations of all ``scf.for`` together, the last check of each counted; None where it is
-    not known. Loops over the registers of one operation (lowering/rolled.py) do not count: they are never in others."""
+    not known. ``rounds``: of the loop over registers that an operation in them has (planning/rolling.py)."""
     assert function.body is not None
-    return _of_block(function.body.entry)
+    return _of_block(function.body.entry, rounds)
 
 
-def _of_block(block: Block) -> int | None:
+def _of_block(block: Block, rounds: Callable[[Operation], int]) -> int | None:
     total = 0
     for operation in block.operations:
-        count = _of_operation(operation)
+        count = _of_operation(operation, rounds)
         if count is None:
             return None
         total += count
     return total
 
 
-def _of_operation(operation: Operation) -> int | None:
+def _of_operation(operation: Operation, rounds: Callable[[Operation], int]) -> int | None:
     if operation.name in _UNBOUNDED:
         return None
-    inner = 0
+    inner = rounds(operation)
     for region in operation.regions:
         for block in region.blocks:
-            count = _of_block(block)
+            count = _of_block(block, rounds)
             if count is None:
                 return None
             inner += count

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ..spirv import opcodes as op
+from ..spirv.function import LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
+from ..transforms.strips import ROLLED
 from ..ttgir.ir import Block, Operation, Value
 from .context import Context
 from .errors import UnsupportedOperation
@@ -69,6 +71,7 @@ def _for(ctx: Context, operation: Operation) -> None:
     lower_bound, upper_bound, step, *initial = operation.operands
     body = operation.regions[0].entry
     f = ctx.f
+    control = LOOP_CONTROL_DONT_UNROLL if ROLLED in operation.attributes else LOOP_CONTROL_NONE
     start, end, increment = ctx.scalar(lower_bound), ctx.scalar(upper_bound), ctx.scalar(step)
     unsigned = "unsignedCmp" in operation.attributes
     less = op.ULessThan if unsigned else op.SLessThan
@@ -83,6 +86,7 @@ def _for(ctx: Context, operation: Operation) -> None:
             [start, *_flatten(ctx, initial)],
             lambda carried: f.compare(less, carried[0], end),
             lambda carried: run(carried[0], f.add(carried[0], increment), carried[1:]),
+            control,
         )
     else:
         rounds, one = _rounds(ctx, start, end, increment, less), f.constant_like(start, 1)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..analysis.lengths import LONG, MEDIUM
 from ..ttgir.ir import Operation
 from .context import Context
 from .cuda_symbols import CUDA_SYMBOLS
@@ -19,7 +20,7 @@ from .numerics.numeric import Bool, Int, Numeric, Real
 from .numerics.powers import power_any
 from .numerics.remainder import remainder as fmod
 from .registry import lowers
-from .rolled import LONG, MEDIUM, map_rolled
+from .rolled import map_rolled
 
 Emitter = Callable[..., "Real | Int | Bool"]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..analysis.lengths import LENGTHS
 from ..layouts.elements import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
@@ -17,7 +18,7 @@ from .numerics import elementary, exact_functions, integer_functions, precise, s
 from .numerics.numeric import Bool, Int, Numeric, Real
 from .numerics.powers import power, power_any
 from .registry import lowers
-from .rolled import LONG, MEDIUM, map_rolled
+from .rolled import map_rolled
 from .zeros import kept_zero
 
 F64 = FloatType("f64")
@@ -80,25 +81,9 @@ def erf(n: Numeric, x: Real) -> Real:
     return special.erf_single(n, x) if n.width == 32 else special.erf(n, x)
 
 
-#: Functions with their lengths: computed in a loop over registers where there are many.
-LENGTHY: dict[str, tuple[Function, int]] = {
-    "math.erf": (erf, MEDIUM),
-    "math.erfc": (in_double(special.erfc), LONG),
-    "math.powf": (in_double(power), LONG),
-}
-LENGTHY |= {
-    name: (ELEMENTARY.pop(name), MEDIUM)
-    for name in (
-        "math.sin",
-        "math.cos",
-        "math.tan",
-        "math.atan2",
-        "math.asinh",
-        "math.acosh",
-        "math.atanh",
-        "math.cbrt",
-    )
-}
+#: Functions that are computed in a loop over registers where there are many (planning/rolling.py).
+LENGTHY: dict[str, Function] = {"math.erf": erf, "math.erfc": in_double(special.erfc), "math.powf": in_double(power)}
+LENGTHY |= {name: ELEMENTARY.pop(name) for name in list(ELEMENTARY) if name in LENGTHS}
 
 
 @lowers(*EXACT)
@@ -116,8 +101,8 @@ def _elementary(ctx: Context, operation: Operation) -> None:
 
 @lowers(*LENGTHY)
 def _lengthy(ctx: Context, operation: Operation) -> None:
-    type_, (function, length) = element_type(operation.result.type), LENGTHY[operation.name]
-    map_rolled(ctx, operation, lambda *values: in_format(ctx, type_, function, *values), length)
+    type_, function = element_type(operation.result.type), LENGTHY[operation.name]
+    map_rolled(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
 
 
 @lowers("math.absi")
@@ -204,7 +189,7 @@ def _integer_power(ctx: Context, operation: Operation) -> None:
         x = n.wrap(convert(ctx, base, type_, computed))
         return convert(ctx, power_any(n, x, Int(n, exponent)).id, computed, type_)
 
-    map_rolled(ctx, operation, emit, LONG)
+    map_rolled(ctx, operation, emit)
 
 
 @lowers("math.ipowi")

@@ -78,7 +78,9 @@ def plan_module(source: Module, capabilities: Capabilities, options: Options) ->
     if options.matrices:
         arrange_fragments(source, capabilities.subgroup_size, options.matrices)
     _check_shape(source, capabilities)
-    settings = transforms.Settings(prefetch=options.prefetch, shared_banks=options.shared_banks)
+    settings = transforms.Settings(
+        prefetch=options.prefetch, shared_banks=options.shared_banks, strips=options.unrolled_elementwise
+    )
     transforms.transform(source, transforms.due(transforms.Stage.ALLOCATED, (), settings), settings)
     return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)
 

@@ -13,6 +13,7 @@ from typing import Any
 from ..abi.report_buffer import CURSOR, FAILURE, HEADER, RECORD, RECORDS
 from ..analysis.loop_count import most_iterations
 from ..capabilities import Capabilities
+from ..planning.rolling import most_rounds
 from ..spirv import opcodes as op
 from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.ir import Function, Location
@@ -32,10 +33,11 @@ def may_report(kernel: Function) -> bool:
 
 def watches_loops(kernel: Function, capabilities: Capabilities) -> bool:
     """Whether a loop might be cut short by the driver."""
-    limit = capabilities.traits.loop_limit
+    driver = capabilities.traits
+    limit = driver.loop_limit
     if limit is None:
         return False
-    most = most_iterations(kernel)
+    most = most_iterations(kernel, lambda operation: most_rounds(operation, driver))
     return most is None or most > limit
 
 

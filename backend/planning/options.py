@@ -17,6 +17,8 @@ class Options:
     ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
     the next iteration's dot operands ahead (transforms/prefetch.py). ``check_bounds``: check every access
     (lowering/bounds.py). ``debug_info``: places in the user's source and names of variables (lowering/debug_info.py).
+    ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips
+    (transforms/strips.py), 0 for any number.
     ``split_grid``: a launch is a part of the grid, and its arguments say which (abi/block.py).
     ``matrices``: the configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead;
     ``matrix_loads``: dots may load fragments from shared memory.
@@ -28,6 +30,7 @@ class Options:
     shared_banks: bool = False
     prefetch: bool = False
     dot_registers: int = 512
+    unrolled_elementwise: int = 0
     check_bounds: bool = False
     debug_info: bool = False
     matrices: tuple[MatrixConfiguration, ...] = ()

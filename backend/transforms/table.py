@@ -16,6 +16,7 @@ from .prefetch import prefetch_dot_operands
 from .sink_buffers import sink_buffers
 from .sink_loads import sink_loads
 from .split_dots import split_dots
+from .strips import cut_in_strips
 
 
 class Stage(Enum):
@@ -34,7 +35,8 @@ class Settings:
     ``moved_loads``: loads of dot operands go down to their dots. ``prefetch``: the next iteration's dot operands are
     loaded ahead. ``shared_banks``: workgroup memory is banked, so that dot operands are laid out for it.
     ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in so many along K, and buffers
-    are filled late; 0 where they are not.
+    are filled late; 0 where they are not. ``strips``: of instructions that element-by-element code may have before
+    its tensors are cut in strips; 0 for any number.
     """
 
     moved_loads: bool = True
@@ -42,6 +44,7 @@ class Settings:
     shared_banks: bool = False
     matrix_loads: bool = False
     pieces: int = 0
+    strips: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,6 +109,13 @@ TRANSFORMS: tuple[Transform, ...] = (
     ),
     Transform("structure branches and inline calls", Stage.ALLOCATED, _alone(one_block)),
     Transform("prefetch dot operands", Stage.ALLOCATED, _alone(_prefetch), (), "prefetch"),
+    Transform(
+        "cut long tensors in strips",
+        Stage.ALLOCATED,
+        lambda module, settings: cut_in_strips(kernel_of(module), settings.strips),
+        (),
+        "strips",
+    ),
     Transform("lay out buffers of dot operands", Stage.ALLOCATED, _alone(_place), (), "shared_banks"),
 )
 

@@ -1,0 +1,91 @@
+"""Tiles of hundreds of elements a lane give the same results as small ones, with their neighbours untouched."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+#: Elements of a tile for one warp: Mesa's CPU driver has 512 of them in a lane, and cuts the tile in strips.
+BLOCK = 16384
+GUARD = 64
+
+
+@triton.jit
+def chain_kernel(x_ptr, y_ptr, out_ptr, size, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    inside = at < size
+    x, y = tl.load(x_ptr + at, mask=inside, other=0), tl.load(y_ptr + at, mask=inside)
+    tl.store(out_ptr + at, x * 2 + y, mask=inside)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64, torch.int8])
+@pytest.mark.parametrize("offset", [0, 1])
+def test_masked_rows(dtype: torch.dtype, offset: int) -> None:
+    size = 2 * BLOCK - 77
+    numbers = np.random.default_rng(0).integers(-30, 30, (2, offset + size))
+    x, y = (torch.from_numpy(part).to(dtype)[offset:] for part in numbers)
+    out = torch.full((GUARD + size + GUARD + offset,), 99, dtype=dtype)
+    chain_kernel[(2,)](x, y, out[GUARD + offset :], size, BLOCK=BLOCK, num_warps=1)
+    wanted = x.numpy().astype(np.float64) * 2 + y.numpy()
+    assert np.array_equal(out.numpy()[GUARD + offset : GUARD + offset + size].astype(np.float64), wanted)
+    assert (out[: GUARD + offset] == 99).all() and (out[GUARD + offset + size :] == 99).all()
+
+
+@triton.jit
+def tile_kernel(x_ptr, out_ptr, rows, columns, stride, SIZE: tl.constexpr):
+    i, j = tl.arange(0, SIZE), tl.arange(0, SIZE)
+    inside = (i < rows)[:, None] & (j < columns)
+    x = tl.load(x_ptr + i[:, None] * stride + j, mask=inside, other=5) + (i[:, None] * 3 - j).to(tl.float32)
+    tl.store(out_ptr + i[:, None] * stride + j, x, mask=inside)
+
+
+def test_tiles() -> None:
+    rows, columns, size = 117, 101, 128
+    x = np.random.default_rng(1).standard_normal((size, size)).astype(np.float32)
+    out = torch.full((size, size), 7.0)
+    tile_kernel[(1,)](torch.from_numpy(x), out, rows, columns, size, SIZE=size, num_warps=1)
+    values = x[:rows, :columns] + 3.0 * np.arange(rows)[:, None] - np.arange(columns)
+    wanted = np.full((size, size), 7.0)
+    wanted[:rows, :columns] = values
+    assert np.allclose(out.numpy(), wanted, rtol=0, atol=1e-4)
+
+
+@triton.jit
+def in_place_kernel(x_ptr, copy_ptr, rounds, size, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    for step in range(rounds):
+        x = tl.load(x_ptr + at, mask=at < size)
+        tl.store(x_ptr + at, x + step, mask=at < size)
+    tl.debug_barrier()
+    tl.store(copy_ptr + at, tl.load(x_ptr + (size - 1 - at), mask=at < size), mask=at < size)
+
+
+def test_in_place_in_a_loop_and_read_after_it() -> None:
+    size, rounds = BLOCK - 3, 7
+    values = np.random.default_rng(2).integers(-1000, 1000, BLOCK).astype(np.int32)
+    x, copy = torch.from_numpy(values.copy()), torch.zeros(BLOCK, dtype=torch.int32)
+    in_place_kernel[(1,)](x, copy, rounds, size, BLOCK=BLOCK, num_warps=1)
+    assert np.array_equal(x.numpy()[:size], values[:size] + 21) and np.array_equal(x.numpy()[size:], values[size:])
+    assert np.array_equal(copy.numpy()[:size], values[:size][::-1] + 21) and not copy.numpy()[size:].any()
+
+
+@triton.jit
+def sines_kernel(x_ptr, out_ptr, rounds, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at)
+    total = tl.zeros_like(x)
+    for step in range(rounds):
+        total += tl.sin(x * step)
+    tl.store(out_ptr + at, total)
+
+
+def test_long_functions_of_many_registers_in_a_loop() -> None:
+    size, rounds = 2048, 3
+    x = np.random.default_rng(3).uniform(-1e6, 1e6, size).astype(np.float32)
+    out = torch.empty(size)
+    sines_kernel[(1,)](torch.from_numpy(x), out, rounds, BLOCK=size, num_warps=1)
+    arguments = [(x * np.float32(step)).astype(np.float64) for step in range(rounds)]
+    assert np.allclose(out.numpy(), sum(np.sin(argument) for argument in arguments), rtol=0, atol=5e-7)

@@ -1,0 +1,138 @@
+"""Long element-by-element code goes into loops over strips, and only where that is the same program."""
+
+from __future__ import annotations
+
+import pytest
+from triton.backends.spirv.analysis.loop_count import most_iterations
+from triton.backends.spirv.transforms.strips import ROLLED, cut_in_strips
+from triton.backends.spirv.ttgir.ir import Function, Operation
+from triton.backends.spirv.ttgir.parser import parse_module
+
+MODULE = """
+#row = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [8], warpsPerCTA = [4], order = [0]}>
+#wide = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [2, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
+#down = #ttg.slice<{dim = 1, parent = #wide}>
+#across = #ttg.slice<{dim = 0, parent = #wide}>
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 8 : i32} {
+  tt.func public @k(%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %n: i32, %given: tensor<1024xf32, #row>) {
+BODY
+    tt.return
+  }
+}
+"""
+
+ROW = """
+    %i = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32, #row>
+    %ps = tt.splat %p : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>, #row>
+    %a = tt.addptr %ps, %i : tensor<1024x!tt.ptr<f32>, #row>, tensor<1024xi32, #row>
+    %qs = tt.splat %q : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>, #row>
+    %b = tt.addptr %qs, %i : tensor<1024x!tt.ptr<f32>, #row>, tensor<1024xi32, #row>
+    %x = tt.load %a : tensor<1024x!tt.ptr<f32>, #row>
+BETWEEN
+    %y = arith.addf %x, %x : tensor<1024xf32, #row>
+    tt.store %b, VALUE : tensor<1024x!tt.ptr<f32>, #row>
+AFTER
+"""
+
+TILE = """
+    %i = tt.make_range {end = 64 : i32, start = 0 : i32} : tensor<64xi32, #down>
+    %j = tt.make_range {end = 32 : i32, start = 0 : i32} : tensor<32xi32, #across>
+    %width = arith.constant dense<32> : tensor<64x1xi32, #wide>
+    %rows = tt.expand_dims %i {axis = 1 : i32} : tensor<64xi32, #down> -> tensor<64x1xi32, #wide>
+    %columns = tt.expand_dims %j {axis = 0 : i32} : tensor<32xi32, #across> -> tensor<1x32xi32, #wide>
+    %starts = arith.muli %rows, %width : tensor<64x1xi32, #wide>
+    %r = tt.broadcast %starts : tensor<64x1xi32, #wide> -> tensor<64x32xi32, #wide>
+    %c = tt.broadcast %columns : tensor<1x32xi32, #wide> -> tensor<64x32xi32, #wide>
+    %at = arith.addi %r, %c : tensor<64x32xi32, #wide>
+    %ps = tt.splat %p : !tt.ptr<f32> -> tensor<64x32x!tt.ptr<f32>, #wide>
+    %a = tt.addptr %ps, %at : tensor<64x32x!tt.ptr<f32>, #wide>, tensor<64x32xi32, #wide>
+    %x = tt.load %a : tensor<64x32x!tt.ptr<f32>, #wide>
+    tt.store %a, %x : tensor<64x32x!tt.ptr<f32>, #wide>
+"""
+
+
+def cut(body: str, budget: int = 100) -> tuple[Function, list[Operation]]:
+    """The function after the rewrite, and the loops that it made."""
+    function = parse_module(MODULE.replace("BODY", body)).functions["k"]
+    assert function.body is not None
+    changed = cut_in_strips(function, budget)
+    loops = [operation for operation in function.body.entry.operations if operation.name == "scf.for"]
+    assert changed is bool(loops) and all(ROLLED in loop.attributes for loop in loops)
+    for top in function.body.entry.operations:
+        for operation in top.walk():
+            assert all(operation in value.uses for value in operation.operands), operation.name
+            assert operation.block is not None and operation in operation.block.operations
+    return function, loops
+
+
+def row(between: str = "", value: str = "%y", after: str = "") -> str:
+    return ROW.replace("BETWEEN", between).replace("VALUE", value).replace("AFTER", after)
+
+
+def names(loop: Operation) -> list[str]:
+    return [operation.name for operation in loop.regions[0].entry.operations]
+
+
+def test_a_row_is_cut_to_what_the_budget_has_room_for():
+    function, (loop,) = cut(row(), 200)
+    bounds = [value.owner.attributes["value"] for value in loop.operands if isinstance(value.owner, Operation)]
+    assert bounds == [0, 1024, 256]  # 32 registers take 608 instructions, 8 of them 152
+    assert names(loop)[-1] == "scf.yield" and names(loop).count("tt.load") == names(loop).count("tt.store") == 1
+    assert {result.type.shape for operation in loop.walk() for result in operation.results} == {(256,)}
+    left = [operation.name for operation in function.body.entry.operations]
+    assert left == ["arith.constant"] * 3 + ["scf.for", "tt.return"]
+    assert most_iterations(function) == 5
+
+
+def test_strips_have_whole_tiles_of_their_layout():
+    _, (loop,) = cut(row(), 1)
+    assert loop.operands[2].owner.attributes["value"] == 128
+
+
+def test_what_is_short_stays():
+    assert cut(row(), 1000)[1] == []
+
+
+def test_a_tile_is_cut_along_its_rows():
+    _, (loop,) = cut(TILE, 400)
+    shapes = {result.type.shape for operation in loop.walk() for result in operation.results}
+    assert shapes == {(16,), (16, 1), (16, 32)}
+    assert "tt.expand_dims" in names(loop) and names(loop).count("tt.make_range") == 1  # columns stay outside
+
+
+SUM = """
+    %one = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+    ^bb0(%l: f32, %r: f32):
+      %s = arith.addf %l, %r : f32
+      tt.reduce.return %s : f32
+    }) : (tensor<1024xf32, #row>) -> f32
+"""
+
+NOT_CUT = {
+    "a barrier between": row("    ttg.barrier local"),
+    "a report between": row('    tt.print "x" {hex = false, isSigned = array<i32: 0>} : %n : i32'),
+    "another store between": row("    %three = arith.constant 3.0 : f32\n    tt.store %p, %three : !tt.ptr<f32>"),
+    "a value from elsewhere": row(value="%given"),
+    "what is loaded is used elsewhere": row(SUM),
+    "a volatile load": row().replace("tt.load %a", "tt.load %a {isVolatile = true}"),
+}
+
+
+@pytest.mark.parametrize("body", NOT_CUT.values(), ids=NOT_CUT)
+def test_what_may_not_move_stays(body: str):
+    assert cut(body)[1] == []
+
+
+def test_stores_of_one_size_share_a_loop():
+    _, loops = cut(row(after="    tt.store %a, %y : tensor<1024x!tt.ptr<f32>, #row>"))
+    (loop,) = loops
+    assert names(loop).count("tt.store") == 2 and names(loop).count("tt.load") == 1
+
+
+def test_a_load_after_a_store_is_in_a_loop_of_its_own():
+    again = (
+        "    %again = tt.load %b : tensor<1024x!tt.ptr<f32>, #row>\n"
+        "    tt.store %a, %again : tensor<1024x!tt.ptr<f32>, #row>"
+    )
+    _, loops = cut(row(after=again))
+    assert [names(loop).count("tt.store") for loop in loops] == [1, 1]
