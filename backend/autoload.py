@@ -89,7 +89,7 @@ def claim(module: Any) -> None:
     import torch
     from torch.utils import backend_registration
 
-    class Hook(torch._C._acc.PrivateUse1Hooks):
+    class DeviceHooks(torch._C._acc.PrivateUse1Hooks):
         def is_available(self) -> bool:
             return bool(torch.spirv.is_available())  # type: ignore[attr-defined]
 
@@ -99,7 +99,7 @@ def claim(module: Any) -> None:
         def is_built(self) -> bool:
             return True
 
-    backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=module, hook=Hook())
+    backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=module, hook=DeviceHooks())
     for name in _CLASSES:
         setattr(torch, name, _with_ours(name))
     for name in dir(torch._C):

@@ -17,10 +17,10 @@ from . import passes, settings
 from .capabilities import Capabilities
 from .gluon import ModuleMap
 from .inspection.listing import listing
-from .lowering.module import emit
+from .lowering.entry_point import emit
 from .options import BACKEND, SPIRVOptions, own, with_foreign
 from .planning.matrix_units import matrix_units
-from .runtime.memory import memory_bytes
+from .runtime.host_memory import memory_bytes
 from .runtime.validate import validate_module
 from .stages import LayoutSearch, plan_what_fits
 

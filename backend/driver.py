@@ -22,7 +22,7 @@ from .runtime.buffer import DeviceBuffer, empty
 from .runtime.component_maps import capabilities_of
 from .runtime.devices import selected
 from .runtime.errors import VulkanUnavailable
-from .runtime.interface import DeviceInterface, IdleInterface
+from .runtime.streams import DeviceInterface, IdleInterface
 from .runtime.torch_registration import AT_REGISTRATION
 
 #: Larger than the last-level cache of a host, and of a GPU.

@@ -29,7 +29,7 @@ class Driver:
     loads of whole fragments from workgroup memory, of padded rows, than loads of their registers.
 
     **Its compiler.** ``dot_unroll``, ``dot_unroll_registers``, ``dot_registers``, ``shared_banks``, ``prefetch``: see
-    lowering.context.Options. ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
+    planning.options.Options. ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
     32-bit shuffles that a layout conversion may take; None: any number. ``unrolled_instructions``: of unrolled code
     that one operation may take; ``unrolled_in_loop``: the same in loops of the kernel, for half of it; 0: any number.
     ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips (transforms/strips.py);

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 #: A row and a column of a matrix.
-Place = tuple[int, int]
+Position = tuple[int, int]
 
 #: Types of components as a configuration names them. An integer has its signedness: TTGIR's are signed.
 COMPONENT_BITS = {
@@ -38,10 +38,10 @@ class ComponentMap:
     ``lanes[b]`` over the set bits b of l. A lane basis (0, 0) means that lanes hold copies.
     """
 
-    registers: tuple[Place, ...]
-    lanes: tuple[Place, ...]
+    registers: tuple[Position, ...]
+    lanes: tuple[Position, ...]
 
-    def place(self, component: int, lane: int) -> Place:
+    def place(self, component: int, lane: int) -> Position:
         """The element that ``component`` of ``lane`` is."""
         row = column = 0
         for number, bases in ((component, self.registers), (lane, self.lanes)):
@@ -68,7 +68,7 @@ class ComponentMap:
         return cls(registers, lanes)
 
 
-def _place(text: str) -> Place:
+def _place(text: str) -> Position:
     row, _, column = text.partition(".")
     return int(row), int(column)
 
@@ -112,7 +112,7 @@ class MatrixConfiguration:
         return f"m{self.m}n{self.n}k{self.k}"
 
     @property
-    def extents(self) -> tuple[Place, Place, Place]:
+    def extents(self) -> tuple[Position, Position, Position]:
         """Rows and columns of A, B and C."""
         return (self.m, self.k), (self.k, self.n), (self.m, self.n)
 

@@ -25,7 +25,7 @@ OFF = frozenset({"0", "false", "no", "n", "off"})
 #: For whom a variable is: the users of the wheel, or those who build and test it.
 USERS, DEVELOPERS = "users", "developers"
 
-Value = TypeVar("Value")
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -35,17 +35,17 @@ class SettingError(ValueError):
 
 
 @dataclass(frozen=True)
-class Setting(Generic[Value]):
+class Setting(Generic[T]):
     """One variable. ``parse`` raises ValueError with what the value must be; ``shown`` is how tables write it."""
 
     name: str
-    parse: Callable[[str], Value]
-    default: Value
+    parse: Callable[[str], T]
+    default: T
     shown: str
     help: str
     audience: str = USERS
 
-    def get(self) -> Value:
+    def get(self) -> T:
         """The value in the environment, or the default. Raises SettingError, which names the variable."""
         if not _warned:
             warn_of_unknown()

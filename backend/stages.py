@@ -11,7 +11,7 @@ from typing import Any
 from . import passes
 from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
-from .lowering.module import Planned, plan_module
+from .lowering.entry_point import Planned, plan_module
 from .options import SPIRVOptions
 from .planning.ladder import Attempt, attempts, first_that_fits
 from .planning.matrix_units import matrix_units

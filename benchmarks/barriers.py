@@ -28,9 +28,10 @@ from typing import Any
 import triton
 import triton.language as tl
 from triton.backends.spirv.ahead_of_time.build import compile_kernel
-from triton.backends.spirv.analysis.barrier_filter import BARRIER, INSERTED, Need
+from triton.backends.spirv.analysis.barrier_filter import BARRIER, INSERTED, Footprint, Need
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering import context, module
+from triton.backends.spirv.lowering.lowering import Lowering
+from triton.backends.spirv.planning import kernel_plan
 from triton.backends.spirv.ttgir.ir import Function, Operation
 
 from benchmarks.example_kernels import KERNELS
@@ -95,21 +96,22 @@ class Recorder:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._needs = module.barrier_needs
-        module.barrier_needs = self._judge
-        barrier = context.Context.barrier
+        self._needs = kernel_plan.barrier_needs
+        kernel_plan.barrier_needs = self._judge
+        barrier = Lowering.barrier
 
-        def waiting(ctx: context.Context, global_memory: bool = False, **how: int) -> None:
+        def waiting(ctx: Lowering, global_memory: bool = False, **how: int) -> None:
             self.counts["one subgroup"] += ctx.num_warps == 1 and not global_memory
             barrier(ctx, global_memory, **how)
 
-        context.Context.barrier = waiting  # type: ignore[method-assign, assignment]
+        Lowering.barrier = waiting  # type: ignore[method-assign, assignment]
 
     def _judge(self, kernel: Function, footprint: Callable[[Operation], Any]) -> dict[Operation, Need]:
         assert kernel.body is not None
         self.counts.clear()
         weaker, without_rules = self._needs(kernel, footprint), self._needs(kernel, footprint, {})
-        for operation in (inner for top in kernel.body.entry.operations for inner in top.walk()):
+        operations = [inner for top in kernel.body.entry.operations for inner in top.walk()]
+        for operation in operations:
             if operation.name == BARRIER and INSERTED in operation.attributes:
                 self.counts["membar"] += 1
                 need = weaker.get(operation, Need.WORKGROUP)
@@ -122,7 +124,8 @@ class Recorder:
                     if operation in without_rules
                     else "own bytes"
                 ] += 1
-        silent = footprint.silent  # type: ignore[attr-defined]
+        scratch = [operation for operation in operations if "allocation.offset" in operation.attributes]
+        silent = [operation for operation in scratch if footprint(operation) == Footprint(waits=True)]
         self.counts["silent"] = len(silent)
         self.counts["made up"] = len(silent) - sum(operation in weaker for operation in silent)
         return weaker

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from .block import WORD_BYTES
-from .launch import LaunchArgument, Place
+from .launch_arguments import LaunchArgument, Place
 from .scalars import POINTER, SCALARS, Packing
 
 PATH = Path(__file__).resolve().parents[1] / "native" / "abi.h"

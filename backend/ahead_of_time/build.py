@@ -77,7 +77,7 @@ def compiled_kernel(
     from triton.compiler import ASTSource
 
     parameters = [
-        signature.Parameter(parameter.name, parameter.is_constexpr, parameter.has_default, parameter.default)
+        signature.SourceParameter(parameter.name, parameter.is_constexpr, parameter.has_default, parameter.default)
         for parameter in kernel.params
     ]
     entries = signature.read_signature(text, parameters, is_type, tuple(SCALARS), _dtypes())

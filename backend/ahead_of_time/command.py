@@ -14,7 +14,7 @@ from ..runtime.component_maps import capabilities_of
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.kernel_file import json_path
 from .errors import RequestError
-from .kernel import find_kernel, split_request
+from .kernel_source import find_kernel, split_request
 
 #: The target that stands for the device that is present.
 DEVICE = "device"

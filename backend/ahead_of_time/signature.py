@@ -25,7 +25,7 @@ _BRACKETS = {"<": ">", "[": "]", "(": ")"}
 
 
 @dataclass(frozen=True)
-class Parameter:
+class SourceParameter:
     """A parameter of the kernel's source."""
 
     name: str
@@ -123,7 +123,7 @@ def _is_constant(value: Any) -> bool:
 
 def read_signature(
     text: str,
-    parameters: Sequence[Parameter],
+    parameters: Sequence[SourceParameter],
     known: Callable[[str], bool],
     types: Sequence[str],
     dtypes: Mapping[str, Any],

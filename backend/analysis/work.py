@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..layouts.elements import bytes_in_memory, element_type
+from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.types import FloatType, TensorType, Type
 

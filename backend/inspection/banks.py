@@ -14,13 +14,13 @@ from typing import Any
 from ..layouts.buffers import buffer_layout, tensor_offsets
 from ..layouts.conversion import BANK_BYTES, ROW_BYTES, ThroughShared
 from ..layouts.distributed import LANE, REGISTER
-from ..layouts.elements import bytes_in_memory, element_type
+from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.linear import LinearLayout
+from ..planning.kernel_plan import KernelPlan
 from ..planning.plans import BufferAccess, Conversion
-from ..planning.table import KernelPlan
 from ..ttgir.ir import Function, Operation
 from ..ttgir.types import MemDescType, TensorType, Type
-from .stages import frames, operations
+from .lines import frames, operations
 
 BANKS = ROW_BYTES // BANK_BYTES
 
@@ -74,10 +74,10 @@ def shared_accesses(kernel: Function, plan: KernelPlan) -> list[dict[str, Any]]:
     return found
 
 
-Access = tuple[str, int, list[list[int]]]
+Transfers = tuple[str, int, list[list[int]]]
 
 
-def _accesses(operation: Operation, plan: KernelPlan) -> Iterator[Access]:
+def _accesses(operation: Operation, plan: KernelPlan) -> Iterator[Transfers]:
     """(what, bytes of each access, for each access of a lane the addresses of all lanes)."""
     planned = plan.plans.get(operation)
     if isinstance(planned, Conversion) and isinstance(planned.moves, ThroughShared):
@@ -88,7 +88,7 @@ def _accesses(operation: Operation, plan: KernelPlan) -> Iterator[Access]:
             yield _of_buffer(what, tensor, buffer, planned)
 
 
-def _of_conversion(planned: Conversion, moves: ThroughShared, element: Type, plan: KernelPlan) -> Iterator[Access]:
+def _of_conversion(planned: Conversion, moves: ThroughShared, element: Type, plan: KernelPlan) -> Iterator[Transfers]:
     size, limit, start = bytes_in_memory(element), plan.room.width_limit(element), planned.scratch[0].offset
     for what, layout, sides in (
         ("store", moves.store, [step.stores for step in moves.rounds]),
@@ -104,7 +104,7 @@ def _of_conversion(planned: Conversion, moves: ThroughShared, element: Type, pla
         yield what, width * size, places
 
 
-def _of_buffer(what: str, tensor: TensorType, buffer: MemDescType, planned: BufferAccess) -> Access:
+def _of_buffer(what: str, tensor: TensorType, buffer: MemDescType, planned: BufferAccess) -> Transfers:
     layout, padding, size = tensor_offsets(tensor, buffer), buffer_layout(buffer), bytes_in_memory(tensor)
     places = {
         tuple(planned.offset + padding.pad(offset) * size for offset in _offsets(layout, register))

@@ -13,13 +13,13 @@ from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle,
 from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
 from ..layouts.linear import LinearLayout
 from ..layouts.vectors import contiguous_registers
+from ..planning.kernel_plan import KernelPlan
 from ..planning.memory import CHECKED
 from ..planning.plans import Conversion, GlobalAccess
-from ..planning.table import KernelPlan
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.spelling import Spelling
 from ..ttgir.types import MemDescType, PointerType, TensorType, Type
-from .stages import frames, operations
+from .lines import frames, operations
 
 #: The most rows and columns of a tensor that are drawn.
 SHOWN = (32, 64)

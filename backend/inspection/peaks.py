@@ -59,7 +59,7 @@ def measured() -> Peaks:
 
 def _fastest(launch: Any) -> float:
     """Seconds of the fastest of RUNS launches, after one that compiles."""
-    from ..runtime.interface import make_event
+    from ..runtime.streams import make_event
 
     launch()
     times = []

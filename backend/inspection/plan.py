@@ -9,12 +9,12 @@ from triton._C.libtriton import ir
 
 from .. import passes
 from ..capabilities import Capabilities
-from ..lowering.module import Planned
+from ..lowering.entry_point import Planned
 from ..options import SPIRVOptions, own
 from ..planning.show import plan_lines, plan_text
 from ..stages import LayoutSearch, plan_what_fits
 from ..transforms.kernel import kernel_of
-from .stages import Line, frames
+from .lines import Line, frames
 
 
 def planned_again(

@@ -61,7 +61,7 @@ class Recorder:
     own: float = 0.0
 
     def __post_init__(self) -> None:
-        from ..runtime.interface import make_event
+        from ..runtime.streams import make_event
 
         self._make_event = make_event
         self._first: Any = None

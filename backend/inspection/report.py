@@ -12,7 +12,7 @@ from typing import Any
 
 from ..ahead_of_time.command import add_request, fusion, requested, target
 from ..ahead_of_time.errors import RequestError
-from ..ahead_of_time.kernel import find_kernel, split_request
+from ..ahead_of_time.kernel_source import find_kernel, split_request
 from ..capabilities import Capabilities
 from ..runtime.errors import VulkanUnavailable
 from ..spirv.decode import decode
@@ -23,8 +23,8 @@ from .banks import shared_accesses
 from .compilers import asked
 from .files import write_whole
 from .kernels import CachedKernel, NotInCache, find
+from .lines import Line, mlir_lines, source_lines, spirv_lines
 from .speed import speed
-from .stages import Line, mlir_lines, source_lines, spirv_lines
 
 PAGE = Path(__file__).with_name("page")
 

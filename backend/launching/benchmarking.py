@@ -8,7 +8,7 @@ from typing import Any
 from triton.testing import _summarize_statistics
 
 from ..runtime import Graph
-from ..runtime.interface import DeviceInterface
+from ..runtime.streams import DeviceInterface
 
 _RETURN_MODES = ("min", "max", "mean", "median", "all")
 #: Replays that are timed, as upstream's do_bench_cudagraph does.

@@ -34,16 +34,16 @@ class UnreportedProperty(KeyError):
         )
 
 
-class DeviceProperties(dict[str, Any]):
+class DeviceLimits(dict[str, Any]):
     """A device's limits in Triton's terms. Raises UnreportedProperty for what Vulkan does not report."""
 
     def __missing__(self, name: str) -> Any:
         raise UnreportedProperty(name)
 
 
-def device_properties(capabilities: Capabilities) -> DeviceProperties:
+def device_properties(capabilities: Capabilities) -> DeviceLimits:
     """A device's limits in Triton's terms; ``max_shared_mem`` in bytes."""
-    return DeviceProperties(
+    return DeviceLimits(
         max_shared_mem=capabilities.shared_bytes,
         warpSize=capabilities.subgroup_size,
         max_threads_per_block=capabilities.max_workgroup_invocations,

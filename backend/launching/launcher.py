@@ -9,7 +9,7 @@ from typing import Any
 from triton.backends.driver import decompose_descriptor, wrap_handle_tensordesc_impl
 
 from ..abi.block import GRID, hidden_arguments
-from ..abi.launch import FIRST_ARGUMENT
+from ..abi.launch_arguments import FIRST_ARGUMENT
 from ..abi.scalars import triton_name
 from ..runtime import context as vulkan_context
 from ..runtime.launch import Entry, make_launcher

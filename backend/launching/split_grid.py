@@ -13,7 +13,7 @@ from dataclasses import fields
 from itertools import product
 from typing import Any
 
-from ..abi.launch import FIRST_ARGUMENT, LaunchArgument
+from ..abi.launch_arguments import FIRST_ARGUMENT, LaunchArgument
 from ..runtime.context import Context
 from ..runtime.pipeline import Kernel
 

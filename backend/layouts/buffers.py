@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from ..ttgir.types import MemDescType, TensorType
 from .distributed import distributed_layout
-from .elements import bytes_in_memory
+from .element_sizes import bytes_in_memory
 from .linear import LinearLayout
 from .shared import SharedLayout, shared_layout
 

@@ -118,11 +118,11 @@ class ThroughShared:
     duplicate_warps: int
 
 
-Plan = Identity | RegisterPermutation | SubgroupShuffle | ThroughShared
+Moves = Identity | RegisterPermutation | SubgroupShuffle | ThroughShared
 
 
 @lru_cache(maxsize=1024)
-def plan_conversion(source: LinearLayout, result: LinearLayout, element_bytes: int, scratch_bytes: int = 0) -> Plan:
+def plan_conversion(source: LinearLayout, result: LinearLayout, element_bytes: int, scratch_bytes: int = 0) -> Moves:
     """How each lane gets the registers of ``result`` from those of ``source``.
 
     ``element_bytes``: size of an element in memory. ``scratch_bytes``: workgroup memory that the operation owns

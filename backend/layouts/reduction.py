@@ -27,7 +27,7 @@ class ReductionError(ValueError):
 
 
 @dataclass(frozen=True)
-class AcrossWarps:
+class PartialResults:
     """The step through workgroup memory. Here ``register`` numbers the groups of the plan.
 
     ``store``: (register, lane, warp) to the element offset of that partial result. ``load``: (partial, register, lane,
@@ -58,7 +58,7 @@ class ReductionPlan:
 
     groups: tuple[tuple[int, ...], ...]
     lane_masks: tuple[int, ...]
-    across_warps: AcrossWarps | None
+    across_warps: PartialResults | None
     results: tuple[int, ...]
     result: LinearLayout
 
@@ -136,7 +136,7 @@ def _across_warps(
     other_bits: int,
     element_bytes: tuple[int, ...],
     scratch_bytes: int,
-) -> AcrossWarps:
+) -> PartialResults:
     """Offsets: the place along the other dimensions in the low bits, which partial result in the high ones.
 
     ``registers``: places along the other dimensions of groups, lanes and warps; ``places``: those along the axis.
@@ -205,7 +205,7 @@ def _across_warps(
         offsets[operand] = end
         end += element_bytes[operand] * shape[0]
     duplicates = store.free_masks()
-    return AcrossWarps(
+    return PartialResults(
         tuple(map(tuple, rounds)),
         store,
         load,

@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 
 from ..abi.block import WORD_BYTES, ArgumentBlock, HiddenArgument, lay_out
 from ..abi.scalars import argument_type
-from ..layouts.elements import bits_in_memory
+from ..layouts.element_sizes import bits_in_memory
 from ..spirv import opcodes as op
 from ..spirv.opcodes import MemoryAccess, StorageClass
 from ..ttgir.ir import Function
 from ..ttgir.types import FloatType, IntegerType, PointerType, Type
-from .context import Context
+from .lowering import Lowering
 
 
 def argument_block(types: list[Type]) -> ArgumentBlock:
@@ -28,7 +28,7 @@ def argument_block(types: list[Type]) -> ArgumentBlock:
 
 
 def read_arguments(
-    ctx: Context, kernel: Function, hidden: Sequence[HiddenArgument]
+    ctx: Lowering, kernel: Function, hidden: Sequence[HiddenArgument]
 ) -> tuple[ArgumentBlock, dict[HiddenArgument, int]]:
     """Defines the kernel's block arguments. The ids of the ``hidden`` ones, which come after them, are returned."""
     assert kernel.body is not None
@@ -51,7 +51,7 @@ def read_arguments(
 class _Words:
     """Reads 32-bit words of the block."""
 
-    def __init__(self, ctx: Context, block: ArgumentBlock) -> None:
+    def __init__(self, ctx: Lowering, block: ArgumentBlock) -> None:
         self._ctx, module = ctx, ctx.module
         indirect = block.is_indirect(ctx.capabilities.push_constant_bytes)
         pushed = 2 if indirect else block.bytes // WORD_BYTES
@@ -85,7 +85,7 @@ class _Words:
         return self._pair(index, self.word)
 
 
-def _value(ctx: Context, reader: _Words, type_: Type, offset: int) -> int:
+def _value(ctx: Lowering, reader: _Words, type_: Type, offset: int) -> int:
     f, module = ctx.f, ctx.module
     bits = bits_in_memory(type_)
     type_id = ctx.type_id(type_)

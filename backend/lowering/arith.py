@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ..layouts.elements import element_type
+from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import DenseAttr, FloatBits, Operation
 from ..ttgir.types import FloatType, IntegerType, Type
-from .context import Context
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
+from .lowering import Lowering
 from .multiply_add import fuse_multiply_add
-from .numerics.formats import decimal_code
+from .numerics.float_formats import decimal_code
 from .numerics.numeric import Numeric
 from .numerics.remainder import remainder
 from .registry import lowers
@@ -104,7 +104,7 @@ FLOAT_PREDICATE = {
 
 
 # -- constants ---------------------------------------------------------------------------------------------------
-def constant(ctx: Context, type_: Type, value: Any) -> int:
+def constant(ctx: Lowering, type_: Type, value: Any) -> int:
     """The id of one constant element."""
     type_ = element_type(type_)
     module = ctx.module
@@ -116,7 +116,7 @@ def constant(ctx: Context, type_: Type, value: Any) -> int:
     return module.uint(int(value), module.kinds[ctx.type_id(type_)][1])
 
 
-def _float_constant(ctx: Context, type_: FloatType, value: Any) -> int:
+def _float_constant(ctx: Lowering, type_: FloatType, value: Any) -> int:
     module = ctx.module
     type_id = ctx.type_id(type_)
     kind, width = module.kinds[type_id]
@@ -128,7 +128,7 @@ def _float_constant(ctx: Context, type_: FloatType, value: Any) -> int:
 
 
 @lowers("arith.constant")
-def _constant(ctx: Context, operation: Operation) -> None:
+def _constant(ctx: Lowering, operation: Operation) -> None:
     result, value = operation.result, operation.attributes["value"]
     if not isinstance(value, DenseAttr):
         ctx[result] = constant(ctx, result.type, value)
@@ -139,14 +139,14 @@ def _constant(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("ub.poison")
-def _poison(ctx: Context, operation: Operation) -> None:
+def _poison(ctx: Lowering, operation: Operation) -> None:
     value = ctx.module.null(ctx.type_id(operation.result.type))
     ctx.define(operation.result, [value] * ctx.register_count(operation.result.type))
 
 
 # -- integers ----------------------------------------------------------------------------------------------------
 @lowers(*INTEGER)
-def _integer(ctx: Context, operation: Operation) -> None:
+def _integer(ctx: Lowering, operation: Operation) -> None:
     f = ctx.f
     if element_type(operation.result.type) == BOOL:
         opcode = BOOLEAN[operation.name]
@@ -158,7 +158,7 @@ def _integer(ctx: Context, operation: Operation) -> None:
 
 
 @lowers(*CAREFUL)
-def _careful(ctx: Context, operation: Operation) -> None:
+def _careful(ctx: Lowering, operation: Operation) -> None:
     if element_type(operation.result.type) == BOOL:
         raise NotImplementedError("division and shifts of booleans are not supported; cast to int32 first")
     rule = CAREFUL[operation.name]
@@ -166,7 +166,7 @@ def _careful(ctx: Context, operation: Operation) -> None:
 
 
 @lowers(*INTEGER_CHOICE)
-def _integer_choice(ctx: Context, operation: Operation) -> None:
+def _integer_choice(ctx: Lowering, operation: Operation) -> None:
     f, opcode = ctx.f, INTEGER_CHOICE[operation.name]
     if element_type(operation.result.type) == BOOL:
         # As one signed bit true is -1, so the signed order is the reverse of the unsigned one.
@@ -177,7 +177,7 @@ def _integer_choice(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.cmpi")
-def _compare_integers(ctx: Context, operation: Operation) -> None:
+def _compare_integers(ctx: Lowering, operation: Operation) -> None:
     f, predicate = ctx.f, operation.attributes["predicate"]
     if element_type(operation.operands[0].type) != BOOL:
         opcode = INTEGER_PREDICATE[predicate]
@@ -194,7 +194,7 @@ def _compare_integers(ctx: Context, operation: Operation) -> None:
 
 
 # -- floats ------------------------------------------------------------------------------------------------------
-def float_binary(ctx: Context, opcode: int, type_: Type) -> Callable[[int, int], int]:
+def float_binary(ctx: Lowering, opcode: int, type_: Type) -> Callable[[int, int], int]:
     """An emitter of a two-operand float instruction on elements of ``type_``."""
     type_id = ctx.type_id(compute_type(type_))
 
@@ -206,7 +206,7 @@ def float_binary(ctx: Context, opcode: int, type_: Type) -> Callable[[int, int],
 
 
 @lowers(*FLOAT)
-def _float(ctx: Context, operation: Operation) -> None:
+def _float(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     if fuse_multiply_add(ctx, operation, type_):
         return
@@ -214,7 +214,7 @@ def _float(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.remf")
-def _float_remainder(ctx: Context, operation: Operation) -> None:
+def _float_remainder(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     computed = type_ if type_ == F64 else F32
     n = Numeric(ctx, computed.width)
@@ -227,13 +227,13 @@ def _float_remainder(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.negf")
-def _negate(ctx: Context, operation: Operation) -> None:
+def _negate(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     type_id = ctx.type_id(compute_type(type_))
     map_registers(ctx, operation, lambda a: narrow(ctx, ctx.f.emit(op.FNegate, type_id, widen(ctx, a, type_)), type_))
 
 
-def choose_float(ctx: Context, number: int, propagate_nan: bool, type_: Type, a: int, b: int) -> int:
+def choose_float(ctx: Lowering, number: int, propagate_nan: bool, type_: Type, a: int, b: int) -> int:
     """min or max: GLSL's NMin and NMax give the other operand for a NaN; with ``propagate_nan`` the result is NaN."""
     f, module = ctx.f, ctx.module
     type_id = ctx.type_id(compute_type(type_))
@@ -246,14 +246,14 @@ def choose_float(ctx: Context, number: int, propagate_nan: bool, type_: Type, a:
 
 
 @lowers(*FLOAT_CHOICE)
-def _float_choice(ctx: Context, operation: Operation) -> None:
+def _float_choice(ctx: Lowering, operation: Operation) -> None:
     number, propagate_nan = FLOAT_CHOICE[operation.name]
     type_ = element_type(operation.result.type)
     map_registers(ctx, operation, lambda a, b: choose_float(ctx, number, propagate_nan, type_, a, b))
 
 
 @lowers("tt.clampf")
-def _clamp(ctx: Context, operation: Operation) -> None:
+def _clamp(ctx: Lowering, operation: Operation) -> None:
     propagate_nan = operation.attributes.get("propagateNan") == "all"
     type_ = element_type(operation.result.type)
 
@@ -265,7 +265,7 @@ def _clamp(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.cmpf")
-def _compare_floats(ctx: Context, operation: Operation) -> None:
+def _compare_floats(ctx: Lowering, operation: Operation) -> None:
     f, module = ctx.f, ctx.module
     type_ = element_type(operation.operands[0].type)
     predicate = operation.attributes["predicate"]
@@ -288,7 +288,7 @@ def _compare_floats(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.select")
-def _select(ctx: Context, operation: Operation) -> None:
+def _select(ctx: Lowering, operation: Operation) -> None:
     condition, true, false = (ctx.registers(operand) for operand in operation.operands)
     if len(condition) == 1 and len(true) > 1:
         condition = condition * len(true)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..layouts.elements import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
 from ..planning.plans import Shared
 from ..spirv import opcodes as op
@@ -15,9 +15,9 @@ from ..spirv.opcodes import Capability_, Glsl, Scope, Semantics, StorageClass
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .arith import choose_float, float_binary
-from .context import Context
 from .errors import UnsupportedOperation, missing
 from .linear import coordinates, owns
+from .lowering import Lowering
 from .registry import lowers
 from .scratch import take
 
@@ -43,19 +43,19 @@ SCOPES = {"cta": Scope.Workgroup, "gpu": Scope.Device, "sys": Scope.Device}
 Update = Callable[[int], int]
 
 
-def _scope(ctx: Context, operation: Operation) -> int:
+def _scope(ctx: Lowering, operation: Operation) -> int:
     ctx.module.capability(Capability_.VulkanMemoryModelDeviceScope)
     return ctx.module.uint(SCOPES[operation.attributes["scope"]])
 
 
-def _relaxed(ctx: Context) -> int:
+def _relaxed(ctx: Lowering) -> int:
     """The semantics of every atomic instruction. Acquire and release are barriers around it (see _act): Mesa's CPU
     driver treats semantics on an instruction as a barrier of the whole workgroup, wherever it stands, so that a
     compare-and-swap loop with them loses updates (Mesa 22.3; tests/device/test_atomics.py has the case)."""
     return ctx.module.uint(Semantics.Relaxed)
 
 
-def _pointer(ctx: Context, address: int, width: int) -> int:
+def _pointer(ctx: Lowering, address: int, width: int) -> int:
     module = ctx.module
     if width == 64:
         if not ctx.capabilities.has("int64_atomics"):
@@ -64,7 +64,7 @@ def _pointer(ctx: Context, address: int, width: int) -> int:
     return ctx.f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, module.int(width)), address)
 
 
-def _swap_loop(ctx: Context, address: int, width: int, scope: int, update: Update) -> int:
+def _swap_loop(ctx: Lowering, address: int, width: int, scope: int, update: Update) -> int:
     """Replaces the word at ``address`` by ``update(word)``; gives the word that was replaced."""
     f, module = ctx.f, ctx.module
     word = module.int(width)
@@ -81,7 +81,7 @@ def _swap_loop(ctx: Context, address: int, width: int, scope: int, update: Updat
     return f.loop_with_results([first], attempt, lambda passed: passed)[0]
 
 
-def _within_word(ctx: Context, address: int, element_bits: int, scope: int, update: Update) -> int:
+def _within_word(ctx: Lowering, address: int, element_bits: int, scope: int, update: Update) -> int:
     """The same for an element narrower than a word: the loop is on the aligned word that holds it."""
     f, module = ctx.f, ctx.module
     place = f.shl(f.and_(f.zero_extend(address, 32), module.uint(3)), 3)
@@ -99,7 +99,7 @@ def _within_word(ctx: Context, address: int, element_bits: int, scope: int, upda
     return element(_swap_loop(ctx, base, 32, scope, replace))
 
 
-def _new_value(ctx: Context, kind: str, type_: Type, value: int) -> Update:
+def _new_value(ctx: Lowering, kind: str, type_: Type, value: int) -> Update:
     """What ``kind`` makes of an element's old bits, as bits."""
     f, module = ctx.f, ctx.module
     bits_type = module.int(bits_in_memory(type_))
@@ -122,7 +122,7 @@ def _new_value(ctx: Context, kind: str, type_: Type, value: int) -> Update:
     return lambda old: f.binary(opcode, old, value)
 
 
-def _modify(ctx: Context, operation: Operation, scope: int, type_: Type, address: int, value: int) -> int:
+def _modify(ctx: Lowering, operation: Operation, scope: int, type_: Type, address: int, value: int) -> int:
     """One read-modify-write; gives the old element."""
     f, module = ctx.f, ctx.module
     kind = operation.attributes["atomic_rmw_op"]
@@ -145,7 +145,7 @@ def _modify(ctx: Context, operation: Operation, scope: int, type_: Type, address
     return f.bitcast(_swap_loop(ctx, address, width, scope, _new_value(ctx, kind, type_, value)), type_id)
 
 
-def _exchange(ctx: Context, scope: int, type_: Type, address: int, expected: int, value: int) -> int:
+def _exchange(ctx: Lowering, scope: int, type_: Type, address: int, expected: int, value: int) -> int:
     """One compare-and-swap by bits; gives the old element."""
     f, module = ctx.f, ctx.module
     width = bits_in_memory(type_)
@@ -163,7 +163,7 @@ def _exchange(ctx: Context, scope: int, type_: Type, address: int, expected: int
 
 
 # -- which invocation acts ---------------------------------------------------------------------------------------
-def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int], one: Callable[[int], int]) -> None:
+def _act(ctx: Lowering, operation: Operation, type_: Type, masks: list[int], one: Callable[[int], int]) -> None:
     """Runs ``one(register)`` in the invocation that owns each element, between the barriers that its memory semantics
     ask for, and defines the result, of ``type_``, in all that hold the element."""
     f, module, pointer = ctx.f, ctx.module, operation.operands[0]
@@ -191,7 +191,7 @@ def _act(ctx: Context, operation: Operation, type_: Type, masks: list[int], one:
     ctx.define(operation.result, results)
 
 
-def _share(ctx: Context, operation: Operation, type_: Type, results: list[int], owner: int) -> list[int]:
+def _share(ctx: Lowering, operation: Operation, type_: Type, results: list[int], owner: int) -> list[int]:
     """Gives each owner's results to the invocations that hold copies of its elements."""
     pointer = operation.operands[0].type
     plan = ctx.plan_of(operation, Shared)
@@ -226,12 +226,12 @@ def _share(ctx: Context, operation: Operation, type_: Type, results: list[int], 
     return [shared.load(ctx, type_, place, 1, end, offset)[0] for place in places]
 
 
-def _masks(ctx: Context, mask: Value | None, count: int) -> list[int]:
+def _masks(ctx: Lowering, mask: Value | None, count: int) -> list[int]:
     return ctx.registers(mask) if mask is not None else [ctx.module.boolean(True)] * count
 
 
 @lowers("tt.atomic_rmw")
-def _atomic_rmw(ctx: Context, operation: Operation) -> None:
+def _atomic_rmw(ctx: Lowering, operation: Operation) -> None:
     pointer, value = operation.operands[:2]
     mask = operation.operand_group(2)
     type_ = element_type(value.type)
@@ -247,7 +247,7 @@ def _atomic_rmw(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.atomic_cas")
-def _atomic_cas(ctx: Context, operation: Operation) -> None:
+def _atomic_cas(ctx: Lowering, operation: Operation) -> None:
     pointer, expected, value = operation.operands
     type_ = element_type(value.type)
     addresses, wanted, new = ctx.addresses(pointer), ctx.registers(expected), ctx.registers(value)
@@ -262,7 +262,7 @@ def _atomic_cas(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.atomic_load")
-def _atomic_load(ctx: Context, operation: Operation) -> None:
+def _atomic_load(ctx: Lowering, operation: Operation) -> None:
     mask = operation.operand_group(1)
     type_ = element_type(operation.result.type)
     addresses = ctx.addresses(operation.operands[0])
@@ -276,7 +276,7 @@ def _atomic_load(ctx: Context, operation: Operation) -> None:
     )
 
 
-def _read(ctx: Context, scope: int, type_: Type, address: int) -> int:
+def _read(ctx: Lowering, scope: int, type_: Type, address: int) -> int:
     f, module = ctx.f, ctx.module
     width = bits_in_memory(type_)
     if width < 32:
@@ -289,7 +289,7 @@ def _read(ctx: Context, scope: int, type_: Type, address: int) -> int:
 
 
 @lowers("tt.atomic_store")
-def _atomic_store(ctx: Context, operation: Operation) -> None:
+def _atomic_store(ctx: Lowering, operation: Operation) -> None:
     pointer, value = operation.operands[:2]
     mask = operation.operand_group(2)
     type_ = element_type(value.type)
@@ -304,7 +304,7 @@ def _atomic_store(ctx: Context, operation: Operation) -> None:
     )
 
 
-def _write(ctx: Context, scope: int, type_: Type, address: int, value: int) -> int:
+def _write(ctx: Lowering, scope: int, type_: Type, address: int, value: int) -> int:
     """An atomic store; gives a value that means nothing. Narrow elements share a word with others, so that theirs is a
     compare-and-swap loop."""
     f, module = ctx.f, ctx.module
@@ -318,7 +318,7 @@ def _write(ctx: Context, scope: int, type_: Type, address: int, value: int) -> i
 
 
 @lowers("tt.atomic_poll")
-def _atomic_poll(ctx: Context, operation: Operation) -> None:
+def _atomic_poll(ctx: Lowering, operation: Operation) -> None:
     """Loads until the element is as expected. The result is what the last load found: a driver that ends loops early
     (docs/limits.md) gives False, not a wrong True."""
     pointer, expected = operation.operands[:2]

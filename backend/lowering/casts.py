@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ..layouts.elements import element_type
+from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, IntegerType, PointerType, Type
-from .context import Context
 from .elementwise import map_registers
 from .errors import UnsupportedOperation
 from .floats import compute_type, convert, convert_toward_zero, is_native, narrow, widen
 from .integers import magnitude
+from .lowering import Lowering
 from .registry import lowers
 
 BOOL = IntegerType(1)
@@ -20,13 +20,13 @@ def _types(operation: Operation) -> tuple[Type, Type]:
     return element_type(operation.operands[0].type), element_type(operation.result.type)
 
 
-def boolean_as_integer(ctx: Context, value: int, width: int, true: int) -> int:
+def boolean_as_integer(ctx: Lowering, value: int, width: int, true: int) -> int:
     """i1 as an integer: ``true`` or 0."""
     return ctx.f.select(value, ctx.module.uint(true, width), ctx.module.uint(0, width))
 
 
 @lowers("arith.extsi", "arith.extui")
-def _extend(ctx: Context, operation: Operation) -> None:
+def _extend(ctx: Lowering, operation: Operation) -> None:
     source, target = _types(operation)
     width = ctx.module.kinds[ctx.type_id(target)][1]
     signed = operation.name == "arith.extsi"
@@ -38,7 +38,7 @@ def _extend(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.trunci")
-def _truncate(ctx: Context, operation: Operation) -> None:
+def _truncate(ctx: Lowering, operation: Operation) -> None:
     _, target = _types(operation)
     f, module = ctx.f, ctx.module
     if target == BOOL:
@@ -51,7 +51,7 @@ def _truncate(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.index_cast", "arith.index_castui")
-def _index_cast(ctx: Context, operation: Operation) -> None:
+def _index_cast(ctx: Lowering, operation: Operation) -> None:
     _, target = _types(operation)
     width = ctx.module.kinds[ctx.type_id(target)][1]
     extend = ctx.f.sign_extend if operation.name == "arith.index_cast" else ctx.f.zero_extend
@@ -63,7 +63,7 @@ def _index_cast(ctx: Context, operation: Operation) -> None:
 _MERGED = {32: ((24, 8),), 64: ((24, 14), (38, 28), (52, 40))}
 
 
-def _round_to_odd(ctx: Context, value: int, signed: bool) -> int:
+def _round_to_odd(ctx: Lowering, value: int, signed: bool) -> int:
     """An integer as an f32 whose last bits stand for all that is lost, so that rounding it once more, to a format of
     at most 8 significant bits, is right."""
     f, module = ctx.f, ctx.module
@@ -85,7 +85,7 @@ def _round_to_odd(ctx: Context, value: int, signed: bool) -> int:
 
 
 @lowers("arith.sitofp", "arith.uitofp")
-def _integer_to_float(ctx: Context, operation: Operation) -> None:
+def _integer_to_float(ctx: Lowering, operation: Operation) -> None:
     source, target = _types(operation)
     f = ctx.f
     signed = operation.name == "arith.sitofp"
@@ -103,7 +103,7 @@ def _integer_to_float(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.fptosi", "arith.fptoui")
-def _float_to_integer(ctx: Context, operation: Operation) -> None:
+def _float_to_integer(ctx: Lowering, operation: Operation) -> None:
     source, target = _types(operation)
     f, module = ctx.f, ctx.module
     opcode = op.ConvertFToS if operation.name == "arith.fptosi" else op.ConvertFToU
@@ -116,13 +116,13 @@ def _float_to_integer(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.extf", "arith.truncf")
-def _float_to_float(ctx: Context, operation: Operation) -> None:
+def _float_to_float(ctx: Lowering, operation: Operation) -> None:
     source, target = _types(operation)
     map_registers(ctx, operation, lambda a: convert(ctx, a, source, target))
 
 
 @lowers("tt.fp_to_fp")
-def _fp_to_fp(ctx: Context, operation: Operation) -> None:
+def _fp_to_fp(ctx: Lowering, operation: Operation) -> None:
     source, target = _types(operation)
     rounding = operation.attributes.get("rounding")
     if rounding == "rtz":
@@ -140,7 +140,7 @@ def _fp_to_fp(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.bitcast", "tt.bitcast")
-def _bitcast(ctx: Context, operation: Operation) -> None:
+def _bitcast(ctx: Lowering, operation: Operation) -> None:
     source, target = _types(operation)
     if operation.result in ctx.pointer_bases:
         ctx.alias(operation.result, operation.operands[0])
@@ -158,7 +158,7 @@ def _bitcast(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.ptr_to_int", "tt.int_to_ptr")
-def _pointer_cast(ctx: Context, operation: Operation) -> None:
+def _pointer_cast(ctx: Lowering, operation: Operation) -> None:
     _, target = _types(operation)
     width = 64 if isinstance(target, PointerType) else ctx.module.kinds[ctx.type_id(target)][1]
     map_registers(ctx, operation, lambda a: ctx.f.zero_extend(a, width))

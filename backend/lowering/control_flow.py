@@ -6,17 +6,17 @@ from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
 from ..transforms.strips import ROLLED
 from ..ttgir.ir import Block, Operation, Value
-from .context import Context
 from .errors import UnsupportedOperation
 from .integers import unsigned_divide
+from .lowering import Lowering
 from .registry import lower, lowers
 
 
-def _flatten(ctx: Context, values: list[Value]) -> list[int]:
+def _flatten(ctx: Lowering, values: list[Value]) -> list[int]:
     return [register for value in values for register in ctx.registers(value)]
 
 
-def _bind(ctx: Context, values: list[Value], registers: list[int]) -> None:
+def _bind(ctx: Lowering, values: list[Value], registers: list[int]) -> None:
     """Takes each value's registers off the front of a flat list."""
     position = 0
     for value in values:
@@ -25,7 +25,7 @@ def _bind(ctx: Context, values: list[Value], registers: list[int]) -> None:
         position += count
 
 
-def lower_block(ctx: Context, block: Block) -> list[int]:
+def lower_block(ctx: Lowering, block: Block) -> list[int]:
     """Lowers the operations of a block up to its terminator; gives the registers of the values it yields."""
     limit = ctx.capabilities.traits.max_nesting
     if ctx.f.nesting > limit:
@@ -40,7 +40,7 @@ def lower_block(ctx: Context, block: Block) -> list[int]:
     return _flatten(ctx, block.terminator.operands)
 
 
-def _cannot_wrap(ctx: Context, upper: int, step: int, unsigned: bool) -> bool:
+def _cannot_wrap(ctx: Lowering, upper: int, step: int, unsigned: bool) -> bool:
     """Whether the counter stays within its type when it steps past ``upper``: the step is 1, or both are constants
     that leave room."""
     known_upper, known_step = ctx.module.constants.get(upper), ctx.module.constants.get(step)
@@ -55,7 +55,7 @@ def _cannot_wrap(ctx: Context, upper: int, step: int, unsigned: bool) -> bool:
     return 0 < int(known_step) < limit and end + int(known_step) <= limit
 
 
-def _rounds(ctx: Context, lower: int, upper: int, step: int, less: int) -> int:
+def _rounds(ctx: Lowering, lower: int, upper: int, step: int, less: int) -> int:
     """How often a loop runs, as an unsigned integer of the counter's type: the distance fits even where it does not
     in the signed type."""
     f = ctx.f
@@ -65,7 +65,7 @@ def _rounds(ctx: Context, lower: int, upper: int, step: int, less: int) -> int:
 
 
 @lowers("scf.for")
-def _for(ctx: Context, operation: Operation) -> None:
+def _for(ctx: Lowering, operation: Operation) -> None:
     """The counter is carried where it cannot wrap around at the end of its type; elsewhere rounds are counted, so that
     the loop ends near INT_MAX too."""
     lower_bound, upper_bound, step, *initial = operation.operands
@@ -99,7 +99,7 @@ def _for(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("scf.while")
-def _while(ctx: Context, operation: Operation) -> None:
+def _while(ctx: Lowering, operation: Operation) -> None:
     before, after = (region.entry for region in operation.regions)
 
     def check(carried: list[int]) -> tuple[int, list[int]]:
@@ -116,7 +116,7 @@ def _while(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("scf.if")
-def _if(ctx: Context, operation: Operation) -> None:
+def _if(ctx: Lowering, operation: Operation) -> None:
     then, *otherwise = (region.entry for region in operation.regions if region.blocks)
     results = ctx.f.if_(
         ctx.scalar(operation.operands[0]),
@@ -127,10 +127,10 @@ def _if(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.return")
-def _return(ctx: Context, operation: Operation) -> None:
+def _return(ctx: Lowering, operation: Operation) -> None:
     ctx.f.return_()
 
 
 @lowers("ttg.barrier")
-def _barrier(ctx: Context, operation: Operation) -> None:
+def _barrier(ctx: Lowering, operation: Operation) -> None:
     ctx.wait(operation)

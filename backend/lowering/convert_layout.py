@@ -5,26 +5,26 @@ from __future__ import annotations
 from functools import reduce
 
 from ..layouts.conversion import Exchange, Identity, RegisterPermutation, SubgroupShuffle, ThroughShared
-from ..layouts.elements import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory, element_type
 from ..planning.plans import Conversion
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
-from .context import Context
 from .linear import apply_bases, coordinates, not_duplicate
+from .lowering import Lowering
 from .registry import lowers
 from .scratch import take
 from .shuffle import shuffle
 
 
 @lowers("ttg.convert_layout")
-def _convert_layout(ctx: Context, operation: Operation) -> None:
+def _convert_layout(ctx: Lowering, operation: Operation) -> None:
     source = operation.operands[0]
     plan = ctx.plan_of(operation, Conversion)
     ctx.define(operation.result, convert_registers(ctx, plan, ctx.registers(source), element_type(source.type)))
 
 
-def convert_registers(ctx: Context, plan: Conversion, registers: list[int], element: Type) -> list[int]:
+def convert_registers(ctx: Lowering, plan: Conversion, registers: list[int], element: Type) -> list[int]:
     """``registers`` with elements of type ``element``, from the source layout of ``plan`` to its target layout."""
     moves = plan.moves
     if isinstance(moves, Identity):
@@ -36,21 +36,21 @@ def convert_registers(ctx: Context, plan: Conversion, registers: list[int], elem
     return _through_shared(ctx, moves, registers, element, take(ctx, plan.scratch[0]))
 
 
-def _exchange(ctx: Context, step: Exchange, registers: list[int]) -> list[int]:
+def _exchange(ctx: Lowering, step: Exchange, registers: list[int]) -> list[int]:
     f, module = ctx.f, ctx.module
     ones = f.xor(_parity(ctx, ctx.lane, step.lane_mask), _parity(ctx, ctx.warp, step.warp_mask))
     odd = f.compare(op.INotEqual, ones, module.uint(0))
     return [f.select(odd, registers[number ^ step.register_xor], register) for number, register in enumerate(registers)]
 
 
-def _parity(ctx: Context, value: int, mask: int) -> int:
+def _parity(ctx: Lowering, value: int, mask: int) -> int:
     """0 or 1: the parity of ``value & mask``."""
     f, module = ctx.f, ctx.module
     bits = [f.and_(f.shr(value, bit), module.uint(1)) for bit in range(mask.bit_length()) if mask >> bit & 1]
     return reduce(f.xor, bits, module.uint(0))
 
 
-def _shuffled(ctx: Context, plan: SubgroupShuffle, registers: list[int]) -> list[int]:
+def _shuffled(ctx: Lowering, plan: SubgroupShuffle, registers: list[int]) -> list[int]:
     f, module = ctx.f, ctx.module
     for step in plan.before:
         registers = _exchange(ctx, step, registers)
@@ -69,7 +69,7 @@ def _shuffled(ctx: Context, plan: SubgroupShuffle, registers: list[int]) -> list
 
 
 def _through_shared(
-    ctx: Context, plan: ThroughShared, registers: list[int], element: Type, byte_offset: int
+    ctx: Lowering, plan: ThroughShared, registers: list[int], element: Type, byte_offset: int
 ) -> list[int]:
     f, module, shared = ctx.f, ctx.module, ctx.shared
     size = bits_in_memory(element) // 8
@@ -106,5 +106,5 @@ def _through_shared(
     return [loaded[register] for register in plan.results]
 
 
-def _offset(ctx: Context, place: int, elements: int) -> int:
+def _offset(ctx: Lowering, place: int, elements: int) -> int:
     return ctx.f.add(place, ctx.module.uint(elements))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import reduce
 
-from ..layouts.elements import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
-from .context import Context
 from .linear import coordinates, owns
+from .lowering import Lowering
 from .registry import lowers
 
 #: Any type of no shape: its owner is one invocation.
@@ -17,7 +17,7 @@ SCALAR = IntegerType(32)
 
 
 @lowers("tt.assert")
-def _assert(ctx: Context, operation: Operation) -> None:
+def _assert(ctx: Lowering, operation: Operation) -> None:
     """Each element is asserted by the invocation that owns it: another may have loaded what the owner stored since."""
     f = ctx.f
     reports = ctx.reports
@@ -28,7 +28,7 @@ def _assert(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.print")
-def _print(ctx: Context, operation: Operation) -> None:
+def _print(ctx: Lowering, operation: Operation) -> None:
     """Each element is recorded by the one invocation that owns it."""
     reports, zero = ctx.reports, ctx.module.uint(0)
     signed = operation.attributes.get("isSigned") or ()
@@ -58,7 +58,7 @@ def _print(ctx: Context, operation: Operation) -> None:
             )
 
 
-def _places(ctx: Context, type_: Type) -> list[int]:
+def _places(ctx: Lowering, type_: Type) -> list[int]:
     """The row-major index of each register's element."""
     if not isinstance(type_, TensorType):
         return [ctx.module.uint(0)]
@@ -66,7 +66,7 @@ def _places(ctx: Context, type_: Type) -> list[int]:
     return coordinates(ctx, LinearLayout.from_flat(layout.inputs, (layout.size,)), 0)
 
 
-def _words(ctx: Context, type_: Type, value: int) -> tuple[int, int]:
+def _words(ctx: Lowering, type_: Type, value: int) -> tuple[int, int]:
     """The bits of an element as two words."""
     f, module = ctx.f, ctx.module
     if module.kinds[f.type_of(value)][0] == "bool":

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 
-from ..spirv.debug_scopes import Place, Scope
+from ..spirv.debug_scopes import SourcePlace, SourceScope
 from ..spirv.function import FunctionBuilder
 from ..spirv.source_lines import SourceLines
 from ..ttgir.ir import Function, Location, Operation
@@ -17,7 +17,7 @@ from ..ttgir.ir import Function, Location, Operation
 def source_lines(kernel: Function) -> SourceLines:
     """For the function that ``kernel`` becomes."""
     where = kernel.location
-    return SourceLines(Scope(kernel.name, where.file, max(1, where.line)) if where.file else None, _text)
+    return SourceLines(SourceScope(kernel.name, where.file, max(1, where.line)) if where.file else None, _text)
 
 
 def _text(file: str) -> str:
@@ -25,19 +25,19 @@ def _text(file: str) -> str:
 
 
 @lru_cache(maxsize=4096)
-def place_of(location: Location) -> Place | None:
+def place_of(location: Location) -> SourcePlace | None:
     """The line in the function that was called, with the calls that led there."""
     if not location.file:
         return None
     caller = place_of(location.caller) if location.caller is not None else None
-    return Place(location.file, location.line, location.column, _scope(location.file, location.line), caller)
+    return SourcePlace(location.file, location.line, location.column, _scope(location.file, location.line), caller)
 
 
-def _scope(file: str, line: int) -> Scope:
+def _scope(file: str, line: int) -> SourceScope:
     """The innermost function of a Python file that a line is in; its module, where none is known."""
     inside = [scope for scope in _functions(file) if scope[0] <= line <= scope[1]]
     start, _, name = max(inside, default=(1, 1, "<module>"))
-    return Scope(name, file, start)
+    return SourceScope(name, file, start)
 
 
 @lru_cache(maxsize=64)

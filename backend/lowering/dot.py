@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..analysis.matrix_dots import is_matrix_dot, unfolded
-from ..layouts.elements import element_type
+from ..layouts.element_sizes import element_type
 from ..layouts.linear import LinearLayout, unflatten
 from ..planning.plans import Dot
 from ..spirv import opcodes as op
@@ -20,17 +20,17 @@ from ..spirv.opcodes import Glsl
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
-from .context import Context
-from .dot_operands import Fetch, Operand, as_type, indexed, operand
+from .dot_operands import Fetch, OperandSource, as_type, indexed, operand
 from .errors import UnsupportedOperation
 from .floats import is_native
+from .lowering import Lowering
 from .matrix_dot import lower_matrix_dot
-from .numerics.formats import FORMATS
+from .numerics.float_formats import FORMATS
 from .registry import lowers
 
 
 @dataclass(frozen=True)
-class Place:
+class Accumulator:
     """Where one accumulator register lies in its tile, counted from the lane's own origin."""
 
     batch: tuple[int, ...]
@@ -38,13 +38,13 @@ class Place:
     column: int
 
 
-def _places(layout: LinearLayout) -> list[Place]:
+def _places(layout: LinearLayout) -> list[Accumulator]:
     points = (unflatten(place, layout.shape) for place in layout.images("register"))
-    return [Place(point[:-2], point[-2], point[-1]) for point in points]
+    return [Accumulator(point[:-2], point[-2], point[-1]) for point in points]
 
 
 @lowers("tt.dot")
-def _dot(ctx: Context, operation: Operation) -> None:
+def _dot(ctx: Lowering, operation: Operation) -> None:
     a, b, accumulator = operation.operands
     type_ = accumulator.type
     assert isinstance(type_, TensorType) and isinstance(a.type, TensorType)
@@ -76,7 +76,7 @@ def _dot(ctx: Context, operation: Operation) -> None:
             fetch_row: Fetch,
             fetch_column: Fetch,
             k: int,
-            chosen: list[Place] = chosen,
+            chosen: list[Accumulator] = chosen,
             left_keys: list[tuple[int, ...]] = left_keys,
             right_keys: list[tuple[int, ...]] = right_keys,
         ) -> list[int]:
@@ -100,7 +100,7 @@ def _dot(ctx: Context, operation: Operation) -> None:
     ctx.define(operation.result, [as_type(ctx, total, compute, result) for total in totals])
 
 
-def _parts(places: list[Place], limit: int) -> list[list[int]]:
+def _parts(places: list[Accumulator], limit: int) -> list[list[int]]:
     """Registers that one loop over K updates: rectangles of rows by columns, as square as fits into ``limit``."""
     if len(places) <= limit:
         return [list(range(len(places)))]
@@ -120,12 +120,12 @@ def _parts(places: list[Place], limit: int) -> list[list[int]]:
 
 
 def _loop_over_k(
-    ctx: Context,
+    ctx: Lowering,
     steps: int,
     unroll: int,
     initial: list[int],
-    rows: Operand,
-    columns: Operand,
+    rows: OperandSource,
+    columns: OperandSource,
     step: Callable[[list[int], Fetch, Fetch, int], list[int]],
 ) -> list[int]:
     f, module = ctx.f, ctx.module
@@ -168,7 +168,7 @@ def _compute_type(operation: Operation, result: Type) -> Type:
     )
 
 
-def _multiply_add(ctx: Context, compute: Type) -> Callable[[int, int, int], int]:
+def _multiply_add(ctx: Lowering, compute: Type) -> Callable[[int, int, int], int]:
     f = ctx.f
     if is_native(compute):
         type_id = ctx.type_id(compute)

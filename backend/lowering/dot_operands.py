@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..layouts.buffers import buffer_layout
-from ..layouts.elements import MAX_BITS, element_type
+from ..layouts.element_sizes import MAX_BITS, element_type
 from ..layouts.linear import unflatten
 from ..planning.plans import Dot
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Value
 from ..ttgir.types import FloatType, TensorType, Type
-from .context import Context
 from .floats import convert
 from .linear import apply_bases, combine, image, thread_part, unique_owner
+from .lowering import Lowering
 from .scratch import take
 from .shared import buffer_end, element_index, padded, store_tensor
 from .shared_memory import SharedBuffer, SharedOperand
@@ -30,14 +30,14 @@ Fetch = Callable[[tuple[int, ...], int], int]
 _ALIGNMENT = MAX_BITS // 8
 
 
-def as_type(ctx: Context, value: int, source: Type, target: Type) -> int:
+def as_type(ctx: Lowering, value: int, source: Type, target: Type) -> int:
     """An element as one of the type that products are added in, or back."""
     if isinstance(source, FloatType):
         return convert(ctx, value, source, target)
     return ctx.f.sign_extend(value, 32)
 
 
-def operand(ctx: Context, value: Value, axis: int, k_axis: int, compute: Type) -> Operand:
+def operand(ctx: Lowering, value: Value, axis: int, k_axis: int, compute: Type) -> OperandSource:
     """A dot operand whose rows or columns are dimension ``axis``, fetched as elements of ``compute``."""
     lowered = ctx[value]
     if isinstance(lowered, SharedOperand):
@@ -45,7 +45,7 @@ def operand(ctx: Context, value: Value, axis: int, k_axis: int, compute: Type) -
     return _InRegisters(ctx, value, axis, k_axis, compute)
 
 
-class Operand:
+class OperandSource:
     """A dot operand: ``at(k, count)`` gives what fetches elements of steps k … k + count - 1."""
 
     def at(self, k: int, count: int) -> Fetch:
@@ -53,10 +53,10 @@ class Operand:
         raise NotImplementedError
 
 
-class _InRegisters(Operand):
+class _InRegisters(OperandSource):
     """The whole operand is in registers: steps are looked up, so ``k`` must be the constant 0."""
 
-    def __init__(self, ctx: Context, value: Value, axis: int, k_axis: int, compute: Type) -> None:
+    def __init__(self, ctx: Lowering, value: Value, axis: int, k_axis: int, compute: Type) -> None:
         layout = ctx.layout(value.type)
         registers = ctx.registers(value)
         source = element_type(value.type)
@@ -71,12 +71,12 @@ class _InRegisters(Operand):
     def at(self, k: int, count: int) -> Fetch:
         return lambda place, step: self._convert(self._elements[*place, step])
 
-    def in_array(self) -> Operand:
+    def in_array(self) -> OperandSource:
         """The same where ``k`` may be any id, in an array of the invocation's own."""
         elements = {place: self._convert(value) for place, value in self._elements.items()}
         return _InArray(self._ctx, elements, self._ctx.type_id(self._compute))
 
-    def in_memory(self, buffer: SharedBuffer, width: int) -> Operand:
+    def in_memory(self, buffer: SharedBuffer, width: int) -> OperandSource:
         """The same in workgroup memory, ``width`` elements a write. All invocations must wait before it is read."""
         ctx, value = self._ctx, self.value
         type_ = value.type
@@ -90,10 +90,10 @@ class _InRegisters(Operand):
         return _InMemory(ctx, SharedOperand(type_, buffer), self._axis, self._k_axis, self._compute)
 
 
-class _InArray(Operand):
+class _InArray(OperandSource):
     """The whole operand is in an indexed array of the invocation's own, because a loop over K reads it."""
 
-    def __init__(self, ctx: Context, elements: dict[tuple[int, ...], int], type_id: int) -> None:
+    def __init__(self, ctx: Lowering, elements: dict[tuple[int, ...], int], type_id: int) -> None:
         f, module = ctx.f, ctx.module
         self._ctx, self._type_id = ctx, type_id
         self._steps = 1 + max(place[-1] for place in elements)
@@ -115,10 +115,10 @@ class _InArray(Operand):
         )
 
 
-class _InMemory(Operand):
+class _InMemory(OperandSource):
     """The operand is in shared memory: each step is read where it is used."""
 
-    def __init__(self, ctx: Context, operand: SharedOperand, axis: int, k_axis: int, compute: Type) -> None:
+    def __init__(self, ctx: Lowering, operand: SharedOperand, axis: int, k_axis: int, compute: Type) -> None:
         self._ctx, self._operand, self._compute = ctx, operand, compute
         self._layout = buffer_layout(operand.buffer.type)
         self._end = buffer_end(operand.buffer)
@@ -196,11 +196,11 @@ def _apply(bases: list[int], value: int) -> int:
     return total
 
 
-def indexed(ctx: Context, plan: Dot, *operands: Operand) -> list[Operand]:
+def indexed(ctx: Lowering, plan: Dot, *operands: OperandSource) -> list[OperandSource]:
     """The operands where ``k`` may be any id: those in registers in workgroup memory or in arrays, as planned."""
     if plan.scratch:
         take(ctx, plan.scratch[0])
-    found: list[Operand] = []
+    found: list[OperandSource] = []
     for one, place in zip(operands, plan.operands, strict=True):
         if not isinstance(one, _InRegisters):
             found.append(one)

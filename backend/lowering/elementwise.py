@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ttgir.ir import Operation
-from .context import Context
+from .lowering import Lowering
 
 
-def map_registers(ctx: Context, operation: Operation, emit: Callable[..., int]) -> None:
+def map_registers(ctx: Lowering, operation: Operation, emit: Callable[..., int]) -> None:
     """Defines the only result register by register: ``emit(*ids)`` of the operands' registers. Equal operands are
     computed once, so broadcast registers cost nothing."""
     known: dict[tuple[int, ...], int] = {}

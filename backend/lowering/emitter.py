@@ -1,6 +1,6 @@
 """What every part of the lowering emits with: the module and function under construction, the target, the invocation.
 
-Nothing here knows TTGIR's operations and values; ``context.py``, which does, is above it.
+Nothing here knows TTGIR's operations and values; ``lowering.py``, which does, is above it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import BuiltIn, Capability_, StorageClass
 from ..ttgir.types import TensorType, Type
-from .elements import ElementTypes
+from .element_types import ElementTypes
 
 
 @dataclass(frozen=True)

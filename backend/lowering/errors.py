@@ -19,7 +19,7 @@ _WITHOUT = {
 
 
 def missing(driver: str, what: str, feature: str) -> NotImplementedError:
-    """What to raise where the device lacks a feature: Context.lower adds the operation and the place."""
+    """What to raise where the device lacks a feature: registry.lower adds the operation and the place."""
     return NotImplementedError(
         f"the device '{driver}' {what} (feature {feature}); {_WITHOUT[feature]}, or a device that has the feature"
     )

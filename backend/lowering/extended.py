@@ -2,27 +2,27 @@
 
 from __future__ import annotations
 
-from ..layouts.elements import element_type
+from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType
-from .context import Context
 from .elementwise import map_registers
 from .integers import signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
+from .lowering import Lowering
 from .registry import lowers
 
 
-def _nonzero(ctx: Context, value: int) -> int:
+def _nonzero(ctx: Lowering, value: int) -> int:
     return ctx.f.compare(op.INotEqual, value, ctx.f.constant_like(value, 0))
 
 
-def _one_where(ctx: Context, condition: int, like: int) -> int:
+def _one_where(ctx: Lowering, condition: int, like: int) -> int:
     f = ctx.f
     return f.select(condition, f.constant_like(like, 1), f.constant_like(like, 0))
 
 
 @lowers("arith.ceildivui")
-def _ceil_unsigned(ctx: Context, operation: Operation) -> None:
+def _ceil_unsigned(ctx: Lowering, operation: Operation) -> None:
     map_registers(
         ctx,
         operation,
@@ -33,7 +33,7 @@ def _ceil_unsigned(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.ceildivsi", "arith.floordivsi")
-def _round_signed(ctx: Context, operation: Operation) -> None:
+def _round_signed(ctx: Lowering, operation: Operation) -> None:
     """The quotient rounded towards zero, corrected by 1 where the exact one lies on the other side of it."""
     f = ctx.f
     up = operation.name == "arith.ceildivsi"
@@ -48,7 +48,7 @@ def _round_signed(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("arith.addui_extended", "arith.subui_extended")
-def _with_carry(ctx: Context, operation: Operation) -> None:
+def _with_carry(ctx: Lowering, operation: Operation) -> None:
     f = ctx.f
     left, right = (ctx.registers(operand) for operand in operation.operands)
     if operation.name == "arith.addui_extended":
@@ -61,7 +61,7 @@ def _with_carry(ctx: Context, operation: Operation) -> None:
     ctx.define(operation.results[1], carries)
 
 
-def _high(ctx: Context, a: int, b: int, width: int, signed: bool) -> int:
+def _high(ctx: Lowering, a: int, b: int, width: int, signed: bool) -> int:
     f = ctx.f
     if width < 64:
         extend = f.sign_extend if signed else f.zero_extend
@@ -73,7 +73,7 @@ def _high(ctx: Context, a: int, b: int, width: int, signed: bool) -> int:
 
 
 @lowers("arith.mului_extended", "arith.mulsi_extended")
-def _multiply_wide(ctx: Context, operation: Operation) -> None:
+def _multiply_wide(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.results[0].type)
     assert isinstance(type_, IntegerType)
     signed = operation.name == "arith.mulsi_extended"

@@ -9,11 +9,11 @@ from typing import Any
 
 from ..analysis.lengths import LONG, MEDIUM
 from ..ttgir.ir import Operation
-from .context import Context
 from .cuda_symbols import CUDA_SYMBOLS
 from .errors import UnsupportedOperation
 from .extern_signatures import SYMBOLS, Form
 from .hardware import READS
+from .lowering import Lowering
 from .math import erf, in_double
 from .numerics import elementary, exact_functions, integer_functions, precise, special
 from .numerics.numeric import Bool, Int, Numeric, Real
@@ -22,7 +22,7 @@ from .numerics.remainder import remainder as fmod
 from .registry import lowers
 from .rolled import map_rolled
 
-Emitter = Callable[..., "Real | Int | Bool"]
+Formula = Callable[..., "Real | Int | Bool"]
 
 
 def absolute(n: Numeric, x: Int | Real) -> Int | Real:
@@ -112,7 +112,7 @@ _IN_DOUBLE = (
 ).split()
 
 #: Functions in every rounding mode.
-_ROUNDED: dict[str, Emitter] = {
+_ROUNDED: dict[str, Formula] = {
     "add": precise.add,
     "sub": subtract,
     "mul": precise.multiply,
@@ -123,7 +123,7 @@ _ROUNDED: dict[str, Emitter] = {
     "double2float": to_single,
 }
 
-EMITTERS: dict[str, Emitter] = {
+EMITTERS: dict[str, Formula] = {
     **{name: getattr(elementary, name) for name in _SAME_WIDTH},
     **{name: in_double(getattr(special, name)) for name in _IN_DOUBLE},
     **{f"{name}_{mode}": partial(function, mode=mode) for mode in precise.MODES for name, function in _ROUNDED.items()},
@@ -219,7 +219,7 @@ def _arithmetic(form: Form) -> int:
 
 
 @lowers("tt.extern_elementwise")
-def _extern(ctx: Context, operation: Operation) -> None:
+def _extern(ctx: Lowering, operation: Operation) -> None:
     symbol = operation.attributes["symbol"]
     if symbol in READS:
         READS[symbol](ctx, operation)

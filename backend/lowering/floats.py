@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ..spirv import opcodes as op
 from ..ttgir.types import FloatType, Type
-from .elements import NATIVE_FLOATS
+from .element_types import NATIVE_FLOATS
 from .emitter import Emitter
-from .numerics.formats import FORMATS, format_to_f32, round_to_format
+from .numerics.float_formats import FORMATS, format_to_f32, round_to_format
 
 F32 = FloatType("f32")
 

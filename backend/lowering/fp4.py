@@ -9,15 +9,15 @@ from ..layouts.linear import flatten, unflatten
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, TensorType
-from .context import Context
 from .errors import UnsupportedOperation
+from .lowering import Lowering
 from .registry import lowers
 
 #: Target format → (mantissa bits, exponent bias).
 TARGETS = {"f16": (10, 15), "bf16": (7, 127), "f32": (23, 127)}
 
 
-def _decode(ctx: Context, code: int, target: FloatType) -> int:
+def _decode(ctx: Lowering, code: int, target: FloatType) -> int:
     """The low four bits of an i32 as a float."""
     f, module = ctx.f, ctx.module
     mantissa, bias = TARGETS[target.name]
@@ -31,7 +31,7 @@ def _decode(ctx: Context, code: int, target: FloatType) -> int:
 
 
 @lowers("ttg.fp4_to_fp")
-def _fp4_to_fp(ctx: Context, operation: Operation) -> None:
+def _fp4_to_fp(ctx: Lowering, operation: Operation) -> None:
     source, result = operation.operands[0], operation.result
     assert isinstance(source.type, TensorType) and isinstance(result.type, TensorType)
     target = result.type.element

@@ -6,22 +6,22 @@ is read.
 
 from __future__ import annotations
 
-from ..layouts.elements import bits_in_memory
+from ..layouts.element_sizes import bits_in_memory
 from ..layouts.gather import INDEX, GatherByShuffles
 from ..layouts.linear import LinearLayout
 from ..planning.plans import Gather
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import TensorType
-from .context import Context
 from .linear import apply_bases, coordinates, register_values, unique_owner
+from .lowering import Lowering
 from .registry import lowers
 from .scratch import take
 from .shuffle import shuffle
 
 
 @lowers("tt.gather")
-def _gather(ctx: Context, operation: Operation) -> None:
+def _gather(ctx: Lowering, operation: Operation) -> None:
     f, module = ctx.f, ctx.module
     source, indices = operation.operands
     assert isinstance(source.type, TensorType)
@@ -37,7 +37,7 @@ def _gather(ctx: Context, operation: Operation) -> None:
     ctx.define(operation.result, values)
 
 
-def _by_shuffles(ctx: Context, plan: GatherByShuffles, registers: list[int], places: list[int]) -> list[int]:
+def _by_shuffles(ctx: Lowering, plan: GatherByShuffles, registers: list[int], places: list[int]) -> list[int]:
     f, module = ctx.f, ctx.module
 
     def own(layout: LinearLayout) -> int:
@@ -58,7 +58,7 @@ def _by_shuffles(ctx: Context, plan: GatherByShuffles, registers: list[int], pla
 
 
 def _through_shared(
-    ctx: Context,
+    ctx: Lowering,
     plan: Gather,
     source: TensorType,
     registers: list[int],

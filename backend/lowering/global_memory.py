@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..layouts.elements import element_type
+from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, MemoryAccess, StorageClass
 from ..ttgir.types import Type
-from .elements import MEMORY_FEATURE
+from .element_types import MEMORY_FEATURE
 from .emitter import Emitter
 from .errors import missing
-from .packing import Packing, pack, packing, unpack
+from .packing import PackedElements, pack, packing, unpack
 
 MEMORY_CAPABILITY = {8: Capability_.StorageBuffer8BitAccess, 16: Capability_.StorageBuffer16BitAccess}
 
 
-def _pointer(emitter: Emitter, address: int, how: Packing) -> int:
+def _pointer(emitter: Emitter, address: int, how: PackedElements) -> int:
     module = emitter.module
     bits = module.kinds[how.part][1]
     if bits in MEMORY_FEATURE:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from ..spirv.opcodes import BuiltIn
 from ..ttgir.ir import Module, Operation
-from .context import Context
+from .lowering import Lowering
 from .registry import lowers
 
 OFFSET, SIZE, ALIGNMENT = (f"ttg.global_scratch_memory_{name}" for name in ("offset", "size", "alignment"))
@@ -31,7 +31,7 @@ class GlobalScratch:
 
 
 @lowers("ttg.global_scratch_alloc")
-def _global_scratch_alloc(ctx: Context, operation: Operation) -> None:
+def _global_scratch_alloc(ctx: Lowering, operation: Operation) -> None:
     if "third_party_allocation" in operation.attributes:
         raise NotImplementedError(
             "memory of third parties is what profilers ask for, and the SPIR-V backend has none; "

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from ..spirv import opcodes as op
 from ..spirv.opcodes import BuiltIn, Capability_, Scope
 from ..ttgir.ir import Operation
-from .context import Context
 from .errors import UnsupportedOperation
+from .lowering import Lowering
 
 
-def _device_clock(ctx: Context, operation: Operation) -> None:
+def _device_clock(ctx: Lowering, operation: Operation) -> None:
     """A 64-bit counter that all workgroups share, in the device's own unit (SPV_KHR_shader_clock)."""
     if not ctx.capabilities.has("device_clock"):
         raise UnsupportedOperation(
@@ -25,7 +25,7 @@ def _device_clock(ctx: Context, operation: Operation) -> None:
     ctx[operation.result] = ctx.f.effect(op.ReadClockKHR, module.int(64), module.uint(Scope.Device))
 
 
-def _multiprocessor(ctx: Context, operation: Operation) -> None:
+def _multiprocessor(ctx: Lowering, operation: Operation) -> None:
     """The number of the multiprocessor (SPV_NV_shader_sm_builtins)."""
     if not ctx.capabilities.has("multiprocessor_built_ins"):
         raise UnsupportedOperation(
@@ -41,7 +41,7 @@ def _multiprocessor(ctx: Context, operation: Operation) -> None:
 
 
 #: Symbol of an operation without operands → its rule.
-READS: dict[str, Callable[[Context, Operation], None]] = {
+READS: dict[str, Callable[[Lowering, Operation], None]] = {
     "__spirv_device_clock": _device_clock,
     "__spirv_multiprocessor": _multiprocessor,
 }

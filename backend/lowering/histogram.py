@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..layouts.elements import bits_in_memory
+from ..layouts.element_sizes import bits_in_memory
 from ..planning.exchanges import COUNTER
 from ..planning.plans import Shared
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import TensorType
-from .context import Context
 from .linear import coordinates, unique_owner
+from .lowering import Lowering
 from .registry import lowers
 from .scratch import take
 
@@ -17,7 +17,7 @@ COUNTER_BYTES = 4
 
 
 @lowers("tt.histogram")
-def _histogram(ctx: Context, operation: Operation) -> None:
+def _histogram(ctx: Lowering, operation: Operation) -> None:
     """A value below zero, or not below the number of bins, is not counted."""
     f, module, shared = ctx.f, ctx.module, ctx.shared
     source, *mask = operation.operands

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from ..ttgir.ir import Operation
-from .context import Context
 from .errors import UnsupportedOperation
+from .lowering import Lowering
 from .registry import lower, lowers
 
 
 @lowers("tt.map_elementwise")
-def _map_elementwise(ctx: Context, operation: Operation) -> None:
+def _map_elementwise(ctx: Lowering, operation: Operation) -> None:
     pack = int(operation.attributes["pack"])
     block = operation.regions[0].entry
     operands = [ctx.registers(operand) for operand in operation.operands]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..analysis.lengths import LENGTHS
-from ..layouts.elements import element_type
+from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, Type
-from .context import Context
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import multiply_high
+from .lowering import Lowering
 from .numerics import elementary, exact_functions, integer_functions, precise, special
 from .numerics.numeric import Bool, Int, Numeric, Real
 from .numerics.powers import power, power_any
@@ -22,16 +22,16 @@ from .rolled import map_rolled
 from .zeros import kept_zero
 
 F64 = FloatType("f64")
-Function = Callable[..., Real]
+Formula = Callable[..., Real]
 
 #: Exact in every format: one GLSL.std.450 instruction for f16, f32 and f64 alike.
 EXACT = {"math.absf": Glsl.FAbs, "math.floor": Glsl.Floor, "math.ceil": Glsl.Ceil}
 
 #: Exact, too, but not in f64 on every driver (Numeric.trunc).
-ROUNDED: dict[str, Function] = {"math.trunc": lambda n, x: x.trunc(), "math.roundeven": lambda n, x: x.rint()}
+ROUNDED: dict[str, Formula] = {"math.trunc": lambda n, x: x.trunc(), "math.roundeven": lambda n, x: x.rint()}
 
 #: Functions in f32 and f64; f16 and bf16 are computed in f32 and rounded.
-ELEMENTARY: dict[str, Function] = {
+ELEMENTARY: dict[str, Formula] = {
     "math.exp": elementary.exp,
     "math.exp2": elementary.exp2,
     "math.expm1": elementary.expm1,
@@ -58,7 +58,7 @@ ELEMENTARY: dict[str, Function] = {
 }
 
 
-def in_format(ctx: Context, type_: Type, function: Function, *values: int) -> int:
+def in_format(ctx: Lowering, type_: Type, function: Formula, *values: int) -> int:
     """``function`` of a Numeric and Reals, on values of ``type_``: f64 in f64, narrower formats in f32."""
     computed = F64 if type_ == F64 else F32
     n = Numeric(ctx, computed.width)
@@ -66,7 +66,7 @@ def in_format(ctx: Context, type_: Type, function: Function, *values: int) -> in
     return convert(ctx, result.id, computed, type_)
 
 
-def in_double(function: Function) -> Function:
+def in_double(function: Formula) -> Formula:
     """``function`` computed in f64 and rounded, whatever the arithmetic it is called with."""
 
     def emit(n: Numeric, *values: Real) -> Real:
@@ -82,31 +82,31 @@ def erf(n: Numeric, x: Real) -> Real:
 
 
 #: Functions that are computed in a loop over registers where there are many (planning/rolling.py).
-LENGTHY: dict[str, Function] = {"math.erf": erf, "math.erfc": in_double(special.erfc), "math.powf": in_double(power)}
+LENGTHY: dict[str, Formula] = {"math.erf": erf, "math.erfc": in_double(special.erfc), "math.powf": in_double(power)}
 LENGTHY |= {name: ELEMENTARY.pop(name) for name in list(ELEMENTARY) if name in LENGTHS}
 
 
 @lowers(*EXACT)
-def _exact(ctx: Context, operation: Operation) -> None:
+def _exact(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     type_id, number = ctx.type_id(compute_type(type_)), EXACT[operation.name]
     map_registers(ctx, operation, lambda a: narrow(ctx, ctx.f.glsl(number, type_id, widen(ctx, a, type_)), type_))
 
 
 @lowers(*ELEMENTARY, *ROUNDED)
-def _elementary(ctx: Context, operation: Operation) -> None:
+def _elementary(ctx: Lowering, operation: Operation) -> None:
     type_, function = element_type(operation.result.type), (ELEMENTARY | ROUNDED)[operation.name]
     map_registers(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
 
 
 @lowers(*LENGTHY)
-def _lengthy(ctx: Context, operation: Operation) -> None:
+def _lengthy(ctx: Lowering, operation: Operation) -> None:
     type_, function = element_type(operation.result.type), LENGTHY[operation.name]
     map_rolled(ctx, operation, lambda *values: in_format(ctx, type_, function, *values))
 
 
 @lowers("math.absi")
-def _absolute_integer(ctx: Context, operation: Operation) -> None:
+def _absolute_integer(ctx: Lowering, operation: Operation) -> None:
     f = ctx.f
     map_registers(
         ctx,
@@ -116,7 +116,7 @@ def _absolute_integer(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("math.fma")
-def _fma(ctx: Context, operation: Operation) -> None:
+def _fma(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     if ctx.capabilities.traits.fused and type_ in (F32, F64):
         type_id = ctx.type_id(type_)
@@ -137,19 +137,19 @@ def _short_fma(n: Numeric, a: Real, b: Real, c: Real) -> Real:
 
 
 @lowers("math.round")
-def _round(ctx: Context, operation: Operation) -> None:
+def _round(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     map_registers(ctx, operation, lambda a: in_format(ctx, type_, exact_functions.round_away, a))
 
 
 @lowers("math.copysign")
-def _copy_sign(ctx: Context, operation: Operation) -> None:
+def _copy_sign(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     map_registers(ctx, operation, lambda a, b: in_format(ctx, type_, lambda n, x, y: x.with_sign_of(y), a, b))
 
 
 @lowers("math.clampf")
-def _clamp(ctx: Context, operation: Operation) -> None:
+def _clamp(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     map_registers(
         ctx,
@@ -168,7 +168,7 @@ CLASSES: dict[str, Callable[[Real], Bool]] = {
 
 
 @lowers(*CLASSES)
-def _class(ctx: Context, operation: Operation) -> None:
+def _class(ctx: Lowering, operation: Operation) -> None:
     type_, predicate = element_type(operation.operands[0].type), CLASSES[operation.name]
     if operation.name == "math.isnormal" and type_ not in (F32, F64):
         raise NotImplementedError(
@@ -180,7 +180,7 @@ def _class(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("math.fpowi")
-def _integer_power(ctx: Context, operation: Operation) -> None:
+def _integer_power(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     computed = F64 if type_ == F64 else F32
 
@@ -193,20 +193,20 @@ def _integer_power(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("math.ipowi")
-def _power_of_integers(ctx: Context, operation: Operation) -> None:
+def _power_of_integers(ctx: Lowering, operation: Operation) -> None:
     n = Numeric(ctx, 32)
     map_rolled(ctx, operation, lambda a, b: integer_functions.power(n, Int(n, a), Int(n, b)).id)
 
 
 @lowers("math.sincos")
-def _sine_and_cosine(ctx: Context, operation: Operation) -> None:
+def _sine_and_cosine(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.operands[0].type)
     for result, function in zip(operation.results, (elementary.sin, elementary.cos), strict=True):
         ctx.define(result, [in_format(ctx, type_, function, a) for a in ctx.registers(operation.operands[0])])
 
 
 @lowers("math.ctlz", "math.cttz", "math.ctpop")
-def _count_bits(ctx: Context, operation: Operation) -> None:
+def _count_bits(ctx: Lowering, operation: Operation) -> None:
     n = Numeric(ctx, 32)
 
     def emit(a: int) -> int:
@@ -226,23 +226,23 @@ def _count_bits(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.precise_sqrt")
-def _precise_sqrt(ctx: Context, operation: Operation) -> None:
+def _precise_sqrt(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     map_rolled(ctx, operation, lambda a: in_format(ctx, type_, precise.sqrt, a))
 
 
 @lowers("tt.precise_divf")
-def _precise_divide(ctx: Context, operation: Operation) -> None:
+def _precise_divide(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     map_rolled(ctx, operation, lambda a, b: in_format(ctx, type_, precise.divide, a, b))
 
 
 @lowers("tt.approx_divf")
-def _approximate_divide(ctx: Context, operation: Operation) -> None:
+def _approximate_divide(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
     map_registers(ctx, operation, lambda a, b: in_format(ctx, type_, lambda n, x, y: x / y, a, b))
 
 
 @lowers("tt.mulhiui")
-def _multiply_high(ctx: Context, operation: Operation) -> None:
+def _multiply_high(ctx: Lowering, operation: Operation) -> None:
     map_registers(ctx, operation, lambda a, b: multiply_high(ctx, a, b))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..analysis.matrix_dots import strided
-from ..layouts.elements import bytes_in_memory, element_type
+from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.linear import unflatten
 from ..layouts.matrix_dots import Fragment
 from ..planning.plans import MatrixProducts
@@ -23,10 +23,10 @@ from .shared import buffer_end
 from .shared_memory import SharedOperand
 
 if TYPE_CHECKING:
-    from .context import Context
+    from .lowering import Lowering
 
 
-def lower_matrix_dot(ctx: Context, operation: Operation) -> None:
+def lower_matrix_dot(ctx: Lowering, operation: Operation) -> None:
     """Lowers a dot whose result is of matrix fragments."""
     planned = ctx.plan_of(operation, MatrixProducts)
     configuration, plan = planned.configuration, planned.fragments
@@ -51,7 +51,7 @@ def lower_matrix_dot(ctx: Context, operation: Operation) -> None:
     )
 
 
-def _operand(ctx: Context, unit: MatrixUnit, use: int, value: Value) -> Callable[[Fragment], object]:
+def _operand(ctx: Lowering, unit: MatrixUnit, use: int, value: Value) -> Callable[[Fragment], object]:
     """What makes fragments of operand A or B."""
     lowered = ctx[value]
     if isinstance(lowered, SharedOperand):
@@ -61,7 +61,7 @@ def _operand(ctx: Context, unit: MatrixUnit, use: int, value: Value) -> Callable
     return lambda fragment: unit.fragment(use, [zero if r is None else registers[r] for r in fragment])
 
 
-def _loader(ctx: Context, unit: CooperativeMatrices, use: int, operand: SharedOperand) -> Callable[[Fragment], object]:
+def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedOperand) -> Callable[[Fragment], object]:
     """What loads fragments from the operand's buffer."""
     f, module, buffer, tensor = ctx.f, ctx.module, operand.buffer, operand.type
     lie = strided(buffer.type)
@@ -88,5 +88,5 @@ def _loader(ctx: Context, unit: CooperativeMatrices, use: int, operand: SharedOp
     return load
 
 
-def _as(ctx: Context, value: int, source: Type, target: Type) -> int:
+def _as(ctx: Lowering, value: int, source: Type, target: Type) -> int:
     return convert(ctx, value, source, target) if isinstance(source, FloatType) else value

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from ..analysis.matrix_dots import Strided
 from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle, plan_conversion
 from ..layouts.distributed import LANE, REGISTER, WARP
-from ..layouts.elements import bits_in_memory
+from ..layouts.element_sizes import bits_in_memory
 from ..layouts.linear import LinearLayout
-from ..matrices import COMPONENT_BITS, ComponentMap, MatrixConfiguration, Place
+from ..matrices import COMPONENT_BITS, ComponentMap, MatrixConfiguration, Position
 from ..planning.plans import Conversion
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, Glsl, MatrixOperands, MatrixUse, MemoryAccess, Scope
@@ -20,7 +20,7 @@ from .convert_layout import convert_registers
 from .floats import F32, widen
 
 if TYPE_CHECKING:
-    from .context import Context
+    from .lowering import Lowering
 
 
 #: Cooperative Matrix Layout (SPV_KHR_cooperative_matrix).
@@ -36,7 +36,7 @@ class MatrixUnit:
     """Multiplies the fragments of one configuration. A fragment is whatever ``left``, ``right`` and ``result`` make of
     the ids of its components."""
 
-    def __init__(self, ctx: Context, configuration: MatrixConfiguration) -> None:
+    def __init__(self, ctx: Lowering, configuration: MatrixConfiguration) -> None:
         self.ctx, self.configuration = ctx, configuration
 
     def fragment(self, use: int, components: Sequence[int]) -> object:
@@ -55,7 +55,7 @@ class MatrixUnit:
 class CooperativeMatrices(MatrixUnit):
     """The device's own."""
 
-    def __init__(self, ctx: Context, configuration: MatrixConfiguration) -> None:
+    def __init__(self, ctx: Lowering, configuration: MatrixConfiguration) -> None:
         super().__init__(ctx, configuration)
         module = ctx.module
         module.capability(Capability_.CooperativeMatrixKHR)
@@ -125,7 +125,7 @@ class EmulatedMatrices(MatrixUnit):
     """Each lane gets the rows of A and columns of B that it needs from the others by shuffles, and multiplies and adds.
     Slow; right for every component map."""
 
-    def __init__(self, ctx: Context, configuration: MatrixConfiguration) -> None:
+    def __init__(self, ctx: Lowering, configuration: MatrixConfiguration) -> None:
         super().__init__(ctx, configuration)
         left, right, result = configuration.maps
         steps = [1 << bit for bit in range(configuration.k.bit_length() - 1)]
@@ -188,5 +188,5 @@ class EmulatedMatrices(MatrixUnit):
         return result
 
 
-def _layout(map_: ComponentMap, extents: Place) -> LinearLayout:
+def _layout(map_: ComponentMap, extents: Position) -> LinearLayout:
     return LinearLayout({REGISTER: map_.registers, LANE: map_.lanes, WARP: ()}, extents)

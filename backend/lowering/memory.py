@@ -5,14 +5,14 @@ from __future__ import annotations
 from itertools import groupby
 
 from ..abi.report_buffer import SPARE_AT, ZERO_AT
-from ..layouts.elements import element_type
+from ..layouts.element_sizes import element_type
 from ..planning.plans import GlobalAccess
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import TensorType
-from .context import Context
 from .errors import UnsupportedOperation
 from .global_memory import load_elements, store_elements
 from .linear import owns
+from .lowering import Lowering
 from .registry import lowers
 
 
@@ -27,7 +27,7 @@ def _refuse_block_pointer(operation: Operation) -> None:
 
 
 def _checked(
-    ctx: Context, operation: Operation, addresses: list[int], masks: list[int], place: int
+    ctx: Lowering, operation: Operation, addresses: list[int], masks: list[int], place: int
 ) -> tuple[list[int], list[int]]:
     """The addresses to access, which are ``place`` for elements outside of their tensors, and whether each is inside;
     as they are, and nothing, where accesses are not checked."""
@@ -38,7 +38,7 @@ def _checked(
 
 
 @lowers("tt.load")
-def _load(ctx: Context, operation: Operation) -> None:
+def _load(ctx: Lowering, operation: Operation) -> None:
     _refuse_block_pointer(operation)
     pointer, mask, other = operation.operands[0], _optional(operation, 1), _optional(operation, 2)
     type_ = element_type(operation.result.type)
@@ -64,7 +64,7 @@ def _load(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.store")
-def _store(ctx: Context, operation: Operation) -> None:
+def _store(ctx: Lowering, operation: Operation) -> None:
     _refuse_block_pointer(operation)
     pointer, value, mask = operation.operands[0], operation.operands[1], _optional(operation, 2)
     type_ = element_type(value.type)

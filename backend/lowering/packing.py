@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..layouts.elements import MAX_BITS, bits_in_memory
+from ..layouts.element_sizes import MAX_BITS, bits_in_memory
 from ..spirv import opcodes as op
 from ..ttgir.types import IntegerType, Type
 from .emitter import Emitter
 
 
 @dataclass(frozen=True)
-class Packing:
+class PackedElements:
     """``parts`` components of SPIR-V type ``part``, each ``per_part`` elements of SPIR-V type ``element``.
 
     ``boolean``: the elements are i1, held as bytes. ``bits``: of the whole access."""
@@ -33,7 +33,7 @@ class Packing:
         return emitter.module.vector(self.part, self.parts) if self.parts > 1 else self.part
 
 
-def packing(emitter: Emitter, type_: Type, count: int) -> Packing:
+def packing(emitter: Emitter, type_: Type, count: int) -> PackedElements:
     """The packing of ``count`` elements of scalar ``type_``; ``count`` is a power of two, MAX_BITS at most in all."""
     element = emitter.elements.memory_type_id(type_)
     bits = bits_in_memory(type_)
@@ -42,11 +42,11 @@ def packing(emitter: Emitter, type_: Type, count: int) -> Packing:
     assert total <= MAX_BITS, (type_, count)
     word = min(emitter.capabilities.traits.word_bits, max(total, 32))
     if bits < word <= total:
-        return Packing(element, emitter.module.int(word), total // word, word // bits, boolean, total)
-    return Packing(element, element, count, 1, boolean, total)
+        return PackedElements(element, emitter.module.int(word), total // word, word // bits, boolean, total)
+    return PackedElements(element, element, count, 1, boolean, total)
 
 
-def unpack(emitter: Emitter, how: Packing, loaded: int) -> list[int]:
+def unpack(emitter: Emitter, how: PackedElements, loaded: int) -> list[int]:
     """The elements of a loaded value."""
     f, module = emitter.f, emitter.module
     parts = (
@@ -61,7 +61,7 @@ def unpack(emitter: Emitter, how: Packing, loaded: int) -> list[int]:
     return parts
 
 
-def pack(emitter: Emitter, how: Packing, values: Sequence[int]) -> int:
+def pack(emitter: Emitter, how: PackedElements, values: Sequence[int]) -> int:
     """The value to store for ``values``."""
     f, module = emitter.f, emitter.module
     parts = list(values)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..spirv.opcodes import BuiltIn
 from ..ttgir.ir import Operation
-from .context import Context
+from .lowering import Lowering
 from .registry import lowers
 
 GRID = {
@@ -14,21 +14,21 @@ GRID = {
 
 
 @lowers(*GRID)
-def _grid(ctx: Context, operation: Operation) -> None:
+def _grid(ctx: Lowering, operation: Operation) -> None:
     number, name = GRID[operation.name]
     ctx[operation.result] = ctx.workgroup_built_in(number, name, int(operation.attributes["axis"]))
 
 
 @lowers("llvm.intr.assume")
-def _assume(ctx: Context, operation: Operation) -> None:
+def _assume(ctx: Lowering, operation: Operation) -> None:
     """A promise to the optimiser: there is nothing to emit."""
 
 
 @lowers("tt.grid_dependency_wait", "tt.grid_dependency_launch_dependents")
-def _grid_dependency(ctx: Context, operation: Operation) -> None:
+def _grid_dependency(ctx: Lowering, operation: Operation) -> None:
     """Nothing to emit: a launch starts when the ones before it have ended, as on CUDA without launch_pdl=True."""
 
 
 @lowers("ttg.warp_id")
-def _warp_id(ctx: Context, operation: Operation) -> None:
+def _warp_id(ctx: Lowering, operation: Operation) -> None:
     ctx[operation.result] = ctx.warp

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import reduce
 
-from ..layouts.elements import bits_in_memory, element_type
-from ..layouts.reduction import AcrossWarps
+from ..layouts.element_sizes import bits_in_memory, element_type
+from ..layouts.reduction import PartialResults
 from ..planning.plans import Reduction
 from ..ttgir.ir import Operation
 from ..ttgir.traits import traits
 from ..ttgir.types import Type
-from .context import Context
 from .linear import coordinates, not_duplicate
+from .lowering import Lowering
 from .regions import combiner
 from .registry import lowers
 from .scratch import take
@@ -22,7 +22,7 @@ Combine = Callable[[list[int], list[int]], list[int]]
 
 
 @lowers("tt.reduce")
-def _reduce(ctx: Context, operation: Operation) -> None:
+def _reduce(ctx: Lowering, operation: Operation) -> None:
     types = [element_type(operand.type) for operand in operation.operands]
     planned = ctx.plan_of(operation, Reduction)
     plan = planned.steps
@@ -50,9 +50,9 @@ def _order_is_free(operation: Operation, partials: int) -> bool:
 
 
 def _across_warps(
-    ctx: Context,
+    ctx: Lowering,
     operation: Operation,
-    step: AcrossWarps,
+    step: PartialResults,
     totals: list[list[int]],
     types: list[Type],
     byte_offset: int,

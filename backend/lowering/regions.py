@@ -6,14 +6,14 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 from ..ttgir.ir import Operation
-from .context import Context
+from .lowering import Lowering
 from .registry import lower
 
 #: One value an operand: the state that a reduction or scan combines.
 Values: TypeAlias = Sequence[int]
 
 
-def combiner(ctx: Context, operation: Operation) -> Callable[[Values, Values], list[int]]:
+def combiner(ctx: Lowering, operation: Operation) -> Callable[[Values, Values], list[int]]:
     """``combine(earlier, later)``: the operation's region applied to two sets of values."""
     block = operation.regions[0].entry
     count = len(operation.operands)

@@ -6,12 +6,12 @@ from collections.abc import Callable
 
 from ..analysis.implied_barriers import stands_for_barrier
 from ..ttgir.ir import Operation
-from .context import Context
 from .debug_info import located, name_registers
 from .errors import LoweringError, UnsupportedOperation
+from .lowering import Lowering
 from .refusals import refusal
 
-Rule = Callable[[Context, Operation], None]
+Rule = Callable[[Lowering, Operation], None]
 
 #: Operation name → the rule that lowers it.
 RULES: dict[str, Rule] = {}
@@ -30,7 +30,7 @@ def lowers(*names: str) -> Callable[[Rule], Rule]:
     return register
 
 
-def lower(ctx: Context, operation: Operation) -> None:
+def lower(ctx: Lowering, operation: Operation) -> None:
     """Lowers one operation by its rule; an error without a place gets this operation's."""
     rule = RULES.get(operation.name)
     if rule is None:
@@ -53,7 +53,7 @@ def lower(ctx: Context, operation: Operation) -> None:
         ctx.wait(operation)
 
 
-def _lower_with_places(ctx: Context, rule: Rule, operation: Operation) -> None:
+def _lower_with_places(ctx: Lowering, rule: Rule, operation: Operation) -> None:
     with located(ctx.f, operation):
         rule(ctx, operation)
     for result in operation.results:

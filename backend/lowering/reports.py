@@ -43,7 +43,7 @@ def watches_loops(kernel: Function, capabilities: Capabilities) -> bool:
 
 class Reports:
     """The report buffer of one kernel: ``address`` is the id of its address, ``messages`` what they are about.
-    ``bounds_bytes`` lie between its header and its records (bounds.py)."""
+    ``bounds_bytes`` lie between its header and its records (bounds_check.py)."""
 
     def __init__(self, address: int, bounds_bytes: int = 0) -> None:
         self.address = address

@@ -10,11 +10,11 @@ from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation
-from .context import Context
 from .elementwise import map_registers
+from .lowering import Lowering
 
 
-def map_rolled(ctx: Context, operation: Operation, emit: Callable[..., int], length: int = 0) -> None:
+def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int], length: int = 0) -> None:
     """map_registers for code of about ``length`` instructions an element, those of LENGTHS where it is 0: in a loop
     over registers where planning/rolling.py says so."""
     rows = list(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))

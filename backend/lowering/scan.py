@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..layouts.elements import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.scan import PART, AcrossLanes, AcrossRegisters, AcrossWarps
 from ..planning.plans import Conversion, Scan
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
-from .context import Context
 from .convert_layout import convert_registers
 from .linear import apply_bases, coordinates, not_duplicate
+from .lowering import Lowering
 from .regions import combiner
 from .registry import lowers
 from .scratch import take
@@ -25,7 +25,7 @@ Combine = Callable[[Sequence[int], Sequence[int]], State]
 
 
 @lowers("tt.scan")
-def _scan(ctx: Context, operation: Operation) -> None:
+def _scan(ctx: Lowering, operation: Operation) -> None:
     types = [element_type(operand.type) for operand in operation.operands]
     plan = ctx.plan_of(operation, Scan)
     operands = [ctx.registers(operand) for operand in operation.operands]
@@ -37,7 +37,7 @@ def _scan(ctx: Context, operation: Operation) -> None:
 
 
 def _converted(
-    ctx: Context, plans: tuple[Conversion, ...], tensors: list[list[int]], types: list[Type]
+    ctx: Lowering, plans: tuple[Conversion, ...], tensors: list[list[int]], types: list[Type]
 ) -> list[list[int]]:
     """The registers of each tensor in another layout, where ``plans`` has one for each."""
     if not plans:
@@ -60,7 +60,7 @@ class _Scan:
     """One scan under way. A chunk is what the first run of registers joined; the combination of all that comes before
     it is kept apart until the end, so that each register is combined with it once."""
 
-    def __init__(self, ctx: Context, plan: Scan, types: list[Type], combine: Combine) -> None:
+    def __init__(self, ctx: Lowering, plan: Scan, types: list[Type], combine: Combine) -> None:
         assert plan.steps is not None
         self.ctx, self.plan, self.types, self.combine = ctx, plan.steps, types, combine
         self.places = list(plan.places)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from ..planning.shared_memory import Scratch
-from .context import Context
+from .lowering import Lowering
 
 
-def take(ctx: Context, scratch: Scratch) -> int:
+def take(ctx: Lowering, scratch: Scratch) -> int:
     """The byte offset of workgroup memory that was planned. What lies beyond upstream's allocation belongs to the
     caller until the next call, before which all invocations wait for each other."""
     if scratch.beyond:

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
-from ..layouts.elements import bits_in_memory
+from ..layouts.element_sizes import bits_in_memory
 from ..layouts.shared import SharedLayout
 from ..planning.plans import BufferAccess
 from ..ttgir.ir import Operation
 from ..ttgir.types import MemDescType, TensorType
-from .context import Context
 from .linear import coordinates
+from .lowering import Lowering
 from .registry import lowers
 from .shared_memory import SharedBuffer, SharedOperand
 
 
-def padded(ctx: Context, offset: int, layout: SharedLayout) -> int:
+def padded(ctx: Lowering, offset: int, layout: SharedLayout) -> int:
     """The element offset in memory for an offset before padding."""
     f = ctx.f
     total = offset
@@ -26,7 +26,7 @@ def padded(ctx: Context, offset: int, layout: SharedLayout) -> int:
     return total
 
 
-def element_index(ctx: Context, buffer: SharedBuffer, offset: int) -> int:
+def element_index(ctx: Lowering, buffer: SharedBuffer, offset: int) -> int:
     """The index of an element in workgroup memory, counted in elements of its type."""
     size = bits_in_memory(buffer.type.element) // 8
     assert buffer.byte_offset % size == 0, buffer
@@ -38,7 +38,7 @@ def buffer_end(buffer: SharedBuffer) -> int:
     return buffer.byte_offset + buffer_bytes(buffer.type)
 
 
-def store_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, registers: Sequence[int], width: int) -> None:
+def store_tensor(ctx: Lowering, buffer: SharedBuffer, type_: TensorType, registers: Sequence[int], width: int) -> None:
     """Writes a tensor into its buffer, ``width`` registers at a time."""
     layout, element = buffer_layout(buffer.type), type_.element
     offsets = tensor_offsets(type_, buffer.type)
@@ -56,7 +56,7 @@ def store_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, register
         )
 
 
-def load_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, width: int) -> list[int]:
+def load_tensor(ctx: Lowering, buffer: SharedBuffer, type_: TensorType, width: int) -> list[int]:
     """Reads a tensor from its buffer, ``width`` registers at a time: one id a register."""
     layout, element = buffer_layout(buffer.type), type_.element
     offsets = tensor_offsets(type_, buffer.type)
@@ -74,14 +74,14 @@ def load_tensor(ctx: Context, buffer: SharedBuffer, type_: TensorType, width: in
     return registers
 
 
-def _buffer(ctx: Context, operation: Operation, index: int) -> SharedBuffer:
+def _buffer(ctx: Lowering, operation: Operation, index: int) -> SharedBuffer:
     buffer = ctx[operation.operands[index]]
     assert isinstance(buffer, SharedBuffer), operation.name
     return buffer
 
 
 @lowers("ttg.local_alloc")
-def _local_alloc(ctx: Context, operation: Operation) -> None:
+def _local_alloc(ctx: Lowering, operation: Operation) -> None:
     type_ = operation.result.type
     assert isinstance(type_, MemDescType)
     plan = ctx.plan_of(operation, BufferAccess)
@@ -94,12 +94,12 @@ def _local_alloc(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("ttg.local_dealloc")
-def _local_dealloc(ctx: Context, operation: Operation) -> None:
+def _local_dealloc(ctx: Lowering, operation: Operation) -> None:
     """Upstream's allocation has already reused the bytes."""
 
 
 @lowers("ttg.local_store")
-def _local_store(ctx: Context, operation: Operation) -> None:
+def _local_store(ctx: Lowering, operation: Operation) -> None:
     source = operation.operands[0]
     assert isinstance(source.type, TensorType)
     width = ctx.plan_of(operation, BufferAccess).width
@@ -107,7 +107,7 @@ def _local_store(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("ttg.local_load")
-def _local_load(ctx: Context, operation: Operation) -> None:
+def _local_load(ctx: Lowering, operation: Operation) -> None:
     type_ = operation.result.type
     assert isinstance(type_, TensorType)
     buffer = _buffer(ctx, operation, 0)
@@ -119,7 +119,7 @@ def _local_load(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("ttg.memdesc_trans", "ttg.memdesc_reshape")
-def _view(ctx: Context, operation: Operation) -> None:
+def _view(ctx: Lowering, operation: Operation) -> None:
     """The same bytes under an encoding that upstream has rewritten to fit."""
     type_ = operation.result.type
     assert isinstance(type_, MemDescType)

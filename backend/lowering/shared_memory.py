@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..layouts.elements import MAX_BITS, bits_in_memory
+from ..layouts.element_sizes import MAX_BITS, bits_in_memory
 from ..planning.shared_memory import VECTOR, WORD, Room, View
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
@@ -23,7 +23,7 @@ from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.types import IntegerType, MemDescType, TensorType, Type
 from .emitter import Emitter
-from .packing import Packing, pack, packing, unpack
+from .packing import PackedElements, pack, packing, unpack
 
 EXPLICIT_LAYOUT = "SPV_KHR_workgroup_memory_explicit_layout"
 EXPLICIT_LAYOUT_CAPABILITY = {
@@ -106,14 +106,14 @@ class SharedMemory:
         how = packing(emitter, type_, 1)
         return self._whole(emitter.f, how, how.type_id(emitter), index, start, end)
 
-    def _whole(self, f: FunctionBuilder, how: Packing, item: int, index: int, start: int, end: int) -> int:
+    def _whole(self, f: FunctionBuilder, how: PackedElements, item: int, index: int, start: int, end: int) -> int:
         """A pointer to item ``index``."""
         assert start % (how.bits // 8) == 0, f"a buffer at byte {start} is read in items of {how.bits // 8} bytes"
         array = self._array(item, how.bits // 8, how.part, start, end)
         path = (self._module.uint(0), index) if self._explicit else (f.sub(index, array.first),)
         return f.access(array.pointer_type, array.variable, *path)
 
-    def _component(self, emitter: Emitter, how: Packing, index: int, start: int, end: int) -> int:
+    def _component(self, emitter: Emitter, how: PackedElements, index: int, start: int, end: int) -> int:
         """A pointer to part ``index`` in the array of items that hold ``how.parts`` of them."""
         f, module = emitter.f, self._module
         lanes = how.parts
@@ -126,11 +126,11 @@ class SharedMemory:
             f.and_(index, module.uint(lanes - 1)),
         )
 
-    def _item(self, emitter: Emitter, type_: Type) -> Packing:
+    def _item(self, emitter: Emitter, type_: Type) -> PackedElements:
         """An item of the array that elements of ``type_`` have for themselves."""
         how = packing(emitter, type_, min(VECTOR, MAX_BITS // bits_in_memory(type_)))
         count = how.parts * how.per_part
-        return Packing(how.element, how.element, count, 1, how.boolean, how.bits)
+        return PackedElements(how.element, how.element, count, 1, how.boolean, how.bits)
 
     def _worded(self, start: int, end: int) -> bool:
         return self._view.words and (start, end) not in self._view.narrow
@@ -139,7 +139,7 @@ class SharedMemory:
         """A pointer to vector or word ``index``, counted in ``bits``, of the workgroup memory."""
         module = self._module
         word = module.int(WORD)
-        pair = Packing(word, word, MAX_BITS // WORD, 1, False, MAX_BITS)
+        pair = PackedElements(word, word, MAX_BITS // WORD, 1, False, MAX_BITS)
         if bits == MAX_BITS:
             return self._whole(emitter.f, pair, pair.type_id(emitter), index, start, end)
         return self._component(emitter, pair, index, start, end)
@@ -156,7 +156,9 @@ class SharedMemory:
             return self._load_words(emitter, how, index, start, end)
         return self._load_items(emitter, self._item(emitter, type_), index, count, start, end)
 
-    def _load_items(self, emitter: Emitter, item: Packing, index: int, count: int, start: int, end: int) -> list[int]:
+    def _load_items(
+        self, emitter: Emitter, item: PackedElements, index: int, count: int, start: int, end: int
+    ) -> list[int]:
         f = emitter.f
         if count >= item.parts:
             type_id = item.type_id(emitter)
@@ -179,7 +181,7 @@ class SharedMemory:
             for element in self._elements(f, index, count)
         ]
 
-    def _load_words(self, emitter: Emitter, how: Packing, index: int, start: int, end: int) -> list[int]:
+    def _load_words(self, emitter: Emitter, how: PackedElements, index: int, start: int, end: int) -> list[int]:
         f, module = emitter.f, self._module
         word = module.int(WORD)
         narrower = max(0, (WORD // how.bits).bit_length() - 1)  # log2 of the accesses that a word holds
@@ -220,7 +222,7 @@ class SharedMemory:
         self._store_items(emitter, self._item(emitter, type_), index, values, start, end)
 
     def _store_items(
-        self, emitter: Emitter, item: Packing, index: int, values: Sequence[int], start: int, end: int
+        self, emitter: Emitter, item: PackedElements, index: int, values: Sequence[int], start: int, end: int
     ) -> None:
         f, count = emitter.f, len(values)
         if count >= item.parts:
@@ -297,5 +299,5 @@ class SharedMemory:
         return total
 
 
-def _part_of(item: Packing) -> Packing:
-    return Packing(item.element, item.part, 1, 1, item.boolean, item.bits // item.parts)
+def _part_of(item: PackedElements) -> PackedElements:
+    return PackedElements(item.element, item.part, 1, 1, item.boolean, item.bits // item.parts)

@@ -5,16 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..layouts.elements import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.linear import flatten, unflatten
 from ..planning.plans import Conversion
 from ..ttgir.ir import Operation
 from ..ttgir.types import PointerType, TensorType, Type
-from .context import Context
 from .convert_layout import convert_registers
 from .elementwise import map_registers
 from .errors import LoweringError
 from .linear import coordinates
+from .lowering import Lowering
 from .registry import lowers
 
 
@@ -24,25 +24,25 @@ def _tensor(type_: Type) -> TensorType:
 
 
 @lowers("tt.make_range")
-def _make_range(ctx: Context, operation: Operation) -> None:
+def _make_range(ctx: Lowering, operation: Operation) -> None:
     start = ctx.module.uint(int(operation.attributes["start"]))
     positions = coordinates(ctx, ctx.layout(operation.result.type), 0)
     ctx.define(operation.result, [ctx.f.add(position, start) for position in positions])
 
 
 @lowers("tt.splat")
-def _splat(ctx: Context, operation: Operation) -> None:
+def _splat(ctx: Lowering, operation: Operation) -> None:
     value = ctx.scalar(operation.operands[0])
     ctx.define(operation.result, [value] * ctx.register_count(operation.result.type))
 
 
 @lowers("tt.unsplat")
-def _unsplat(ctx: Context, operation: Operation) -> None:
+def _unsplat(ctx: Lowering, operation: Operation) -> None:
     ctx[operation.result] = ctx.registers(operation.operands[0])[0]
 
 
 @lowers("tt.addptr")
-def _addptr(ctx: Context, operation: Operation) -> None:
+def _addptr(ctx: Lowering, operation: Operation) -> None:
     f = ctx.f
     pointer = element_type(operation.result.type)
     assert isinstance(pointer, PointerType)
@@ -51,12 +51,12 @@ def _addptr(ctx: Context, operation: Operation) -> None:
     map_registers(ctx, operation, lambda base, offset: f.add(base, f.mul(f.sign_extend(offset, width), size)))
 
 
-def _places(ctx: Context, type_: Type) -> list[int]:
+def _places(ctx: Lowering, type_: Type) -> list[int]:
     """The row-major index of each register's element in lane 0 of warp 0."""
     return ctx.layout(type_).images("register")
 
 
-def _first_register(ctx: Context, type_: Type) -> dict[int, int]:
+def _first_register(ctx: Lowering, type_: Type) -> dict[int, int]:
     """Row-major index → the first register that holds that element in lane 0 of warp 0."""
     lookup: dict[int, int] = {}
     for register, place in enumerate(_places(ctx, type_)):
@@ -64,7 +64,7 @@ def _first_register(ctx: Context, type_: Type) -> dict[int, int]:
     return lookup
 
 
-def _move_registers(ctx: Context, operation: Operation, source_of: Callable[[int], int]) -> None:
+def _move_registers(ctx: Lowering, operation: Operation, source_of: Callable[[int], int]) -> None:
     """Defines the result's element at row-major index ``i`` as the operand's at ``source_of(i)``.
 
     Right where lanes and warps hold corresponding elements on both sides, which upstream's encodings guarantee."""
@@ -81,13 +81,13 @@ def _move_registers(ctx: Context, operation: Operation, source_of: Callable[[int
 
 
 @lowers("tt.expand_dims")
-def _expand_dims(ctx: Context, operation: Operation) -> None:
+def _expand_dims(ctx: Lowering, operation: Operation) -> None:
     # A dimension of extent 1 changes no row-major index.
     _move_registers(ctx, operation, lambda place: place)
 
 
 @lowers("tt.broadcast")
-def _broadcast(ctx: Context, operation: Operation) -> None:
+def _broadcast(ctx: Lowering, operation: Operation) -> None:
     source, target = _tensor(operation.operands[0].type), _tensor(operation.result.type)
 
     def source_of(place: int) -> int:
@@ -101,7 +101,7 @@ def _broadcast(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.trans")
-def _trans(ctx: Context, operation: Operation) -> None:
+def _trans(ctx: Lowering, operation: Operation) -> None:
     source, target = _tensor(operation.operands[0].type), _tensor(operation.result.type)
     order = list(operation.attributes["order"])
 
@@ -113,13 +113,13 @@ def _trans(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.reshape")
-def _reshape(ctx: Context, operation: Operation) -> None:
+def _reshape(ctx: Lowering, operation: Operation) -> None:
     source, plan = operation.operands[0], ctx.plan_of(operation, Conversion)
     ctx.define(operation.result, convert_registers(ctx, plan, ctx.registers(source), element_type(source.type)))
 
 
 @lowers("tt.join")
-def _join(ctx: Context, operation: Operation) -> None:
+def _join(ctx: Lowering, operation: Operation) -> None:
     # The new last dimension of extent 2 is the lowest bit of the row-major index.
     left, right = operation.operands
     lookup = _first_register(ctx, left.type)
@@ -130,7 +130,7 @@ def _join(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.split")
-def _split(ctx: Context, operation: Operation) -> None:
+def _split(ctx: Lowering, operation: Operation) -> None:
     source = operation.operands[0]
     lookup, registers = _first_register(ctx, source.type), ctx.registers(source)
     for side, result in enumerate(operation.results):
@@ -138,6 +138,6 @@ def _split(ctx: Context, operation: Operation) -> None:
 
 
 @lowers("tt.cat")
-def _cat(ctx: Context, operation: Operation) -> None:
+def _cat(ctx: Lowering, operation: Operation) -> None:
     """Any order of elements is allowed: the registers of both, one after the other."""
     ctx.define(operation.result, [*ctx.registers(operation.operands[0]), *ctx.registers(operation.operands[1])])

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 
-from ..layouts.elements import bits_in_memory
+from ..layouts.element_sizes import bits_in_memory
 from ..spirv.opcodes import BuiltIn
 from ..ttgir.types import Type
 from .emitter import Emitter

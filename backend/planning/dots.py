@@ -7,7 +7,7 @@ from ..analysis.matrix_dots import choose, is_matrix_dot, unfolded
 from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_width
 from ..layouts.dot_operands import operand_encoding
-from ..layouts.elements import bytes_in_memory
+from ..layouts.element_sizes import bytes_in_memory
 from ..layouts.linear import log2
 from ..ttgir.encodings import BlockedEncoding, SharedLinearEncoding
 from ..ttgir.ir import Operation, Value

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..capabilities import Capabilities
-from ..layouts.conversion import Plan as Moves
-from ..layouts.conversion import SubgroupShuffle, ThroughShared, plan_conversion, plan_through_shared
+from ..layouts.conversion import Moves, SubgroupShuffle, ThroughShared, plan_conversion, plan_through_shared
 from ..layouts.distributed import LANE, WARP, distributed_layout
-from ..layouts.elements import bytes_in_memory, element_type
+from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.gather import plan_gather
 from ..layouts.linear import LinearLayout, same_copies
 from ..layouts.reduction import ReductionPlan, plan_reduction

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ..analysis.barrier_filter import NO_ACCESS, Access, Footprint, Frame
 from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
-from ..layouts.elements import bytes_in_memory
+from ..layouts.element_sizes import bytes_in_memory
 from ..ttgir.ir import Operation, Value
 from ..ttgir.traits import TOUCHES_SHARED, TRAITS, Effect, Memory, traits
 from ..ttgir.types import MemDescType, TensorType, Type

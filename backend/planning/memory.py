@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..layouts.buffers import buffer_bytes, buffer_width
-from ..layouts.elements import MAX_BITS, bits_in_memory, element_type
+from ..layouts.element_sizes import MAX_BITS, bits_in_memory, element_type
 from ..layouts.vectors import access_width, contiguous_registers
 from ..ttgir.ir import Operation, Value
 from ..ttgir.traits import traits

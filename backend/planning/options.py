@@ -16,7 +16,8 @@ class Options:
     ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand would need an indexed array else.
     ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
     the next iteration's dot operands ahead (transforms/prefetch.py). ``check_bounds``: check every access
-    (lowering/bounds.py). ``debug_info``: places in the user's source and names of variables (lowering/debug_info.py).
+    (lowering/bounds_check.py). ``debug_info``: places in the user's source and names of variables
+    (lowering/debug_info.py).
     ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips
     (transforms/strips.py), 0 for any number.
     ``split_grid``: a launch is a part of the grid, and its arguments say which (abi/block.py).

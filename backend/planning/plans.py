@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle, ThroughShared
-from ..layouts.conversion import Plan as Moves
+from ..layouts.conversion import Identity, Moves, RegisterPermutation, SubgroupShuffle, ThroughShared
 from ..layouts.gather import GatherByShuffles
 from ..layouts.linear import LinearLayout
 from ..layouts.matrix_dots import MatrixDot

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ..capabilities import Capabilities
-from ..layouts.elements import MAX_BITS, bits_in_memory
+from ..layouts.element_sizes import MAX_BITS, bits_in_memory
 from ..ttgir.types import FloatType, Type
 
 #: Components of a vector, at most: Vulkan has none of more.

@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 from ..analysis.barrier_filter import BARRIER, Need
 from ..ttgir.ir import Function, Location, Operation
-from .table import KernelPlan
+from .kernel_plan import KernelPlan
 
 _BARRIERS = {Need.NOTHING: "none is needed", Need.SUBGROUP: "within the subgroup", Need.WORKGROUP: "of the workgroup"}
 

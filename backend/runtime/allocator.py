@@ -8,7 +8,7 @@ import weakref
 from collections import deque
 from typing import Any
 
-from .memory import out_of_memory, round_up
+from .host_memory import out_of_memory, round_up
 
 #: Allocations up to this many bytes are cut from slabs: drivers allow a few thousand buffers with memory of their own.
 LARGEST_SHARED = 1 << 20

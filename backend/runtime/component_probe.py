@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..matrices import COMPONENT_BITS, ComponentMap, Place
+from ..matrices import COMPONENT_BITS, ComponentMap, Position
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
@@ -121,7 +121,7 @@ def read_map(data: Any, component: str, rows: int, columns: int, lanes: int) -> 
     if length < 1 or length & (length - 1) or lanes & (lanes - 1):
         return None
 
-    def place(lane: int, number: int) -> Place:
+    def place(lane: int, number: int) -> Position:
         return int(found[0, lane, number]), int(found[1, lane, number])
 
     map_ = ComponentMap(

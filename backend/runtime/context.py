@@ -22,9 +22,9 @@ from .cuda import CudaSharing
 from .devices import SHARING_EXTENSIONS, DeviceInfo, choose, compute_queue_family, is_chosen, select
 from .devices import devices as all_devices
 from .errors import ValidationError, VulkanUnavailable
+from .host_memory import BufferPool, Loan
 from .loader import handle, instance, vulkan
 from .logical_device import create_device, create_pipeline_layout
-from .memory import BufferPool, Loan
 from .native_module import native
 from .pipeline_cache import PipelineCache, folder
 

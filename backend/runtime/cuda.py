@@ -22,7 +22,7 @@ from .cuda_driver import DeviceContext, Semaphore
 from .cuda_memory import ImportedMemory
 from .devices import DeviceInfo
 from .errors import NotShareable
-from .memory import storage_of
+from .host_memory import storage_of
 from .native_module import native
 
 

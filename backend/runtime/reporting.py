@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from ..abi.launch import FIRST_ARGUMENT
+from ..abi.launch_arguments import FIRST_ARGUMENT
 from ..abi.report_buffer import CURSOR, FAILURE, HEADER, RECORD, RECORDS
 from .context import Context
 from .errors import KernelAssertionError, LoopLimitExceeded
 from .extents import bounds_table
 from .graph import capturing
+from .host_memory import Loan
 from .launch import Entry
-from .memory import Loan
 
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 

@@ -15,10 +15,10 @@ from .. import settings
 from ..settings import IMPORTED, STAGED
 from .context import Context
 from .errors import NotShareable
-from .memory import CLAIMS, PLACEMENT, HostRange, Loan, find, merge, storage_of
+from .host_memory import CLAIMS, PLACEMENT, HostRange, Loan, find, merge, storage_of
 from .native_module import native
 
-#: A pointer argument: the object, the address that it tells, and its place (abi/launch.py), or "shared".
+#: A pointer argument: the object, the address that it tells, and its place (abi/launch_arguments.py), or "shared".
 Pointer = tuple[Any, int, str]
 #: (host address, bytes, staging buffer, device buffer, offset in that, whether it is copied back).
 Copy = tuple[int, int, Any, Any, int, bool]

@@ -27,7 +27,7 @@ from .torch_fallback import FALLBACKS, fallback
 from .torch_memory import context_of, metadata, new_bytes
 from .torch_modules import keep_ties
 from .torch_registration import AT_REGISTRATION
-from .torch_spirv import MODULE, Module
+from .torch_spirv import MODULE, DeviceModule
 from .torch_substitutes import SUBSTITUTES
 
 __all__ = ["FALLBACKS", "NAME", "register"]
@@ -130,7 +130,7 @@ def _teach_storages() -> None:
 _registered: list[Any] = []
 
 
-def module() -> Module:
+def module() -> DeviceModule:
     """What ``torch.spirv`` is once the device is registered."""
     return MODULE
 

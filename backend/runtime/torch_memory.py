@@ -12,8 +12,8 @@ import torch
 
 from . import context as vulkan_context
 from .context import NAME, Context
-from .interface import device_index
 from .native_module import native
+from .streams import device_index
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
 _DLPACK_CODES = {

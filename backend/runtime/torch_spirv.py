@@ -13,8 +13,8 @@ from . import context as vulkan_context
 from . import torch_streams
 from .devices import selected
 from .errors import VulkanUnavailable
-from .interface import DeviceInterface, device_index
 from .memory_heaps import device_memory
+from .streams import DeviceInterface, device_index
 from .torch_fallback import FALLBACKS
 from .torch_random import GENERATOR
 
@@ -58,7 +58,7 @@ def _allocator(device: Any) -> Any:
     return memory
 
 
-class Module(DeviceInterface):
+class DeviceModule(DeviceInterface):
     """``torch.spirv``. ``device`` arguments: an index, "spirv:1" or a torch.device; the current one for None."""
 
     Event, Stream = torch_streams.Event, torch_streams.Stream  # type: ignore[assignment]
@@ -210,4 +210,4 @@ class Module(DeviceInterface):
         FALLBACKS.clear()
 
 
-MODULE = Module()
+MODULE = DeviceModule()

@@ -10,7 +10,7 @@ import torch
 
 from . import context as vulkan_context
 from .context import NAME
-from .interface import Queue, device_index, make_event
+from .streams import Queue, device_index, make_event
 
 _C: Any = torch._C
 

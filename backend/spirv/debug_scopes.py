@@ -26,7 +26,7 @@ _PUBLIC, _DEFINITION = 3, 8
 _PIECE = 60_000
 
 
-class Scope(NamedTuple):
+class SourceScope(NamedTuple):
     """A function of the user's: its name, and where it begins."""
 
     name: str
@@ -34,17 +34,17 @@ class Scope(NamedTuple):
     line: int
 
 
-class Place(NamedTuple):
+class SourcePlace(NamedTuple):
     """A place in the user's source, counted from 1: the function that it is in, and the place that this was called from
     where the call was inlined."""
 
     file: str
     line: int
     column: int
-    scope: Scope | None = None
-    caller: Place | None = None
+    scope: SourceScope | None = None
+    caller: SourcePlace | None = None
 
-    def common(self, other: Place) -> Place | None:
+    def common(self, other: SourcePlace) -> SourcePlace | None:
         """What two places have in common: the line without callers that differ; None for different lines."""
         if self[:4] != other[:4]:
             return None
@@ -62,11 +62,11 @@ class DebugScopes:
         self._sources: dict[str, int] = {}
         self._units: dict[str, int] = {}
 
-    def definition(self, scope: Scope, function: int) -> Instruction:
+    def definition(self, scope: SourceScope, function: int) -> Instruction:
         """What says that ``function`` is the user's function ``scope``."""
         return self._here(FUNCTION_DEFINITION, self._function(scope), function)
 
-    def enter(self, place: Place | None, last: Place | None) -> list[Instruction]:
+    def enter(self, place: SourcePlace | None, last: SourcePlace | None) -> list[Instruction]:
         """What goes before an instruction of ``place`` where the one before it was of ``last``."""
         if place is None:
             return [self._here(NO_LINE)] + ([self._here(NO_SCOPE)] if last is not None and last.scope else [])
@@ -98,7 +98,7 @@ class DebugScopes:
             )
         return known
 
-    def _function(self, scope: Scope) -> int:
+    def _function(self, scope: SourceScope) -> int:
         module, source = self._module, self._source(scope.file)
         kind = self._declared(TYPE_FUNCTION, module.uint(_PUBLIC), module.void)
         name, line = module.string(scope.name), module.uint(scope.line)
@@ -107,7 +107,7 @@ class DebugScopes:
             FUNCTION, name, kind, source, line, column, unit, name, module.uint(_DEFINITION), line
         )  # fmt: skip
 
-    def _inlined(self, caller: Place | None) -> tuple[int, ...]:
+    def _inlined(self, caller: SourcePlace | None) -> tuple[int, ...]:
         if caller is None or caller.scope is None:
             return ()
         scope, outer = self._function(caller.scope), self._inlined(caller.caller)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from . import opcodes as op
-from .debug_scopes import DebugScopes, Place, Scope
+from .debug_scopes import DebugScopes, SourcePlace, SourceScope
 from .encode import Instruction
 from .module import ModuleBuilder
 
@@ -23,10 +23,10 @@ class SourceLines:
     ``scope``: the user's function that it is made of. ``text``: the text of a source file, "" where it is not there.
     """
 
-    def __init__(self, scope: Scope | None = None, text: Callable[[str], str] = lambda file: "") -> None:
-        self.current: Place | None = None
+    def __init__(self, scope: SourceScope | None = None, text: Callable[[str], str] = lambda file: "") -> None:
+        self.current: SourcePlace | None = None
         self._scope, self._text = scope, text
-        self._places: dict[int, Place | None] = {}
+        self._places: dict[int, SourcePlace | None] = {}
 
     def note(self, instruction: Instruction) -> None:
         """``instruction``, the newest of the body, comes from the current place."""
@@ -50,7 +50,7 @@ class SourceLines:
         """``body`` with a line before each instruction whose place is not that of the one before it. ``function``: the
         OpFunction."""
         result: list[Instruction] = []
-        last: Place | None = None
+        last: SourcePlace | None = None
         debug = DebugScopes(module, self._text)
         if self._scope is not None:
             result.append(debug.definition(self._scope, function))
@@ -67,7 +67,7 @@ class SourceLines:
         return result
 
 
-def _line(module: ModuleBuilder, place: Place | None) -> Instruction:
+def _line(module: ModuleBuilder, place: SourcePlace | None) -> Instruction:
     if place is None:
         return [op.NoLine, 0, 0]
     return [op.Line, 0, 0, module.string(place.file), place.line, place.column]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from .properties import DeviceProperties
+from .properties import InductorProperties
 
 #: Elements of an accumulator that an invocation can hold in registers.
 _ACCUMULATOR_ELEMENTS = 64
@@ -49,7 +49,7 @@ FLEX_BACKWARD = (((16, 16, 16, 16), 4), ((16, 32, 32, 16), 4), ((32, 32, 32, 32)
 FLEX_DECODE = ((16, 2), (32, 2), (64, 2))
 
 
-def fits(gemm: Gemm, device: DeviceProperties, dtype_bytes: int) -> bool:
+def fits(gemm: Gemm, device: InductorProperties, dtype_bytes: int) -> bool:
     """Whether operands fit shared memory, the accumulator the registers, and the workgroup the device."""
     invocations = gemm.num_warps * device.warp_size
     return (
@@ -59,13 +59,13 @@ def fits(gemm: Gemm, device: DeviceProperties, dtype_bytes: int) -> bool:
     )
 
 
-def gemms(device: DeviceProperties, dtype_bytes: int) -> list[Gemm]:
+def gemms(device: InductorProperties, dtype_bytes: int) -> list[Gemm]:
     """Those of the table that fit, at least the smallest."""
     return [gemm for gemm in GEMMS if fits(gemm, device, dtype_bytes)] or [GEMMS[0]]
 
 
 def occupying(
-    candidates: Iterable[Any], blocks: Callable[[Any], tuple[int, int]], m: int, n: int, device: DeviceProperties
+    candidates: Iterable[Any], blocks: Callable[[Any], tuple[int, int]], m: int, n: int, device: InductorProperties
 ) -> list[Any]:
     """The candidates that give every compute unit a program for an m × n result; those with the most programs where
     none does. ``blocks``: a candidate's (block_m, block_n)."""
@@ -89,7 +89,7 @@ def _largest(candidates: list[Any], all_of_them: bool) -> list[Any]:
 
 
 def flex_forward(
-    device: DeviceProperties, head_dim: int, dtype_bytes: int, autotune: bool
+    device: InductorProperties, head_dim: int, dtype_bytes: int, autotune: bool
 ) -> list[tuple[int, int, int]]:
     """(block_m, block_n, num_warps) of FlexAttention's forward kernel: the largest that fits, all with ``autotune``."""
     fitting = [
@@ -102,7 +102,7 @@ def flex_forward(
 
 
 def flex_backward(
-    device: DeviceProperties, head_dim: int, dtype_bytes: int, autotune: bool
+    device: InductorProperties, head_dim: int, dtype_bytes: int, autotune: bool
 ) -> list[tuple[tuple[int, int, int, int], int]]:
     """Blocks and num_warps of FlexAttention's backward kernel, as flex_forward(). It holds two operands more."""
     fitting = [
@@ -114,7 +114,7 @@ def flex_backward(
     return _largest(fitting or [FLEX_BACKWARD[0]], autotune)
 
 
-def flex_decode(device: DeviceProperties, head_dim: int, dtype_bytes: int, autotune: bool) -> list[tuple[int, int]]:
+def flex_decode(device: InductorProperties, head_dim: int, dtype_bytes: int, autotune: bool) -> list[tuple[int, int]]:
     """(block_n, num_warps) of FlexAttention's decoding kernel, as flex_forward()."""
     fitting = [
         row

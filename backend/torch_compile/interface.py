@@ -8,10 +8,10 @@ import torch
 from triton.runtime.driver import driver as config
 
 from ..runtime import context as vulkan_context
-from ..runtime.interface import DeviceInterface as Vulkan
-from ..runtime.interface import Queue, device_index, make_event
+from ..runtime.streams import DeviceInterface as Vulkan
+from ..runtime.streams import Queue, device_index, make_event
 from .broken import BROKEN
-from .properties import DeviceProperties, device_properties, driver_is_active
+from .properties import InductorProperties, device_properties, driver_is_active
 
 _vulkan = Vulkan()
 
@@ -46,11 +46,11 @@ def _index(device: Any) -> int:
     return device_index(device)
 
 
-def properties_of(device: Any = None) -> DeviceProperties:
+def properties_of(device: Any = None) -> InductorProperties:
     """Of a torch device, a string, an index, or the current one; as they were read before this process was forked,
     where it is a compile worker."""
     index = _index(device)
-    known: dict[int, DeviceProperties] = _worker["properties"]
+    known: dict[int, InductorProperties] = _worker["properties"]
     if index not in known:
         known[index] = device_properties(index)
     return known[index]
@@ -71,7 +71,7 @@ class _Worker:
         return int(config.active.get_current_device()) if given is None else int(given)
 
     @staticmethod
-    def get_device_properties(device: Any = None) -> DeviceProperties:
+    def get_device_properties(device: Any = None) -> InductorProperties:
         """As they were read before the worker was forked."""
         return properties_of(device)
 

@@ -19,7 +19,7 @@ def driver_is_active() -> bool:
 
 
 @dataclass(frozen=True)
-class DeviceProperties:
+class InductorProperties:
     """What Inductor reads of a device. It goes to compile workers, by pickling.
 
     ``arch``: the device's capabilities, as text: GPUTarget.arch. ``multi_processor_count``: compute units, where the
@@ -44,11 +44,11 @@ _UNTOLD_COMPUTE_UNITS = 32
 
 
 @cache
-def device_properties(index: int) -> DeviceProperties:
+def device_properties(index: int) -> InductorProperties:
     """Of the device with that index. Raises VulkanUnavailable where it cannot run kernels."""
     driver = config.active
     known = driver.utils.get_device_properties(index)
-    return DeviceProperties(
+    return InductorProperties(
         name=known.get("name", "spirv"),
         arch=known["arch"],
         multi_processor_count=known.get("multiprocessor_count") or _UNTOLD_COMPUTE_UNITS,

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .launching import Kernel, grid_of
+from .launching import TypedKernel, grid_of
 from .shapes import collapsed, expanded, extent, overlaps_itself, power_of_two, share_memory
 from .source import kernel_of
 from .types import IN_SOURCE, NAMES, OnHost, require
@@ -45,7 +45,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    kernel: Kernel
+    kernel: TypedKernel
     grid: tuple[int, int, int]
     sizes: tuple[int, ...]
     multiple: bool
@@ -149,7 +149,7 @@ def _plan(
     types = {f"{name}_p": "*" + NAMES[tensor.dtype] for name, tensor in (*_marked(outputs), *tensors.items())}
     types |= {name: number_type(compute) for name in numbers} | dict.fromkeys(counts, "i64")
     types |= dict.fromkeys(ints, integer)
-    kernel = Kernel(kernel_of("elementwise", text), types, {}, divisible=frozenset(("n_in",)))
+    kernel = TypedKernel(kernel_of("elementwise", text), types, {}, divisible=frozenset(("n_in",)))
     programs = -(-outer // rows) * -(-inner // columns)
     return _Plan(kernel, grid_of(programs), tuple(ints.values()), inner % 16 == 0)
 

@@ -55,7 +55,7 @@ class _Loaded:
         self._launch(*grid, 0, self._function, self._packed, *_NO_HOOKS, *arguments)
 
 
-class Kernel:
+class TypedKernel:
     """A @triton.jit function whose ``names`` are its arguments in order, each with its Triton type ('*fp32', 'i32');
     ``constants`` are its constexprs. ``fusion``: whether products and sums may be one rounding, as in matrix products.
     ``divisible``: arguments that are multiples of 16 in launches that say so."""
@@ -108,7 +108,7 @@ class Kernel:
             return self._loaded[key]
 
 
-_kernels: dict[Any, Kernel] = {}
+_kernels: dict[Any, TypedKernel] = {}
 
 
 def launch(
@@ -134,7 +134,7 @@ def launch(
     kernel = _kernels.get(key)
     if kernel is None:
         integers = frozenset(name for name, value in arguments.items() if type(value) is int and name not in ones)
-        made = Kernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
+        made = TypedKernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
         kernel = _kernels.setdefault(key, made)
     multiple = all(type(value) is not int or not value % 16 for name, value in arguments.items() if name not in ones)
     kernel.launch(_device(arguments.values()), grid, [arguments.get(name) for name in function.arg_names], multiple)

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from .elementwise import _NARROW, Number, converted, number_type
-from .launching import Kernel, grid_of
+from .launching import TypedKernel, grid_of
 from .shapes import Dims, collapsed, expanded, extent, overlaps_itself, power_of_two
 from .source import kernel_of
 from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
@@ -49,7 +49,7 @@ ALL = Fold("1", "acc & x", "tl.reduce(acc, axis, fn.both)")
 
 @dataclass(frozen=True, slots=True)
 class _Plan:
-    kernel: Kernel
+    kernel: TypedKernel
     grid: tuple[int, int, int]
     sizes: tuple[int, ...]
     partial: tuple[int, int] | None
@@ -188,7 +188,7 @@ def _plan(
     types = {"to_out_p": "*" + NAMES[compute if parts > 1 else result.dtype]}
     types |= {f"{name}_p": "*" + NAMES[tensor.dtype] for name, tensor in tensors.items()}
     types |= {name: number_type(compute) for name in numbers} | dict.fromkeys(ints, "i64" if wide else "i32")
-    kernel = Kernel(kernel_of("reduction", source), types, {})
+    kernel = TypedKernel(kernel_of("reduction", source), types, {})
     grid = grid_of(-(-rows // tile_rows) * parts)
     return _Plan(kernel, grid, tuple(ints.values()), (rows, parts) if parts > 1 else None)
 

@@ -6,7 +6,7 @@ import subprocess
 from dataclasses import replace
 
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
-from triton.backends.spirv.lowering.module import lower_module
+from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.module import lower_module
+from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.debug_reading import InlinedCalls

@@ -8,7 +8,7 @@ from triton._C.libtriton import ir
 from triton.backends.spirv import passes
 from triton.backends.spirv.analysis.implied_barriers import stands_for_barrier
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.lowering.module import lower_module
+from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 

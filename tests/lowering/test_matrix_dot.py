@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.errors import UnsupportedOperation
-from triton.backends.spirv.lowering.module import lower_module
+from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.matrices import MatrixConfiguration
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.spirv.disassemble import disassemble

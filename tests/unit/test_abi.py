@@ -8,9 +8,9 @@ import pytest
 
 from backend.abi import header, report_buffer
 from backend.abi.block import hidden_arguments, lay_out
-from backend.abi.launch import LaunchArgument
+from backend.abi.launch_arguments import LaunchArgument
 from backend.abi.scalars import POINTER, SCALARS, argument_type, triton_name
-from backend.layouts.elements import bits_in_memory
+from backend.layouts.element_sizes import bits_in_memory
 from backend.ttgir.types import FloatType, IntegerType, Type
 
 FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}

@@ -332,7 +332,7 @@ def test_a_fork_with_an_event_in_flight(long_file: Path) -> None:
     script = (
         _LONG
         + """
-from triton.backends.spirv.runtime.interface import DeviceEvent, Queue
+from triton.backends.spirv.runtime.streams import DeviceEvent, Queue
 event, native = DeviceEvent(), current().native
 reached = DeviceEvent()
 reached.record()

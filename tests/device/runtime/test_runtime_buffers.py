@@ -13,7 +13,7 @@ from triton.backends.spirv.driver import SPIRVDriver
 from triton.backends.spirv.runtime import OutOfDeviceMemory
 from triton.backends.spirv.runtime import buffer as buffers
 from triton.backends.spirv.runtime.context import Context, current
-from triton.backends.spirv.runtime.interface import DeviceInterface
+from triton.backends.spirv.runtime.streams import DeviceInterface
 
 
 def test_values_come_back(context: Context) -> None:

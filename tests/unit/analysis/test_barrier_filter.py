@@ -7,8 +7,8 @@ from triton.backends.spirv.analysis.barrier_filter import RULES, Need, barrier_n
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.passes import _added
 from triton.backends.spirv.planning.footprints import Footprints
+from triton.backends.spirv.planning.kernel_plan import plan_kernel
 from triton.backends.spirv.planning.options import Options
-from triton.backends.spirv.planning.table import plan_kernel
 from triton.backends.spirv.transforms.kernel import kernel_of, one_block
 from triton.backends.spirv.ttgir.parser import parse_module
 

@@ -11,7 +11,7 @@ from triton.backends.spirv.layouts.conversion import (
     ConversionError,
     Exchange,
     Identity,
-    Plan,
+    Moves,
     RegisterPermutation,
     SubgroupShuffle,
     ThroughShared,
@@ -44,7 +44,7 @@ def exchange(registers: list[int], exchanges: Sequence[Exchange], lane: int, war
     return registers
 
 
-def simulate(plan: Plan, before: Registers, source: LinearLayout, result: LinearLayout) -> Registers:
+def simulate(plan: Moves, before: Registers, source: LinearLayout, result: LinearLayout) -> Registers:
     """What every lane holds after ``plan``. Fails where a plan reads what was never stored."""
     match plan:
         case Identity():
@@ -89,7 +89,7 @@ def simulate(plan: Plan, before: Registers, source: LinearLayout, result: Linear
     raise AssertionError(plan)
 
 
-def check(source: LinearLayout, result: LinearLayout, element_bytes: int, scratch_bytes: int) -> Plan:
+def check(source: LinearLayout, result: LinearLayout, element_bytes: int, scratch_bytes: int) -> Moves:
     plan = plan_conversion(source, result, element_bytes, scratch_bytes)
     assert simulate(plan, contents(source), source, result) == contents(result), plan
     if isinstance(plan, ThroughShared):

@@ -11,7 +11,7 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.layouts.distributed import distributed_layout
 from triton.backends.spirv.layouts.linear import LinearLayout, Point, unflatten
 from triton.backends.spirv.layouts.matrix_dots import MatrixDot, plan_matrix_dot
-from triton.backends.spirv.matrices import MatrixConfiguration, Place
+from triton.backends.spirv.matrices import MatrixConfiguration, Position
 from triton.backends.spirv.ttgir.encodings import (
     DotOperandEncoding,
     Encoding,
@@ -33,8 +33,8 @@ def carry_out(
 
         def matrix(
             fragment: tuple[int | None, ...], use: int, layout: LinearLayout, warp: int = warp
-        ) -> dict[Place, Point | None]:
-            found: dict[Place, Point | None] = {}
+        ) -> dict[Position, Point | None]:
+            found: dict[Position, Point | None] = {}
             for lane in range(configuration.lanes):
                 for component, register in enumerate(fragment):
                     element = None
@@ -45,7 +45,7 @@ def carry_out(
                     assert found.setdefault(place, element) == element  # lanes that hold copies agree
             return found
 
-        sums: dict[tuple[int, Place], Counter[int]] = {}
+        sums: dict[tuple[int, Position], Counter[int]] = {}
         for left, right, result in plan.products:
             rows, columns = matrix(plan.left[left], 0, a), matrix(plan.right[right], 1, b)
             for place, element in matrix(plan.result[result], 2, c).items():

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from triton.backends.spirv.lowering.numerics.formats import decimal_code
+from triton.backends.spirv.lowering.numerics.float_formats import decimal_code
 
 KINDS = {
     "bf16": ml_dtypes.bfloat16,

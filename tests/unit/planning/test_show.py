@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from triton import knobs
 from triton.backends.spirv.ahead_of_time.build import compiled_kernel
-from triton.backends.spirv.ahead_of_time.kernel import find_kernel
+from triton.backends.spirv.ahead_of_time.kernel_source import find_kernel
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.inspection.plan import planned_again
-from triton.backends.spirv.lowering.module import emit, plan_module
+from triton.backends.spirv.lowering.entry_point import emit, plan_module
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.planning.show import plan_text
 from triton.backends.spirv.transforms.kernel import kernel_of

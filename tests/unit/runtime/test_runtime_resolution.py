@@ -9,7 +9,7 @@ import pytest
 import torch
 import triton
 from triton.backends.spirv.runtime.errors import NotShareable
-from triton.backends.spirv.runtime.memory import storage_of
+from triton.backends.spirv.runtime.host_memory import storage_of
 from triton.backends.spirv.runtime.resolution import HostResolution, Resolver, SharedResolution
 
 SHARED = 1 << 40

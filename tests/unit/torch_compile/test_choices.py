@@ -7,11 +7,11 @@ import pytest
 pytest.importorskip("torch")
 
 from triton.backends.spirv.torch_compile import choices  # noqa: E402
-from triton.backends.spirv.torch_compile.properties import DeviceProperties  # noqa: E402
+from triton.backends.spirv.torch_compile.properties import InductorProperties  # noqa: E402
 
 
-def device(warp: int = 32, shared: int = 48 << 10, units: int = 32, threads: int = 1024) -> DeviceProperties:
-    return DeviceProperties("test", "arch", units, warp, threads, shared, 0)
+def device(warp: int = 32, shared: int = 48 << 10, units: int = 32, threads: int = 1024) -> InductorProperties:
+    return InductorProperties("test", "arch", units, warp, threads, shared, 0)
 
 
 def test_blocks_fit_shared_memory_and_registers() -> None:

@@ -8,7 +8,7 @@ from triton.backends.spirv.analysis.pointer_range import pointer_bases
 from triton.backends.spirv.analysis.pointer_roots import written_arguments
 from triton.backends.spirv.lowering.registry import RULES
 from triton.backends.spirv.planning.footprints import _RULES
-from triton.backends.spirv.planning.table import PLANNERS
+from triton.backends.spirv.planning.kernel_plan import PLANNERS
 from triton.backends.spirv.ttgir import custom
 from triton.backends.spirv.ttgir.assembly import FORMATS
 from triton.backends.spirv.ttgir.ir import Operation, Region

@@ -13,7 +13,7 @@ from functools import reduce
 
 from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN, bounds_bytes
 from ..analysis.pointer_roots import accesses, pointer_roots
-from ..layouts.elements import bits_in_memory, element_type
+from ..layouts.element_sizes import bits_in_memory, element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
 from ..ttgir.ir import Function, Location, Operation, Value

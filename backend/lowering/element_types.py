@@ -13,7 +13,7 @@ pointer             64-bit integer, the byte address
 from __future__ import annotations
 
 from ..capabilities import Capabilities
-from ..layouts.elements import element_type
+from ..layouts.element_sizes import element_type
 from ..spirv.module import ModuleBuilder
 from ..ttgir.types import FloatType, IndexType, IntegerType, PointerType, Type
 from .errors import missing

@@ -7,15 +7,15 @@ from typing import TypeAlias, TypeVar
 
 from ..analysis.barrier_filter import Need
 from ..capabilities import Capabilities
+from ..planning.kernel_plan import KernelPlan
 from ..planning.options import Options
 from ..planning.plans import Failed, Plan
-from ..planning.table import KernelPlan
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Scope
 from ..ttgir.ir import Module, Operation, Value
 from ..ttgir.types import TensorType
-from .bounds import Bounds
+from .bounds_check import Bounds
 from .emitter import Emitter
 from .errors import LoweringError
 from .reports import Reports
@@ -27,7 +27,7 @@ Lowered: TypeAlias = "int | list[int] | SharedBuffer | SharedOperand"
 P = TypeVar("P", bound=Plan)
 
 
-class Context(Emitter):
+class Lowering(Emitter):
     """The lowering of one function: an emitter with the values so far, and what is planned."""
 
     def __init__(

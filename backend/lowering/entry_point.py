@@ -9,8 +9,8 @@ from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, hidde
 from ..analysis.pointer_range import pointer_bases
 from ..analysis.pointer_roots import written_arguments
 from ..capabilities import Capabilities
+from ..planning.kernel_plan import KernelPlan, plan_kernel
 from ..planning.options import Options
-from ..planning.table import KernelPlan, plan_kernel
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
@@ -21,13 +21,13 @@ from ..ttgir.ir import Function, Module
 from ..ttgir.traits import Effect, traits
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
-from .bounds import Bounds
-from .context import Context
+from .bounds_check import Bounds
 from .debug_info import source_lines
 from .emitter import Part
 from .errors import LoweringError
 from .float_controls import float_modes
 from .global_scratch import GlobalScratch
+from .lowering import Lowering
 from .registry import lower
 from .reports import Reports, may_report, watch_loops, watches_loops
 from .shared_memory import SharedMemory
@@ -97,7 +97,7 @@ def emit(planned: Planned) -> LoweredKernel:
     assert kernel.body is not None
     # A 32-bit offset would bring a pointer that went too far back into its tensor.
     bounds, bases = (Bounds(kernel), {}) if options.check_bounds else (None, pointer_bases(kernel))
-    ctx = Context(source, module, function, capabilities, options, shared, plan, bases)
+    ctx = Lowering(source, module, function, capabilities, options, shared, plan, bases)
     if _communicates(kernel):
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()

@@ -26,7 +26,7 @@ from ..emitter import Emitter
 
 
 @dataclass(frozen=True)
-class Format:
+class FloatFormat:
     """A float format of at most 16 bits. ``nan`` is the code without sign of the NaN that conversions give,
     ``largest`` that of the largest finite number, ``limit`` that of what too large a number becomes when rounded to
     nearest; ``signed_zero`` is False where the sign bit alone is the NaN."""
@@ -42,16 +42,16 @@ class Format:
 
 
 FORMATS = {
-    "f16": Format(16, 10, 15, 0x7E00, 0x7BFF, 0x7C00, 0x7C00),
-    "f8E5M2": Format(8, 2, 15, 0x7F, 0x7B, 0x7B, 0x7C),
-    "f8E4M3FN": Format(8, 3, 7, 0x7F, 0x7E, 0x7E),
-    "f8E5M2FNUZ": Format(8, 2, 16, 0x80, 0x7F, 0x7F, signed_zero=False),
-    "f8E4M3FNUZ": Format(8, 3, 8, 0x80, 0x7F, 0x7F, signed_zero=False),
+    "f16": FloatFormat(16, 10, 15, 0x7E00, 0x7BFF, 0x7C00, 0x7C00),
+    "f8E5M2": FloatFormat(8, 2, 15, 0x7F, 0x7B, 0x7B, 0x7C),
+    "f8E4M3FN": FloatFormat(8, 3, 7, 0x7F, 0x7E, 0x7E),
+    "f8E5M2FNUZ": FloatFormat(8, 2, 16, 0x80, 0x7F, 0x7F, signed_zero=False),
+    "f8E4M3FNUZ": FloatFormat(8, 3, 8, 0x80, 0x7F, 0x7F, signed_zero=False),
 }
 
 
 #: Formats that constants are printed of in decimal.
-_BF16 = Format(16, 7, 127, 0x7FC0, 0x7F7F, 0x7F80, 0x7F80)
+_BF16 = FloatFormat(16, 7, 127, 0x7FC0, 0x7F7F, 0x7F80, 0x7F80)
 
 
 def decimal_code(value: float, name: str) -> int:
