@@ -22,7 +22,7 @@ EXAMPLES = sorted({module.name for module in pkgutil.iter_modules(examples.__pat
 
 
 def test_examples_are_found() -> None:
-    assert {"demo", "vector_add", "flash_attention", "block_scaled_matmul"} <= set(EXAMPLES)
+    assert {"demo", "vector_add", "flash_attention", "block_scaled_matmul", "gluon_transpose"} <= set(EXAMPLES)
 
 
 @pytest.mark.slow
