@@ -8,9 +8,9 @@ one loop whose tensors are strips, cut where a lane's last registers begin: the 
                                                        tt.store %out + (%at + range(0, 4096)), f(…)
 
 What stays in order: loads and stores of one element, all barriers, atomic operations. Whatever else touches memory
-between loads and stores ends a run. A later strip is loaded after an earlier one is stored. Only a kernel that stores
-an element where it loads another one could see that, and without a barrier Triton does not say in which order those
-happen, since they may be different threads'.
+between loads and stores ends a run. A later strip is loaded after an earlier one is stored, so accesses that may meet
+(they come from one argument) must be at one pointer for each element, and at different pointers for different strips:
+a tile that is reversed in place stays whole. Arguments that overlap, such as x[1:] and x[:-1], are not looked for.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..analysis.lengths import LENGTHS, MEDIUM
+from ..analysis.pointer_roots import pointer_roots
 from ..layouts.distributed import INPUTS, REGISTER, LayoutError, distributed_layout
 from ..layouts.linear import flatten, unflatten
 from ..ttgir.ir import Block, DenseAttr, Function, Operation, Region, Value
@@ -63,6 +64,7 @@ class _NotCut(Exception):
 
 
 Key = tuple[Value, int]
+Roots = dict[Value, tuple[int, ...]]
 
 
 @dataclass
@@ -87,7 +89,10 @@ def cut_in_strips(function: Function, budget: int) -> bool:
     Whether there was anything to rewrite."""
     assert function.body is not None
     blocks = [block for outer in function.body.blocks for block in _blocks(outer)]
-    return any([_cut_block(block, budget) for block in blocks])
+    if not any(_groups(block) for block in blocks):
+        return False
+    roots = pointer_roots(function)
+    return any([_cut_block(block, roots, budget) for block in blocks])
 
 
 def _blocks(block: Block) -> Iterator[Block]:
@@ -99,12 +104,14 @@ def _blocks(block: Block) -> Iterator[Block]:
                     yield from _blocks(inner)
 
 
-def _cut_block(block: Block, budget: int) -> bool:
+def _cut_block(block: Block, roots: Roots, budget: int) -> bool:
     changed = False
     for stores in _groups(block):
         while stores:
             # As many of them in one loop as can be; each is otherwise the first of the next.
-            count = next((count for count in range(len(stores), 0, -1) if _cut_run(block, stores[:count], budget)), 0)
+            count = next(
+                (count for count in range(len(stores), 0, -1) if _cut_run(block, stores[:count], roots, budget)), 0
+            )
             changed = changed or count > 0
             stores = stores[max(count, 1) :]
     return changed
@@ -121,7 +128,7 @@ def _groups(block: Block) -> list[list[Operation]]:
     return [group for group in groups if group]
 
 
-def _cut_run(block: Block, stores: list[Operation], budget: int) -> bool:
+def _cut_run(block: Block, stores: list[Operation], roots: Roots, budget: int) -> bool:
     """Puts ``stores`` and what they need into a loop, where that is long and can be cut."""
     types = [store.operands[0].type for store in stores]
     shapes = {type_.shape for type_ in types if isinstance(type_, TensorType)}
@@ -135,7 +142,7 @@ def _cut_run(block: Block, stores: list[Operation], budget: int) -> bool:
                     _trace(block, operand, dim, run)
         except _NotCut:
             continue
-        if not _movable(block, run):
+        if not _movable(block, run) or _reordered(run, dim, roots):
             continue
         strips = _strips(run, budget)
         if strips > 1:
@@ -209,6 +216,72 @@ def _movable(block: Block, run: _Run) -> bool:
         and (place < first_store or not traits(operation).effects)
         for place, operation in enumerate(block.operations[first:last_store], first)
     )
+
+
+# -- accesses that may meet --------------------------------------------------------------------------------------
+def _reordered(run: _Run, dim: int, roots: Roots) -> bool:
+    """Whether an element that one strip stores may be one that another strip loads or stores."""
+    stored = [store.operands[0] for store in run.stores]
+    pointers = [*(load.operands[0] for load in run.loads), *stored]
+    return any(
+        place != len(run.loads) + number
+        and _may_meet(roots.get(pointer), roots.get(other))
+        and not (_same(pointer, other) and _distinct(pointer, dim))
+        for number, pointer in enumerate(stored)
+        for place, other in enumerate(pointers)
+    )
+
+
+def _may_meet(one: tuple[int, ...] | None, other: tuple[int, ...] | None) -> bool:
+    return one is None or other is None or not set(one).isdisjoint(other)
+
+
+def _same(one: Value, other: Value) -> bool:
+    """Whether two pointers are computed alike."""
+    if one is other:
+        return True
+    first, second = one.owner, other.owner
+    if not (isinstance(first, Operation) and isinstance(second, Operation)):
+        return False
+    if first.name != second.name or first.name not in ("tt.addptr", "tt.splat"):
+        return False
+    return one.type == other.type and all(map(_same, first.operands, second.operands))
+
+
+def _distinct(value: Value, dim: int) -> bool:
+    """Whether elements that differ in their place along ``dim`` differ in value too, a stride of 0 left aside."""
+    owner = value.owner
+    if not isinstance(owner, Operation):
+        return False
+    match owner.name:
+        case "tt.make_range":
+            return True
+        case "tt.broadcast" | "arith.extsi" | "arith.extui":
+            return _distinct(owner.operands[0], dim)
+        case "tt.expand_dims":
+            return owner.attributes["axis"] != dim and _distinct(
+                owner.operands[0], dim - (owner.attributes["axis"] < dim)
+            )
+        case "tt.addptr" | "arith.addi" | "arith.muli":
+            one, other = owner.operands
+            return (_distinct(one, dim) and _uniform(other, dim)) or (_uniform(one, dim) and _distinct(other, dim))
+    return False
+
+
+def _uniform(value: Value, dim: int) -> bool:
+    """Whether elements that differ only in their place along ``dim`` are equal."""
+    type_, owner = value.type, value.owner
+    if not isinstance(type_, TensorType) or type_.shape[dim] == 1:
+        return True
+    if not isinstance(owner, Operation):
+        return False
+    if owner.name == "tt.expand_dims":
+        return _uniform(owner.operands[0], dim - (owner.attributes["axis"] < dim))
+    if owner.name == "arith.constant":
+        return isinstance(attribute := owner.attributes["value"], DenseAttr) and attribute.splat
+    if owner.name in ("tt.splat", "tt.broadcast") or _elementwise(owner):
+        return all(_uniform(operand, dim) for operand in owner.operands)
+    return False
 
 
 # -- how many strips ---------------------------------------------------------------------------------------------

@@ -73,6 +73,40 @@ def test_in_place_in_a_loop_and_read_after_it() -> None:
 
 
 @triton.jit
+def reversed_in_place_kernel(x_ptr, size, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x_ptr + (size - 1 - at), tl.load(x_ptr + at, mask=at < size), mask=at < size)
+
+
+@triton.jit
+def shifted_in_place_kernel(x_ptr, size, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x_ptr + at + 1, tl.load(x_ptr + at, mask=at < size), mask=at < size)
+
+
+@triton.jit
+def folded_in_place_kernel(x_ptr, size, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK) % size
+    tl.store(x_ptr + at, tl.load(x_ptr + at) + 1)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "size", "wanted"),
+    [
+        (reversed_in_place_kernel, BLOCK, lambda x: x[::-1]),
+        (shifted_in_place_kernel, BLOCK - 1, lambda x: np.concatenate([x[:1], x[:-1]])),
+        (folded_in_place_kernel, 1024, lambda x: np.concatenate([x[:1024] + 1, x[1024:]])),
+    ],
+)
+def test_all_elements_of_a_lane_are_loaded_before_others_are_stored(kernel, size, wanted) -> None:  # type: ignore[no-untyped-def]
+    """In one warp, which runs in step: a GPU gives these results too."""
+    values = np.arange(BLOCK, dtype=np.int32)
+    x = torch.from_numpy(values.copy())
+    kernel[(1,)](x, size, BLOCK=BLOCK, num_warps=1)
+    assert np.array_equal(x.numpy(), wanted(values))
+
+
+@triton.jit
 def sines_kernel(x_ptr, out_ptr, rounds, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
     x = tl.load(x_ptr + at)
