@@ -31,13 +31,19 @@ def register() -> None:
     from .pooling import enter_pooling
     from .random import enter_random
     from .reductions import enter_reductions
+    from .resampling import enter_resampling
+    from .scans import enter_scans
+    from .selection import enter_selection
     from .softmax import enter_softmax
+    from .sorting import enter_sorting
 
     library = torch.library.Library("aten", "IMPL")
     _libraries.append(library)
     for enter in (enter_movement, enter_pointwise, enter_cases, enter_reductions):
         enter(library)
     for enter in (enter_matmul, enter_softmax, enter_norms, enter_indexing):
+        enter(library)
+    for enter in (enter_resampling, enter_scans, enter_sorting, enter_selection):
         enter(library)
     for enter in (enter_losses, enter_random, enter_optimizers, enter_convolution, enter_pooling):
         enter(library)

@@ -47,6 +47,14 @@ def _pow(self: Any, exponent: Any, *, out: torch.Tensor) -> torch.Tensor:
     return apply("pow:", {"self": self, "exponent": exponent}, out)
 
 
+def _round(self: torch.Tensor, *, decimals: int, out: torch.Tensor) -> torch.Tensor:
+    """To so many decimal places, or tens, hundreds … where they are negative."""
+    if not self.dtype.is_floating_point:
+        raise OnHost("decimal places of integers")
+    case = "round:before" if decimals < 0 else "round:after"
+    return apply(case, {"self": self, "power": 10.0 ** abs(decimals)}, out)
+
+
 def _nan_to_num(
     self: torch.Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: torch.Tensor
 ) -> torch.Tensor:
@@ -189,6 +197,7 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "pow.Tensor_Scalar_out": _pow,
     "pow.Tensor_Tensor_out": _pow,
     "pow.Scalar_out": _pow,
+    "round.decimals_out": _round,
     "nan_to_num.out": _nan_to_num,
     "logit": _logit,
     "logit.out": _logit,

@@ -188,6 +188,8 @@ CASES = {
         "tl.where(self_or_result <= 0, grad_output * input_scale * (self_or_result + alpha * scale), "
         "grad_output * scale)"
     ),
+    "round:after": "fn.div(libdevice.rint(self * power), power)",
+    "round:before": "libdevice.rint(fn.div(self, power)) * power",
     "mse_loss:": "(self - target) * (self - target)",
     "smooth_l1_loss:": "fn.smooth_l1(self - target, beta)",
     "huber_loss:": "fn.huber(self - target, delta)",

@@ -201,6 +201,33 @@ def huber(difference, delta):
 
 
 @triton.jit
+def plus(a, b):
+    """The sum."""
+    return a + b
+
+
+@triton.jit
+def later_greater(value, place, next_value, next_place):
+    """Of two numbers with their places the greater, NaN before all, and of equal ones the later."""
+    keep = (value > next_value) | ((value != value) & (next_value == next_value))
+    return tl.where(keep, value, next_value), tl.where(keep, place, next_place)
+
+
+@triton.jit
+def later_smaller(value, place, next_value, next_place):
+    """As later_greater, the smaller."""
+    keep = (value < next_value) | ((value != value) & (next_value == next_value))
+    return tl.where(keep, value, next_value), tl.where(keep, place, next_place)
+
+
+@triton.jit
+def last_column(x):
+    """That of a tile of rows."""
+    columns: tl.constexpr = x.shape[1]
+    return tl.sum(tl.where((tl.arange(0, columns) == columns - 1)[None, :], x, tl.zeros_like(x)), 1)
+
+
+@triton.jit
 def times(a, b):
     """The product."""
     return a * b

@@ -15,6 +15,7 @@ from .bounds import CHECK, CHECK_WRAPPED, fault_of
 from .elementwise import Body, run
 from .library import enter_by_name
 from .movement import retyped
+from .selection import places
 from .types import NAMES, OnHost, as_integer, computed_in
 
 _INDICES = (torch.int64, torch.int32)
@@ -173,6 +174,22 @@ def _embedding_backward(
 # ---- index and index_put -----------------------------------------------------------------------------------------
 
 
+def _without_masks(self: torch.Tensor, indices: Sequence[Any]) -> list[Any]:
+    """The indices with those of True in the place of masks."""
+    result: list[Any] = []
+    for index in indices:
+        if index is None or index.dtype not in (torch.bool, torch.uint8):
+            result.append(index)
+            continue
+        at = len(result)
+        if index.shape != self.shape[at : at + index.dim()] or index.device != self.device:
+            raise OnHost("a mask that is refused")
+        if not index.dim():
+            raise OnHost("a mask without dimensions")
+        result += list(places(index).unbind(1))
+    return result
+
+
 def _indexed(self: torch.Tensor, indices: Sequence[Any]) -> tuple[torch.Tensor, dict[str, Any], dict[str, int], str]:
     """(the view of ``self`` with a stride of 0 in what is indexed, index operands, their integers, lines that add up
     the offset). Raises OnHost for masks."""
@@ -201,6 +218,7 @@ def _indexed(self: torch.Tensor, indices: Sequence[Any]) -> tuple[torch.Tensor, 
 
 
 def _index(self: torch.Tensor, indices: Sequence[Any], *, out: torch.Tensor) -> torch.Tensor:
+    indices = _without_masks(self, indices)
     place, operands, counts, lines = _indexed(self, indices)
     if out.shape != place.shape:
         torch._prims_common.wrappers._maybe_resize_out(out, place.shape)
@@ -226,7 +244,7 @@ def _index_put(
         if self.dtype not in (torch.float16, torch.bfloat16):
             raise OnHost(f"atomic additions of {self.dtype}")
         target = self.to(torch.float32)
-    place, operands, counts, lines = _indexed(target, indices)
+    place, operands, counts, lines = _indexed(target, _without_masks(self, indices))
     action = (
         "source = source + zero.to(source.dtype)\n"
         'tl.atomic_add(self + offset, source, mask=mask & (wrong == 0), sem="relaxed")'

@@ -6,6 +6,7 @@ of the overload with ``out``) nothing else is asked; elsewhere torch._prims_comm
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,8 @@ from .types import OnHost, computed_in
 
 #: Numbers that take part in type promotion; others (alpha, value …) follow the type.
 _PROMOTING = frozenset(("self", "other", "exponent", "min", "max"))
+#: Arguments that change nothing: of the result of leaky_relu the sign is its argument's.
+_WITHOUT_EFFECT = frozenset(("self_is_result",))
 _TENSORS = ("Tensor", "Optional[Tensor]")
 _NUMBERS = ("number", "Optional[number]", "float", "int", "bool")
 _FLOAT_LIMIT = 3.5e38
@@ -80,14 +83,19 @@ def enter_pointwise(library: torch.library.Library) -> None:
     for name in (*EXPRESSIONS, "gelu", "gelu_backward"):
         for variant in (name, name + "_"):
             for op in overloads(variant):
-                if not composed(op) and _usable(op):
+                if not composed(op) and _usable(op, name):
                     enter(library, op, _implementation(op, name))
 
 
-def _usable(op: torch._ops.OpOverload) -> bool:
-    """Whether its results are one tensor, and its arguments tensors, numbers and text."""
-    schema = op._schema
+def _usable(op: torch._ops.OpOverload, name: str) -> bool:
+    """Whether its results are one tensor, its arguments tensors, numbers and text, and the expression of ``name`` of
+    all tensors and numbers: an overload may have more."""
+    schema, operation = op._schema, _operation(op)
     allowed = {*_TENSORS, *_NUMBERS, "str", "Optional[str]"}
+    texts = [EXPRESSIONS.get(name, ""), *(text for (base, _), text in BY_TEXT.items() if base == name)]
+    named = {word for text in texts for word in re.findall(r"\w+", text)}
+    if not named | _WITHOUT_EFFECT >= operation.tensors | operation.numbers:
+        return False
     return len(schema.returns) == 1 and all(str(argument.type) in allowed for argument in schema.arguments)
 
 

@@ -47,6 +47,10 @@ ANY = Fold("0", "acc | x", "tl.reduce(acc, axis, fn.either)")
 ALL = Fold("1", "acc & x", "tl.reduce(acc, axis, fn.both)")
 
 
+#: (expression of an element, how they are combined, expression of the result, operands that are not converted).
+_What = tuple[str, Fold, str, frozenset[str]]
+
+
 @dataclass(frozen=True, slots=True)
 class _Plan:
     kernel: TypedKernel
@@ -69,13 +73,15 @@ def reduce(
     keepdim: bool = False,
     compute: torch.dtype | None = None,
     out: torch.Tensor | None = None,
+    as_stored: frozenset[str] = frozenset(),
 ) -> torch.Tensor:
     """The expression ``text`` of ``operands``, broadcast together, combined over ``dims``, as ``dtype``.
 
-    ``finish``: an expression of the result ``acc``, the numbers among the operands, and the ``count`` of elements that
-    were combined. ``compute``: the
-    type of both, dtype's own if None. ``out``: a tensor of the result's shape to write instead of a new one. Raises
-    OnHost where the device cannot.
+    The expression may name ``column``, the place of an element among those that it is combined with, where one
+    dimension is reduced, and ``start``, what changes nothing. ``finish``: an expression of the result ``acc``, the
+    numbers among the operands, and the ``count`` of elements that were combined. ``compute``: the type of both, dtype's
+    own if None. ``out``: a tensor of the result's shape to write instead of a new one. ``as_stored``: operands that are
+    not converted to the type that is computed in. Raises OnHost where the device cannot.
     """
     tensors = {name: value for name, value in operands.items() if isinstance(value, torch.Tensor)}
     numbers = {name: value for name, value in operands.items() if not isinstance(value, torch.Tensor)}
@@ -87,7 +93,7 @@ def reduce(
         numbers["count"] = float(math.prod(shape[d] for d in dims))
     kept = [1 if d in dims else size for d, size in enumerate(shape)]
     result = torch.empty(kept, dtype=dtype, device=first.device) if out is None else _with(out, dims, kept)
-    _run(text, fold, finish, tensors, numbers, shape, dims, result, compute)
+    _run((text, fold, finish, as_stored), tensors, numbers, shape, dims, result, compute)
     if out is not None:
         return out
     return result if keepdim or not dims else result.view([size for d, size in enumerate(shape) if d not in dims])
@@ -102,9 +108,7 @@ def _with(out: torch.Tensor, dims: tuple[int, ...], kept: list[int]) -> torch.Te
 
 
 def _run(
-    text: str,
-    fold: Fold,
-    finish: str,
+    what: _What,
     tensors: dict[str, torch.Tensor],
     numbers: dict[str, Number],
     shape: torch.Size,
@@ -113,14 +117,14 @@ def _run(
     compute: torch.dtype,
 ) -> None:
     key = (
-        (text, fold, finish, dims, compute, result.dtype, result.shape, result.stride(), result.device),
+        (what, dims, compute, result.dtype, result.shape, result.stride(), result.device),
         *((name, tensor.dtype, tensor.shape, tensor.stride()) for name, tensor in tensors.items()),
         *numbers,
     )
     try:
         plan = _plans[key]
     except KeyError:
-        plan = _plan(text, fold, finish, tensors, numbers, shape, dims, result, compute)
+        plan = _plan(what, tensors, numbers, shape, dims, result, compute)
         if len(_plans) >= _PLANS:
             _plans.clear()
         _plans[key] = plan
@@ -133,13 +137,19 @@ def _run(
     partial = torch.empty(plan.partial, dtype=compute, device=result.device)
     plan.kernel.launch(device, plan.grid, [partial, *tensors.values(), *numbers.values(), *plan.sizes])
     rest = partial.view(*result.shape, plan.partial[1])
-    _run("x", fold, finish, {"x": rest}, numbers, rest.shape, (rest.dim() - 1,), result.unsqueeze(-1), compute)
+    _run(
+        ("x", *what[1:3], frozenset()),
+        {"x": rest},
+        numbers,
+        rest.shape,
+        (rest.dim() - 1,),
+        result.unsqueeze(-1),
+        compute,
+    )
 
 
 def _plan(
-    text: str,
-    fold: Fold,
-    finish: str,
+    what: _What,
     tensors: dict[str, torch.Tensor],
     numbers: dict[str, Number],
     shape: torch.Size,
@@ -183,7 +193,7 @@ def _plan(
         parts = -(-columns // share)
         kept_steps[0] = _contiguous(kept, parts)
     layout = _Layout(kept, kept_steps, reduced, reduced_steps, (tile_rows, tile_columns), parts, wide)
-    source, ints = _text(text, fold, finish, tensors, numbers, compute, result.dtype, layout)
+    source, ints = _text(what, tensors, numbers, compute, result.dtype, layout)
     ints |= {"n_rows": rows, "n_columns": columns, "share": share}
     types = {"to_out_p": "*" + NAMES[compute if parts > 1 else result.dtype]}
     types |= {f"{name}_p": "*" + NAMES[tensor.dtype] for name, tensor in tensors.items()}
@@ -215,15 +225,14 @@ class _Layout:
 
 
 def _text(
-    text: str,
-    fold: Fold,
-    finish: str,
+    what: _What,
     tensors: dict[str, torch.Tensor],
     numbers: dict[str, Number],
     compute: torch.dtype,
     dtype: torch.dtype,
     layout: _Layout,
 ) -> tuple[str, dict[str, int]]:
+    text, fold, finish, as_stored = what
     rows, columns = layout.tile
     computing = IN_SOURCE[NAMES[compute]]
     ints: dict[str, int] = dict.fromkeys(("n_rows", "n_columns", "share"), 0)
@@ -256,7 +265,7 @@ def _text(
         place = _place(f"{name}_rows", "j", f"{name}_r", reduced, ints)
         masks = [mask for mask, steps in (("in_rows", kept), ("in_columns", reduced)) if any(steps)]
         mask = ", mask=" + ("mask" if len(masks) == 2 else masks[0]) if masks else ""
-        cast = "" if tensor.dtype == compute else f".to({computing})"
+        cast = "" if name in as_stored or tensor.dtype == compute else f".to({computing})"
         body.append(f"{name} = tl.load({place}{mask}){cast}")
     body += [f"x = {text}", "x = tl.where(mask, x, start)", f"acc = ({fold.step}).to({computing})"]
     lines += [

@@ -8,13 +8,15 @@ from typing import Any
 
 import torch
 
-from .elementwise import Body, run
 from .library import enter_by_name
 from .pointwise import check_output
 from .reducing import ALL, ANY, MAX, MIN, PROD, SUM, Fold, reduce
 from .types import OnHost, computed_in
 
 _Dims = Sequence[int] | int | None
+_NOT_ZERO, _SELF = "(self != 0).to(acc.dtype)", frozenset(("self",))
+#: Where the first of the elements is that are equal to ``top``, or NaN, as ``top`` is if one is.
+_PLACE = "tl.where((self == top) | (self != self), column.to(acc.dtype) + acc * 0, start)"
 
 
 def enter_reductions(library: torch.library.Library) -> None:
@@ -117,18 +119,75 @@ def _extreme_of_all(fold: Fold) -> Callable[..., Any]:
     return extreme
 
 
+def place_of(self: torch.Tensor, top: torch.Tensor, dim: int, out: torch.Tensor, keepdim: bool) -> torch.Tensor:
+    """In ``out``, int64: where along ``dim`` the extreme ``top``, which has the dimension with size 1, is first."""
+    compute = torch.int32 if self.shape[dim] < 2**31 else torch.int64
+    how: Any = {"keepdim": keepdim, "out": out, "as_stored": frozenset(("self", "top"))}
+    return reduce(_PLACE, MIN, {"self": self, "top": top}, (dim,), dtype=torch.int64, compute=compute, **how)
+
+
+def _place(fold: Fold) -> Callable[..., Any]:
+    def argmax(self: torch.Tensor, dim: int | None = None, keepdim: bool = False, *, out: torch.Tensor) -> torch.Tensor:
+        _plain(self)
+        shape = _shape(self.shape, dims_of(dim, self.dim()), keepdim)
+        flat = self if dim is not None and self.dim() else self.reshape(-1)
+        at = dims_of(dim, flat.dim())
+        _not_empty(flat, at)
+        check_output(out, torch.int64, shape)
+        top = reduce("self", fold, {"self": flat}, at, dtype=self.dtype, keepdim=True)
+        place_of(flat, top, at[0], out if flat is self else out.view(()), keepdim and flat is self)
+        return out
+
+    return argmax
+
+
+def _extreme_and_place(fold: Fold) -> Callable[..., Any]:
+    def max_(
+        self: torch.Tensor,
+        dim: int,
+        keepdim: bool = False,
+        *,
+        max: Any = None,
+        max_values: Any = None,
+        **named: Any,  # noqa: A002
+    ) -> Any:
+        values, places = (max, max_values) if max is not None else (named["min"], named["min_indices"])
+        _plain(self)
+        shape = _shape(self.shape, dims_of(dim, self.dim()), keepdim)
+        check_output(values, self.dtype, shape)
+        check_output(places, torch.int64, shape)
+        if not self.dim():
+            return values.copy_(self), places.zero_()
+        (at,) = dims_of(dim, self.dim())
+        _not_empty(self, (at,))
+        top = reduce("self", fold, {"self": self}, (at,), dtype=self.dtype, keepdim=True)
+        place_of(self, top, at, places, keepdim)
+        values.copy_(top if keepdim else top.squeeze(at))
+        return values, places
+
+    return max_
+
+
+def _extremes(
+    self: torch.Tensor,
+    *,
+    dim: int | None = None,
+    keepdim: bool = False,
+    min: torch.Tensor,
+    max: torch.Tensor,  # noqa: A002
+) -> tuple[torch.Tensor, torch.Tensor]:
+    dims = dims_of(dim, self.dim())
+    _not_empty(self, dims)
+    return into(min, self, "self", MIN, dims, keepdim), into(max, self, "self", MAX, dims, keepdim)
+
+
 def _truth(fold: Fold) -> Callable[..., Any]:
     def any_(self: torch.Tensor, dim: _Dims = None, keepdim: bool = False, *, out: torch.Tensor) -> torch.Tensor:
         _plain(self)
-        text = "(self != 0).to(acc.dtype)"
         dims = dims_of(dim, self.dim())
         check_output(out, torch.uint8 if out.dtype == torch.uint8 else torch.bool, _shape(self.shape, dims, keepdim))
-        compute = computed_in(self.dtype)
-        if compute.is_floating_point:
-            flags = torch.empty_like(self, dtype=torch.bool)
-            run(Body.of("self != 0"), {"out": flags}, {"self": self}, compute)
-            self, compute = flags, torch.int8
-        reduce(text, fold, {"self": self}, dims, dtype=out.dtype, keepdim=keepdim, out=out, compute=compute)
+        how: Any = {"keepdim": keepdim, "out": out, "as_stored": _SELF}
+        reduce(_NOT_ZERO, fold, {"self": self}, dims, dtype=out.dtype, compute=torch.int8, **how)
         return out
 
     return any_
@@ -189,7 +248,7 @@ def _variance_and_mean(root: bool) -> Callable[..., Any]:
 
 #: Order → (expression, fold, expression of the result).
 _NORMS: dict[float, tuple[str, Fold, str]] = {
-    0.0: ("(self != 0).to(acc.dtype)", SUM, "acc"),
+    0.0: (_NOT_ZERO, SUM, "acc"),
     1.0: ("tl.abs(self)", SUM, "acc"),
     2.0: ("self * self", SUM, "libdevice.sqrt(acc)"),
     math.inf: ("tl.abs(self)", MAX, "acc"),
@@ -223,13 +282,7 @@ def _norm_out(self: torch.Tensor, p: Any, dim: _Dims, keepdim: bool = False, *, 
 
 def _count_nonzero(self: torch.Tensor, dim: _Dims) -> torch.Tensor:
     _plain(self)
-    text = "(self != 0).to(acc.dtype)"
-    dims, compute = dims_of(dim, self.dim()), computed_in(self.dtype)
-    if compute.is_floating_point:
-        flags = torch.empty_like(self, dtype=torch.bool)
-        run(Body.of("self != 0"), {"out": flags}, {"self": self}, compute)
-        self = flags
-    return reduce(text, SUM, {"self": self}, dims, dtype=torch.int64)
+    return reduce(_NOT_ZERO, SUM, {"self": self}, dims_of(dim, self.dim()), dtype=torch.int64, as_stored=_SELF)
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
@@ -247,6 +300,11 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "min": _extreme_of_all(MIN),
     "max.unary_out": _extreme_of_all(MAX),
     "min.unary_out": _extreme_of_all(MIN),
+    "argmax.out": _place(MAX),
+    "argmin.out": _place(MIN),
+    "max.dim_max": _extreme_and_place(MAX),
+    "min.dim_min": _extreme_and_place(MIN),
+    "aminmax.out": _extremes,
     "any.out": _truth(ANY),
     "any.dims_out": _truth(ANY),
     "any.all_out": _truth(ANY),

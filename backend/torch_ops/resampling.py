@@ -1,0 +1,349 @@
+"""Interpolation, pooling by mean and padding by what is there, with their gradients: all are, along each dimension in
+turn, sums of a few elements (taps) with weights. Which ones is a table made on the host for a pair of sizes; one kernel
+reads it. The gradient is the same with the table transposed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+
+from .elementwise import Body, run
+from .library import enter_by_name
+from .movement import retyped
+from .types import IN_SOURCE, NAMES, OnHost, as_integer, computed_in, require
+
+_TABLES = 256  # kept at most
+_TEXT = """out = zero.to({number})
+for tap in range(taps):
+    at = tl.load(index + tap + zero, mask=mask, other=-1).to(tl.int64)
+    use = mask & (at >= 0)
+    value = tl.load(self + at * step + zero, mask=use, other=0).to({number})
+    out += value * tl.load(weight + tap + zero, mask=use, other=0)"""
+_PLACES = frozenset(("index", "weight", "self"))
+_TAKEN = Body(
+    "out = tl.load(self + index.to(tl.int64) * step + zero, mask=mask)", frozenset(("index",)), frozenset(("self",))
+)
+
+
+def enter_resampling(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+
+
+@dataclass(frozen=True)
+class Taps:
+    """``index``: int32 (outputs, taps) of elements of the input, -1 where there is no more; ``weight``: theirs."""
+
+    index: torch.Tensor
+    weight: torch.Tensor
+
+    def to(self, device: torch.device) -> Taps:
+        return Taps(self.index.to(device), self.weight.to(device))
+
+    def transposed(self, size: int) -> Taps:
+        """For each of the input's ``size`` elements the outputs that it is in."""
+        outputs, taps = self.index.shape
+        there = self.index.reshape(-1) >= 0
+        sources = self.index.reshape(-1)[there].long()
+        places = torch.arange(outputs).repeat_interleave(taps)[there]
+        order = sources.argsort(stable=True)
+        counts = torch.bincount(sources, minlength=size)
+        slot = torch.arange(len(order)) - (counts.cumsum(0) - counts)[sources[order]]
+        index = torch.full((size, max(int(counts.max()), 1)), -1, dtype=torch.int32)
+        weight = torch.zeros(index.shape, dtype=self.weight.dtype)
+        index[sources[order], slot] = places[order].int()
+        weight[sources[order], slot] = self.weight.reshape(-1)[there][order]
+        return Taps(index, weight)
+
+
+# ---- Tables ------------------------------------------------------------------------------------------------------
+
+_Number = torch.dtype
+
+
+def _average(size: int, outputs: int, how: tuple[int, int, int, bool, float], dtype: _Number) -> Taps:
+    """``how``: window, stride, padding, whether padding counts, and what to divide by instead if not 0."""
+    window, stride, padding, counts_padding, divisor = how
+    first = torch.arange(outputs) * stride - padding
+    whole = (first + window).clamp(max=size + padding) - first
+    index = first[:, None] + torch.arange(window)
+    index = torch.where((index >= 0) & (index < size), index, -1)
+    count = whole if counts_padding else (index >= 0).sum(1)
+    weight = 1 / (count.to(dtype) if not divisor else torch.full((outputs,), divisor, dtype=dtype))
+    return Taps(index.int(), weight[:, None].expand(index.shape).contiguous())
+
+
+def _adaptive(size: int, outputs: int, how: None, dtype: _Number) -> Taps:
+    place = torch.arange(outputs)
+    first, end = place * size // outputs, -(-(place + 1) * size // outputs)
+    index = first[:, None] + torch.arange(int((end - first).max()))
+    index = torch.where(index < end[:, None], index, -1)
+    weight = 1 / (end - first).to(dtype)
+    return Taps(index.int(), weight[:, None].expand(index.shape).contiguous())
+
+
+def _scale(size: int, outputs: int, scale: float | None, dtype: _Number) -> torch.Tensor:
+    if scale is not None and scale > 0:
+        return torch.tensor(1.0 / scale, dtype=dtype)
+    return torch.tensor(size, dtype=dtype) / outputs
+
+
+def _nearest(size: int, outputs: int, how: tuple[bool, float | None], dtype: _Number) -> Taps:
+    """torch's nearest_idx and nearest_exact_idx, which compute in float32."""
+    exact, scale = how
+    place = torch.arange(outputs)
+    if exact:
+        index = ((place + 0.5) * _scale(size, outputs, scale, torch.float32)).floor().long()
+    elif outputs == size:
+        index = place
+    elif outputs == 2 * size:
+        index = place // 2
+    else:
+        index = (place * _scale(size, outputs, scale, torch.float32)).floor().long()
+    index = index.clamp(max=size - 1).int()[:, None]
+    return Taps(index, torch.ones(index.shape, dtype=dtype))
+
+
+def _source(size: int, outputs: int, align: bool, scale: float | None, dtype: _Number) -> torch.Tensor:
+    """Where outputs lie among the inputs: torch's area_pixel_compute_source_index."""
+    place = torch.arange(outputs, dtype=dtype)
+    if align:
+        return place * (torch.tensor(size - 1, dtype=dtype) / (outputs - 1) if outputs > 1 else 0)
+    return _scale(size, outputs, scale, dtype) * (place + 0.5) - 0.5
+
+
+def _linear(size: int, outputs: int, how: tuple[bool, float | None], dtype: _Number) -> Taps:
+    source = _source(size, outputs, *how, dtype).clamp(min=0) if outputs != size else torch.arange(outputs, dtype=dtype)
+    first = source.long().clamp(max=size - 1)
+    second = (first + 1).clamp(max=size - 1)
+    share = (source - first).clamp(0, 1)
+    return Taps(torch.stack((first, second), 1).int(), torch.stack((1 - share, share), 1))
+
+
+def _cubic(size: int, outputs: int, how: tuple[bool, float | None], dtype: _Number) -> Taps:
+    """Keys' kernel with a = -0.75."""
+    source = _source(size, outputs, *how, dtype)
+    first = source.floor()
+    t, a = source - first, -0.75
+
+    def near(x: torch.Tensor) -> torch.Tensor:
+        return ((a + 2) * x - (a + 3)) * x * x + 1
+
+    def far(x: torch.Tensor) -> torch.Tensor:
+        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+
+    index = (first.long()[:, None] + torch.arange(-1, 3)).clamp(0, size - 1)
+    return Taps(index.int(), torch.stack((far(t + 1), near(t), near(1 - t), far(2 - t)), 1))
+
+
+def _padding(size: int, outputs: int, how: tuple[bool, int], dtype: _Number) -> Taps:
+    """``how``: whether the input is reflected at its ends, which are not repeated, and how much is before it."""
+    reflected, before = how
+    index = torch.arange(outputs) - before
+    if reflected:
+        index = index.abs()
+        index = torch.where(index >= size, 2 * (size - 1) - index, index)
+    index = index.clamp(0, size - 1).int()[:, None]
+    return Taps(index, torch.ones(index.shape, dtype=dtype))
+
+
+@lru_cache(maxsize=_TABLES)
+def _table(kind: Any, size: int, outputs: int, how: Any, dtype: _Number, transposed: bool, device: str) -> Taps:
+    taps: Taps = kind(size, outputs, how, dtype)
+    return (taps.transposed(size) if transposed else taps).to(torch.device(device))
+
+
+# ---- Running them ------------------------------------------------------------------------------------------------
+
+
+def _along(x: torch.Tensor, dim: int, taps: Taps, out: torch.Tensor, plain: bool) -> None:
+    """out[…, i, …] = the sum over t of x[…, index[i, t], …] weight[i, t]. ``plain``: one tap each, of weight 1."""
+    strides = [0 if d == dim % x.dim() else stride for d, stride in enumerate(x.stride())]
+    source = x.as_strided(out.shape, strides)
+    after = (1,) * (x.dim() - 1 - dim % x.dim())
+    index, weight = (table[:, 0].view(-1, *after) for table in (taps.index, taps.weight))
+    counts = {"step": x.stride(dim)}
+    if plain:
+        kind = as_integer(x.dtype)
+        run(_TAKEN, {"out": retyped(out, kind)}, {"index": index, "self": retyped(source, kind)}, kind, counts)
+        return
+    compute = computed_in(out.dtype)
+    body = Body(_TEXT.format(number=IN_SOURCE[NAMES[compute]]), frozenset(), _PLACES)
+    operands = {"index": index, "weight": weight, "self": source}
+    run(body, {"out": out}, operands, compute, {**counts, "taps": taps.index.shape[1]})
+
+
+def resample(
+    x: torch.Tensor, out: torch.Tensor, kind: Any, how: Sequence[Any], transposed: bool = False
+) -> torch.Tensor:
+    """The last ``len(how)`` dimensions of ``x`` to those of ``out``, which is of the same type. Raises OnHost."""
+    weighted = transposed or kind not in (_nearest, _padding)
+    if x.dtype not in NAMES or (weighted and not x.dtype.is_floating_point):
+        raise OnHost("numbers that are not floats")
+    for tensor in (x, out):
+        require(tensor.dtype, x.device.index or 0)
+    if not x.numel() or x.is_neg() or x.dtype != out.dtype:
+        raise OnHost("nothing, or another type")
+    compute = computed_in(x.dtype)
+    device, count, at = str(x.device), len(how), x
+    for place, dim in enumerate(range(-1, -count - 1, -1)):
+        sizes = (out.shape[dim], x.shape[dim]) if transposed else (x.shape[dim], out.shape[dim])
+        taps = _table(kind, *sizes, how[dim], compute if weighted else torch.float32, transposed, device)
+        target = out
+        if place < count - 1:
+            shape = [*at.shape]
+            shape[dim] = out.shape[dim]
+            target = torch.empty(shape, dtype=compute if weighted else x.dtype, device=x.device)
+        _along(at, dim, taps, target, not weighted)
+        at = target
+    return out
+
+
+def _window(values: Sequence[int], count: int) -> Sequence[int]:
+    return [values[0]] * count if len(values) == 1 else values
+
+
+def _means(kernel: Any, stride: Any, padding: Any, counts_padding: bool, divisor: int | None, count: int) -> list[Any]:
+    kernel, padding = _window(kernel, count), _window(padding, count)
+    stride = _window(stride, count) if stride else kernel
+    divisors = [1.0] * (count - 1) + [float(divisor)] if divisor else [0.0] * count
+    return [
+        (k, s, p, counts_padding, d) for k, s, p, d in zip(kernel, stride, padding, divisors, strict=True)
+    ]  # fmt: skip
+
+
+def _mean_pool(count: int) -> Callable[..., torch.Tensor]:
+    def pool(
+        self: torch.Tensor,
+        kernel_size: Any,
+        stride: Any = (),
+        padding: Any = (0,),
+        ceil_mode: bool = False,
+        count_include_pad: bool = True,
+        divisor_override: int | None = None,
+        *,
+        out: torch.Tensor,
+    ) -> torch.Tensor:
+        how = _means(kernel_size, stride, padding, count_include_pad, divisor_override, count)
+        return resample(self, out, _average, how)
+
+    return pool
+
+
+def _mean_pool_backward(count: int) -> Callable[..., torch.Tensor]:
+    def backward(
+        grad_output: torch.Tensor,
+        self: torch.Tensor,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        ceil_mode: bool,
+        count_include_pad: bool,
+        divisor_override: int | None,
+        *,
+        grad_input: torch.Tensor,
+    ) -> torch.Tensor:
+        how = _means(kernel_size, stride, padding, count_include_pad, divisor_override, count)
+        return resample(grad_output, grad_input, _average, how, transposed=True)
+
+    return backward
+
+
+def _adaptive_pool(count: int) -> Callable[..., torch.Tensor]:
+    def pool(self: torch.Tensor, output_size: Sequence[int]) -> torch.Tensor:
+        if self.dim() not in (count + 1, count + 2) or not all(output_size):
+            raise OnHost("sizes that are refused")
+        shape = (*self.shape[:-count], *output_size)
+        last = self.dim() == 4 and self.is_contiguous(memory_format=torch.channels_last) and not self.is_contiguous()
+        order = torch.channels_last if last else torch.contiguous_format
+        out = torch.empty(shape, dtype=self.dtype, device=self.device, memory_format=order)
+        return resample(self, out, _adaptive, [None] * count)
+
+    return pool
+
+
+def _adaptive_pool_backward(count: int) -> Callable[..., torch.Tensor]:
+    def backward(grad_output: torch.Tensor, self: torch.Tensor) -> torch.Tensor:
+        out = torch.empty_like(self)
+        return resample(grad_output, out, _adaptive, [None] * count, transposed=True)
+
+    return backward
+
+
+def _upsample(kind: Any, fixed: bool | None, count: int) -> Callable[..., torch.Tensor]:
+    """``fixed``: the first part of ``how``; None where align_corners is it, which torch passes."""
+
+    def upsample(self: torch.Tensor, output_size: Any, *rest: Any, out: torch.Tensor) -> torch.Tensor:
+        return resample(self, out, kind, _scaled(rest, fixed, count))
+
+    return upsample
+
+
+def _upsample_backward(kind: Any, fixed: bool | None, count: int) -> Callable[..., torch.Tensor]:
+    def backward(
+        grad_output: torch.Tensor, output_size: Any, input_size: Any, *rest: Any, grad_input: torch.Tensor
+    ) -> Any:
+        return resample(grad_output, grad_input, kind, _scaled(rest, fixed, count), transposed=True)
+
+    return backward
+
+
+def _scaled(rest: tuple[Any, ...], fixed: bool | None, count: int) -> list[Any]:
+    first, scales = (rest[0], rest[1:]) if fixed is None else (fixed, rest)
+    return [(first, scale) for scale in (*scales, *(None,) * count)[:count]]
+
+
+def _pad(name: str, reflected: bool, count: int) -> Callable[..., torch.Tensor]:
+    meta = getattr(torch.ops.aten, name).default
+
+    def pad(self: torch.Tensor, padding: Sequence[int], *, out: torch.Tensor | None = None) -> torch.Tensor:
+        shape = meta(torch.empty(self.shape, device="meta", dtype=self.dtype), padding).shape
+        if out is None:
+            out = torch.empty(shape, dtype=self.dtype, device=self.device)
+        elif out.shape != shape:
+            torch._prims_common.wrappers._maybe_resize_out(out, shape)
+        return resample(self, out, _padding, _before(padding, reflected, count))
+
+    return pad
+
+
+def _pad_backward(reflected: bool, count: int) -> Callable[..., torch.Tensor]:
+    def backward(
+        grad_output: torch.Tensor, self: torch.Tensor, padding: Sequence[int], *, grad_input: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        out = torch.empty_like(self) if grad_input is None else grad_input
+        if out.shape != self.shape:
+            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        return resample(grad_output, out, _padding, _before(padding, reflected, count), transposed=True)
+
+    return backward
+
+
+def _before(padding: Sequence[int], reflected: bool, count: int) -> list[Any]:
+    return [(reflected, padding[2 * (count - 1 - d)]) for d in range(count)]
+
+
+_TABLE: dict[str, Callable[..., Any]] = {}
+for _count in (1, 2, 3):
+    for _name, _kind, _fixed in (
+        ("upsample_nearest", _nearest, False),
+        ("_upsample_nearest_exact", _nearest, True),
+        (f"upsample_{('', 'bi', 'tri')[_count - 1]}linear", _linear, None),
+        *((("upsample_bicubic", _cubic, None),) if _count == 2 else ()),
+    ):
+        _TABLE[f"{_name}{_count}d.out"] = _upsample(_kind, _fixed, _count)
+        _TABLE[f"{_name}{_count}d_backward.grad_input"] = _upsample_backward(_kind, _fixed, _count)
+    for _name, _reflected in (("reflection_pad", True), ("replication_pad", False)):
+        _TABLE[f"{_name}{_count}d"] = _TABLE[f"{_name}{_count}d.out"] = _pad(f"{_name}{_count}d", _reflected, _count)
+        _TABLE[f"{_name}{_count}d_backward"] = _pad_backward(_reflected, _count)
+        _TABLE[f"{_name}{_count}d_backward.grad_input"] = _pad_backward(_reflected, _count)
+for _count in (2, 3):
+    _TABLE[f"avg_pool{_count}d.out"] = _mean_pool(_count)
+    _TABLE[f"avg_pool{_count}d_backward.grad_input"] = _mean_pool_backward(_count)
+    _TABLE[f"_adaptive_avg_pool{_count}d"] = _adaptive_pool(_count)
+    _TABLE[f"_adaptive_avg_pool{_count}d_backward"] = _adaptive_pool_backward(_count)

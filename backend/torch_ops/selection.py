@@ -1,0 +1,137 @@
+"""Elements that a condition selects: nonzero, masked_select, masked_scatter, and the same elements in another order.
+
+How many there are is read on the host, as everywhere in torch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from .elementwise import Body, run
+from .library import enter_by_name
+from .movement import retyped
+from .pointwise import check_output
+from .types import NAMES, OnHost, as_integer
+
+_CHOSEN = frozenset(("chosen", "count"))
+_LIST = Body("tl.store(self + (count - 1) + zero, x, mask=mask & chosen)", _CHOSEN, frozenset(("self",)))
+_SCATTER = Body(
+    "taken = tl.load(source + (count - 1) + zero, mask=mask & chosen)\nout = tl.where(chosen, taken, self)",
+    _CHOSEN,
+    frozenset(("source",)),
+)
+
+
+def enter_selection(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+
+
+def counted(mask: torch.Tensor) -> torch.Tensor:
+    """For each element of a contiguous bool tensor how many are True up to it, int64, in one line."""
+    return mask.reshape(-1).cumsum(0)
+
+
+def places(mask: torch.Tensor) -> torch.Tensor:
+    """aten::nonzero of a tensor on the device: int64 (n, dimensions). Raises OnHost."""
+    if mask.dtype not in NAMES:
+        raise OnHost("complex numbers")
+    chosen = (mask if mask.dtype == torch.bool else mask != 0).contiguous()
+    if not chosen.numel():
+        return torch.empty((mask.dim(), 0), dtype=torch.int64, device=mask.device).t()
+    count = counted(chosen)
+    total = int(count[-1].item())
+    # With the strides that the CPU gives it: each dimension's indices lie together.
+    out = torch.empty((mask.dim(), total), dtype=torch.int64, device=mask.device).t()
+    for d, size in enumerate(mask.shape if total else ()):
+        line = torch.arange(size, device=mask.device).view(-1, *(1,) * (mask.dim() - 1 - d))
+        column = out[:, d].as_strided(mask.shape, (0,) * mask.dim())
+        operands = {"chosen": chosen, "count": count.view(mask.shape), "x": line, "self": column}
+        run(_LIST, {}, operands, torch.int64)
+    return out
+
+
+def _nonzero(self: torch.Tensor) -> torch.Tensor:
+    return places(self)
+
+
+def _nonzero_out(self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    found = places(self)
+    check_output(out, torch.int64, found.shape)
+    return out.copy_(found)
+
+
+def _masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    if mask.dtype != torch.bool or mask.device != self.device:
+        raise OnHost("a mask that is not bool, or elsewhere")
+    tensor, mask = torch.broadcast_tensors(self, mask)
+    kind = as_integer(self.dtype)
+    chosen = mask.contiguous()
+    count = counted(chosen)
+    out = torch.empty(int(count[-1].item()) if chosen.numel() else 0, dtype=self.dtype, device=self.device)
+    if out.numel():
+        place = retyped(out, kind).as_strided(mask.shape, (0,) * mask.dim())
+        operands = {"chosen": chosen, "count": count.view(mask.shape), "x": retyped(tensor, kind), "self": place}
+        run(_LIST, {}, operands, kind)
+    return out
+
+
+def _masked_select_out(self: torch.Tensor, mask: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    found = _masked_select(self, mask)
+    check_output(out, found.dtype, found.shape)
+    return out.copy_(found)
+
+
+def _masked_scatter(self: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    if mask.dtype != torch.bool or source.dtype != self.dtype or self.device != mask.device != source.device:
+        raise OnHost("a mask that is not bool, or a source of another type")
+    chosen = mask.expand(self.shape).contiguous()
+    if not self.numel():
+        return self
+    count = counted(chosen)
+    if int(count[-1].item()) > source.numel():
+        raise OnHost("a source that is too short")
+    kind = as_integer(self.dtype)
+    flat = retyped(source.contiguous(), kind).as_strided(self.shape, (0,) * self.dim())
+    operands = {"chosen": chosen, "count": count.view(self.shape), "self": retyped(self, kind), "source": flat}
+    run(_SCATTER, {"out": operands["self"]}, operands, kind)
+    return self
+
+
+def _flip(self: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
+    if len({d % max(self.dim(), 1) for d in dims}) != len(dims) or any(not -self.dim() <= d < self.dim() for d in dims):
+        raise OnHost("dimensions that are refused")
+    out = self
+    for d in dims:
+        if self.shape[d] > 1:
+            out = out.index_select(d, torch.arange(self.shape[d] - 1, -1, -1, device=self.device))
+    like = torch.empty_like(self)
+    return out if out is not self and out.stride() == like.stride() else like.copy_(out)
+
+
+def _roll(self: torch.Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> torch.Tensor:
+    if not dims and len(shifts) == 1:
+        return _roll(self.reshape(-1), shifts, (0,)).view(self.shape)
+    if len(dims) != len(shifts) or any(not -self.dim() <= d < self.dim() for d in dims):
+        raise OnHost("shifts that are refused")
+    out = self
+    for shift, d in zip(shifts, dims, strict=True):
+        size = self.shape[d]
+        if size and shift % size:
+            head = size - shift % size
+            out = torch.cat((out.narrow(d, head, size - head), out.narrow(d, 0, head)), d)
+    return out.clone(memory_format=torch.contiguous_format) if out is self else out
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "nonzero": _nonzero,
+    "nonzero.out": _nonzero_out,
+    "masked_select": _masked_select,
+    "masked_select.out": _masked_select_out,
+    "masked_scatter_": _masked_scatter,
+    "flip": _flip,
+    "roll": _roll,
+}

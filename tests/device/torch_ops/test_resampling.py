@@ -1,0 +1,68 @@
+"""Interpolation, pooling by mean and padding, with their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+
+from .conftest import compare
+
+pytestmark = pytest.mark.usefixtures("no_fallbacks")
+
+_FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "mean": lambda x: F.avg_pool2d(x, 3, 2, 1),
+    "mean of what there is": lambda x: F.avg_pool2d(x, (3, 2), 2, 1, ceil_mode=True, count_include_pad=False),
+    "mean, another divisor": lambda x: F.avg_pool2d(x, 3, divisor_override=5),
+    "mean of one dimension": lambda x: F.avg_pool1d(x[0], 3),
+    "adaptive": lambda x: F.adaptive_avg_pool2d(x, (4, 5)),
+    "nearest": lambda x: F.interpolate(F.interpolate(x, scale_factor=2), size=(7, 30)),
+    "nearest-exact": lambda x: F.interpolate(x, size=(13, 5), mode="nearest-exact"),
+    "linear": lambda x: F.interpolate(x[0], size=17, mode="linear"),
+    "bilinear": lambda x: F.interpolate(x, scale_factor=1.7, mode="bilinear"),
+    "bilinear, corners": lambda x: F.interpolate(x, size=(5, 23), mode="bilinear", align_corners=True),
+    "bicubic": lambda x: F.interpolate(x, size=(13, 8), mode="bicubic"),
+    "reflect": lambda x: F.pad(x, (2, 3, 1, 0), mode="reflect"),
+    "replicate": lambda x: F.pad(x, (2, 3, 1, 4), mode="replicate"),
+}
+
+
+def _with_gradient(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[torch.Tensor], Any]:
+    def run(x: torch.Tensor) -> Any:
+        x = x.detach().requires_grad_()
+        y = function(x)
+        y.backward(torch.linspace(0, 1, y.numel()).to(y.device, y.dtype).view(y.shape))
+        return y.detach(), x.grad
+
+    return run
+
+
+def _images(*shape: int) -> torch.Tensor:
+    torch.manual_seed(0)
+    return torch.randn(*shape or (2, 3, 9, 11))
+
+
+@pytest.mark.parametrize("name", _FUNCTIONS)
+def test_functions_and_their_gradients(name: str) -> None:
+    compare(_with_gradient(_FUNCTIONS[name]), _images())
+
+
+def test_types_and_strides() -> None:
+    def both(x: torch.Tensor) -> torch.Tensor:
+        return F.interpolate(F.avg_pool2d(x, 2), scale_factor=2, mode="bilinear")
+
+    compare(_with_gradient(both), _images().transpose(2, 3))
+    compare(both, _images().half())
+    compare(both, _images().double())
+    compare(_with_gradient(lambda x: F.interpolate(F.avg_pool2d(x, 2), scale_factor=2)), _images()[:, ::2, 1:, 2:])
+    volume = lambda x: F.interpolate(F.avg_pool3d(x, 2), scale_factor=2, mode="trilinear")  # noqa: E731
+    compare(_with_gradient(volume), _images(1, 2, 4, 6, 5))
+
+
+def test_what_is_not_finite_stays_where_it_is() -> None:
+    x = _images()
+    x[0, 0, 4, 4], x[1, 1, 3, 3] = float("nan"), float("inf")
+    compare(lambda x: (F.avg_pool2d(x, 3, 2, 1), F.interpolate(x, scale_factor=2), F.adaptive_avg_pool2d(x, (4, 5))), x)
