@@ -7,6 +7,10 @@ import os
 from functools import cache
 from typing import Any
 
+#: Of CUpointer_attribute, and of CUmemorytype.
+_MEMORY_TYPE, _DEVICE_ORDINAL = 2, 9
+_MEMORY_OF_A_DEVICE = 2
+
 _POSIX_FD = 1
 _TIMELINE_FD = 9
 
@@ -18,6 +22,15 @@ class CudaError(RuntimeError):
 @cache
 def _libcuda() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
+
+
+def _is_loaded() -> bool:
+    """Whether this process has CUDA's driver already."""
+    try:
+        ctypes.CDLL("libcuda.so.1", mode=os.RTLD_NOLOAD)
+    except OSError:
+        return False
+    return True
 
 
 def _call(name: str, *args: Any) -> None:
@@ -111,6 +124,21 @@ def allocation(address: int) -> tuple[int, int]:
     start, size = ctypes.c_uint64(), ctypes.c_size_t()
     _call("cuMemGetAddressRange_v2", ctypes.byref(start), ctypes.byref(size), ctypes.c_uint64(address))
     return start.value, start.value + size.value
+
+
+def device_of(address: int) -> int | None:
+    """The number of the GPU whose memory is at ``address``; None for any other memory, and where nobody uses CUDA."""
+    if not _is_loaded():
+        return None
+    kind, ordinal = ctypes.c_uint(), ctypes.c_int()
+    try:
+        _call("cuPointerGetAttribute", ctypes.byref(kind), _MEMORY_TYPE, ctypes.c_uint64(address))
+        if kind.value != _MEMORY_OF_A_DEVICE:
+            return None
+        _call("cuPointerGetAttribute", ctypes.byref(ordinal), _DEVICE_ORDINAL, ctypes.c_uint64(address))
+    except CudaError:  # memory that CUDA does not know, or a driver that was not initialised
+        return None
+    return ordinal.value
 
 
 def export(handle: int) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 from .. import settings
 from ..settings import IMPORTED, STAGED
 from .context import Context
+from .cuda_pointers import CudaMemory, with_device
 from .errors import NotShareable
 from .host_memory import CLAIMS, PLACEMENT, HostRange, Loan, find, merge, storage_of
 from .native_module import native
@@ -113,6 +114,7 @@ class Resolver:
 
         Raises TypeError, ValueError and NotShareable, which name the argument.
         """
+        pointers = [with_device(*pointer) for pointer in pointers]
         if not any(place == "cuda" and address for _, address, place in pointers):
             return self._resolve_host(args, pointers, transfers)
         if settings.CUDA.get() == STAGED:
@@ -169,7 +171,7 @@ class Resolver:
 
     def _tensor(self, name: str, argument: Any) -> Any:
         """The torch tensor that an argument is, or that it wraps as triton.reinterpret's does."""
-        tensor = argument
+        tensor = argument = argument.argument if isinstance(argument, CudaMemory) else argument
         while not hasattr(tensor, "untyped_storage"):
             tensor = getattr(tensor, "base", None)
             if tensor is None:

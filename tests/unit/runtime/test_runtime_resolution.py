@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 import triton
+from triton.backends.spirv.runtime import cuda_driver
 from triton.backends.spirv.runtime.errors import NotShareable
 from triton.backends.spirv.runtime.host_memory import storage_of
 from triton.backends.spirv.runtime.resolution import HostResolution, Resolver, SharedResolution
@@ -64,7 +65,12 @@ def context(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.delenv("TRITON_SPIRV_CUDA", raising=False)
     native = SimpleNamespace(submitted=5, keep=lambda used, since: kept.append((used, since)))
     return SimpleNamespace(
-        cuda=lambda: sharing, native=native, kept=kept, calls=sharing.calls, raise_validation_errors=lambda: None
+        cuda=lambda: sharing,
+        native=native,
+        kept=kept,
+        calls=sharing.calls,
+        raise_validation_errors=lambda: None,
+        end_loan=lambda *_: None,
     )
 
 
@@ -129,3 +135,81 @@ def test_mirrors_of_wrapped_tensors_come_back_after_the_launch(context: Any, mon
     assert tensor[9] == 9
     resolution.end(0)
     assert tensor[9] == -1 and tensor[10] == 10
+
+
+class Bare:
+    """A user's own class that tells an address and no device."""
+
+    def __init__(self, address: int, **attributes: Any) -> None:
+        self.address = address
+        vars(self).update(attributes)
+
+    def data_ptr(self) -> int:
+        return self.address
+
+
+class Driver:
+    """CUDA's driver with one allocation on GPU 0, and pinned host memory right after it."""
+
+    START, BYTES = 1 << 33, 1 << 21
+
+    def cuPointerGetAttribute(self, data: Any, attribute: int, address: Any) -> int:  # noqa: N802
+        offset = address.value - self.START
+        if not 0 <= offset < 2 * self.BYTES:
+            return 1
+        data._obj.value = {2: 2 if offset < self.BYTES else 1, 9: 0}[attribute]
+        return 0
+
+    def cuMemGetAddressRange_v2(self, start: Any, size: Any, address: Any) -> int:  # noqa: N802
+        start._obj.value, size._obj.value = self.START, self.BYTES
+        return 0
+
+
+@pytest.fixture
+def cuda(monkeypatch: pytest.MonkeyPatch) -> type[Driver]:
+    monkeypatch.setattr(cuda_driver, "_libcuda", Driver)
+    monkeypatch.setattr(cuda_driver, "_is_loaded", lambda: True)
+    return Driver
+
+
+def resolve_host_pointers(context: Any, *arguments: Any) -> tuple[Any, dict[str, str]]:
+    transfers: dict[str, str] = {}
+    resolver = Resolver(context, "k", [f"x{index}" for index in range(len(arguments))], None)
+    return resolver.resolve(arguments, [(each, each.data_ptr(), "host") for each in arguments], transfers), transfers
+
+
+def test_cuda_memory_without_a_device_is_used_in_place(context: Any, cuda: type[Driver]) -> None:
+    first, inner = Bare(cuda.START), Bare(cuda.START + 64)
+    resolution, transfers = resolve_host_pointers(context, first, inner)
+    assert isinstance(resolution, SharedResolution)
+    assert resolution.addresses == [SHARED + cuda.START, SHARED + cuda.START + 64]
+    assert transfers == {"x0": "shared", "x1": "shared"}
+    resolution.end(9)
+    assert context.calls == [("signal", 11), ("wait", 11, 9)]
+
+
+@pytest.mark.parametrize("offset", [-8, Driver.BYTES, 4 * Driver.BYTES], ids=["before", "pinned", "after"])
+def test_other_memory_without_a_device_is_the_hosts(context: Any, cuda: type[Driver], offset: int) -> None:
+    with pytest.raises(TypeError, match="kernel 'k', argument 'x0': a Bare does not tell the size of its memory"):
+        resolve_host_pointers(context, Bare(cuda.START + offset))
+
+
+def test_memory_that_tells_its_place_is_believed(context: Any, cuda: type[Driver]) -> None:
+    for attributes in ({"device": "somewhere"}, {"is_cpu": True}):
+        with pytest.raises(TypeError, match="does not tell the size"):
+            resolve_host_pointers(context, Bare(cuda.START, **attributes))
+
+
+def test_cuda_is_not_loaded_to_ask_it(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_driver, "_is_loaded", lambda: False)
+    monkeypatch.setattr(cuda_driver, "_libcuda", lambda: pytest.fail("libcuda was loaded"))
+    with pytest.raises(TypeError, match="does not tell the size"):
+        resolve_host_pointers(context, Bare(Driver.START))
+
+
+def test_cuda_memory_without_a_device_is_not_staged(
+    context: Any, cuda: type[Driver], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRITON_SPIRV_CUDA", "staged")
+    with pytest.raises(TypeError, match="kernel 'k', argument 'x0': CUDA memory of a Bare cannot be copied"):
+        resolve_host_pointers(context, Bare(cuda.START))
