@@ -20,7 +20,9 @@ from .inspection.listing import listing
 from .lowering.entry_point import emit
 from .options import BACKEND, SPIRVOptions, own, with_foreign
 from .planning.matrix_units import matrix_units
+from .runtime.errors import VulkanUnavailable
 from .runtime.host_memory import memory_bytes
+from .runtime.native_module import native
 from .runtime.validate import validate_module
 from .stages import LayoutSearch, plan_what_fits
 
@@ -50,10 +52,10 @@ def tensor_specialization(arg: Any, align: bool = False) -> str:
 def _fast_tensor_specialization() -> Callable[..., str]:
     """The same from the native module, where it was built: a compile-only install has none."""
     try:
-        from ._native import tensor_specialization as native
-    except ImportError:
+        native_specialization = native().tensor_specialization
+    except VulkanUnavailable:
         return tensor_specialization
-    return native(tensor_specialization, POINTER_RANGE)  # type: ignore[no-any-return]
+    return native_specialization(tensor_specialization, POINTER_RANGE)  # type: ignore[no-any-return]
 
 
 class TooManyWarps(OutOfResources):  # type: ignore[misc]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from .block import WORD_BYTES
 from .launch_arguments import LaunchArgument, Place
+from .native_version import VERSION
 from .scalars import POINTER, SCALARS, Packing
 
 PATH = Path(__file__).resolve().parents[1] / "native" / "abi.h"
@@ -43,6 +44,8 @@ def text() -> str:
     return "".join(
         (
             _HEADER,
+            "\n// What the Python code must agree with.\n",
+            f"inline constexpr uint32_t kAbiVersion = {VERSION};\n",
             _enum("class Packing", "", "How an argument is written.", ((packing.value, None) for packing in Packing)),
             "\n// A type that is passed by value.\n",
             "struct ScalarType {\n  std::string_view name;\n  Packing packing;\n  uint32_t bytes;\n};\n\n",

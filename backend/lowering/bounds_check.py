@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import reduce
 
 from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN, bounds_bytes
-from ..analysis.pointer_roots import accesses, pointer_roots
+from ..analysis.pointer_roots import accesses
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
@@ -24,14 +24,14 @@ from .reports import Reports
 
 
 class Bounds:
-    """What the accesses of one kernel are checked against. ``arguments``: the numbers of the arguments with a row.
+    """What the accesses of one kernel are checked against. ``roots``: pointer → the arguments that it may have come
+    from (planning/pointers.py). ``arguments``: the numbers of the arguments with a row.
 
     ``unchecked`` counts operations: those through pointers that come from memory or from integers are not checked.
     """
 
-    def __init__(self, kernel: Function) -> None:
-        assert kernel.body is not None
-        self._roots = pointer_roots(kernel)
+    def __init__(self, kernel: Function, roots: Mapping[Value, tuple[int, ...]]) -> None:
+        self._roots = roots
         reached = [self._roots.get(operation.operands[0], ()) for operation in accesses(kernel)]
         self.unchecked = sum(not numbers for numbers in reached)
         self.arguments = sorted({number for numbers in reached for number in numbers})
@@ -45,10 +45,6 @@ class Bounds:
     def bytes(self) -> int:
         """What the report buffer holds for it between its header and its records."""
         return bounds_bytes(len(self.arguments))
-
-    def covers(self, pointer: Value) -> bool:
-        """Whether accesses through ``pointer`` are checked."""
-        return bool(self._roots.get(pointer))
 
     def read(self, emitter: Emitter, reports: Reports, addresses: Mapping[int, int]) -> None:
         """Reads the rows, in the entry block, where they dominate every use, and reports what they are of.

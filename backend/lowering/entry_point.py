@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, hidden_arguments
-from ..analysis.pointer_range import pointer_bases
-from ..analysis.pointer_roots import written_arguments
 from ..capabilities import Capabilities
 from ..planning.kernel_plan import KernelPlan, plan_kernel
 from ..planning.options import Options
@@ -17,8 +15,7 @@ from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..transforms import table as transforms
 from ..transforms.fragments import arrange_fragments
 from ..transforms.kernel import kernel_of
-from ..ttgir.ir import Function, Module
-from ..ttgir.traits import Effect, traits
+from ..ttgir.ir import Module
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .bounds_check import Bounds
@@ -29,7 +26,7 @@ from .float_controls import float_modes
 from .global_scratch import GlobalScratch
 from .lowering import Lowering
 from .registry import lower
-from .reports import Reports, may_report, watch_loops, watches_loops
+from .reports import Reports, watch_loops
 from .shared_memory import SharedMemory
 
 
@@ -95,25 +92,25 @@ def emit(planned: Planned) -> LoweredKernel:
     if options.debug_info:
         function.lines = source_lines(kernel)
     assert kernel.body is not None
-    # A 32-bit offset would bring a pointer that went too far back into its tensor.
-    bounds, bases = (Bounds(kernel), {}) if options.check_bounds else (None, pointer_bases(kernel))
-    ctx = Lowering(source, module, function, capabilities, options, shared, plan, bases)
-    if _communicates(kernel):
+    pointers = plan.pointers
+    ctx = Lowering(source, module, function, capabilities, options, shared, plan)
+    if pointers.communicates:
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()
-    watched = watches_loops(kernel, capabilities)
-    reporting = watched or may_report(kernel) or bounds is not None
     scratch = GlobalScratch.of(source)
-    block, addresses = read_arguments(ctx, kernel, hidden_arguments(bool(scratch.size), reporting, options.split_grid))
+    block, addresses = read_arguments(
+        ctx, kernel, hidden_arguments(bool(scratch.size), plan.reports, options.split_grid)
+    )
     ctx.global_scratch = addresses.get(GLOBAL_SCRATCH, 0)
     if options.split_grid:
         ctx.part = Part([addresses[axis] for axis in FIRST_PROGRAM], [addresses[axis] for axis in GRID_SIZE])
+    bounds = Bounds(kernel, pointers.roots) if pointers.roots is not None else None
     ctx.reports = Reports(addresses.get(REPORTS, 0), bounds.bytes if bounds else 0)
     if bounds is not None:
         ctx.bounds = bounds
         arguments = kernel.body.entry.arguments
         bounds.read(ctx, ctx.reports, {number: ctx.scalar(arguments[number]) for number in bounds.arguments})
-    if watched:
+    if plan.watched:
         watch_loops(ctx, ctx.reports)
     for operation in kernel.body.entry.operations:
         lower(ctx, operation)
@@ -134,20 +131,7 @@ def emit(planned: Planned) -> LoweredKernel:
         block.is_indirect(capabilities.push_constant_bytes),
         scratch,
         ctx.reports.messages,
-        written_arguments(kernel),
-    )
-
-
-def _communicates(kernel: Function) -> bool:
-    """Whether invocations may exchange values through device memory, so that no access may be private to one (section
-    3.26, NonPrivatePointer)."""
-    assert kernel.body is not None
-    return any(
-        Effect.ATOMIC in traits(inner).effects
-        or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") != "local")
-        for block in kernel.body.blocks
-        for operation in block.operations
-        for inner in operation.walk()
+        pointers.written,
     )
 
 

@@ -39,7 +39,6 @@ class Lowering(Emitter):
         options: Options,
         shared: SharedMemory,
         plan: KernelPlan,
-        pointer_bases: dict[Value, Value],
     ) -> None:
         warps, lanes = int(source.attributes["ttg.num-warps"]), int(source.attributes["ttg.threads-per-warp"])
         super().__init__(module, function, capabilities, options, warps, lanes)
@@ -47,8 +46,8 @@ class Lowering(Emitter):
         self.shared = shared
         #: What was decided of the kernel; of one operation: ``plan_of``.
         self.plan = plan
-        #: Pointer → the argument that it is held as a 32-bit byte offset from (analysis/pointer_range.py).
-        self.pointer_bases = pointer_bases
+        #: Pointer → the argument that it is held as a 32-bit byte offset from (planning/pointers.py).
+        self.pointer_bases = plan.pointers.bases
         #: Those arguments → their addresses.
         self.base_addresses: dict[Value, int] = {}
         #: How many workgroup barriers were emitted.

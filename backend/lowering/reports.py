@@ -11,34 +11,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..abi.report_buffer import CURSOR, FAILURE, HEADER, RECORD, RECORDS
-from ..analysis.loop_count import most_iterations
-from ..capabilities import Capabilities
-from ..planning.rolling import most_rounds
 from ..spirv import opcodes as op
 from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
-from ..ttgir.ir import Function, Location
-from ..ttgir.traits import Effect, traits
+from ..ttgir.ir import Location
 from .emitter import Emitter
-
-
-def may_report(kernel: Function) -> bool:
-    """Whether the kernel itself has something to say."""
-    assert kernel.body is not None
-    return any(
-        Effect.REPORTS in traits(inner).effects
-        for operation in kernel.body.entry.operations
-        for inner in operation.walk()
-    )
-
-
-def watches_loops(kernel: Function, capabilities: Capabilities) -> bool:
-    """Whether a loop might be cut short by the driver."""
-    driver = capabilities.traits
-    limit = driver.loop_limit
-    if limit is None:
-        return False
-    most = most_iterations(kernel, lambda operation: most_rounds(operation, driver))
-    return most is None or most > limit
 
 
 class Reports:

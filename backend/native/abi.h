@@ -7,6 +7,9 @@
 
 namespace triton_spirv {
 
+// What the Python code must agree with.
+inline constexpr uint32_t kAbiVersion = 1;
+
 // How an argument is written.
 enum class Packing {
   kPointer,

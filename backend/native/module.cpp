@@ -291,6 +291,7 @@ PYBIND11_MODULE(_native, m) {
       .def("read_knobs", &Relaunch::read_knobs, py::arg("function"))
       .def_property_readonly("gave_up", &Relaunch::gave_up);
 
+  m.attr("ABI_VERSION") = kAbiVersion;
   m.def("tensor_specialization", &tensor_specialization, py::arg("fallback"), py::arg("range"),
         "get_tensor_specialization(tensor, align=False) for memory of at most `range` bytes: the same as `fallback`, "
         "which is asked where a tensor is of an unusual kind.");

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barrier_filter import Need, barrier_needs
 from ..analysis.lazy_loads import lazy_loads
-from ..analysis.pointer_roots import pointer_roots
 from ..capabilities import Capabilities
 from ..ttgir.ir import Function, Module, Operation, Value
 from .dots import plan_dot
@@ -24,8 +23,10 @@ from .exchanges import (
 )
 from .footprints import Footprints
 from .memory import plan_global_access, plan_local_alloc, plan_local_load, plan_local_store
+from .messages import may_report, watches_loops
 from .options import Options
 from .plans import Failed, Plan
+from .pointers import PointerPlan, plan_pointers
 from .shared_memory import Room, View, narrow_buffers, taken, views
 
 
@@ -35,7 +36,8 @@ class KernelPlan:
 
     ``plans``: of each operation that has one. ``late``: the loads that are left to the dots that use them. ``needs``:
     barriers that can be less than workgroup barriers. ``room``, ``view``: of workgroup memory, of which the kernel
-    takes ``shared_bytes`` at most.
+    takes ``shared_bytes`` at most. ``watched``: loops are counted, because the driver may cut them short. ``reports``:
+    the kernel tells the host something, if only that an access was outside of its tensor.
     """
 
     plans: dict[Operation, Plan]
@@ -44,6 +46,9 @@ class KernelPlan:
     room: Room
     view: View
     shared_bytes: int
+    pointers: PointerPlan
+    watched: bool
+    reports: bool
 
     @property
     def fits(self) -> bool:
@@ -107,7 +112,8 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     axis_info = AxisInfoAnalysis(kernel)
     warps, lanes = (int(source.attributes[name]) for name in ("ttg.num-warps", "ttg.threads-per-warp"))
     target = Target(capabilities, warps, lanes)
-    roots = pointer_roots(kernel) if options.check_bounds else {}
+    pointers = plan_pointers(kernel, options.check_bounds)
+    roots = pointers.roots or {}
     upstream, limit = int(source.attributes.get("ttg.shared", 0)), capabilities.shared_bytes
     explicit = capabilities.has("explicit_workgroup_layout")
     fixed: dict[Operation, Plan] = {}
@@ -124,7 +130,9 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
         if shared_bytes <= limit:
             break
     needs = barrier_needs(kernel, Footprints(plans, late))
-    return KernelPlan(plans, late, needs, room, view, shared_bytes)
+    watched = watches_loops(kernel, capabilities)
+    reports = watched or options.check_bounds or may_report(kernel)
+    return KernelPlan(plans, late, needs, room, view, shared_bytes, pointers, watched, reports)
 
 
 def _planned(operations: list[Operation], planners: dict[str, Planner], given: _Given) -> dict[Operation, Plan]:

@@ -1,6 +1,6 @@
 """How many registers of a long element-by-element operation are computed in one round of a loop over registers.
 
-This is the owner of such loops' counts: ``lowering/rolled.py`` emits them, ``lowering/reports.py`` asks how often they
+This is the owner of such loops' counts: ``lowering/rolled.py`` emits them, ``planning/messages.py`` asks how often they
 turn, because some drivers end loops after so many iterations, counted over all of an invocation.
 """
 

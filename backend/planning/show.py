@@ -13,14 +13,16 @@ _BARRIERS = {Need.NOTHING: "none is needed", Need.SUBGROUP: "within the subgroup
 
 
 def plan_lines(kernel: Function, plan: KernelPlan) -> list[tuple[str, Operation | None]]:
-    """What workgroup memory the kernel takes, then a line for each operation that has a plan: its place in the source
-    and where that was called from, its name, the plan, and after ``because`` why a cheaper one was not possible. With
-    each line the operation that it is about."""
+    """What workgroup memory the kernel takes, how its pointers are held, then a line for each operation that has a
+    plan: its place in the source and where that was called from, its name, the plan, and after ``because`` why a
+    cheaper one was not possible. With each line the operation that it is about."""
     rows = [(_place(operation.location), operation, text) for operation, text in _rows(kernel, plan)]
     places = max((len(place) for place, _, _ in rows), default=0)
     names = max((len(operation.name) for _, operation, _ in rows), default=0)
     lines = [(f"{place:<{places}}  {entry.name:<{names}}  {text}", entry) for place, entry, text in rows]
-    return [(_memory(plan), None), *lines]
+    pointers = plan.pointers.summary(kernel)
+    heading = [_memory(plan), *([f"pointers: {pointers}"] if pointers else [])]
+    return [*((line, None) for line in heading), *lines]
 
 
 def plan_text(kernel: Function, plan: KernelPlan) -> str:

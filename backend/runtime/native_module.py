@@ -5,16 +5,25 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
+from ..abi.native_version import UNSAID, VERSION
 from .errors import VulkanUnavailable
+
+_BUILD = "cmake -S . -B build/native -G Ninja -DTRITON_SPIRV_IN_PLACE=ON && ninja -C build/native"
 
 
 def native() -> Any:
-    """The C++ module. Raises VulkanUnavailable where it was not built."""
+    """The C++ module. Raises VulkanUnavailable where it was not built, or is of another version than the Python
+    code."""
     try:
-        return import_module("..._native", __name__)
+        module = import_module("..._native", __name__)
     except ImportError as error:
         raise VulkanUnavailable(
-            f"the native module of the SPIR-V backend cannot be loaded ({error}); build it with: "
-            "cmake -S . -B build/native -G Ninja -DTRITON_SPIRV_IN_PLACE=ON && "
-            "ninja -C build/native"
+            f"the native module of the SPIR-V backend cannot be loaded ({error}); build it with: {_BUILD}"
         ) from error
+    found = getattr(module, "ABI_VERSION", UNSAID)
+    if found != VERSION:
+        raise VulkanUnavailable(
+            f"the native module of the SPIR-V backend is of ABI version {found}, the Python code of {VERSION}: install "
+            f"the wheel again, or in a checkout rebuild it with: {_BUILD}"
+        )
+    return module

@@ -60,8 +60,9 @@ def test_the_command_prints_the_same(
     assert cli.main(["disassemble", "sum_of_rows", "--stage", "ttgir"]) == 0
     assert capsys.readouterr().out == kernel.asm["ttgir"]
     assert cli.main(["disassemble", "sum_of_rows", "--stage", "plan"]) == 0
-    first, load, store = capsys.readouterr().out.splitlines()
-    assert first.startswith("shared memory: 0 of ")
+    memory, pointers, load, store = capsys.readouterr().out.splitlines()
+    assert memory.startswith("shared memory: 0 of ")
+    assert pointers == "pointers: 32-bit offsets from x, out"
     assert re.search(r"test_disassembly\.py:\d+:\d+  tt\.load   1 element of 32 bits an access, because ", load)
     assert " tt.store  1 element of 32 bits an access, because " in store
 

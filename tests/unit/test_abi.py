@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+from types import SimpleNamespace
 
 import pytest
 
 from backend.abi import header, report_buffer
 from backend.abi.block import hidden_arguments, lay_out
 from backend.abi.launch_arguments import LaunchArgument
+from backend.abi.native_version import VERSION
 from backend.abi.scalars import POINTER, SCALARS, argument_type, triton_name
 from backend.layouts.element_sizes import bits_in_memory
+from backend.runtime import native_module
+from backend.runtime.errors import VulkanUnavailable
 from backend.ttgir.types import FloatType, IntegerType, Type
+
+#: (version, digest of the C++ code that says what Python may call).
+NATIVE = (1, "8d8bbd4476581f25")
 
 FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
 
 
 def test_the_header_is_current() -> None:
     assert header.PATH.read_text(encoding="utf-8") == header.text(), "run python -m backend.abi.header"
+
+
+def test_the_native_version_stands_for_what_python_may_call() -> None:
+    bindings = header.PATH.with_name("module.cpp").read_text(encoding="utf-8")
+    digest = hashlib.sha256((header.text() + bindings).encode()).hexdigest()[:16]
+    assert (VERSION, digest) == NATIVE, (
+        "what Python may call changed: raise VERSION in backend/abi/native_version.py where older Python code or an "
+        "older module would go wrong, run python -m backend.abi.header, and write both here"
+    )
+
+
+def test_a_native_module_of_another_version_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(native_module, "import_module", lambda *_: SimpleNamespace(ABI_VERSION=VERSION + 1))
+    with pytest.raises(VulkanUnavailable, match=f"ABI version {VERSION + 1}, the Python code of {VERSION}: install"):
+        native_module.native()
 
 
 @pytest.mark.parametrize("name", SCALARS)

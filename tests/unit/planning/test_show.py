@@ -38,7 +38,8 @@ def test_each_operation_has_its_place_its_plan_and_the_reason() -> None:
     assert lines[0] == (
         "shared memory: 4096 of 32768 bytes; 2048 allocated by upstream; seen as 64-bit words, but for 2 buffers"
     )
-    assert all(one.startswith("kernels.py:") for one in lines[1:])
+    assert lines[1] == "pointers: 64-bit addresses from a, b, c"
+    assert all(one.startswith("kernels.py:") for one in lines[2:])
     assert line(lines, "tt.load").endswith("1 element of 16 bits an access, because the layout gives a lane runs of 1")
     assert line(lines, "tt.dot").endswith("multiply-adds, 16 steps unrolled, operands in its buffer and in its buffer")
 
