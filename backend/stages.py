@@ -18,7 +18,6 @@ from .planning.matrix_units import matrix_units
 from .planning.options import Options
 from .planning.workgroup import WARP, subgroups
 from .transforms import table
-from .transforms.fragments import arrange_fragments
 from .ttgir.parser import parse_module
 from .ttgir.printer import print_module
 
@@ -62,7 +61,8 @@ class LayoutSearch:
         passes.accelerate_dots(module)
         passes.run(module, passes.TTGIR, "make_ttgir")
         tried = parse_module(str(module), "kernel.ttgir")
-        fits = arrange_fragments(tried, self._capabilities.subgroup_size, self._units.configurations)
+        settings = table.Settings(matrices=self._units.configurations, lanes=self._capabilities.subgroup_size)
+        fits = table.transform(tried, table.due(table.Stage.FRAGMENTS, (), settings), settings)
         return module if fits else None
 
     def _for_multiply_adds(self, attempt: Attempt) -> Any:

@@ -13,7 +13,6 @@ from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..transforms import table as transforms
-from ..transforms.fragments import arrange_fragments
 from ..transforms.kernel import kernel_of
 from ..ttgir.ir import Module
 from . import families  # noqa: F401  (fills the registry)
@@ -72,12 +71,15 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
 
 def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
     """Rewrites and plans the only public function of ``source``. Raises as ``lower_module``."""
-    if options.matrices:
-        arrange_fragments(source, capabilities.subgroup_size, options.matrices)
-    _check_shape(source, capabilities)
     settings = transforms.Settings(
-        prefetch=options.prefetch, shared_banks=options.shared_banks, strips=options.unrolled_elementwise
+        prefetch=options.prefetch,
+        shared_banks=options.shared_banks,
+        strips=options.unrolled_elementwise,
+        matrices=options.matrices,
+        lanes=capabilities.subgroup_size,
     )
+    transforms.transform(source, transforms.due(transforms.Stage.FRAGMENTS, (), settings), settings)
+    _check_shape(source, capabilities)
     transforms.transform(source, transforms.due(transforms.Stage.ALLOCATED, (), settings), settings)
     return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)
 

@@ -12,31 +12,12 @@ from ..ttgir.encodings import DotOperandEncoding, OpaqueEncoding
 from ..ttgir.ir import Block, Module, Operation
 from ..ttgir.traits import Memory, traits
 from ..ttgir.types import MemDescType, TensorType
+from .sinking import sink
 
 
 def sink_loads(module: Module) -> bool:
     """Moves the loads of every function. Whether any was moved."""
-    moved = False
-    for function in module.functions.values():
-        for block in function.body.blocks if function.body is not None else ():
-            moved = _sink(block) or moved
-    return moved
-
-
-def _sink(block: Block) -> bool:
-    moved = False
-    # A load may be followed by another one that is to be moved: the last ones first.
-    for operation in reversed(list(block.operations)):
-        for region in operation.regions:
-            for inner in region.blocks:
-                moved = _sink(inner) or moved
-        if _is_operand(operation):
-            place = block.operations.index(operation)
-            target = _target(block, operation, place)
-            if target is not None:
-                block.operations.insert(target - 1, block.operations.pop(place))
-                moved = True
-    return moved
+    return sink(module, _is_operand, _target)
 
 
 def _is_operand(operation: Operation) -> bool:
@@ -53,7 +34,8 @@ def _is_operand(operation: Operation) -> bool:
 
 
 def _target(block: Block, load: Operation, place: int) -> int | None:
-    """The place of the dot that a load may go to: its first use, in the same block, after what takes shared memory."""
+    """The place of the dot that a load may go to: its first use, in the same block, after what takes shared memory;
+    None where there is none."""
     buffer, taken = load.operands[0], False
     for number in range(place + 1, len(block.operations)):
         outer = block.operations[number]

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..analysis.lazy_loads import lazy_loads
+from ..matrices import MatrixConfiguration
 from ..ttgir.ir import Module
 from .exchanged_pointers import ON_POINTERS, refuse_exchanged_pointers
+from .fragments import arrange_fragments
 from .kernel import kernel_of, one_block
 from .matrix_buffers import pad_matrix_buffers
 from .operand_buffers import place_operands
@@ -25,6 +27,7 @@ class Stage(Enum):
     BEFORE_LAYOUTS = "before upstream chooses layouts"
     LAYOUTS_CHOSEN = "after upstream's layouts were chosen"
     BEFORE_ALLOCATION = "before upstream allocates shared memory"
+    FRAGMENTS = "after upstream's allocation and barriers, before anything asks which lane holds an element"
     ALLOCATED = "after upstream's allocation and barriers, before planning"
 
 
@@ -36,7 +39,8 @@ class Settings:
     loaded ahead. ``shared_banks``: workgroup memory is banked, so that dot operands are laid out for it.
     ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in so many along K, and buffers
     are filled late; 0 where they are not. ``strips``: of instructions that element-by-element code may have before
-    its tensors are cut in strips; 0 for any number.
+    its tensors are cut in strips; 0 for any number. ``matrices``: what the target's matrix units multiply, with
+    subgroups of ``lanes``.
     """
 
     moved_loads: bool = True
@@ -45,6 +49,8 @@ class Settings:
     matrix_loads: bool = False
     pieces: int = 0
     strips: int = 0
+    matrices: tuple[MatrixConfiguration, ...] = ()
+    lanes: int = 0
 
 
 @dataclass(frozen=True)
@@ -106,6 +112,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         _alone(pad_matrix_buffers),
         (_among("ttg.local_alloc"), _among("tt.dot")),
         "matrix_loads",
+    ),
+    Transform(
+        "lay out matrix fragments",
+        Stage.FRAGMENTS,
+        lambda module, settings: arrange_fragments(module, settings.lanes, settings.matrices),
+        (),
+        "matrices",
     ),
     Transform("structure branches and inline calls", Stage.ALLOCATED, _alone(one_block)),
     Transform("prefetch dot operands", Stage.ALLOCATED, _alone(_prefetch), (), "prefetch"),
