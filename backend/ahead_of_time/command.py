@@ -13,7 +13,7 @@ from ..runtime import context
 from ..runtime.component_maps import capabilities_of
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.kernel_file import json_path
-from .errors import RequestError
+from .errors import RequestError, in_one_line
 from .kernel_source import find_kernel, split_request
 
 #: The target that stands for the device that is present.
@@ -72,7 +72,7 @@ def run_compile(options: argparse.Namespace) -> int:
         module = compile_to_file(options)
     except Exception as error:  # the user's file, the front end and the backend raise what they like
         kind = "" if isinstance(error, RequestError | VulkanUnavailable) else f"{type(error).__name__}: "
-        print(f"triton-spirv compile: error: {kind}{str(error).strip()}", file=sys.stderr)
+        print(f"triton-spirv compile: error: {kind}{in_one_line(error)}", file=sys.stderr)
         return 1
     print(f"{module} and {json_path(module)}")
     return 0

@@ -44,5 +44,5 @@ def plan_of(ttgir: str, capabilities: Capabilities, metadata: Mapping[str, Any],
 
 def lines_of(planned: Planned) -> list[Line]:
     """The plan as lines with their places in the user's source."""
-    lines = plan_lines(kernel_of(planned.source), planned.plan)
+    lines = plan_lines(kernel_of(planned.source), planned.plan, places=False)
     return [Line(text, frames(operation.location) if operation is not None else ()) for text, operation in lines]

@@ -317,6 +317,10 @@ def run_profile(options: argparse.Namespace) -> int:
     if not options.script.is_file():
         print(f"triton-spirv profile: error: there is no file {options.script}", file=sys.stderr)
         return 1
+    for output in filter(None, (options.trace, options.html)):
+        if not output.absolute().parent.is_dir():
+            print(f"triton-spirv profile: error: there is no folder {output.absolute().parent}", file=sys.stderr)
+            return 1
     os.environ.setdefault("TRITON_SPIRV_BACKEND", "1")
     recorder = Recorder()
     raised = recorder.run(options.script, options.arguments)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..ahead_of_time.command import add_request, fusion, requested, target
-from ..ahead_of_time.errors import RequestError
+from ..ahead_of_time.errors import RequestError, in_one_line
 from ..ahead_of_time.kernel_source import find_kernel, split_request
 from ..capabilities import Capabilities
 from ..runtime.errors import VulkanUnavailable
@@ -66,7 +66,7 @@ def run_inspect(options: argparse.Namespace) -> int:
     except Exception as error:  # the user's file, the front end and the backend raise what they like
         known = isinstance(error, RequestError | VulkanUnavailable | NotInCache)
         kind = "" if known else f"{type(error).__name__}: "
-        print(f"triton-spirv inspect: error: {kind}{str(error).strip()}", file=sys.stderr)
+        print(f"triton-spirv inspect: error: {kind}{in_one_line(error)}", file=sys.stderr)
         return 1
     print(path)
     return 0
@@ -89,6 +89,11 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         extra = {"debug_info": True, **fusion()}
         compiled, _ = compiled_kernel(
             find_kernel(path, name), options.signature, capabilities, requested(options) | extra
+        )
+    elif options.kernel.endswith(".spv"):
+        raise RequestError(
+            f"{options.kernel} is a module: `triton-spirv disassemble` shows one; a page is about FILE.py:FUNCTION, "
+            "or a kernel of Triton's cache"
         )
     else:
         kernel = find(options.kernel)
@@ -114,7 +119,10 @@ def _compiled_again(kernel: CachedKernel, capabilities: Capabilities) -> Any:
         raise NotInCache(f"the cache has no TTGIR of kernel {kernel.name}, only its binary")
     options = {name: kernel.metadata[name] for name in _OPTIONS if name in kernel.metadata} | {"debug_info": True}
     gpu = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
-    compiled = triton.compile(str(path), target=gpu, options=options)
+    try:
+        compiled = triton.compile(str(path), target=gpu, options=options)
+    except RuntimeError as error:
+        raise NotInCache(f"kernel {kernel.name} cannot be compiled from {path}: {error}") from None
     for stage in ("source", "ttir", "ttgir"):
         if kernel.path(stage).exists():
             compiled.asm[stage] = kernel.path(stage).read_text(encoding="utf-8")

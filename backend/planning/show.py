@@ -12,14 +12,14 @@ from .kernel_plan import KernelPlan
 _BARRIERS = {Need.NOTHING: "none is needed", Need.SUBGROUP: "within the subgroup", Need.WORKGROUP: "of the workgroup"}
 
 
-def plan_lines(kernel: Function, plan: KernelPlan) -> list[tuple[str, Operation | None]]:
+def plan_lines(kernel: Function, plan: KernelPlan, places: bool = True) -> list[tuple[str, Operation | None]]:
     """What workgroup memory the kernel takes, how its pointers are held, then a line for each operation that has a
-    plan: its place in the source and where that was called from, its name, the plan, and after ``because`` why a
-    cheaper one was not possible. With each line the operation that it is about."""
-    rows = [(_place(operation.location), operation, text) for operation, text in _rows(kernel, plan)]
-    places = max((len(place) for place, _, _ in rows), default=0)
+    plan: its place in the source and where that was called from, if ``places``, its name, the plan, and after
+    ``because`` why a cheaper one was not possible. With each line the operation that it is about."""
+    rows = [(_place(operation.location) if places else "", operation, text) for operation, text in _rows(kernel, plan)]
+    width = max((len(place) + 2 for place, _, _ in rows if place), default=0)
     names = max((len(operation.name) for _, operation, _ in rows), default=0)
-    lines = [(f"{place:<{places}}  {entry.name:<{names}}  {text}", entry) for place, entry, text in rows]
+    lines = [(f"{place:<{width}}{entry.name:<{names}}  {text}", entry) for place, entry, text in rows]
     pointers = plan.pointers.summary(kernel)
     heading = [_memory(plan), *([f"pointers: {pointers}"] if pointers else [])]
     return [*((line, None) for line in heading), *lines]

@@ -17,6 +17,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from triton import knobs
 from triton.backends.spirv import cli
+from triton.backends.spirv.capabilities import PROFILES
 
 from benchmarks.example_kernels import KERNELS
 
@@ -57,6 +58,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chro
         options.add_argument(f"--{argument}")
     for argument in ("disable-quic", "disable-component-update", "disable-sync", f"user-data-dir={profile}"):
         options.add_argument(f"--{argument}")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(shutil.which("chromedriver")))
     yield driver
     driver.quit()
@@ -136,7 +138,76 @@ def test_the_page_fits(matmul_page: Path, browser: webdriver.Chrome, width: int)
     assert (len(set(tops)) == 1) == (width > 800), "stages lie side by side only where there is room"
 
 
-def test_a_kernel_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+#: A kernel of each example, and a profile for each in turn: every example and every profile is among them.
+EXAMPLE_PAGES = [
+    (example, kernel, signature, sorted(PROFILES)[number % len(PROFILES)])
+    for number, (example, kernel, signature) in enumerate({row[0]: row for row in reversed(KERNELS)}.values())
+]
+
+
+@pytest.fixture(scope="module")
+def example_pages(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
+    """(example, profile) → its page."""
+    folder, pages = tmp_path_factory.mktemp("pages"), {}
+    for example, kernel, signature, profile in EXAMPLE_PAGES:
+        path = pages[example, profile] = folder / f"{example}.html"
+        assert (
+            cli.main(["inspect", f"{EXAMPLES}/{example}.py:{kernel}", "-s", signature, "-t", profile, "-o", str(path)])
+            == 0
+        )
+    return pages
+
+
+def test_every_example_has_a_page(example_pages: dict[tuple[str, str], Path]) -> None:
+    """Without a GPU. All kernels of all examples for all profiles: ``python -m benchmarks.example_pages``."""
+    assert {example for example, _ in example_pages} == {path.stem for path in EXAMPLES.glob("*.py")} & {
+        example for example, _, _ in KERNELS
+    }
+    assert {profile for _, profile in example_pages} == PROFILES.keys()
+    for (example, profile), path in example_pages.items():
+        data = embedded(path)
+        assert [stage["id"] for stage in data["stages"]] == ["source", "ttir", "ttgir", "plan", "spv"], example
+        assert all(stage["lines"] for stage in data["stages"]) and data["accesses"] and data["layouts"], example
+        assert data["shared"]["total"] <= data["shared"]["limit"] == PROFILES[profile].shared_bytes
+        assert data["driver"]["why"] or data["driver"]["executables"], example
+
+
+def test_the_pages_of_examples_in_a_browser(
+    example_pages: dict[tuple[str, str], Path], browser: webdriver.Chrome
+) -> None:
+    """No error, everything drawn, and nothing wider than a telephone but what scrolls by itself."""
+    size = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    for (example, _), path in example_pages.items():
+        browser.get(path.as_uri())
+        assert browser.execute_script("return document.documentElement.dataset.ready") == "yes", example
+        browser.execute_script("for (const box of document.querySelectorAll('details')) box.open = true")
+        assert browser.execute_script("return document.documentElement.scrollWidth") <= 400, example
+        for section in ("accesses", "layouts", "conversions", "shared", "banks", "mix", "driver", "speed"):
+            assert browser.find_elements(By.CSS_SELECTOR, f"#{section} > :not(h2)"), (example, section)
+        assert [entry for entry in browser.get_log("browser") if entry["level"] == "SEVERE"] == [], example
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_tab_reaches_every_section(matmul_page: Path, browser: webdriver.Chrome) -> None:
+    """Links, switches, lines, buttons, and what folds and scrolls."""
+    browser.set_window_size(1400, 1000)
+    browser.get(matmul_page.as_uri())
+    reached = set()
+    for _ in range(60):
+        browser.switch_to.active_element.send_keys(Keys.TAB)
+        where = browser.switch_to.active_element
+        reached.add(
+            browser.execute_script(
+                "return (arguments[0].closest('section, nav') || {}).id || arguments[0].tagName", where
+            )
+        )
+    assert {"A", "code", "accesses", "layouts", "conversions"} <= reached, reached
+
+
+def test_a_kernel_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path / "cache"))
     transposed.device_caches.clear()
@@ -149,6 +220,29 @@ def test_a_kernel_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert load["bits"] == 32 and "the mask may change every 1 element" in load["why"]
     assert any(entry["warp"] for entry in data["conversions"]), "a transposition moves elements between warps"
     assert any("tl.trans" in text for text, _ in data["stages"][0]["lines"])
+    for ttgir in (tmp_path / "cache").glob("*/transposed.ttgir"):
+        ttgir.write_text(ttgir.read_text()[:400])
+    capfd.readouterr()
+    assert cli.main(["inspect", "transposed", "-o", str(tmp_path / "none.html")]) == 1
+    assert "error: kernel transposed cannot be compiled from " in capfd.readouterr().err.splitlines()[-1]
+
+
+KERNELS_FILE = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def kernel(n):
+    pass
+
+@triton.jit
+def range(n: tl.constexpr):
+    tl.arange(0, n)
+
+@triton.jit
+def outer(n: tl.constexpr):
+    range(n)
+"""
 
 
 @pytest.mark.parametrize(
@@ -159,13 +253,17 @@ def test_a_kernel_of_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         (["no_such_kernel"], "has the name or key 'no_such_kernel'"),
         (["{file}:kernel", "-s", "i32, i32"], "2 entries"),
         (["{file}:kernel", "-s", "i32", "-o", "/nowhere/page.html"], "there is no folder /nowhere"),
+        (["{file}:range", "-s", "63"], "arange's range must be a power of 2, in 'tl.arange(0, n)'"),
+        (["{file}:outer", "-s", "63"], "arange's range must be a power of 2, in 'tl.arange(0, n)'"),
+        (["{file}:kernel", "-s", "i32", "--launches", "/nowhere/trace.json"], "/nowhere/trace.json cannot be read"),
+        (["{file}.spv"], "kernels.py.spv is a module: `triton-spirv disassemble` shows one"),
     ],
 )
 def test_bad_input_is_one_line(
     arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "kernels.py"
-    file.write_text("import triton\n\n@triton.jit\ndef kernel(n):\n    pass\n")
+    file.write_text(KERNELS_FILE)
     assert cli.main(["inspect", *(text.format(file=file) for text in arguments)]) == 1
     error = capsys.readouterr().err
     assert error.startswith("triton-spirv inspect: error: ") and error.count("\n") == 1, error

@@ -186,3 +186,13 @@ def test_a_script_that_is_not_there(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "triton.backends.spirv.cli", "profile", str(tmp_path / "none.py")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stderr == f"triton-spirv profile: error: there is no file {tmp_path}/none.py\n"
+
+
+@pytest.mark.parametrize("option", ["--trace", "--html"])
+def test_a_folder_that_is_not_there_is_said_before_the_script_runs(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = tmp_path / "script.py"
+    script.write_text("raise SystemExit('it ran')")
+    assert cli.main(["profile", option, str(tmp_path / "no" / "file"), str(script)]) == 1
+    assert capsys.readouterr().err == f"triton-spirv profile: error: there is no folder {tmp_path}/no\n"
