@@ -283,7 +283,7 @@ function rooflineDrawing(peaks, intensity, rate) {
     return;
   }
   const { launches, seconds, bytes, flops, estimated, peaks } = known, about = estimated ? "≈ " : "";
-  const rows = [["launches", String(launches)], ["median", amount(seconds * 1e6, "µs")], ["grid", known.grid.join(" × ")]];
+  const rows = [["launches", String(launches)], ["median", seconds < 1e-3 ? (seconds * 1e6).toPrecision(3) + " µs" : (seconds * 1e3).toPrecision(3) + " ms"], ["grid", known.grid.join(" × ")]];
   if (bytes) rows.push(["bytes", about + amount(bytes, "B")], ["bytes a second", about + amount(bytes / seconds, "B/s")]);
   if (flops) rows.push(["operations", about + amount(flops, "")], ["operations a second", about + amount(flops / seconds, "op/s")]);
   if (bytes && flops) rows.push(["operations a byte", about + (flops / bytes).toPrecision(3)]);
@@ -291,10 +291,13 @@ function rooflineDrawing(peaks, intensity, rate) {
   table("speed", ["", ""], rows);
   if (estimated) box.append(make("p", { class: "hint" }, "≈ is an estimate from the kernel's loads, stores and arithmetic: masked elements count, caches do not."));
   if (!peaks || !bytes) return;
-  const reached = 100 * bytes / seconds / peaks.bytes_a_second, ridge = peaks.operations_a_second / peaks.bytes_a_second;
-  box.append(make("p", {}, flops / bytes < ridge
-    ? `The kernel does so little with each byte that memory limits it: it moves ${reached.toFixed(0)} % of what a copy moves.`
-    : `The kernel computes so much with each byte that arithmetic limits it: it reaches ${(100 * flops / seconds / peaks.operations_a_second).toFixed(0)} % of what multiply-adds reach.`));
+  const intensity = flops / bytes, ridge = peaks.operations_a_second / peaks.bytes_a_second;
+  const [limit, best, reached] = intensity < ridge
+    ? ["memory", "a copy", bytes / seconds / peaks.bytes_a_second]
+    : ["arithmetic", "multiply-adds", flops / seconds / peaks.operations_a_second];
+  box.append(make("p", {}, `With ${intensity.toPrecision(2)} operations a byte, ${limit} is the limit at best. The kernel reaches ` +
+    `${(100 * reached).toFixed(0)} % of what ${best} reach${limit === "memory" ? "es" : ""}` +
+    (reached < 0.25 ? ": something else holds it back, such as too few programs, waits, or work that is not counted here." : ".")));
   if (flops) box.append(make("div", { class: "scroll" }, rooflineDrawing(peaks, flops / bytes, flops / seconds)));
 })();
 document.documentElement.dataset.ready = "yes";

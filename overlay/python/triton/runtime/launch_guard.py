@@ -43,14 +43,14 @@ class SkippedLaunch:
 def launchable(kernel: Any) -> bool:
     """Whether CompiledKernel `kernel` may be loaded and launched here.
 
-    Where not, `kernel` gets a SkippedLaunch as its launcher, and zeros for what only a loaded kernel knows (n_regs,
+    Where not, `kernel` gets a SkippedLaunch as its launcher, and None for what only a loaded kernel knows (n_regs,
     n_spills, n_max_threads). Asked before a kernel is loaded, and never again once it is.
     """
     reason = _no_launch_reason(kernel.metadata.target)
     if reason is None:
         return True
     kernel._run = SkippedLaunch(kernel.name, reason)
-    kernel.n_regs = kernel.n_spills = kernel.n_max_threads = 0
+    kernel.n_regs = kernel.n_spills = kernel.n_max_threads = None
     return False
 
 
