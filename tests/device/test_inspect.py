@@ -112,6 +112,10 @@ def test_a_line_shows_what_became_of_it(matmul_page: Path, browser: webdriver.Ch
 
 def test_the_keyboard_is_enough(matmul_page: Path, browser: webdriver.Chrome) -> None:
     browser.get(matmul_page.as_uri())
+    moved = """const list = document.querySelector("#stage-source ol"), line = list.children[3];
+        line.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", bubbles: true }));
+        return [document.activeElement === list.children[4], list.scrollLeft]"""
+    assert browser.execute_script(moved) == [True, 0], "the next line has the focus, and its beginning is still seen"
     first = browser.find_element(By.CSS_SELECTOR, '#stage-ttgir li[tabindex="0"]')
     first.send_keys(Keys.ARROW_DOWN * 12)
     while not (here := browser.switch_to.active_element).get_attribute("data-place"):

@@ -73,6 +73,14 @@ function stageOf(stage, visible) {
 
 for (const stage of data.stages) stageOf(stage, ["source", "ttgir", "spv"].includes(stage.id));
 
+// The focus goes to a line and leaves the list where it is from left to right.
+function focusLine(line) {
+  const list = line.parentElement, left = list.scrollLeft;
+  line.focus({ preventScroll: true });
+  line.scrollIntoView({ block: "nearest" });
+  list.scrollLeft = left;
+}
+
 const lineOf = (event) => event.target.closest ? event.target.closest(".stage li") : null;
 stages.addEventListener("mouseover", (event) => {
   const line = lineOf(event);
@@ -81,7 +89,7 @@ stages.addEventListener("mouseover", (event) => {
 stages.addEventListener("mouseleave", () => { if (pinned === null) show(null); });
 stages.addEventListener("click", (event) => {
   const line = lineOf(event);
-  if (line) { line.focus(); if (line.dataset.place) pin(line.dataset.place, line); }
+  if (line) { focusLine(line); if (line.dataset.place) pin(line.dataset.place, line); }
 });
 stages.addEventListener("focusin", (event) => {
   const line = lineOf(event);
@@ -98,7 +106,7 @@ stages.addEventListener("keydown", (event) => {
   const beside = { ArrowLeft: boxes[here - 1], ArrowRight: boxes[here + 1] }[event.key];
   const target = { ArrowUp: line.previousElementSibling, ArrowDown: line.nextElementSibling }[event.key]
     || (beside && (beside.querySelector("li.on") || beside.querySelector('li[tabindex="0"]')));
-  if (target) { event.preventDefault(); target.focus(); }
+  if (target) { event.preventDefault(); focusLine(target); }
   if (event.key === "Enter" && line.dataset.place) pin(line.dataset.place, line);
   if (event.key === "Escape") { pinned = null; show(null); }
 });
