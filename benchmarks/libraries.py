@@ -1,0 +1,287 @@
+"""Public kernel libraries on CPU tensors: their operators, forward and backward, against PyTorch.
+
+    pip install liger-kernel flash-linear-attention
+    python -m benchmarks.libraries [--device cpu|spirv] [--tune] [NAME …]
+
+An operator is right where each result and each gradient differs from the reference by no more than 1e-4 of the largest
+number there (2e-2 where it takes bfloat16 only). The references are PyTorch's own operations, and for linear attention
+its recurrence. The exit status is 1 where an operator is wrong or fails. Autotuned kernels run in the first
+configuration that fits, unless ``--tune`` is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.nn import functional
+
+TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
+BATCH, LENGTH, HEADS, HEAD = 1, 64, 2, 32
+
+Tensors = dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Operator:
+    """``ours`` and ``reference`` take ``inputs`` by name and give a tensor, or several of which the first counts.
+    ``fixed``: inputs without a gradient."""
+
+    library: str
+    name: str
+    inputs: Tensors
+    ours: Callable[..., Any]
+    reference: Callable[..., Any]
+    fixed: frozenset[str] = frozenset()
+    dtype: torch.dtype = torch.float32
+
+
+def _first(result: Any) -> torch.Tensor:
+    return result[0] if isinstance(result, tuple) else result
+
+
+def _error(actual: torch.Tensor, expected: torch.Tensor) -> float:
+    actual, expected = actual.detach().cpu().double(), expected.detach().double()
+    return float((actual - expected).abs().max() / expected.abs().max().clamp(min=1e-9))
+
+
+def compare(operator: Operator, device: str) -> float:
+    """The largest error of the result and of the gradients, relative to the largest number of each."""
+
+    def leaves(place: str, dtype: torch.dtype) -> Tensors:
+        moved = {
+            name: value.to(operator.dtype).to(place, dtype, copy=True) if value.is_floating_point() else value.to(place)
+            for name, value in operator.inputs.items()
+        }
+        return {
+            name: value.requires_grad_(value.is_floating_point() and name not in operator.fixed)
+            for name, value in moved.items()
+        }
+
+    given, wide = leaves(device, operator.dtype), leaves("cpu", torch.float32)
+    # Some operators overwrite their inputs, so each gets a copy that still leads back to them.
+    actual = _first(operator.ours(**{name: value.clone() for name, value in given.items()}))
+    expected = _first(operator.reference(**wide))
+    errors = [_error(actual, expected)]
+    if expected.requires_grad:
+        gradient = torch.randn(expected.shape, generator=torch.Generator().manual_seed(9))
+        actual.backward(gradient.to(device, actual.dtype, copy=True))  # some overwrite it
+        expected.backward(gradient.to(expected.dtype))
+        for name, value in wide.items():
+            if value.grad is not None:
+                found = given[name].grad
+                if found is None:
+                    raise AssertionError(f"no gradient of {name}")
+                errors.append(_error(found, value.grad))
+    return max(errors)
+
+
+def _random(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+def liger() -> Iterator[Operator]:
+    """liger-kernel's operators of one tensor or a few."""
+    ours = importlib.import_module("liger_kernel.transformers.functional")
+    x, y, weight, bias = _random(4, 17, 96), _random(4, 17, 96, seed=1), _random(96, seed=2), _random(96, seed=3)
+    logits, target = 3 * _random(37, 1000), torch.randint(0, 1000, (37,), generator=torch.Generator().manual_seed(1))
+    p, q = (functional.log_softmax(_random(19, 300, seed=seed), -1) for seed in (4, 5))
+    two, norm = {"a": x, "b": y}, {"x": x, "w": weight}
+
+    def rms(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return functional.rms_norm(x, (96,), w, 1e-6)
+
+    def jsd(p: torch.Tensor, q: torch.Tensor) -> torch.Tensor:
+        middle = (0.5 * p.exp() + 0.5 * q.exp()).log()
+        parts = (functional.kl_div(middle, each, log_target=True, reduction="batchmean") for each in (p, q))
+        return 0.5 * sum(parts)  # type: ignore[return-value]
+
+    def dyt(x: torch.Tensor, alpha: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return w * torch.tanh(alpha * x) + b
+
+    def poly(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        powers = (x**3, x**2, x)
+        return sum(w[k] * functional.rms_norm(power, (96,), eps=1e-6) for k, power in enumerate(powers)) + b
+
+    def linear_loss(x: torch.Tensor, w: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+        return functional.cross_entropy(x @ w.T, t)
+
+    rows = [
+        ("rms_norm", norm, lambda x, w: ours.liger_rms_norm(x, w, 1e-6), rms),
+        ("fused_add_rms_norm", {**norm, "r": y}, lambda x, w, r: ours.liger_fused_add_rms_norm(x, r, w, 1e-6),
+         lambda x, w, r: rms(x + r, w)),
+        ("layer_norm", {**norm, "b": bias}, lambda x, w, b: ours.liger_layer_norm(x, w, b, 1e-6),
+         lambda x, w, b: functional.layer_norm(x, (96,), w, b, 1e-6)),
+        ("group_norm", {"x": _random(3, 12, 40), "w": weight[:12], "b": bias[:12]},
+         lambda x, w, b: ours.liger_group_norm(x, w, b, 12, 4, 1e-6),
+         lambda x, w, b: functional.group_norm(x, 4, w, b, 1e-6)),
+        ("swiglu", two, ours.liger_swiglu, lambda a, b: functional.silu(a) * b),
+        ("geglu", two, ours.liger_geglu, lambda a, b: functional.gelu(a, approximate="tanh") * b),
+        ("relu_squared", {"x": x}, ours.liger_relu_squared, lambda x: functional.relu(x).square()),
+        ("softmax", {"x": x}, ours.liger_softmax, lambda x: functional.softmax(x, -1)),
+        ("dyt", {"x": x, "alpha": torch.tensor([0.5]), "w": weight, "b": bias},
+         lambda x, alpha, w, b: ours.liger_dyt(x, alpha, w, b), dyt),
+        ("poly_norm", {"x": x, "w": torch.tensor([0.2, 0.3, 0.5]), "b": torch.tensor(0.1)},
+         lambda x, w, b: ours.liger_poly_norm(x, w, b), poly),
+        ("kl_div", {"p": p, "q": q.exp()}, lambda p, q: ours.liger_kl_div(p, q),
+         lambda p, q: functional.kl_div(p, q, reduction="mean")),
+        ("jsd", {"p": p, "q": q}, lambda p, q: ours.liger_jsd(p, q), jsd),
+        ("tvd", {"p": p.exp(), "q": q.exp()}, lambda p, q: ours.liger_tvd(p, q),
+         lambda p, q: 0.5 * (p - q).abs().mean()),
+        ("cross_entropy", {"x": logits, "t": target}, lambda x, t: ours.liger_cross_entropy(x, t),
+         lambda x, t: functional.cross_entropy(x, t)),
+        ("fused_linear_cross_entropy", {"x": _random(37, 64), "w": _random(500, 64, seed=6), "t": target % 500},
+         lambda x, w, t: ours.liger_fused_linear_cross_entropy(x, w, t), linear_loss),
+    ]  # fmt: skip
+    for name, inputs, function, reference in rows:
+        fixed = frozenset({"q"}) if name in ("kl_div", "jsd", "tvd") else frozenset()
+        yield Operator("liger-kernel", name, inputs, function, reference, fixed)
+
+
+def linear_attention() -> Iterator[Operator]:
+    """flash-linear-attention's: chunks against its plain loops or its recurrent kernels' definition."""
+    ops, modules = importlib.import_module("fla.ops"), importlib.import_module("fla.modules")
+    activations, l2norm = (
+        importlib.import_module("fla.modules.activations"),
+        importlib.import_module("fla.modules.l2norm"),
+    )
+    scale = HEAD**-0.5
+    shape = BATCH, LENGTH, HEADS, HEAD
+    q, k, v, gate = (_random(*shape, seed=seed) for seed in range(4))
+    heads = {"q": q, "k": functional.normalize(k, dim=-1), "v": v}
+    decay = {"g": functional.logsigmoid(gate)}
+    scalar = {"g": decay["g"][..., 0].contiguous()}
+    rate = {"beta": _random(BATCH, LENGTH, HEADS, seed=5).sigmoid()}
+
+    def recurrence(q: Any, k: Any, v: Any, g: Any = None, beta: Any = None) -> torch.Tensor:
+        """state ← exp(g) state + k (v - beta-weighted prediction)ᵀ; the output is qᵀ state."""
+        state, outputs = torch.zeros(BATCH, HEADS, HEAD, HEAD, dtype=q.dtype), []
+        for at in range(LENGTH):
+            if g is not None:
+                state = state * (g[:, at].exp()[..., None] if g.dim() == 4 else g[:, at].exp()[..., None, None])
+            value = v[:, at]
+            if beta is not None:
+                predicted = (state * k[:, at, :, :, None]).sum(-2)
+                value = beta[:, at, :, None] * (value - predicted)
+            state = state + k[:, at, :, :, None] * value[..., None, :]
+            outputs.append((scale * q[:, at, :, :, None] * state).sum(-2))
+        return torch.stack(outputs, 1)
+
+    def retention(q: Any, k: Any, v: Any) -> torch.Tensor:
+        slopes = (1 - torch.exp2(-5.0 - torch.arange(HEADS))).log().to(q.dtype)
+        return recurrence(q, k, v, slopes.expand(BATCH, LENGTH, HEADS))
+
+    def attention(q: Any, k: Any, v: Any) -> torch.Tensor:
+        turned = (each.transpose(1, 2) for each in (q, k, v))
+        return functional.scaled_dot_product_attention(*turned, is_causal=True).transpose(1, 2)
+
+    x, y = _random(4, 33, 128), _random(4, 33, 128, seed=1)
+    rows = [
+        ("chunk_linear_attn", heads, lambda **given: ops.chunk_linear_attn(**given, normalize=False), recurrence),
+        ("fused_recurrent_linear_attn", heads,
+         lambda **given: ops.fused_recurrent_linear_attn(**given, normalize=False), recurrence),
+        ("chunk_gla", heads | decay, ops.chunk_gla, recurrence),
+        ("fused_recurrent_gla", heads | {"gk": decay["g"]}, ops.fused_recurrent_gla,
+         lambda q, k, v, gk: recurrence(q, k, v, gk)),
+        ("chunk_simple_gla", heads | scalar, ops.chunk_simple_gla, recurrence),
+        ("fused_recurrent_simple_gla", heads | scalar, ops.fused_recurrent_simple_gla, recurrence),
+        ("parallel_simple_gla", heads | scalar, ops.parallel_simple_gla, recurrence),
+        ("chunk_retention", heads, ops.chunk_retention, retention),
+        ("fused_recurrent_retention", heads, ops.fused_recurrent_retention, retention),
+        ("parallel_retention", heads, ops.parallel_retention, retention),
+        ("chunk_delta_rule", heads | rate, ops.chunk_delta_rule, recurrence),
+        ("fused_recurrent_delta_rule", heads | rate, ops.fused_recurrent_delta_rule, recurrence),
+        ("chunk_gated_delta_rule", heads | scalar | rate, ops.chunk_gated_delta_rule, recurrence),
+        ("parallel_attn", heads, ops.parallel_attn, attention),
+        ("rms_norm", {"x": x, "w": y[0, 0]}, lambda x, w: modules.layernorm.rms_norm(x, w, None, eps=1e-6),
+         lambda x, w: functional.rms_norm(x, (128,), w, 1e-6)),
+        ("layer_norm", {"x": x, "w": y[0, 0], "b": y[0, 1]},
+         lambda x, w, b: modules.layernorm.layer_norm(x, w, b, eps=1e-6),
+         lambda x, w, b: functional.layer_norm(x, (128,), w, b, 1e-6)),
+        ("swish", {"x": x}, lambda x: activations.swish(x), lambda x: functional.silu(x)),
+        ("swiglu", {"x": x, "y": y}, lambda x, y: activations.swiglu(x, y), lambda x, y: functional.silu(x) * y),
+        ("l2norm", {"x": x}, lambda x: l2norm.l2norm(x),
+         lambda x: x * torch.rsqrt(x.square().sum(-1, keepdim=True) + 1e-6)),
+    ]  # fmt: skip
+    for name, inputs, function, reference in rows:
+        dtype = torch.bfloat16 if name in ("chunk_delta_rule", "chunk_gated_delta_rule") else torch.float32
+        yield Operator("flash-linear-attention", name, inputs, function, reference, dtype=dtype)
+
+
+PACKAGES = {"liger-kernel": "liger_kernel", "flash-linear-attention": "fla"}
+LIBRARIES = {"liger-kernel": liger, "flash-linear-attention": linear_attention}
+
+
+def _take_first_configurations() -> None:
+    """Autotuned kernels are not tuned: compiling every configuration takes minutes on a CPU. The first that the device
+    has room for is taken."""
+    from triton.runtime.autotuner import Autotuner
+
+    prune, bench = Autotuner.prune_configs, Autotuner._bench
+
+    def pruned(self: Any, keywords: Any) -> Any:
+        self.found_one = False
+        return prune(self, keywords)
+
+    def benched(self: Any, *args: Any, **keywords: Any) -> Any:
+        if self.found_one:
+            return [float("inf")] * 3
+        times = bench(self, *args, **keywords)
+        self.found_one = times[0] != float("inf")
+        return times
+
+    Autotuner.prune_configs, Autotuner._bench = pruned, benched
+
+
+def _verdict(operator: Operator, device: str) -> tuple[bool, str]:
+    try:
+        error = compare(operator, device)
+    except Exception as refused:
+        text = (str(refused).strip().splitlines() or [""])[-1]
+        return False, f"FAILED {type(refused).__name__}: {text[:300]}"
+    right = error <= TOLERANCE[operator.dtype]
+    return right, f"{'right' if right else 'WRONG'}  {error:.1e}"
+
+
+def main() -> int:
+    """Prints a row for each operator; 1 where one is not right."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.libraries", description=__doc__.split("\n")[0])
+    parser.add_argument("--device", default="cpu", help="device of the tensors: cpu (the default) or spirv")
+    parser.add_argument("--tune", action="store_true", help="tune autotuned kernels")
+    parser.add_argument("--here", action="store_true", help="in this process, not each operator in one of its own")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="libraries or operators; all where none is named")
+    options = parser.parse_args()
+    if not options.tune:
+        _take_first_configurations()
+    statuses = []
+    for library, operators in LIBRARIES.items():
+        if importlib.util.find_spec(PACKAGES[library]) is None:
+            print(f"{library} is not installed")
+            continue
+        for operator in operators():
+            path = f"{library}/{operator.name}"
+            if options.names and not {library, operator.name, path} & set(options.names):
+                continue
+            if not options.here:  # a kernel that does not end in time leaves its process no device
+                command = [sys.executable, "-m", "benchmarks.libraries", "--here", "--device", options.device, path]
+                statuses.append(subprocess.run(command + ["--tune"] * options.tune, check=False).returncode)
+                continue
+            began = time.perf_counter()
+            right, verdict = _verdict(operator, options.device)
+            statuses.append(int(not right))
+            seconds = time.perf_counter() - began
+            print(f"{library:24} {operator.name:28} {verdict}  ({seconds:.1f} s)", flush=True)
+    if not options.here:
+        print(f"{statuses.count(0)} of {len(statuses)} operators are right")
+    return int(any(statuses))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
