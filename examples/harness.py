@@ -15,7 +15,8 @@ import numpy as np
 class Case:
     """A kernel on data of one size. ``run`` launches it and returns when ``out`` holds the result.
 
-    ``bytes_moved`` or ``operations`` of one run give GB/s or GFLOP/s; ``tolerance`` is the largest absolute error."""
+    ``bytes_moved`` or ``operations`` of one run give GB/s, or GFLOP/s and TFLOP/s; ``tolerance`` is the largest
+    absolute error."""
 
     kernel: str
     size: str
@@ -42,9 +43,11 @@ class Measured:
 
     @property
     def rate(self) -> str:
-        """GB/s or GFLOP/s."""
-        amount, unit = (self.case.operations, "GFLOP/s") if self.case.operations else (self.case.bytes_moved, "GB/s")
-        return f"{amount / self.milliseconds / 1e6:.1f} {unit}"
+        """GB/s, or GFLOP/s and TFLOP/s."""
+        if not self.case.operations:
+            return f"{self.case.bytes_moved / self.milliseconds / 1e6:.1f} GB/s"
+        rate = self.case.operations / self.milliseconds / 1e6
+        return f"{rate:.1f} GFLOP/s" if rate < 1000 else f"{rate / 1000:.1f} TFLOP/s"
 
 
 def device_array(array: np.ndarray) -> Any:
