@@ -38,6 +38,13 @@ def _enter_torch_operations() -> None:
 AT_REGISTRATION.append(_enter_torch_operations)
 
 
+def _complete(module: Any) -> None:
+    """Give torch.cpu the one function of a device's module that it lacks: programs call it of the device that they are
+    given. A CPU has one stream."""
+    if not hasattr(module, "set_stream"):
+        module.set_stream = lambda stream: None
+
+
 def unavailable_reason() -> str | None:
     """Why no kernel can be run, with what to do about it; None where one can."""
     if compile_only():
@@ -136,6 +143,7 @@ class SPIRVDriver(DriverBase):
         import torch
 
         if compile_only() or vulkan_context.current().host_memory == vulkan_context.ZERO_COPY:
+            _complete(torch.cpu)
             return torch.device("cpu")
         from .runtime import torch_device
 
