@@ -55,6 +55,11 @@ class Graph:
         self.context.add_graph(self)
 
     @property
+    def tensors(self) -> list[tuple[Any, int]]:
+        """Tensors that were passed, which the graph keeps, with the addresses that they had then."""
+        return self._tensors
+
+    @property
     def launches(self) -> int:
         """How many launches were captured."""
         return int(self._recording.launches)

@@ -277,18 +277,35 @@ def _spills(module: Any) -> None:
 
 
 def _graphs(module: Any) -> None:
-    """mode="reduce-overhead" runs without graphs, and torch's message about that says what there is instead."""
+    """Inductor leaves graphs to _replay(): its own are CUDA's."""
     original = module.check_multiple_devices_or_any_cpu_nodes
 
     def check(device_node_mapping: Any) -> Any:
         if any(device.type == NAME for device in device_node_mapping):
             return module.format_default_skip_message(
-                f"the device '{NAME}', whose launches Inductor cannot capture: they are submitted one by one; "
-                "triton.backends.spirv.runtime.Graph captures launches of your own kernels"
+                f"the device '{NAME}': Inductor's graphs are CUDA's; its launches are captured by "
+                "triton.backends.spirv.runtime.Graph instead"
             )
         return original(device_node_mapping)
 
     module.check_multiple_devices_or_any_cpu_nodes = check
+
+
+def _replay(module: Any) -> None:
+    """mode="reduce-overhead" captures the launches of compiled functions."""
+    original = module.CompiledFxGraph.post_compile
+
+    def post_compile(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        from torch._inductor import config
+
+        if config.triton.cudagraphs and set(self.device_types) == {NAME}:
+            from .graphs import Replayed
+
+            static, mutated = self.fx_kwargs["static_input_idxs"] or (), self.mutated_input_idxs
+            self.current_callable = Replayed(self.current_callable, static, mutated, self.fx_kwargs["is_backward"])
+
+    module.CompiledFxGraph.post_compile = post_compile
 
 
 def _flex_attention(module: Any) -> None:
@@ -340,6 +357,7 @@ HOOKS = (
         ("check_multiple_devices_or_any_cpu_nodes", "format_default_skip_message"),
         _graphs,
     ),
+    Hook("replay", "torch._inductor.output_code", ("CompiledFxGraph.post_compile",), _replay),
     Hook("choices", "torch._inductor.choices", ("InductorChoices.get_config_heuristics",), _choices),
     Hook("flex_attention", "torch.nn.attention.flex_attention", ("_validate_device",), _flex_attention),
 )

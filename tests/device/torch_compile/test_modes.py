@@ -77,13 +77,6 @@ def test_flex_attention_forward_and_backward() -> None:
         torch.testing.assert_close(mine.grad.cpu(), other.grad, **_CLOSE)
 
 
-def test_reduce_overhead_says_that_launches_are_not_captured() -> None:
-    from torch._inductor.cudagraph_utils import check_multiple_devices_or_any_cpu_nodes
-
-    message = check_multiple_devices_or_any_cpu_nodes({torch.device("spirv", 0): None})
-    assert "submitted one by one" in message and "runtime.Graph" in message
-
-
 def test_cpp_wrapper_is_refused(own_caches: Any) -> None:
     with own_caches.patch(cpp_wrapper=True), pytest.raises(Exception, match="cpp_wrapper and AOTInductor are not"):
         torch.compile(lambda x: x.sin() + 1)(torch.ones(8, device="spirv"))
