@@ -8,18 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..spirv import opcodes as op
-from ..spirv.debug_reading import InlinedCalls
 from ..spirv.decode import decode
-from ..spirv.disassemble import disassembled
 from ..ttgir.ir import Function, Location, Operation
 from ..ttgir.lexer import Tokens, TTGIRSyntaxError
 from ..ttgir.locations import Locations
+from .instructions import placed
 
 _ALIAS = re.compile(r"^(#loc\w*) = (loc\(.*\))$")
 _AT_END = re.compile(r" (loc\((?:[^()\"]|\"(?:[^\"\\]|\\.)*\"|\([^()]*\))*\))$")
 
 #: What the other lines show already: names stand on the ids, places beside the lines.
-_LEFT_OUT = frozenset({op.NoLine, op.Name, op.String})
+_LEFT_OUT = frozenset({op.Name, op.String})
 
 
 @dataclass(frozen=True)
@@ -78,34 +77,11 @@ def _resolved(locations: Locations, text: str) -> tuple[str, ...]:
 
 def spirv_lines(spirv: bytes) -> list[Line]:
     """The disassembly of a module; its OpLine instructions become places."""
-    instructions = list(decode(spirv))
-    files = {entry.result: str(entry.operands[0].value) for entry in instructions if entry.opcode == op.String}
-    calls = InlinedCalls(instructions)
-    lines: list[Line] = []
-    merges: list[int] = []
-    places: tuple[str, ...] = ()
-    callers: tuple[str, ...] = ()
-    for entry, text in zip(instructions, disassembled(instructions), strict=True):
-        if entry.opcode == op.Line:
-            places = (f"{files.get(int(entry.operands[0].value), '?')}:{int(entry.operands[1].value)}", *callers)
-            continue
-        if calls.describes(entry):
-            found = calls.callers(entry)
-            if found is not None:
-                callers = tuple(f"{file}:{number}" for file, number in found)
-            continue
-        if entry.opcode == op.NoLine:
-            places = ()
-        if entry.opcode == op.Label:
-            places = callers = ()
-        if entry.opcode in _LEFT_OUT:
-            continue
-        if entry.opcode == op.Label and merges and merges[-1] == entry.result:
-            merges.pop()
-        lines.append(Line("  " * len(merges) + text, places))
-        if entry.opcode in (op.SelectionMerge, op.LoopMerge):
-            merges.append(int(entry.operands[0].value))
-    return lines
+    return [
+        Line("  " * one.depth + one.text, tuple(f"{file}:{number}" for file, number in one.frames))
+        for one in placed(list(decode(spirv)))
+        if one.entry.opcode not in _LEFT_OUT
+    ]
 
 
 def source_lines(stages: list[list[Line]], margin: int = 3) -> list[Line]:

@@ -9,9 +9,9 @@ from pathlib import Path
 from ..capabilities import Capabilities
 from ..errors import LoweringError, UnsupportedOperation
 from ..spirv import opcodes as op
-from ..spirv.debug_reading import InlinedCalls
 from ..spirv.decode import DecodedInstruction, decode
-from ..spirv.disassemble import disassembled, heading_lines
+from ..spirv.disassemble import heading_lines
+from .instructions import placed
 from .kernels import STAGES, CachedKernel, NotInCache, find
 
 #: What was decided of a kernel before it was emitted (planning/show.py).
@@ -25,38 +25,21 @@ _INDENT = 2
 
 def listing(spirv: bytes) -> str:
     """The disassembly of a module. Raises ValueError on what is not a whole SPIR-V module."""
-    instructions = list(decode(spirv))
-    return "\n".join([*heading_lines(spirv), *_nested(instructions, disassembled(instructions))]) + "\n"
+    return "\n".join([*heading_lines(spirv), *_nested(list(decode(spirv)))]) + "\n"
 
 
-def _nested(instructions: list[DecodedInstruction], lines: list[str]) -> Iterator[str]:
-    files = {entry.result: str(entry.operands[0].value) for entry in instructions if entry.opcode == op.String}
-    calls = InlinedCalls(instructions)
-    merges: list[int] = []
-    last: tuple[object, ...] = ()
-    callers: list[tuple[str, int]] = []
-    for instruction, line in zip(instructions, lines, strict=True):
-        if instruction.opcode == op.Label and merges and merges[-1] == instruction.result:
-            merges.pop()
-        depth = _INDENT * len(merges)
-        if instruction.opcode == op.Line:
-            file, number = files.get(int(instruction.operands[0].value), "?"), int(instruction.operands[1].value)
-            if (file, number, *callers) != last:
-                last = (file, number, *callers)
-                called = "".join(f" from {Path(name).name}:{line}" for name, line in callers)
-                yield f"{' ' * depth}; {Path(file).name}:{number}{called}: {linecache.getline(file, number).strip()}"
-            continue
-        if calls.describes(instruction):
-            found = calls.callers(instruction)
-            callers = callers if found is None else found
-            continue
-        if instruction.opcode == op.Label:
-            callers = []
-        if instruction.opcode == op.NoLine or (instruction.opcode == op.String and "\n" in line):
+def _nested(instructions: list[DecodedInstruction]) -> Iterator[str]:
+    last: tuple[tuple[str, int], ...] = ()
+    for one in placed(instructions):
+        indent = " " * (_INDENT * one.depth)
+        if one.frames and one.frames != last:
+            last = one.frames
+            (file, number), *callers = one.frames
+            called = "".join(f" from {Path(name).name}:{line}" for name, line in callers)
+            yield f"{indent}; {Path(file).name}:{number}{called}: {linecache.getline(file, number).strip()}"
+        if one.entry.opcode == op.String and "\n" in one.text:
             continue  # a text of several lines is a whole source
-        yield " " * depth + line
-        if instruction.opcode in (op.SelectionMerge, op.LoopMerge):
-            merges.append(int(instruction.operands[0].value))
+        yield indent + one.text
 
 
 def _module_text(path: Path) -> str:

@@ -22,6 +22,7 @@ from .component_probe import probe_data, probe_module, read_map
 from .context import Context, devices, of_device
 from .devices import DeviceInfo
 from .launch import make_launcher
+from .loader import vulkan
 from .matrix_properties import MatrixProperties
 from .pipeline import Kernel
 from .pipeline_cache import folder
@@ -83,7 +84,7 @@ def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
     maps: dict[Matrix, ComponentMap | None] = {}
     try:
         context = of_device(devices().index(device))
-    except Exception as error:  # whatever goes wrong, kernels run without matrix units
+    except _driver_faults() as error:  # kernels run without matrix units
         _log.warning("%s: its matrix units are not used: %s: %s", device.name, type(error).__name__, error)
         return None
     failed = False
@@ -94,7 +95,7 @@ def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
             for matrix in ((a, m, k, 0), (b, k, n, 1), (c, m, n, 2), (result, m, n, 2)):
                 if matrix not in maps:
                     maps[matrix] = measure(context, *matrix)
-        except Exception as error:  # the same, without this one
+        except _driver_faults() as error:  # kernels run without this one
             _log.warning("%s: %s are not used: %s: %s", device.name, properties, type(error).__name__, error)
             failed = True
             continue
@@ -104,6 +105,12 @@ def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
             continue
         found.append(MatrixConfiguration(m, n, k, a, b, c, result, properties.saturating, (left, right, total)))
     return None if failed and not found else found
+
+
+def _driver_faults() -> tuple[type[Exception], ...]:
+    """What a driver may make of a probe: a call fails (VulkanError, a RuntimeError, from C++; VkError from Python), the
+    module is rejected, or validation reports it (both RuntimeErrors). Anything else is a mistake in the probe."""
+    return RuntimeError, OSError, vulkan().VkError
 
 
 def _wanted(properties: Sequence[MatrixProperties]) -> list[MatrixProperties]:

@@ -1,0 +1,59 @@
+"""Probes of matrix units that go wrong, without a device."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from triton.backends.spirv.runtime import component_maps
+from triton.backends.spirv.runtime.errors import KernelRejected, ValidationError, VulkanUnavailable
+from triton.backends.spirv.runtime.loader import vulkan
+from triton.backends.spirv.runtime.matrix_properties import MatrixProperties
+
+F16 = MatrixProperties(16, 16, 16, ("f16", "f16", "f32", "f32"), False)
+DEVICE: Any = SimpleNamespace(name="a device", matrices=(F16,))
+
+
+@pytest.fixture(autouse=True)
+def one_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(component_maps, "devices", lambda: [DEVICE])
+    monkeypatch.setattr(component_maps, "of_device", lambda index: None)
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        RuntimeError("vkQueueSubmit failed: VK_ERROR_DEVICE_LOST (-4)"),
+        KernelRejected("kernel 'probe'", "probe.spv"),
+        ValidationError("no such capability"),
+        vulkan().VkErrorOutOfDeviceMemory(),
+    ],
+    ids=lambda fault: type(fault).__name__,
+)
+def test_what_a_driver_may_do_costs_the_matrix_units(
+    fault: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def measure(*_: Any) -> Any:
+        raise fault
+
+    monkeypatch.setattr(component_maps, "measure", measure)
+    assert component_maps._measured(DEVICE) is None
+    assert type(fault).__name__ in caplog.text
+
+
+def test_a_device_that_cannot_be_opened_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_device(index: int) -> Any:
+        raise VulkanUnavailable("it is gone")
+
+    monkeypatch.setattr(component_maps, "of_device", of_device)
+    assert component_maps._measured(DEVICE) is None
+
+
+def test_a_mistake_in_the_probe_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(*_: Any) -> Any:
+        raise TypeError("a mistake")
+
+    monkeypatch.setattr(component_maps, "measure", measure)
+    with pytest.raises(TypeError, match="a mistake"):
+        component_maps._measured(DEVICE)
