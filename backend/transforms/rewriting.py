@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..ttgir.attributes import PLAIN_TYPES
 from ..ttgir.ir import UNKNOWN, Block, Location, Operation, Region, Value
+from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import Type
 
 

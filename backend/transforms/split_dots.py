@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..ttgir.attribute_values import DenseArray
-from ..ttgir.attributes import PLAIN_TYPES
 from ..ttgir.ir import Block, Module, Operation, Value
+from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import TensorType, Type
 
 #: Steps of K that a dot keeps at least.

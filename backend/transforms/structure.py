@@ -13,9 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..errors import UnsupportedOperation
-from ..ttgir.attributes import PLAIN_TYPES
 from ..ttgir.ir import Block, Operation, Region, Successor, Value
 from ..ttgir.traits import End, traits
+from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import Type
 from .rewriting import append, drop_uses, integer, move, replace_uses
 

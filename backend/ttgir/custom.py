@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from .attributes import PLAIN_TYPES
 from .ir import Block, Function, Operation, Region, Successor, Value
+from .type_reader import PLAIN_TYPES
 from .types import FunctionType, Type
 
 if TYPE_CHECKING:

@@ -10,11 +10,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from . import readers
-from .attributes import PLAIN_TYPES, element_of
 from .enums import ENUMS
 from .ir import Operation, Value
 from .notation import Directive, Element, Literal, Variable, parse_format
 from .readers import ATTRIBUTES, State, Step
+from .type_reader import PLAIN_TYPES, element_of
 from .types import TensorType, Type
 
 if TYPE_CHECKING:

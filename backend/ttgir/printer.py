@@ -12,7 +12,6 @@ from typing import Any
 
 from .assembly import FORMATS
 from .attribute_values import DenseArray
-from .attributes import PLAIN_TYPES
 from .custom_printers import RULES
 from .encodings import Encoding
 from .enums import ENUMS
@@ -20,6 +19,7 @@ from .formats import Format
 from .ir import Block, Function, Module, Operation, Region, Value
 from .notation import Directive, Element, Group, Literal, Variable
 from .spelling import Spelling, location, quoted, symbol
+from .type_reader import PLAIN_TYPES
 from .types import Type
 
 _IDENTIFIER = re.compile(r"[A-Za-z_$.][\w$.-]*", re.ASCII)

@@ -1,4 +1,5 @@
-"""Types, attributes and locations as MLIR writes them: the counterpart of attributes.py and locations.py."""
+"""Types, attributes and locations as MLIR writes them: the counterpart of type_reader.py, encoding_reader.py,
+attributes.py and locations.py."""
 
 from __future__ import annotations
 
@@ -6,9 +7,10 @@ import re
 from typing import Any
 
 from .attribute_values import DenseArray, TypedFloat, TypedInt, WrittenDict, WrittenString, WrittenTuple
-from .attributes import ADDRESS_SPACES, ENCODINGS, MEMORY_SPACES
+from .encoding_reader import ENCODINGS
 from .encodings import Encoding, OpaqueEncoding, PaddedSharedEncoding, SharedLinearEncoding
 from .ir import UNKNOWN, DenseAttr, FloatBits, Location
+from .type_reader import ADDRESS_SPACES, MEMORY_SPACES
 from .types import FunctionType, MemDescType, PointerType, TensorType, Type
 
 _BARE = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
