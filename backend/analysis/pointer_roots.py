@@ -13,11 +13,14 @@ from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.traits import Effect, Pointers, traits
 from .pointer_range import carried, is_pointer
 
+#: Pointer → the numbers of the arguments that it may have come from; none for a pointer that may be from elsewhere.
+Roots = dict[Value, tuple[int, ...]]
+
 #: Operations whose results are pointers of their operands.
 _MOVES = (Pointers.KEPT, Pointers.EXCHANGED)
 
 
-def pointer_roots(function: Function) -> dict[Value, tuple[int, ...]]:
+def pointer_roots(function: Function) -> Roots:
     """Pointer → the numbers of the arguments that it may have come from, in order.
 
     A pointer that may have come from elsewhere (out of memory, from an integer) is not in it; none is where addresses

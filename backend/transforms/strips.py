@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..analysis.lengths import LENGTHS, MEDIUM
-from ..analysis.pointer_roots import pointer_roots
+from ..analysis.places import distinct, elementwise, may_share, same_pointer
+from ..analysis.pointer_roots import Roots, pointer_roots
 from ..layouts.distributed import INPUTS, REGISTER, LayoutError, distributed_layout
 from ..layouts.linear import flatten, unflatten
 from ..ttgir.ir import Block, DenseAttr, Function, Operation, Region, Value
@@ -29,23 +30,6 @@ from ..ttgir.types import IntegerType, TensorType
 from .rewriting import append, drop_uses
 
 I32 = IntegerType(32)
-
-#: Operations apart from arith's and math's that compute each element of their results from those at the same place.
-_ELEMENTWISE = frozenset(
-    {
-        "tt.addptr",
-        "tt.bitcast",
-        "tt.clampf",
-        "tt.extern_elementwise",
-        "tt.fp_to_fp",
-        "tt.int_to_ptr",
-        "tt.mulhiui",
-        "tt.approx_divf",
-        "tt.precise_divf",
-        "tt.precise_sqrt",
-        "tt.ptr_to_int",
-    }
-)
 
 #: Operations that cost nothing a register.
 _FREE = frozenset({"arith.constant", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.make_range"})
@@ -64,7 +48,6 @@ class _NotCut(Exception):
 
 
 Key = tuple[Value, int]
-Roots = dict[Value, tuple[int, ...]]
 
 
 @dataclass
@@ -179,20 +162,12 @@ def _trace(block: Block, value: Value, dim: int, run: _Run) -> None:
         inner = dim - (owner.attributes["axis"] < dim)
     elif owner.name == "tt.trans":
         inner = owner.attributes["order"][dim]
-    elif owner.name == "tt.broadcast" or _elementwise(owner):
+    elif owner.name == "tt.broadcast" or elementwise(owner):
         inner = dim
     else:
         raise _NotCut
     for operand in owner.operands:
         _trace(block, operand, inner, run)
-
-
-def _elementwise(operation: Operation) -> bool:
-    if not (operation.name in _ELEMENTWISE or (operation.name.startswith(("arith.", "math.")))):
-        return False
-    types = [value.type for value in (*operation.operands, *operation.results)]
-    shapes = {type_.shape for type_ in types if isinstance(type_, TensorType)}
-    return len(shapes) == 1 and not traits(operation).effects
 
 
 def _is_tensor(value: Value) -> bool:
@@ -225,63 +200,11 @@ def _reordered(run: _Run, dim: int, roots: Roots) -> bool:
     pointers = [*(load.operands[0] for load in run.loads), *stored]
     return any(
         place != len(run.loads) + number
-        and _may_meet(roots.get(pointer), roots.get(other))
-        and not (_same(pointer, other) and _distinct(pointer, dim))
+        and may_share(pointer, other, roots)
+        and not (same_pointer(pointer, other) and distinct(pointer, dim))
         for number, pointer in enumerate(stored)
         for place, other in enumerate(pointers)
     )
-
-
-def _may_meet(one: tuple[int, ...] | None, other: tuple[int, ...] | None) -> bool:
-    return one is None or other is None or not set(one).isdisjoint(other)
-
-
-def _same(one: Value, other: Value) -> bool:
-    """Whether two pointers are computed alike."""
-    if one is other:
-        return True
-    first, second = one.owner, other.owner
-    if not (isinstance(first, Operation) and isinstance(second, Operation)):
-        return False
-    if first.name != second.name or first.name not in ("tt.addptr", "tt.splat"):
-        return False
-    return one.type == other.type and all(map(_same, first.operands, second.operands))
-
-
-def _distinct(value: Value, dim: int) -> bool:
-    """Whether elements that differ in their place along ``dim`` differ in value too, a stride of 0 left aside."""
-    owner = value.owner
-    if not isinstance(owner, Operation):
-        return False
-    match owner.name:
-        case "tt.make_range":
-            return True
-        case "tt.broadcast" | "arith.extsi" | "arith.extui":
-            return _distinct(owner.operands[0], dim)
-        case "tt.expand_dims":
-            return owner.attributes["axis"] != dim and _distinct(
-                owner.operands[0], dim - (owner.attributes["axis"] < dim)
-            )
-        case "tt.addptr" | "arith.addi" | "arith.muli":
-            one, other = owner.operands
-            return (_distinct(one, dim) and _uniform(other, dim)) or (_uniform(one, dim) and _distinct(other, dim))
-    return False
-
-
-def _uniform(value: Value, dim: int) -> bool:
-    """Whether elements that differ only in their place along ``dim`` are equal."""
-    type_, owner = value.type, value.owner
-    if not isinstance(type_, TensorType) or type_.shape[dim] == 1:
-        return True
-    if not isinstance(owner, Operation):
-        return False
-    if owner.name == "tt.expand_dims":
-        return _uniform(owner.operands[0], dim - (owner.attributes["axis"] < dim))
-    if owner.name == "arith.constant":
-        return isinstance(attribute := owner.attributes["value"], DenseAttr) and attribute.splat
-    if owner.name in ("tt.splat", "tt.broadcast") or _elementwise(owner):
-        return all(_uniform(operand, dim) for operand in owner.operands)
-    return False
 
 
 # -- how many strips ---------------------------------------------------------------------------------------------
