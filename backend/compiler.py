@@ -1,4 +1,7 @@
-"""SPIRVBackend: options, target and the stage table. Lowering itself is in ``lowering/``."""
+"""SPIRVBackend: options, target and the stage table. Lowering itself is in ``lowering/``.
+
+``import triton`` imports this file: what compiles kernels is imported when the first one is compiled.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +16,13 @@ from triton import knobs
 from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from triton.runtime.errors import OutOfResources
 
-from . import passes, settings
+from . import settings
 from .capabilities import Capabilities
 from .gluon import ModuleMap
-from .inspection.listing import listing
-from .lowering.entry_point import emit
 from .options import BACKEND, SPIRVOptions, own, with_foreign
-from .planning.matrix_units import matrix_units
 from .runtime.errors import VulkanUnavailable
 from .runtime.host_memory import memory_bytes
 from .runtime.native_module import native
-from .runtime.validate import validate_module
-from .stages import LayoutSearch, plan_what_fits
 
 #: Memory of at most so many bytes is reached from any address in it by signed 32-bit offsets.
 POINTER_RANGE = (1 << 31) - 1
@@ -77,12 +75,18 @@ class TooManyWarps(OutOfResources):  # type: ignore[misc]
         return type(self), self._arguments
 
 
+def _listing(spirv: bytes) -> str:
+    from .inspection.listing import listing
+
+    return listing(spirv)
+
+
 class SPIRVBackend(BaseBackend):
     """Triton to Vulkan SPIR-V."""
 
     binary_ext = "spv"
     #: ``kernel.asm["spvasm"]``, by the patch asm-views.
-    asm_views = {"spvasm": listing}
+    asm_views = {"spvasm": _listing}
     #: What gives a NumPy array a data_ptr(), for errors of launches, by the patch launch-errors.
     numpy_wrapper = "triton.backends.spirv.runtime.array"
     supports_native_tensor_specialization = False
@@ -90,7 +94,7 @@ class SPIRVBackend(BaseBackend):
     def __init__(self, target: GPUTarget) -> None:
         super().__init__(target)
         self.capabilities = Capabilities.parse(str(target.arch))
-        self._search: LayoutSearch | None = None
+        self._search: Any = None
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
@@ -104,6 +108,8 @@ class SPIRVBackend(BaseBackend):
     def parse_options(self, options: dict[str, Any]) -> SPIRVOptions:
         """The options of a launch, with those of other backends that mean nothing here. Raises ValueError for a value
         that cannot be honoured."""
+        from .planning.matrix_units import matrix_units
+
         known = own(options)
         known["arch"] = str(self.target.arch)
         known["warp_size"] = self.capabilities.subgroup_size
@@ -144,6 +150,8 @@ class SPIRVBackend(BaseBackend):
 
     def get_target_name(self, options: SPIRVOptions) -> str:
         """``ttg.target`` of Gluon's modules."""
+        from . import passes
+
         return passes.TARGET
 
     def load_dialects(self, context: Any) -> None:
@@ -176,17 +184,23 @@ class SPIRVBackend(BaseBackend):
     # -- stages --------------------------------------------------------------------------------------------------
     def make_ttir(self, module: Any, options: SPIRVOptions) -> Any:
         """Front-end TTIR to optimised TTIR."""
+        from . import passes
+
         passes.run(module, passes.TTIR, "make_ttir")
         return module
 
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """TTIR to TTGIR with layouts chosen for this subgroup size. Raises TooManyWarps."""
+        from .stages import LayoutSearch
+
         self._check_warps(options.num_warps)
         self._search = LayoutSearch(module, self.capabilities, options)
         return self._search.next()
 
     def gluon_to_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """A Gluon kernel to TTGIR, in the layouts that it names. Raises TooManyWarps."""
+        from . import passes
+
         self._check_warps(options.num_warps)
         self._search = None
         passes.run(module, passes.GLUON, "gluon_to_ttgir")
@@ -195,6 +209,10 @@ class SPIRVBackend(BaseBackend):
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
         """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. Where that takes
         more shared memory than there is, the kernel is laid out anew (planning/ladder.py)."""
+        from .lowering.entry_point import emit
+        from .runtime.validate import validate_module
+        from .stages import plan_what_fits
+
         name = f"{metadata.get('name', 'kernel')}.ttgir"
         kernel = emit(plan_what_fits(module, self._search, name, self.capabilities, options))
         validate_module(kernel.spirv, kernel.name)
