@@ -83,11 +83,6 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     Raises RuntimeError where it is to write a CPU tensor, tensors are on several devices of this kind, or
     TRITON_SPIRV_TORCH_FALLBACK is ``error``.
     """
-    return run_on_cpu(op, None, args, kwargs)
-
-
-def run_on_cpu(op: Any, function: Callable[..., Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """As ``fallback``; ``function`` serves on the CPU instead of ``op`` unless None."""
     signature = _signature(op)
     _count(signature.full_name)
     device: torch.device | None = None
@@ -119,7 +114,7 @@ def run_on_cpu(op: Any, function: Callable[..., Any] | None, args: tuple[Any, ..
                 return torch.device("cpu")
             return hosts.get(id(value), value)
 
-        run = function or (_taking_numbers(op, frozenset(numbers)) if numbers else op)
+        run = _taking_numbers(op, frozenset(numbers)) if numbers else op
         result = run(*_each(to_host, args), **{name: _each(to_host, value) for name, value in kwargs.items()})
         for key, tensor in tensors.items():
             if key in written:

@@ -1,5 +1,5 @@
 """Operations that do not reach the fallback (torch_fallback.py) by themselves, and those that torch asks of devices
-from outside its tree alone, so that the CPU has no kernels of them."""
+from outside its tree alone, so that the CPU has no kernels of them: those of recurrent cells are made of others."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from .torch_fallback import fallback, run_on_cpu
+from .torch_fallback import fallback
 
 _aten = torch.ops.aten
 _Optional = torch.Tensor | None
@@ -114,10 +114,6 @@ def _as_it_is(op: Any) -> Callable[..., Any]:
     return lambda *args, **kwargs: fallback(op, *args, **kwargs)
 
 
-def _through(op: Any, function: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *args, **kwargs: run_on_cpu(op, function, args, kwargs)
-
-
 #: By the operation's name.
 SUBSTITUTES: dict[str, Callable[..., Any]] = {
     "convolution_overrideable": _convolution,
@@ -125,10 +121,8 @@ SUBSTITUTES: dict[str, Callable[..., Any]] = {
     "kaiser_window": _as_it_is(_aten.kaiser_window.default),
     "kaiser_window.periodic": _as_it_is(_aten.kaiser_window.periodic),
     "kaiser_window.beta": _as_it_is(_aten.kaiser_window.beta),
-    "_thnn_fused_lstm_cell": _through(_aten._thnn_fused_lstm_cell.default, _lstm_cell),
-    "_thnn_fused_lstm_cell_backward_impl": _through(
-        _aten._thnn_fused_lstm_cell_backward_impl.default, _lstm_cell_backward
-    ),
-    "_thnn_fused_gru_cell": _through(_aten._thnn_fused_gru_cell.default, _gru_cell),
-    "_thnn_fused_gru_cell_backward": _through(_aten._thnn_fused_gru_cell_backward.default, _gru_cell_backward),
+    "_thnn_fused_lstm_cell": _lstm_cell,
+    "_thnn_fused_lstm_cell_backward_impl": _lstm_cell_backward,
+    "_thnn_fused_gru_cell": _gru_cell,
+    "_thnn_fused_gru_cell_backward": _gru_cell_backward,
 }

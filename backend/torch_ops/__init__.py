@@ -19,6 +19,7 @@ def register() -> None:
     if _libraries:
         return
     from . import bounds
+    from .attention import enter_attention
     from .cases import enter_cases
     from .convolution import enter_convolution
     from .indexing import enter_indexing
@@ -43,7 +44,7 @@ def register() -> None:
         enter(library)
     for enter in (enter_matmul, enter_softmax, enter_norms, enter_indexing):
         enter(library)
-    for enter in (enter_resampling, enter_scans, enter_sorting, enter_selection):
+    for enter in (enter_attention, enter_resampling, enter_scans, enter_sorting, enter_selection):
         enter(library)
     for enter in (enter_losses, enter_random, enter_optimizers, enter_convolution, enter_pooling):
         enter(library)

@@ -221,6 +221,18 @@ def later_smaller(value, place, next_value, next_place):
 
 
 @triton.jit
+def row_sum(x, mask):
+    """The sum of each row of a tile, of what the mask has."""
+    return tl.sum(tl.where(mask, x, tl.zeros_like(x)), 1)[:, None]
+
+
+@triton.jit
+def row_greatest(x, mask):
+    """The greatest number of each row of a tile, of what the mask has, or NaN."""
+    return tl.reduce(tl.where(mask, x, float("-inf")), 1, maximum)[:, None]
+
+
+@triton.jit
 def last_column(x):
     """That of a tile of rows."""
     columns: tl.constexpr = x.shape[1]

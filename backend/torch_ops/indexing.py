@@ -59,6 +59,11 @@ def _check_index(index: torch.Tensor, tensor: torch.Tensor) -> None:
         raise OnHost("an index of another type or device")
 
 
+def _lines(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    """Those without dimensions as of one, in which they have one element."""
+    return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
+
+
 def _line(tensor: torch.Tensor, dim: int) -> dict[str, int]:
     return {"step": tensor.stride(dim), "size": tensor.shape[dim]}
 
@@ -67,11 +72,13 @@ def _gather(
     self: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False, out: torch.Tensor
 ) -> torch.Tensor:
     _check_index(index, self)
-    if not self.dim() or not index.dim():
-        raise OnHost("tensors without dimensions")
     if out.shape != index.shape:
         torch._prims_common.wrappers._maybe_resize_out(out, index.shape)
-    _read("gather", self, dim % self.dim(), index, out)
+    source, places, result = _lines(self, index, out)
+    if not source.numel() and places.numel():
+        raise OnHost("an index into nothing")
+    if places.numel():
+        _read("gather", source, dim % source.dim(), places, result)
     return out
 
 
@@ -113,20 +120,22 @@ def _scatter_add(
     self: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, *, out: torch.Tensor
 ) -> torch.Tensor:
     _check_index(index, self)
-    if not self.dim() or src.dtype != self.dtype or index.dim() != self.dim():
-        raise OnHost("tensors without dimensions, or of two types")
+    if src.dtype != self.dtype or (index.dim() != self.dim() and index.numel()):
+        raise OnHost("tensors of two types")
     if out is not self:
         if out.shape != self.shape:
             torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
         out.copy_(self)
-    _add_at("scatter_add", out, dim % self.dim(), index, src[tuple(slice(n) for n in index.shape)])
+    if index.numel():
+        place, index, src = _lines(out, index, src)
+        _add_at("scatter_add", place, dim % place.dim(), index, src[tuple(slice(n) for n in index.shape)])
     return out
 
 
 def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, out: torch.Tensor) -> torch.Tensor:
     _check_index(index, self)
-    if not self.dim() or self.dtype not in NAMES or index.dim() != self.dim():
-        raise OnHost("tensors without dimensions, or of complex numbers")
+    if self.dtype not in NAMES or (index.dim() != self.dim() and index.numel()):
+        raise OnHost("complex numbers")
     if out is not self:
         if out.shape != self.shape:
             torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
@@ -135,11 +144,14 @@ def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, 
         source = torch.full((), source, dtype=self.dtype, device=self.device)
     elif source.dtype != self.dtype:
         raise OnHost("a source of another type")
-    dim %= self.dim()
+    if not index.numel():
+        return out
     source = source.expand(index.shape) if not source.dim() else source[tuple(slice(n) for n in index.shape)]
-    operands = {"index": index, "source": source, "self": _flat(out, dim, index.shape)}
+    place, index, source = _lines(out, index, source)
+    dim %= place.dim()
+    operands = {"index": index, "source": source, "self": _flat(place, dim, index.shape)}
     operands["fault"] = fault_of(self.device, "scatter")
-    run(_SCATTER, {}, operands, computed_in(self.dtype), _line(out, dim))
+    run(_SCATTER, {}, operands, computed_in(self.dtype), _line(place, dim))
     return out
 
 

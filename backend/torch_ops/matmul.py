@@ -17,7 +17,9 @@ from .reducing import SUM, reduce
 from .shapes import power_of_two, share_memory
 from .types import OnHost, require
 
-_FLOATS = (torch.float16, torch.bfloat16, torch.float32)
+#: In which type products are summed; integers of fewer bits than 64, which wrap, in 32.
+_SUMS = {torch.float16: tl.float32, torch.bfloat16: tl.float32, torch.float32: tl.float32}
+_SUMS |= {torch.float64: tl.float64, torch.int64: tl.int64}
 #: Rows and columns of a tile are at most so many, and the products of a step so many.
 _TILE, _STEP = 64, 32
 _GRID = 65535
@@ -52,11 +54,13 @@ def matmul_kernel(
     alpha,
     beta,
     ADD: tl.constexpr,
+    KIND: tl.constexpr,
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """out = alpha a b, + beta c if ADD, of matrices in batches."""
+    """out = alpha a b, + beta c if ADD, of matrices in batches. ``KIND``: the type of sums; float32 by products of
+    tiles, others, which have none, a column times a row after the other."""
     tiles_n = tl.cdiv(N, BLOCK_N)
     program = tl.program_id(0)
     batch = tl.program_id(1)
@@ -64,18 +68,23 @@ def matmul_kernel(
     column = program % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     a += batch * stride_ab
     b += batch * stride_bb
-    total = tl.zeros((BLOCK_M, BLOCK_N), tl.float32)
-    for start in range(0, K, BLOCK_K):
-        left_k = start + tl.arange(0, BLOCK_K)[None, :]
-        right_k = start + tl.arange(0, BLOCK_K)[:, None]
-        left = tl.load(a + row * stride_am + left_k * stride_ak, mask=(row < M) & (left_k < K), other=0.0)
-        right = tl.load(b + right_k * stride_bk + column * stride_bn, mask=(right_k < K) & (column < N), other=0.0)
-        total = tl.dot(left, right, total, input_precision="ieee")
+    total = tl.zeros((BLOCK_M, BLOCK_N), KIND)
+    if KIND == tl.float32:
+        for start in range(0, K, BLOCK_K):
+            left_k = start + tl.arange(0, BLOCK_K)[None, :]
+            right_k = start + tl.arange(0, BLOCK_K)[:, None]
+            left = tl.load(a + row * stride_am + left_k * stride_ak, mask=(row < M) & (left_k < K), other=0.0)
+            right = tl.load(b + right_k * stride_bk + column * stride_bn, mask=(right_k < K) & (column < N), other=0.0)
+            total = tl.dot(left, right, total, input_precision="ieee")
+    else:
+        for k in range(0, K):
+            left = tl.load(a + row * stride_am + k * stride_ak, mask=row < M, other=0).to(KIND)
+            total += left * tl.load(b + k * stride_bk + column * stride_bn, mask=column < N, other=0).to(KIND)
     total *= alpha
     mask = (row < M) & (column < N)
     if ADD:
         added = tl.load(c + batch * stride_cb + row * stride_cm + column * stride_cn, mask=mask)
-        total += beta * added.to(tl.float32)
+        total += beta * added.to(KIND)
     place = out + batch * stride_ob + row * stride_om + column * stride_on
     tl.store(place, total.to(out.dtype.element_ty), mask=mask)
 
@@ -96,8 +105,10 @@ def product(
     if out.numel() == 0:
         return out
     used = c is not None and beta != 0
-    if out.dtype not in _FLOATS or a.shape[2] == 0:
-        return _by_reduction(out, a, b, c if used else None, alpha, beta)
+    if out.dtype == torch.bool:
+        raise OnHost("a product of bool")
+    if a.shape[2] == 0:
+        return _of_nothing(out, c if used else None, beta)
     for operand in (a, b, c):
         if operand is not None and share_memory(operand, out):
             return out.copy_(product(torch.empty_like(out), a, b, c, alpha, beta))
@@ -105,7 +116,10 @@ def product(
     if batches > _GRID:
         raise OnHost("that many matrices")
     added = c if used and c is not None else out
-    tile_m, tile_n = (16 if size <= 16 else _TILE for size in (m, n))
+    kind = _SUMS.get(out.dtype, tl.int32)
+    largest = _TILE if kind == tl.float32 else _TILE // 2
+    tile_m, tile_n = (16 if size <= 16 else largest for size in (m, n))
+    factors = [float(x) if out.dtype.is_floating_point else int(number(x, out.dtype)) for x in (alpha, beta)]
     grid = -(-m // tile_m) * -(-n // tile_n), batches, 1
     strides = {
         f"stride_{name}{axis}": step
@@ -116,27 +130,22 @@ def product(
         matmul_kernel,
         grid,
         {"out": out, "a": a, "b": b, "c": added, "M": m, "N": n, "K": a.shape[2], **strides}
-        | {"alpha": float(alpha), "beta": float(beta)},
-        {"ADD": used, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": min(_STEP, max(16, power_of_two(a.shape[2])))},
+        | {"alpha": factors[0], "beta": factors[1]},
+        {
+            "ADD": used,
+            "KIND": kind,
+            "BLOCK_M": tile_m,
+            "BLOCK_N": tile_n,
+            "BLOCK_K": min(_STEP, max(16, power_of_two(a.shape[2]))),
+        },
         fusion=True,
     )
     return out
 
 
-def _by_reduction(
-    out: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: float, beta: float
-) -> torch.Tensor:
-    """Of types that have no dot: float64 and integers."""
-    if out.dtype == torch.bool:
-        raise OnHost("a product of bool")
-    compute = out.dtype
-    operands: dict[str, Any] = {"a": a.unsqueeze(3), "b": b.unsqueeze(1), "alpha": number(alpha, compute)}
-    if c is None:
-        reduce("a * b", SUM, operands, (2,), finish="acc * alpha", dtype=compute, out=out)
-        return out
-    result = reduce("a * b", SUM, operands, (2,), finish="acc * alpha", dtype=compute)
-    torch.add(result, c, alpha=beta, out=out)
-    return out
+def _of_nothing(out: torch.Tensor, c: torch.Tensor | None, beta: float) -> torch.Tensor:
+    """A product of matrices without columns and rows that are summed."""
+    return out.zero_() if c is None else torch.mul(c, beta, out=out)
 
 
 def _matrix(tensor: torch.Tensor, count: int = 2) -> torch.Tensor:

@@ -106,6 +106,23 @@ def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.
     return _line(out, numbers, compute)
 
 
+def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.Tensor:
+    """From both ends, as torch does, so that the last is exact."""
+    if not out.dtype.is_floating_point or steps < 0 or not all(isinstance(x, (int, float)) for x in (start, end)):
+        raise OnHost("a line of numbers that are not floats")
+    if out.shape != (steps,):
+        torch._prims_common.wrappers._maybe_resize_out(out, (steps,))
+    if not out.is_contiguous():
+        raise OnHost("an output with gaps")
+    compute = computed_in(out.dtype)
+    step = (end - start) / (steps - 1) if steps > 1 else 0.0
+    numbers = {"start": number(start, compute), "end": number(end, compute), "step": number(step, compute)}
+    text = "tl.where(i0 < half, start + i0.to(step.dtype) * step, end - (last - i0).to(step.dtype) * step)"
+    counts = {"half": max(steps // 2, 1), "last": steps - 1}
+    elementwise.run(Body.of(text), {"out": out}, numbers, compute, counts)
+    return out
+
+
 def _line(out: torch.Tensor, numbers: dict[str, Any], compute: torch.dtype) -> torch.Tensor:
     if not out.is_contiguous():
         raise OnHost("an output with gaps")
@@ -177,6 +194,7 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "fill_.Tensor": _fill_tensor,
     "cat.out": _cat,
     "arange.start_out": _arange,
+    "linspace.out": _linspace,
     "masked_fill_.Scalar": _masked_fill,
     "masked_fill_.Tensor": _masked_fill,
     "where.self": where,

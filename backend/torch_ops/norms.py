@@ -1,4 +1,5 @@
-"""Layer, group and batch norm with their backward formulas, as reductions and elementwise kernels.
+"""Layer, group and batch norm with their backward formulas: one kernel of rows that fit it, else reductions and
+elementwise kernels.
 
 All three normalise a view of their input over some of its dimensions; x̂ = (x - mean) rstd, y = x̂ w + b. Backward, with
 g = dy w: dx = rstd (g - mean(g) - x̂ mean(g x̂)), dw = sum(dy x̂), db = sum(dy).
@@ -12,6 +13,7 @@ from typing import Any
 
 import torch
 
+from . import rows
 from .elementwise import Body, run
 from .library import enter_by_name
 from .reducing import SUM, reduce
@@ -20,6 +22,12 @@ from .types import OnHost, computed_in
 _Optional = torch.Tensor | None
 _Mask = Sequence[bool]
 _MEAN = "acc / count"
+_MOMENTS = """mean = fn.row_sum(self, mask) / count
+rstd = libdevice.rsqrt(fn.row_sum((self - mean) * (self - mean), mask) / count + eps)
+"""
+_GRADIENT = """g = {g}
+x = (self - mean) * rstd
+out = rstd * (g - fn.row_sum(g, mask) / count - x * (fn.row_sum(g * x, mask) / count))"""
 
 
 def enter_norms(library: torch.library.Library) -> None:
@@ -45,16 +53,36 @@ def _statistics(x: torch.Tensor, dims: tuple[int, ...], eps: float) -> tuple[tor
     return mean, rstd
 
 
+def _normalise(
+    x: torch.Tensor, dims: tuple[int, ...], weight: _Optional, bias: _Optional, eps: float
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """(the normalised view, mean, 1 / standard deviation) over ``dims``, which the last two keep with size 1."""
+    compute = computed_in(x.dtype)
+    if not x.dtype.is_floating_point or not rows.fits(x.shape, dims):
+        mean, rstd = _statistics(x, dims, eps)
+        return _normalised(x, mean, rstd, weight, bias), mean, rstd
+    out = torch.empty_like(x)
+    kept = [1 if d - x.dim() in dims or d in dims else size for d, size in enumerate(x.shape)]
+    mean, rstd = (torch.empty(kept, dtype=compute, device=x.device) for _ in range(2))
+    given = {name: tensor for name, tensor in (("weight", weight), ("bias", bias)) if tensor is not None}
+    text = _MOMENTS + f"out = {_affine(weight, bias)}"
+    rows.run(text, {"out": out, "mean": mean, "rstd": rstd}, {"self": x, **given, "eps": float(eps)}, dims, compute)
+    return out, mean, rstd
+
+
+def _affine(weight: _Optional, bias: _Optional) -> str:
+    return (
+        "(self - mean) * rstd" + (" * weight" if weight is not None else "") + (" + bias" if bias is not None else "")
+    )
+
+
 def _normalised(
     x: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor, weight: _Optional, bias: _Optional
 ) -> torch.Tensor:
-    text = (
-        "(self - mean) * rstd" + (" * weight" if weight is not None else "") + (" + bias" if bias is not None else "")
-    )
     operands = {"self": x, "mean": mean, "rstd": rstd, "weight": weight, "bias": bias}
     out = torch.empty_like(x)
     given = {name: tensor for name, tensor in operands.items() if tensor is not None}
-    run(Body.of(text), {"out": out}, given, computed_in(x.dtype))
+    run(Body.of(_affine(weight, bias)), {"out": out}, given, computed_in(x.dtype))
     return out
 
 
@@ -76,6 +104,9 @@ def _input_gradient(
     out = torch.empty_like(x)
     if constant:
         run(Body.of(f"{g} * rstd"), {"out": out}, operands, compute)
+        return out
+    if rows.fits(x.shape, dims):
+        rows.run(_GRADIENT.format(g=g), {"out": out}, operands, dims, compute)
         return out
     one: dict[str, Any] = {name: operands[name] for name in ("grad", "weight") if name in operands}
     first = reduce(g, SUM, one, dims, dtype=compute, keepdim=True, finish=_MEAN)
@@ -117,8 +148,7 @@ def _layer_norm(
     count = len(normalized_shape)
     if tuple(input.shape[-count:]) != tuple(normalized_shape):
         raise OnHost("a shape that is refused")
-    mean, rstd = _statistics(input, tuple(range(-count, 0)), eps)
-    return _normalised(input.contiguous(), mean, rstd, weight, bias), mean, rstd
+    return _normalise(input.contiguous(), tuple(range(-count, 0)), weight, bias, eps)
 
 
 def _layer_norm_backward(
@@ -158,8 +188,7 @@ def _group_norm(
     eps: float,
 ) -> tuple[torch.Tensor, ...]:
     x = input.contiguous().view(N, group, C // group, HxW)
-    mean, rstd = _statistics(x, (2, 3), eps)
-    out = _normalised(x, mean, rstd, _grouped(weight, group), _grouped(bias, group))
+    out, mean, rstd = _normalise(x, (2, 3), _grouped(weight, group), _grouped(bias, group), eps)
     kind = input.dtype
     return out.view(input.shape), mean.view(N, group).to(kind), rstd.view(N, group).to(kind)
 

@@ -12,6 +12,7 @@ import triton.language as tl
 
 from .launching import grid_of, launch
 from .library import enter_by_name
+from .resampling import pooled, shaped
 from .types import OnHost, require
 
 _BLOCK = 256
@@ -63,11 +64,16 @@ def _max_pool(
     require(self.dtype, self.device.index or 0)
     if self.dtype not in (torch.float32, torch.float16, torch.bfloat16) or max(self.numel(), out.numel()) >= 2**31:
         raise OnHost("numbers that are not floats of at most 32 bits")
+    strides, paddings = _pair(stride, window := _pair(kernel_size, ())), _pair(padding, (0,))
+    spans = [d * (k - 1) + 1 for d, k in zip(_pair(dilation, (1,)), window, strict=True)]
+    lines = zip(self.shape[-2:], spans, strides, paddings, strict=True)
+    shape = (*self.shape[:-2], *(pooled(*line, ceil_mode) for line in lines))
+    shaped(out, shape)
+    shaped(indices, shape)
     if self.numel() == 0 or out.numel() == 0 or not out.is_contiguous() or not indices.is_contiguous():
         raise OnHost("nothing to pool, or memory in another order")
-    window = _pair(kernel_size, ())
     sizes = {"n": out.numel(), "H": self.shape[-2], "W": self.shape[-1], "P": out.shape[-2], "Q": out.shape[-1]}
-    how = (*_pair(stride, window), *_pair(padding, (0,)), *_pair(dilation, (1,)))
+    how = (*strides, *paddings, *_pair(dilation, (1,)))
     sizes |= dict(zip("uvabde", how, strict=True))
     constants = {"R": window[0], "S": window[1], "BLOCK": _BLOCK}
     tensors = {"y": out, "indices": indices, "x": self.contiguous()}

@@ -248,25 +248,25 @@ def _text(
         f"acc = tl.zeros(({rows}, {columns}), {computing})",
         f"start = acc * 0 + {fold.start}",
         "acc = start",
-        *_split("i", "row", "kept", layout.kept),
+        *split("i", "row", "kept", layout.kept),
     ]
-    out = _place("to_out_p", "i", "out", layout.kept_steps[0], ints)
+    out = place("to_out_p", "i", "out", layout.kept_steps[0], ints)
     bases = [
-        _place(f"{name}_p", "i", name, step, ints) for name, step in zip(tensors, layout.kept_steps[1:], strict=True)
+        place(f"{name}_p", "i", name, step, ints) for name, step in zip(tensors, layout.kept_steps[1:], strict=True)
     ]
     lines += [f"{name}_rows = {base}" for name, base in zip(tensors, bases, strict=True)]
     body = [
         f"column = first + tl.arange(0, {columns})[None, :]",
         "in_columns = column < n_columns",
         "mask = in_rows & in_columns",
-        *_split("j", "column", "reduced", layout.reduced),
+        *split("j", "column", "reduced", layout.reduced),
     ]
     for (name, tensor), kept, reduced in zip(tensors.items(), layout.kept_steps[1:], layout.reduced_steps, strict=True):
-        place = _place(f"{name}_rows", "j", f"{name}_r", reduced, ints)
+        address = place(f"{name}_rows", "j", f"{name}_r", reduced, ints)
         masks = [mask for mask, steps in (("in_rows", kept), ("in_columns", reduced)) if any(steps)]
         mask = ", mask=" + ("mask" if len(masks) == 2 else masks[0]) if masks else ""
         cast = "" if name in as_stored or tensor.dtype == compute else f".to({computing})"
-        body.append(f"{name} = tl.load({place}{mask}){cast}")
+        body.append(f"{name} = tl.load({address}{mask}){cast}")
     body += [f"x = {text}", "x = tl.where(mask, x, start)", f"acc = ({fold.step}).to({computing})"]
     lines += [
         f"for first in range(part * share, min(part * share + share, n_columns), {columns}):",
@@ -282,7 +282,7 @@ def _text(
     return f"def reduction({', '.join(arguments)}):\n" + "".join(f"    {line}\n" for line in lines), ints
 
 
-def _split(index: str, flat: str, size: str, sizes: Dims) -> list[str]:
+def split(index: str, flat: str, size: str, sizes: Dims) -> list[str]:
     """Lines that give the index of each dimension from the number of an element."""
     lines = [f"{index}_rest = {flat}"]
     for d in range(len(sizes) - 1, 0, -1):
@@ -290,7 +290,8 @@ def _split(index: str, flat: str, size: str, sizes: Dims) -> list[str]:
     return [*lines, f"{index}0 = {index}_rest"]
 
 
-def _place(pointer: str, index: str, name: str, steps: Dims, ints: dict[str, int]) -> str:
+def place(pointer: str, index: str, name: str, steps: Dims, ints: dict[str, int]) -> str:
+    """The text of an address: the pointer, and each index times its stride, which is added to ``ints``."""
     terms = [pointer]
     for d, stride in enumerate(steps):
         if stride == 1 and d == len(steps) - 1:

@@ -92,8 +92,11 @@ def _masked_scatter(self: torch.Tensor, mask: torch.Tensor, source: torch.Tensor
     if not self.numel():
         return self
     count = counted(chosen)
-    if int(count[-1].item()) > source.numel():
+    total = int(count[-1].item())
+    if total > source.numel():
         raise OnHost("a source that is too short")
+    if not total:
+        return self
     kind = as_integer(self.dtype)
     flat = retyped(source.contiguous(), kind).as_strided(self.shape, (0,) * self.dim())
     operands = {"chosen": chosen, "count": count.view(self.shape), "self": retyped(self, kind), "source": flat}
@@ -110,6 +113,18 @@ def _flip(self: torch.Tensor, dims: Sequence[int]) -> torch.Tensor:
             out = out.index_select(d, torch.arange(self.shape[d] - 1, -1, -1, device=self.device))
     like = torch.empty_like(self)
     return out if out is not self and out.stride() == like.stride() else like.copy_(out)
+
+
+def _equal(self: torch.Tensor, other: torch.Tensor) -> bool:
+    if self.device != other.device or self.dtype != other.dtype:
+        raise OnHost("tensors of two types or devices")
+    return self.shape == other.shape and bool((self == other).all().item())
+
+
+def _take(self: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    if index.dtype != torch.int64 or not self.numel() or index.device != self.device:
+        raise OnHost("an index that is refused")
+    return self.reshape(-1)[index]
 
 
 def _roll(self: torch.Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> torch.Tensor:
@@ -132,6 +147,8 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "masked_select": _masked_select,
     "masked_select.out": _masked_select_out,
     "masked_scatter_": _masked_scatter,
+    "equal": _equal,
+    "take": _take,
     "flip": _flip,
     "roll": _roll,
 }

@@ -1,4 +1,5 @@
-"""softmax and log_softmax with their backward formulas, as reductions and elementwise kernels."""
+"""softmax and log_softmax with their backward formulas: one kernel each of rows that fit it, else reductions and
+elementwise kernels."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from typing import Any
 
 import torch
 
+from . import rows
 from .elementwise import Body, run
 from .library import enter_by_name
 from .reducing import MAX, SUM, reduce
@@ -16,6 +18,7 @@ _SOFTMAX = Body.of("libdevice.exp(self - top) / total")
 _LOG_SOFTMAX = Body.of("self - top - libdevice.log(total)")
 _SOFTMAX_BACKWARD = Body.of("(grad - total) * output")
 _LOG_SOFTMAX_BACKWARD = Body.of("grad - libdevice.exp(output) * total")
+_ROWS = "top = fn.row_greatest(self, mask)\ntotal = fn.row_sum(libdevice.exp(self - top), mask)\n"
 
 
 def enter_softmax(library: torch.library.Library) -> None:
@@ -25,11 +28,14 @@ def enter_softmax(library: torch.library.Library) -> None:
 
 def _forward(body: Body) -> Callable[..., torch.Tensor]:
     def softmax(self: torch.Tensor, dim: int, half_to_float: bool, *, out: torch.Tensor) -> torch.Tensor:
-        if not self.dtype.is_floating_point or not self.dim():
+        if not self.dtype.is_floating_point:
             raise OnHost("numbers that are not floats")
         if out.shape != self.shape:
             torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
         compute = computed_in(self.dtype)
+        if self.dim() and rows.fits(self.shape, (dim,)):
+            rows.run(_ROWS + body.text, {"out": out}, {"self": self}, (dim,), compute)
+            return out
         top = reduce("self", MAX, {"self": self}, (dim,), dtype=compute, keepdim=True)
         powers = {"self": self, "top": top}
         total = reduce("libdevice.exp(self - top)", SUM, powers, (dim,), dtype=compute, keepdim=True)
@@ -49,12 +55,15 @@ def _backward(text: str, body: Body) -> Callable[..., torch.Tensor]:
         grad_input: torch.Tensor | None = None,
     ) -> torch.Tensor:
         result = out if out is not None else grad_input
-        if result is None or not output.dim():
-            raise OnHost("a tensor without dimensions")
+        if result is None:
+            raise OnHost("no output")
         if result.shape != output.shape:
             torch._prims_common.wrappers._maybe_resize_out(result, output.shape)
         compute = computed_in(output.dtype)
         operands = {"grad": grad_output, "output": output}
+        if output.dim() and rows.fits(output.shape, (dim,)):
+            rows.run(f"total = fn.row_sum({text}, mask)\n{body.text}", {"out": result}, operands, (dim,), compute)
+            return result
         total = reduce(text, SUM, operands, (dim,), dtype=compute, keepdim=True)
         run(body, {"out": result}, {**operands, "total": total}, compute)
         return result

@@ -80,6 +80,27 @@ class ConvNet(nn.Module):
         return torch.randn(6, 3, 12, 12), torch.randint(0, 5, (6,))
 
 
+class Diffusion(nn.Module):
+    """A U-Net of one level, with attention in its middle and the time as an embedding, for images of 16 x 16."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.down = nn.Conv2d(1, 8, 3, padding=1), nn.Conv2d(8, 16, 3, 2, 1)
+        self.norm, self.time, self.qkv = nn.GroupNorm(4, 16), nn.Linear(8, 16), nn.Conv2d(16, 48, 1)
+        self.up, self.last = nn.Conv2d(16, 8, 3, padding=1), nn.Conv2d(16, 1, 3, padding=1)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        outer = F.silu(self.first(x))
+        inner = self.down(outer)
+        time = self.time(torch.sin(torch.arange(8, device=x.device) * 0.1))
+        inner = F.silu(self.norm(inner + time[:, None, None]))
+        batch, width, height, length = inner.shape
+        qkv = self.qkv(inner).view(batch, 3, 2, width // 2, height * length).transpose(3, 4).unbind(1)
+        attended = F.scaled_dot_product_attention(*qkv).transpose(2, 3).reshape(inner.shape)
+        upper = F.interpolate(self.up(inner + attended), scale_factor=2)
+        return self.last(torch.cat([F.silu(upper), outer], 1))  # type: ignore[no-any-return]
+
+
 def train(model: Any, device: str, steps: int, **options: Any) -> tuple[list[float], list[torch.Tensor]]:
     """(loss of each step, the state after the last) of AdamW on one batch, on the CPU's random start."""
     torch.manual_seed(0)

@@ -78,3 +78,14 @@ def test_an_index_out_of_range() -> None:
         with pytest.raises(IndexError, match="an index was out of range in (index|gather)"):
             y.cpu()
         assert y.cpu().shape == y.shape
+
+
+def test_tensors_without_dimensions_and_without_elements() -> None:
+    index, x = torch.tensor(0), torch.tensor(2.5)
+    compare(
+        lambda x, i: (x.gather(0, i), x.scatter(0, i, 3.0), x.scatter_add(0, i, x), x.softmax(0), x.take(i)), x, index
+    )
+    x, none = torch.randn(3, 4), torch.zeros(0, 4, dtype=torch.int64)
+    compare(
+        lambda x, i: (x.gather(0, i), x.scatter(0, i, 3.0), x.masked_scatter(x > 9, x[:0]), x.equal(x + 0)), x, none
+    )

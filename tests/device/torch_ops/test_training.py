@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 import torch
+from torch import nn
+
+from tests.device.torch_compile.ladder import Recurrent
 
 from . import models
 
@@ -24,6 +28,21 @@ def test_a_training_step_of_a_gpt_needs_no_cpu() -> None:
 @pytest.mark.usefixtures("no_fallbacks")
 def test_a_training_step_of_a_convolution_net_needs_no_cpu() -> None:
     _same(models.ConvNet)
+
+
+@pytest.mark.parametrize("name", ["lstm", "unet", "gru"])
+@pytest.mark.usefixtures("no_fallbacks")
+def test_a_step_of_a_recurrent_net_and_of_a_diffusion_model_needs_no_cpu(name: str) -> None:
+    shapes = {"lstm": (2, 5, 16), "gru": (2, 5, 16), "unet": (2, 1, 16, 16)}
+    torch.manual_seed(0)
+    model = {"lstm": Recurrent, "gru": lambda: nn.GRU(16, 12, batch_first=True), "unet": models.Diffusion}[name]()
+    twin, x = copy.deepcopy(model).to("spirv"), torch.randn(shapes[name])
+    for module, inputs in ((model, x), (twin, x.to("spirv"))):
+        result = module(inputs)
+        (result if isinstance(result, torch.Tensor) else result[0]).square().mean().backward()
+    for one, other in zip(twin.parameters(), model.parameters(), strict=True):
+        assert one.grad is not None and other.grad is not None
+        torch.testing.assert_close(one.grad.cpu(), other.grad, rtol=1e-3, atol=1e-4)
 
 
 def _same(model: Any, **options: Any) -> None:

@@ -1,0 +1,384 @@
+"""scaled_dot_product_attention by kernels that never store the matrix of scores (FlashAttention-2), and its gradient.
+
+torch decides for a device from outside its tree in C++ alone, so its composite is entered anew: what the kernels do
+goes through torch's operation for such devices, whose gradient torch knows; the rest is composed, as torch does it.
+"""
+
+# mypy: allow-untyped-defs
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+
+from ..runtime import context as vulkan_context
+from .launching import GRID_LIMIT, launch
+from .library import ON_DEVICE, aten, enter_by_name
+from .reducing import SUM, reduce
+from .shapes import power_of_two
+from .types import OnHost, require
+
+_TYPES = (torch.float16, torch.bfloat16, torch.float32)
+_Optional = torch.Tensor | None
+#: Numbers of a query and of a value are at most so many: a tile of them is kept in shared memory.
+_WIDEST = 128
+#: Whether a CPU's driver is given the kernels, too: it compiles each for seconds, which is not made up for.
+COMPILED_FOR_CPUS = False
+_LOG2_E = 1.4426950408889634
+
+
+def enter_attention(library: torch.library.Library) -> None:
+    """Enter torch's composite and the operation of its kernels."""
+    enter_by_name(library, _TABLE)
+    for key in ("PrivateUse1", "AutogradPrivateUse1"):
+        library.impl("scaled_dot_product_attention", _attention, key)
+    ON_DEVICE["scaled_dot_product_attention"] = _attention
+
+
+@triton.jit
+def _scores(
+    q, k, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL: tl.constexpr, MASK: tl.constexpr
+):  # fmt: skip
+    """Scores of a tile of queries and keys, in units of log(2); -inf where a query does not look."""
+    scores = tl.dot(q, k, input_precision="ieee") * scale
+    seen = (row < M) & (column < N)
+    if MASK == "bias":
+        bias = tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0.0)
+        scores += bias.to(tl.float32) * 1.4426950408889634
+    if MASK == "bool":
+        seen = seen & (tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0) != 0)
+    if CAUSAL:
+        seen = seen & (column <= row)
+    return tl.where(seen, scores, float("-inf"))
+
+
+@triton.jit
+def forward_kernel(
+    out, lse, q, k, v, mask, H, M, N, D, E, scale,
+    stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
+    stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
+    stride_mb, stride_mh, stride_mm, stride_mn,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
+):  # fmt: skip
+    """out (B, H, M, E) and the logarithms to base 2 of the sums of exponentials, lse (B, H, M)."""
+    batch, head = tl.program_id(1) // H, tl.program_id(1) % H
+    q += batch * stride_qb + head * stride_qh
+    k += batch * stride_kb + head * stride_kh
+    v += batch * stride_vb + head * stride_vh
+    mask += batch * stride_mb + head * stride_mh
+    first = tl.program_id(0) * BM
+    row = first + tl.arange(0, BM)[:, None]
+    d, e = tl.arange(0, BD), tl.arange(0, BE)
+    queries = tl.load(q + row * stride_qm + d[None, :] * stride_qd, mask=(row < M) & (d < D)[None, :], other=0.0)
+    top = tl.full((BM,), float("-inf"), tl.float32)
+    total = tl.zeros((BM,), tl.float32)
+    result = tl.zeros((BM, BE), tl.float32)
+    end = tl.minimum(N, first + BM) if CAUSAL else N
+    for start in range(0, end, BN):
+        column = start + tl.arange(0, BN)[None, :]
+        keys = tl.load(k + column * stride_kn + d[:, None] * stride_kd, mask=(column < N) & (d < D)[:, None], other=0.0)
+        scores = _scores(queries, keys, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK)
+        highest = tl.maximum(top, tl.max(scores, 1))  # NaN arrives by way of the weights
+        base = tl.where(highest == float("-inf"), 0.0, highest)
+        shrink = tl.exp2(top - base)
+        weights = tl.exp2(scores - base[:, None])
+        total = total * shrink + tl.sum(weights, 1)
+        n = start + tl.arange(0, BN)[:, None]
+        values = tl.load(v + n * stride_vn + e[None, :] * stride_ve, mask=(n < N) & (e < E)[None, :], other=0.0)
+        result = tl.dot(weights.to(values.dtype), values, result * shrink[:, None], input_precision="ieee")
+        top = highest
+    nothing = total == 0
+    result = result / tl.where(nothing, 1.0, total)[:, None]
+    place = out + batch * stride_ob + head * stride_oh + row * stride_om + e[None, :] * stride_oe
+    tl.store(place, result.to(out.dtype.element_ty), mask=(row < M) & (e < E)[None, :])
+    # Of a query that looks nowhere every weight is to be 0: the difference to any score is -inf.
+    lse_row = tl.where(nothing, float("inf"), top + tl.log2(tl.where(nothing, 1.0, total)))
+    tl.store(lse + tl.program_id(1) * M + first + tl.arange(0, BM), lse_row, mask=first + tl.arange(0, BM) < M)
+
+
+@triton.jit
+def _weights_and_gradients(
+    queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr,
+):  # fmt: skip
+    """(weights, gradients of the scores) of a tile; keys are (D, N), values (E, N)."""
+    scores = _scores(queries, keys, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK)
+    weights = tl.exp2(scores - tl.load(lse + m, mask=m < M, other=float("inf"))[:, None])
+    products = tl.dot(grads, values, input_precision="ieee")
+    return weights, weights * (products - tl.load(delta + m, mask=m < M, other=0.0)[:, None])
+
+
+@triton.jit
+def query_kernel(
+    dq, q, k, v, do, lse, delta, mask, H, M, N, D, E, scale, factor,
+    stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
+    stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
+    stride_mb, stride_mh, stride_mm, stride_mn,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
+):  # fmt: skip
+    """dq (B, H, M, D), contiguous; the strides with o are those of the output's gradient do."""
+    batch, head = tl.program_id(1) // H, tl.program_id(1) % H
+    q += batch * stride_qb + head * stride_qh
+    k += batch * stride_kb + head * stride_kh
+    v += batch * stride_vb + head * stride_vh
+    do += batch * stride_ob + head * stride_oh
+    mask += batch * stride_mb + head * stride_mh
+    lse += tl.program_id(1) * M
+    delta += tl.program_id(1) * M
+    first = tl.program_id(0) * BM
+    m = first + tl.arange(0, BM)
+    row = m[:, None]
+    d, e = tl.arange(0, BD), tl.arange(0, BE)
+    queries = tl.load(q + row * stride_qm + d[None, :] * stride_qd, mask=(row < M) & (d < D)[None, :], other=0.0)
+    grads = tl.load(do + row * stride_om + e[None, :] * stride_oe, mask=(row < M) & (e < E)[None, :], other=0.0)
+    total = tl.zeros((BM, BD), tl.float32)
+    end = tl.minimum(N, first + BM) if CAUSAL else N
+    for start in range(0, end, BN):
+        column = start + tl.arange(0, BN)[None, :]
+        keys = tl.load(k + column * stride_kn + d[:, None] * stride_kd, mask=(column < N) & (d < D)[:, None], other=0.0)
+        values = tl.load(
+            v + column * stride_vn + e[:, None] * stride_ve, mask=(column < N) & (e < E)[:, None], other=0.0
+        )
+        _, gradients = _weights_and_gradients(
+            queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
+            CAUSAL, MASK,
+        )  # fmt: skip
+        total = tl.dot(gradients.to(keys.dtype), tl.trans(keys), total, input_precision="ieee")
+    place = dq + (tl.program_id(1) * M + row) * D + d[None, :]
+    tl.store(place, (total * factor).to(dq.dtype.element_ty), mask=(row < M) & (d < D)[None, :])
+
+
+@triton.jit
+def key_kernel(
+    dk, dv, q, k, v, do, lse, delta, mask, H, M, N, D, E, scale, factor,
+    stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
+    stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
+    stride_mb, stride_mh, stride_mm, stride_mn,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
+):  # fmt: skip
+    """dk (B, H, N, D) and dv (B, H, N, E), contiguous."""
+    batch, head = tl.program_id(1) // H, tl.program_id(1) % H
+    q += batch * stride_qb + head * stride_qh
+    k += batch * stride_kb + head * stride_kh
+    v += batch * stride_vb + head * stride_vh
+    do += batch * stride_ob + head * stride_oh
+    mask += batch * stride_mb + head * stride_mh
+    lse += tl.program_id(1) * M
+    delta += tl.program_id(1) * M
+    first = tl.program_id(0) * BN
+    n = first + tl.arange(0, BN)
+    column = n[None, :]
+    d, e = tl.arange(0, BD), tl.arange(0, BE)
+    keys = tl.load(k + column * stride_kn + d[:, None] * stride_kd, mask=(column < N) & (d < D)[:, None], other=0.0)
+    values = tl.load(v + column * stride_vn + e[:, None] * stride_ve, mask=(column < N) & (e < E)[:, None], other=0.0)
+    total_k = tl.zeros((BN, BD), tl.float32)
+    total_v = tl.zeros((BN, BE), tl.float32)
+    begin = first // BM * BM if CAUSAL else 0
+    for start in range(begin, M, BM):
+        m = start + tl.arange(0, BM)
+        row = m[:, None]
+        queries = tl.load(q + row * stride_qm + d[None, :] * stride_qd, mask=(row < M) & (d < D)[None, :], other=0.0)
+        grads = tl.load(do + row * stride_om + e[None, :] * stride_oe, mask=(row < M) & (e < E)[None, :], other=0.0)
+        weights, gradients = _weights_and_gradients(
+            queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
+            CAUSAL, MASK,
+        )  # fmt: skip
+        total_v = tl.dot(tl.trans(weights.to(grads.dtype)), grads, total_v, input_precision="ieee")
+        total_k = tl.dot(tl.trans(gradients.to(queries.dtype)), queries, total_k, input_precision="ieee")
+    row = n[:, None]
+    place = dk + (tl.program_id(1) * N + row) * D + d[None, :]
+    tl.store(place, (total_k * factor).to(dk.dtype.element_ty), mask=(row < N) & (d < D)[None, :])
+    place = dv + (tl.program_id(1) * N + row) * E + e[None, :]
+    tl.store(place, total_v.to(dv.dtype.element_ty), mask=(row < N) & (e < E)[None, :])
+
+
+def _attention(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_mask: _Optional = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+) -> torch.Tensor:
+    """aten::scaled_dot_product_attention."""
+    if not _fits(query, key, value, attn_mask, dropout_p, is_causal):
+        return aten._scaled_dot_product_attention_math(
+            query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
+        )[0]  # type: ignore[no-any-return]
+    lead = query.shape[:-2]
+    if enable_gqa and key.shape[-3] != query.shape[-3]:
+        key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
+    q, k, v = (_of_four(t) for t in (query, key, value))
+    if attn_mask is not None:
+        attn_mask = _of_four(attn_mask.expand(*lead, *attn_mask.shape[-2:]))
+    out = aten._scaled_dot_product_fused_attention_overrideable(q, k, v, attn_mask, 0.0, is_causal, False, scale=scale)[
+        0
+    ]
+    return out.view(*lead, *out.shape[-2:])  # type: ignore[no-any-return]
+
+
+def _of_four(tensor: torch.Tensor) -> torch.Tensor:
+    """(B, H, rows, columns) of (…, rows, columns)."""
+    if tensor.dim() < 4:
+        return tensor[(None,) * (4 - tensor.dim())]
+    return tensor.flatten(0, -4)
+
+
+def _fits(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: _Optional, dropout: float, causal: bool
+) -> bool:
+    """Whether the kernels do it: the rest is composed, what torch refuses among it. Tensors that are being traced are
+    composed, too, so that what compiles them sees the operations."""
+    tensors = [t for t in (query, key, value, mask) if t is not None]
+    if _on_cpu(query) and not COMPILED_FOR_CPUS:
+        return False
+    if dropout or any(type(t) not in (torch.Tensor, torch.nn.Parameter) for t in tensors):
+        return False
+    if any(t.device != query.device or t.dim() < 2 or not t.numel() for t in tensors):
+        return False
+    if query.dtype not in _TYPES or key.dtype != query.dtype or value.dtype != query.dtype:
+        return False
+    shapes = query.dim() == key.dim() == value.dim() and key.shape[:-1] == value.shape[:-1]
+    heads = key.shape[:-2] == query.shape[:-2] or (query.dim() > 3 and key.shape[:-3] == query.shape[:-3])
+    if not shapes or not heads or key.shape[-1] != query.shape[-1] or query.dim() > 4:
+        return False
+    if max(query.shape[-1], value.shape[-1]) > _WIDEST or max(t.numel() for t in tensors) >= 2**31:
+        return False
+    if query.dim() > 3 and query.shape[-3] % key.shape[-3]:
+        return False
+    if mask is None:
+        return True
+    broadcast = mask.shape[-2:] == (query.shape[-2], key.shape[-2]) and mask.dim() <= query.dim()
+    kinds = mask.dtype in (torch.bool, query.dtype) and not mask.requires_grad
+    return kinds and broadcast and not causal and _expands(mask.shape[:-2], query.shape[:-2])
+
+
+def _on_cpu(tensor: torch.Tensor) -> bool:
+    return vulkan_context.of_device(tensor.device.index or 0).device.kind == "cpu"
+
+
+def _expands(shape: torch.Size, to: torch.Size) -> bool:
+    return all(one in (1, other) for one, other in zip(reversed(shape), reversed(to), strict=False))
+
+
+def _arguments(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, o: torch.Tensor, mask: _Optional, scale: float | None
+) -> tuple[dict[str, Any], str, float]:
+    """(sizes and strides that all kernels have, kind of mask, factor of the scores)."""
+    for tensor in (q, k, v, o):
+        require(tensor.dtype, q.device.index or 0)
+        if tensor.dtype not in _TYPES or tensor.dtype != q.dtype or tensor.dim() != 4:
+            raise OnHost("attention of other types")
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    kind = "none" if mask is None else "bool" if mask.dtype == torch.bool else "bias"
+    sizes: dict[str, Any] = {"H": q.shape[1], "M": q.shape[2], "N": k.shape[2], "D": q.shape[3], "E": v.shape[3]}
+    sizes["scale"] = float(factor) * _LOG2_E
+    if mask is not None and mask.shape != (*q.shape[:3], k.shape[2]):
+        mask = mask.expand(*q.shape[:3], k.shape[2])
+    steps = (0, 0, 0, 0) if mask is None else mask.stride()
+    for name, axes, strides in (("q", "bhmd", q.stride()), ("k", "bhnd", k.stride()), ("v", "bhne", v.stride())):
+        sizes |= {f"stride_{name}{axis}": step for axis, step in zip(axes, strides, strict=True)}
+    sizes |= {f"stride_o{axis}": step for axis, step in zip("bhme", o.stride(), strict=True)}
+    sizes |= {f"stride_m{axis}": step for axis, step in zip("bhmn", steps, strict=True)}
+    return sizes, kind, float(factor)
+
+
+def _constants(q: torch.Tensor, v: torch.Tensor, causal: bool, kind: str) -> dict[str, Any]:
+    widths = [max(16, power_of_two(t.shape[3])) for t in (q, v)]
+    block = 16 if max(widths) > 64 or _on_cpu(q) else 32
+    return {"CAUSAL": causal, "MASK": kind, "BM": block, "BN": block, "BD": widths[0], "BE": widths[1]}
+
+
+def _launch(kernel: Any, rows: int, block: int, q: torch.Tensor, arguments: dict[str, Any], constants: Any) -> None:
+    grid = -(-rows // block), q.shape[0] * q.shape[1], 1
+    if max(grid) > GRID_LIMIT:
+        raise OnHost(f"a grid of {grid}")
+    launch(kernel, grid, arguments, constants, fusion=True)
+
+
+def _forward(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_bias: _Optional = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    return_debug_mask: bool = False,
+    *,
+    scale: float | None = None,
+) -> tuple[Any, ...]:
+    """torch's operation for devices like this one, of (B, H, rows, columns)."""
+    if dropout_p:
+        raise RuntimeError(
+            "attention with dropout has no kernel on this device: scaled_dot_product_attention composes it"
+        )
+    batch, heads, rows, _ = query.shape
+    # Laid out as (B, rows, H, columns), which the heads are joined in next.
+    out = query.new_empty(batch, rows, heads, value.shape[3]).transpose(1, 2)
+    lse = torch.empty(batch, heads, rows, dtype=torch.float32, device=query.device)
+    sizes, kind, _ = _arguments(query, key, value, out, attn_bias, scale)
+    constants = _constants(query, value, is_causal, kind)
+    tensors = {
+        "out": out,
+        "lse": lse,
+        "q": query,
+        "k": key,
+        "v": value,
+        "mask": query if attn_bias is None else attn_bias,
+    }
+    _launch(forward_kernel, rows, constants["BM"], query, {**tensors, **sizes}, constants)
+    none = query.new_empty(0)
+    seed = torch.empty((), dtype=torch.int64, device=query.device)
+    return out, lse, none, none, rows, key.shape[2], seed, seed, none
+
+
+def _backward(
+    grad_out: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_bias: _Optional,
+    grad_input_mask: list[bool],
+    out: torch.Tensor,
+    logsumexp: torch.Tensor,
+    cum_seq_q: Any,
+    cum_seq_k: Any,
+    max_q: int,
+    max_k: int,
+    dropout_p: float,
+    is_causal: bool,
+    philox_seed: Any,
+    philox_offset: Any,
+    *,
+    scale: float | None = None,
+) -> tuple[_Optional, ...]:
+    """Gradients of query, key and value; that of a mask is refused, as scaled_dot_product_attention composes those."""
+    if grad_input_mask[3]:
+        raise RuntimeError("the gradient of an attention mask has no kernel on this device")
+    mask = attn_bias if attn_bias is not None and attn_bias.numel() else None
+    sizes, kind, factor = _arguments(query, key, value, grad_out, mask, scale)
+    constants = _constants(query, value, is_causal, kind)
+    products = {"a": grad_out, "b": out}
+    delta = reduce("a * b", SUM, products, (3,), dtype=torch.float32)
+    dq, dk, dv = (torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (query, key, value))
+    inputs: dict[str, Any] = {"q": query, "k": key, "v": value, "do": grad_out, "lse": logsumexp, "delta": delta}
+    inputs["mask"] = query if mask is None else mask
+    inputs |= {**sizes, "factor": factor}
+    if grad_input_mask[0]:
+        _launch(query_kernel, query.shape[2], constants["BM"], query, {"dq": dq, **inputs}, constants)
+    if grad_input_mask[1] or grad_input_mask[2]:
+        _launch(key_kernel, key.shape[2], constants["BN"], query, {"dk": dk, "dv": dv, **inputs}, constants)
+    return dq, dk, dv, None
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "_scaled_dot_product_fused_attention_overrideable": _forward,
+    "_scaled_dot_product_fused_attention_overrideable_backward": _backward,
+}

@@ -1,0 +1,70 @@
+"""scaled_dot_product_attention by kernels, with its gradients, and what is composed instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+from triton.backends.spirv.torch_ops import attention
+
+from .conftest import compare
+
+pytestmark = pytest.mark.usefixtures("no_fallbacks")
+
+
+def _attend(**how: Any) -> Callable[..., Any]:
+    """Attention, and the gradients of its query, key and value."""
+
+    def run(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, *mask: torch.Tensor) -> Any:
+        inputs = [tensor.detach().requires_grad_() for tensor in (query, key, value)]
+        out = F.scaled_dot_product_attention(*inputs, *mask, **how)
+        out.backward(torch.arange(out.shape[-1], device=out.device).to(out.dtype).expand(out.shape))
+        return [
+            tensor.contiguous() for tensor in (out.detach(), *(leaf.grad for leaf in inputs if leaf.grad is not None))
+        ]
+
+    return run
+
+
+def _inputs(*lead: int, rows: int = 37, keys: int = 45, width: int = 20, value_width: int = 24) -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(*lead, rows, width), torch.randn(*lead, keys, width), torch.randn(*lead, keys, value_width)]
+
+
+@pytest.fixture
+def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A CPU's driver, too, is given the kernels; the strides are those of the CPU's own kernel."""
+    monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", True)
+
+
+@pytest.mark.usefixtures("kernels")
+def test_values_gradients_and_what_is_not_finite() -> None:
+    torch.manual_seed(1)
+    seen = torch.rand(37, 45) > 0.5
+    seen[3] = False  # a query that looks nowhere
+    compare(_attend(), *_inputs(2, 3), seen, tolerance=(2e-4, 2e-4))
+    query, key, value = _inputs(2, 3)
+    query[0, 0, 5, 1], value[0, 1, 7, 2] = float("nan"), float("inf")
+    forward = lambda *inputs: F.scaled_dot_product_attention(*inputs).contiguous()  # noqa: E731
+    compare(forward, query, key, value, seen, tolerance=(2e-4, 2e-4))
+
+
+@pytest.mark.usefixtures("kernels")
+def test_strides_causes_and_scales() -> None:
+    def packed(x: torch.Tensor) -> torch.Tensor:
+        q, k, v = x.view(2, 33, 3, 4, 20).permute(2, 0, 3, 1, 4)
+        return F.scaled_dot_product_attention(q, k, v[..., 1:], is_causal=True, scale=0.3).contiguous()
+
+    torch.manual_seed(2)
+    compare(packed, torch.randn(2, 33, 3 * 80), tolerance=(2e-4, 2e-4))
+
+
+def test_what_is_composed() -> None:
+    query, key, value = _inputs(2, 2)
+    compare(_attend(), query, key, value, torch.randn(37, 45), tolerance=(2e-4, 2e-4))
+    value.fill_(1)
+    dropped = F.scaled_dot_product_attention(*(x.to("spirv") for x in (query, key, value)), dropout_p=0.5)
+    assert 0.8 < dropped.mean().item() < 1.2 and dropped.std().item() > 0.01
