@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -113,3 +114,34 @@ RUNGS = (
     Rung("lstm", Recurrent, (2, 5, 16)),
     Rung("unet", UNet, (2, 1, 16, 16)),
 )
+
+#: Single precision, sums in another order.
+_CLOSE = {"rtol": 1e-3, "atol": 1e-3}
+
+
+def compare(rung: Rung, device: str, *, dynamic: bool) -> None:
+    """Check a model compiled on the device, forward and backward, against the CPU's; two batches if ``dynamic``."""
+    torch.manual_seed(0)
+    expected = rung.make()
+    model = copy.deepcopy(expected).to(device)
+    compiled = torch.compile(model, fullgraph=rung.name != "lstm")
+    for batch in (rung.shape[0], rung.shape[0] + 3)[: 1 + dynamic]:
+        x = torch.randn(batch, *rung.shape[1:])
+        ours, theirs = x.to(device), x.clone()
+        if dynamic:
+            torch._dynamo.mark_dynamic(ours, 0)
+        if rung.input_gradient:
+            ours.requires_grad_()
+            theirs.requires_grad_()
+        found, right = compiled(ours), expected(theirs)
+        assert found.device.type == device
+        torch.testing.assert_close(found.cpu(), right, **_CLOSE)
+        found.square().sum().backward()
+        right.square().sum().backward()
+        if rung.input_gradient:
+            torch.testing.assert_close(ours.grad.cpu(), theirs.grad, **_CLOSE)
+        for name, parameter in model.named_parameters():
+            gradient = expected.get_parameter(name).grad
+            torch.testing.assert_close(
+                parameter.grad.cpu(), gradient, **_CLOSE, msg=lambda text, name=name: name + text
+            )

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,16 +13,7 @@ torch = pytest.importorskip("torch")
 
 from triton.backends.spirv.torch_compile import graphs  # noqa: E402
 
-
-@pytest.fixture(autouse=True)
-def own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    import torch._inductor.config as inductor
-
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    torch._dynamo.reset()
-    with inductor.patch(compile_threads=1, fx_graph_cache=False):
-        yield
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("own_caches")
 
 
 @pytest.fixture

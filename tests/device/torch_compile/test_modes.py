@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,15 +12,7 @@ torch = pytest.importorskip("torch")
 _CLOSE = {"rtol": 1e-3, "atol": 1e-3}
 
 
-@pytest.fixture(autouse=True)
-def own_caches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    import torch._inductor.config as inductor
-
-    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    torch._dynamo.reset()
-    with inductor.patch(compile_threads=1, fx_graph_cache=False):
-        yield inductor
-    torch._dynamo.reset()
+pytestmark = pytest.mark.usefixtures("own_caches")
 
 
 def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
