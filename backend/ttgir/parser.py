@@ -8,16 +8,14 @@ from .assembly import FORMATS
 from .attributes import AttributeReader
 from .custom import RULES, function
 from .ir import Block, Function, Module, Operation, Region, Successor, Value
-from .lexer import END, Tokens, TTGIRSyntaxError
+from .lexer import END, TTGIRSyntaxError
 from .locations import Locations
 from .traits import End, traits
 from .types import Type
+from .value_scopes import ValueReader, ValueScope
 from .verify import check_calls, check_terminators
 
 __all__ = ["Parser", "TTGIRSyntaxError", "parse_module"]
-
-#: The type of a value that is used before its definition has been read.
-_UNKNOWN_TYPE: Any = None
 
 #: The most results that one operation may have.
 _MAX_RESULTS = 4096
@@ -42,32 +40,16 @@ def depth_exceeded(parser: Parser) -> NoReturn:
     parser.error("brackets or regions are nested too deeply")
 
 
-class _Scope:
-    """The names and labels of one region. ``forward`` holds values that were used before their definition was read,
-    with the token of the first use; ``hidden`` the outer names where the region is isolated from above."""
-
-    __slots__ = ("blocks", "forward", "hidden", "names", "uses_of_labels")
-
-    def __init__(self, hidden: dict[str, Value] | None) -> None:
-        self.names: list[str] = []
-        self.forward: dict[str, tuple[Value, int]] = {}
-        self.blocks: dict[str, Block] = {}
-        self.uses_of_labels: dict[str, int] = {}
-        self.hidden = hidden
-
-
-class Parser(Tokens):
+class Parser(ValueReader):
     """A cursor over the tokens of a module, with the names in scope."""
 
-    __slots__ = ("_calls", "_located", "_locations", "_scope", "_terminators", "reader", "values")
+    __slots__ = ("_calls", "_located", "_locations", "_terminators", "reader")
 
     reader: AttributeReader
 
     def __init__(self, text: str, source: str) -> None:
         super().__init__(text, source)
         self.reader = AttributeReader()
-        self.values: dict[str, Value] = {}
-        self._scope = _Scope(None)
         self._locations = Locations(self)
         self._located: list[tuple[Operation | Function | Module | Value, str, int]] = []
         self._terminators: list[tuple[Operation, int]] = []
@@ -152,59 +134,6 @@ class Parser(Tokens):
             self._located.append((owner, *where))
 
     # Values
-
-    def use(self) -> Value:
-        """The value that the next token names."""
-        item = self.items[self.i]
-        value = self.values.get(item)
-        if value is None:
-            value = self._forward(item)
-        self.i += 1
-        return value
-
-    def uses(self) -> list[Value]:
-        """The values that come next, commas between; none where no value comes next."""
-        if self.items[self.i][0] != "%":
-            return []
-        found = [self.use()]
-        while self.items[self.i] == "," and self.items[self.i + 1][0] == "%":
-            self.i += 1
-            found.append(self.use())
-        return found
-
-    def _forward(self, name: str) -> Value:
-        """A stand-in for a value that is defined later, in a block further down."""
-        if name[0] != "%" or len(name) < 2:
-            self.fail("expected a value (%name)")
-        known = self._scope.forward.get(name)
-        if known is None:
-            known = self._scope.forward[name] = (Value(_UNKNOWN_TYPE, _UNKNOWN_TYPE, 0, name[1:]), self.i)
-        return known[0]
-
-    def bind(self, value: Value, type_: Type, at: int) -> None:
-        """State that ``value`` has ``type_``; fails at token ``at`` where it has another."""
-        if value.type is None:
-            value.type = type_
-        elif value.type is not type_:
-            self.error(f"value %{value.name} has type {_spelled(value.type)}, but {_spelled(type_)} is needed here", at)
-
-    def define(self, name: str, type_: Type, owner: Operation | Block, index: int, at: int) -> Value:
-        """The value ``name`` (with its ``%``), defined by ``owner``."""
-        scope = self._scope
-        if name in self.values:
-            self.error(f"value {name} is defined twice", at)
-        if scope.forward and name in scope.forward:
-            value, used = scope.forward.pop(name)
-            self.bind(value, type_, at)
-            block = owner.block if isinstance(owner, Operation) else owner
-            if block is not None and any(_inside(user, block) for user in value.uses):
-                self.error(f"value {name} is used before it is defined", used)
-            value.owner, value.index = owner, index
-        else:
-            value = Value(type_, owner, index, name[1:])
-        self.values[name] = value
-        scope.names.append(name)
-        return value
 
     # Operations
 
@@ -422,7 +351,7 @@ class Parser(Tokens):
         """``{ … }``. ``arguments`` (name, type, token) are those of the entry block; ``implicit`` is the terminator
         that is left out where it has no operands; ``isolated`` hides the names outside."""
         outer = self._scope
-        scope = self._scope = _Scope(self.values if isolated else None)
+        scope = self._scope = ValueScope(self.values if isolated else None)
         if isolated:
             self.values = {}
         self.expect("{")
@@ -501,34 +430,6 @@ class Parser(Tokens):
         self.i += 1
         return name
 
-    def _close(self, scope: _Scope, outer: _Scope) -> None:
-        """Leave ``scope``: forget its names, hand undefined ones to ``outer``."""
-        self._scope = outer
-        if scope.hidden is not None:
-            for name, (_, at) in scope.forward.items():
-                self.error(f"value {name} is not defined", at)
-            self.values = scope.hidden
-            return
-        values = self.values
-        for name in scope.names:
-            del values[name]
-        for name, (value, at) in scope.forward.items():
-            known = outer.forward.get(name)
-            if known is None:
-                outer.forward[name] = (value, at)
-            else:
-                self._merge(value, known[0], at)
-
-    def _merge(self, value: Value, into: Value, at: int) -> None:
-        """``value`` and ``into`` stand for the same later definition: replace the first by the second."""
-        if value.type is not None:
-            self.bind(into, value.type, at)
-        for user in value.uses:
-            user.operands[:] = [into if operand is value else operand for operand in user.operands]
-            for successor in user.successors:
-                successor.arguments[:] = [into if operand is value else operand for operand in successor.arguments]
-        into.uses += value.uses
-
 
 #: Operations whose regions see no names from outside.
 _ISOLATED = frozenset({"ttg.warp_specialize.partitions", "tt.func", "builtin.module"})
@@ -540,18 +441,3 @@ def unescape_name(parser: Parser, literal: str, at: int) -> str:
     if not name or not all(part.isidentifier() for part in name.split(".")):
         parser.fail("expected an operation name", at)
     return name
-
-
-def _inside(operation: Operation | None, block: Block) -> bool:
-    """Whether ``operation`` is in ``block`` or in a region of an operation there."""
-    while operation is not None:
-        holder = operation.block
-        if holder is block:
-            return True
-        operation = holder.parent.parent if holder is not None and holder.parent is not None else None
-    return False
-
-
-def _spelled(type_: Type) -> str:
-    encoding = getattr(type_, "encoding", None)
-    return f"{type_} with encoding {encoding}" if encoding is not None else str(type_)
