@@ -1,0 +1,35 @@
+"""docs/torch-operations.md says what torch's own database of operators gives on the device."""
+
+from __future__ import annotations
+
+import datetime
+
+import pytest
+
+from docs.generate_torch_operations import PAGE, page, read
+
+from . import op_database
+from .op_database import NOT_DEFINED, ON_CPU, ON_DEVICE, PARTLY, REFUSED
+
+_A_DAY = 6
+_NAMES = sorted(op_database.entries())
+#: Others each day, so that all are run in time.
+_TODAY = [_NAMES[(datetime.date.today().toordinal() * _A_DAY + i) * 97 % len(_NAMES)] for i in range(_A_DAY)]
+#: From the best to the worst.
+_ORDER = (NOT_DEFINED, ON_DEVICE, PARTLY, ON_CPU, REFUSED)
+
+
+def test_the_page_has_a_row_for_every_operator_and_no_wrong_result() -> None:
+    rows = read()
+    assert sorted(rows) == _NAMES
+    assert all(cell in _ORDER for cells, _ in rows.values() for cell in cells.values())
+    assert PAGE.read_text(encoding="utf-8") == page(rows), "run python -m docs.generate_torch_operations --only"
+
+
+@pytest.mark.parametrize("name", _TODAY)
+def test_an_operator_does_no_worse_than_the_page_says(name: str) -> None:
+    cells, _ = read()[name]
+    for family in ("float32", "int64"):
+        outcome = op_database.run(op_database.entries()[name], family)
+        assert not outcome.problems
+        assert _ORDER.index(outcome.summary) <= _ORDER.index(cells[family]), (family, outcome)
