@@ -32,6 +32,8 @@ seen["alpha"] = open("python/triton/alpha.py").read()
 seen["layer"] = open("python/triton/layer.py").read()
 with zipfile.ZipFile(os.path.join(out, "triton-1.0-py3-none-any.whl"), "w") as archive:
     archive.writestr("seen.json", json.dumps(seen))
+    archive.writestr("triton-1.0.dist-info/entry_points.txt", "[console_scripts]\\nown = own:main\\n")
+    archive.writestr("triton-1.0.dist-info/RECORD", "seen.json,sha256=x,1\\ntriton-1.0.dist-info/RECORD,,\\n")
 """
 
 PATCH = """\
@@ -98,6 +100,21 @@ def test_of_this_repository_upstream_is_shown_the_plugin_alone(
     monkeypatch.delenv("TRITON_PLUGIN_DIRS")
     with zipfile.ZipFile(source_form.build_wheel(project)) as archive:
         assert json.loads(archive.read("seen.json"))["parts"] == [["backend"]]
+
+
+def test_what_torch_calls_at_its_import_is_in_the_wheel(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = project.root.parent / "plugin"
+    shutil.copytree(TOY_PLUGIN, plugin)
+    (plugin / "backend" / "autoload.py").write_text("def autoload():\n    pass\n")
+    monkeypatch.setenv("TRITON_PLUGIN_DIRS", str(plugin))
+    with zipfile.ZipFile(source_form.build_wheel(project)) as archive:
+        assert archive.testzip() is None
+        assert archive.read("triton_toy_autoload.py") == (plugin / "backend" / "autoload.py").read_bytes()
+        points = archive.read("triton-1.0.dist-info/entry_points.txt").decode()
+        assert "own = own:main" in points and "[torch.backends]\ntoy = triton_toy_autoload:autoload" in points
+        record = archive.read("triton-1.0.dist-info/RECORD").decode().splitlines()
+        listed = [row.split(",")[0] for row in record]
+        assert sorted(listed) == sorted(archive.namelist()) and record[-1] == "triton-1.0.dist-info/RECORD,,"
 
 
 @pytest.mark.parametrize(("given", "seen"), [(None, "1"), ("0", "0")])

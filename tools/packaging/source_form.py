@@ -5,12 +5,16 @@ It needs the submodule checked out and LLVM at upstream's commit; where either i
 
 from __future__ import annotations
 
+import csv
+import hashlib
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 from ..errors import ToolError
@@ -18,7 +22,8 @@ from ..hold import hold
 from ..progress import step
 from ..project import Lock, Project
 from ..queue import load_series, overlay_files
-from .metadata import identity
+from .archive import record_digest
+from .metadata import entry_points_text, identity
 from .native import build_native
 from .plugins import Plugin
 from .wheel import UNFINISHED, check_plugins
@@ -136,6 +141,29 @@ def _patch(tree: Path, project: Project) -> None:
             raise ToolError(f"patch {patch.name} does not apply to upstream/: {done.stderr.strip().splitlines()[0]}")
 
 
+def _with_entry_points(wheel: Path, target: Path, plugins: list[Plugin]) -> None:
+    """Write ``wheel`` to ``target`` with what upstream's setup.py does not know of: the module that torch calls at its
+    import, its entry point, and the plugins' commands."""
+    with zipfile.ZipFile(wheel) as built, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
+        record = next(name for name in built.namelist() if name.endswith(".dist-info/RECORD"))
+        points = record.replace("RECORD", "entry_points.txt")
+        known = built.read(points).decode() if points in built.namelist() else ""
+        added = {points: entry_points_text(known, plugins).encode()}
+        for plugin in plugins:
+            if plugin.autoload:
+                added[f"{plugin.autoload}.py"] = (plugin.folder / "backend" / "autoload.py").read_bytes()
+        for member in built.infolist():
+            if member.filename not in (record, *added):
+                out.writestr(member, built.read(member))
+        rows = [row for row in csv.reader(built.read(record).decode().splitlines()) if row and row[0] not in added]
+        for name, content in added.items():
+            out.writestr(name, content)
+            rows.insert(-1, [name, record_digest(hashlib.sha256(content).digest()), str(len(content))])
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(rows)
+        out.writestr(record, text.getvalue())
+
+
 def build_wheel(project: Project, folder: Path | None = None) -> Path:
     """Build the wheel from source. The submodule is not changed: a patched copy of it is built."""
     plugins = check_plugins(project)
@@ -170,6 +198,9 @@ def build_wheel(project: Project, folder: Path | None = None) -> Path:
         target = folder / wheels[0].name
         # Copied beside its place first: that may be on another disk.
         unfinished = folder / f"{UNFINISHED}{wheels[0].name}"
-        shutil.copyfile(wheels[0], unfinished)
+        if any(plugin.autoload for plugin in plugins):
+            _with_entry_points(wheels[0], unfinished, plugins)
+        else:
+            shutil.copyfile(wheels[0], unfinished)
         os.replace(unfinished, target)
     return target
