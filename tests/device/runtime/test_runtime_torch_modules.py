@@ -148,12 +148,6 @@ def test_numbers_among_the_operands(compute: Callable[[torch.Tensor], torch.Tens
     torch.testing.assert_close(result.cpu(), expected)
 
 
-def test_autocast_changes_nothing_and_says_so() -> None:
-    x = torch.ones(2, 2, device="spirv")
-    with pytest.warns(UserWarning, match="not supported. Disabling autocast"), torch.autocast("spirv", torch.float16):
-        assert (x @ x).dtype == torch.float32
-
-
 def test_seeds() -> None:
     module: Any = torch.get_device_module("spirv")
     drawn = []
