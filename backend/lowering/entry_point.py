@@ -51,7 +51,7 @@ class LoweredKernel:
     written: list[int] | None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Planned:
     """A module whose only public function was rewritten and planned: ``emit`` makes a kernel of it."""
 

@@ -30,7 +30,7 @@ from .pointers import PointerPlan, plan_pointers
 from .shared_memory import Room, View, narrow_buffers, taken, views
 
 
-@dataclass
+@dataclass(repr=False)
 class KernelPlan:
     """What is decided of a kernel.
 

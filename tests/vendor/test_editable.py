@@ -21,7 +21,10 @@ from tools.project import Project
 
 NATIVE_TOY = ROOT / "tests/vendor/plugins/native-toy"
 
-# `tools dev` on the toy: pip puts the wheel's files into .venv/site, and nothing is imported there.
+# Where pip puts the toy's files in .venv; nothing is imported there.
+SITE = "lib/python3/site-packages"
+
+# `tools dev` on the toy.
 DEV = """
 import sys, zipfile
 sys.path.insert(0, {root!r})
@@ -37,7 +40,7 @@ wheel.find_strip_for = lambda arch: None
 
 def pip(project, command, *arguments):
     if command == "install":
-        zipfile.ZipFile(arguments[-1]).extractall(project.venv / "site")
+        zipfile.ZipFile(arguments[-1]).extractall(project.venv / {site!r})
 
 installed.pip = pip
 raise SystemExit(reported(lambda: installed.ensure_editable(project) or 0))
@@ -51,7 +54,7 @@ class Checkout:
         self.project = toy_project(folder / "repo")
         shutil.copytree(NATIVE_TOY, self.project.root, dirs_exist_ok=True)
         self.plugin = load_plugin(self.project.root)
-        self.site = self.project.venv / "site"
+        self.site = self.project.venv / SITE
 
     @property
     def stub(self) -> Path:
@@ -63,7 +66,7 @@ class Checkout:
         return path
 
     def dev(self, fault: str = "") -> subprocess.CompletedProcess[str]:
-        code = DEV.format(root=str(ROOT), project=str(self.project.root))
+        code = DEV.format(root=str(ROOT), project=str(self.project.root), site=SITE)
         environment = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin", TOOLS_FAULT.name: fault}
         command = [sys.executable, "-c", code]
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

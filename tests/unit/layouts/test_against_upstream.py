@@ -201,7 +201,7 @@ def test_distributed_refusals(encoding: Encoding, shape: tuple[int, ...], messag
     "encoding, shape, message",
     [
         (OpaqueEncoding("ttg.nvmma_shared", ""), (4,), "no shared-memory layout"),
-        (SwizzledSharedEncoding(1, 1, 1, (0, 1)), (4,), "no permutation"),
+        (SwizzledSharedEncoding(1, 1, 1, (0, 1)), (4,), "not a permutation"),
         (SharedLinearEncoding(((1,), (1,)), ()), (4,), "not bijective"),
         (SharedLinearEncoding(((1,),), ((2,),)), (4,), "num_ctas=1"),
         (PaddedSharedEncoding(((4, 1),), offset=((1,), (2,), (4,))), (4,), "outside of shape"),

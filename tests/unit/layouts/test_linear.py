@@ -127,7 +127,7 @@ def test_layouts_are_values() -> None:
         (lambda: LinearLayout.zeros("lane", 4).invert(), "not bijective"),
         (lambda: LinearLayout.identity("lane", 4) * LinearLayout.identity("lane", 4, 0, 2), "rank 1 and 2"),
         (lambda: LinearLayout.identity("lane", 4).compose(LinearLayout.identity("dim0", 8)), "do not fit"),
-        (lambda: LinearLayout.identity("lane", 4, 0, 2).transpose((0, 0)), "no permutation"),
+        (lambda: LinearLayout.identity("lane", 4, 0, 2).transpose((0, 0)), "not a permutation"),
     ],
 )
 def test_refusals(make: object, message: str) -> None:
