@@ -18,8 +18,10 @@ def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedP
 
 
 def test_the_bug_hunt() -> None:
-    said = "64 of 64 rows are wrong; the first is 1024 in place of 1000\n"
-    assert run("wrong_sums.py").stdout == run("wrong_sums.py", TRITON_INTERPRET="1").stdout == said
+    # The last row is wrong only where something other than zeros lies behind the tensor.
+    said = re.compile(r"6[34] of 64 rows are wrong; the first is 1024 in place of 1000\n")
+    assert said.fullmatch(run("wrong_sums.py").stdout)
+    assert said.fullmatch(run("wrong_sums.py", TRITON_INTERPRET="1").stdout)
     checked = run("wrong_sums.py", TRITON_SPIRV_CHECK_BOUNDS="1")
     assert re.search(
         r"OutOfBounds: .*wrong_sums\.py:16: kernel 'row_sums': load out of bounds: argument 'x' at index 64000, "

@@ -102,7 +102,8 @@ print("parent:", status, z.to_numpy().min(), z.to_numpy().max())
 def test_fork_while_threads_launch(add_file: Path) -> None:
     """Another thread may hold any of the runtime's locks at the fork, and is not there to open it in the child."""
     script = """
-import signal, threading
+import signal, threading, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12's, of a fork while there are threads
 add = load()
 n = 1 << 14
 x, z = buffers.full(n, 1, "float32"), buffers.zeros(n, "float32")
