@@ -7,31 +7,12 @@ from ..ttgir.traits import traits
 from ..ttgir.types import TensorType
 from .pointer_roots import Roots
 
-#: Operations apart from arith's and math's that compute each element of their results from those at the same place.
-_ELEMENTWISE = frozenset(
-    {
-        "tt.addptr",
-        "tt.bitcast",
-        "tt.clampf",
-        "tt.extern_elementwise",
-        "tt.fp_to_fp",
-        "tt.int_to_ptr",
-        "tt.mulhiui",
-        "tt.approx_divf",
-        "tt.precise_divf",
-        "tt.precise_sqrt",
-        "tt.ptr_to_int",
-    }
-)
-
 
 def elementwise(operation: Operation) -> bool:
     """Whether each element of the results is computed from the operands' elements at the same place."""
-    if not (operation.name in _ELEMENTWISE or (operation.name.startswith(("arith.", "math.")))):
-        return False
     types = [value.type for value in (*operation.operands, *operation.results)]
     shapes = {type_.shape for type_ in types if isinstance(type_, TensorType)}
-    return len(shapes) == 1 and not traits(operation).effects
+    return traits(operation).elementwise and len(shapes) == 1
 
 
 def may_share(pointer: Value, other: Value, roots: Roots) -> bool:

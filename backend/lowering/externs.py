@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..analysis.lengths import LONG, MEDIUM
 from ..ttgir.ir import Operation
+from ..ttgir.traits import LONG, MEDIUM
 from .cuda_symbols import CUDA_SYMBOLS
 from .errors import UnsupportedOperation
 from .extern_signatures import SYMBOLS, Form

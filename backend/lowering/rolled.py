@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..analysis.lengths import LENGTHS
 from ..planning.rolling import registers_a_round
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation
+from ..ttgir.traits import traits
 from .elementwise import map_registers
 from .lowering import Lowering
 
 
 def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int], length: int = 0) -> None:
-    """map_registers for code of about ``length`` instructions an element, those of LENGTHS where it is 0: in a loop
-    over registers where planning/rolling.py says so."""
+    """map_registers for code of about ``length`` instructions an element, those of the operation's row where it is 0:
+    in a loop over registers where planning/rolling.py says so."""
     rows = list(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
     distinct = list(dict.fromkeys(rows))
     count = len(distinct)
-    together = registers_a_round(operation, count, length or LENGTHS[operation.name], ctx.capabilities.traits)
+    together = registers_a_round(operation, count, length or traits(operation).length, ctx.capabilities.traits)
     if together >= count:
         map_registers(ctx, operation, emit)
         return

@@ -6,11 +6,11 @@ turn, because some drivers end loops after so many iterations, counted over all 
 
 from __future__ import annotations
 
-from ..analysis.lengths import LENGTHS
 from ..drivers import Driver
 from ..layouts.distributed import REGISTER, distributed_layout
 from ..ttgir.ir import Operation
-from ..ttgir.traits import in_loop
+from ..ttgir.traits import MEDIUM, in_loop
+from ..ttgir.traits import traits as traits_of
 from ..ttgir.types import TensorType
 
 
@@ -28,8 +28,8 @@ def registers_a_round(operation: Operation, count: int, length: int, traits: Dri
 
 def most_rounds(operation: Operation, traits: Driver) -> int:
     """An upper bound of the iterations of the loop over registers that ``operation`` has in the kernel's loops."""
-    length = LENGTHS.get(operation.name)
-    if length is None or not in_loop(operation):
+    length = traits_of(operation).length
+    if length < MEDIUM or not in_loop(operation):
         return 0
     type_ = operation.results[0].type
     if not isinstance(type_, TensorType) or type_.encoding is None:

@@ -19,7 +19,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..analysis.lengths import LENGTHS, MEDIUM
 from ..analysis.places import distinct, elementwise, may_share, same_pointer
 from ..analysis.pointer_roots import Roots, pointer_roots
 from ..layouts.distributed import INPUTS, REGISTER, LayoutError, distributed_layout
@@ -30,14 +29,6 @@ from ..ttgir.types import IntegerType, TensorType
 from .rewriting import append, drop_uses
 
 I32 = IntegerType(32)
-
-#: Operations that cost nothing a register.
-_FREE = frozenset({"arith.constant", "tt.splat", "tt.broadcast", "tt.expand_dims", "tt.trans", "tt.make_range"})
-
-#: Instructions that one operation takes for a register, roughly, where they are more than one or two.
-_INSTRUCTIONS = {"tt.load": 8, "tt.store": 8, "tt.extern_elementwise": MEDIUM, **LENGTHS}
-#: The same for what math functions take that are not in the table.
-_SHORT_FUNCTION = 20
 
 #: Attribute of the loops that are made here: a driver should not unroll them.
 ROLLED = "spirv.rolled"
@@ -213,14 +204,14 @@ def _strips(run: _Run, budget: int) -> int:
     cost = 0
     for operation, _ in run.operations:
         type_ = operation.results[0].type if operation.results else operation.operands[0].type
-        if operation.name not in _FREE and isinstance(type_, TensorType):
+        length = traits(operation).length
+        if length and isinstance(type_, TensorType):
             assert type_.encoding is not None
             try:
                 registers = 1 << len(distributed_layout(type_.encoding, type_.shape).bases[REGISTER])
             except LayoutError:
                 return 1
-            otherwise = _SHORT_FUNCTION if operation.name.startswith("math.") else 1
-            cost += registers * _INSTRUCTIONS.get(operation.name, otherwise)
+            cost += registers * length
     strips = 1
     while cost > budget * strips and all(_fits(value, dim, 2 * strips) for value, dim in _cut_values(run)):
         strips *= 2

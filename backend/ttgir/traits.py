@@ -1,7 +1,7 @@
 """What is known of each operation of TTIR and TTGIR apart from how it is written: one row an operation.
 
-What a row does not say, and all of an operation without a row, is the worst case: it may read and write all memory,
-its pointers come from anywhere and go anywhere, it needs scratch memory, it may run its regions more than once.
+An operation without a row is the worst case: it may read and write all memory, its pointers come from anywhere and go
+anywhere, it needs scratch memory, it may run its regions more than once.
 """
 
 from __future__ import annotations
@@ -84,6 +84,8 @@ class Traits:
     buffer another type. ``loop``: it may run a region several times. ``ended_by``: the operations that may leave its
     regions, empty for any; ``yielded_by``: the one of them whose operands are its results. ``commutative``,
     ``associative``: results have the same bits for operands in another order, and grouped in another way.
+    ``elementwise``: on tensors of one shape, each element of the results comes from the operands' elements at the same
+    place. ``length``: of the code of one register, roughly, in instructions.
     """
 
     effects: Effect = ANYTHING
@@ -98,7 +100,13 @@ class Traits:
     view: bool = False
     commutative: bool = False
     associative: bool = False
+    elementwise: bool = False
+    length: int = 1
 
+
+#: Lengths of code, in instructions: of a function, of one that is long (a loop over registers keeps it from being
+#: repeated for each of them, planning/rolling.py), and of one of the longest.
+SHORT, MEDIUM, LONG = 20, 100, 500
 
 WORST = Traits()
 TRAITS: dict[str, Traits] = {}
@@ -142,30 +150,38 @@ _SHARED_READ, _SHARED_WRITE = Effect.READS_SHARED, Effect.WRITES_SHARED
 
 # arith, math
 _ops("addi muli andi ori xori minsi maxsi minui maxui", dialect="arith.", repeatable=True, commutative=True,
-     associative=True)
-_ops("addf mulf", dialect="arith.", repeatable=True, commutative=True)
-_ops("constant subi shli divsi divui shrsi shrui ceildivsi ceildivui floordivsi remsi remui subf divf remf maximumf "
-     "maxnumf minimumf minnumf negf flush_denormals cmpi cmpf extsi sitofp fptosi fptoui bitcast index_cast extui "
-     "uitofp index_castui trunci extf truncf convertf scaling_extf scaling_truncf mulsi_extended mului_extended "
-     "addui_extended subui_extended", dialect="arith.", repeatable=True)
-_ops("arith.select", pointers=Pointers.KEPT, repeatable=True)
-_ops("absf acos acosh asin asinh atan atanh cbrt ceil cos cosh erf erfc exp exp2 expm1 floor log log10 log1p log2 "
-     "round roundeven rsqrt sin sinh sqrt tan tanh trunc absi ctlz ctpop cttz isfinite isinf isnan isnormal atan2 "
-     "copysign powf ipowi fpowi fma clampf sincos", dialect="math.", repeatable=True)
+     associative=True, elementwise=True)
+_ops("addf mulf", dialect="arith.", repeatable=True, commutative=True, elementwise=True)
+_ops("subi shli divsi divui shrsi shrui ceildivsi ceildivui floordivsi remsi remui subf divf maximumf maxnumf minimumf "
+     "minnumf negf flush_denormals cmpi cmpf extsi sitofp fptosi fptoui bitcast index_cast extui uitofp index_castui "
+     "trunci extf truncf convertf scaling_extf scaling_truncf mulsi_extended mului_extended addui_extended "
+     "subui_extended", dialect="arith.", repeatable=True, elementwise=True)
+_ops("arith.remf", repeatable=True, elementwise=True, length=MEDIUM)
+_ops("arith.select", pointers=Pointers.KEPT, repeatable=True, elementwise=True)
+_ops("arith.constant", repeatable=True, length=0)
+_ops("absf acos asin atan ceil cosh exp exp2 expm1 floor log log10 log1p log2 round roundeven rsqrt sinh sqrt tanh "
+     "trunc absi ctlz ctpop cttz isfinite isinf isnan isnormal copysign clampf sincos", dialect="math.",
+     repeatable=True, elementwise=True, length=SHORT)
+_ops("acosh asinh atan2 atanh cbrt cos erf fma ipowi sin tan", dialect="math.", repeatable=True, elementwise=True,
+     length=MEDIUM)
+_ops("erfc fpowi powf", dialect="math.", repeatable=True, elementwise=True, length=LONG)
 
 # tt: elementwise, shapes, programs
-_ops("tt.addptr tt.bitcast tt.broadcast tt.expand_dims tt.splat tt.trans", pointers=Pointers.KEPT, repeatable=True)
+_ops("tt.addptr tt.bitcast", pointers=Pointers.KEPT, repeatable=True, elementwise=True)
+_ops("tt.broadcast tt.expand_dims tt.splat tt.trans", pointers=Pointers.KEPT, repeatable=True, length=0)
 _ops("tt.cat tt.join tt.split tt.unsplat", pointers=Pointers.KEPT)
 _ops("tt.reshape", pointers=Pointers.EXCHANGED, repeatable=True)
-_ops("tt.make_range tt.get_program_id tt.get_num_programs", repeatable=True)
-_ops("tt.int_to_ptr tt.ptr_to_int tt.fp_to_fp tt.clampf tt.precise_sqrt tt.precise_divf tt.approx_divf tt.mulhiui")
+_ops("tt.make_range", repeatable=True, length=0)
+_ops("tt.get_program_id tt.get_num_programs", repeatable=True)
+_ops("tt.int_to_ptr tt.ptr_to_int tt.fp_to_fp tt.clampf tt.approx_divf tt.mulhiui", elementwise=True)
+_ops("tt.precise_sqrt tt.precise_divf", elementwise=True, length=MEDIUM)
 _ops("tt.dot tt.dot_scaled ttg.fp4_to_fp")
 _ops("tt.gather tt.histogram", memory=Memory.SCRATCH)
 _ops("ttg.convert_layout", pointers=Pointers.EXCHANGED, memory=Memory.SCRATCH)
 
 # tt: memory
-_ops("tt.load", _READ, Pointers.ACCESSED)
-_ops("tt.store", _WRITE, Pointers.ACCESSED)
+_ops("tt.load", _READ, Pointers.ACCESSED, length=8)
+_ops("tt.store", _WRITE, Pointers.ACCESSED, length=8)
 _ops("tt.atomic_load tt.atomic_poll", _READ | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH)
 _ops("tt.atomic_store", _WRITE | Effect.ATOMIC, Pointers.ACCESSED)
 _ops("tt.atomic_rmw tt.atomic_cas", _READ | _WRITE | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH)
@@ -183,7 +199,8 @@ _ops("tt.reduce", memory=Memory.SCRATCH, ended_by=("tt.reduce.return",))
 _ops("tt.scan", memory=Memory.SCRATCH, ended_by=("tt.scan.return",))
 _ops("tt.map_elementwise", ended_by=("tt.map_elementwise.return",))
 _ops("tt.reduce.return tt.scan.return tt.map_elementwise.return tt.return", end=End.LEAVE)
-_ops("tt.extern_elementwise llvm.intr.assume")
+_ops("tt.extern_elementwise", elementwise=True, length=MEDIUM)
+_ops("llvm.intr.assume")
 _ops("tt.elementwise_inline_asm ttg.inline_asm tt.call", ANYTHING, memory=Memory.SCRATCH)
 _ops("tt.print tt.assert cf.assert", Effect.REPORTS)
 

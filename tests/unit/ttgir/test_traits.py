@@ -38,12 +38,14 @@ def test_an_operation_without_a_row_may_do_everything():
     assert unknown is WORST and unknown.effects == ANYTHING == ~Effect(0)
     assert unknown.pointers is Pointers.UNKNOWN and unknown.memory is Memory.SCRATCH and unknown.loop
     assert not (unknown.repeatable or unknown.by_layout or unknown.view or unknown.commutative or unknown.associative)
+    assert not unknown.elementwise
 
 
 def test_rows_agree_with_themselves():
     for name, row in TRAITS.items():
         assert not row.repeatable or (row.effects == Effect.NOTHING and row.memory is Memory.NONE), name
         assert row.pointers is not Pointers.ACCESSED or row.effects & (Effect.READS_GLOBAL | Effect.WRITES_GLOBAL), name
+        assert not row.elementwise or row.effects == Effect.NOTHING, name
         assert not row.by_layout or row.effects & TOUCHES_SHARED, name
         assert not row.yielded_by or row.yielded_by in (row.ended_by or TRAITS), name
         assert all(TRAITS[end].end is End.LEAVE for end in row.ended_by), name
