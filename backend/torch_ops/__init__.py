@@ -1,8 +1,8 @@
 """torch's operations on the device ``spirv``, as Triton kernels.
 
-elementwise.py and reducing.py generate kernels from expressions; expressions.py is the table of what torch's
-elementwise operations compute. What is not here, or cannot be done as it is called, runs on the CPU
-(runtime/torch_fallback.py), which counts it.
+elementwise.py, reducing.py and rows.py generate kernels from expressions, with the addresses that addressing.py gives;
+expressions.py is the table of what torch's elementwise operations compute. What is not here, or cannot be done as it is
+called, runs on the CPU (runtime/torch_fallback.py), which counts it.
 """
 
 from __future__ import annotations

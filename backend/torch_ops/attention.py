@@ -57,6 +57,18 @@ def _scores(
 
 
 @triton.jit
+def _head(pointer, H, stride_b, stride_h):
+    """Where a program's matrix begins in a tensor of (B, H, rows, columns)."""
+    return pointer + tl.program_id(1) // H * stride_b + tl.program_id(1) % H * stride_h
+
+
+@triton.jit
+def _tile(pointer, i, stride_i, I, j, stride_j, J):  # noqa: E741
+    """The elements at rows ``i`` of I and columns ``j`` of J of a matrix, 0 where there are none."""
+    return tl.load(pointer + i * stride_i + j * stride_j, mask=(i < I) & (j < J), other=0.0)
+
+
+@triton.jit
 def forward_kernel(
     out, lse, q, k, v, mask, H, M, N, D, E, scale,
     stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
@@ -65,35 +77,33 @@ def forward_kernel(
     CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """out (B, H, M, E) and the logarithms to base 2 of the sums of exponentials, lse (B, H, M)."""
-    batch, head = tl.program_id(1) // H, tl.program_id(1) % H
-    q += batch * stride_qb + head * stride_qh
-    k += batch * stride_kb + head * stride_kh
-    v += batch * stride_vb + head * stride_vh
-    mask += batch * stride_mb + head * stride_mh
+    q = _head(q, H, stride_qb, stride_qh)
+    k = _head(k, H, stride_kb, stride_kh)
+    v = _head(v, H, stride_vb, stride_vh)
+    mask = _head(mask, H, stride_mb, stride_mh)
     first = tl.program_id(0) * BM
     row = first + tl.arange(0, BM)[:, None]
     d, e = tl.arange(0, BD), tl.arange(0, BE)
-    queries = tl.load(q + row * stride_qm + d[None, :] * stride_qd, mask=(row < M) & (d < D)[None, :], other=0.0)
+    queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D)
     top = tl.full((BM,), float("-inf"), tl.float32)
     total = tl.zeros((BM,), tl.float32)
     result = tl.zeros((BM, BE), tl.float32)
     end = tl.minimum(N, first + BM) if CAUSAL else N
     for start in range(0, end, BN):
         column = start + tl.arange(0, BN)[None, :]
-        keys = tl.load(k + column * stride_kn + d[:, None] * stride_kd, mask=(column < N) & (d < D)[:, None], other=0.0)
+        keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D)
         scores = _scores(queries, keys, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK)
         highest = tl.maximum(top, tl.max(scores, 1))  # NaN arrives by way of the weights
         base = tl.where(highest == float("-inf"), 0.0, highest)
         shrink = tl.exp2(top - base)
         weights = tl.exp2(scores - base[:, None])
         total = total * shrink + tl.sum(weights, 1)
-        n = start + tl.arange(0, BN)[:, None]
-        values = tl.load(v + n * stride_vn + e[None, :] * stride_ve, mask=(n < N) & (e < E)[None, :], other=0.0)
+        values = _tile(v, start + tl.arange(0, BN)[:, None], stride_vn, N, e[None, :], stride_ve, E)
         result = tl.dot(weights.to(values.dtype), values, result * shrink[:, None], input_precision="ieee")
         top = highest
     nothing = total == 0
     result = result / tl.where(nothing, 1.0, total)[:, None]
-    place = out + batch * stride_ob + head * stride_oh + row * stride_om + e[None, :] * stride_oe
+    place = _head(out, H, stride_ob, stride_oh) + row * stride_om + e[None, :] * stride_oe
     tl.store(place, result.to(out.dtype.element_ty), mask=(row < M) & (e < E)[None, :])
     # Of a query that looks nowhere every weight is to be 0: the difference to any score is -inf.
     lse_row = tl.where(nothing, float("inf"), top + tl.log2(tl.where(nothing, 1.0, total)))
@@ -121,28 +131,25 @@ def query_kernel(
     CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """dq (B, H, M, D), contiguous; the strides with o are those of the output's gradient do."""
-    batch, head = tl.program_id(1) // H, tl.program_id(1) % H
-    q += batch * stride_qb + head * stride_qh
-    k += batch * stride_kb + head * stride_kh
-    v += batch * stride_vb + head * stride_vh
-    do += batch * stride_ob + head * stride_oh
-    mask += batch * stride_mb + head * stride_mh
+    q = _head(q, H, stride_qb, stride_qh)
+    k = _head(k, H, stride_kb, stride_kh)
+    v = _head(v, H, stride_vb, stride_vh)
+    do = _head(do, H, stride_ob, stride_oh)
+    mask = _head(mask, H, stride_mb, stride_mh)
     lse += tl.program_id(1) * M
     delta += tl.program_id(1) * M
     first = tl.program_id(0) * BM
     m = first + tl.arange(0, BM)
     row = m[:, None]
     d, e = tl.arange(0, BD), tl.arange(0, BE)
-    queries = tl.load(q + row * stride_qm + d[None, :] * stride_qd, mask=(row < M) & (d < D)[None, :], other=0.0)
-    grads = tl.load(do + row * stride_om + e[None, :] * stride_oe, mask=(row < M) & (e < E)[None, :], other=0.0)
+    queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D)
+    grads = _tile(do, row, stride_om, M, e[None, :], stride_oe, E)
     total = tl.zeros((BM, BD), tl.float32)
     end = tl.minimum(N, first + BM) if CAUSAL else N
     for start in range(0, end, BN):
         column = start + tl.arange(0, BN)[None, :]
-        keys = tl.load(k + column * stride_kn + d[:, None] * stride_kd, mask=(column < N) & (d < D)[:, None], other=0.0)
-        values = tl.load(
-            v + column * stride_vn + e[:, None] * stride_ve, mask=(column < N) & (e < E)[:, None], other=0.0
-        )
+        keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D)
+        values = _tile(v, column, stride_vn, N, e[:, None], stride_ve, E)
         _, gradients = _weights_and_gradients(
             queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
             CAUSAL, MASK,
@@ -161,28 +168,27 @@ def key_kernel(
     CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """dk (B, H, N, D) and dv (B, H, N, E), contiguous."""
-    batch, head = tl.program_id(1) // H, tl.program_id(1) % H
-    q += batch * stride_qb + head * stride_qh
-    k += batch * stride_kb + head * stride_kh
-    v += batch * stride_vb + head * stride_vh
-    do += batch * stride_ob + head * stride_oh
-    mask += batch * stride_mb + head * stride_mh
+    q = _head(q, H, stride_qb, stride_qh)
+    k = _head(k, H, stride_kb, stride_kh)
+    v = _head(v, H, stride_vb, stride_vh)
+    do = _head(do, H, stride_ob, stride_oh)
+    mask = _head(mask, H, stride_mb, stride_mh)
     lse += tl.program_id(1) * M
     delta += tl.program_id(1) * M
     first = tl.program_id(0) * BN
     n = first + tl.arange(0, BN)
     column = n[None, :]
     d, e = tl.arange(0, BD), tl.arange(0, BE)
-    keys = tl.load(k + column * stride_kn + d[:, None] * stride_kd, mask=(column < N) & (d < D)[:, None], other=0.0)
-    values = tl.load(v + column * stride_vn + e[:, None] * stride_ve, mask=(column < N) & (e < E)[:, None], other=0.0)
+    keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D)
+    values = _tile(v, column, stride_vn, N, e[:, None], stride_ve, E)
     total_k = tl.zeros((BN, BD), tl.float32)
     total_v = tl.zeros((BN, BE), tl.float32)
     begin = first // BM * BM if CAUSAL else 0
     for start in range(begin, M, BM):
         m = start + tl.arange(0, BM)
         row = m[:, None]
-        queries = tl.load(q + row * stride_qm + d[None, :] * stride_qd, mask=(row < M) & (d < D)[None, :], other=0.0)
-        grads = tl.load(do + row * stride_om + e[None, :] * stride_oe, mask=(row < M) & (e < E)[None, :], other=0.0)
+        queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D)
+        grads = _tile(do, row, stride_om, M, e[None, :], stride_oe, E)
         weights, gradients = _weights_and_gradients(
             queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
             CAUSAL, MASK,

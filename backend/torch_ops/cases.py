@@ -10,6 +10,7 @@ import torch
 from .library import enter_by_name
 from .pointwise import apply
 from .reducing import SUM, reduce
+from .shapes import resized
 from .types import OnHost
 
 _NONE, _MEAN = 0, 1  # torch's Reduction; 2 is the sum
@@ -95,8 +96,8 @@ def _reduced(loss: torch.Tensor, reduction: int, out: torch.Tensor | None) -> to
     if reduction == _MEAN and not loss.numel():
         raise OnHost("the mean of nothing")
     dims = tuple(range(loss.dim()))
-    if out is not None and out.dim():
-        torch._prims_common.wrappers._maybe_resize_out(out, ())
+    if out is not None:
+        resized(out, ())
     return reduce("self", SUM, {"self": loss}, dims, finish=finish, dtype=loss.dtype, out=out)
 
 

@@ -16,6 +16,7 @@ from .elementwise import Body, run
 from .library import enter_by_name
 from .movement import retyped
 from .selection import places
+from .shapes import resized
 from .types import NAMES, OnHost, as_integer, computed_in
 
 _INDICES = (torch.int64, torch.int32)
@@ -72,8 +73,7 @@ def _gather(
     self: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False, out: torch.Tensor
 ) -> torch.Tensor:
     _check_index(index, self)
-    if out.shape != index.shape:
-        torch._prims_common.wrappers._maybe_resize_out(out, index.shape)
+    resized(out, index.shape)
     source, places, result = _lines(self, index, out)
     if not source.numel() and places.numel():
         raise OnHost("an index into nothing")
@@ -123,8 +123,7 @@ def _scatter_add(
     if src.dtype != self.dtype or (index.dim() != self.dim() and index.numel()):
         raise OnHost("tensors of two types")
     if out is not self:
-        if out.shape != self.shape:
-            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        resized(out, self.shape)
         out.copy_(self)
     if index.numel():
         place, index, src = _lines(out, index, src)
@@ -137,8 +136,7 @@ def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, 
     if self.dtype not in NAMES or (index.dim() != self.dim() and index.numel()):
         raise OnHost("complex numbers")
     if out is not self:
-        if out.shape != self.shape:
-            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        resized(out, self.shape)
         out.copy_(self)
     if not isinstance(source, torch.Tensor):
         source = torch.full((), source, dtype=self.dtype, device=self.device)
@@ -162,8 +160,7 @@ def _index_add(
     if not self.dim() or source.dtype != self.dtype or source.dim() != self.dim() or alpha != 1:
         raise OnHost("tensors without dimensions, or a factor")
     if out is not self:
-        if out.shape != self.shape:
-            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        resized(out, self.shape)
         out.copy_(self)
     dim %= self.dim()
     _add_at("index_add", out, dim, index.view(-1, *(1,) * (self.dim() - 1 - dim)), source)
@@ -232,8 +229,7 @@ def _indexed(self: torch.Tensor, indices: Sequence[Any]) -> tuple[torch.Tensor, 
 def _index(self: torch.Tensor, indices: Sequence[Any], *, out: torch.Tensor) -> torch.Tensor:
     indices = _without_masks(self, indices)
     place, operands, counts, lines = _indexed(self, indices)
-    if out.shape != place.shape:
-        torch._prims_common.wrappers._maybe_resize_out(out, place.shape)
+    resized(out, place.shape)
     kind = as_integer(self.dtype)
     body = Body(lines + "out = tl.load(self + offset, mask=mask)", frozenset(operands), _PLACES)
     operands |= {"self": retyped(place, kind), "fault": fault_of(self.device, "index")}

@@ -11,6 +11,7 @@ from .bounds import CHECK, fault_of
 from .elementwise import Body, run
 from .library import enter_by_name
 from .reducing import SUM, reduce
+from .shapes import resized
 from .types import OnHost, computed_in
 
 _NONE, _MEAN = 0, 1
@@ -56,23 +57,17 @@ def _forward(
     counts["step_weights"] = 0 if weight is None else weight.stride(0)
     run(body, {"loss": losses, "weight": weights}, operands, compute, counts)
     if reduction == _NONE and target.dim():
-        _resize(output, target.shape).copy_(losses)
-        _resize(total_weight, torch.Size()).zero_()
+        resized(output, target.shape).copy_(losses)
+        resized(total_weight, torch.Size()).zero_()
         return output, total_weight
     dims = tuple(range(target.dim()))
     total = reduce("self", SUM, {"self": weights}, dims, dtype=compute)
     loss = reduce("self", SUM, {"self": losses}, dims, dtype=compute)
     if reduction == _MEAN:
         loss = loss / total
-    _resize(output, torch.Size()).copy_(loss)
-    _resize(total_weight, torch.Size()).copy_(total)
+    resized(output, torch.Size()).copy_(loss)
+    resized(total_weight, torch.Size()).copy_(total)
     return output, total_weight
-
-
-def _resize(out: torch.Tensor, shape: torch.Size) -> torch.Tensor:
-    if out.shape != shape:
-        torch._prims_common.wrappers._maybe_resize_out(out, shape)
-    return out
 
 
 def _backward(
@@ -101,7 +96,7 @@ def _backward(
         operands["total"] = total_weight
         value += " / total"
     text = f"tl.where((number == target) & (target != ignore), {value}, 0.0)"
-    out = _resize(grad_input, self.shape)
+    out = resized(grad_input, self.shape)
     run(Body.of(text, "target", "number"), {"out": out}, operands, computed_in(self.dtype), {"ignore": ignore_index})
     return out
 

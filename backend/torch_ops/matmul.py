@@ -14,7 +14,7 @@ from .launching import launch
 from .library import enter_by_name
 from .pointwise import number
 from .reducing import SUM, reduce
-from .shapes import power_of_two, share_memory
+from .shapes import power_of_two, resized, share_memory
 from .types import OnHost, require
 
 #: In which type products are summed; integers of fewer bits than 64, which wrap, in 32.
@@ -154,26 +154,20 @@ def _matrix(tensor: torch.Tensor, count: int = 2) -> torch.Tensor:
     return tensor
 
 
-def _shaped(out: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
-    if out.shape != shape:
-        torch._prims_common.wrappers._maybe_resize_out(out, shape)
-    return out
-
-
 def _mm(self: torch.Tensor, mat2: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    _shaped(out, (self.shape[0], mat2.shape[1]))
+    resized(out, (self.shape[0], mat2.shape[1]))
     product(out[None], _matrix(self)[None], _matrix(mat2)[None])
     return out
 
 
 def _bmm(self: torch.Tensor, mat2: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
-    return product(_shaped(out, (*self.shape[:2], mat2.shape[2])), self, mat2)
+    return product(resized(out, (*self.shape[:2], mat2.shape[2])), self, mat2)
 
 
 def _addmm(
     self: torch.Tensor, mat1: torch.Tensor, mat2: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
-    _shaped(out, (mat1.shape[0], mat2.shape[1]))
+    resized(out, (mat1.shape[0], mat2.shape[1]))
     product(out[None], mat1[None], mat2[None], self.expand(out.shape)[None], alpha, beta)
     return out
 
@@ -181,14 +175,14 @@ def _addmm(
 def _baddbmm(
     self: torch.Tensor, batch1: torch.Tensor, batch2: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
-    _shaped(out, (*batch1.shape[:2], batch2.shape[2]))
+    resized(out, (*batch1.shape[:2], batch2.shape[2]))
     return product(out, batch1, batch2, self.expand(out.shape), alpha, beta)
 
 
 def _addmv(
     self: torch.Tensor, mat: torch.Tensor, vec: torch.Tensor, *, beta: Any = 1, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
-    _shaped(out, (mat.shape[0],))
+    resized(out, (mat.shape[0],))
     added = self.expand(out.shape)[None, :, None]
     product(out[None, :, None], mat[None], vec[None, :, None], added, alpha, beta)
     return out

@@ -16,6 +16,7 @@ from . import elementwise
 from .elementwise import Body
 from .library import aten, enter_by_name
 from .pointwise import number, single
+from .shapes import resized
 from .types import NAMES, OnHost, as_integer, computed_in
 
 COPY = Body.of("self")
@@ -85,8 +86,7 @@ def _cat(tensors: Sequence[torch.Tensor], dim: int = 0, *, out: torch.Tensor) ->
         raise OnHost("tensors without dimensions")
     dim %= len(shape)
     shape[dim] = sum(tensor.shape[dim] for tensor in tensors)
-    if list(out.shape) != shape:
-        torch._prims_common.wrappers._maybe_resize_out(out, shape)
+    resized(out, shape)
     start = 0
     for tensor in tensors:
         out.narrow(dim, start, tensor.shape[dim]).copy_(tensor)
@@ -99,8 +99,7 @@ def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.
         raise OnHost("an arange that is refused")
     whole = all(isinstance(value, int) for value in (start, end, step))
     count = -((start - end) // step) if whole else math.ceil((end - start) / step)
-    if out.shape != (count,):
-        torch._prims_common.wrappers._maybe_resize_out(out, (count,))
+    resized(out, (count,))
     compute = computed_in(out.dtype)
     numbers = {"start": number(start, compute), "step": number(step, compute)}
     return _line(out, numbers, compute)
@@ -110,8 +109,7 @@ def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.T
     """From both ends, as torch does, so that the last is exact."""
     if not out.dtype.is_floating_point or steps < 0 or not all(isinstance(x, (int, float)) for x in (start, end)):
         raise OnHost("a line of numbers that are not floats")
-    if out.shape != (steps,):
-        torch._prims_common.wrappers._maybe_resize_out(out, (steps,))
+    resized(out, (steps,))
     if not out.is_contiguous():
         raise OnHost("an output with gaps")
     compute = computed_in(out.dtype)
@@ -157,8 +155,8 @@ def where(condition: torch.Tensor, self: Any, other: Any, out: torch.Tensor | No
         out = torch.empty(shape, dtype=dtype, device=condition.device)
     elif out.dtype != dtype:
         raise OnHost("an output of another type")
-    elif out.shape != shape:
-        torch._prims_common.wrappers._maybe_resize_out(out, shape)
+    else:
+        resized(out, shape)
     compute = computed_in(dtype)
     values = [value if isinstance(value, torch.Tensor) else number(value, compute) for value in operands]
     body = Body.of("tl.where(condition != 0, self, other)", "condition")
@@ -176,8 +174,7 @@ def _triangle(keep: str) -> Callable[..., torch.Tensor]:
     def tril(self: torch.Tensor, diagonal: int = 0, *, out: torch.Tensor) -> torch.Tensor:
         if self.dtype not in NAMES or self.dim() < 2:
             raise OnHost("complex numbers")
-        if out.shape != self.shape:
-            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        resized(out, self.shape)
         rows, columns = (torch.arange(count, device=self.device) for count in self.shape[-2:])
         operands = {"self": self, "row": rows[:, None], "column_": columns, "diagonal": diagonal}
         compute = computed_in(self.dtype)

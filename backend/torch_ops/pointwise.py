@@ -20,6 +20,7 @@ from . import elementwise
 from .elementwise import Body
 from .expressions import BITWISE, BY_TEXT, EXPRESSIONS, INTEGERS, PROMOTIONS, TO_BOOL
 from .library import composed, enter, overloads
+from .shapes import resized
 from .types import OnHost, computed_in
 
 #: Numbers that take part in type promotion; others (alpha, value …) follow the type.
@@ -217,7 +218,7 @@ def check_output(out: torch.Tensor, dtype: torch.dtype, shape: torch.Size, inpla
         return
     if inplace:
         raise RuntimeError(f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(shape)}")
-    torch._prims_common.wrappers._maybe_resize_out(out, shape)
+    resized(out, shape)
 
 
 _NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bool: "Bool"}

@@ -15,6 +15,7 @@ import torch
 from .elementwise import Body, run
 from .library import enter_by_name
 from .movement import retyped
+from .shapes import resized
 from .types import IN_SOURCE, NAMES, OnHost, as_integer, computed_in, require
 
 _TABLES = 256  # kept at most
@@ -210,13 +211,6 @@ def pooled(size: int, window: int, stride: int, padding: int, ceil_mode: bool) -
     return count - 1 if ceil_mode and (count - 1) * stride >= size + padding else count
 
 
-def shaped(out: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """``out``, resized to the shape of the result, as torch does."""
-    if out.shape != torch.Size(shape):
-        torch._prims_common.wrappers._maybe_resize_out(out, torch.Size(shape))
-    return out
-
-
 def _window(values: Sequence[int], count: int) -> Sequence[int]:
     return [values[0]] * count if len(values) == 1 else values
 
@@ -244,7 +238,7 @@ def _mean_pool(count: int) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         how = _means(kernel_size, stride, padding, count_include_pad, divisor_override, count)
         sizes = [pooled(n, k, s, p, ceil_mode) for n, (k, s, p, *_) in zip(self.shape[-count:], how, strict=True)]
-        return resample(self, shaped(out, (*self.shape[:-count], *sizes)), _average, how)
+        return resample(self, resized(out, (*self.shape[:-count], *sizes)), _average, how)
 
     return pool
 
@@ -263,7 +257,7 @@ def _mean_pool_backward(count: int) -> Callable[..., torch.Tensor]:
         grad_input: torch.Tensor,
     ) -> torch.Tensor:
         how = _means(kernel_size, stride, padding, count_include_pad, divisor_override, count)
-        return resample(grad_output, shaped(grad_input, self.shape), _average, how, transposed=True)
+        return resample(grad_output, resized(grad_input, self.shape), _average, how, transposed=True)
 
     return backward
 
@@ -293,7 +287,7 @@ def _upsample(kind: Any, fixed: bool | None, count: int) -> Callable[..., torch.
     """``fixed``: the first part of ``how``; None where align_corners is it, which torch passes."""
 
     def upsample(self: torch.Tensor, output_size: Any, *rest: Any, out: torch.Tensor) -> torch.Tensor:
-        shaped(out, (*self.shape[:-count], *output_size))
+        resized(out, (*self.shape[:-count], *output_size))
         return resample(self, out, kind, _scaled(rest, fixed, count))
 
     return upsample
@@ -303,7 +297,7 @@ def _upsample_backward(kind: Any, fixed: bool | None, count: int) -> Callable[..
     def backward(
         grad_output: torch.Tensor, output_size: Any, input_size: Any, *rest: Any, grad_input: torch.Tensor
     ) -> Any:
-        shaped(grad_input, input_size)
+        resized(grad_input, input_size)
         return resample(grad_output, grad_input, kind, _scaled(rest, fixed, count), transposed=True)
 
     return backward
@@ -321,7 +315,7 @@ def _pad(name: str, reflected: bool, count: int) -> Callable[..., torch.Tensor]:
         shape = meta(torch.empty(self.shape, device="meta", dtype=self.dtype), padding).shape
         if out is None:
             out = torch.empty(shape, dtype=self.dtype, device=self.device)
-        return resample(self, shaped(out, shape), _padding, _before(padding, reflected, count))
+        return resample(self, resized(out, shape), _padding, _before(padding, reflected, count))
 
     return pad
 
@@ -332,7 +326,7 @@ def _pad_backward(reflected: bool, count: int) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         out = torch.empty_like(self) if grad_input is None else grad_input
         return resample(
-            grad_output, shaped(out, self.shape), _padding, _before(padding, reflected, count), transposed=True
+            grad_output, resized(out, self.shape), _padding, _before(padding, reflected, count), transposed=True
         )
 
     return backward

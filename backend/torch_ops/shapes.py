@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+import torch._prims_common.wrappers
 
 Dims = tuple[int, ...]
 _torch: Any = torch._C
+_prims: Any = torch._prims_common.wrappers
 
 
 def expanded(shape: Sequence[int], strides: Sequence[int], to: Sequence[int]) -> Dims:
@@ -61,6 +63,13 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
             return True
         filled = step * count
     return False
+
+
+def resized(out: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """``out`` with the shape of the result, as torch gives it one: with a warning where it had elements."""
+    if out.shape != torch.Size(shape):
+        _prims._maybe_resize_out(out, torch.Size(shape))
+    return out
 
 
 def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -12,6 +12,7 @@ from . import rows
 from .elementwise import Body, run
 from .library import enter_by_name
 from .reducing import MAX, SUM, reduce
+from .shapes import resized
 from .types import OnHost, computed_in
 
 _SOFTMAX = Body.of("libdevice.exp(self - top) / total")
@@ -30,8 +31,7 @@ def _forward(body: Body) -> Callable[..., torch.Tensor]:
     def softmax(self: torch.Tensor, dim: int, half_to_float: bool, *, out: torch.Tensor) -> torch.Tensor:
         if not self.dtype.is_floating_point:
             raise OnHost("numbers that are not floats")
-        if out.shape != self.shape:
-            torch._prims_common.wrappers._maybe_resize_out(out, self.shape)
+        resized(out, self.shape)
         compute = computed_in(self.dtype)
         if self.dim() and rows.fits(self.shape, (dim,)):
             rows.run(_ROWS + body.text, {"out": out}, {"self": self}, (dim,), compute)
@@ -57,8 +57,7 @@ def _backward(text: str, body: Body) -> Callable[..., torch.Tensor]:
         result = out if out is not None else grad_input
         if result is None:
             raise OnHost("no output")
-        if result.shape != output.shape:
-            torch._prims_common.wrappers._maybe_resize_out(result, output.shape)
+        resized(result, output.shape)
         compute = computed_in(output.dtype)
         operands = {"grad": grad_output, "output": output}
         if output.dim() and rows.fits(output.shape, (dim,)):

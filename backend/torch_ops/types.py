@@ -77,3 +77,19 @@ def require(dtype: torch.dtype, device: int) -> None:
     """Raises OnHost unless known()."""
     if not known(dtype, device):
         raise OnHost(f"{dtype} is not computed with on the device")
+
+
+def number_type(compute: torch.dtype) -> str:
+    """In which type a number is passed to a kernel that computes in ``compute``."""
+    return NAMES[compute] if compute.is_floating_point else "i64"
+
+
+def converted(name: str, source: torch.dtype, target: torch.dtype) -> str:
+    """The text of ``name``, computed in ``source`` or a bool, as ``target``. Floats become narrow integers by way of
+    int64, as on the CPU: the low bits of the number without its fraction."""
+    if target == torch.bool:
+        return f"fn.truth({name})"
+    to = IN_SOURCE[NAMES[target]]
+    if target.is_floating_point or target in (torch.int64, torch.uint64) or not source.is_floating_point:
+        return f"({name}).to({to})"
+    return f"fn.whole({name}).to({to})"

@@ -32,6 +32,9 @@ _LARGEST = 1 << 20  # elements of an argument
 _TOLERANCES = {torch.float16: (2e-3, 2e-3), torch.float32: (2e-5, 2e-5), torch.float64: (1e-10, 1e-10)}
 _TOLERANCES |= {torch.bfloat16: (2e-2, 2e-2), torch.complex64: (2e-5, 2e-5), torch.complex128: (1e-10, 1e-10)}
 
+#: Relative error of what float64 gives, where that decides.
+_EXACT = {torch.float32: 1e-4, torch.bfloat16: 4e-2}
+
 #: The beginning of operators' titles → why the device refuses what the CPU does.
 REFUSALS: dict[str, str] = {
     "sparse.": "sparse tensors have no kernels",
@@ -136,9 +139,10 @@ def call(function: Callable[..., Any], sample: Any, device: str, kind: torch.dty
 
 
 def _as(leaf: Any, kind: torch.dtype) -> Any:
-    if leaf is torch.float32 or leaf is torch.float16:
+    floats = torch.bfloat16, torch.float16, torch.float32
+    if any(leaf is dtype for dtype in floats):
         return kind
-    if isinstance(leaf, torch.Tensor) and leaf.dtype in (torch.float16, torch.float32):
+    if isinstance(leaf, torch.Tensor) and leaf.dtype in floats:
         return leaf.detach().to(kind).requires_grad_(leaf.requires_grad)
     return leaf
 
@@ -183,7 +187,7 @@ def difference(op: Any, sample: Any, function: Callable[..., Any], expected: lis
         scale = (want.double() - exact[place].double()).nan_to_num().abs().max().item() if want.numel() else 0.0
         try:
             torch.testing.assert_close(
-                got.cpu().double(), exact[place].double(), rtol=1e-4 if want.dtype == torch.float32 else 1e-2,
+                got.cpu().double(), exact[place].double(), rtol=_EXACT.get(want.dtype, 1e-2),
                 atol=4 * scale, equal_nan=True,
             )  # fmt: skip
         except AssertionError:

@@ -1,0 +1,206 @@
+"""How the shapes and strides of tensors become a kernel's addresses: what all generators of kernels share.
+
+A kernel walks groups of dimensions, each by one number (Walk). Which strides are 0, and 1 in a group's last dimension,
+is in a kernel's text; other strides and all sizes are its integer arguments, of 64 bits where 32 do not reach.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import torch
+
+from .launching import TypedKernel
+from .shapes import Dims, overlaps_itself
+from .source import kernel_of
+from .types import IN_SOURCE, NAMES, OnHost, number_type, require
+
+Number = bool | int | float
+#: Elements that are counted in 32 bits, with room for a tile past the end.
+NARROW = 2**31 - 2**17
+_PLANS = 8192  # kept at most, of each generator
+_T = TypeVar("_T")
+
+
+class Plans(Generic[_T]):
+    """Plans by what they follow from; all are forgotten where there are too many."""
+
+    def __init__(self) -> None:
+        self._made: dict[Any, _T] = {}
+
+    def get(self, key: Any, make: Callable[[], _T]) -> _T:
+        """The plan of a key, made where there is none."""
+        try:
+            return self._made[key]
+        except KeyError:
+            plan = make()
+            if len(self._made) >= _PLANS:
+                self._made.clear()
+            return self._made.setdefault(key, plan)
+
+
+@dataclass(slots=True)
+class Operands:
+    """What a kernel is passed by name. ``counts``: integers of 64 bits. An output and an operand may have one name:
+    pointers to outputs are called ``to_…``."""
+
+    outputs: dict[str, torch.Tensor]
+    tensors: dict[str, torch.Tensor]
+    numbers: dict[str, Number]
+    counts: dict[str, int]
+
+    @staticmethod
+    def of(
+        outputs: dict[str, torch.Tensor], operands: Mapping[str, Any], counts: dict[str, int] | None = None
+    ) -> Operands:
+        """Those of a mapping in which tensors and numbers are mixed."""
+        tensors = {name: value for name, value in operands.items() if isinstance(value, torch.Tensor)}
+        numbers = {name: value for name, value in operands.items() if not isinstance(value, torch.Tensor)}
+        return Operands(outputs, tensors, numbers, counts or {})
+
+    @property
+    def pointers(self) -> dict[str, torch.Tensor]:
+        """Outputs and tensors by the names of their pointers, but for the ``_p`` that these end in."""
+        return {f"to_{name}": tensor for name, tensor in self.outputs.items()} | self.tensors
+
+    @property
+    def device(self) -> torch.device:
+        """That of the first tensor."""
+        return next(iter((*self.outputs.values(), *self.tensors.values()))).device
+
+    def key(self) -> tuple[Any, ...]:
+        """What a plan follows from: all but addresses and numbers' values."""
+        return (
+            self.device,
+            len(self.outputs),
+            *((name, t.dtype, t.shape, t.stride(), t.device) for name, t in self.outputs.items()),
+            *((name, t.dtype, t.shape, t.stride(), t.device) for name, t in self.tensors.items()),
+            *self.numbers,
+            *self.counts,
+        )
+
+    def check(self, compute: torch.dtype) -> None:
+        """Raises OnHost where a kernel that computes in ``compute`` cannot read and write the tensors."""
+        device = self.device
+        require(compute, device.index or 0)
+        for tensor in (*self.outputs.values(), *self.tensors.values()):
+            require(tensor.dtype, device.index or 0)
+            if tensor.device != device:
+                raise OnHost("tensors of several devices")
+            if tensor.is_conj() or tensor.is_neg() or tensor._is_zerotensor():
+                raise OnHost("a tensor whose values are not those in memory")
+        if any(overlaps_itself(output) for output in self.outputs.values()):
+            raise OnHost("an output with elements that share memory")
+
+    def arguments(self) -> list[Any]:
+        """Those of the kernel, but for its integers."""
+        return [*self.outputs.values(), *self.tensors.values(), *self.numbers.values(), *self.counts.values()]
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """Dimensions that are walked by one number. ``number``: the name of a tile of such numbers; ``index``: what the
+    names of the dimensions' indices begin with; ``mask``: the name of which numbers there are; ``steps``: strides of
+    each pointer in these dimensions."""
+
+    number: str
+    index: str
+    mask: str
+    sizes: Dims
+    steps: Sequence[Dims]
+
+    @property
+    def count(self) -> int:
+        """How many elements it walks."""
+        return math.prod(self.sizes)
+
+    def indices(self) -> list[str]:
+        """Lines that give the index of each dimension."""
+        lines, rest = [], self.number
+        for d in range(len(self.sizes) - 1, 0, -1):
+            lines += [f"{self.index}{d} = {rest} % {self.index}_size{d}"]
+            lines += [f"{self.index}_rest = {rest} // {self.index}_size{d}"]
+            rest = f"{self.index}_rest"
+        return lines if rest == f"{self.index}0" else [*lines, f"{self.index}0 = {rest}"]
+
+
+class Addresses:
+    """The addresses of all pointers of a kernel. ``integers``: its integer arguments so far with their values;
+    ``wide``: whether they have 64 bits."""
+
+    def __init__(self, pointers: Iterable[str], walks: Sequence[Walk], integers: dict[str, int]) -> None:
+        self._places = {name: place for place, name in enumerate(pointers)}
+        self._walks = walks
+        sizes = {f"{walk.index}_size{d}": size for walk in walks for d, size in enumerate(walk.sizes) if d}
+        self.integers = integers | sizes
+        spans = [sum(_span(walk.sizes, walk.steps[place]) for walk in walks) for place in self._places.values()]
+        counts = [walk.count for walk in walks]
+        self.wide = max(*counts, math.prod(counts), *(1 + span for span in spans)) > NARROW
+
+    @property
+    def program(self) -> str:
+        """The line that numbers the programs of a grid (launching.grid_of)."""
+        integer = "tl.int64" if self.wide else "tl.int32"
+        return f"program = tl.program_id(1).to({integer}) * tl.num_programs(0) + tl.program_id(0)"
+
+    def place(self, name: str, walks: Sequence[Walk] | None = None, start: str | None = None) -> str:
+        """The text of an address: ``start``, the pointer if None, and each index of the walks times its stride."""
+        terms = [f"{name}_p" if start is None else start]
+        for walk in self._walks if walks is None else walks:
+            steps = walk.steps[self._places[name]]
+            for d, stride in enumerate(steps):
+                if stride == 1 and d == len(steps) - 1:
+                    terms.append(f"{walk.index}{d}")
+                elif stride:
+                    self.integers[f"{name}_{walk.index}{d}"] = stride
+                    terms.append(f"{walk.index}{d} * {name}_{walk.index}{d}")
+        return " + ".join(terms)
+
+    def load(self, name: str, place: str, cast: str = "") -> str:
+        """The text of reading a pointer's elements at ``place``, with no wider mask than these differ along."""
+        used = [walk.mask for walk in self._walks if any(walk.steps[self._places[name]])]
+        mask = "mask" if len(used) == len(self._walks) else used[0] if used else ""
+        return f"tl.load({place}{', mask=' + mask if mask else ''}){cast}"
+
+    def kernel(
+        self,
+        name: str,
+        lines: Sequence[str],
+        operands: Operands,
+        compute: torch.dtype,
+        divisible: frozenset[str] = frozenset(),
+    ) -> TypedKernel:
+        """The kernel of these lines. ``divisible``: as TypedKernel's."""
+        types = {f"{pointer}_p": "*" + NAMES[tensor.dtype] for pointer, tensor in operands.pointers.items()}
+        types |= {number: number_type(compute) for number in operands.numbers}
+        types |= dict.fromkeys(operands.counts, "i64")
+        types |= dict.fromkeys(self.integers, "i64" if self.wide else "i32")
+        text = f"def {name}({', '.join(types)}):\n" + "".join(f"    {line}\n" for line in lines)
+        return TypedKernel(kernel_of(name, text), types, {}, divisible=divisible)
+
+
+def _span(sizes: Dims, steps: Dims) -> int:
+    return sum((size - 1) * step for size, step in zip(sizes, steps, strict=True))
+
+
+def conversion(tensor: torch.Tensor, compute: torch.dtype) -> str:
+    """The text that makes what was read from a tensor of the type that is computed in."""
+    return "" if tensor.dtype == compute else f".to({IN_SOURCE[NAMES[compute]]})"
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A kernel with its grid and integer arguments; ``multiple``: whether those that may be are multiples of 16."""
+
+    kernel: TypedKernel
+    grid: tuple[int, int, int]
+    integers: tuple[int, ...]
+    multiple: bool = False
+
+    def launch(self, operands: Operands) -> None:
+        """Run it."""
+        device = operands.device.index or 0
+        self.kernel.launch(device, self.grid, [*operands.arguments(), *self.integers], self.multiple)
