@@ -10,6 +10,7 @@ from .anchors import anchor_across_barriers
 from .encode import Instruction, drop_dead
 from .module import ModuleBuilder
 from .opcodes import MemoryAccess, StorageClass
+from .packed_phis import carry_words
 from .source_lines import SourceLines
 
 SELECTION_CONTROL_NONE = 0
@@ -437,7 +438,7 @@ class FunctionBuilder:
         """All instructions of the function, those without a use left out."""
         assert self._terminated, "the last block has no terminator"
         start: list[Instruction] = [[op.Label, 0, self._entry]]
-        body = drop_dead(self._body)
+        body = drop_dead(carry_words(self.module, self._body, self._entry))
         if self.anchored:
             body = anchor_across_barriers(self.module, body)
         if self.lines is not None:
