@@ -10,19 +10,17 @@ import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from triton import knobs
 from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from triton.runtime.errors import OutOfResources
 
-from . import settings
-from .capabilities import Capabilities
-from .gluon import ModuleMap
-from .options import BACKEND, SPIRVOptions, own, with_foreign
-from .runtime.errors import VulkanUnavailable
-from .runtime.host_memory import memory_bytes
-from .runtime.native_module import native
+if TYPE_CHECKING:
+    from .options import SPIRVOptions
+
+#: The name of this backend's targets.
+BACKEND = "spirv"
 
 #: Memory of at most so many bytes is reached from any address in it by signed 32-bit offsets.
 POINTER_RANGE = (1 << 31) - 1
@@ -40,15 +38,24 @@ def sources_digest() -> str:
 
 def tensor_specialization(arg: Any, align: bool = False) -> str:
     """``D``: the address is a multiple of 16. ``S``: the tensor's allocation is smaller than 2 GiB."""
-    size = arg.untyped_storage().nbytes() if hasattr(arg, "untyped_storage") else memory_bytes(arg)
+    if hasattr(arg, "untyped_storage"):
+        size = arg.untyped_storage().nbytes()
+    else:
+        from .runtime.host_memory import memory_bytes
+
+        size = memory_bytes(arg)
     small = size <= POINTER_RANGE
     if align and not arg.data_ptr() & 15:
         return "DS" if small else "D"
     return "S" if small else ""
 
 
-def _fast_tensor_specialization() -> Callable[..., str]:
+@functools.cache
+def fast_tensor_specialization() -> Callable[..., str]:
     """The same from the native module, where it was built: a compile-only install has none."""
+    from .runtime.errors import VulkanUnavailable
+    from .runtime.native_module import native
+
     try:
         native_specialization = native().tensor_specialization
     except VulkanUnavailable:
@@ -92,7 +99,11 @@ class SPIRVBackend(BaseBackend):
     supports_native_tensor_specialization = False
 
     def __init__(self, target: GPUTarget) -> None:
+        from .capabilities import Capabilities
+
         super().__init__(target)
+        if type(self).get_tensor_specialization is tensor_specialization:  # the native module is not loaded before
+            type(self).get_tensor_specialization = staticmethod(fast_tensor_specialization())  # type: ignore[method-assign]
         self.capabilities = Capabilities.parse(str(target.arch))
         self._search: Any = None
 
@@ -108,6 +119,8 @@ class SPIRVBackend(BaseBackend):
     def parse_options(self, options: dict[str, Any]) -> SPIRVOptions:
         """The options of a launch, with those of other backends that mean nothing here. Raises ValueError for a value
         that cannot be honoured."""
+        from . import settings
+        from .options import SPIRVOptions, own, with_foreign
         from .planning.matrix_units import matrix_units
 
         known = own(options)
@@ -139,6 +152,7 @@ class SPIRVBackend(BaseBackend):
     def get_module_map(self) -> dict[str, ModuleType]:
         """Device implementations of language modules."""
         from . import cuda_extras, libdevice
+        from .gluon import ModuleMap
 
         return ModuleMap(
             {
@@ -170,8 +184,8 @@ class SPIRVBackend(BaseBackend):
             knobs.runtime.add_stages_inspection_hook(self, stages, options, language, self.capabilities)
 
     # -- argument properties: what a kernel is compiled for, and its cache key --------------------------------------
-    # Called for every tensor of every launch.
-    get_tensor_specialization = staticmethod(_fast_tensor_specialization())
+    # Called for every tensor of every launch. The first backend that is made puts the native one in its place.
+    get_tensor_specialization: Callable[..., str] = staticmethod(tensor_specialization)
 
     @staticmethod
     def parse_attr(desc: str) -> list[list[Any]]:

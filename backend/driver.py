@@ -1,4 +1,7 @@
-"""SPIRVDriver: how Triton's runtime sees the Vulkan device."""
+"""SPIRVDriver: how Triton's runtime sees the Vulkan device.
+
+``import triton`` imports this file. What needs Vulkan is imported when a driver is made, or asked whether one can be.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +9,17 @@ import ctypes
 import os
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-from . import settings
-from .abi.scalars import SCALARS, argument_type
-from .capabilities import Capabilities
-from .launching.compile_only import CompileOnlyUtils, call_once, compile_only, target_capabilities
-from .launching.device_utils import DeviceUtils
-from .launching.launcher import launcher
-from .runtime import context as vulkan_context
-from .runtime.buffer import DeviceBuffer, empty
-from .runtime.component_maps import capabilities_of
-from .runtime.devices import selected
-from .runtime.errors import VulkanUnavailable
-from .runtime.streams import DeviceInterface, IdleInterface
-from .runtime.torch_registration import AT_REGISTRATION
+from . import AT_REGISTRATION
+
+if TYPE_CHECKING:
+    from .launching.compile_only import CompileOnlyUtils
+    from .launching.device_utils import DeviceUtils
+    from .runtime.streams import DeviceInterface, IdleInterface
 
 #: Larger than the last-level cache of a host, and of a GPU.
 _HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20
@@ -45,20 +41,34 @@ def _complete(module: Any) -> None:
         module.set_stream = lambda stream: None
 
 
+def compile_only() -> bool:
+    """Whether TRITON_SPIRV_COMPILE_ONLY asks to compile kernels and not to run them."""
+    from . import settings
+
+    return settings.COMPILE_ONLY.get()
+
+
 def unavailable_reason() -> str | None:
     """Why no kernel can be run, with what to do about it; None where one can."""
     if compile_only():
         return None
+    from .runtime.devices import selected
+    from .runtime.errors import VulkanUnavailable
+    from .runtime.native_module import native
+
     try:
         selected()
-        vulkan_context.native()
+        native()
     except VulkanUnavailable as error:
         return str(error)
     return None
 
 
-def _asked_for() -> bool:
-    return settings.BACKEND.get() or os.environ.get("TRITON_DEFAULT_BACKEND") == "spirv"
+def requested() -> bool:
+    """Whether TRITON_SPIRV_BACKEND asks for this driver. Raises SettingError."""
+    from . import settings
+
+    return settings.BACKEND.get()
 
 
 def _gpu_driver_active() -> bool:
@@ -70,7 +80,7 @@ def _gpu_driver_active() -> bool:
 
 def chosen() -> bool:
     """Whether kernels go here as far as that is known without a look at the Vulkan devices."""
-    return _asked_for() or not _gpu_driver_active()
+    return requested() or os.environ.get("TRITON_DEFAULT_BACKEND") == "spirv" or not _gpu_driver_active()
 
 
 class SPIRVDriver(DriverBase):
@@ -78,15 +88,18 @@ class SPIRVDriver(DriverBase):
 
     def __init__(self) -> None:
         super().__init__()
+        from .launching.launcher import launcher
+        from .runtime import context
+
         self.launcher_cls = launcher
+        self._vulkan = context
 
     @staticmethod
     def is_active() -> bool:
         """Whether kernels go here: asked for by name, or no GPU vendor's own driver has a device; and usable."""
         return chosen() and unavailable_reason() is None
 
-    #: Whether TRITON_SPIRV_BACKEND asks for this driver. Raises SettingError.
-    is_requested = staticmethod(settings.BACKEND.get)
+    is_requested = staticmethod(requested)
     unavailable_reason = staticmethod(unavailable_reason)
     #: Whether kernels are run, and not compiled only.
     can_launch = property(lambda self: not compile_only())
@@ -98,29 +111,40 @@ class SPIRVDriver(DriverBase):
     @cached_property
     def utils(self) -> DeviceUtils | CompileOnlyUtils:
         """Loader of compiled kernels."""
-        return CompileOnlyUtils() if compile_only() else DeviceUtils()
+        if compile_only():
+            from .launching.compile_only import CompileOnlyUtils
+
+            return CompileOnlyUtils()
+        from .launching.device_utils import DeviceUtils
+
+        return DeviceUtils()
 
     def get_current_target(self) -> GPUTarget:
         """The device's capabilities as a target. Raises VulkanUnavailable."""
-        if compile_only():
-            capabilities: Capabilities | None = target_capabilities()
-        else:
-            capabilities = capabilities_of(vulkan_context.devices()[vulkan_context.current_device()])
+        from .launching.compile_only import target_capabilities
+        from .runtime.component_maps import capabilities_of
+        from .runtime.errors import VulkanUnavailable
+
+        capabilities = (
+            target_capabilities()
+            if compile_only()
+            else capabilities_of(self._vulkan.devices()[self._vulkan.current_device()])
+        )
         if capabilities is None:
             raise VulkanUnavailable("the current Vulkan device cannot run Triton kernels")
         return GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
 
     def get_current_device(self) -> int:
         """Index of the device that this thread's launches go to. Raises VulkanUnavailable."""
-        chosen = vulkan_context.chosen_device()  # every launch asks: a look at the environment would show
+        chosen = self._vulkan.chosen_device()  # every launch asks: a look at the environment would show
         if chosen is not None:
             return chosen
-        return 0 if compile_only() else vulkan_context.current_device()
+        return 0 if compile_only() else self._vulkan.current_device()
 
     def set_current_device(self, device: int) -> None:
         """Launch on another device from now on, in this thread. Raises VulkanUnavailable where it is not usable."""
         if not compile_only():
-            vulkan_context.set_current_device(device)
+            self._vulkan.set_current_device(device)
 
     def remember_launch(
         self, function: Any, device: int, key: str, args: tuple[Any, ...], keywords: dict[str, Any]
@@ -142,21 +166,25 @@ class SPIRVDriver(DriverBase):
         where nothing runs), otherwise ``spirv:<index>``, which is made known to torch."""
         import torch
 
-        if compile_only() or vulkan_context.current().host_memory == vulkan_context.ZERO_COPY:
+        if compile_only() or self._vulkan.current().host_memory == self._vulkan.ZERO_COPY:
             _complete(torch.cpu)
             return torch.device("cpu")
         from .runtime import torch_device
 
         torch_device.register()
-        return torch.device(torch_device.NAME, vulkan_context.current_device())
+        return torch.device(torch_device.NAME, self._vulkan.current_device())
 
     def get_device_interface(self) -> DeviceInterface | IdleInterface:
         """Events, streams and synchronisation, in the terms of ``torch.cuda``."""
+        from .runtime.streams import DeviceInterface, IdleInterface
+
         return IdleInterface() if compile_only() else DeviceInterface()
 
     def get_benchmarker(self) -> Any:
         """triton.testing.do_bench, which times with the events of get_device_interface()."""
         if compile_only():
+            from .launching.compile_only import call_once
+
             return call_once
         from triton.testing import do_bench
 
@@ -166,6 +194,8 @@ class SPIRVDriver(DriverBase):
     def do_bench_graph(self) -> Callable[..., Any]:
         """What triton.testing.do_bench_cudagraph is for this driver (patches/graph-benchmarks.patch)."""
         if compile_only():
+            from .launching.compile_only import call_once
+
             return call_once
         from .launching.benchmarking import do_bench_graph  # imports triton.testing, which imports drivers
 
@@ -173,21 +203,27 @@ class SPIRVDriver(DriverBase):
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """A buffer larger than the last-level cache of the device, for clear_cache()."""
-        if compile_only() or vulkan_context.current().device.kind == "cpu":
+        if compile_only() or self._vulkan.current().device.kind == "cpu":
             return (ctypes.c_char * _HOST_CACHE_BYTES)()
+        from .runtime.buffer import empty
+
         return empty(_DEVICE_CACHE_BYTES, "uint8")
 
     def clear_cache(self, cache: Any) -> None:
         """Push other data out of the caches by writing ``cache``."""
+        from .runtime.buffer import DeviceBuffer
+
         if isinstance(cache, DeviceBuffer):
             cache.fill(0)
             return
         if not compile_only():
-            vulkan_context.current().native.synchronize()
+            self._vulkan.current().native.synchronize()
         ctypes.memset(cache, 0, len(cache))
 
     def map_python_to_cpp_type(self, ty: str) -> str:
         """The C type of an argument in the argument block. Raises ValueError on an unknown type."""
+        from .abi.scalars import SCALARS, argument_type
+
         try:
             return argument_type(ty).c_type
         except KeyError:

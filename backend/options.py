@@ -8,8 +8,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-BACKEND = "spirv"
-
 _log = logging.getLogger(__name__)
 
 _REGISTERS = "a Vulkan driver allots registers itself"
@@ -51,7 +49,7 @@ class SPIRVOptions:
     #: Assert that 8-, 16- and 32-bit integers do not overflow; without ``debug`` it changes nothing, as upstream.
     sanitize_overflow: bool = False
     arch: str = ""
-    backend_name: str = BACKEND
+    backend_name: str = "spirv"
     ir_override: str | None = None
     extern_libs: tuple[tuple[str, str], ...] = ()
     supported_fp8_dtypes: tuple[str, ...] = ("fp8e5", "fp8e4nv", "fp8e5b16", "fp8e4b8")

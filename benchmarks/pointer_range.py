@@ -17,6 +17,7 @@ from typing import Any
 from triton.backends.spirv.compiler import SPIRVBackend
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.decode import instruction_words
+from triton.runtime import driver
 from triton.runtime.jit import JITFunction
 
 EXAMPLES = ("vector_add", "fused_softmax", "layer_norm", "matmul", "flash_attention")
@@ -43,7 +44,7 @@ class Variants:
     """Launches with or without the property, and the modules that were launched."""
 
     def __init__(self) -> None:
-        self._usual = SPIRVBackend.get_tensor_specialization
+        self._usual = SPIRVBackend(driver.active.get_current_target()).get_tensor_specialization
         self.modules: set[bytes] = set()
         run = JITFunction.run
 

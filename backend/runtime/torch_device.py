@@ -16,6 +16,7 @@ from typing import Any
 
 import torch
 
+from .. import AT_REGISTRATION
 from ..autoload import claim
 from . import torch_memory
 from .context import NAME
@@ -26,7 +27,6 @@ from .torch_exchange import teach_dlpack
 from .torch_fallback import FALLBACKS, fallback
 from .torch_memory import context_of, metadata, new_bytes
 from .torch_modules import keep_ties
-from .torch_registration import AT_REGISTRATION
 from .torch_spirv import MODULE, DeviceModule
 from .torch_substitutes import SUBSTITUTES
 

@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 import torch
 import triton.language as tl
-from triton.backends.spirv.compiler import POINTER_RANGE, SPIRVBackend, tensor_specialization
+from triton.backends.compiler import GPUTarget
+from triton.backends.spirv.compiler import (
+    POINTER_RANGE,
+    SPIRVBackend,
+    fast_tensor_specialization,
+    tensor_specialization,
+)
 from triton.backends.spirv.runtime import array
 from triton.backends.spirv.runtime.native_module import native
 from triton.runtime.jit import MockTensor, reinterpret
@@ -103,7 +109,8 @@ TENSORS = [
 
 
 def test_the_backend_uses_it() -> None:
-    assert SPIRVBackend.get_tensor_specialization is not tensor_specialization
+    backend = SPIRVBackend(GPUTarget("spirv", "generic", 32))
+    assert backend.get_tensor_specialization is fast_tensor_specialization() is not tensor_specialization
 
 
 @pytest.mark.parametrize("tensor", TENSORS, ids=lambda tensor: type(tensor).__name__)

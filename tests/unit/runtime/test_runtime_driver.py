@@ -13,6 +13,7 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.driver import SPIRVDriver
 from triton.backends.spirv.launching.compile_only import CompileOnlyLauncher
 from triton.backends.spirv.launching.signatures import flat_signature
+from triton.backends.spirv.runtime import devices as spirv_devices
 from triton.backends.spirv.runtime.buffer import DeviceBuffer
 
 
@@ -46,7 +47,7 @@ def compile_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("compile_only")
 def test_compile_only(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(spirv_driver, "selected", lambda: pytest.fail("a device was looked for"))
+    monkeypatch.setattr(spirv_devices, "selected", lambda: pytest.fail("a device was looked for"))
     driver = SPIRVDriver()
     assert driver.get_current_target().arch == PROFILES["generic"].arch()
     monkeypatch.setenv("TRITON_SPIRV_TARGET", "nvidia-hopper")
@@ -105,7 +106,7 @@ def test_metadata_that_contradicts_the_signature(monkeypatch: pytest.MonkeyPatch
     monkeypatch.delenv("TRITON_SPIRV_COMPILE_ONLY", raising=False)
     source = SimpleNamespace(signature={"x": "*fp32"})
     with pytest.raises(ValueError, match="kernel 'k': its metadata passes arguments that its signature does not have"):
-        spirv_driver.launcher(source, SimpleNamespace(name="k", arguments=[[1, "i32"]]))
+        SPIRVDriver().launcher_cls(source, SimpleNamespace(name="k", arguments=[[1, "i32"]]))
 
 
 def test_events() -> None:
