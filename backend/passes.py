@@ -9,6 +9,7 @@ from typing import Any
 
 from triton._C.libtriton import ir, passes
 
+from .analysis.split_products import PRECISION, widest
 from .transforms.exchanged_pointers import EXCHANGES
 from .ttgir.attributes import AttributeReader
 from .ttgir.lexer import Tokens
@@ -21,7 +22,9 @@ TARGET = "spirv:vulkan1.3"
 #: instructions, so all that the pass does is decompose tt.dot_scaled and widen the operands of tt.dot to its result.
 NO_MATRIX_INSTRUCTIONS = "cuda:60"
 
-_PRECISION = re.compile(r", inputPrecision = \w+(?= )")
+_PRECISION = re.compile(r", inputPrecision = (\w+)(?= )")
+#: The permission that add_accelerate_matmul knows.
+_ACCELERATED = "tf32"
 
 #: The same where dots go to matrix units: 8.0 has instructions of one warp on values in registers, as Vulkan has.
 MATRIX_INSTRUCTIONS = "cuda:80"
@@ -131,8 +134,21 @@ def may_accelerate(ttir: str) -> bool:
 
 
 def plain_precision(text: str) -> str:
-    """A module's text without permissions to round the operands of dots of f32, which Vulkan's matrix units lack."""
+    """A module's text without permissions to round the operands of dots of f32."""
     return _PRECISION.sub("", text)
+
+
+def common_precision(text: str) -> tuple[str, str | None]:
+    """A module's text with permission for tf32 at all dots of f32 that may be rounded at all, the only one that
+    add_accelerate_matmul knows, and the most precise one that any of them asked for."""
+    asked = widest(_PRECISION.findall(text))
+    return _PRECISION.sub(f", inputPrecision = {_ACCELERATED}", text), asked
+
+
+def ask_precision(module: Any, precision: str) -> None:
+    """Says in a module's attributes what precision its dots of f32 are to have that may be rounded at all: upstream's
+    passes want to see tf32 at the dots."""
+    module.set_attr(PRECISION, ir.builder(module.context).get_string_attr(precision))
 
 
 def accelerate_dots(module: Any) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from . import passes
 from .analysis.barrier_filter import mark_inserted
+from .analysis.matrix_dots import splits_floats
 from .capabilities import Capabilities
 from .lowering.entry_point import Planned, plan_module
 from .options import SPIRVOptions
@@ -56,9 +57,14 @@ class LayoutSearch:
 
     def _for_matrix_units(self) -> Any:
         """A kernel whose dots are all for matrix units; None where one of them is not."""
-        module = passes.parse(passes.plain_precision(self._ttir), self._context)
+        text, precision = passes.plain_precision(self._ttir), None
+        if splits_floats(self._units.configurations):
+            text, precision = passes.common_precision(self._ttir)
+        module = passes.parse(text, self._context)
         passes.run(module, passes.layouts(self._options.num_warps, WARP, self._options.num_ctas), "make_layouts")
         passes.accelerate_dots(module)
+        if precision is not None:
+            passes.ask_precision(module, precision)
         passes.run(module, passes.TTGIR, "make_ttgir")
         tried = parse_module(str(module), "kernel.ttgir")
         settings = table.Settings(matrices=self._units.configurations, lanes=self._capabilities.subgroup_size)

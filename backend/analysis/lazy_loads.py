@@ -14,31 +14,35 @@ from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding
 from ..ttgir.ir import Function, Operation
 from ..ttgir.traits import Effect, traits
 from ..ttgir.types import TensorType
-from .matrix_dots import loads_matrices
+from .matrix_dots import is_taken_apart, loads_matrices
 
 #: Effects after which the contents of shared memory may differ: writes, and waits, which let others write.
 _CLOBBERS = Effect.WRITES_SHARED | Effect.WAITS
 
 
-def lazy_loads(function: Function, matrices: Sequence[MatrixConfiguration] = ()) -> frozenset[Operation]:
+def lazy_loads(
+    function: Function, matrices: Sequence[MatrixConfiguration] = (), matrix_loads: bool = False
+) -> frozenset[Operation]:
     """The loads all of whose uses are dots later in the same block with nothing between that could change shared
-    memory: dots of blocked tensors, and those that load fragments of ``matrices``."""
+    memory: dots of blocked tensors, and of those on ``matrices`` the ones that load whole fragments (where
+    ``matrix_loads``), or parts of which each fragment is made."""
     assert function.body is not None
     found = set()
     for block in function.body.blocks:
         for operation in block.operations:
             for inner in operation.walk():
-                if inner.name == "ttg.local_load" and _is_lazy(inner, matrices):
+                if inner.name == "ttg.local_load" and _is_lazy(inner, matrices, matrix_loads):
                     found.add(inner)
     return frozenset(found)
 
 
-def _is_lazy(load: Operation, matrices: Sequence[MatrixConfiguration]) -> bool:
+def _is_lazy(load: Operation, matrices: Sequence[MatrixConfiguration], matrix_loads: bool) -> bool:
     type_ = load.result.type
     if not isinstance(type_, TensorType) or not load.result.uses or load.block is None:
         return False
     blocked = isinstance(type_.encoding, DotOperandEncoding) and isinstance(type_.encoding.parent, BlockedEncoding)
-    if not blocked and not (matrices and loads_matrices(load, matrices)):
+    fragments = matrices and (is_taken_apart(load) or (matrix_loads and loads_matrices(load, matrices)))
+    if not blocked and not fragments:
         return False
     waiting = set(load.result.uses)
     if any(use.name != "tt.dot" or use.block is not load.block for use in waiting):

@@ -13,6 +13,7 @@ from ..matrices import ComponentMap, MatrixConfiguration
 from ..ttgir.encodings import Encoding, FoldedEncoding, FragmentEncoding, NvidiaMmaEncoding
 from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType, Type
+from .split_products import SPLITS, WHOLE, Split
 
 #: Bytes that the rows of a matrix in memory must be aligned to, or all of a row where that is less
 #: (VUID-RuntimeSpirv-OpCooperativeMatrixLoadKHR-08986).
@@ -34,12 +35,32 @@ def unfolded(encoding: Encoding | None) -> Encoding | None:
     return encoding.inner if isinstance(encoding, FoldedEncoding) else encoding
 
 
+def split_of(operation: Operation) -> Split:
+    """How the products of a tt.dot are made: of parts where its operands are f32 and may be rounded."""
+    a, b = (value.type for value in operation.operands[:2])
+    assert isinstance(a, TensorType) and isinstance(b, TensorType)
+    if a.element == b.element == FloatType("f32"):
+        return SPLITS.get(str(operation.attributes.get("inputPrecision")), WHOLE)
+    return WHOLE
+
+
+#: Component types of the products that those of f32 are made of.
+_PARTS = ("bf16", "bf16", "f32", "f32")
+
+
+def splits_floats(configurations: Sequence[MatrixConfiguration]) -> bool:
+    """Whether ``configurations`` multiply f32 as parts."""
+    return any(one.types == _PARTS and not one.saturating for one in configurations)
+
+
 def suitable(operation: Operation, configurations: Sequence[MatrixConfiguration]) -> list[MatrixConfiguration]:
     """The configurations whose component types are right for a tt.dot, whatever its layouts."""
     a, b, c = (value.type for value in operation.operands)
     assert isinstance(c, TensorType)
     accumulator = _ACCUMULATORS.get(str(c.element))
     wanted = _component(a), _component(b), accumulator, accumulator
+    if split_of(operation) is not WHOLE:
+        wanted = _PARTS
     return [one for one in configurations if one.types == wanted and not one.saturating]
 
 
@@ -124,6 +145,8 @@ def loads_matrices(load: Operation, configurations: Sequence[MatrixConfiguration
         chosen = choose(dot, configurations) if is_matrix_dot(dot) else None
         if chosen is None or load.result not in dot.operands[:2]:
             return False
+        if split_of(dot) is not WHOLE:  # what is in the buffer is taken apart in registers
+            return False
         configuration, plan = chosen
         use = dot.operands.index(load.result)
         rows, columns = configuration.extents[use]
@@ -132,6 +155,11 @@ def loads_matrices(load: Operation, configurations: Sequence[MatrixConfiguration
         if lie.stride * size % aligned or not _neighbours(load.result.type, configuration.maps[use], fragments):
             return False
     return bool(load.result.uses)
+
+
+def is_taken_apart(load: Operation) -> bool:
+    """Whether the dots that use a ttg.local_load multiply parts of its elements on matrix units."""
+    return all(is_matrix_dot(use) and split_of(use) is not WHOLE for use in load.result.uses)
 
 
 def _neighbours(tensor: Type, map_: ComponentMap, fragments: Sequence[Fragment]) -> bool:

@@ -6,21 +6,24 @@ the same registers. Within a dot accumulators stay fragments.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from ..analysis.matrix_dots import strided
+from ..analysis.split_products import WHOLE, Split
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.linear import unflatten
 from ..layouts.matrix_dots import Fragment
 from ..planning.plans import MatrixProducts
+from ..spirv import opcodes as op
 from ..spirv.opcodes import MatrixUse
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, Type
 from .floats import convert
 from .matrix_units import CooperativeMatrices, EmulatedMatrices, MatrixUnit, component_type
-from .shared import buffer_end
+from .shared import buffer_end, tensor_reader
 from .shared_memory import SharedOperand
+from .split_floats import bf16_parts
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -31,34 +34,62 @@ def lower_matrix_dot(ctx: Lowering, operation: Operation) -> None:
     planned = ctx.plan_of(operation, MatrixProducts)
     configuration, plan = planned.configuration, planned.fragments
     assert configuration is not None and plan is not None
+    split = planned.split
     unit = (EmulatedMatrices if planned.emulated else CooperativeMatrices)(ctx, configuration)
     accumulator, result = component_type(configuration.c), element_type(operation.result.type)
     totals = [_as(ctx, value, result, accumulator) for value in ctx.registers(operation.operands[2])]
 
-    lefts, rights = (_operand(ctx, unit, use, operation.operands[use]) for use in (MatrixUse.A, MatrixUse.B))
-    results = [unit.fragment(MatrixUse.Result, [totals[r or 0] for r in fragment]) for fragment in plan.result]
-    made: dict[tuple[int, int], object] = {}
-    for a, b, number in plan.products:  # a fragment is made where it is used first: not all of them at once
-        if (MatrixUse.A, a) not in made:
-            made[MatrixUse.A, a] = lefts(plan.left[a])
-        if (MatrixUse.B, b) not in made:
-            made[MatrixUse.B, b] = rights(plan.right[b])
-        results[number] = unit.multiply(made[MatrixUse.A, a], made[MatrixUse.B, b], results[number])
+    operands = [_operand(ctx, unit, use, operation.operands[use], split) for use in (MatrixUse.A, MatrixUse.B)]
+    fragments = plan.left, plan.right
+    zero = ctx.module.null(ctx.type_id(accumulator))
+    starts = [zero] * len(totals) if split.apart else totals
+    results = [unit.fragment(MatrixUse.Result, [starts[r or 0] for r in fragment]) for fragment in plan.result]
+    made: dict[tuple[int, int], Sequence[object]] = {}
+
+    def part(use: int, number: int, which: int) -> object:
+        if (use, number) not in made:  # a fragment is made where it is used first: not all of them at once
+            made[use, number] = operands[use](fragments[use][number])
+        return made[use, number][which]
+
+    for step in range(0, len(plan.products), len(results)):  # each step has one product for each result
+        for of_a, of_b in split.terms:
+            for a, b, number in plan.products[step : step + len(results)]:
+                left, right = part(MatrixUse.A, a, of_a), part(MatrixUse.B, b, of_b)
+                results[number] = unit.multiply(left, right, results[number])
     components = [unit.components(fragment) for fragment in results]
-    ctx.define(
-        operation.result,
-        [_as(ctx, components[fragment][component], accumulator, result) for fragment, component in plan.owners],
-    )
+    sums = [components[fragment][component] for fragment, component in plan.owners]
+    if split.apart:
+        sums = [
+            ctx.f.emit(op.FAdd, ctx.type_id(accumulator), one, total) for one, total in zip(sums, totals, strict=True)
+        ]
+    ctx.define(operation.result, [_as(ctx, one, accumulator, result) for one in sums])
 
 
-def _operand(ctx: Lowering, unit: MatrixUnit, use: int, value: Value) -> Callable[[Fragment], object]:
-    """What makes fragments of operand A or B."""
-    lowered = ctx[value]
-    if isinstance(lowered, SharedOperand):
+def _operand(
+    ctx: Lowering, unit: MatrixUnit, use: int, value: Value, split: Split
+) -> Callable[[Fragment], Sequence[object]]:
+    """What makes the fragments of operand A or B, one for each part of its elements."""
+    lowered, element = ctx[value], element_type(value.type)
+    read: Callable[[int], int]
+    if not isinstance(lowered, SharedOperand):
+        read = ctx.registers(value).__getitem__
+    elif split is WHOLE:
         assert isinstance(unit, CooperativeMatrices)
-        return _loader(ctx, unit, use, lowered)
-    registers, zero = ctx.registers(value), ctx.module.null(ctx.type_id(element_type(value.type)))
-    return lambda fragment: unit.fragment(use, [zero if r is None else registers[r] for r in fragment])
+        load = _loader(ctx, unit, use, lowered)
+        return lambda fragment: (load(fragment),)
+    else:
+        reader = tensor_reader(ctx, lowered.buffer, lowered.type)
+        read = lambda register: reader(register)[0]  # noqa: E731
+    zero = ctx.module.null(ctx.type_id(element))
+
+    def make(fragment: Fragment) -> Sequence[object]:
+        components = [zero if register is None else read(register) for register in fragment]
+        if split is WHOLE:
+            return (unit.fragment(use, components),)
+        parts = [bf16_parts(ctx, component, split.parts) for component in components]
+        return [unit.fragment(use, list(part)) for part in zip(*parts, strict=True)]
+
+    return make
 
 
 def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedOperand) -> Callable[[Fragment], object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
 from ..layouts.element_sizes import bits_in_memory
@@ -56,22 +56,32 @@ def store_tensor(ctx: Lowering, buffer: SharedBuffer, type_: TensorType, registe
         )
 
 
-def load_tensor(ctx: Lowering, buffer: SharedBuffer, type_: TensorType, width: int) -> list[int]:
-    """Reads a tensor from its buffer, ``width`` registers at a time: one id a register."""
+def tensor_reader(
+    ctx: Lowering, buffer: SharedBuffer, type_: TensorType, width: int = 1
+) -> Callable[[int], Sequence[int]]:
+    """What reads ``width`` registers of a tensor from its buffer, from a given one on, at its first call for them."""
     layout, element = buffer_layout(buffer.type), type_.element
     offsets = tensor_offsets(type_, buffer.type)
     places = coordinates(ctx, offsets, 0)
     end = buffer_end(buffer)
-    known: dict[int, list[int]] = {}
-    registers: list[int] = []
-    for start in range(0, len(places), width):
-        index = element_index(ctx, buffer, padded(ctx, places[start], layout))
+    known: dict[int, Sequence[int]] = {}
+
+    def read(first: int) -> Sequence[int]:
+        index = element_index(ctx, buffer, padded(ctx, places[first], layout))
         if index not in known:
             known[index] = ctx.shared.load(
                 ctx, element, ctx.f.shr(index, width.bit_length() - 1), width, end, buffer.byte_offset
             )
-        registers += known[index]
-    return registers
+        return known[index]
+
+    return read
+
+
+def load_tensor(ctx: Lowering, buffer: SharedBuffer, type_: TensorType, width: int) -> list[int]:
+    """Reads a tensor from its buffer, ``width`` registers at a time: one id a register."""
+    read = tensor_reader(ctx, buffer, type_, width)
+    count = 1 << len(ctx.layout(type_).bases["register"])
+    return [register for first in range(0, count, width) for register in read(first)]
 
 
 def _buffer(ctx: Lowering, operation: Operation, index: int) -> SharedBuffer:

@@ -3,7 +3,7 @@ where the loop finds the operands."""
 
 from __future__ import annotations
 
-from ..analysis.matrix_dots import choose, is_matrix_dot, unfolded
+from ..analysis.matrix_dots import choose, is_matrix_dot, split_of, unfolded
 from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_width
 from ..layouts.dot_operands import operand_encoding
@@ -60,7 +60,7 @@ def _plan_products(operation: Operation, options: Options, late: frozenset[Opera
             "compile the kernel from its source for this target",
         )
     left, right = (isinstance(value.owner, Operation) and value.owner in late for value in operation.operands[:2])
-    return MatrixProducts((), (), "", *chosen, options.emulate_matrices, (left, right))
+    return MatrixProducts((), (), "", *chosen, options.emulate_matrices, (left, right), split_of(operation))
 
 
 def _moved(values: tuple[Value, ...], operands: tuple[Operand, ...], room: Room) -> tuple[tuple[Operand, ...], int]:

@@ -108,7 +108,7 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     decided here: as words where that fits, else as it is."""
     assert kernel.body is not None
     operations = [inner for block in kernel.body.blocks for top in block.operations for inner in top.walk()]
-    late = lazy_loads(kernel, options.matrices if options.matrix_loads else ())
+    late = lazy_loads(kernel, options.matrices, options.matrix_loads)
     axis_info = AxisInfoAnalysis(kernel)
     warps, lanes = (int(source.attributes[name]) for name in ("ttg.num-warps", "ttg.threads-per-warp"))
     target = Target(capabilities, warps, lanes)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ..analysis.matrix_dots import choose, is_matrix_dot, suitable
+from ..analysis.split_products import PRECISION
 from ..matrices import MatrixConfiguration
 from ..ttgir.encodings import (
     DotOperandEncoding,
@@ -39,6 +40,10 @@ def arrange_fragments(source: Module, lanes: int, configurations: Sequence[Matri
     dots = [operation for operation in _operations(functions) if is_matrix_dot(operation)]
     if not dots:
         return False
+    precision = source.attributes.get(PRECISION)
+    for dot in dots:
+        if precision is not None and dot.attributes["inputPrecision"] != "ieee":
+            dot.attributes["inputPrecision"] = str(precision)
     fold = lanes < int(source.attributes["ttg.threads-per-warp"])
     meanings: Meanings = {}
     if not all(

@@ -109,7 +109,7 @@ def fp32(memory: Any, sizes: Sizes) -> Case:
 
 
 def tf32(memory: Any, sizes: Sizes) -> Case:
-    """As tf32, where the backend has it: this one computes in full precision."""
+    """As tf32, or as three products of bf16, where the device has their matrices."""
     return _product(memory, sizes.square, np.float32, 2e-3, TILES_FP32 + TILES, "tf32")
 
 

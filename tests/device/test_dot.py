@@ -131,11 +131,6 @@ def test_large_tile(dtype):
     run(dtype, 64, 32, 32, warps=8, accumulate=True)
 
 
-@pytest.mark.parametrize("precision", ("ieee", "tf32", "tf32x3", "bf16x3", "bf16x6"))
-def test_input_precision_is_never_less_than_asked(precision):
-    run("float32", 32, 32, 32, precision=precision)
-
-
 #: 8-bit float formats that torch and Triton both know.
 FLOAT8 = {
     "float8_e5m2": ml_dtypes.float8_e5m2,

@@ -15,7 +15,7 @@ from tests.device.helpers import Guarded, assert_same, to_torch
 from tests.device.test_dot import check, dot_kernel, operands
 
 
-def _ways() -> list[str]:
+def ways() -> list[str]:
     """Values of the option matrix_units: the device's own, and profiles whose fragments its subgroups can hold."""
     has = Capabilities.parse(str(triton.runtime.driver.active.get_current_target().arch))
     ways = ["nvidia-hopper", "lavapipe-26"] if has.subgroup_size == 8 else ["nvidia-hopper"]
@@ -25,7 +25,7 @@ def _ways() -> list[str]:
 @pytest.fixture(params=["1", "nvidia-hopper", "lavapipe-26"])
 def units(request: pytest.FixtureRequest) -> str:
     """A way to multiply fragments."""
-    if request.param not in _ways():
+    if request.param not in ways():
         pytest.skip("the device has no matrix units" if request.param == "1" else "its subgroups are larger")
     return str(request.param)
 

@@ -30,7 +30,7 @@ module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, ttg.sha
   tt.func public @k(%p: !tt.ptr<{result}>, %x: !tt.ptr<{element}>) {{
 {loads}
     %c = arith.constant dense<{zero}> : tensor<{m}x{n}x{result}, #mma>
-    %d = tt.dot %a, %b, %c : {left} * {right} -> tensor<{m}x{n}x{result}, #mma>
+    %d = tt.dot %a, %b, %c{precision} : {left} * {right} -> tensor<{m}x{n}x{result}, #mma>
     %q = tt.splat %p : !tt.ptr<{result}> -> tensor<{m}x{n}x!tt.ptr<{result}>, #mma>
     tt.store %q, %d : tensor<{m}x{n}x!tt.ptr<{result}>, #mma>
     tt.return
@@ -66,6 +66,7 @@ def compiled(
     capabilities: Capabilities = HOPPER,
     matrices: tuple[MatrixConfiguration, ...] | None = None,
     emulated: bool = False,
+    precision: str = "",
 ) -> str:
     """The disassembly of a kernel with one dot of fragments."""
     text = TEXT.format(
@@ -76,7 +77,8 @@ def compiled(
         n=n,
         element=element,
         result=result,
-        width=4 if element == "i8" else 2,
+        width={"i8": 4, "f32": 1}.get(element, 2),
+        precision=f", inputPrecision = {precision}" if precision else "",
         zero="0" if result == "i32" else "0.0",
     )
     options = Options(matrices=capabilities.matrices if matrices is None else matrices, emulate_matrices=emulated)
@@ -156,6 +158,38 @@ def test_a_devices_own_fragments_are_made_of_upstreams() -> None:
     assert text.count("OpCooperativeMatrixMulAddKHR") == 4 * 2 * 2 and "OpGroupNonUniformShuffle" not in text
 
 
+@pytest.mark.parametrize(
+    "precision, products, sums", [("tf32", 3, 0), ("bf16x3", 3, 0), ("bf16x6", 6, 4), ("tf32x3", 6, 4)]
+)
+def test_parts_of_floats_are_multiplied(
+    precision: str, products: int, sums: int, filecheck: Callable[[str, str], None]
+) -> None:
+    """Each lane has 4 elements of the result; where parts are added up by themselves, so many additions follow."""
+    text = compiled(16, 8, 16, "f32", precision=precision)
+    assert text.count("OpCooperativeMatrixMulAddKHR") == products
+    assert text.count("OpFAdd") == sums
+    # A lane's 8 elements of A and 4 of B: what is left after each part but the last one.
+    assert text.count("OpFSub") == 12 * (1 if products == 3 else 2)
+    filecheck(
+        text,
+        """
+        CHECK: OpCapability BFloat16CooperativeMatrixKHR
+        CHECK-DAG: [[BF16:%[0-9]+]] = OpTypeFloat 16 {{.*}}
+        CHECK-DAG: [[FLOAT:%[0-9]+]] = OpTypeFloat 32
+        CHECK-DAG: OpTypeCooperativeMatrixKHR [[FLOAT]]
+        CHECK: OpCooperativeMatrixMulAddKHR
+        """,
+    )
+
+
+@pytest.mark.parametrize("precision, matrices", [("", HOPPER.matrices), ("tf32", HOPPER.matrices[:1])])
+def test_floats_are_taken_apart_only_where_asked_and_only_into_bf16(
+    precision: str, matrices: tuple[MatrixConfiguration, ...]
+) -> None:
+    with pytest.raises(UnsupportedOperation, match="no matrix units for"):
+        compiled(16, 8, 16, "f32", matrices=matrices, precision=precision)
+
+
 def test_emulation_is_shuffles_and_multiply_adds() -> None:
     folded = tuple(one.folded(8) for one in HOPPER.matrices)
     text = compiled(16, 8, 16, capabilities=PROFILES["lavapipe"], matrices=folded, emulated=True)
@@ -201,6 +235,17 @@ def from_shared(rows: str, columns: str, matrix_loads: bool = True) -> str:
     source = parse_module(SHARED.format(rows=rows, columns=columns))
     options = Options(matrices=HOPPER.matrices, matrix_loads=matrix_loads)
     return disassemble(lower_module(source, HOPPER, options).spirv, names=False)
+
+
+def test_floats_are_read_where_their_fragments_are_made() -> None:
+    """Not all of an operand before the first product."""
+    text = SHARED.replace("kWidth = 2", "kWidth = 1").replace("f16", "f32")
+    text = text.replace("tt.dot %a, %b, %c :", "tt.dot %a, %b, %c, inputPrecision = tf32 :")
+    source = parse_module(text.format(rows=PADDED.format(order="1, 0"), columns=PADDED.format(order="0, 1")))
+    lines = disassemble(lower_module(source, HOPPER, Options(matrices=HOPPER.matrices)).spirv, names=False).split("\n")
+    events = [word for line in lines for word in ("OpLoad", "MulAdd") if word in line]
+    loads = events[: events.index("MulAdd")].count("OpLoad")
+    assert loads < events.count("OpLoad") / 4 and events.count("MulAdd") == 3 * 16
 
 
 def test_fragments_are_loaded_from_padded_rows() -> None:

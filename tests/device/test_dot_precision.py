@@ -1,0 +1,143 @@
+"""tl.dot of f32 with ``input_precision``, as products of bf16 (emulated on the CPU), against NumPy in float64: error
+bounds, compared with those of tf32 itself, and the numbers at both ends of the range."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import triton.language as tl
+from triton.backends.spirv.analysis.split_products import SPLITS
+
+from tests.device.helpers import Guarded, to_torch
+from tests.device.test_dot import dot_kernel, operands
+from tests.device.test_dot_fragments import has_fragments, ways
+
+FLT_MAX = float(np.finfo(np.float32).max)
+
+
+@pytest.fixture(params=["auto", "nvidia-hopper"])
+def units(request: pytest.FixtureRequest) -> str:
+    """The device's own way, and matrices of bf16, emulated."""
+    return str(request.param)
+
+
+def product(
+    a: np.ndarray, b: np.ndarray, precision: str, units: str, c: np.ndarray | None = None, warps: int = 1
+) -> np.ndarray:
+    """a × b + c, of fragments where they are emulated."""
+    (m, k), n = a.shape, b.shape[1]
+    result = Guarded((m, n), "float32")
+    start = np.zeros((m, n), np.float32) if c is None else c
+    kernel = dot_kernel[(1,)](
+        *(to_torch(a), to_torch(b), to_torch(start), result.tensor, m, n, k, False, False, tl.float32, precision),
+        c is not None,
+        num_warps=warps,
+        matrix_units=units,
+    )
+    assert units == "auto" or has_fragments(kernel) == (units == "nvidia-hopper" and precision != "ieee")
+    return result.values()
+
+
+def tf32(values: np.ndarray) -> np.ndarray:
+    """Rounded to nearest, ties to even, to tf32's 11 bits."""
+    bits = values.view(np.uint32).astype(np.uint64)
+    bits = bits + 0xFFF + (bits >> 13 & 1) & ~np.uint64(0x1FFF)
+    return bits.astype(np.uint32).view(np.float32)
+
+
+def errors(values: np.ndarray, a: np.ndarray, b: np.ndarray, c: np.ndarray | float = 0.0) -> np.ndarray:
+    """Of each element, as a part of the sum of |a| × |b|."""
+    a, b = a.astype(np.float64), b.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        return np.abs(values - (a @ b + c)) / (np.abs(a) @ np.abs(b) + np.abs(c))
+
+
+@pytest.mark.parametrize(
+    "precision, shape, warps",
+    [
+        *((precision, (16, 8, 16), 1) for precision in SPLITS),
+        *((precision, shape, 1) for precision in ("tf32", "bf16x6") for shape in ((2, 4, 32), (16, 16, 8))),
+        ("tf32", (32, 8, 16), 2),
+    ],
+)
+def test_error_bounds(units: str, precision: str, shape: tuple[int, int, int], warps: int) -> None:
+    m, n, k = shape
+    a, b = operands("float32", (m, k), (k, n))
+    (c,) = operands("float32", (m, n), seed=1)
+    bits = a[::2].view(np.uint32)
+    bits[:] = bits & 0xFFFF0000 | 0x7FFF  # as much as can be left after the first part
+    values = product(a, b, precision, units, c, warps)
+    split = SPLITS[precision]
+    roundings = (len(split.terms) * k + 2) * 2.0**-24  # one for each addition in f32
+    assert errors(values, a, b, c.astype(np.float64)).max() <= split.error + roundings < 2.0**-10
+
+
+@pytest.mark.parametrize("precision", SPLITS)
+@pytest.mark.parametrize("scale", (1.0, 2.0**-60, 2.0**60))
+def test_the_error_of_tf32_is_never_reached(units: str, precision: str, scale: float) -> None:
+    a, b = operands("float32", (16, 16), (16, 8))
+    a = (a * np.float32(scale)).astype(np.float32)
+    values = product(a, b, precision, units)
+    rounded = errors(tf32(a).astype(np.float64) @ tf32(b).astype(np.float64), a, b)
+    assert errors(values, a, b).max() < rounded.max() / 8
+
+
+def test_three_parts_are_the_number(units: str) -> None:
+    """The products of one number with powers of two are exact."""
+    a, _ = operands("float32", (16, 16), (1, 1))
+    identity = np.diag(2.0 ** np.arange(-8, 8)).astype(np.float32)
+    values = product(a, identity, "bf16x6", units)
+    assert (values == a @ identity).all()
+
+
+@pytest.mark.parametrize("precision", ("tf32", "bf16x6"))
+def test_infinities_and_nan(units: str, precision: str) -> None:
+    """One product in each sum, of every two of these, and sums with finite numbers."""
+    some = np.array([np.inf, -np.inf, np.nan, 0.0, -0.0, 1.0, -1000.3, 3e-5], np.float32)
+    low = np.array([0x7F800001, 0xFFFFFFFF], np.uint32).view(np.float32)  # NaN in the lowest bit alone, and in all
+    some = np.concatenate([some, low, np.float32([FLT_MAX, -FLT_MAX, 1.7e38, 1e-30, 7.0, -3.0])])
+    a, b = np.zeros((16, 16), np.float32), np.zeros((16, 16), np.float32)
+    a[:, 3], b[3, :] = some, some
+    a[:, 5], b[5, :] = 0.37, -1.1
+    values = product(a, b, precision, units)
+    with np.errstate(all="ignore"):
+        wanted = np.float32(some[:, None]) * some[None, :] + np.float32(0.37) * np.float32(-1.1)
+        far = np.abs(some[:, None].astype(np.float64) * some[None, :]) > FLT_MAX
+    far &= np.isfinite(some[:, None]) & np.isfinite(some[None, :])  # past the range: an infinity or NaN
+    assert not np.isfinite(values[far]).any()
+    values, wanted = values[~far], wanted[~far]
+    assert (np.isnan(values) == np.isnan(wanted)).all()
+    assert (values[np.isinf(wanted)] == wanted[np.isinf(wanted)]).all()
+    finite = np.isfinite(wanted)
+    assert np.allclose(values[finite], wanted[finite], rtol=2.0**-12, atol=1e-6)
+
+
+@pytest.mark.parametrize("precision", ("tf32", "bf16x6"))
+def test_the_largest_and_the_smallest(units: str, precision: str) -> None:
+    """FLT_MAX stays finite; subnormal numbers lose at most what a device loses that takes them for zero."""
+    a = np.zeros((16, 16), np.float32)
+    a[np.arange(16), np.arange(16)] = [
+        *(FLT_MAX, -FLT_MAX, 3.396e38, 2.0**127 * 1.99, 2.0**-126, -(2.0**-130) * 1.7, 1e-45, 2.0**-120 * 1.37),
+        *(1e-44, 2.0**-149, -(2.0**-126) * 1.999, 2.0**-110 * 1.1, 65505.0, 1e-8, 2.0**127, -3.4e38),
+    ]
+    b = np.full((16, 16), 0.75, np.float32)
+    values = product(a, b, precision, units)
+    wanted = np.diag(a).astype(np.float64) * 0.75
+    bound = np.abs(wanted) * (2.0**-12 if precision == "tf32" else 2.0**-22) + 2.0**-125
+    assert (np.abs(values - wanted[:, None]) <= bound[:, None]).all()
+
+
+@pytest.mark.parametrize("without", ("0", "lavapipe-26"))
+def test_without_bf16_matrices_it_is_computed_in_full(without: str) -> None:
+    """Those of f16 are no substitute: their range is too small."""
+    if without not in ("0", *ways()):
+        pytest.skip("its subgroups are larger")
+    a, b = operands("float32", (16, 16), (16, 16))
+    values = product(a, b, "tf32", without)
+    assert errors(values, a, b).max() < 20 * 2.0**-24
+
+
+def test_ieee_is_never_split(units: str) -> None:
+    a, b = operands("float32", (16, 16), (16, 16))
+    values = product(a, b, "ieee", units)
+    assert errors(values, a, b).max() < 20 * 2.0**-24
