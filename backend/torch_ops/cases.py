@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from .library import enter_by_name
-from .pointwise import apply
+from .pointwise import apply, check_output
 from .reducing import SUM, reduce
 from .shapes import resized
 from .types import OnHost
@@ -60,7 +60,7 @@ def _nan_to_num(
     self: torch.Tensor, nan: Any = None, posinf: Any = None, neginf: Any = None, *, out: torch.Tensor
 ) -> torch.Tensor:
     if not self.dtype.is_floating_point:
-        return out.copy_(self)
+        return resized(out, self.shape).copy_(self)
     limits = torch.finfo(self.dtype)
     chosen = {
         "nan": 0.0 if nan is None else nan,
@@ -97,7 +97,7 @@ def _reduced(loss: torch.Tensor, reduction: int, out: torch.Tensor | None) -> to
         raise OnHost("the mean of nothing")
     dims = tuple(range(loss.dim()))
     if out is not None:
-        resized(out, ())
+        check_output(out, loss.dtype, torch.Size())
     return reduce("self", SUM, {"self": loss}, dims, finish=finish, dtype=loss.dtype, out=out)
 
 
@@ -112,6 +112,8 @@ def _loss(name: str, number: str | None = None) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         if not self.dtype.is_floating_point or self.dtype != target.dtype:
             raise OnHost("a loss of numbers that are not of one float type")
+        if number == "delta" and parameter <= 0 or number == "beta" and parameter < 0:
+            raise OnHost(f"a {number} of {parameter}")
         given = {"self": self, "target": target} | ({} if number is None else {number: parameter})
         if reduction == _NONE:
             return apply(f"{name}:", given, out)

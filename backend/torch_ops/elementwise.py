@@ -16,7 +16,7 @@ import torch
 
 from .addressing import Addresses, Operands, Plan, Plans, Walk, conversion
 from .launching import grid_of
-from .shapes import collapsed, expanded, extent, power_of_two, share_memory
+from .shapes import collapsed, expanded, power_of_two, same_view, share_memory, touch
 from .types import IN_SOURCE, NAMES, converted
 
 #: Elements of a program's tile.
@@ -62,28 +62,11 @@ def run(
     for output in outputs.values():
         for name, tensor in given.tensors.items():
             if tensor is not output and share_memory(tensor, output) and name not in body.places:
-                given.tensors[name] = _apart(tensor, output)
+                if not same_view(tensor, output) and touch(tensor, output):
+                    given.tensors[name] = tensor.clone()
     plan = _plans.get((body, compute, given.key()), lambda: _plan(body, given, compute))
     if plan is not None:
         plan.launch(given)
-
-
-def _apart(tensor: torch.Tensor, output: torch.Tensor) -> torch.Tensor:
-    same = (
-        tensor.data_ptr() == output.data_ptr()
-        and tensor.stride() == output.stride()
-        and tensor.shape == output.shape
-        and tensor.dtype == output.dtype
-    )
-    return tensor.clone() if not same and _touch(tensor, output) else tensor
-
-
-def _touch(one: torch.Tensor, other: torch.Tensor) -> bool:
-    ends = [
-        (tensor.data_ptr(), tensor.data_ptr() + extent(tensor.shape, tensor.stride()) * tensor.element_size())
-        for tensor in (one, other)
-    ]
-    return ends[0][0] < ends[1][1] and ends[1][0] < ends[0][1]
 
 
 def _plan(body: Body, operands: Operands, compute: torch.dtype) -> Plan | None:

@@ -114,9 +114,11 @@ def int_pow(a, b):
         result = tl.where((left & 1) != 0, result * base, result)
         base = base * base
         left = left >> 1
-    odd = (b & 1) != 0
-    negative = tl.where(a == 1, a, tl.where(a == -1, tl.where(odd, a, a * 0 + 1), a * 0))
-    return tl.where(b < 0, negative, result)
+    if a.dtype.is_int_signed():
+        odd = (b & 1) != 0
+        negative = tl.where(a == 1, a, tl.where(a == -1, tl.where(odd, a, a * 0 + 1), a * 0))
+        result = tl.where(b < 0, negative, result)
+    return result
 
 
 @triton.jit

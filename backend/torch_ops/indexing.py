@@ -15,8 +15,8 @@ from .bounds import CHECK, CHECK_WRAPPED, fault_of
 from .elementwise import Body, run
 from .library import enter_by_name
 from .movement import retyped
+from .pointwise import of_type
 from .selection import places
-from .shapes import resized
 from .types import NAMES, OnHost, as_integer, computed_in
 
 _INDICES = (torch.int64, torch.int32)
@@ -73,7 +73,7 @@ def _gather(
     self: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False, out: torch.Tensor
 ) -> torch.Tensor:
     _check_index(index, self)
-    resized(out, index.shape)
+    of_type(out, self.dtype, index.shape)
     source, places, result = _lines(self, index, out)
     if not source.numel() and places.numel():
         raise OnHost("an index into nothing")
@@ -123,8 +123,7 @@ def _scatter_add(
     if src.dtype != self.dtype or (index.dim() != self.dim() and index.numel()):
         raise OnHost("tensors of two types")
     if out is not self:
-        resized(out, self.shape)
-        out.copy_(self)
+        of_type(out, self.dtype, self.shape).copy_(self)
     if index.numel():
         place, index, src = _lines(out, index, src)
         _add_at("scatter_add", place, dim % place.dim(), index, src[tuple(slice(n) for n in index.shape)])
@@ -136,8 +135,7 @@ def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, 
     if self.dtype not in NAMES or (index.dim() != self.dim() and index.numel()):
         raise OnHost("complex numbers")
     if out is not self:
-        resized(out, self.shape)
-        out.copy_(self)
+        of_type(out, self.dtype, self.shape).copy_(self)
     if not isinstance(source, torch.Tensor):
         source = torch.full((), source, dtype=self.dtype, device=self.device)
     elif source.dtype != self.dtype:
@@ -160,8 +158,7 @@ def _index_add(
     if not self.dim() or source.dtype != self.dtype or source.dim() != self.dim() or alpha != 1:
         raise OnHost("tensors without dimensions, or a factor")
     if out is not self:
-        resized(out, self.shape)
-        out.copy_(self)
+        of_type(out, self.dtype, self.shape).copy_(self)
     dim %= self.dim()
     _add_at("index_add", out, dim, index.view(-1, *(1,) * (self.dim() - 1 - dim)), source)
     return out
@@ -229,7 +226,7 @@ def _indexed(self: torch.Tensor, indices: Sequence[Any]) -> tuple[torch.Tensor, 
 def _index(self: torch.Tensor, indices: Sequence[Any], *, out: torch.Tensor) -> torch.Tensor:
     indices = _without_masks(self, indices)
     place, operands, counts, lines = _indexed(self, indices)
-    resized(out, place.shape)
+    of_type(out, self.dtype, place.shape)
     kind = as_integer(self.dtype)
     body = Body(lines + "out = tl.load(self + offset, mask=mask)", frozenset(operands), _PLACES)
     operands |= {"self": retyped(place, kind), "fault": fault_of(self.device, "index")}
@@ -243,7 +240,7 @@ def _index_put(
     masks = [index for index in indices if index is not None]
     if len(masks) == 1 and masks[0].dtype == torch.bool and values.numel() == 1 and not accumulate:
         if indices[0] is masks[0] and values.dtype == self.dtype and masks[0].device == self.device:
-            mask = masks[0].view(*masks[0].shape, *(1,) * (self.dim() - masks[0].dim()))
+            mask = masks[0].view((*masks[0].shape, *(1,) * (self.dim() - masks[0].dim())))
             return self.masked_fill_(mask, values.view(()))
     if values.dtype != self.dtype or values.device != self.device or self.dtype not in NAMES:
         raise OnHost("values of another type or device")

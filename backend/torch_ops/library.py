@@ -11,6 +11,7 @@ import torch
 from triton.runtime.errors import OutOfResources
 
 from ..runtime.torch_fallback import fallback
+from .shapes import resized, share_memory, touch
 from .types import OnHost
 
 _KEY = "PrivateUse1"
@@ -37,10 +38,14 @@ def composed(op: torch._ops.OpOverload) -> bool:
     return any(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key) for key in _COMPOSITE)
 
 
-def enter(library: torch.library.Library, op: torch._ops.OpOverload, function: Callable[..., Any]) -> None:
-    """Have ``function`` do the operation for tensors of the device. What it raises OnHost for is done on the CPU."""
+def enter(
+    library: torch.library.Library, op: torch._ops.OpOverload, function: Callable[..., Any], elementwise: bool = False
+) -> None:
+    """Have ``function`` do the operation for tensors of the device. What it raises OnHost for is done on the CPU.
+    ``elementwise``: it copes with outputs that share memory with what it reads."""
     name = op.name().removeprefix("aten::")
     ON_DEVICE[name] = function
+    function = function if elementwise else _apart(op, function)
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -53,6 +58,41 @@ def enter(library: torch.library.Library, op: torch._ops.OpOverload, function: C
         return fallback(op, *args, **kwargs)
 
     library.impl(name, run, _KEY)
+
+
+def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` with outputs that share no memory with what it reads: where a caller's do, they get the result
+    afterwards. An operation that torch has in place too may write the very tensor that is its first argument."""
+    schema = op._schema
+    outs = [argument.name for argument in schema.arguments if argument.is_out]
+    if not outs:
+        return function
+    has_inplace = getattr(aten, schema.name.removeprefix("aten::") + "_", None) is not None
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given = [*args, *(value for name, value in kwargs.items() if name not in outs)]
+        fresh: dict[str, torch.Tensor] = {}
+        for name in outs:
+            out = kwargs.get(name)
+            read = given[1:] if has_inplace and given and given[0] is out else given
+            if isinstance(out, torch.Tensor) and any(map(functools.partial(_meets, out), read)):
+                fresh[name] = torch.empty_like(out)
+        if not fresh:
+            return function(*args, **kwargs)
+        function(*args, **{**kwargs, **fresh})
+        for name, result in fresh.items():
+            resized(kwargs[name], result.shape).copy_(result)
+        results = tuple(kwargs[name] for name in outs)
+        return results[0] if len(results) == 1 else results
+
+    return run
+
+
+def _meets(out: torch.Tensor, value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return share_memory(value, out) and touch(value, out)
+    return isinstance(value, (list, tuple)) and any(_meets(out, item) for item in value)
 
 
 def enter_by_name(library: torch.library.Library, table: dict[str, Callable[..., Any]]) -> None:

@@ -10,6 +10,7 @@ import torch
 from .bounds import CHECK, fault_of
 from .elementwise import Body, run
 from .library import enter_by_name
+from .pointwise import of_type
 from .reducing import SUM, reduce
 from .shapes import resized
 from .types import OnHost, computed_in
@@ -57,7 +58,7 @@ def _forward(
     counts["step_weights"] = 0 if weight is None else weight.stride(0)
     run(body, {"loss": losses, "weight": weights}, operands, compute, counts)
     if reduction == _NONE and target.dim():
-        resized(output, target.shape).copy_(losses)
+        of_type(output, self.dtype, target.shape).copy_(losses)
         resized(total_weight, torch.Size()).zero_()
         return output, total_weight
     dims = tuple(range(target.dim()))
@@ -65,7 +66,7 @@ def _forward(
     loss = reduce("self", SUM, {"self": losses}, dims, dtype=compute)
     if reduction == _MEAN:
         loss = loss / total
-    resized(output, torch.Size()).copy_(loss)
+    of_type(output, self.dtype, ()).copy_(loss)
     resized(total_weight, torch.Size()).copy_(total)
     return output, total_weight
 

@@ -14,7 +14,7 @@ from .launching import launch
 from .library import enter_by_name
 from .pointwise import number
 from .reducing import SUM, reduce
-from .shapes import power_of_two, resized, share_memory
+from .shapes import overlaps_itself, power_of_two, resized, same_view, share_memory
 from .types import OnHost, require
 
 #: In which type products are summed; integers of fewer bits than 64, which wrap, in 32.
@@ -98,6 +98,8 @@ def product(
     beta: float = 0.0,
 ) -> torch.Tensor:
     """out (B, M, N) = alpha a (B, M, K) b (B, K, N) + beta c (B, M, N). Raises OnHost."""
+    if out.dtype == torch.bool:
+        raise OnHost("a product of bool")
     for tensor in (out, a, b, *(() if c is None else (c,))):
         require(tensor.dtype, out.device.index or 0)
         if tensor.is_conj() or tensor.is_neg() or tensor.device != out.device or tensor.dtype != out.dtype:
@@ -105,12 +107,12 @@ def product(
     if out.numel() == 0:
         return out
     used = c is not None and beta != 0
-    if out.dtype == torch.bool:
-        raise OnHost("a product of bool")
     if a.shape[2] == 0:
         return _of_nothing(out, c if used else None, beta)
+    if overlaps_itself(out):
+        raise OnHost("an output with elements that share memory")
     for operand in (a, b, c):
-        if operand is not None and share_memory(operand, out):
+        if operand is not None and share_memory(operand, out) and not (operand is c and same_view(c, out)):
             return out.copy_(product(torch.empty_like(out), a, b, c, alpha, beta))
     batches, m, n = out.shape
     if batches > _GRID:

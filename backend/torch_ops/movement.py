@@ -15,7 +15,7 @@ from ..runtime import torch_memory
 from . import elementwise
 from .elementwise import Body
 from .library import aten, enter_by_name
-from .pointwise import number, single
+from .pointwise import number, of_type, single
 from .shapes import resized
 from .types import NAMES, OnHost, as_integer, computed_in
 
@@ -80,6 +80,8 @@ def _fill_tensor(self: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
 
 
 def _cat(tensors: Sequence[torch.Tensor], dim: int = 0, *, out: torch.Tensor) -> torch.Tensor:
+    if not all(torch.can_cast(tensor.dtype, out.dtype) for tensor in tensors):
+        raise OnHost(f"an output of {out.dtype}")
     tensors = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors[:1])
     shape = list(tensors[0].shape)
     if not shape:
@@ -130,7 +132,11 @@ def _line(out: torch.Tensor, numbers: dict[str, Any], compute: torch.dtype) -> t
 
 def _masked_fill(self: torch.Tensor, mask: torch.Tensor, value: Any) -> torch.Tensor:
     if isinstance(value, torch.Tensor):
+        if value.dim():
+            raise OnHost("a value with dimensions")
         value = single(value) if value.device.type == "cpu" else value
+    if isinstance(value, complex):
+        raise OnHost("a complex value")
     if mask.dtype != torch.bool or self.dtype not in NAMES:
         raise OnHost("a mask that is not bool")
     compute = computed_in(self.dtype)
@@ -174,14 +180,14 @@ def _triangle(keep: str) -> Callable[..., torch.Tensor]:
     def tril(self: torch.Tensor, diagonal: int = 0, *, out: torch.Tensor) -> torch.Tensor:
         if self.dtype not in NAMES or self.dim() < 2:
             raise OnHost("complex numbers")
-        resized(out, self.shape)
+        of_type(out, self.dtype, self.shape)
         rows, columns = (torch.arange(count, device=self.device) for count in self.shape[-2:])
-        operands = {"self": self, "row": rows[:, None], "column_": columns, "diagonal": diagonal}
+        operands = {"self": self, "row": rows[:, None], "column_": columns}
         compute = computed_in(self.dtype)
         zero = "0.0" if compute.is_floating_point else "0"
-        text = f"tl.where(column_ - row {keep} diagonal.to(tl.int64), self, {zero})"
+        text = f"tl.where(column_ - row {keep} diagonal, self, {zero})"
         body = Body.of(text, "row", "column_")
-        elementwise.run(body, {"out": out}, operands, compute)
+        elementwise.run(body, {"out": out}, operands, compute, {"diagonal": diagonal})
         return out
 
     return tril

@@ -146,7 +146,7 @@ def _layer_norm(
     eps: float,
 ) -> tuple[torch.Tensor, ...]:
     count = len(normalized_shape)
-    if tuple(input.shape[-count:]) != tuple(normalized_shape):
+    if not count or tuple(input.shape[-count:]) != tuple(normalized_shape):
         raise OnHost("a shape that is refused")
     return _normalise(input.contiguous(), tuple(range(-count, 0)), weight, bias, eps)
 

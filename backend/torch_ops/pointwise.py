@@ -7,7 +7,7 @@ of the overload with ``out``) nothing else is asked; elsewhere torch._prims_comm
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -18,7 +18,7 @@ from torch._prims_common import compute_elementwise_output_strides, elementwise_
 from ..runtime.context import NAME
 from . import elementwise
 from .elementwise import Body
-from .expressions import BITWISE, BY_TEXT, EXPRESSIONS, INTEGERS, PROMOTIONS, TO_BOOL
+from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, PROMOTIONS, TO_BOOL
 from .library import composed, enter, overloads
 from .shapes import resized
 from .types import OnHost, computed_in
@@ -85,7 +85,7 @@ def enter_pointwise(library: torch.library.Library) -> None:
         for variant in (name, name + "_"):
             for op in overloads(variant):
                 if not composed(op) and _usable(op, name):
-                    enter(library, op, _implementation(op, name))
+                    enter(library, op, _implementation(op, name), elementwise=True)
 
 
 def _usable(op: torch._ops.OpOverload, name: str) -> bool:
@@ -178,7 +178,7 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any], new: bool) -
     if not tensors:
         raise OnHost("no tensor on the device")
     promoting = [v for k, v in operands.items() if isinstance(v, torch.Tensor) or k in _PROMOTING]
-    kind = PROMOTIONS[f"{name}:{texts[0]}" if texts else name]
+    kind = PROMOTIONS.get(f"{name}:{texts[0]}" if texts else name, DEFAULT)
     compute, dtype = elementwise_dtypes(*promoting, type_promotion_kind=kind)
     compute = torch.bool if name in BITWISE and dtype == torch.bool else computed_in(compute)
     if dtype.is_complex or compute.is_complex:
@@ -198,6 +198,8 @@ def expanded_to(tensors: list[torch.Tensor], shape: torch.Size) -> list[torch.Te
 
 def _body(name: str, texts: list[str], compute: torch.dtype) -> Body:
     if texts:
+        if (name, texts[0]) not in BY_TEXT:
+            raise OnHost(f"{name} of {texts[0]!r}")
         expression = BY_TEXT[name, texts[0]]
     elif not compute.is_floating_point and name in INTEGERS:
         expression = INTEGERS[name]
@@ -208,6 +210,13 @@ def _body(name: str, texts: list[str], compute: torch.dtype) -> Body:
     ):
         raise OnHost(f"{name} of {compute}")
     return Body.of(expression)
+
+
+def of_type(out: torch.Tensor, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:
+    """``out``, with the shape of the result, whose type it has to have: the CPU says what is wrong with another."""
+    if out.dtype != dtype:
+        raise OnHost(f"an output of {out.dtype}, not {dtype}")
+    return resized(out, shape)
 
 
 def check_output(out: torch.Tensor, dtype: torch.dtype, shape: torch.Size, inplace: bool = False) -> None:

@@ -12,8 +12,8 @@ import triton.language as tl
 
 from .launching import grid_of, launch
 from .library import enter_by_name
+from .pointwise import of_type
 from .resampling import pooled
-from .shapes import resized
 from .types import OnHost, require
 
 _BLOCK = 256
@@ -69,8 +69,8 @@ def _max_pool(
     spans = [d * (k - 1) + 1 for d, k in zip(_pair(dilation, (1,)), window, strict=True)]
     lines = zip(self.shape[-2:], spans, strides, paddings, strict=True)
     shape = (*self.shape[:-2], *(pooled(*line, ceil_mode) for line in lines))
-    resized(out, shape)
-    resized(indices, shape)
+    of_type(out, self.dtype, shape)
+    of_type(indices, torch.int64, shape)
     if self.numel() == 0 or out.numel() == 0 or not out.is_contiguous() or not indices.is_contiguous():
         raise OnHost("nothing to pool, or memory in another order")
     sizes = {"n": out.numel(), "H": self.shape[-2], "W": self.shape[-1], "P": out.shape[-2], "Q": out.shape[-1]}

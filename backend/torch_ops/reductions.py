@@ -9,8 +9,9 @@ from typing import Any
 import torch
 
 from .library import enter_by_name
-from .pointwise import check_output
+from .pointwise import check_output, of_type
 from .reducing import ALL, ANY, MAX, MIN, PROD, SUM, Fold, reduce
+from .shapes import resized
 from .types import OnHost, computed_in
 
 _Dims = Sequence[int] | int | None
@@ -51,15 +52,17 @@ def into(
 ) -> torch.Tensor:
     """reduce() of the one operand ``self`` into ``out``, which takes the result's shape."""
     _plain(source)
-    check_output(out, out.dtype, _shape(source.shape, dims, keepdim))
+    resized(out, _shape(source.shape, dims, keepdim))
     numbers = how.pop("numbers", {})
     reduce(text, fold, {"self": source, **numbers}, dims, dtype=out.dtype, keepdim=keepdim, out=out, **how)
     return out
 
 
 def _sum(self: torch.Tensor, dim: _Dims, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor) -> Any:
-    compute = computed_in(out.dtype)
-    return into(out, self, "self", SUM, dims_of(dim, self.dim()), keepdim, compute=compute)
+    dims = dims_of(dim, self.dim())
+    if out.dtype == torch.bool:
+        return into(out, self, _NOT_ZERO, ANY, dims, keepdim, as_stored=_SELF)
+    return into(out, self, "self", SUM, dims, keepdim, compute=computed_in(out.dtype))
 
 
 def _nansum(
@@ -83,12 +86,17 @@ def _mean(self: torch.Tensor, dim: _Dims, keepdim: bool = False, *, dtype: Any =
 
 
 def _prod_dim(self: torch.Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor) -> Any:
-    return into(out, self, "self", PROD, dims_of(dim, self.dim()), keepdim, compute=computed_in(out.dtype))
+    dims = dims_of(dim, self.dim())
+    if out.dtype == torch.bool:
+        return into(out, self, _NOT_ZERO, ALL, dims, keepdim, as_stored=_SELF)
+    return into(out, self, "self", PROD, dims, keepdim, compute=computed_in(out.dtype))
 
 
 def _prod(self: torch.Tensor, *, dtype: torch.dtype | None = None) -> torch.Tensor:
     _plain(self)
     kind = _summed(dtype, self.dtype)
+    if kind == torch.bool:
+        return reduce(_NOT_ZERO, ALL, {"self": self}, dims_of(None, self.dim()), dtype=kind, as_stored=_SELF)
     return reduce("self", PROD, {"self": self}, dims_of(None, self.dim()), dtype=kind)
 
 
@@ -96,9 +104,15 @@ def _extreme(fold: Fold) -> Callable[..., Any]:
     def amax(self: torch.Tensor, dim: _Dims = (), keepdim: bool = False, *, out: torch.Tensor) -> torch.Tensor:
         dims = dims_of(dim, self.dim())
         _not_empty(self, dims)
+        _of(out, self)
         return into(out, self, "self", fold, dims, keepdim)
 
     return amax
+
+
+def _of(out: torch.Tensor, source: torch.Tensor) -> None:
+    if out.dtype != source.dtype:
+        raise OnHost(f"an output of {out.dtype}, not {source.dtype}")
 
 
 def _not_empty(tensor: torch.Tensor, dims: tuple[int, ...]) -> None:
@@ -114,6 +128,7 @@ def _extreme_of_all(fold: Fold) -> Callable[..., Any]:
         _not_empty(self, dims)
         if out is None:
             return reduce("self", fold, {"self": self}, dims, dtype=self.dtype)
+        _of(out, self)
         return into(out, self, "self", fold, dims, False)
 
     return extreme
@@ -133,7 +148,7 @@ def _place(fold: Fold) -> Callable[..., Any]:
         flat = self if dim is not None and self.dim() else self.reshape(-1)
         at = dims_of(dim, flat.dim())
         _not_empty(flat, at)
-        check_output(out, torch.int64, shape)
+        of_type(out, torch.int64, shape)
         top = reduce("self", fold, {"self": flat}, at, dtype=self.dtype, keepdim=True)
         place_of(flat, top, at[0], out if flat is self else out.view(()), keepdim and flat is self)
         return out
@@ -154,8 +169,8 @@ def _extreme_and_place(fold: Fold) -> Callable[..., Any]:
         values, places = (max, max_values) if max is not None else (named["min"], named["min_indices"])
         _plain(self)
         shape = _shape(self.shape, dims_of(dim, self.dim()), keepdim)
-        check_output(values, self.dtype, shape)
-        check_output(places, torch.int64, shape)
+        of_type(values, self.dtype, shape)
+        of_type(places, torch.int64, shape)
         if not self.dim():
             return values.copy_(self), places.zero_()
         (at,) = dims_of(dim, self.dim())
@@ -178,6 +193,8 @@ def _extremes(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     dims = dims_of(dim, self.dim())
     _not_empty(self, dims)
+    for out in (min, max):
+        _of(out, self)
     return into(min, self, "self", MIN, dims, keepdim), into(max, self, "self", MAX, dims, keepdim)
 
 
@@ -185,7 +202,7 @@ def _truth(fold: Fold) -> Callable[..., Any]:
     def any_(self: torch.Tensor, dim: _Dims = None, keepdim: bool = False, *, out: torch.Tensor) -> torch.Tensor:
         _plain(self)
         dims = dims_of(dim, self.dim())
-        check_output(out, torch.uint8 if out.dtype == torch.uint8 else torch.bool, _shape(self.shape, dims, keepdim))
+        of_type(out, torch.uint8 if out.dtype == torch.uint8 else torch.bool, _shape(self.shape, dims, keepdim))
         how: Any = {"keepdim": keepdim, "out": out, "as_stored": _SELF}
         reduce(_NOT_ZERO, fold, {"self": self}, dims, dtype=out.dtype, compute=torch.int8, **how)
         return out
@@ -268,7 +285,7 @@ def _vector_norm(
     dims = dims_of(dim, self.dim())
     if math.isinf(float(ord)):
         _not_empty(self, dims)
-    if dtype is not None and dtype != self.dtype or not out.dtype.is_floating_point:
+    if dtype not in (None, self.dtype) or out.dtype != self.dtype or not out.dtype.is_floating_point:
         raise OnHost("a norm in another type")
     power = "libdevice.pow(tl.abs(self), ord)", SUM, "libdevice.pow(acc, 1 / ord)"
     text, fold, finish = _NORMS.get(float(ord), power)

@@ -14,8 +14,7 @@ import torch
 
 from .launching import grid_of, launch
 from .library import enter_by_name
-from .pointwise import check_output
-from .shapes import power_of_two
+from .shapes import power_of_two, resized
 from .source import kernel_of
 from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
 
@@ -131,7 +130,11 @@ _IN_FRONT: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
 
 def _scan(combine: str, start: float) -> Callable[..., torch.Tensor]:
     def cumsum(self: torch.Tensor, dim: int, *, dtype: Any = None, out: torch.Tensor) -> torch.Tensor:
-        check_output(out, out.dtype, self.shape)
+        resized(out, self.shape)
+        if out.dtype == torch.bool:
+            raise OnHost("a running sum as bool")
+        if self.dim() and not -self.dim() <= dim < self.dim():
+            raise OnHost("a dimension that is refused")
         if combine == _LOG_ADD and not self.dtype.is_floating_point:
             raise OnHost("logarithms of integers")
         return scanned(self, dim, combine, start if out.dtype.is_floating_point else int(start), out)

@@ -13,7 +13,7 @@ import torch
 from .elementwise import Body, run
 from .library import enter_by_name
 from .movement import retyped
-from .pointwise import check_output
+from .pointwise import of_type
 from .types import NAMES, OnHost, as_integer
 
 _CHOSEN = frozenset(("chosen", "count"))
@@ -60,7 +60,7 @@ def _nonzero(self: torch.Tensor) -> torch.Tensor:
 
 def _nonzero_out(self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
     found = places(self)
-    check_output(out, torch.int64, found.shape)
+    of_type(out, torch.int64, found.shape)
     return out.copy_(found)
 
 
@@ -81,7 +81,7 @@ def _masked_select(self: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
 
 def _masked_select_out(self: torch.Tensor, mask: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
     found = _masked_select(self, mask)
-    check_output(out, found.dtype, found.shape)
+    of_type(out, found.dtype, found.shape)
     return out.copy_(found)
 
 
@@ -130,7 +130,7 @@ def _take(self: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
 def _roll(self: torch.Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> torch.Tensor:
     if not dims and len(shifts) == 1:
         return _roll(self.reshape(-1), shifts, (0,)).view(self.shape)
-    if len(dims) != len(shifts) or any(not -self.dim() <= d < self.dim() for d in dims):
+    if not shifts or len(dims) != len(shifts) or any(not -self.dim() <= d < self.dim() for d in dims):
         raise OnHost("shifts that are refused")
     out = self
     for shift, d in zip(shifts, dims, strict=True):

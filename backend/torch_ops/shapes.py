@@ -77,6 +77,25 @@ def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
     return bool(_torch._is_alias_of(one, other))
 
 
+def touch(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether the memory between the first and the last elements of two tensors is in part the same."""
+    ends = [
+        (tensor.data_ptr(), tensor.data_ptr() + extent(tensor.shape, tensor.stride()) * tensor.element_size())
+        for tensor in (one, other)
+    ]
+    return ends[0][0] < ends[1][1] and ends[1][0] < ends[0][1]
+
+
+def same_view(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors have the same elements at the same places."""
+    return (
+        one.data_ptr() == other.data_ptr()
+        and one.stride() == other.stride()
+        and one.shape == other.shape
+        and one.dtype == other.dtype
+    )
+
+
 def power_of_two(at_least: int) -> int:
     """The smallest power of two that is not below ``at_least``, which is at least 1."""
     return 1 << (at_least - 1).bit_length()

@@ -11,6 +11,7 @@ import torch
 from . import rows
 from .elementwise import Body, run
 from .library import enter_by_name
+from .pointwise import of_type
 from .reducing import MAX, SUM, reduce
 from .shapes import resized
 from .types import OnHost, computed_in
@@ -31,7 +32,7 @@ def _forward(body: Body) -> Callable[..., torch.Tensor]:
     def softmax(self: torch.Tensor, dim: int, half_to_float: bool, *, out: torch.Tensor) -> torch.Tensor:
         if not self.dtype.is_floating_point:
             raise OnHost("numbers that are not floats")
-        resized(out, self.shape)
+        of_type(out, torch.float32 if half_to_float else self.dtype, self.shape)
         compute = computed_in(self.dtype)
         if self.dim() and rows.fits(self.shape, (dim,)):
             rows.run(_ROWS + body.text, {"out": out}, {"self": self}, (dim,), compute)

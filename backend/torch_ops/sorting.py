@@ -16,7 +16,7 @@ import triton.language as tl
 
 from .launching import grid_of, launch
 from .library import enter_by_name
-from .pointwise import check_output
+from .pointwise import of_type
 from .types import OnHost, require
 
 #: Elements of the runs that are sorted by counting, and of a program.
@@ -134,8 +134,8 @@ def _sort(
     indices: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     keys, places = ordered(self, dim, descending)
-    check_output(values, self.dtype, self.shape)
-    check_output(indices, torch.int64, self.shape)
+    of_type(values, self.dtype, self.shape)
+    of_type(indices, torch.int64, self.shape)
     return values.copy_(_back(keys, self, dim)), indices.copy_(_back(places, self, dim))
 
 
@@ -149,13 +149,11 @@ def _topk(
     values: torch.Tensor,
     indices: torch.Tensor,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    if not 0 <= k <= (self.shape[dim] if self.dim() else 1):
+    if not 0 <= k <= (self.shape[dim] if self.dim() else 1) or not (k or self.dim()):
         raise OnHost("a k that is refused")
     keys, places = (_back(tensor[..., :k], self, dim) for tensor in ordered(self, dim, largest))
-    if not self.dim() and not k:
-        raise OnHost("nothing of a tensor without dimensions")
-    check_output(values, self.dtype, keys.shape)
-    check_output(indices, torch.int64, keys.shape)
+    of_type(values, self.dtype, keys.shape)
+    of_type(indices, torch.int64, keys.shape)
     return values.copy_(keys), indices.copy_(places)
 
 
@@ -177,7 +175,7 @@ def _chosen(
     for out, source in zip((values, indices), found, strict=True):
         chosen = _back(source.gather(-1, at), self, dim)
         chosen = chosen if keepdim or not self.dim() else chosen.squeeze(dim)
-        check_output(out, self.dtype if out is values else torch.int64, chosen.shape)
+        of_type(out, self.dtype if out is values else torch.int64, chosen.shape)
         out.copy_(chosen)
     return values, indices
 

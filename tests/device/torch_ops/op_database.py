@@ -295,10 +295,12 @@ def errors(op: Any) -> Iterator[str]:
             continue
         try:
             call(op.op, case.sample_input, DEVICE)
-            for tensor in _tensors(torch.zeros(1, device=DEVICE)):
-                tensor.cpu()
+            torch.zeros(1, device=DEVICE).cpu()
         except expected[0]:
             continue
+        except IndexError as error:
+            if "out of range" not in str(error):  # indices, which are checked when a result is read
+                yield f"IndexError: {str(error)[:150]!r}, not {expected[0].__name__}: {expected[1][:150]!r}"
         except Exception as error:
             yield f"{type(error).__name__}: {str(error)[:150]!r}, not {expected[0].__name__}: {expected[1][:150]!r}"
         else:

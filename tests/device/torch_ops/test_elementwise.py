@@ -139,6 +139,7 @@ def test_cases() -> None:
     x = values(3, 50) * 3
     compare(lambda x: (x.clamp(-1, 1), x.clamp(min=0.5), x.clamp(max=x[0]), x**2, x**3, x.abs() ** 0.5, x**-1), x)
     compare(lambda x: (torch.nan_to_num(x / 0), torch.where(x > 0, x, -1.0), x.masked_fill(x > 1, 7), x.tril(2)), x)
+    compare(lambda x: (x.tril(-2), x.triu(-1), x.tril(300), 2**x, x**x), values(5, 6, dtype=torch.uint8))
     compare(lambda x: (x.round(decimals=2), x.mul(99).round(decimals=-1), x.round_(decimals=0)), x)
     compare(lambda x: (x.div(0.7, rounding_mode="floor"), x.div(0.7, rounding_mode="trunc")), x)
     compare(lambda x: (torch.cat([x, x * 2], 1), torch.cat([x.t(), x.t()]), torch.stack([x, x])), x)

@@ -1,0 +1,107 @@
+"""``out=``: memory that it shares with what is read, gaps between its elements, and types that torch refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from . import op_database
+from .test_elementwise import values
+
+_aten = torch.ops.aten
+_Function = Callable[..., Any]
+
+
+def _index(x: torch.Tensor) -> torch.Tensor:
+    return torch.arange(x.shape[0] - 1, -1, -1, device=x.device)
+
+
+def _places(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty(0, dtype=torch.int64, device=x.device)
+
+
+#: Of a square matrix and an output. The results are of the matrix's shape.
+_SQUARE: dict[str, _Function] = {
+    "mm": lambda x, out: torch.mm(x, x, out=out),
+    "addmm": lambda x, out: torch.addmm(x, x, x, beta=2, out=out),
+    "cumsum": lambda x, out: torch.cumsum(x, 0, out=out),
+    "softmax": lambda x, out: torch.softmax(x, 0, out=out),
+    "exp": lambda x, out: torch.exp(x, out=out),
+    "tril": lambda x, out: torch.tril(x, out=out),
+    "gather": lambda x, out: torch.gather(x, 0, _index(x)[:, None].expand(x.shape), out=out),
+    "index": lambda x, out: _aten.index.Tensor_out(x, [_index(x)], out=out),
+    "scatter": lambda x, out: torch.scatter(x, 0, _index(x)[:, None].expand(x.shape), x, out=out),
+    "scatter_add": lambda x, out: torch.scatter_add(x, 0, _index(x)[:, None].expand(x.shape), x, out=out),
+    "sort": lambda x, out: torch.sort(x, out=(out, _places(x)))[0],
+    "upsample": lambda x, out: _aten.upsample_nearest1d.out(x[None], [x.shape[1]], None, out=out[None])[0],
+}
+#: The results have a row of it.
+_ROW: dict[str, _Function] = {
+    "sum": lambda x, out: torch.sum(x, 0, out=out),
+    "amax": lambda x, out: torch.amax(x, 0, out=out),
+    "max": lambda x, out: torch.max(x, 0, out=(out, _places(x)))[0],
+    "norm": lambda x, out: torch.linalg.vector_norm(x, dim=0, out=out),
+    "var": lambda x, out: torch.var(x, 0, out=out),
+    "mv": lambda x, out: torch.mv(x, x[0], out=out),
+}
+
+
+@pytest.mark.parametrize("name", [*_SQUARE, *_ROW])
+def test_memory_that_is_read(name: str) -> None:
+    function, square = {**_SQUARE, **_ROW}[name], name in _SQUARE
+    x = values(7, 7)
+    want = function(x[:6, :6], torch.empty(6, 6) if square else torch.empty(6))
+    for view in (lambda x: x[1:, 1:], lambda x: x[:6, :6]) if square else (lambda x: x[2, :6], lambda x: x[:6, 1]):
+        there = x.to("spirv")
+        out = view(there)
+        try:
+            got = function(there[:6, :6], out)
+        except RuntimeError as error:  # torch's own rule for operations element by element
+            assert "single memory location" in str(error)
+            continue
+        expected = x.clone()
+        view(expected).copy_(want)
+        torch.testing.assert_close(got.cpu(), want, rtol=1e-5, atol=1e-5)
+        torch.testing.assert_close(there.cpu(), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", [*_SQUARE, *_ROW])
+def test_gaps_stay(name: str) -> None:
+    function, x = {**_SQUARE, **_ROW}[name], values(6, 6)
+    shape = (6, 12) if name in _SQUARE else (12,)
+    here, there = torch.full(shape, 7.0), torch.full(shape, 7.0, device="spirv")
+    function(x, here[..., ::2])
+    function(x.to("spirv"), there[..., ::2])
+    torch.testing.assert_close(there.cpu(), here, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mm", "tril", "gather", "scatter_add", "sort", "softmax", "amax", "max", "norm"])
+def test_another_type_is_refused_as_on_the_cpu(name: str) -> None:
+    function, x = {**_SQUARE, **_ROW}[name], values(6, 6)
+    with pytest.raises(RuntimeError) as here:
+        function(x, torch.empty(0, dtype=torch.float64))
+    with pytest.raises(RuntimeError) as there:
+        function(x.to("spirv"), torch.empty(0, dtype=torch.float64, device="spirv"))
+    assert str(there.value) == str(here.value)
+
+
+def test_sums_and_products_as_bool() -> None:
+    x = torch.tensor([[0.5, 0.0], [0.0, 0.0], [128.0, 128.0]])
+    for function in (torch.sum, torch.prod):
+        for dims in (0, 1):
+            want = function(x, dims, dtype=torch.bool)
+            assert torch.equal(function(x.to("spirv"), dims, dtype=torch.bool).cpu(), want)
+
+
+#: Operators whose wrong arguments torch's database has, of each family of kernels.
+_REFUSING = ("add", "amax", "aminmax", "cat", "gather", "huber_loss", "index_select", "logcumsumexp", "masked_fill")
+_REFUSING += ("masked_select", "mean", "roll", "scatter", "take", "tril", "where")
+_REFUSING += tuple(f"nn.functional.{name}" for name in ("gelu", "huber_loss", "layer_norm", "max_pool2d"))
+
+
+@pytest.mark.parametrize("name", [name for name in _REFUSING if name in op_database.entries()])
+def test_what_torch_refuses(name: str) -> None:
+    assert list(op_database.errors(op_database.entries()[name])) == []
