@@ -16,6 +16,7 @@ from .encode import Instruction
 from .grammar import id_places
 from .module import ModuleBuilder
 from .opcodes import Capability_, Scope
+from .repeating import repeat_behind_barriers
 
 #: Opcodes whose results LLVM would compute again.
 REPEATABLE = frozenset(range(op.ConvertFToU, op.BitCount + 1)) - {
@@ -34,6 +35,9 @@ def anchor_across_barriers(module: ModuleBuilder, body: list[Instruction]) -> li
     regions = _regions(module, body)
     if regions[-1] == 0:
         return body
+    body, changed = repeat_behind_barriers(module, body, regions)
+    if changed:
+        regions = _regions(module, body)
     crossing = _crossing(module, body, regions)
     if not crossing:
         return body

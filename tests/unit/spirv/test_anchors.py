@@ -1,4 +1,4 @@
-"""Anchors of values that live across barriers."""
+"""Values that live across barriers: floats are anchored, integers are computed again."""
 
 from __future__ import annotations
 
@@ -17,6 +17,12 @@ def function(anchored: bool) -> tuple[FunctionBuilder, ModuleBuilder, int]:
     return f, module, f.load(module.u32, pointer, 0, 4)
 
 
+def sum_of(f: FunctionBuilder, module: ModuleBuilder, value: int) -> int:
+    """A float that is computed from ``value``, as its bits."""
+    number = f.bitcast(value, module.float(32))
+    return f.emit(op.FAdd, module.float(32), number, number)
+
+
 def barrier(f: FunctionBuilder, module: ModuleBuilder) -> None:
     f.do(op.ControlBarrier, module.uint(2), module.uint(2), module.uint(0))
 
@@ -31,7 +37,7 @@ def shuffles(body: list[Instruction]) -> list[Instruction]:
 
 def test_a_sum_that_is_used_behind_a_barrier_is_exchanged_twice() -> None:
     f, module, value = function(True)
-    total = f.add(value, module.uint(1))
+    total = sum_of(f, module, value)
     barrier(f, module)
     store(f, module, total)
     f.return_()
@@ -52,7 +58,7 @@ def test_nothing_changes_before_the_barrier_nor_for_loads() -> None:
 
 def test_a_loop_with_a_barrier_is_behind_a_barrier_of_its_own() -> None:
     f, module, value = function(True)
-    total = f.add(value, module.uint(1))
+    total = sum_of(f, module, value)
 
     def body(carried: list[int]) -> list[int]:
         store(f, module, total)
@@ -72,14 +78,71 @@ def test_literals_are_not_taken_for_values() -> None:
     part = f.effect(op.CompositeExtract, module.u32, pair, total)  # an index that equals an id
     store(f, module, f.add(part, total))
     f.return_()
-    extract = next(instruction for instruction in f.finish() if instruction[0] == op.CompositeExtract)
+    body = f.finish()
+    extract = next(instruction for instruction in body if instruction[0] == op.CompositeExtract)
     assert extract[4] == total
 
 
 def test_other_drivers_get_no_anchors() -> None:
     f, module, value = function(False)
-    total = f.add(value, module.uint(1))
+    total = sum_of(f, module, value)
     barrier(f, module)
     store(f, module, total)
     f.return_()
     assert not shuffles(f.finish())
+
+
+def adds(body: list[Instruction]) -> list[Instruction]:
+    return [instruction for instruction in body if instruction[0] == op.IAdd]
+
+
+def test_an_integer_is_computed_again_once_behind_each_barrier() -> None:
+    f, module, value = function(True)
+    total = f.add(value, module.uint(1))
+    double = f.add(total, total)
+    for _ in range(2):
+        barrier(f, module)
+        store(f, module, total)
+        store(f, module, double)
+        store(f, module, total)
+    f.return_()
+    body = f.finish()
+    first, again, second, again_second = adds(body)  # those before the barriers are used by nothing any more
+    assert first[3:] == second[3:] and set(again[3:]) == {first[2]} and set(again_second[3:]) == {second[2]}
+    assert not shuffles(body) and body.index(first) > next(
+        n for n, one in enumerate(body) if one[0] == op.ControlBarrier
+    )
+    used = [instruction[4] for instruction in body if instruction[0] == op.Store]
+    assert used == [first[2], again[2], first[2], second[2], again_second[2], second[2]]
+
+
+def test_what_a_branch_repeats_is_not_used_behind_it() -> None:
+    f, module, value = function(True)
+    total = f.add(value, module.uint(1))
+    condition = f.compare(op.ULessThan, value, module.uint(7))
+    barrier(f, module)
+
+    def branch() -> list[int]:
+        store(f, module, total)
+        return []
+
+    f.if_(condition, branch, branch)
+    store(f, module, total)
+    f.return_()
+    body = f.finish()
+    assert len(adds(body)) == 3 and len({instruction[2] for instruction in adds(body)}) == 3
+    merge = next(place for place, one in enumerate(body) if one[0] == op.SelectionMerge)
+    assert body[merge + 1][0] == op.BranchConditional and body[merge - 1][0] == op.ULessThan
+
+
+def test_of_a_long_chain_only_the_end_is_repeated() -> None:
+    f, module, value = function(True)
+    total = value
+    for number in range(40):
+        total = f.xor(f.add(total, module.uint(number + 1)), value)
+    barrier(f, module)
+    store(f, module, total)
+    f.return_()
+    body = f.finish()
+    behind = body[next(n for n, one in enumerate(body) if one[0] == op.ControlBarrier) :]
+    assert 0 < len(adds(behind)) <= 4 and len(shuffles(body)) == 2
