@@ -11,7 +11,7 @@ from ..layouts.linear import LinearLayout, unflatten
 from ..layouts.matrix_dots import Fragment, MatrixDot, plan_matrix_dot
 from ..matrices import ComponentMap, MatrixConfiguration
 from ..ttgir.encodings import Encoding, FoldedEncoding, FragmentEncoding, NvidiaMmaEncoding
-from ..ttgir.ir import Operation
+from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType, Type
 from .split_products import SPLITS, WHOLE, Split
 
@@ -138,7 +138,12 @@ def loads_matrices(load: Operation, configurations: Sequence[MatrixConfiguration
     """Whether the dots that use a ttg.local_load can read their fragments from its buffer: rows at one distance, of
     which a fragment's are aligned, and fragments of neighbouring elements."""
     buffer, lie = load.operands[0].type, strided(load.operands[0].type)
-    if lie is None or not isinstance(buffer, MemDescType) or not isinstance(buffer.element, FloatType | IntegerType):
+    if (
+        lie is None
+        or not _placed(load.operands[0])
+        or not isinstance(buffer, MemDescType)
+        or not isinstance(buffer.element, FloatType | IntegerType)
+    ):
         return False
     size = buffer.element.width // 8
     for dot in load.result.uses:
@@ -160,6 +165,14 @@ def loads_matrices(load: Operation, configurations: Sequence[MatrixConfiguration
 def is_taken_apart(load: Operation) -> bool:
     """Whether the dots that use a ttg.local_load multiply parts of its elements on matrix units."""
     return all(is_matrix_dot(use) and split_of(use) is not WHOLE for use in load.result.uses)
+
+
+def _placed(buffer: Value) -> bool:
+    """Whether a buffer starts where upstream put it, or is the transpose of one that does."""
+    owner = buffer.owner
+    while isinstance(owner, Operation) and owner.name in ("ttg.memdesc_trans", "ttg.memdesc_reshape"):
+        owner = owner.operands[0].owner
+    return isinstance(owner, Operation) and owner.name == "ttg.local_alloc"
 
 
 def _neighbours(tensor: Type, map_: ComponentMap, fragments: Sequence[Fragment]) -> bool:

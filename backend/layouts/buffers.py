@@ -3,30 +3,39 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from math import prod
 
 from ..ttgir.types import MemDescType, TensorType
 from .distributed import distributed_layout
 from .element_sizes import bytes_in_memory
 from .linear import LinearLayout
-from .shared import SharedLayout, shared_layout
+from .shared import SharedLayout, encoding_rank, shared_layout
 
 
 def buffer_layout(type_: MemDescType) -> SharedLayout:
-    """Where the elements of a buffer lie."""
-    rank = len(type_.shape)
-    return shared_layout(type_.encoding, tuple(type_.alloc_shape[-rank:]) or type_.shape)
+    """Where the elements of a buffer lie: those of a slice as in the whole, but for where the slice starts."""
+    return shared_layout(type_.encoding, tuple(type_.alloc_shape[-len(type_.shape) :]) or type_.shape)
 
 
 def buffer_bytes(type_: MemDescType) -> int:
-    """Bytes of a buffer, padding included."""
-    return buffer_layout(type_).size * bytes_in_memory(type_.element)
+    """Bytes of a buffer, padding included. A shape of more dimensions than its encoding has is that of several buffers,
+    one after the other."""
+    shape = type_.alloc_shape or type_.shape
+    outer = len(shape) - (encoding_rank(type_.encoding) or len(shape))
+    layout = shared_layout(type_.encoding, shape[max(outer, 0) :])
+    last = prod(shape[: max(outer, 0)]) * layout.elements.size - 1
+    return (layout.pad(last) + 1) * bytes_in_memory(type_.element)
 
 
 @lru_cache(maxsize=1024)
 def tensor_offsets(tensor: TensorType, buffer: MemDescType) -> LinearLayout:
-    """(register, lane, warp) → element offset before padding."""
+    """(register, lane, warp) → element offset before padding, from that of the buffer's first element."""
     assert tensor.encoding is not None
-    return distributed_layout(tensor.encoding, tensor.shape).compose(buffer_layout(buffer).offsets)
+    layout, offsets = distributed_layout(tensor.encoding, tensor.shape), buffer_layout(buffer).offsets
+    allocated = tuple(1 << len(bases) for bases in offsets.inputs.values())
+    if allocated != layout.shape:
+        layout = LinearLayout(layout.bases, allocated)
+    return layout.compose(offsets)
 
 
 @lru_cache(maxsize=1024)

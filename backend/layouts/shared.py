@@ -64,6 +64,15 @@ def shared_layout(encoding: Encoding, shape: tuple[int, ...]) -> SharedLayout:
     return SharedLayout(offsets, elements, encoding.intervals if isinstance(encoding, PaddedSharedEncoding) else ())
 
 
+def encoding_rank(encoding: Encoding) -> int | None:
+    """Dimensions that an encoding lays out; None where it does not say."""
+    if isinstance(encoding, SwizzledSharedEncoding | PaddedSharedEncoding) and encoding.order:
+        return len(encoding.order)
+    if isinstance(encoding, PaddedSharedEncoding | SharedLinearEncoding) and encoding.offset:
+        return len(encoding.offset[0])
+    return None
+
+
 def _swizzled(encoding: SwizzledSharedEncoding, shape: tuple[int, ...]) -> LinearLayout:
     rank = len(shape)
     order = encoding.order

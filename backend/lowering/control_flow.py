@@ -13,7 +13,7 @@ from .registry import lower, lowers
 
 
 def _flatten(ctx: Lowering, values: list[Value]) -> list[int]:
-    return [register for value in values for register in ctx.registers(value)]
+    return [register for value in values for register in ctx.carried(value)]
 
 
 def _bind(ctx: Lowering, values: list[Value], registers: list[int]) -> None:

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..layouts.buffers import buffer_layout
-from ..layouts.element_sizes import MAX_BITS, element_type
+from ..layouts.element_sizes import element_type
 from ..layouts.linear import unflatten
+from ..planning.buffers import BufferView
 from ..planning.plans import Dot
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Value
@@ -20,14 +21,11 @@ from .floats import convert
 from .linear import apply_bases, combine, image, thread_part, unique_owner
 from .lowering import Lowering
 from .scratch import take
-from .shared import buffer_end, element_index, padded, store_tensor
+from .shared import element_index, read, store_tensor
 from .shared_memory import SharedBuffer, SharedOperand
 
 #: Gives the element of an operand at (batch, row or column) of this lane and a step of K.
 Fetch = Callable[[tuple[int, ...], int], int]
-
-#: Bytes that a buffer starts at a multiple of: those of the widest access.
-_ALIGNMENT = MAX_BITS // 8
 
 
 def as_type(ctx: Lowering, value: int, source: Type, target: Type) -> int:
@@ -120,8 +118,7 @@ class _InMemory(OperandSource):
 
     def __init__(self, ctx: Lowering, operand: SharedOperand, axis: int, k_axis: int, compute: Type) -> None:
         self._ctx, self._operand, self._compute = ctx, operand, compute
-        self._layout = buffer_layout(operand.buffer.type)
-        self._end = buffer_end(operand.buffer)
+        self._layout = buffer_layout(operand.buffer.view.type)
         offsets = self._layout.offsets.bases
         rank = len(operand.type.shape)
         self._bases = [[basis[0] for basis in offsets[f"dim{dim}"]] for dim in range(rank)]
@@ -163,10 +160,7 @@ class _InMemory(OperandSource):
             first = constant - lane
             if first not in known:
                 offset = combine(f, base, mask, ctx.module.uint(first), first)
-                index = element_index(ctx, buffer, padded(ctx, offset, self._layout))
-                loaded = ctx.shared.load(
-                    ctx, element, f.shr(index, width.bit_length() - 1), width, self._end, buffer.byte_offset
-                )
+                loaded = read(ctx, buffer, element_index(ctx, buffer, offset), width)
                 known[first] = [as_type(ctx, value, element, self._compute) for value in loaded]
             return known[first][lane]
 
@@ -174,7 +168,8 @@ class _InMemory(OperandSource):
 
     def _width(self, low: int) -> int:
         """Elements that one read may take: offsets that neither the lane nor the high bits of k choose."""
-        limit = self._ctx.shared.width_limit(self._operand.type.element)
+        element, view = self._operand.type.element, self._operand.buffer.view
+        limit = view.width(self._ctx.shared.width_limit(element))
         for interval, padding in self._layout.padding:
             limit = min(limit, interval & -interval, padding & -padding)
         taken = self._thread[1] | image(self._k_bases[low:])
@@ -207,7 +202,7 @@ def indexed(ctx: Lowering, plan: Dot, *operands: OperandSource) -> list[OperandS
         elif place.buffer is None:
             found.append(one.in_array())
         else:
-            found.append(one.in_memory(SharedBuffer(place.buffer, place.offset), place.width))
+            found.append(one.in_memory(SharedBuffer(BufferView.whole(place.buffer, place.offset)), place.width))
     if plan.scratch:
         ctx.barrier()
     return found

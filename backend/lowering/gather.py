@@ -27,7 +27,7 @@ def _gather(ctx: Lowering, operation: Operation) -> None:
     assert isinstance(source.type, TensorType)
     axis = int(operation.attributes["axis"])
     last = source.type.shape[axis] - 1
-    places = [f.and_(f.sign_extend(index, 32), module.uint(last)) for index in ctx.registers(indices)]
+    places = [f.and_(f.zero_extend(index, 32), module.uint(last)) for index in ctx.registers(indices)]
     result = ctx.layout(indices.type)
     plan = ctx.plan_of(operation, Gather)
     if plan.shuffles is not None:

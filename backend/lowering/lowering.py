@@ -7,6 +7,8 @@ from typing import TypeAlias, TypeVar
 
 from ..analysis.barrier_filter import Need
 from ..capabilities import Capabilities
+from ..layouts.element_sizes import bytes_in_memory
+from ..planning.buffers import BufferView
 from ..planning.kernel_plan import KernelPlan
 from ..planning.options import Options
 from ..planning.plans import Failed, Plan
@@ -14,10 +16,10 @@ from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Scope
 from ..ttgir.ir import Module, Operation, Value
-from ..ttgir.types import TensorType
+from ..ttgir.types import MemDescType, TensorType
 from .bounds_check import Bounds
 from .emitter import Emitter
-from .errors import LoweringError
+from .errors import LoweringError, UnsupportedOperation
 from .reports import Reports
 from .shared_memory import SharedBuffer, SharedMemory, SharedOperand
 
@@ -104,8 +106,11 @@ class Lowering(Emitter):
         return [f.add(address, f.sign_extend(offset, 64)) for offset in registers]
 
     def define(self, value: Value, registers: Sequence[int]) -> None:
-        """Sets a result: all registers of a tensor, or the one of a scalar."""
-        self._values[value] = list(registers) if isinstance(value.type, TensorType) else registers[0]
+        """Sets a result: all registers of a tensor, or the one of a scalar or buffer (see ``carried``)."""
+        if isinstance(value.type, MemDescType):
+            self._values[value] = SharedBuffer(self.plan.buffers[value], registers[0])
+        else:
+            self._values[value] = list(registers) if isinstance(value.type, TensorType) else registers[0]
 
     def ids(self, value: Value) -> list[int]:
         """The ids that a value has so far; none for what is in shared memory."""
@@ -115,6 +120,29 @@ class Lowering(Emitter):
     def alias(self, value: Value, other: Value) -> None:
         """Makes ``value`` the same registers as ``other``."""
         self._values[value] = self._values[other]
+
+    # -- buffers in shared memory --------------------------------------------------------------------------------
+    def view_of(self, operation: Operation) -> BufferView:
+        """Where the buffer that an operation gives lies. Raises what kept that from being planned."""
+        if operation.result not in self.plan.buffers:
+            self.plan_of(operation, Plan)
+        return self.plan.buffers[operation.result]
+
+    def carried(self, value: Value) -> list[int]:
+        """The ids that a branch or loop carries for a value; of a buffer the number of its first element."""
+        lowered = self._values[value]
+        if not isinstance(lowered, SharedBuffer):
+            return self.registers(value)
+        view = lowered.view
+        if view.origin:
+            assert isinstance(value.owner, Operation)
+            raise UnsupportedOperation(
+                value.owner,
+                "a loop or branch carries a slice of a buffer",
+                "carry the buffer, and slice it where it is used",
+            )
+        first = self.module.uint(view.first // bytes_in_memory(view.type.element))
+        return [first if lowered.moved is None else self.f.add(lowered.moved, first)]
 
     # -- barriers and workgroup memory ---------------------------------------------------------------------------
     def barrier(self, global_memory: bool = False, scope: int = Scope.Workgroup) -> None:

@@ -21,7 +21,7 @@ from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, Type
 from .floats import convert
 from .matrix_units import CooperativeMatrices, EmulatedMatrices, MatrixUnit, component_type
-from .shared import buffer_end, tensor_reader
+from .shared import tensor_reader
 from .shared_memory import SharedOperand
 from .split_floats import bf16_parts
 
@@ -95,7 +95,7 @@ def _operand(
 def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedOperand) -> Callable[[Fragment], object]:
     """What loads fragments from the operand's buffer."""
     f, module, buffer, tensor = ctx.f, ctx.module, operand.buffer, operand.type
-    lie = strided(buffer.type)
+    lie = strided(buffer.view.type)
     assert lie is not None
     layout = ctx.layout(tensor)
     images = layout.images("register")
@@ -103,7 +103,7 @@ def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedO
     def offset(row: int, column: int) -> int:
         return row * lie.stride + column if lie.row_major else column * lie.stride + row
 
-    start = module.uint(buffer.byte_offset // bytes_in_memory(tensor))
+    start = module.uint(buffer.view.first // bytes_in_memory(tensor))
     for bit, basis in enumerate(layout.bases["warp"]):
         moved = offset(*basis)
         if moved:
@@ -113,7 +113,7 @@ def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedO
         assert fragment[0] is not None
         place = offset(*unflatten(images[fragment[0]], layout.shape))
         index = f.add(start, module.uint(place))
-        pointer = ctx.shared.element(ctx, tensor.element, index, buffer.byte_offset, buffer_end(buffer))
+        pointer = ctx.shared.element(ctx, tensor.element, index, buffer.view.start, buffer.view.end)
         return unit.load(use, pointer, lie)
 
     return load

@@ -55,7 +55,7 @@ def unpack(emitter: Emitter, how: PackedElements, loaded: int) -> list[int]:
         else [f.emit(op.CompositeExtract, how.part, loaded, index) for index in range(how.parts)]
     )
     if how.per_part > 1:
-        parts = [element for part in parts for element in _split(emitter, part, how.element)]
+        parts = [element for part in parts for element in split_word(emitter, part, how.element)]
     if how.boolean:
         return [f.compare(op.INotEqual, part, module.uint(0, 8)) for part in parts]
     return parts
@@ -69,7 +69,7 @@ def pack(emitter: Emitter, how: PackedElements, values: Sequence[int]) -> int:
         parts = [f.select(value, module.uint(1, 8), module.uint(0, 8)) for value in parts]
     if how.per_part > 1:
         parts = [
-            _join(emitter, parts[start : start + how.per_part], how.part)
+            join_words(emitter, parts[start : start + how.per_part], how.part)
             for start in range(0, len(parts), how.per_part)
         ]
     return parts[0] if how.parts == 1 else f.emit(op.CompositeConstruct, how.type_id(emitter), *parts)
@@ -82,7 +82,8 @@ def _steps(emitter: Emitter, word: int, element: int) -> list[int]:
     return [module.u32, element] if bits == 64 and width < 32 else [element]
 
 
-def _split(emitter: Emitter, word: int, element: int) -> list[int]:
+def split_word(emitter: Emitter, word: int, element: int) -> list[int]:
+    """The parts of SPIR-V type ``element`` that a scalar is made of, the lowest first."""
     f, module = emitter.f, emitter.module
     values = [word]
     for type_id in _steps(emitter, f.type_of(word), element):
@@ -92,7 +93,8 @@ def _split(emitter: Emitter, word: int, element: int) -> list[int]:
     return values
 
 
-def _join(emitter: Emitter, elements: Sequence[int], word: int) -> int:
+def join_words(emitter: Emitter, elements: Sequence[int], word: int) -> int:
+    """The scalar of SPIR-V type ``word`` that is made of ``elements``."""
     f, module = emitter.f, emitter.module
     values = list(elements)
     for type_id in [*_steps(emitter, word, f.type_of(values[0]))[-2::-1], word]:

@@ -36,9 +36,9 @@ _WARP_SPECIALIZATION = Refusal(
     "Vulkan cannot synchronise some of a workgroup's subgroups, so they cannot be specialised",
     "leave out tl.range(warp_specialize=True)",
 )
-_SHARED_BY_HAND = Refusal(
-    "parts of a buffer in shared memory are not addressed here",
-    "allocate a buffer for each part, or write a Triton kernel: shared memory is then used by the compiler",
+_SHARED_ATOMICS = Refusal(
+    "atomic operations on shared memory are not lowered",
+    "use gl.atomic_add and the like on device memory, or gl.histogram",
 )
 _PIPELINED = Refusal("the passes that pipeline loops are not run for this backend", "compile from Triton source")
 
@@ -49,12 +49,7 @@ REFUSED: dict[str, Refusal] = {
     "ttg.async_copy_global_to_local": _ASYNC_COPY,
     "ttg.async_commit_group": _ASYNC_COPY,
     "ttg.async_wait": _ASYNC_COPY,
-    "ttg.local_gather": _SHARED_BY_HAND,
-    "ttg.local_scatter": _SHARED_BY_HAND,
-    "ttg.local_atomic_scatter_rmw": _SHARED_BY_HAND,
-    "ttg.memdesc_index": _SHARED_BY_HAND,
-    "ttg.memdesc_reinterpret": _SHARED_BY_HAND,
-    "ttg.memdesc_subslice": _SHARED_BY_HAND,
+    "ttg.local_atomic_scatter_rmw": _SHARED_ATOMICS,
     "ttg.mask": _PIPELINED,
     "ttg.mask.return": _PIPELINED,
     "ttg.predicate_stage": _PIPELINED,

@@ -16,12 +16,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory
+from ..planning.buffers import BufferView
 from ..planning.shared_memory import VECTOR, WORD, Room, View
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Capability_, MemoryAccess, Scope, Semantics, StorageClass
-from ..ttgir.types import IntegerType, MemDescType, TensorType, Type
+from ..ttgir.types import IntegerType, TensorType, Type
 from .emitter import Emitter
 from .packing import PackedElements, pack, packing, unpack
 
@@ -34,10 +35,10 @@ EXPLICIT_LAYOUT_CAPABILITY = {
 
 @dataclass(frozen=True)
 class SharedBuffer:
-    """A ``!ttg.memdesc`` value that starts ``byte_offset`` bytes into the workgroup memory."""
+    """A ``!ttg.memdesc`` value. ``moved``: the id of the number of elements that its place depends on, if any."""
 
-    type: MemDescType
-    byte_offset: int
+    view: BufferView
+    moved: int | None = None
 
 
 @dataclass(frozen=True)

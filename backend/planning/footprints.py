@@ -16,7 +16,7 @@ from ..layouts.element_sizes import bytes_in_memory
 from ..ttgir.ir import Operation, Value
 from ..ttgir.traits import TOUCHES_SHARED, TRAITS, Effect, Memory, traits
 from ..ttgir.types import MemDescType, TensorType, Type
-from .memory import buffer_offset
+from .buffers import BufferView
 from .plans import Failed, Plan
 from .shared_memory import ALIGNMENT, aligned
 
@@ -25,10 +25,12 @@ _ALL = 1 << 62
 
 @dataclass
 class Footprints:
-    """``footprints(operation)``: its footprint. ``late``: the loads that are left to their dots."""
+    """``footprints(operation)``: its footprint. ``late``: the loads that are left to their dots. ``views``: where
+    buffers lie."""
 
     plans: Mapping[Operation, Plan]
     late: frozenset[Operation]
+    views: Mapping[Value, BufferView]
 
     def __call__(self, operation: Operation) -> Footprint:
         rule = _RULES.get(operation.name)
@@ -52,7 +54,7 @@ class Footprints:
         ]
         if not loads:
             return NO_ACCESS
-        return Footprint(tuple(_buffer_access(operation, load.operands[0], False) for load in loads))
+        return Footprint(tuple(self.buffer_access(operation, load.operands[0], False) for load in loads))
 
     def _scratch(self, operation: Operation) -> Footprint:
         plan = self.plans.get(operation)
@@ -64,6 +66,20 @@ class Footprints:
         start = int(operation.attributes["allocation.offset"])
         written, read = (Access(operation, *_widened(start, start + size), write) for write in (True, False))
         return Footprint((written,), True, (read,))
+
+    def buffer_access(self, operation: Operation, buffer: Value, write: bool, tensor: Type | None = None) -> Access:
+        """The access of ``operation`` to ``buffer``; ``tensor``: the type whose layout says who accesses what."""
+        view = self.views.get(buffer)
+        if view is None:
+            return Access(operation, 0, _ALL, write)
+        if not view.known:
+            return Access(operation, *_widened(view.start, view.end), write)
+        type_ = view.type
+        first, end = _widened(view.first, view.first + buffer_bytes(type_))
+        if not isinstance(tensor, TensorType):
+            return Access(operation, first, end, write)
+        frame = Frame(view.first, bytes_in_memory(type_.element), buffer_layout(type_).padding)
+        return Access(operation, first, end, write, tensor_offsets(tensor, type_), frame)
 
 
 def _anything(operation: Operation) -> Footprint:
@@ -85,38 +101,32 @@ def _widened(start: int, end: int) -> tuple[int, int]:
 
 
 # -- buffers -----------------------------------------------------------------------------------------------------
-def _buffer_access(operation: Operation, buffer: Value, write: bool, tensor: Type | None = None) -> Access:
-    """The access of ``operation`` to all of ``buffer``; ``tensor``: the type whose layout says who accesses what."""
-    start, type_ = buffer_offset(buffer), buffer.type
-    if start is None or not isinstance(type_, MemDescType):
-        return Access(operation, 0, _ALL, write)
-    first, end = _widened(start, start + buffer_bytes(type_))
-    if not isinstance(tensor, TensorType):
-        return Access(operation, first, end, write)
-    frame = Frame(start, bytes_in_memory(type_.element), buffer_layout(type_).padding)
-    return Access(operation, first, end, write, tensor_offsets(tensor, type_), frame)
-
-
-def _local_alloc(_: Footprints, operation: Operation) -> Footprint:
+def _local_alloc(footprints: Footprints, operation: Operation) -> Footprint:
     if not operation.operands:
         return NO_ACCESS
-    return Footprint((_buffer_access(operation, operation.result, True, operation.operands[0].type),))
+    return Footprint((footprints.buffer_access(operation, operation.result, True, operation.operands[0].type),))
 
 
-def _local_store(_: Footprints, operation: Operation) -> Footprint:
-    return Footprint((_buffer_access(operation, operation.operands[1], True, operation.operands[0].type),))
+def _local_store(footprints: Footprints, operation: Operation) -> Footprint:
+    return Footprint((footprints.buffer_access(operation, operation.operands[1], True, operation.operands[0].type),))
 
 
 def _local_load(footprints: Footprints, operation: Operation) -> Footprint:
     """Here also where it is left to dots: then they read once more, as they like."""
     tensor = None if operation in footprints.late else operation.result.type
-    return Footprint((_buffer_access(operation, operation.operands[0], False, tensor),))
+    return Footprint((footprints.buffer_access(operation, operation.operands[0], False, tensor),))
 
 
 _RULES: dict[str, Callable[[Footprints, Operation], Footprint]] = {
     "ttg.local_alloc": _local_alloc,
     "ttg.local_store": _local_store,
     "ttg.local_load": _local_load,
+    "ttg.local_gather": lambda footprints, operation: Footprint(
+        (footprints.buffer_access(operation, operation.operands[0], False),)
+    ),
+    "ttg.local_scatter": lambda footprints, operation: Footprint(
+        (footprints.buffer_access(operation, operation.operands[0], True),)
+    ),
     "ttg.local_dealloc": lambda _, operation: NO_ACCESS,
     **{name: lambda _, operation: NO_ACCESS for name, row in TRAITS.items() if row.view},
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..analysis.axis_info import AxisInfoAnalysis
@@ -10,6 +10,7 @@ from ..analysis.barrier_filter import Need, barrier_needs
 from ..analysis.lazy_loads import lazy_loads
 from ..capabilities import Capabilities
 from ..ttgir.ir import Function, Module, Operation, Value
+from .buffers import BufferView, plan_buffers
 from .dots import plan_dot
 from .exchanges import (
     Target,
@@ -22,7 +23,7 @@ from .exchanges import (
     plan_scan_operation,
 )
 from .footprints import Footprints
-from .memory import plan_global_access, plan_local_alloc, plan_local_load, plan_local_store
+from .memory import plan_element_access, plan_global_access, plan_local_alloc, plan_local_load, plan_local_store
 from .messages import may_report, watches_loops
 from .options import Options
 from .plans import Failed, Plan
@@ -36,8 +37,9 @@ class KernelPlan:
 
     ``plans``: of each operation that has one. ``late``: the loads that are left to the dots that use them. ``needs``:
     barriers that can be less than workgroup barriers. ``room``, ``view``: of workgroup memory, of which the kernel
-    takes ``shared_bytes`` at most. ``watched``: loops are counted, because the driver may cut them short. ``reports``:
-    the kernel tells the host something, if only that an access was outside of its tensor.
+    takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie. ``watched``: loops are counted, because
+    the driver may cut them short. ``reports``: the kernel tells the host something, if only that an access was outside
+    of its tensor.
     """
 
     plans: dict[Operation, Plan]
@@ -46,6 +48,7 @@ class KernelPlan:
     room: Room
     view: View
     shared_bytes: int
+    buffers: Mapping[Value, BufferView]
     pointers: PointerPlan
     watched: bool
     reports: bool
@@ -64,6 +67,7 @@ class _Given:
     target: Target
     options: Options
     late: frozenset[Operation]
+    buffers: Mapping[Value, BufferView]
     axis_info: AxisInfoAnalysis
     checked: Callable[[Value], bool]
 
@@ -86,9 +90,15 @@ PLANNERS: dict[str, Planner] = {
         name: lambda operation, given, plan=plan: plan(operation, given.room, given.target)  # type: ignore[misc]
         for name, plan in _EXCHANGES.items()
     },
-    "ttg.local_alloc": lambda operation, given: plan_local_alloc(operation, given.room),
-    "ttg.local_store": lambda operation, given: plan_local_store(operation, given.room),
-    "ttg.local_load": lambda operation, given: plan_local_load(operation, given.room, operation in given.late),
+    "ttg.local_alloc": lambda operation, given: plan_local_alloc(operation, given.room, given.buffers),
+    "ttg.local_store": lambda operation, given: plan_local_store(operation, given.room, given.buffers),
+    "ttg.local_load": lambda operation, given: plan_local_load(
+        operation, given.room, given.buffers, operation in given.late
+    ),
+    **dict.fromkeys(
+        ("ttg.local_gather", "ttg.local_scatter"),
+        lambda operation, given: plan_element_access(operation, given.buffers),
+    ),
     "tt.dot": lambda operation, given: plan_dot(operation, given.room, given.options, given.late),
 }
 
@@ -116,23 +126,25 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     roots = pointers.roots or {}
     upstream, limit = int(source.attributes.get("ttg.shared", 0)), capabilities.shared_bytes
     explicit = capabilities.has("explicit_workgroup_layout")
+    buffers = plan_buffers(kernel, explicit)
+    refused: dict[Operation, Plan] = {operation: Failed(error=error) for operation, error in buffers.refused.items()}
     fixed: dict[Operation, Plan] = {}
     for words in views(capabilities):
         room = Room(upstream, limit, explicit, words)
-        given = _Given(room, target, options, late, axis_info, lambda pointer: bool(roots.get(pointer)))
+        given = _Given(room, target, options, late, buffers.views, axis_info, lambda pointer: bool(roots.get(pointer)))
         if not fixed:
             fixed = _planned(operations, ACCESSES, given)
-        plans = {**fixed, **_planned(operations, PLANNERS, given)}
+        plans = {**fixed, **_planned(operations, PLANNERS, given), **refused}
         accesses = [access for plan in plans.values() for access in plan.accesses]
         beyond = [scratch for plan in plans.values() for scratch in plan.scratch if scratch.beyond]
         view = View(words, narrow_buffers(accesses) if words else frozenset())
         shared_bytes = taken(room, view, accesses, beyond)
         if shared_bytes <= limit:
             break
-    needs = barrier_needs(kernel, Footprints(plans, late))
+    needs = barrier_needs(kernel, Footprints(plans, late, buffers.views))
     watched = watches_loops(kernel, capabilities)
     reports = watched or options.check_bounds or may_report(kernel)
-    return KernelPlan(plans, late, needs, room, view, shared_bytes, pointers, watched, reports)
+    return KernelPlan(plans, late, needs, room, view, shared_bytes, buffers.views, pointers, watched, reports)
 
 
 def _planned(operations: list[Operation], planners: dict[str, Planner], given: _Given) -> dict[Operation, Plan]:

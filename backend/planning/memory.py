@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ..analysis.axis_info import AxisInfoAnalysis
-from ..layouts.buffers import buffer_bytes, buffer_width
+from ..layouts.buffers import buffer_width
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory, element_type
 from ..layouts.vectors import access_width, contiguous_registers
 from ..ttgir.ir import Operation, Value
-from ..ttgir.traits import traits
-from ..ttgir.types import MemDescType, TensorType
+from ..ttgir.types import TensorType
+from .buffers import BufferView
 from .exchanges import layout_of
 from .plans import BufferAccess, GlobalAccess, Plan
 from .shared_memory import Room, SharedAccess
@@ -20,52 +20,52 @@ CHECKED = "every access is checked"
 
 
 # -- buffers -----------------------------------------------------------------------------------------------------
-def buffer_offset(buffer: Value) -> int | None:
-    """Where upstream put the buffer that ``buffer`` is a view of; None where that is not known."""
-    root = buffer
-    while isinstance(root.owner, Operation) and traits(root.owner).view:
-        root = root.owner.operands[0]
-    if not isinstance(root.owner, Operation) or root.owner.name != "ttg.local_alloc":
-        return None
-    return int(root.owner.attributes["allocation.offset"])
+Views = Mapping[Value, BufferView]
 
 
-def plan_local_alloc(operation: Operation, room: Room) -> Plan:
+def plan_local_alloc(operation: Operation, room: Room, views: Views) -> Plan:
     """``ttg.local_alloc``, with or without a tensor that is stored."""
-    offset = int(operation.attributes["allocation.offset"])
-    if not operation.operands:
-        return BufferAccess(offset=offset)
-    return _store(operation.operands[0], operation.result, offset, room)
+    if not operation.operands or operation.result not in views:
+        return BufferAccess(offset=int(operation.attributes["allocation.offset"]))
+    return _store(operation.operands[0], views[operation.result], room)
 
 
-def plan_local_store(operation: Operation, room: Room) -> Plan:
+def plan_local_store(operation: Operation, room: Room, views: Views) -> Plan:
     """``ttg.local_store``."""
     source, buffer = operation.operands
-    offset = buffer_offset(buffer)
-    return Plan() if offset is None else _store(source, buffer, offset, room)
+    return _store(source, views[buffer], room) if buffer in views else Plan()
 
 
-def _store(source: Value, buffer: Value, offset: int, room: Room) -> Plan:
-    tensor, type_ = source.type, buffer.type
-    assert isinstance(tensor, TensorType) and isinstance(type_, MemDescType)
-    width = buffer_width(tensor, type_, room.width_limit(type_.element))
-    stored = min(width, 1 << len(layout_of(tensor).bases["register"]))
-    access = SharedAccess(tensor.element, offset, offset + buffer_bytes(type_), stored)
-    return BufferAccess((access,), (), "", offset, width)
+def _store(source: Value, view: BufferView, room: Room) -> Plan:
+    tensor = source.type
+    assert isinstance(tensor, TensorType)
+    width = buffer_width(tensor, view.type, view.width(room.width_limit(view.type.element)))
+    return _accessed(view, width, min(width, 1 << len(layout_of(tensor).bases["register"])))
 
 
-def plan_local_load(operation: Operation, room: Room, late: bool) -> Plan:
+def _accessed(view: BufferView, width: int, stored: int = 0, late: bool = False) -> BufferAccess:
+    """``stored`` elements at a time are written, none if 0."""
+    cell, count = view.cells
+    access = SharedAccess(cell, view.start, view.end, stored * count)
+    return BufferAccess((access,), (), "", view.first, width, late)
+
+
+def plan_local_load(operation: Operation, room: Room, views: Views, late: bool) -> Plan:
     """``ttg.local_load``; ``late``: it is left to the dots that use it."""
     buffer, tensor = operation.operands[0], operation.result.type
-    offset, type_ = buffer_offset(buffer), buffer.type
-    if offset is None:
+    if buffer not in views:
         return Plan()
-    assert isinstance(tensor, TensorType) and isinstance(type_, MemDescType)
-    access = SharedAccess(tensor.element, offset, offset + buffer_bytes(type_))
+    view = views[buffer]
+    assert isinstance(tensor, TensorType)
     if late:
-        return BufferAccess((access,), (), "", offset, 1, True)
-    width = buffer_width(tensor, type_, room.width_limit(type_.element))
-    return BufferAccess((access,), (), "", offset, width)
+        return _accessed(view, 1, late=True)
+    return _accessed(view, buffer_width(tensor, view.type, view.width(room.width_limit(view.type.element))))
+
+
+def plan_element_access(operation: Operation, views: Views) -> Plan:
+    """``ttg.local_gather`` and ``ttg.local_scatter``: elements one by one."""
+    buffer = operation.operands[0]
+    return _accessed(views[buffer], 1, int(operation.name == "ttg.local_scatter")) if buffer in views else Plan()
 
 
 # -- device memory -----------------------------------------------------------------------------------------------

@@ -115,12 +115,15 @@ def narrow_buffers(accesses: Iterable[SharedAccess]) -> frozenset[tuple[int, int
     return frozenset((access.start, access.end) for access in accesses if access.narrow)
 
 
+def item_kind(type_: Type) -> tuple[str, int]:
+    """What elements of ``type_`` are in memory: those of one kind share an array."""
+    return "float" if isinstance(type_, FloatType) and type_.name in _NATIVE else "integer", bits_in_memory(type_)
+
+
 def _item(type_: Type) -> tuple[str, int, int]:
     """The type of the items that elements of ``type_`` lie in without words, and its bytes."""
-    bits = bits_in_memory(type_)
-    kind = "float" if isinstance(type_, FloatType) and type_.name in _NATIVE else "integer"
-    count = min(VECTOR, MAX_BITS // bits)
-    return kind, bits, count * bits // 8
+    kind, bits = item_kind(type_)
+    return kind, bits, min(VECTOR, MAX_BITS // bits) * bits // 8
 
 
 def taken(room: Room, view: View, accesses: Iterable[SharedAccess], beyond: Iterable[Scratch]) -> int:

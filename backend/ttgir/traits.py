@@ -80,8 +80,8 @@ class Traits:
     """A row of the table.
 
     ``repeatable``: a second copy elsewhere gives the same results, at little cost. ``by_layout``: it takes the bytes of
-    a buffer by a layout of registers, lanes and subgroups, without waiting. ``view``: it gives the same bytes of a
-    buffer another type. ``loop``: it may run a region several times. ``ended_by``: the operations that may leave its
+    a buffer by a layout of registers, lanes and subgroups, without waiting. ``view``: it gives bytes of a buffer
+    another type. ``loop``: it may run a region several times. ``ended_by``: the operations that may leave its
     regions, empty for any; ``yielded_by``: the one of them whose operands are its results. ``commutative``,
     ``associative``: results have the same bits for operands in another order, and grouped in another way.
     ``elementwise``: on tensors of one shape, each element of the results comes from the operands' elements at the same
@@ -211,8 +211,7 @@ _ops("ttg.local_store", _SHARED_WRITE, by_layout=True)
 _ops("ttg.local_dealloc ttg.local_scatter", _SHARED_WRITE)
 _ops("ttg.local_gather", _SHARED_READ)
 _ops("ttg.local_atomic_scatter_rmw", _SHARED_READ | _SHARED_WRITE, memory=Memory.SCRATCH)
-_ops("ttg.memdesc_trans ttg.memdesc_reshape", view=True)
-_ops("ttg.memdesc_index ttg.memdesc_subslice ttg.memdesc_reinterpret")
+_ops("ttg.memdesc_trans ttg.memdesc_reshape ttg.memdesc_index ttg.memdesc_subslice ttg.memdesc_reinterpret", view=True)
 _ops("ttg.async_copy_global_to_local", _READ | _SHARED_WRITE, Pointers.ACCESSED)
 _ops("ttg.async_commit_group ttg.async_wait", _SHARED_WRITE)
 _ops("ttg.barrier", Effect.WAITS)

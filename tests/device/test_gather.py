@@ -48,6 +48,13 @@ def test_one_dimension(size: int, wanted: int, warps: int) -> None:
     assert torch.equal(y[1:-1], x[index.long()])
 
 
+def test_unsigned_indices_past_the_signed_ones() -> None:
+    x, index = torch.randn(512), torch.arange(256, dtype=torch.uint8)
+    y = torch.zeros(256)
+    gather_1d[(1,)](x, index, y, N=512, K=256)
+    assert torch.equal(y, x[:256])
+
+
 @pytest.mark.parametrize("index_type", ["int8", "int16", "int64"])
 @pytest.mark.parametrize("dtype", ["int8", "float16", "bfloat16", "int64", "float64"])
 def test_types(dtype: str, index_type: str) -> None:

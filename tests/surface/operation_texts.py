@@ -88,6 +88,14 @@ _LAYOUTS = """
 #smem = #ttg.shared_memory
 """
 
+_FLAT = "!ttg.memdesc<128xf32, #flat, #smem, mutable>"
+_FLAT_ROOM = f'  %room = "ttg.local_alloc"() : () -> {_FLAT}\n'
+_VALUES = """  %value = arith.constant dense<1.0> : tensor<128xf32, #one>
+  %at = tt.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #one>
+"""
+_SQUARE = "!ttg.memdesc<16x16xf32, #shared, #smem, mutable>"
+_SQUARE_ROOM = f'  %room = "ttg.local_alloc"() : () -> {_SQUARE}\n'
+
 MODULES = (
     Text(
         "cf.switch",
@@ -142,6 +150,31 @@ MODULES = (
   tt.store %at, %back : tensor<16x16x!tt.ptr<f32>, #rows>""",
     ),
     Text(
+        "ttg.memdesc_index ttg.memdesc_subslice ttg.memdesc_reinterpret",
+        "%at: i32, %p: !tt.ptr<i32>",
+        f"""  %rooms = "ttg.local_alloc"() : () -> !ttg.memdesc<2x16x16xf32, #shared, #smem, mutable>
+  %room = "ttg.memdesc_index"(%rooms, %at) :
+      (!ttg.memdesc<2x16x16xf32, #shared, #smem, mutable>, i32) -> {_SQUARE}
+  %value = arith.constant dense<1.0> : tensor<8x16xf32, #rows>
+  %part = "ttg.memdesc_subslice"(%room) <{{offsets = array<i32: 8, 0>}}> :
+      ({_SQUARE}) -> !ttg.memdesc<8x16xf32, #shared, #smem, mutable, 16x16>
+  ttg.local_store %value, %part : tensor<8x16xf32, #rows> -> !ttg.memdesc<8x16xf32, #shared, #smem, mutable, 16x16>
+  %other = "ttg.memdesc_reinterpret"(%room) : ({_SQUARE}) -> !ttg.memdesc<16x16xi32, #shared, #smem, mutable>
+  %back = ttg.local_load %other : !ttg.memdesc<16x16xi32, #shared, #smem, mutable> -> tensor<16x16xi32, #rows>
+  %to = tt.splat %p : !tt.ptr<i32> -> tensor<16x16x!tt.ptr<i32>, #rows>
+  tt.store %to, %back : tensor<16x16x!tt.ptr<i32>, #rows>""",
+    ),
+    Text(
+        "ttg.local_gather ttg.local_scatter",
+        "%p: !tt.ptr<f32>",
+        f"""{_FLAT_ROOM}{_VALUES}  "ttg.local_scatter"(%room, %value, %at) <{{axis = 0 : i32}}> :
+      ({_FLAT}, tensor<128xf32, #one>, tensor<128xi32, #one>) -> ()
+  %back = "ttg.local_gather"(%room, %at) <{{axis = 0 : i32}}> :
+      ({_FLAT}, tensor<128xi32, #one>) -> tensor<128xf32, #one>
+  %to = tt.splat %p : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>, #one>
+  tt.store %to, %back : tensor<128x!tt.ptr<f32>, #one>""",
+    ),
+    Text(
         "ttg.warp_id ttg.global_scratch_alloc",
         "%p: !tt.ptr<i32>",
         """  %warp = "ttg.warp_id"() : () -> i32
@@ -153,13 +186,6 @@ MODULES = (
     ),
 )
 
-_FLAT = "!ttg.memdesc<128xf32, #flat, #smem, mutable>"
-_FLAT_ROOM = f'  %room = "ttg.local_alloc"() : () -> {_FLAT}\n'
-_VALUES = """  %value = arith.constant dense<1.0> : tensor<128xf32, #one>
-  %at = tt.make_range {start = 0 : i32, end = 128 : i32} : tensor<128xi32, #one>
-"""
-_SQUARE = "!ttg.memdesc<16x16xf32, #shared, #smem, mutable>"
-_SQUARE_ROOM = f'  %room = "ttg.local_alloc"() : () -> {_SQUARE}\n'
 _TOKEN = "!ttg.async.token"
 _WORKERS = """  "ttg.warp_specialize"() <{partitionNumWarps = array<i32: 4>}> ({
     "ttg.warp_yield"() : () -> ()
@@ -198,41 +224,11 @@ REFUSED = (
     Text("ttg.async_commit_group", "", f'  %token = "ttg.async_commit_group"() : () -> {_TOKEN}'),
     Text("ttg.async_wait", "", f'  %token = "ttg.async_wait"() <{{num = 0 : i32}}> : () -> {_TOKEN}'),
     Text(
-        "ttg.local_gather",
-        "",
-        f"""{_FLAT_ROOM}{_VALUES}  %back = "ttg.local_gather"(%room, %at) <{{axis = 0 : i32}}> :
-      ({_FLAT}, tensor<128xi32, #one>) -> tensor<128xf32, #one>""",
-    ),
-    Text(
-        "ttg.local_scatter",
-        "",
-        f"""{_FLAT_ROOM}{_VALUES}  "ttg.local_scatter"(%room, %value, %at) <{{axis = 0 : i32}}> :
-      ({_FLAT}, tensor<128xf32, #one>, tensor<128xi32, #one>) -> ()""",
-    ),
-    Text(
         "ttg.local_atomic_scatter_rmw",
         "",
         f"""{_FLAT_ROOM}{_VALUES}  %old = "ttg.local_atomic_scatter_rmw"(%room, %value, %at)
       <{{atomic_rmw_op = 5 : i32, axis = 0 : i32}}> :
       ({_FLAT}, tensor<128xf32, #one>, tensor<128xi32, #one>) -> tensor<128xf32, #one>""",
-    ),
-    Text(
-        "ttg.memdesc_index",
-        "%at: i32",
-        f"""  %room = "ttg.local_alloc"() : () -> !ttg.memdesc<2x16x16xf32, #shared, #smem, mutable>
-  %part = "ttg.memdesc_index"(%room, %at) : (!ttg.memdesc<2x16x16xf32, #shared, #smem, mutable>, i32) -> {_SQUARE}""",
-    ),
-    Text(
-        "ttg.memdesc_subslice",
-        "",
-        f"""{_SQUARE_ROOM}  %part = "ttg.memdesc_subslice"(%room) <{{offsets = array<i32: 8, 0>}}> :
-      ({_SQUARE}) -> !ttg.memdesc<8x16xf32, #shared, #smem, mutable, 16x16>""",
-    ),
-    Text(
-        "ttg.memdesc_reinterpret",
-        "",
-        f"""{_SQUARE_ROOM}  %other = "ttg.memdesc_reinterpret"(%room) :
-      ({_SQUARE}) -> !ttg.memdesc<16x16xi32, #shared, #smem, mutable>""",
     ),
     Text("ttg.warp_specialize ttg.warp_specialize.partitions ttg.warp_return ttg.warp_yield", "", _WORKERS),
     Text("ttg.mask ttg.mask.return", "", _MASKED),

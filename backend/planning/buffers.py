@@ -1,0 +1,275 @@
+"""Buffers in shared memory and their views: which bytes of upstream's allocation a ``!ttg.memdesc`` value is.
+
+A view is a part of its buffer (``memdesc_index``, ``memdesc_subslice``), or the same bytes under another shape, layout
+or element type. All that is known before the kernel runs is decided here; what is left, an index or which buffer a
+loop carries, is one number of elements that the lowering computes.
+
+Values that may be the same buffer are kept together: all views of a buffer, and all buffers that one block argument or
+result may be. They are accessed as elements of one type, because memory without the explicit layout has an array for
+each type, and these do not alias.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from math import gcd
+
+from ..errors import UnsupportedOperation
+from ..layouts.buffers import buffer_bytes, buffer_layout
+from ..layouts.element_sizes import bits_in_memory, bytes_in_memory
+from ..layouts.shared import SharedLayout
+from ..ttgir.ir import Function, Operation, Value
+from ..ttgir.traits import Pointers, traits
+from ..ttgir.types import IntegerType, MemDescType, Type
+from .shared_memory import item_kind
+
+
+@dataclass(frozen=True)
+class BufferView:
+    """Where the elements of a ``!ttg.memdesc`` lie.
+
+    ``start``, ``end``: bytes of the buffers that it may be part of. The element at ``offset`` of its layout, before
+    padding, is at byte ``first``, plus a number of elements that the kernel computes where ``moved``, plus ``offset`` ^
+    ``origin`` with its padding. ``alignment``: bytes that the place of element 0 is a multiple of. ``cell``: the type
+    that memory is accessed as where other views have other elements; None: its own elements'.
+    """
+
+    type: MemDescType
+    start: int
+    end: int
+    first: int
+    origin: int = 0
+    moved: bool = False
+    alignment: int = 1 << 30
+    cell: Type | None = None
+
+    @classmethod
+    def whole(cls, type_: MemDescType, offset: int) -> BufferView:
+        """A buffer at byte ``offset``, of which there are no other views."""
+        return cls(type_, offset, offset + buffer_bytes(type_), offset)
+
+    @property
+    def known(self) -> bool:
+        """Whether the place of each of its elements is known before the kernel runs, in a frame of its buffer's."""
+        return not self.moved and not self.origin and self.cell is None
+
+    @property
+    def cells(self) -> tuple[Type, int]:
+        """What it is accessed as: the type, and how many of these an element is."""
+        if self.cell is None:
+            return self.type.element, 1
+        return self.cell, bits_in_memory(self.type.element) // bits_in_memory(self.cell)
+
+    def width(self, limit: int) -> int:
+        """Consecutive elements that one access may hold, by where it starts: ``limit`` at most."""
+        for number in (self.origin, self.alignment // bytes_in_memory(self.type.element)):
+            if number:
+                limit = min(limit, number & -number)
+        return limit
+
+
+@dataclass(frozen=True)
+class Buffers:
+    """``views``: of the values that have one. ``refused``: operations whose results have none, and why."""
+
+    views: Mapping[Value, BufferView]
+    refused: Mapping[Operation, Exception]
+
+
+def plan_buffers(function: Function, explicit: bool) -> Buffers:
+    """The views of a function. ``explicit``: memory may be accessed as elements of any type."""
+    assert function.body is not None
+    operations = [inner for block in function.body.blocks for top in block.operations for inner in top.walk()]
+    groups = _groups(operations)
+    views: dict[Value, BufferView] = {}
+    refused: dict[Operation, Exception] = {}
+    for operation in operations:
+        _measure(operation, groups)
+    for value, group in groups.items():
+        if not isinstance(value.owner, Operation) or traits(value.owner).pointers is Pointers.CARRIED:
+            views[value] = replace(group.view(value, explicit), moved=True, alignment=group.alignment)
+    for operation in operations:
+        rule = _VIEWS.get(operation.name)
+        if rule is None or (operation.name != "ttg.local_alloc" and operation.operands[0] not in views):
+            continue
+        value = operation.result
+        try:
+            place = rule(operation, views)
+        except (ValueError, NotImplementedError) as error:  # it has no layout here, or no size
+            refused[operation] = error
+            continue
+        whole = groups[value].view(value, explicit)
+        views[value] = replace(place, type=whole.type, start=whole.start, end=whole.end, cell=whole.cell)
+    return Buffers(views, refused)
+
+
+# -- values that may be the same buffer --------------------------------------------------------------------------
+@dataclass
+class _Group:
+    """Values that may be the same buffer: the bytes of all buffers that they may be, and what the places of their
+    elements are multiples of, in bytes."""
+
+    values: list[Value] = field(default_factory=list)
+    start: int = 1 << 62
+    end: int = 0
+    alignment: int = 0
+
+    def view(self, value: Value, explicit: bool) -> BufferView:
+        """Of ``value``, as far as the group decides it."""
+        assert isinstance(value.type, MemDescType)
+        elements = [one.type.element for one in self.values if isinstance(one.type, MemDescType)]
+        several = not explicit and len({item_kind(element) for element in elements}) > 1
+        cell = IntegerType(min(map(bits_in_memory, elements))) if several else None
+        return BufferView(value.type, self.start, self.end, 0, cell=cell)
+
+
+def _groups(operations: list[Operation]) -> dict[Value, _Group]:
+    parents: dict[Value, Value] = {}
+
+    def root(value: Value) -> Value:
+        found = parents.setdefault(value, value)
+        while parents[found] is not found:
+            found = parents[found]
+        parents[value] = found
+        return found
+
+    for operation in operations:
+        for first, second in _flows(operation):
+            if isinstance(first.type, MemDescType):
+                parents[root(first)] = root(second)
+    found: dict[Value, _Group] = {}
+    for value in list(parents):
+        found.setdefault(root(value), _Group()).values.append(value)
+    return {value: group for group in found.values() for value in group.values}
+
+
+def _flows(operation: Operation) -> Iterator[tuple[Value, Value]]:
+    """Pairs of values that may be the same, or parts of the same."""
+    if operation.name in _VIEWS:
+        yield operation.result, (operation.result if operation.name == "ttg.local_alloc" else operation.operands[0])
+    elif operation.name == "scf.for":
+        body = operation.regions[0].entry
+        for values in (body.arguments[1:], body.terminator.operands, operation.results):
+            yield from zip(operation.operands[3:], values, strict=True)
+    elif operation.name == "scf.while":
+        before, after = (region.entry for region in operation.regions)
+        yield from zip(operation.operands, before.arguments, strict=True)
+        yield from zip(after.terminator.operands, before.arguments, strict=True)
+        for values in (after.arguments, operation.results):
+            yield from zip(before.terminator.operands[1:], values, strict=True)
+    elif operation.name == "scf.if":
+        for region in operation.regions:
+            if region.blocks:
+                yield from zip(region.entry.terminator.operands, operation.results, strict=False)
+
+
+def _measure(operation: Operation, groups: Mapping[Value, _Group]) -> None:
+    """Adds what an operation contributes to its group's bytes and alignment."""
+    rule = _STEPS.get(operation.name)
+    if rule is None:
+        return
+    group = groups[operation.result]
+    type_ = operation.result.type
+    assert isinstance(type_, MemDescType)
+    try:
+        group.alignment = gcd(group.alignment, rule(operation))
+        if operation.name == "ttg.local_alloc":
+            offset = int(operation.attributes["allocation.offset"])
+            group.start, group.end = min(group.start, offset), max(group.end, offset + buffer_bytes(type_))
+    except (ValueError, NotImplementedError):  # refused where it is a view
+        group.alignment = 1
+
+
+# -- views -------------------------------------------------------------------------------------------------------
+def _layout(value: Value) -> SharedLayout:
+    assert isinstance(value.type, MemDescType)
+    return buffer_layout(value.type)
+
+
+def _size(value: Value) -> int:
+    assert isinstance(value.type, MemDescType)
+    return bytes_in_memory(value.type.element)
+
+
+def _whole(operation: Operation, source: BufferView, what: str) -> None:
+    """Refuses a view of a slice."""
+    shape, allocated = source.type.shape, source.type.alloc_shape
+    if source.origin or allocated[-len(shape) :] not in ((), shape):
+        raise UnsupportedOperation(operation, f"a slice of a buffer cannot be {what}", "slice last")
+
+
+def index_step(operation: Operation) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """``ttg.memdesc_index``: elements before padding from one part to the next, and the padding."""
+    layout = _layout(operation.result)
+    return layout.elements.size, layout.padding
+
+
+def _step_of_index(operation: Operation) -> int:
+    step, padding = index_step(operation)
+    return gcd(step, *(pad for _, pad in padding)) * _size(operation.result)
+
+
+def _slice_origin(operation: Operation) -> int:
+    """The element offset, before padding, of a slice's first element within its source's layout."""
+    layout, offsets = _layout(operation.operands[0]), tuple(operation.attributes["offsets"])
+    return layout.offsets.apply_flat(**{f"dim{dim}": offset for dim, offset in enumerate(offsets)})
+
+
+def _alloc(operation: Operation, _: Mapping[Value, BufferView]) -> BufferView:
+    offset = int(operation.attributes["allocation.offset"])
+    assert isinstance(operation.result.type, MemDescType)
+    return replace(BufferView.whole(operation.result.type, offset), alignment=gcd(offset, 1 << 30))
+
+
+def _renamed(operation: Operation, views: Mapping[Value, BufferView]) -> BufferView:
+    """The same bytes under an encoding that upstream has rewritten to fit."""
+    source = views[operation.operands[0]]
+    if operation.name == "ttg.memdesc_reshape":
+        _whole(operation, source, "reshaped")
+    _layout(operation.result)
+    return source
+
+
+def _indexed(operation: Operation, views: Mapping[Value, BufferView]) -> BufferView:
+    source = views[operation.operands[0]]
+    _whole(operation, source, "indexed")
+    return replace(source, moved=True, alignment=gcd(source.alignment, _step_of_index(operation)))
+
+
+def _sliced(operation: Operation, views: Mapping[Value, BufferView]) -> BufferView:
+    source = views[operation.operands[0]]
+    _layout(operation.result)
+    return replace(source, origin=source.origin ^ _slice_origin(operation))
+
+
+def _reinterpreted(operation: Operation, views: Mapping[Value, BufferView]) -> BufferView:
+    source, size = views[operation.operands[0]], _size(operation.result)
+    moved = _layout(operation.operands[0]).pad(source.origin) * _size(operation.operands[0]) if source.origin else 0
+    alignment = gcd(source.alignment, moved)
+    if alignment % size:
+        raise UnsupportedOperation(
+            operation,
+            f"elements of {size} bytes would start at multiples of {alignment} byte{'s' * (alignment > 1)}",
+            "use padding and slices that are multiples of the larger element",
+        )
+    return replace(source, first=source.first + moved, origin=0, alignment=alignment)
+
+
+_VIEWS: dict[str, Callable[[Operation, Mapping[Value, BufferView]], BufferView]] = {
+    "ttg.local_alloc": _alloc,
+    "ttg.memdesc_trans": _renamed,
+    "ttg.memdesc_reshape": _renamed,
+    "ttg.memdesc_index": _indexed,
+    "ttg.memdesc_subslice": _sliced,
+    "ttg.memdesc_reinterpret": _reinterpreted,
+}
+
+#: Operation → bytes that it moves the start of a buffer by a multiple of.
+_STEPS: dict[str, Callable[[Operation], int]] = {
+    "ttg.local_alloc": lambda operation: int(operation.attributes["allocation.offset"]),
+    "ttg.memdesc_index": _step_of_index,
+    "ttg.memdesc_subslice": lambda operation: (
+        _layout(operation.operands[0]).pad(_slice_origin(operation)) * _size(operation.operands[0])
+    ),
+}
