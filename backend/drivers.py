@@ -24,6 +24,7 @@ class Driver:
     GLSL.std.450 round f64.
 
     **Its registers.** ``lane_registers``: 32-bit registers that a lane can have, a power of two up to 256.
+    ``unit_registers``: those of a compute unit, where the driver does not tell them and the vendor's documents do.
 
     **Its matrix units.** ``matrix_units``: dots are faster on them than on multiply-adds. ``matrix_loads``: so are
     loads of whole fragments from workgroup memory, of padded rows, than loads of their registers.
@@ -50,6 +51,7 @@ class Driver:
     rounds_doubles: bool = True
 
     lane_registers: int = 256
+    unit_registers: int | None = None
 
     matrix_units: bool = True
     matrix_loads: bool = True
@@ -71,6 +73,10 @@ class Driver:
 
 #: A driver of which nothing is known. The lowering's own recursion limits how deep regions nest.
 OTHER = Driver()
+
+#: Of a multiprocessor of each compute capability from 5.0 to 12.1: CUDA Programming Guide, table of technical
+#: specifications per compute capability.
+_NVIDIA_REGISTERS = 65536
 
 #: By the name of the VkDriverId in lower case, without what all have in common.
 DRIVERS = {
@@ -96,14 +102,18 @@ DRIVERS = {
         unrolled_elementwise=4000,  # compiled in 0.3 s
     ),
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
-    "nvidia_proprietary": Driver(fused=True, register_statistics=("Register Count",)),
+    "nvidia_proprietary": Driver(fused=True, unit_registers=_NVIDIA_REGISTERS, register_statistics=("Register Count",)),
     # XGL, icd/api/vk_pipeline.cpp; it counts the bytes of scratch memory, not spills.
     "amd_proprietary": Driver(fused=True, register_statistics=("numUsedVgprs",)),
     "amd_open_source": Driver(fused=True, register_statistics=("numUsedVgprs",)),
     "mesa_radv": Driver(
         fused=True, register_statistics=("VGPRs",), spill_statistics=("Spilled VGPRs", "Spilled SGPRs")
     ),
-    "mesa_nvk": Driver(register_statistics=("Number of GPRs",), spill_statistics=("Spills to memory",)),
+    "mesa_nvk": Driver(
+        unit_registers=_NVIDIA_REGISTERS,
+        register_statistics=("Number of GPRs",),
+        spill_statistics=("Spills to memory",),
+    ),
     # A hardware thread has 4 KiB of registers, for its 32 lanes; its figures of registers are a thread's, not a lane's.
     # "Spill Count" to Mesa 24, then "Spill count".
     "intel_open_source_mesa": Driver(lane_registers=32, spill_statistics=("Spill Count", "Spill count")),

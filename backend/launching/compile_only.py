@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import settings
 from ..capabilities import Capabilities
+from ..runtime.compute_units import ComputeUnits
 
 _log = logging.getLogger(__name__)
 
@@ -41,9 +42,17 @@ class DeviceLimits(dict[str, Any]):
         raise UnreportedProperty(name)
 
 
-def device_properties(capabilities: Capabilities) -> DeviceLimits:
-    """A device's limits in Triton's terms; ``max_shared_mem`` in bytes."""
+def device_properties(capabilities: Capabilities, units: ComputeUnits) -> DeviceLimits:
+    """A device's limits in Triton's terms; ``max_shared_mem`` in bytes.
+
+    ``multiprocessor_count``: the compute units, or the estimate of runtime/compute_units.py where the driver does not
+    tell them. ``max_num_regs``: the 32-bit registers of one, where something tells them. ``mem_clock_rate`` and
+    ``mem_bus_width`` are not there: nothing tells them.
+    """
+    known = {} if units.registers is None else {"max_num_regs": units.registers}
     return DeviceLimits(
+        known,
+        multiprocessor_count=units.count_or_estimate,
         max_shared_mem=capabilities.shared_bytes,
         warpSize=capabilities.subgroup_size,
         max_threads_per_block=capabilities.max_workgroup_invocations,
@@ -82,7 +91,8 @@ class CompileOnlyUtils:
 
     def get_device_properties(self, device: int | None = None) -> dict[str, Any]:
         """The target's limits, in Triton's terms."""
-        return device_properties(target_capabilities())
+        target = target_capabilities()
+        return device_properties(target, ComputeUnits(registers=target.traits.unit_registers))
 
 
 def call_once(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 from .. import settings
@@ -43,16 +42,15 @@ class DeviceUtils:
     def get_device_properties(self, device: int | None = None) -> dict[str, Any]:
         """Limits of a device, the current one for None, in Triton's terms; ``max_shared_mem`` in bytes.
 
-        ``multiprocessor_count`` and ``max_num_regs`` are there for a CPU: its threads, and the registers of a
-        workgroup's invocations. Vulkan has no such numbers of a GPU, nor ``mem_clock_rate`` and ``mem_bus_width``.
+        Of a CPU ``max_num_regs`` are the registers of a workgroup's invocations.
         """
         info = vulkan_context.devices()[vulkan_context.current_device() if device is None else device]
         capabilities = capabilities_of(info)
         if capabilities is None:
             raise VulkanUnavailable(f"{info.describe()} cannot run Triton kernels")
-        properties = device_properties(capabilities)
+        properties = device_properties(capabilities, info.compute_units)
+        properties["name"] = info.name
         if info.kind == "cpu":
-            properties["multiprocessor_count"] = os.cpu_count() or 1
             properties["max_num_regs"] = HOST_REGISTERS * capabilities.max_workgroup_invocations
         return properties
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import settings
 from ..capabilities import FLOAT_CONTROLS, REQUIRED, Capabilities
+from .compute_units import ComputeUnits, compute_units
 from .errors import VulkanUnavailable
 from .loader import INSTALL, Chain, check, instance, remedy, vulkan
 from .matrix_properties import MatrixProperties, matrix_properties
@@ -165,6 +166,7 @@ class DeviceInfo:
     handle: Any = field(repr=False)
     driver_version: str = ""
     matrices: tuple[MatrixProperties, ...] = ()
+    compute_units: ComputeUnits = ComputeUnits()
 
     def describe(self) -> str:
         """One line: name, kind, and what it lacks, if anything."""
@@ -277,6 +279,7 @@ def probe(physical: Any) -> DeviceInfo:
         handle=physical,
         driver_version=_driver_version(properties["VkPhysicalDeviceVulkan12Properties"], basic),
         matrices=_matrices(physical, supported) if capabilities is not None else (),
+        compute_units=compute_units(physical, extensions, kind, driver, vulkan11.subgroupSize),
     )
 
 

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
+from uuid import UUID
 
 import torch
 
@@ -24,6 +25,8 @@ class DeviceProperties:
     """Figures of a device under the names that ``torch.cuda`` gives them; memory in bytes.
 
     ``kind``: discrete, integrated, virtual, cpu or other. ``driver``: its name and version.
+    ``multi_processor_count``: the compute units; an estimate where ``estimated`` names it. Threads and registers of a
+    compute unit are None where nothing tells them.
     """
 
     name: str
@@ -33,6 +36,11 @@ class DeviceProperties:
     warp_size: int
     max_threads_per_block: int
     shared_memory_per_block: int
+    multi_processor_count: int
+    max_threads_per_multi_processor: int | None
+    regs_per_multiprocessor: int | None
+    uuid: UUID
+    estimated: tuple[str, ...]
 
 
 @cache
@@ -41,6 +49,7 @@ def _properties(index: int) -> DeviceProperties:
     known = device.capabilities
     if known is None:
         raise VulkanUnavailable(f"{device.describe()} cannot run Triton kernels")
+    units = device.compute_units
     return DeviceProperties(
         name=device.name,
         kind=device.kind,
@@ -49,6 +58,11 @@ def _properties(index: int) -> DeviceProperties:
         warp_size=known.subgroup_size,
         max_threads_per_block=known.max_workgroup_invocations,
         shared_memory_per_block=known.shared_bytes,
+        multi_processor_count=units.count_or_estimate,
+        max_threads_per_multi_processor=units.threads,
+        regs_per_multiprocessor=units.registers,
+        uuid=UUID(device.uuid),
+        estimated=("multi_processor_count",) if units.estimated else (),
     )
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 import torch
 
-from ..runtime.context import NAME
+from ..autoload import NAME
 from .after_import import after_import
 from .broken import BROKEN
 

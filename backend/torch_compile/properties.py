@@ -22,8 +22,8 @@ def driver_is_active() -> bool:
 class InductorProperties:
     """What Inductor reads of a device. It goes to compile workers, by pickling.
 
-    ``arch``: the device's capabilities, as text: GPUTarget.arch. ``multi_processor_count``: compute units, where the
-    device tells them; ``shared_memory_per_block`` in bytes.
+    ``arch``: the device's capabilities, as text: GPUTarget.arch. ``multi_processor_count``: compute units, or an
+    estimate of them (runtime/compute_units.py); ``shared_memory_per_block`` in bytes.
     """
 
     name: str
@@ -39,10 +39,6 @@ class InductorProperties:
     max_threads_per_multi_processor: None = None
 
 
-#: Compute units of a GPU that does not tell them: enough for Inductor to split reductions, as an integrated GPU needs.
-_UNTOLD_COMPUTE_UNITS = 32
-
-
 @cache
 def device_properties(index: int) -> InductorProperties:
     """Of the device with that index. Raises VulkanUnavailable where it cannot run kernels."""
@@ -51,7 +47,7 @@ def device_properties(index: int) -> InductorProperties:
     return InductorProperties(
         name=known.get("name", "spirv"),
         arch=known["arch"],
-        multi_processor_count=known.get("multiprocessor_count") or _UNTOLD_COMPUTE_UNITS,
+        multi_processor_count=known["multiprocessor_count"],
         warp_size=known["warpSize"],
         max_threads_per_block=known["max_threads_per_block"],
         shared_memory_per_block=known["max_shared_mem"],

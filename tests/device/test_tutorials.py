@@ -55,8 +55,9 @@ def test_01_a_report(tmp_path: Any) -> None:
 def test_02_what_an_occupancy_is_computed_from(device: Any) -> None:
     properties = driver.active.utils.get_device_properties(device.index)
     assert properties["max_shared_mem"] > 0 and properties["warpSize"] > 0
+    assert properties["multiprocessor_count"] > 0
     if driver.active.get_current_target().backend == "spirv" and device.type == "cpu":
-        assert properties["multiprocessor_count"] > 0 and properties["max_num_regs"] > 0
+        assert properties["max_num_regs"] > 0
     module = getattr(torch, device.type)
     module.set_stream(module.Stream())
 

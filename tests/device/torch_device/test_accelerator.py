@@ -150,6 +150,10 @@ def test_memory_statistics() -> None:
     assert torch.accelerator.get_memory_info()[1] == total > 1 << 20 and 0 < free <= total
     known = torch.spirv.get_device_properties()
     assert known.name == torch.spirv.get_device_name(0) and known.total_memory == total and known.warp_size > 0
+    units = current().device.compute_units
+    assert known.multi_processor_count == units.count_or_estimate >= 1
+    assert known.estimated == (("multi_processor_count",) if units.count is None else ())
+    assert (known.max_threads_per_multi_processor, known.regs_per_multiprocessor) == (units.threads, units.registers)
 
 
 @pytest.mark.parametrize("asked", ["TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND", None])
