@@ -23,6 +23,7 @@ from typing import Any
 
 import torch
 
+from ..runtime.allocator import OutOfDeviceMemory
 from ..runtime.context import NAME
 from ..runtime.graph import Graph
 from ..runtime.streams import device_index
@@ -71,9 +72,14 @@ class _Captured:
         self.load(inputs)
         before = {storage: torch._C._storage_Use_Count(storage) for storage in _results}
         drawn = GENERATOR.drawn
-        with self._graph.capture():
-            # Tensors of the graph's own: it keeps them, and the caller's are to go.
-            outputs = function([self._copies[at] if at in self._copies else x.detach() for at, x in enumerate(inputs)])
+        try:
+            with self._graph.capture():
+                # Tensors of the graph's own: it keeps them, and the caller's are to go.
+                outputs = function(
+                    [self._copies[at] if at in self._copies else x.detach() for at, x in enumerate(inputs)]
+                )
+        except (RuntimeError, OutOfDeviceMemory) as error:  # what is refused in a capture, and what the device says
+            raise _Cannot(str(error)) from error
         if GENERATOR.drawn != drawn:
             raise _Cannot("it draws random numbers")
         self._is_tuple = isinstance(outputs, tuple)
@@ -151,7 +157,10 @@ class _Captured:
 def _twin(x: torch.Tensor) -> torch.Tensor:
     if not is_dense(x):
         raise _Cannot("an input has gaps between its elements, or elements that share memory")
-    return torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device=x.device)
+    try:
+        return torch.empty_strided(x.size(), x.stride(), dtype=x.dtype, device=x.device)
+    except OutOfDeviceMemory as error:
+        raise _Cannot(str(error)) from error
 
 
 class Replayed:
@@ -219,12 +228,7 @@ class Replayed:
         if self._captured >= _MOST_GRAPHS:
             return None
         copied = [position for position in range(len(inputs)) if position not in self._positions]
-        try:
-            graph = _Captured(self._function, inputs, copied)
-        except _Cannot:
-            raise
-        except Exception as error:
-            raise _Cannot(str(error)) from error
+        graph = _Captured(self._function, inputs, copied)
         self._captured += 1
         _fixed.update(key)
         self._graphs.setdefault(key, []).append(graph)

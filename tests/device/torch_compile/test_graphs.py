@@ -11,6 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from triton.backends.spirv.runtime import OutOfDeviceMemory  # noqa: E402
 from triton.backends.spirv.torch_compile import graphs  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("own_caches")
@@ -68,6 +69,38 @@ def test_results_that_are_in_use_are_not_written_over(made: list[graphs.Replayed
     x = torch.randn(64, device="spirv")
     torch.testing.assert_close(compiled(x).cpu(), x.cpu().exp() * 2)
     assert made[0].captured == 4
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, OutOfDeviceMemory])
+def test_what_the_device_refuses_in_a_capture_runs_without(kind: type[Exception]) -> None:
+    calls = []
+
+    def compiled(inputs: list[torch.Tensor]) -> tuple[torch.Tensor]:
+        calls.append(len(inputs))
+        if len(calls) == 2:
+            raise kind("refused")
+        return (inputs[0] + 1,)
+
+    replayed = graphs.Replayed(compiled, (), (), False)
+    for _ in range(3):
+        assert replayed([torch.ones(3, device="spirv")])[0].tolist() == [2, 2, 2]
+    assert replayed.captured == 0 and replayed.why_not == "refused"
+
+
+def test_mistakes_in_a_capture_are_not_hidden() -> None:
+    calls = []
+
+    def compiled(inputs: list[torch.Tensor]) -> tuple[torch.Tensor]:
+        calls.append(len(inputs))
+        if len(calls) == 2:
+            raise KeyError("a mistake")
+        return (inputs[0] + 1,)
+
+    replayed = graphs.Replayed(compiled, (), (), False)
+    x = torch.ones(3, device="spirv")
+    replayed([x])
+    with pytest.raises(KeyError, match="a mistake"):
+        replayed([x])
 
 
 def changed(x: torch.Tensor) -> torch.Tensor:
