@@ -7,7 +7,7 @@ from typing import Any
 
 from triton.language import core
 
-from .lowering.extern_signatures import FORMS, Form
+from .functions.signatures import FORMS, Form
 
 _TYPES = {
     code: core.dtype(name)

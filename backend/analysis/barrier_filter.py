@@ -11,7 +11,7 @@ that are really made:
 * the barrier becomes what the most demanding of its pairs needs.
 
 Barriers are judged one after the other, each against those that are still there, so that every pair that needs a
-workgroup barrier keeps one: at first membar's barriers, and the waits that it counts on (implied_barriers.py), part
+workgroup barrier keeps one: at first membar's barriers, and the waits that it counts on (planning/barriers.py), part
 every pair; a barrier goes only where no pair that it alone parts needs it. Those waits take part: an operation that
 makes no access, lowered without any barrier, has to be made up for by one only where a pair needs it. What the user
 wrote is never touched.
@@ -72,7 +72,7 @@ class Access:
 @dataclass(frozen=True)
 class Footprint:
     """What an operation does to workgroup memory that upstream allocated: the accesses ``before``, then if ``waits`` a
-    wait of all invocations (which the lowering emits, see implied_barriers.py), then those ``after``."""
+    wait of all invocations (planning/barriers.py), then those ``after``."""
 
     before: tuple[Access, ...] = ()
     waits: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..analysis.axis_info import AxisInfoAnalysis
-from ..analysis.barrier_filter import BARRIER, Need
+from ..analysis.barrier_filter import Need
 from ..layouts.buffers import buffer_bytes
 from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle, ThroughShared
 from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
@@ -213,6 +213,7 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
     and last use. ``total``: bytes that the kernel takes, ``extent``: the end of the last buffer."""
     steps = list(operations(function))
     number = {operation: place for place, operation in enumerate(steps)}
+    barriers = {**plan.barriers.needs, **plan.barriers.implied}
     buffers: list[dict[str, Any]] = []
     for operation in steps:
         start = end = number[operation]
@@ -244,11 +245,11 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
         "barriers": [
             {
                 "step": number[operation],
-                "whose": _WHOSE[plan.needs.get(operation, Need.WORKGROUP)],
+                "whose": _WHOSE[barriers[operation]],
                 "places": list(frames(operation.location)[:1]),
             }
             for operation in steps
-            if operation.name == BARRIER
+            if operation in barriers
         ],
     }
 

@@ -133,4 +133,5 @@ def _return(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("ttg.barrier")
 def _barrier(ctx: Lowering, operation: Operation) -> None:
-    ctx.wait(operation)
+    global_memory = operation.attributes.get("addrSpace", "local") != "local"
+    ctx.wait(ctx.plan.barriers.needs[operation], global_memory)

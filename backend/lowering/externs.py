@@ -7,11 +7,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from ..functions.cuda_symbols import form_of
+from ..functions.signatures import IN_DOUBLE, Form
 from ..ttgir.ir import Operation
-from ..ttgir.traits import LONG, MEDIUM
-from .cuda_symbols import CUDA_SYMBOLS
 from .errors import UnsupportedOperation
-from .extern_signatures import SYMBOLS, Form
 from .hardware import READS
 from .lowering import Lowering
 from .math import erf, in_double
@@ -106,11 +105,6 @@ _SAME_WIDTH = (
     "acosh atanh cbrt rcbrt sqrt rsqrt atan2 hypot rhypot"
 ).split()
 
-#: Functions that are computed in f64 whatever their type.
-_IN_DOUBLE = (
-    "erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1"
-).split()
-
 #: Functions in every rounding mode.
 _ROUNDED: dict[str, Formula] = {
     "add": precise.add,
@@ -125,7 +119,7 @@ _ROUNDED: dict[str, Formula] = {
 
 EMITTERS: dict[str, Formula] = {
     **{name: getattr(elementary, name) for name in _SAME_WIDTH},
-    **{name: in_double(getattr(special, name)) for name in _IN_DOUBLE},
+    **{name: in_double(getattr(special, name)) for name in IN_DOUBLE},
     **{f"{name}_{mode}": partial(function, mode=mode) for mode in precise.MODES for name, function in _ROUNDED.items()},
     **{
         f"{source}2{name}_{mode}": partial(to_integer, mode=mode, width=width, signed=signed)
@@ -205,9 +199,6 @@ EMITTERS: dict[str, Formula] = {
     "hiloint2double": hiloint2double,
 }
 
-#: Functions of several hundred instructions.
-_LONG = frozenset({*_IN_DOUBLE, "pow", "jn", "yn", "erf"})
-
 #: Integer functions that differ with signedness.
 _SIGNED = frozenset({"mulhi", "mul24", "sad", "hadd", "rhadd"})
 
@@ -224,7 +215,7 @@ def _extern(ctx: Lowering, operation: Operation) -> None:
     if symbol in READS:
         READS[symbol](ctx, operation)
         return
-    form = SYMBOLS.get(symbol) or CUDA_SYMBOLS.get(symbol)
+    form = form_of(symbol)
     if form is None:
         raise UnsupportedOperation(
             operation,
@@ -234,7 +225,7 @@ def _extern(ctx: Lowering, operation: Operation) -> None:
     if form.name not in EMITTERS:
         raise UnsupportedOperation(
             operation,
-            f"libdevice.{form.name} has signatures in lowering/extern_signatures.py, and no emitter",
+            f"libdevice.{form.name} has signatures in functions/signatures.py, and no emitter",
             "a function of tl.extra.libdevice that has one, or add it to EMITTERS in lowering/externs.py",
         )
     emitter = EMITTERS[form.name]
@@ -255,4 +246,4 @@ def _extern(ctx: Lowering, operation: Operation) -> None:
             return n.where(result, n.integer(1, 32), 0).id
         return result.id
 
-    map_rolled(ctx, operation, emit, LONG if form.name in _LONG else MEDIUM)
+    map_rolled(ctx, operation, emit)

@@ -52,8 +52,6 @@ class Lowering(Emitter):
         self.pointer_bases = plan.pointers.bases
         #: Those arguments → their addresses.
         self.base_addresses: dict[Value, int] = {}
-        #: How many workgroup barriers were emitted.
-        self.barriers = 0
         #: The report buffer; its address is 0 in a kernel that reports nothing.
         self.reports = Reports(0)
         #: The address of the launch's global scratch memory; 0 in a kernel that has none (lowering/global_scratch.py).
@@ -148,7 +146,6 @@ class Lowering(Emitter):
     def barrier(self, global_memory: bool = False, scope: int = Scope.Workgroup) -> None:
         """All invocations of the workgroup wait for each other, and see each other's writes to shared memory and, with
         ``global_memory``, to device memory; with scope Device, so do other workgroups that synchronise with it."""
-        self.barriers += 1
         if self.num_warps == 1 and not global_memory:
             self.subgroup_barrier()
         else:
@@ -158,10 +155,9 @@ class Lowering(Emitter):
         """The invocations of each subgroup wait for each other, and see each other's writes to shared memory."""
         self.shared.barrier(self.f, False, Scope.Subgroup, Scope.Subgroup)
 
-    def wait(self, operation: Operation) -> None:
-        """The barrier that ``operation`` is or stands for, as strong as it has to be."""
-        need = self.plan.needs.get(operation, Need.WORKGROUP)
+    def wait(self, need: Need, global_memory: bool = False) -> None:
+        """A planned barrier, as strong as it has to be."""
         if need == Need.WORKGROUP:
-            self.barrier(global_memory=operation.attributes.get("addrSpace", "local") != "local")
+            self.barrier(global_memory)
         elif need == Need.SUBGROUP:
             self.subgroup_barrier()

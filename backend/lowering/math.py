@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..layouts.element_sizes import element_type
+from ..planning.rolling import fma_is_one_instruction
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
@@ -118,7 +119,7 @@ def _absolute_integer(ctx: Lowering, operation: Operation) -> None:
 @lowers("math.fma")
 def _fma(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
-    if ctx.capabilities.traits.fused and type_ in (F32, F64):
+    if fma_is_one_instruction(type_, ctx.capabilities.traits):
         type_id = ctx.type_id(type_)
         map_registers(ctx, operation, lambda a, b, c: ctx.f.glsl(Glsl.Fma, type_id, a, b, c))
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..analysis.implied_barriers import stands_for_barrier
 from ..ttgir.ir import Operation
 from .debug_info import located, name_registers
 from .errors import LoweringError, UnsupportedOperation
@@ -35,7 +34,6 @@ def lower(ctx: Lowering, operation: Operation) -> None:
     rule = RULES.get(operation.name)
     if rule is None:
         raise refusal(operation)
-    barriers = ctx.barriers
     try:
         if ctx.f.lines is None:
             rule(ctx, operation)
@@ -49,8 +47,9 @@ def lower(ctx: Lowering, operation: Operation) -> None:
         raise LoweringError(
             f"{operation.location}: while lowering '{operation.name}': {type(error).__name__}: {error}"
         ) from error
-    if barriers == ctx.barriers and stands_for_barrier(operation, ctx.shared.used, ctx.plan.needs):
-        ctx.wait(operation)
+    implied = ctx.plan.barriers.implied.get(operation)
+    if implied is not None:
+        ctx.wait(implied)
 
 
 def _lower_with_places(ctx: Lowering, rule: Rule, operation: Operation) -> None:

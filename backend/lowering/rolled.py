@@ -4,24 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..planning.rolling import registers_a_round
+from ..planning.plans import Rounds
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Operation
-from ..ttgir.traits import traits
 from .elementwise import map_registers
 from .lowering import Lowering
 
 
-def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int], length: int = 0) -> None:
-    """map_registers for code of about ``length`` instructions an element, those of the operation's row where it is 0:
-    in a loop over registers where planning/rolling.py says so."""
+def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int]) -> None:
+    """map_registers for long code: in a loop over registers where so many of them differ as planned."""
+    plan = ctx.plan_of(operation, Rounds)
     rows = list(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
     distinct = list(dict.fromkeys(rows))
-    count = len(distinct)
-    together = registers_a_round(operation, count, length or traits(operation).length, ctx.capabilities.traits)
-    if together >= count:
+    count, together = len(distinct), plan.together
+    if count <= plan.unrolled:
         map_registers(ctx, operation, emit)
         return
     f, module = ctx.f, ctx.module

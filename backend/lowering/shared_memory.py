@@ -74,11 +74,6 @@ class SharedMemory:
         self._total = room.upstream
         self._arrays: dict[tuple[int, bool], _Array] = {}
 
-    @property
-    def used(self) -> bool:
-        """Whether anything was read or written until now."""
-        return bool(self._arrays)
-
     def width_limit(self, type_: Type) -> int:
         """The most consecutive elements of ``type_`` that one access may take."""
         return self._room.width_limit(type_)

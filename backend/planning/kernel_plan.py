@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ..analysis.axis_info import AxisInfoAnalysis
-from ..analysis.barrier_filter import Need, barrier_needs
 from ..analysis.lazy_loads import lazy_loads
 from ..capabilities import Capabilities
 from ..ttgir.ir import Function, Module, Operation, Value
+from ..ttgir.traits import MEDIUM, TRAITS
+from .barriers import Barriers, plan_barriers
 from .buffers import BufferView, plan_buffers
 from .dots import plan_dot
 from .exchanges import (
@@ -28,6 +29,7 @@ from .messages import may_report, watches_loops
 from .options import Options
 from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
+from .rolling import plan_rounds
 from .shared_memory import Room, View, narrow_buffers, taken, views
 
 
@@ -35,16 +37,15 @@ from .shared_memory import Room, View, narrow_buffers, taken, views
 class KernelPlan:
     """What is decided of a kernel.
 
-    ``plans``: of each operation that has one. ``late``: the loads that are left to the dots that use them. ``needs``:
-    barriers that can be less than workgroup barriers. ``room``, ``view``: of workgroup memory, of which the kernel
-    takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie. ``watched``: loops are counted, because
-    the driver may cut them short. ``reports``: the kernel tells the host something, if only that an access was outside
-    of its tensor.
+    ``plans``: of each operation that has one. ``late``: the loads that are left to the dots that use them.
+    ``barriers``: which are emitted. ``room``, ``view``: of workgroup memory, of which the kernel takes ``shared_bytes``
+    at most. ``buffers``: where the buffers in it lie. ``watched``: loops are counted, because the driver may cut them
+    short. ``reports``: the kernel tells the host something, if only that an access was outside of its tensor.
     """
 
     plans: dict[Operation, Plan]
     late: frozenset[Operation]
-    needs: dict[Operation, Need]
+    barriers: Barriers
     room: Room
     view: View
     shared_bytes: int
@@ -103,13 +104,18 @@ PLANNERS: dict[str, Planner] = {
 }
 
 #: The same for those whose plan does not.
-ACCESSES: dict[str, Planner] = {
+FIXED: dict[str, Planner] = {
     "tt.load": lambda operation, given: plan_global_access(
         operation, given.axis_info, given.checked, 1, operation.result
     ),
     "tt.store": lambda operation, given: plan_global_access(
         operation, given.axis_info, given.checked, 2, operation.operands[1]
     ),
+    **{
+        name: lambda operation, given: plan_rounds(operation, given.target.capabilities.traits)
+        for name, row in TRAITS.items()
+        if row.elementwise and row.length >= MEDIUM
+    },
 }
 
 
@@ -133,7 +139,7 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
         room = Room(upstream, limit, explicit, words)
         given = _Given(room, target, options, late, buffers.views, axis_info, lambda pointer: bool(roots.get(pointer)))
         if not fixed:
-            fixed = _planned(operations, ACCESSES, given)
+            fixed = _planned(operations, FIXED, given)
         plans = {**fixed, **_planned(operations, PLANNERS, given), **refused}
         accesses = [access for plan in plans.values() for access in plan.accesses]
         beyond = [scratch for plan in plans.values() for scratch in plan.scratch if scratch.beyond]
@@ -141,10 +147,10 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
         shared_bytes = taken(room, view, accesses, beyond)
         if shared_bytes <= limit:
             break
-    needs = barrier_needs(kernel, Footprints(plans, late, buffers.views))
-    watched = watches_loops(kernel, capabilities)
+    barriers = plan_barriers(kernel, operations, plans, Footprints(plans, late, buffers.views))
+    watched = watches_loops(kernel, capabilities, plans)
     reports = watched or options.check_bounds or may_report(kernel)
-    return KernelPlan(plans, late, needs, room, view, shared_bytes, buffers.views, pointers, watched, reports)
+    return KernelPlan(plans, late, barriers, room, view, shared_bytes, buffers.views, pointers, watched, reports)
 
 
 def _planned(operations: list[Operation], planners: dict[str, Planner], given: _Given) -> dict[Operation, Plan]:

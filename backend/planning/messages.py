@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ..analysis.loop_count import most_iterations
 from ..capabilities import Capabilities
-from ..ttgir.ir import Function
-from ..ttgir.traits import Effect, traits
-from .rolling import most_rounds
+from ..ttgir.ir import Function, Operation
+from ..ttgir.traits import Effect, in_loop, traits
+from .plans import Plan, Rounds
 
 
 def may_report(kernel: Function) -> bool:
@@ -19,11 +21,15 @@ def may_report(kernel: Function) -> bool:
     )
 
 
-def watches_loops(kernel: Function, capabilities: Capabilities) -> bool:
-    """Whether a loop might be cut short by the driver."""
-    driver = capabilities.traits
-    limit = driver.loop_limit
+def watches_loops(kernel: Function, capabilities: Capabilities, plans: Mapping[Operation, Plan]) -> bool:
+    """Whether a loop might be cut short by the driver, which counts loops over registers, too."""
+    limit = capabilities.traits.loop_limit
     if limit is None:
         return False
-    most = most_iterations(kernel, lambda operation: most_rounds(operation, driver))
+
+    def rounds(operation: Operation) -> int:
+        plan = plans.get(operation)
+        return plan.iterations if isinstance(plan, Rounds) and in_loop(operation) else 0
+
+    most = most_iterations(kernel, rounds)
     return most is None or most > limit

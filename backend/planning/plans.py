@@ -159,6 +159,26 @@ class GlobalAccess(Plan):
 
 
 @dataclass(frozen=True)
+class Rounds(Plan):
+    """A long element-by-element operation on ``registers``: where more than ``unrolled`` of them differ, they are
+    computed in a loop over registers, ``together`` in each round."""
+
+    registers: int = 1
+    unrolled: int = 1
+    together: int = 1
+
+    @property
+    def iterations(self) -> int:
+        """Of the loop over registers, at most, its last check counted; 0 without one."""
+        return -(-self.registers // self.together) + 1 if self.registers > self.unrolled else 0
+
+    def summary(self) -> str:
+        if self.registers > self.unrolled:
+            return f"a loop over up to {self.registers} registers, {self.together} a round"
+        return f"{_counted(self.registers, 'register')} unrolled"
+
+
+@dataclass(frozen=True)
 class Operand:
     """Where a dot finds an operand. ``late``: in the buffer of a load that was left to it. ``buffer``: it is moved to
     workgroup memory at byte ``offset`` first, in accesses of ``width`` elements."""

@@ -1,39 +1,53 @@
-"""How many registers of a long element-by-element operation are computed in one round of a loop over registers.
+"""Long element-by-element operations: how many registers are computed in one round of a loop over registers.
 
-This is the owner of such loops' counts: ``lowering/rolled.py`` emits them, ``planning/messages.py`` asks how often they
-turn, because some drivers end loops after so many iterations, counted over all of an invocation.
+Code that is repeated for every register of a tile takes drivers long to compile (``Driver.unrolled_instructions``).
+Some drivers end loops after so many iterations, counted over all of an invocation (``Driver.loop_limit``): messages.py
+asks the plans how often these loops turn.
 """
 
 from __future__ import annotations
 
 from ..drivers import Driver
-from ..layouts.distributed import REGISTER, distributed_layout
+from ..functions.cuda_symbols import form_of
+from ..layouts.element_sizes import element_type
 from ..ttgir.ir import Operation
-from ..ttgir.traits import MEDIUM, in_loop
-from ..ttgir.traits import traits as traits_of
-from ..ttgir.types import TensorType
+from ..ttgir.traits import in_loop, traits
+from ..ttgir.types import FloatType, TensorType, Type
+from .exchanges import layout_of
+from .plans import Plan, Rounds
 
 
-def registers_a_round(operation: Operation, count: int, length: int, traits: Driver) -> int:
-    """How many of ``count`` registers are computed together, ``length`` instructions each; ``count`` for no loop.
+def plan_rounds(operation: Operation, driver: Driver) -> Plan:
+    """A long element-by-element operation. No plan for one that is an instruction after all, or reads a register.
 
     In a loop of the kernel a round is longer, and is made only where that spares more: rounds of all its iterations add
     up to the driver's limit."""
+    length = _length(operation, driver)
+    if not length:
+        return Plan()
+    type_ = operation.result.type
+    registers = 1 << len(layout_of(type_).bases["register"]) if isinstance(type_, TensorType) else 1
     if in_loop(operation):
-        budget = traits.unrolled_in_loop
+        budget = driver.unrolled_in_loop
         together = max(1, budget // length)
-        return together if budget and count > 2 * together else count
-    return 1 if count > max(1, traits.unrolled_instructions // length) else count
+        unrolled = 2 * together if budget else registers
+    else:
+        together, unrolled = 1, max(1, driver.unrolled_instructions // length)
+    rolled = registers > unrolled
+    reason = f"code of {length} instructions is repeated for {unrolled} registers at most" if rolled else ""
+    return Rounds((), (), reason, registers, unrolled, together)
 
 
-def most_rounds(operation: Operation, traits: Driver) -> int:
-    """An upper bound of the iterations of the loop over registers that ``operation`` has in the kernel's loops."""
-    length = traits_of(operation).length
-    if length < MEDIUM or not in_loop(operation):
+def _length(operation: Operation, driver: Driver) -> int:
+    """Instructions of the code of one register; 0 where that is one at most."""
+    if operation.name == "tt.extern_elementwise":
+        form = form_of(operation.attributes["symbol"])
+        return 0 if form is None else form.length
+    if operation.name == "math.fma" and fma_is_one_instruction(element_type(operation.result.type), driver):
         return 0
-    type_ = operation.results[0].type
-    if not isinstance(type_, TensorType) or type_.encoding is None:
-        return 0
-    count = 1 << len(distributed_layout(type_.encoding, type_.shape).bases[REGISTER])
-    together = registers_a_round(operation, count, length, traits)
-    return -(-count // together) + 1 if together < count else 0
+    return traits(operation).length
+
+
+def fma_is_one_instruction(element: Type, driver: Driver) -> bool:
+    """Whether ``math.fma`` of this type is Fma of GLSL.std.450."""
+    return driver.fused and element in (FloatType("f32"), FloatType("f64"))

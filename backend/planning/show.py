@@ -68,9 +68,10 @@ def _place(location: Location | None) -> str:
 
 def _text(operation: Operation, plan: KernelPlan) -> str:
     if operation.name == BARRIER:
-        return _BARRIERS[plan.needs.get(operation, Need.WORKGROUP)]
+        return _BARRIERS[plan.barriers.needs[operation]]
     planned = plan.plans.get(operation)
-    if planned is None:
-        return ""
-    summary = planned.summary()
-    return f"{summary}, because {planned.reason}" if summary and planned.reason else summary
+    summary = planned.summary() if planned is not None else ""
+    if planned is not None and summary and planned.reason:
+        summary = f"{summary}, because {planned.reason}"
+    implied = plan.barriers.implied.get(operation)
+    return summary if implied is None else f"{summary}; then a barrier {_BARRIERS[implied]}, which upstream relies on"

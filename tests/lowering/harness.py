@@ -27,20 +27,21 @@ LAVAPIPE = PROFILES["lavapipe"]
 PLAIN = replace(LAVAPIPE, driver="generic")
 
 
-def compile_body(
-    body: str,
-    arguments: str,
-    shared: int = 0,
-    capabilities: Capabilities = PROFILES["lavapipe"],
-    options: Options | None = None,
-) -> bytes:
-    """The SPIR-V of a kernel ``k(arguments)`` whose TTGIR body is ``body``, validated."""
-    text = (
+def module_text(body: str, arguments: str, shared: int = 0, capabilities: Capabilities = LAVAPIPE) -> str:
+    """The TTGIR of a kernel ``k(arguments)`` with this body."""
+    return (
         f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, '
         f'ttg.shared = {shared} : i32, ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = '
         f"{capabilities.subgroup_size} : i32}} {{\n  tt.func public @k({arguments}) "
         f"attributes {{noinline = false}} {{\n{body}\n    tt.return\n  }}\n}}\n"
     )
+
+
+def compile_body(
+    body: str, arguments: str, shared: int = 0, capabilities: Capabilities = LAVAPIPE, options: Options | None = None
+) -> bytes:
+    """The SPIR-V of that kernel, validated."""
+    text = module_text(body, arguments, shared, capabilities)
     spirv = lower_module(parse_module(text), capabilities, options or Options()).spirv
     subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=spirv, check=True)
     return spirv

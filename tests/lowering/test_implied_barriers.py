@@ -6,11 +6,16 @@ from __future__ import annotations
 import pytest
 from triton._C.libtriton import ir
 from triton.backends.spirv import passes
-from triton.backends.spirv.analysis.implied_barriers import stands_for_barrier
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.entry_point import lower_module
+from triton.backends.spirv.planning.barriers import plan_barriers
+from triton.backends.spirv.planning.footprints import Footprints
 from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.planning.plans import Plan
+from triton.backends.spirv.planning.shared_memory import SharedAccess
+from triton.backends.spirv.ttgir.ir import Operation
 from triton.backends.spirv.ttgir.parser import parse_module
+from triton.backends.spirv.ttgir.types import IntegerType
 
 from tests.lowering.harness import LAYOUTS, disassemble
 
@@ -97,11 +102,16 @@ def test_operation_of_a_loop_is_taken_to_follow_every_access(tmp_path):
         f"{LAYOUTS}\nmodule {{\n  tt.func public @k() {{\n{LOOP.format(source=ROWS_0, target='#one')}\n"
         "    tt.return\n  }\n}\n"
     )
-    body = parse_module(text).functions["k"].body
-    assert body is not None
-    loop = next(operation for operation in body.entry.operations if operation.name == "scf.for")
+    kernel = parse_module(text).functions["k"]
+    assert kernel.body is not None
+    operations = [inner for operation in kernel.body.entry.operations for inner in operation.walk()]
+    loop = next(operation for operation in operations if operation.name == "scf.for")
     conversion = loop.regions[0].entry.operations[0]
-    assert stands_for_barrier(conversion, shared_used=False)
+
+    def implied(plans: dict[Operation, Plan]) -> bool:
+        return conversion in plan_barriers(kernel, operations, plans, Footprints(plans, frozenset(), {})).implied
+
+    assert implied({})
     loop.name = "scf.if"
-    assert not stands_for_barrier(conversion, shared_used=False)
-    assert stands_for_barrier(conversion, shared_used=True)
+    assert not implied({})
+    assert implied({operations[0]: Plan((SharedAccess(IntegerType(32), 0, 64, 1),))})

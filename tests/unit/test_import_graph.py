@@ -19,8 +19,8 @@ RECURSION = [
 ]
 
 #: What the rooms of the compile side that need no Triton, and so no GPU framework, may import besides each other.
-PURE = ("abi", "settings", "drivers", "capabilities", "ttgir", "spirv", "errors", "layouts", "analysis", "transforms")
-PURE += ("planning", "lowering")
+PURE = ("abi", "settings", "drivers", "capabilities", "ttgir", "functions", "spirv", "errors", "layouts", "analysis")
+PURE += ("transforms", "planning", "lowering")
 
 Graph = dict[str, set[str]]
 

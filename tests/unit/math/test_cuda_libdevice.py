@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from triton.backends.spirv import cuda_extras
-from triton.backends.spirv.lowering.cuda_symbols import CUDA_SYMBOLS
+from triton.backends.spirv.functions.cuda_symbols import CUDA_SYMBOLS
 from triton.language import core
 from triton.language.extra import cuda
 from triton.language.extra.cuda import libdevice

@@ -7,6 +7,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..ttgir.traits import LONG, MEDIUM
+
+#: Functions that are computed in f64 whatever their type.
+IN_DOUBLE = (
+    "erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1"
+).split()
+
+#: Functions of several hundred instructions.
+_LONG = frozenset({*IN_DOUBLE, "pow", "jn", "yn", "erf"})
+
 
 @dataclass(frozen=True)
 class Form:
@@ -21,6 +31,11 @@ class Form:
     def symbol(self) -> str:
         """The name in ``tt.extern_elementwise``."""
         return f"__spirv_{self.name}_{'_'.join(self.arguments)}"
+
+    @property
+    def length(self) -> int:
+        """Of the code of one register, roughly, in instructions (ttgir.traits.Traits)."""
+        return LONG if self.name in _LONG else MEDIUM
 
 
 _ROUNDED = "{0}_rn {0}_rz {0}_rd {0}_ru"

@@ -1,0 +1,89 @@
+"""Long element-by-element operations: a loop over registers where many of them differ, as the plan says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from triton.backends.spirv.capabilities import Capabilities
+from triton.backends.spirv.lowering.entry_point import plan_module
+from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.planning.show import plan_text
+from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.ttgir.parser import parse_module
+
+from tests.lowering.harness import LAVAPIPE, PLAIN, compile_body, disassemble, module_text
+
+#: %y = {operation} of a tensor of which each lane holds {registers} elements.
+BODY = """
+    %r = tt.make_range {{end = {elements} : i32, start = 0 : i32}} : tensor<{elements}xi32, #one>
+    %s = tt.splat %p : !tt.ptr<f32> -> tensor<{elements}x!tt.ptr<f32>, #one>
+    %a = tt.addptr %s, %r : tensor<{elements}x!tt.ptr<f32>, #one>, tensor<{elements}xi32, #one>
+    {load} : tensor<{elements}x!tt.ptr<f32>, #one>
+    {operation}
+    tt.store %a, %y : tensor<{elements}x!tt.ptr<f32>, #one>"""
+SIN = "%y = math.sin %x : tensor<{elements}xf32, #one>"
+LOOPED = """%b = arith.constant 0 : i32
+    %e = arith.constant 8 : i32
+    %i = arith.constant 1 : i32
+    %y = scf.for %k = %b to %e step %i iter_args(%c = %x) -> (tensor<{elements}xf32, #one>) : i32 {{
+      %z = math.sin %c : tensor<{elements}xf32, #one>
+      scf.yield %z : tensor<{elements}xf32, #one>
+    }}"""
+EXTERN = (
+    '%y = tt.extern_elementwise %x {{libname = "", libpath = "", pure = true, symbol = "{symbol}"}} : '
+    "(tensor<{elements}xf32, #one>) -> tensor<{elements}xf32, #one>"
+)
+ARGUMENTS = "%p: !tt.ptr<f32>, %v: f32"
+
+
+def body(registers: int, operation: str = SIN, load: str = "%x = tt.load %a") -> str:
+    elements = registers * 32
+    return BODY.format(elements=elements, operation=operation.format(elements=elements), load=load)
+
+
+def plan(text: str, capabilities: Capabilities = LAVAPIPE) -> str:
+    planned = plan_module(parse_module(module_text(text, ARGUMENTS)), capabilities, Options())
+    return plan_text(kernel_of(planned.source), planned.plan)
+
+
+def loops(text: str, capabilities: Capabilities = LAVAPIPE) -> int:
+    return disassemble(compile_body(text, ARGUMENTS, capabilities=capabilities)).count("OpLoopMerge")
+
+
+@pytest.mark.parametrize(
+    ("operation", "registers", "expected"),
+    [
+        (SIN, 4, "math.sin  4 registers unrolled"),
+        (SIN, 8, "math.sin  a loop over up to 8 registers, 1 a round, because code of 100 "),
+        (LOOPED, 32, "math.sin  32 registers unrolled"),
+        (LOOPED, 64, "math.sin  a loop over up to 64 registers, 16 a round, because code of 100 "),
+        (EXTERN.replace("{symbol}", "__nv_sinf"), 4, "tt.extern_elementwise  4 registers unrolled"),
+        (
+            EXTERN.replace("{symbol}", "__spirv_lgamma_f32"),
+            2,
+            "tt.extern_elementwise  a loop over up to 2 registers, 1 a round, ",
+        ),
+    ],
+    ids=["few", "many", "few in a loop", "many in a loop", "few of a function", "many of a long function"],
+)
+def test_the_plan_is_what_is_emitted(operation: str, registers: int, expected: str) -> None:
+    text = body(registers, operation)
+    assert expected in plan(text)
+    assert loops(text) == (operation is LOOPED) + ("a loop over" in expected)
+
+
+def test_a_driver_of_which_nothing_is_known_unrolls_more() -> None:
+    assert "8 registers unrolled" in plan(body(8), PLAIN) and not loops(body(8), PLAIN)
+
+
+def test_equal_registers_are_computed_once() -> None:
+    text = body(8, "%t = tt.splat %v : f32 -> tensor<{elements}xf32, #one>\n    " + SIN.replace("%x", "%t"))
+    assert "a loop over up to 8 registers" in plan(text) and not loops(text)
+
+
+def test_an_instruction_has_no_plan() -> None:
+    fma = "%y = math.fma %x, %x, %x : tensor<{elements}xf32, #one>"
+    assert "math.fma" in plan(body(64, fma)) and loops(body(64, fma))
+    fused = replace(LAVAPIPE, driver="mesa_radv")
+    assert "math.fma" not in plan(body(64, fma), fused) and not loops(body(64, fma), fused)
