@@ -12,10 +12,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..layouts.buffers import buffer_layout, tensor_offsets
-from ..layouts.conversion import BANK_BYTES, ROW_BYTES, ThroughShared
 from ..layouts.distributed import LANE, REGISTER
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.linear import LinearLayout
+from ..layouts.through_shared import BANK_BYTES, ROW_BYTES, ThroughShared
 from ..planning.kernel_plan import KernelPlan
 from ..planning.plans import BufferAccess, Conversion
 from ..ttgir.ir import Function, Operation

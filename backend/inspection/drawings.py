@@ -9,9 +9,11 @@ from typing import Any
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barrier_filter import Need
 from ..layouts.buffers import buffer_bytes
-from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle, ThroughShared
+from ..layouts.conversion import Identity, RegisterPermutation
 from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
 from ..layouts.linear import LinearLayout
+from ..layouts.shuffles import SubgroupShuffle
+from ..layouts.through_shared import ThroughShared
 from ..layouts.vectors import contiguous_registers
 from ..planning.kernel_plan import KernelPlan
 from ..planning.memory import CHECKED

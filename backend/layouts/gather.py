@@ -10,9 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .conversion import span_values
 from .distributed import LANE, REGISTER, WARP
-from .gf2 import Span
+from .gf2 import Span, span_values
 from .linear import LinearLayout, unflatten
 
 INDEX = "index"

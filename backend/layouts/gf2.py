@@ -78,6 +78,14 @@ class Span:
         return None if rest else mask
 
 
+def span_values(vectors: Sequence[int]) -> list[int]:
+    """The combinations of ``vectors`` over the bits of 0, 1, 2, …"""
+    values = [0]
+    for vector in vectors:
+        values += [value ^ vector for value in values]
+    return values
+
+
 def kernel(vectors: Sequence[int]) -> list[int]:
     """A basis of the masks whose ``combine(vectors, mask)`` is 0."""
     span = Span()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from .gf2 import Span, combine, inverse, kernel
+from .gf2 import Span, combine, inverse, kernel, span_values
 
 Point = tuple[int, ...]
 
@@ -164,10 +164,7 @@ class LinearLayout:
 
     def images(self, name: str) -> list[int]:
         """The row-major indices of the images of 0, 1, 2, … along input ``name``, the others at 0."""
-        points = [0]
-        for basis in self.inputs.get(name, ()):
-            points += [point ^ basis for point in points]
-        return points
+        return span_values(self.inputs.get(name, ()))
 
     def __mul__(self, other: LinearLayout) -> LinearLayout:
         """The direct product: ``self`` is the inner tile, ``other`` arranges copies of it. Ranks must agree.

@@ -14,10 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .conversion import VECTOR_BYTES, span_values
 from .distributed import LANE, REGISTER, WARP
-from .gf2 import Span, annihilator, combine, dual, inverse, kernel, parity
+from .gf2 import Span, annihilator, combine, dual, inverse, kernel, parity, span_values
 from .linear import LinearLayout
+from .through_shared import VECTOR_BYTES
 
 PARTIAL = "partial"
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from .conversion import span_values
 from .distributed import LANE, REGISTER, WARP
+from .gf2 import span_values
 from .linear import LinearLayout
 
 PART = "part"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from functools import reduce
 
-from ..layouts.conversion import Exchange, Identity, RegisterPermutation, SubgroupShuffle, ThroughShared
+from ..layouts.conversion import Identity, RegisterPermutation
 from ..layouts.element_sizes import bits_in_memory, element_type
+from ..layouts.shuffles import Exchange, SubgroupShuffle
+from ..layouts.through_shared import ThroughShared
 from ..planning.plans import Conversion
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation

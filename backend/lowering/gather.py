@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from ..layouts.element_sizes import bits_in_memory
 from ..layouts.gather import INDEX, GatherByShuffles
+from ..layouts.gf2 import span_values
 from ..layouts.linear import LinearLayout
 from ..planning.plans import Gather
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import TensorType
-from .linear import apply_bases, coordinates, register_values, unique_owner
+from .linear import apply_bases, coordinates, unique_owner
 from .lowering import Lowering
 from .registry import lowers
 from .scratch import take
@@ -44,7 +45,7 @@ def _by_shuffles(ctx: Lowering, plan: GatherByShuffles, registers: list[int], pl
         return f.xor(apply_bases(f, ctx.lane, layout.inputs["lane"]), apply_bases(f, ctx.warp, layout.inputs["warp"]))
 
     thread_lane, thread_register = own(plan.lane), own(plan.register)
-    lanes, numbers = (register_values(layout.inputs["register"]) for layout in (plan.lane, plan.register))
+    lanes, numbers = (span_values(layout.inputs["register"]) for layout in (plan.lane, plan.register))
     results = []
     for place, lane_part, register_part in zip(places, lanes, numbers, strict=True):
         lane = f.xor(f.xor(apply_bases(f, place, plan.lane.inputs[INDEX]), thread_lane), module.uint(lane_part))

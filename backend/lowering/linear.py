@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..layouts.gf2 import span_values
 from ..layouts.linear import LinearLayout
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
@@ -68,21 +69,13 @@ def thread_part(emitter: Emitter, layout: LinearLayout, dimension: int) -> tuple
     return combine(emitter.f, lane, lane_mask, warp, warp_mask), lane_mask | warp_mask
 
 
-def register_values(bases: Sequence[int]) -> list[int]:
-    """For each register number: the XOR of the bases of its set bits."""
-    values = [0]
-    for basis in bases:
-        values += [value ^ basis for value in values]
-    return values
-
-
 def coordinates(emitter: Emitter, layout: LinearLayout, dimension: int) -> list[int]:
     """The id of coordinate ``dimension`` of each register's element."""
     f = emitter.f
     thread, mask = thread_part(emitter, layout, dimension)
     return [
         combine(f, thread, mask, f.module.uint(value), value)
-        for value in register_values([basis[dimension] for basis in layout.bases["register"]])
+        for value in span_values([basis[dimension] for basis in layout.bases["register"]])
     ]
 
 

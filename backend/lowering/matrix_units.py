@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..analysis.matrix_dots import Strided
-from ..layouts.conversion import Identity, RegisterPermutation, SubgroupShuffle, plan_conversion
+from ..layouts.conversion import Identity, RegisterPermutation, plan_conversion
 from ..layouts.distributed import LANE, REGISTER, WARP
 from ..layouts.element_sizes import bits_in_memory
 from ..layouts.linear import LinearLayout
+from ..layouts.shuffles import SubgroupShuffle
 from ..matrices import COMPONENT_BITS, ComponentMap, MatrixConfiguration, Position
 from ..planning.plans import Conversion
 from ..spirv import opcodes as op

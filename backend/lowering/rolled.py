@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..planning.plans import Rounds
+from ..planning.plans import Rolled
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL
 from ..spirv.opcodes import StorageClass
@@ -15,7 +15,7 @@ from .lowering import Lowering
 
 def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int]) -> None:
     """map_registers for long code: in a loop over registers where so many of them differ as planned."""
-    plan = ctx.plan_of(operation, Rounds)
+    plan = ctx.plan_of(operation, Rolled)
     rows = list(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
     distinct = list(dict.fromkeys(rows))
     count, together = len(distinct), plan.together

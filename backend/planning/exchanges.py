@@ -7,13 +7,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..capabilities import Capabilities
-from ..layouts.conversion import Moves, SubgroupShuffle, ThroughShared, plan_conversion, plan_through_shared
+from ..layouts.conversion import Moves, plan_conversion, plan_through_shared
 from ..layouts.distributed import LANE, WARP, distributed_layout
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.gather import plan_gather
 from ..layouts.linear import LinearLayout, same_copies
 from ..layouts.reduction import ReductionPlan, plan_reduction
 from ..layouts.scan import AcrossWarps, ScanError, plan_scan, simple_layout
+from ..layouts.shuffles import SubgroupShuffle
+from ..layouts.through_shared import ThroughShared
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
 from .plans import Conversion, Gather, Plan, Reduction, Scan, Shared

@@ -29,7 +29,7 @@ from .messages import may_report, watches_loops
 from .options import Options
 from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
-from .rolling import plan_rounds
+from .rolling import plan_rolled
 from .shared_memory import Room, View, narrow_buffers, taken, views
 
 
@@ -112,7 +112,7 @@ FIXED: dict[str, Planner] = {
         operation, given.axis_info, given.checked, 2, operation.operands[1]
     ),
     **{
-        name: lambda operation, given: plan_rounds(operation, given.target.capabilities.traits)
+        name: lambda operation, given: plan_rolled(operation, given.target.capabilities.traits)
         for name, row in TRAITS.items()
         if row.elementwise and row.length >= MEDIUM
     },

@@ -8,7 +8,7 @@ from ..analysis.loop_count import most_iterations
 from ..capabilities import Capabilities
 from ..ttgir.ir import Function, Operation
 from ..ttgir.traits import Effect, in_loop, traits
-from .plans import Plan, Rounds
+from .plans import Plan, Rolled
 
 
 def may_report(kernel: Function) -> bool:
@@ -29,7 +29,7 @@ def watches_loops(kernel: Function, capabilities: Capabilities, plans: Mapping[O
 
     def rounds(operation: Operation) -> int:
         plan = plans.get(operation)
-        return plan.iterations if isinstance(plan, Rounds) and in_loop(operation) else 0
+        return plan.iterations if isinstance(plan, Rolled) and in_loop(operation) else 0
 
     most = most_iterations(kernel, rounds)
     return most is None or most > limit

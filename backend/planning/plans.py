@@ -9,12 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..analysis.split_products import WHOLE, Split
-from ..layouts.conversion import Identity, Moves, RegisterPermutation, SubgroupShuffle, ThroughShared
+from ..layouts.conversion import Identity, Moves, RegisterPermutation
 from ..layouts.gather import GatherByShuffles
 from ..layouts.linear import LinearLayout
 from ..layouts.matrix_dots import MatrixDot
 from ..layouts.reduction import ReductionPlan
 from ..layouts.scan import AcrossLanes, AcrossRegisters, AcrossWarps, ScanPlan
+from ..layouts.shuffles import SubgroupShuffle
+from ..layouts.through_shared import ThroughShared
 from ..matrices import MatrixConfiguration
 from ..ttgir.types import MemDescType
 from .shared_memory import Scratch, SharedAccess
@@ -159,7 +161,7 @@ class GlobalAccess(Plan):
 
 
 @dataclass(frozen=True)
-class Rounds(Plan):
+class Rolled(Plan):
     """A long element-by-element operation on ``registers``: where more than ``unrolled`` of them differ, they are
     computed in a loop over registers, ``together`` in each round."""
 

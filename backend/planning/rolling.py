@@ -14,10 +14,10 @@ from ..ttgir.ir import Operation
 from ..ttgir.traits import in_loop, traits
 from ..ttgir.types import FloatType, TensorType, Type
 from .exchanges import layout_of
-from .plans import Plan, Rounds
+from .plans import Plan, Rolled
 
 
-def plan_rounds(operation: Operation, driver: Driver) -> Plan:
+def plan_rolled(operation: Operation, driver: Driver) -> Plan:
     """A long element-by-element operation. No plan for one that is an instruction after all, or reads a register.
 
     In a loop of the kernel a round is longer, and is made only where that spares more: rounds of all its iterations add
@@ -35,7 +35,7 @@ def plan_rounds(operation: Operation, driver: Driver) -> Plan:
         together, unrolled = 1, max(1, driver.unrolled_instructions // length)
     rolled = registers > unrolled
     reason = f"code of {length} instructions is repeated for {unrolled} registers at most" if rolled else ""
-    return Rounds((), (), reason, registers, unrolled, together)
+    return Rolled((), (), reason, registers, unrolled, together)
 
 
 def _length(operation: Operation, driver: Driver) -> int:

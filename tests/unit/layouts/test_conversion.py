@@ -7,19 +7,12 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from triton.backends.spirv.layouts.conversion import (
-    ConversionError,
-    Exchange,
-    Identity,
-    Moves,
-    RegisterPermutation,
-    SubgroupShuffle,
-    ThroughShared,
-    plan_conversion,
-)
+from triton.backends.spirv.layouts.conversion import Identity, Moves, RegisterPermutation, plan_conversion
 from triton.backends.spirv.layouts.distributed import distributed_layout
 from triton.backends.spirv.layouts.gf2 import parity
 from triton.backends.spirv.layouts.linear import LinearLayout
+from triton.backends.spirv.layouts.shuffles import Exchange, SubgroupShuffle
+from triton.backends.spirv.layouts.through_shared import ConversionError, ThroughShared
 from triton.backends.spirv.ttgir.encodings import BlockedEncoding, SliceEncoding
 
 from .strategies import arbitrary_layouts, blocked_encodings, shapes

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from triton._C.libtriton import ir, passes
-from triton.backends.spirv.layouts.conversion import ThroughShared, plan_conversion
+from triton.backends.spirv.layouts.conversion import plan_conversion
 from triton.backends.spirv.layouts.distributed import distributed_layout
 from triton.backends.spirv.layouts.reduction import plan_reduction
+from triton.backends.spirv.layouts.through_shared import ThroughShared
 from triton.backends.spirv.ttgir.encodings import (
     BlockedEncoding,
     DotOperandEncoding,
