@@ -102,11 +102,12 @@ class Capabilities:
         return ";".join(parts)
 
     @classmethod
+    @cache
     def parse(cls, arch: str) -> Capabilities:
         """The value whose ``arch()`` is given, or the profile of that name. Raises ValueError on anything else."""
         if arch in PROFILES:
             return PROFILES[arch]
-        head, *rest = str(arch).split(";")
+        head, *rest = arch.split(";")
         pairs = dict(part.partition("=")[::2] for part in rest)
         names = [entry.name for entry in fields(cls)]
         if head != "vulkan1.3" or list(pairs) != names:

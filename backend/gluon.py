@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 
 #: Gluon's modules for one vendor's hardware.
 VENDOR_MODULES = tuple(f"triton.experimental.gluon.language.{vendor}" for vendor in ("nvidia", "amd"))
+_INSIDE = tuple(f"{root}." for root in VENDOR_MODULES)
 
 
 class VendorHardware(NotImplementedError):
@@ -47,8 +48,9 @@ class ModuleMap(dict[str, ModuleType]):
     them."""
 
     def __contains__(self, name: object) -> bool:
+        # The front end asks for every name that a kernel uses.
         return dict.__contains__(self, name) or (
-            isinstance(name, str) and any(name == root or name.startswith(f"{root}.") for root in VENDOR_MODULES)
+            isinstance(name, str) and name.startswith(_INSIDE) or name in VENDOR_MODULES
         )
 
     def __missing__(self, name: str) -> ModuleType:

@@ -123,6 +123,8 @@ class MatrixConfiguration:
 
     def folded(self, lanes: int) -> MatrixConfiguration:
         """The same in subgroups of ``lanes`` invocations, at most as many as there are."""
+        if lanes == self.lanes:
+            return self
         left, right, result = (map_.folded(lanes) for map_ in self.maps)
         return replace(self, maps=(left, right, result))
 

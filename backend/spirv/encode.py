@@ -7,7 +7,7 @@ import struct
 import sys
 
 from . import opcodes as op
-from .grammar import id_places
+from .grammar import ids
 
 MAGIC = 0x07230203
 VERSION_1_6 = 0x00010600
@@ -27,20 +27,15 @@ def string_words(text: str) -> list[int]:
 
 def encode(instructions: list[Instruction], bound: int) -> bytes:
     """The module's bytes; ``bound`` is one more than the largest id."""
-    words = array.array("I", (MAGIC, VERSION_1_6, GENERATOR, bound, 0))
-    append, extend = words.append, words.extend
+    words = [MAGIC, VERSION_1_6, GENERATOR, bound, 0]
     for instruction in instructions:
-        opcode, type_id, result, *operands = instruction
-        count = 1 + (type_id != 0) + (result != 0) + len(operands)
-        append(count << 16 | opcode)
-        if type_id:
-            append(type_id)
-        if result:
-            append(result)
-        extend(operands)
+        start = 1 if instruction[1] else 2 if instruction[2] else 3  # without a type, or a result
+        words.append((len(instruction) - start + 1) << 16 | instruction[0])
+        words += instruction[start:]
+    data = array.array("I", words)
     if sys.byteorder != "little":
-        words.byteswap()
-    return words.tobytes()
+        data.byteswap()
+    return data.tobytes()
 
 
 def drop_dead(body: list[Instruction]) -> list[Instruction]:
@@ -57,8 +52,7 @@ def drop_dead(body: list[Instruction]) -> list[Instruction]:
     take = by_result.get
     while pending:
         user = pending.pop()
-        for place in id_places(user):
-            word = user[place]
+        for word in ids(user):
             if word not in live:
                 definition = take(word)
                 if definition is not None:

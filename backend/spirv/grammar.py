@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
-from typing import NamedTuple
+from operator import itemgetter
+from typing import NamedTuple, TypeAlias
 
 from .grammar_tables import EXTENDED, INSTRUCTIONS, KINDS
 
@@ -183,9 +184,13 @@ def walk(opcode: int, operands: Sequence[int], selector_words: int = 1) -> Itera
 
 
 # -- which words are ids, fast ---------------------------------------------------------------------------------------
+Reader: TypeAlias = Callable[[Sequence[int]], Sequence[int]]
+
 _FIRST = 3  # of encode.Instruction: the opcode, the result's type and the result come before the operands
 #: Opcode and number of words → where ids are, for the instructions of which those two say it.
 _PLACES: dict[int, tuple[int, ...]] = {}
+#: The same → what reads those ids.
+_READERS: dict[int, Reader] = {}
 #: Opcode, number of words and the deciding operand → where ids are, for those of which only all three do.
 _DECIDED: dict[tuple[int, int, int], tuple[int, ...]] = {}
 
@@ -222,4 +227,17 @@ def id_places(instruction: Sequence[int]) -> tuple[int, ...]:
             _DECIDED[decided] = places
         elif not deciding:
             _PLACES[key] = places
+            _READERS[key] = _reader(places)
     return places
+
+
+def _reader(places: tuple[int, ...]) -> Reader:
+    if places == tuple(range(_FIRST, _FIRST + len(places))):
+        return itemgetter(slice(_FIRST, _FIRST + len(places)))
+    return itemgetter(*places) if len(places) > 1 else lambda instruction: [instruction[place] for place in places]
+
+
+def ids(instruction: Sequence[int]) -> Sequence[int]:
+    """The ids among an instruction's operands. Raises as ``id_places``."""
+    reader = _READERS.get(instruction[0] << 16 | len(instruction))
+    return [instruction[place] for place in id_places(instruction)] if reader is None else reader(instruction)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from . import opcodes as op
 from .encode import Instruction, encode, string_words
-from .grammar import id_places
+from .grammar import ids
 from .opcodes import Capability_ as Cap
 from .opcodes import Decoration, StorageClass
 
@@ -50,13 +50,6 @@ Real: TypeAlias = float
 Boolean: TypeAlias = bool
 
 
-def _add_ids(used: set[Id], instruction: Instruction) -> None:
-    """Adds the ids that an instruction uses: its result's type, and those among its operands."""
-    used.add(instruction[1])
-    for place in id_places(instruction):
-        used.add(instruction[place])
-
-
 class ModuleBuilder:
     """Ids, types, constants, global variables, decorations and the entry point of one module.
 
@@ -68,6 +61,7 @@ class ModuleBuilder:
         self._capabilities: dict[int, None] = {}
         self._extensions: dict[str, None] = {}
         self._numbered: dict[tuple[int, ...], int] = {}
+        self._integers: dict[tuple[Number, Number], Id] = {}
         self._globals: list[Instruction] = []
         self._decorations: list[Instruction] = []
         self._decorated: set[tuple[int, ...]] = set()
@@ -192,10 +186,14 @@ class ModuleBuilder:
     def uint(self, value: Number, width: Number = 32) -> Id:
         """An integer constant; ``value`` is taken modulo 2^width."""
         value &= (1 << width) - 1
+        known = self._integers.get((value, width))
+        if known is not None:
+            return known
         # Literals narrower than a word are sign-extended only for signed types (section 2.2.1); ours are unsigned.
         words = (value & 0xFFFFFFFF, value >> 32) if width == 64 else (value,)
         constant = self._declare(op.Constant, *words, type_id=self.int(width))
         self.constants[constant] = value
+        self._integers[value, width] = constant
         return constant
 
     def define_uint(self, constant: Id, value: Number) -> None:
@@ -310,12 +308,14 @@ class ModuleBuilder:
         function, name = self._entry
         used: set[Id] = set()
         for instruction in (*self._functions, *self._described.values()):
-            _add_ids(used, instruction)
+            used.add(instruction[1])
+            used.update(ids(instruction))
         kept: list[Instruction] = []
         for instruction in reversed(self._globals):
             if instruction[2] in used:
                 kept.append(instruction)
-                _add_ids(used, instruction)
+                used.add(instruction[1])
+                used.update(ids(instruction))
         kept.reverse()
         live = {instruction[2] for instruction in kept} | {instruction[2] for instruction in self._functions}
         interface = [variable for variable in self._interface if variable in live]

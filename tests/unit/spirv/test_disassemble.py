@@ -173,7 +173,7 @@ def test_floats_have_their_values(width, value):
         (encode([], 1) + bytes(4), "cut off or damaged at word 5"),
         (encode([], 1) + bytes([17, 0, 3, 0]), "cut off or damaged at word 5"),
         (encode([[op.IAdd, 1, 2, 3]], 4), "OpIAdd ends before its operand"),
-        (encode([[op.IAdd, 1, 0]], 4), "OpIAdd ends before its result"),
+        (encode([[op.IAdd, 0, 1]], 4), "OpIAdd ends before its result"),
         (encode([[op.Name, 0, 0, 1, 0x61616161]], 4), "a literal string has no end"),
     ],
 )

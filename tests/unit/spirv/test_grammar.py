@@ -11,6 +11,7 @@ from triton.backends.spirv.spirv.grammar import (
     enumerants,
     extended,
     id_places,
+    ids,
     is_mask,
     opcodes,
     shape,
@@ -82,7 +83,7 @@ def test_the_grammar_has_the_8_and_16_bit_formats():
 
 
 @pytest.mark.parametrize(
-    ("instruction", "ids"),
+    ("instruction", "places"),
     [
         ([op.Load, 1, 9, 7], (3,)),
         ([op.Load, 1, 9, 7, 2, 16], (3,)),
@@ -106,9 +107,10 @@ def test_the_grammar_has_the_8_and_16_bit_formats():
         ([251, 0, 0, 5, 6, 7, 8, 9, 10], (3, 4, 6, 8)),
     ],
 )
-def test_ids_and_literals_are_told_apart(instruction, ids):
-    assert id_places(instruction) == ids
-    assert id_places(instruction) == ids
+def test_ids_and_literals_are_told_apart(instruction, places):
+    for _ in range(2):  # the second time from what was found the first
+        assert id_places(instruction) == places
+        assert list(ids(instruction)) == [instruction[place] for place in places]
 
 
 def test_an_unknown_opcode_is_refused():
