@@ -9,7 +9,7 @@ import ctypes
 import os
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
@@ -200,6 +200,18 @@ class SPIRVDriver(DriverBase):
         from .launching.benchmarking import do_bench_graph  # imports triton.testing, which imports drivers
 
         return do_bench_graph
+
+    def refuse_vendor_figure(self, helper: str) -> NoReturn:
+        """Raises NotImplementedError for a function of triton.testing that computes with what NVIDIA's GPUs have."""
+        from .runtime.vendor_figures import refuse_vendor_figure
+
+        refuse_vendor_figure(helper)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        """What drivers of CUDA have and this one does not: the error says what to use instead."""
+        from .runtime.vendor_figures import missing_attribute
+
+        raise missing_attribute(self, name)
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """A buffer larger than the last-level cache of the device, for clear_cache()."""

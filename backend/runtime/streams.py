@@ -10,6 +10,7 @@ from typing import Any
 
 from . import context as vulkan_context
 from .native_module import native
+from .vendor_figures import WithoutVendorNames
 
 
 class HostEvent:
@@ -161,7 +162,7 @@ def _context_of(device: Any) -> vulkan_context.Context:
     return vulkan_context.of_device(device_index(device))
 
 
-class DeviceInterface:
+class DeviceInterface(WithoutVendorNames):
     """What triton.testing, and code written for ``torch.cuda``, asks of a device."""
 
     Event = staticmethod(make_event)
@@ -210,7 +211,7 @@ class DeviceInterface:
         yield
 
 
-class IdleInterface:
+class IdleInterface(WithoutVendorNames):
     """A DeviceInterface where kernels are compiled and not run."""
 
     Event = HostEvent
