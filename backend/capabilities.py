@@ -47,6 +47,12 @@ FEATURES = {
     },
 }
 
+#: What a device's own functions may be measured to be (runtime/native_probe.py), each in at least 2.5 ULP.
+NATIVE_MATH = {
+    "exp2": "Exp2 of GLSL.std.450 in f32, where the result is no subnormal number",
+    "exp2_subnormal": "Exp2 of GLSL.std.450 in f32, where it is one",
+}
+
 #: Features without which no kernel can run: refused when the device is opened, so lowering never asks.
 REQUIRED = {
     "bufferDeviceAddress": "VkPhysicalDeviceBufferDeviceAddressFeatures::bufferDeviceAddress",
@@ -65,7 +71,7 @@ class Capabilities:
     ``subgroup_size``: invocations of a subgroup; ``shared_bytes``: workgroup memory; ``push_constant_bytes``,
     ``max_workgroup_invocations``: as in VkPhysicalDeviceLimits. ``driver`` is the VkDriverId name in lower case,
     for workarounds alone. ``features`` are keys of FEATURES. ``matrices``: what its matrix units compute, as far as
-    the compiler may use them: where it is known which lane holds which element.
+    the compiler may use them: where it is known which lane holds which element. ``native_math``: keys of NATIVE_MATH.
     """
 
     driver: str
@@ -75,8 +81,12 @@ class Capabilities:
     max_workgroup_invocations: int
     features: frozenset[str]
     matrices: tuple[MatrixConfiguration, ...] = ()
+    native_math: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
+        strange = self.native_math - NATIVE_MATH.keys()
+        if strange:
+            raise ValueError(f"unknown native functions {sorted(strange)}; known: {sorted(NATIVE_MATH)}")
         unknown = self.features - FEATURES.keys()
         if unknown:
             raise ValueError(f"unknown device features {sorted(unknown)}; known: {sorted(FEATURES)}")
@@ -122,11 +132,13 @@ class Capabilities:
 _FORMAT: dict[str, Callable[[Any], str]] = {
     "features": lambda features: ",".join(sorted(features)),
     "matrices": format_configurations,
+    "native_math": lambda functions: ",".join(sorted(functions)),
 }
 _PARSE: dict[str, Callable[[str], Any]] = {
     "driver": str,
     "features": lambda text: frozenset(filter(None, text.split(","))),
     "matrices": parse_configurations,
+    "native_math": lambda text: frozenset(filter(None, text.split(","))),
 }
 
 
@@ -152,6 +164,7 @@ def read_profile(path: Path) -> Profile:
     names = [entry.name for entry in fields(Capabilities)]
     if isinstance(data, dict):
         data.setdefault("matrices", [])
+        data.setdefault("native_math", [])
     if not isinstance(data, dict):
         raise ValueError(f"{path} is not a device profile: it holds no JSON object")
     wrong = sorted(data.keys() ^ {*names, "description", "sources"})
@@ -160,7 +173,7 @@ def read_profile(path: Path) -> Profile:
         said = f"lacks {', '.join(lacking)}" if lacking else f"has unknown entries {', '.join(wrong)}"
         raise ValueError(f"{path} is not a device profile: it {said}")
     for name in names:
-        kind = {"driver": str, "features": list, "matrices": list}.get(name, int)
+        kind = {"driver": str, "features": list, "matrices": list, "native_math": list}.get(name, int)
         if type(data[name]) is not kind:
             raise ValueError(f"{path}: {name} is {data[name]!r}, which is not {kind.__name__}")
     try:
@@ -168,6 +181,7 @@ def read_profile(path: Path) -> Profile:
             **{name: data[name] for name in names}
             | {
                 "features": frozenset(data["features"]),
+                "native_math": frozenset(data["native_math"]),
                 "matrices": tuple(MatrixConfiguration.parse(text) for text in data["matrices"]),
             }
         )

@@ -20,9 +20,9 @@ from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
 from .matrices import MatrixConfiguration
 from .runtime import context
-from .runtime.component_maps import capabilities_of
 from .runtime.devices import DeviceInfo, choose, devices
 from .runtime.errors import VulkanUnavailable
+from .runtime.measured import capabilities_of
 
 
 def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
@@ -43,9 +43,10 @@ def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
         described["capabilities"] = {
             entry.name: getattr(capabilities, entry.name)
             for entry in fields(capabilities)
-            if entry.name not in ("features", "driver", "matrices")
+            if entry.name not in ("features", "driver", "matrices", "native_math")
         }
         described["matrices"] = [str(one) for one in capabilities.matrices]
+        described["native_math"] = sorted(capabilities.native_math)
         described["features"] = {name: capabilities.has(name) for name in sorted(FEATURES)}
         described["target"] = capabilities.arch()
     return described
@@ -113,6 +114,7 @@ def _text(known: dict[str, Any]) -> str:
             f"{one.shape} of {one.a} into {one.result}" for one in map(MatrixConfiguration.parse, device["matrices"])
         ]
         lines.append(f"   matrix units: {', '.join(units) or 'none'}")
+        lines.append(f"   functions of its own that kernels use: {', '.join(device['native_math']) or 'none'}")
         lines.append(f"   has not {', '.join(not_there) or '(has all)'}")
     if not lines:
         lines.append("no Vulkan device")

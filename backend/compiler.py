@@ -122,6 +122,7 @@ class SPIRVBackend(BaseBackend):
         from . import settings
         from .options import SPIRVOptions, own, with_foreign
         from .planning.matrix_units import matrix_units
+        from .planning.native_math import native_math
 
         known = own(options)
         known["arch"] = str(self.target.arch)
@@ -133,6 +134,8 @@ class SPIRVBackend(BaseBackend):
             known["debug_info"] = settings.DEBUG_INFO.get()
         known["matrix_units"] = str(known.get("matrix_units", settings.MATRIX_UNITS.get()))
         matrix_units(known["matrix_units"], self.capabilities)  # raises ValueError
+        known["native_math"] = str(known.get("native_math", settings.NATIVE_MATH.get()))
+        native_math(known["native_math"], self.capabilities)  # raises ValueError
         known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
         return with_foreign(SPIRVOptions(**known), options)
 

@@ -122,8 +122,8 @@ class SPIRVDriver(DriverBase):
     def get_current_target(self) -> GPUTarget:
         """The device's capabilities as a target. Raises VulkanUnavailable."""
         from .launching.compile_only import target_capabilities
-        from .runtime.component_maps import capabilities_of
         from .runtime.errors import VulkanUnavailable
+        from .runtime.measured import capabilities_of
 
         capabilities = (
             target_capabilities()

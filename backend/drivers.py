@@ -23,6 +23,8 @@ class Driver:
     ``exact_division``: division and square root are correctly rounded. ``rounds_doubles``: so do RoundEven and Trunc of
     GLSL.std.450 round f64.
 
+    ``native_math``: its own exponentials are worth measuring: an instruction of the hardware, not a polynomial.
+
     **Its registers.** ``lane_registers``: 32-bit registers that a lane can have, a power of two up to 256.
     ``unit_registers``: those of a compute unit, where the driver does not tell them and the vendor's documents do.
 
@@ -49,6 +51,7 @@ class Driver:
     fused: bool = False
     exact_division: bool = False
     rounds_doubles: bool = True
+    native_math: bool = True
 
     lane_registers: int = 256
     unit_registers: int | None = None
@@ -89,6 +92,7 @@ DRIVERS = {
         coroutines=True,
         exact_division=True,  # the CPU's own
         rounds_doubles=False,  # without AVX-512, RoundEven of a double rounds towards zero, and Trunc loses -0
+        native_math=False,
         matrix_units=False,  # of Mesa 26.1: multiply-adds too, in more code
         dot_unroll=512,  # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
         dot_registers=64,  # of 16 vector registers

@@ -149,6 +149,14 @@ MATRIX_UNITS = Setting(
     "do not use the device's matrix units for dots; `1`: use them even where they are slow; the name of a device "
     "profile: use that profile's, emulated",
 )
+NATIVE_MATH = Setting(
+    "TRITON_SPIRV_NATIVE_MATH",
+    str,
+    "auto",
+    "0",
+    "compute `tl.exp` and `tl.exp2` as on every device, not by the device's own instruction where that was measured to "
+    "be exact to 2.5 units in the last place; `1`: by it wherever the device has one, however exact",
+)
 TIMEOUT = Setting[float | None](
     "TRITON_SPIRV_TIMEOUT", seconds, None, "<seconds>", "how long to wait for a kernel before giving up"
 )

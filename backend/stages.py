@@ -16,6 +16,7 @@ from .lowering.entry_point import Planned, plan_module
 from .options import SPIRVOptions
 from .planning.ladder import Attempt, attempts, first_that_fits
 from .planning.matrix_units import matrix_units
+from .planning.native_math import native_math
 from .planning.options import Options
 from .planning.workgroup import WARP, subgroups
 from .transforms import table
@@ -130,6 +131,7 @@ def planning_options(capabilities: Capabilities, options: SPIRVOptions) -> Optio
         unrolled_elementwise=traits.unrolled_elementwise,
         shared_banks=traits.shared_banks,
         prefetch=traits.prefetch,
+        native_math=native_math(options.native_math, capabilities),
         matrices=units.configurations,
         emulate_matrices=units.emulated,
         matrix_loads=loads_matrices(capabilities, options),

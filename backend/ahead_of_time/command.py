@@ -10,9 +10,9 @@ from pathlib import Path
 
 from ..capabilities import Capabilities, profiles, read_profile
 from ..runtime import context
-from ..runtime.component_maps import capabilities_of
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.kernel_file import json_path
+from ..runtime.measured import capabilities_of
 from .errors import RequestError, in_one_line
 from .kernel_source import find_kernel, split_request
 

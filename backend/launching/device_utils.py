@@ -6,8 +6,8 @@ from typing import Any
 
 from .. import settings
 from ..runtime import context as vulkan_context
-from ..runtime.component_maps import capabilities_of
 from ..runtime.errors import VulkanUnavailable
+from ..runtime.measured import capabilities_of
 from ..runtime.pipeline import Kernel
 from ..runtime.statistics import FEATURE, executables, registers_and_spills
 from .compile_only import device_properties

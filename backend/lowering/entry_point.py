@@ -9,6 +9,7 @@ from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, hidde
 from ..capabilities import Capabilities
 from ..planning.kernel_plan import KernelPlan, plan_kernel
 from ..planning.options import Options
+from ..spirv.float_modes import float_modes
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
@@ -21,7 +22,6 @@ from .bounds_check import Bounds
 from .debug_info import source_lines
 from .emitter import Part
 from .errors import LoweringError
-from .float_controls import float_modes
 from .global_scratch import GlobalScratch
 from .lowering import Lowering
 from .registry import lower
@@ -122,7 +122,7 @@ def emit(planned: Planned) -> LoweredKernel:
     function.anchored = capabilities.traits.coroutines
     module.add_function(function.finish())
     module.set_entry(
-        function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1], *float_modes(module, capabilities)]
+        function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1], *float_modes(module, capabilities.has)]
     )
     return LoweredKernel(
         kernel.name,

@@ -14,7 +14,7 @@ from .errors import UnsupportedOperation
 from .hardware import READS
 from .lowering import Lowering
 from .math import erf, in_double
-from .numerics import elementary, exact_functions, integer_functions, precise, special
+from .numerics import elementary, exact_functions, integer_functions, native, precise, special
 from .numerics.numeric import Bool, Int, Numeric, Real
 from .numerics.powers import power_any
 from .numerics.remainder import remainder as fmod
@@ -180,7 +180,7 @@ EMITTERS: dict[str, Formula] = {
     "fast_cosf": elementary.cos,
     "fast_tanf": elementary.tan,
     "fast_tanhf": elementary.tanh,
-    "fast_expf": elementary.exp,
+    "fast_expf": native.exp,
     "fast_exp10f": elementary.exp10,
     "fast_logf": elementary.log,
     "fast_log2f": elementary.log2,

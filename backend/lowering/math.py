@@ -15,7 +15,7 @@ from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import multiply_high
 from .lowering import Lowering
-from .numerics import elementary, exact_functions, integer_functions, precise, special
+from .numerics import elementary, exact_functions, integer_functions, native, precise, special
 from .numerics.numeric import Bool, Int, Numeric, Real
 from .numerics.powers import power, power_any
 from .registry import lowers
@@ -33,8 +33,8 @@ ROUNDED: dict[str, Formula] = {"math.trunc": lambda n, x: x.trunc(), "math.round
 
 #: Functions in f32 and f64; f16 and bf16 are computed in f32 and rounded.
 ELEMENTARY: dict[str, Formula] = {
-    "math.exp": elementary.exp,
-    "math.exp2": elementary.exp2,
+    "math.exp": native.exp,
+    "math.exp2": native.exp2,
     "math.expm1": elementary.expm1,
     "math.log": elementary.log,
     "math.log2": elementary.log2,

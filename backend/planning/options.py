@@ -21,6 +21,7 @@ class Options:
     ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips
     (transforms/strips.py), 0 for any number.
     ``split_grid``: a launch is a part of the grid, and its arguments say which (abi/block.py).
+    ``native_math``: what of capabilities.NATIVE_MATH kernels may use.
     ``matrices``: the configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead;
     ``matrix_loads``: dots may load fragments from shared memory.
     """
@@ -34,6 +35,7 @@ class Options:
     unrolled_elementwise: int = 0
     check_bounds: bool = False
     debug_info: bool = False
+    native_math: frozenset[str] = frozenset()
     matrices: tuple[MatrixConfiguration, ...] = ()
     emulate_matrices: bool = False
     split_grid: bool = False

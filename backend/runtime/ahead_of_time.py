@@ -14,11 +14,11 @@ from typing import Any
 from ..abi.block import ArgumentBlock
 from ..capabilities import Capabilities
 from .arrays import array
-from .component_maps import capabilities_of
 from .context import Context, current
 from .devices import DeviceInfo
 from .kernel_file import Abi, IncompatibleModule, Parameter, read_abi
 from .launch import argument_block, make_launcher
+from .measured import capabilities_of
 from .pipeline import Kernel
 from .reporting import ReportingLauncher
 

@@ -1,63 +1,38 @@
-"""Which matrix units kernels may use on a device: those whose component maps were measured, once a driver.
-
-What was measured is kept in a file next to the pipeline caches, by the device and its driver's version.
-"""
+"""Which matrix units kernels may use on a device: those whose component maps were measured, once a driver."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-import os
-import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
-from functools import cache
-from pathlib import Path
 
-from ..capabilities import PROFILES, Capabilities
+from ..capabilities import PROFILES
 from ..matrices import ComponentMap, MatrixConfiguration
-from .arrays import array
 from .component_probe import probe_data, probe_module, read_map
 from .context import Context, devices, of_device
 from .devices import DeviceInfo
-from .launch import make_launcher
-from .loader import vulkan
 from .matrix_properties import MatrixProperties
-from .pipeline import Kernel
-from .pipeline_cache import folder
+from .probing import Record, driver_faults, run
 
 _log = logging.getLogger(__name__)
 
-#: Of the file: raised when what it holds changes its meaning.
+#: Of what is kept: raised when it changes its meaning.
 _VERSION = 1
 #: Component types, rows, columns and use of a matrix that has a map.
 Matrix = tuple[str, int, int, int]
 
 
-def capabilities_of(device: DeviceInfo) -> Capabilities | None:
-    """The device's capabilities with its matrix units; None where it cannot run kernels."""
-    known = device.capabilities
-    return known if known is None or not device.matrices else _with_matrices(device, os.getpid())
-
-
-@cache
-def _with_matrices(device: DeviceInfo, pid: int) -> Capabilities:
-    assert device.capabilities is not None
-    return replace(device.capabilities, matrices=_configurations(device))
-
-
-def _configurations(device: DeviceInfo) -> tuple[MatrixConfiguration, ...]:
-    path = _path(device)
-    text = _read(path)
-    if text is None:
-        configurations = _measured(device)
-        if configurations is None:
+def configurations(device: DeviceInfo) -> tuple[MatrixConfiguration, ...]:
+    """What kernels may use of a device's matrix units."""
+    if not device.matrices:
+        return ()
+    file = Record(device, "matrices", (_VERSION, device.matrices))
+    known = file.read(lambda texts: [MatrixConfiguration.parse(text) for text in texts])
+    if known is None:
+        known = _measured(device)
+        if known is None:
             return ()
-        _write(path, [str(one) for one in configurations])
-    else:
-        configurations = text
-    return _agreeing(device, configurations)
+        file.write([str(one) for one in known])
+    return _agreeing(device, known)
 
 
 def _agreeing(device: DeviceInfo, found: Sequence[MatrixConfiguration]) -> tuple[MatrixConfiguration, ...]:
@@ -84,7 +59,7 @@ def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
     maps: dict[Matrix, ComponentMap | None] = {}
     try:
         context = of_device(devices().index(device))
-    except _driver_faults() as error:  # kernels run without matrix units
+    except driver_faults() as error:  # kernels run without matrix units
         _log.warning("%s: its matrix units are not used: %s: %s", device.name, type(error).__name__, error)
         return None
     failed = False
@@ -95,7 +70,7 @@ def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
             for matrix in ((a, m, k, 0), (b, k, n, 1), (c, m, n, 2), (result, m, n, 2)):
                 if matrix not in maps:
                     maps[matrix] = measure(context, *matrix)
-        except _driver_faults() as error:  # kernels run without this one
+        except driver_faults() as error:  # kernels run without this one
             _log.warning("%s: %s are not used: %s: %s", device.name, properties, type(error).__name__, error)
             failed = True
             continue
@@ -105,12 +80,6 @@ def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
             continue
         found.append(MatrixConfiguration(m, n, k, a, b, c, result, properties.saturating, (left, right, total)))
     return None if failed and not found else found
-
-
-def _driver_faults() -> tuple[type[Exception], ...]:
-    """What a driver may make of a probe: a call fails (VulkanError, a RuntimeError, from C++; VkError from Python), the
-    module is rejected, or validation reports it (both RuntimeErrors). Anything else is a mistake in the probe."""
-    return RuntimeError, OSError, vulkan().VkError
 
 
 def _wanted(properties: Sequence[MatrixProperties]) -> list[MatrixProperties]:
@@ -127,39 +96,5 @@ def measure(context: Context, component: str, rows: int, columns: int, use: int)
     """The component map of matrices of a device's subgroups. None where it is not linear. Raises what a launch does."""
     lanes = context.capabilities.subgroup_size
     data = probe_data(component, rows, columns, lanes)
-    kernel = Kernel(context, "probe", probe_module(component, rows, columns, use, lanes))
-    try:
-        launch = make_launcher(context, "probe", [((0,), "data", "*i8")], False, {"data"})
-        launch(1, 1, 1, 0, kernel.pipeline, None, None, None, None, array(data.view("int8")))
-    finally:
-        kernel.unload()
+    run(context, probe_module(component, rows, columns, use, lanes), data)
     return read_map(data, component, rows, columns, lanes)
-
-
-# -- the file ----------------------------------------------------------------------------------------------------
-def _path(device: DeviceInfo) -> Path:
-    assert device.capabilities is not None
-    key = (_VERSION, device.driver_version, device.capabilities.subgroup_size, device.matrices)
-    digest = hashlib.sha256(repr(key).encode()).hexdigest()[:16]
-    return folder() / f"{device.driver}-{device.uuid}-{digest}.matrices.json"
-
-
-def _read(path: Path) -> list[MatrixConfiguration] | None:
-    try:
-        return [MatrixConfiguration.parse(text) for text in json.loads(path.read_text(encoding="utf-8"))]
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, TypeError) as error:
-        _log.info("the component maps in %s are ignored: %s", path, error)
-        return None
-
-
-def _write(path: Path, texts: list[str]) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump(texts, file)
-        os.replace(name, path)
-    except OSError as error:
-        _log.info("the component maps were not saved in %s: %s", path, error)

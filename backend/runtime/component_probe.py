@@ -12,7 +12,8 @@ from ..matrices import COMPONENT_BITS, ComponentMap, Position
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
-from ..spirv.opcodes import BuiltIn, Capability_, ExecutionMode_, MemoryAccess, Scope, StorageClass
+from ..spirv.opcodes import Capability_, ExecutionMode_, MemoryAccess, Scope, StorageClass
+from .probing import read_inputs
 
 #: Components that a lane's part of the results has room for, and what is there where it has no such component.
 ROOM = 64
@@ -31,13 +32,12 @@ def probe_module(component: str, rows: int, columns: int, use: int, lanes: int) 
     bits = COMPONENT_BITS[component]
     scalar = _scalar(module, component)
     uint = module.uint
-    module.capability(Capability_.GroupNonUniform)
     module.capability(Capability_.CooperativeMatrixKHR)
     module.extension("SPV_KHR_cooperative_matrix")
     if bits in _STORAGE:
         module.capability(_STORAGE[bits][0])
     matrix = module.cooperative_matrix(scalar, uint(Scope.Subgroup), rows, columns, use)
-    address, lane = _inputs(module, f)
+    address, lane = read_inputs(module, f)
 
     def at(element: int) -> int:
         """A pointer to an element (an id) of the data."""
@@ -83,17 +83,6 @@ def _scalar(module: ModuleBuilder, component: str) -> int:
         return module.bfloat16()
     bits = COMPONENT_BITS[component]
     return module.int(bits) if component[0] in "su" else module.float(bits)
-
-
-def _inputs(module: ModuleBuilder, f: FunctionBuilder) -> tuple[int, int]:
-    """The address that is the kernel's argument, and the lane."""
-    block = module.struct([module.array(module.u32, 2, 4)], [0])
-    variable = module.variable(StorageClass.PushConstant, block, "arguments")
-    pointer = module.pointer(StorageClass.PushConstant, module.u32)
-    halves = [f.load(module.u32, f.access(pointer, variable, module.uint(0), module.uint(half))) for half in (0, 1)]
-    pair = f.emit(op.CompositeConstruct, module.vector(module.u32, 2), *halves)
-    lane = f.load(module.u32, module.built_in(BuiltIn.SubgroupLocalInvocationId, module.u32, "lane"))
-    return f.bitcast(pair, module.int(64)), lane
 
 
 def probe_data(component: str, rows: int, columns: int, lanes: int) -> Any:

@@ -149,7 +149,7 @@ class DeviceInfo:
 
     ``host_import_alignment`` is minImportedHostPointerAlignment in bytes, 0 where host memory cannot be imported.
     ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``driver_version`` is the driver's own text. ``matrices`` is what
-    it reports of its matrix units; those that kernels may use are in component_maps.capabilities_of().
+    it reports of its matrix units; those that kernels may use are in measured.capabilities_of().
     """
 
     name: str

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.runtime.measured import capabilities_of
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -40,8 +41,8 @@ def host_memory() -> str:
 
 
 def device_capabilities() -> Capabilities:
-    """What the device can do."""
-    capabilities = current().device.capabilities
+    """What the device can do, with what was measured."""
+    capabilities = capabilities_of(current().device)
     assert capabilities is not None
     return capabilities
 

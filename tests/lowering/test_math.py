@@ -9,6 +9,7 @@ from triton.backends.spirv.capabilities import FLOAT_CONTROLS, PROFILES
 from triton.backends.spirv.lowering import registry
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
 from triton.backends.spirv.lowering.externs import EMITTERS
+from triton.backends.spirv.planning.options import Options
 
 from tests.lowering.harness import PLAIN, compile_body, disassemble
 
@@ -125,6 +126,42 @@ CHECK-NOT: OpExtInst {{.*}} Exp
 CHECK: OpExtInst {{.*}} Fma
 """,
     )
+
+
+@pytest.mark.parametrize(
+    ("functions", "features", "lines"),
+    [
+        ({"exp2"}, set(), ["CHECK-NOT: OpFOrdLessThan", "CHECK: OpExtInst {{.*}} Exp2 ", "CHECK-NOT: OpFMul"]),
+        ({"exp2", "exp2_subnormal"}, {"preserve_denormals32"}, ["CHECK-NOT: OpFOrdLessThan", "CHECK: Exp2 "]),
+        # Arguments are lifted where the result may be subnormal, and the result is scaled.
+        (
+            {"exp2"},
+            {"preserve_denormals32"},
+            ["CHECK: OpFOrdLessThan", "CHECK: OpSelect", "CHECK: OpExtInst {{.*}} Exp2 ", "CHECK: OpFMul"],
+        ),
+        (set(), set(), ["CHECK-NOT: Exp2 ", "CHECK: OpExtInst {{.*}} Fma "]),
+    ],
+)
+def test_exp2_is_the_devices_where_it_is_exact(filecheck, functions, features, lines):
+    capabilities = replace(PLAIN, features=PLAIN.features - {"preserve_denormals32"} | features)
+    spirv = compile_body(
+        tensor("math.exp2", "f32"),
+        "%p: !tt.ptr<f32>",
+        capabilities=capabilities,
+        options=Options(native_math=frozenset(functions)),
+    )
+    filecheck(disassemble(spirv), "CHECK: OpFunction\n" + "\n".join(lines) + "\n")
+
+
+def test_exp_needs_products_and_sums_that_round_once(filecheck):
+    for driver, line in (("nvidia_proprietary", "CHECK: Exp2 "), ("generic", "CHECK-NOT: Exp2 ")):
+        spirv = compile_body(
+            tensor("math.exp", "f32"),
+            "%p: !tt.ptr<f32>",
+            capabilities=replace(PLAIN, driver=driver),
+            options=Options(native_math=frozenset({"exp2"})),
+        )
+        filecheck(disassemble(spirv), f"CHECK: OpFunction\n{line}\n")
 
 
 def test_float_modes_only_where_the_device_has_them(filecheck):

@@ -288,6 +288,10 @@ class Real:
         """The device's own square root."""
         return self._glsl(Glsl.Sqrt)
 
+    def exp2(self) -> Real:
+        """The device's own 2^x."""
+        return self._glsl(Glsl.Exp2)
+
     def inverse_sqrt(self) -> Real:
         """The device's own 1/sqrt(x)."""
         return self._glsl(Glsl.InverseSqrt)

@@ -62,6 +62,9 @@ def reflected(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda x: function(x) if x >= 0 else -function(-x)
 
 
+#: Bounds of f32 where the device's own exponentials are used (capabilities.NATIVE_MATH).
+NATIVE = {"exp": 4, "exp2": 2.5}
+
 BOUNDS: dict[str, Bound] = {
     "exp": Bound(mp.exp, 1, 1, by_width(uniform(-104, 89), uniform(-746, 710))),
     "exp2": Bound(lambda x: mp.mpf(2) ** x, 1.25, 1.25, by_width(uniform(-150, 128), uniform(-1075, 1024))),

@@ -17,7 +17,8 @@ import numpy as np
 import triton
 from triton.backends.spirv.runtime.arrays import array
 
-from tests.device.helpers import same
+from tests.device.helpers import device_capabilities, same
+from tests.device.math.bounds import BOUNDS, NATIVE
 
 mpmath.mp.dps = 40
 NAMES = "abcd"
@@ -95,6 +96,17 @@ def ulps(actual: np.ndarray, expected: np.ndarray) -> np.ndarray:
         rounded = expected.astype(actual.dtype)
     same = (np.isnan(actual) & np.isnan(rounded)) | (np.isinf(actual) & (actual == rounded))
     return np.where(same, 0, np.where(np.isnan(distance), np.inf, distance)).astype(np.float64)
+
+
+def device_bound(name: str, width: int) -> float:
+    """The bound of BOUNDS on this device, in ULP: what is built on a device's own instruction is as exact as that."""
+    bound, capabilities = BOUNDS[name], device_capabilities()
+    if width == 64:
+        return bound.double
+    if name in NATIVE and capabilities.native_math:
+        return NATIVE[name]
+    # Vulkan's root is that of a division by an inverse root, 2.5 and 2 units off (Vulkan specification, precision).
+    return bound.single + (4.5 if name == "sqrt" and not capabilities.traits.exact_division else 0)
 
 
 def assert_ulps(actual: np.ndarray, expected: list[np.ndarray], bound: float, *operands: np.ndarray) -> None:

@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.device.helpers import accepted, device_capabilities
+from tests.device.helpers import accepted
 from tests.device.math.bounds import ABSOLUTE, BINARY, BOUNDS
-from tests.device.math.harness import apply, assert_one_of, assert_ulps, exactly
+from tests.device.math.harness import apply, assert_one_of, assert_ulps, device_bound, exactly
 
 FORMATS = {32: np.float32, 64: np.float64}
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2, 1e30, -1e30, 1.5, 2.5, -2.5])
@@ -31,12 +31,10 @@ def test_error_bound(name, width):
     bound = BOUNDS[name]
     x = samples(name, bound.samples, width)
     module = "tl" if name in IN_LANGUAGE else "libdevice"
-    # Vulkan's root is that of a division by an inverse root, 2.5 and 2 units off (Vulkan specification, precision).
-    looser = 4.5 if name == "sqrt" and not device_capabilities().traits.exact_division else 0
     assert_ulps(
         apply(f"{module}.{name}(a)", x),
         accepted(lambda a: exactly(bound.reference, a), x),
-        bound.single + looser if width == 32 else bound.double,
+        device_bound(name, width),
         x,
     )
 
@@ -50,13 +48,7 @@ def test_error_bound_on_a_dense_sample(name, width):
         name, (-3200, 3200)
     )
     x = np.random.default_rng(1).uniform(low, high, 1 << 18).astype(FORMATS[width])
-    bound = BOUNDS[name]
-    assert_ulps(
-        apply(f"tl.{name}(a)", x),
-        [reference(x.astype(np.longdouble))],
-        bound.single if width == 32 else bound.double,
-        x,
-    )
+    assert_ulps(apply(f"tl.{name}(a)", x), [reference(x.astype(np.longdouble))], device_bound(name, width), x)
 
 
 @pytest.mark.parametrize("width", [32, 64])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ..capabilities import Capabilities
-from ..spirv.module import ModuleBuilder
-from ..spirv.opcodes import Capability_, ExecutionMode_
+from collections.abc import Callable
+
+from .module import ModuleBuilder
+from .opcodes import Capability_, ExecutionMode_
 
 #: Float control → (the capability it needs, the execution mode, which takes a width).
 MODES = {
@@ -14,13 +15,14 @@ MODES = {
 }
 
 
-def float_modes(module: ModuleBuilder, capabilities: Capabilities) -> list[list[int]]:
-    """The modes that the device has, for every width of float that ``module`` declares."""
+def float_modes(module: ModuleBuilder, has: Callable[[str], bool]) -> list[list[int]]:
+    """The modes that the device has, for every width of float that ``module`` declares. ``has`` tells whether it has a
+    float control of a width, ``preserve_denormals32`` say."""
     widths = sorted(width for kind, width in module.kinds.values() if kind == "float")
     modes = []
     for control, (capability, mode) in MODES.items():
         for width in widths:
-            if capabilities.has(f"{control}{width}"):
+            if has(f"{control}{width}"):
                 module.capability(capability)
                 modes.append([mode, width])
     return modes

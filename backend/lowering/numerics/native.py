@@ -1,0 +1,57 @@
+"""Exponentials by the device's own instruction, where that was measured to be exact enough (NATIVE_MATH).
+
+A GPU computes Exp2 of GLSL.std.450 in one instruction of its special function units, as upstream's CUDA backend does
+for ``tl.exp`` and ``tl.exp2``; the polynomials of ``elementary/`` take some 20.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from .elementary import exp as exp_by_polynomial
+from .elementary import exp2 as exp2_by_polynomial
+from .elementary.exponential import LN2, LOG2_E
+from .numeric import Numeric, Real
+
+#: log2(e) in two floats: the nearest one, and what it lacks.
+LOG2_E_HIGH = 12102203 * 2.0**-23
+LOG2_E_LOW = float(LOG2_E - Fraction(LOG2_E_HIGH))
+#: exp is 0 below, and infinite above.
+LOW, HIGH = -105.0, 89.0
+#: Arguments of Exp2 are this much larger where the result may be subnormal.
+LIFT = 64.0
+
+
+def native_exp2(n: Numeric) -> bool:
+    """Whether f32 exponentials are the device's own."""
+    return n.width == 32 and "exp2" in n.emitter.options.native_math
+
+
+def exp2(n: Numeric, x: Real) -> Real:
+    """2^x: natively 2.5 ULP."""
+    return _power(n, x, None) if native_exp2(n) else exp2_by_polynomial(n, x)
+
+
+def exp(n: Numeric, x: Real) -> Real:
+    """e^x: natively 4 ULP, as 2^t (1 + r ln2) with t + r = x log2(e). What t loses to rounding is known only where
+    products and sums are rounded once."""
+    if not native_exp2(n) or not n.fused:
+        return exp_by_polynomial(n, x)
+    x = n.minimum(n.maximum(x, LOW), HIGH)
+    t = x * LOG2_E_HIGH
+    r = n.fma(x, LOG2_E_LOW, n.fma(x, LOG2_E_HIGH, -t))
+    return _power(n, t, n.fma(r, float(LN2), 1.0))
+
+
+def _power(n: Numeric, x: Real, factor: Real | None) -> Real:
+    """2^x, times a ``factor`` near 1. Where the device keeps subnormal numbers but its Exp2 does not give them, they
+    are made by a product."""
+
+    def times(value: Real) -> Real:
+        return value if factor is None else value * factor
+
+    emitter = n.emitter
+    if "exp2_subnormal" in emitter.options.native_math or not emitter.capabilities.has("preserve_denormals32"):
+        return times(x.exp2())
+    small = x < -126.0
+    return times(n.where(small, x + LIFT, x).exp2()) * n.where(small, n.real(2.0**-LIFT), n.real(1.0))

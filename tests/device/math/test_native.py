@@ -1,0 +1,108 @@
+"""Exponentials by the device's own Exp2: the probe that measures it, and kernels that use it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from triton.backends.spirv import drivers
+from triton.backends.spirv.capabilities import NATIVE_MATH, Capabilities
+from triton.backends.spirv.runtime import measured, native_probe, probing
+from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.spirv import opcodes as op
+from triton.backends.spirv.spirv.function import FunctionBuilder
+from triton.backends.spirv.spirv.opcodes import Glsl
+
+from tests.device.helpers import accepted
+from tests.device.math.bounds import BOUNDS
+from tests.device.math.harness import apply, assert_one_of, assert_ulps, exactly, ulps
+
+#: Units in the last place that Exp2 of Mesa 22.3's CPU driver is off, and what exp adds to that.
+MESA, MORE = 3.0, 1.5
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 200, -200, 1e-40], np.float32)
+
+
+@pytest.fixture
+def native(monkeypatch: pytest.MonkeyPatch, compiled_afresh: None) -> None:
+    """Kernels use the device's own functions, however exact."""
+    monkeypatch.setenv("TRITON_SPIRV_NATIVE_MATH", "1")
+
+
+@pytest.fixture
+def fused(native: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device whose f32 Fma rounds once: it is computed in f64."""
+    for name, driver in drivers.DRIVERS.items():
+        monkeypatch.setitem(drivers.DRIVERS, name, replace(driver, fused=True))
+    glsl = FunctionBuilder.glsl
+
+    def once(f: FunctionBuilder, number: int, type_id: int, *operands: int) -> int:
+        if number != Glsl.Fma or f.module.kinds[type_id] != ("float", 32):
+            return glsl(f, number, type_id, *operands)
+        wide = f.module.float(64)
+        a, b, c = (f.emit(op.FConvert, wide, operand) for operand in operands)
+        return f.emit(op.FConvert, type_id, f.emit(op.FAdd, wide, f.emit(op.FMul, wide, a, b), c))
+
+    monkeypatch.setattr(FunctionBuilder, "glsl", once)
+
+
+def measured_results() -> tuple[np.ndarray, np.ndarray]:
+    """The probe's arguments, and what the device made of them."""
+    context, data = current(), native_probe.probe_data()
+    capabilities = context.capabilities
+    probing.run(context, native_probe.probe_module(capabilities.subgroup_size, capabilities.has), data)
+    return data[: native_probe.SAMPLES], data[native_probe.SAMPLES :]
+
+
+def test_the_probe_agrees_with_another_judge() -> None:
+    x, found = measured_results()
+    with np.errstate(over="ignore"):
+        exact = np.exp2(x.astype(np.longdouble))
+    off = ulps(found, exact)
+    normal = ~(exact < 2.0**-126)
+    expected = {"exp2"} if off[normal].max() <= native_probe.BOUND else set()
+    if expected and off.max() <= native_probe.BOUND:
+        expected.add("exp2_subnormal")
+    assert measured.measure(current()) == expected
+
+
+def test_the_kernels_function_is_the_measured_one(native: None) -> None:
+    x, found = measured_results()
+    normal = ~(x < -125)
+    assert_one_of(apply("tl.exp2(a)", x[normal]), [found[normal]], x[normal])
+
+
+@pytest.mark.parametrize("subnormal", [True, False])
+@pytest.mark.parametrize("name", ["exp", "exp2"])
+def test_errors(fused: None, monkeypatch: pytest.MonkeyPatch, name: str, subnormal: bool) -> None:
+    """Also where the device's Exp2 gives no subnormal numbers but the device computes with them."""
+    has = Capabilities.has
+    monkeypatch.setattr(
+        Capabilities, "has", lambda self, key: not subnormal if key == "preserve_denormals32" else has(self, key)
+    )
+    if not subnormal:
+        # This device has no such mode; without one it keeps them all the same.
+        monkeypatch.setattr("triton.backends.spirv.lowering.entry_point.float_modes", lambda *_: [])
+        monkeypatch.setattr(
+            "triton.backends.spirv.stages.native_math", lambda *_: frozenset(NATIVE_MATH) - {"exp2_subnormal"}
+        )
+    low, high = (-150.0, 128.0) if name == "exp2" else (-104.0, 88.7)
+    x = np.random.default_rng(2).uniform(low, high, 4000).astype(np.float32)
+    x = np.concatenate([x, x[:500] * np.float32(2.0**-20), SPECIAL])
+    expected = exactly(BOUNDS[name].reference, x)
+    ways = accepted(lambda _: expected, x)
+    if subnormal:  # of Exp2's results, the subnormal ones may be zero on any device
+        ways.append(np.where(np.abs(expected) < 2.0**-126, 0, expected))
+    bound = MESA + (MORE if name == "exp" else 0)
+    assert_ulps(apply(f"tl.{name}(a)", x), ways, bound, x)
+
+
+def test_libdevices_functions_keep_their_bounds(native: None) -> None:
+    x = np.random.default_rng(4).uniform(-80, 80, 999).astype(np.float32)
+    assert_ulps(apply("libdevice.exp(a)", x), [exactly(BOUNDS["exp"].reference, x)], BOUNDS["exp"].single, x)
+
+
+def test_a_value_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, compiled_afresh: None) -> None:
+    monkeypatch.setenv("TRITON_SPIRV_NATIVE_MATH", "often")
+    with pytest.raises(ValueError, match="native_math='often' must be 0, 1 or auto"):
+        apply("tl.exp(a)", SPECIAL)
