@@ -114,6 +114,12 @@ def flex_backward(
     return _largest(fitting or [FLEX_BACKWARD[0]], autotune)
 
 
+def flex_splits(device: InductorProperties, heads: int) -> int:
+    """In how many parts the keys of FlexAttention's decoding kernel are split, so that every compute unit has two
+    programs. ``heads``: of the whole batch."""
+    return max(1, 2 * (device.multi_processor_count // max(1, heads)))
+
+
 def flex_decode(device: InductorProperties, head_dim: int, dtype_bytes: int, autotune: bool) -> list[tuple[int, int]]:
     """(block_n, num_warps) of FlexAttention's decoding kernel, as flex_forward()."""
     fitting = [

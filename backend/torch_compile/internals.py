@@ -318,6 +318,21 @@ def _flex_attention(module: Any) -> None:
     module._validate_device = validate
 
 
+def _flex_decoding(module: Any) -> None:
+    """Few queries with many keys: torch asks CUDA into how many parts the keys are split."""
+    original = module.get_split_k
+
+    def get_split_k(batch: Any, heads: Any, keys: Any) -> Any:
+        if torch.cuda.is_available() or torch.xpu.is_available():
+            return original(batch, heads, keys)
+        from . import choices
+        from .interface import properties_of
+
+        return choices.flex_splits(properties_of(), int(batch * heads))
+
+    module.get_split_k = get_split_k
+
+
 HOOKS = (
     Hook("has_triton", "torch.utils._triton", ("has_triton",), _has_triton),
     Hook(
@@ -360,6 +375,7 @@ HOOKS = (
     Hook("replay", "torch._inductor.output_code", ("CompiledFxGraph.post_compile",), _replay),
     Hook("choices", "torch._inductor.choices", ("InductorChoices.get_config_heuristics",), _choices),
     Hook("flex_attention", "torch.nn.attention.flex_attention", ("_validate_device",), _flex_attention),
+    Hook("flex_decoding", "torch._inductor.kernel.flex.flex_decoding", ("get_split_k",), _flex_decoding),
 )
 
 _installed: list[bool] = []

@@ -68,6 +68,16 @@ def test_flex_attention_forward_and_backward() -> None:
         torch.testing.assert_close(mine.grad.cpu(), other.grad, **_CLOSE)
 
 
+def test_flex_attention_of_few_queries() -> None:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    torch.manual_seed(0)
+    queries, keys, values = torch.randn(1, 2, 3, 16), torch.randn(1, 2, 40, 16), torch.randn(1, 2, 40, 16)
+    found = torch.compile(flex_attention)(*(x.to("spirv") for x in (queries, keys, values)))
+    right = torch.softmax(queries @ keys.mT / 4, -1) @ values
+    torch.testing.assert_close(found.cpu(), right, **_CLOSE)
+
+
 def test_cpp_wrapper_is_refused(own_caches: Any) -> None:
     with own_caches.patch(cpp_wrapper=True), pytest.raises(Exception, match="cpp_wrapper and AOTInductor are not"):
         torch.compile(lambda x: x.sin() + 1)(torch.ones(8, device="spirv"))

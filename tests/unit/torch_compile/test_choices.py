@@ -24,6 +24,10 @@ def test_blocks_fit_shared_memory_and_registers() -> None:
     assert choices.gemms(device(shared=1 << 10), 4) == [choices.GEMMS[0]]
 
 
+def test_the_keys_of_few_queries_are_split_among_the_compute_units() -> None:
+    assert [choices.flex_splits(device(units=32), heads) for heads in (0, 1, 4, 32, 33)] == [64, 64, 16, 2, 1]
+
+
 def test_every_compute_unit_gets_a_program_where_that_can_be() -> None:
     blocks = [(16, 16), (64, 64), (128, 128)]
     few, many = device(units=4), device(units=128)
