@@ -93,7 +93,8 @@ class LayoutSearch:
 def plan(module: Any, padded: bool, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
     """TTGIR with shared memory allocated and barriers inserted by upstream, rewritten and planned. ``padded``: buffers
     of matrix operands may be. ``name``: of the TTGIR in errors."""
-    settings = table.Settings(matrix_loads=padded)
+    units = matrix_units(options.matrix_units, capabilities)
+    settings = table.Settings(matrix_loads=padded, matrices=units.configurations)
     module = transformed(module, table.Stage.BEFORE_ALLOCATION, settings) or module
     passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
     inserted = passes.insert_barriers(module)
@@ -132,6 +133,7 @@ def planning_options(capabilities: Capabilities, options: SPIRVOptions) -> Optio
         shared_banks=traits.shared_banks,
         prefetch=traits.prefetch,
         native_math=native_math(options.native_math, capabilities),
+        stages=options.num_stages,
         matrices=units.configurations,
         emulate_matrices=units.emulated,
         matrix_loads=loads_matrices(capabilities, options),

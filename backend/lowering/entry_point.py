@@ -73,6 +73,7 @@ def plan_module(source: Module, capabilities: Capabilities, options: Options) ->
     """Rewrites and plans the only public function of ``source``. Raises as ``lower_module``."""
     settings = transforms.Settings(
         prefetch=options.prefetch,
+        stages=options.stages,
         shared_banks=options.shared_banks,
         strips=options.unrolled_elementwise,
         matrices=options.matrices,

@@ -15,9 +15,9 @@ class Options:
     multiply-adds that a dot's loop body holds, ``dot_registers`` the most accumulators that it updates,
     ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand would need an indexed array else.
     ``shared_banks``: workgroup memory is banked, as on a GPU, so dot operands are laid out for it. ``prefetch``: load
-    the next iteration's dot operands ahead (transforms/prefetch.py). ``check_bounds``: check every access
-    (lowering/bounds_check.py). ``debug_info``: places in the user's source and names of variables
-    (lowering/debug_info.py).
+    the next iteration's dot operands ahead (transforms/prefetch.py), in loops of more than one of the ``stages``.
+    ``check_bounds``: check every access (lowering/bounds_check.py). ``debug_info``: places in the user's source and
+    names of variables (lowering/debug_info.py).
     ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips
     (transforms/strips.py), 0 for any number.
     ``split_grid``: a launch is a part of the grid, and its arguments say which (abi/block.py).
@@ -31,6 +31,7 @@ class Options:
     dot_unroll_registers: int = 512
     shared_banks: bool = False
     prefetch: bool = False
+    stages: int = 2
     dot_registers: int = 512
     unrolled_elementwise: int = 0
     check_bounds: bool = False

@@ -18,14 +18,15 @@ PADDING = 16
 
 
 def pad_matrix_buffers(module: Module) -> bool:
-    """Rewrites the encodings of buffers of rank 2 that only matrix dots read. Whether there were any."""
+    """Rewrites the encodings of buffers of rank 2 that only matrix dots read, as they are or transposed. Whether there
+    were any."""
     changed = False
     for function in module.functions.values():
         for block in function.body.blocks if function.body is not None else ():
             for top in block.operations:
                 for operation in top.walk():
                     if operation.name == "ttg.local_alloc" and operation.operands and _suits(operation.result):
-                        operation.result.type = _padded(operation.result.type)
+                        _pad(operation.result)
                         changed = True
     return changed
 
@@ -40,27 +41,36 @@ def _suits(buffer: Value) -> bool:
         and isinstance(type_.encoding, SwizzledSharedEncoding)
         and isinstance(type_.element, FloatType | IntegerType)
         and type_.element.width in (8, 16)
-        and bool(buffer.uses)
         and all(use.name == "ttg.local_dealloc" or _read_by_dots(use) for use in buffer.uses)
+        and any(use.name != "ttg.local_dealloc" for use in buffer.uses)
     )
 
 
-def _read_by_dots(load: Operation) -> bool:
-    if load.name != "ttg.local_load" or not isinstance(load.result.type, TensorType):
+def _read_by_dots(use: Operation) -> bool:
+    if use.name == "ttg.memdesc_trans":
+        return bool(use.result.uses) and all(
+            inner.name == "ttg.local_load" and _read_by_dots(inner) for inner in use.result.uses
+        )
+    if use.name != "ttg.local_load" or not isinstance(use.result.type, TensorType):
         return False
-    encoding = load.result.type.encoding
+    encoding = use.result.type.encoding
     return (
         isinstance(encoding, DotOperandEncoding)
         and isinstance(encoding.parent, NvidiaMmaEncoding)
-        and bool(load.result.uses)
-        and all(use.name == "tt.dot" for use in load.result.uses)
+        and bool(use.result.uses)
+        and all(dot.name == "tt.dot" for dot in use.result.uses)
     )
 
 
-def _padded(type_: object) -> MemDescType:
+def _pad(buffer: Value) -> None:
+    type_ = buffer.type
     assert isinstance(type_, MemDescType) and isinstance(type_.encoding, SwizzledSharedEncoding)
     assert isinstance(type_.element, FloatType | IntegerType)
-    order = type_.encoding.order
-    row = type_.shape[order[0]]
-    padding = PADDING * 8 // type_.element.width
-    return replace(type_, encoding=PaddedSharedEncoding(((row, padding),), order, type_.shape))
+    order, shape = type_.encoding.order, type_.shape
+    intervals = ((shape[order[0]], PADDING * 8 // type_.element.width),)
+    buffer.type = replace(type_, encoding=PaddedSharedEncoding(intervals, order, shape))
+    turned = PaddedSharedEncoding(intervals, (order[1], order[0]), (shape[1], shape[0]))
+    for use in buffer.uses:
+        if use.name == "ttg.memdesc_trans":
+            assert isinstance(use.result.type, MemDescType)
+            use.result.type = replace(use.result.type, encoding=turned)

@@ -5,13 +5,18 @@ computes, one after the other. Here the loaded tiles become values that the loop
 of iteration i + 1, computes, and only then needs them.
 
 A load qualifies where it can be repeated ahead of time: its address and mask are pure functions of the loop's carried
-values, and nothing in the loop writes to device memory.
+values, and nothing in the loop writes to device memory. It is worth it for what goes to shared memory, as it is or
+through elementwise operations, and for what takes few registers.
+
+Loops of one stage (``num_stages`` of the launch, or of ``tl.range``) are left as they are. More stages than two change
+nothing: the next tiles are in registers, of which those of one more iteration would take too many.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..layouts.distributed import distributed_layout
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import TOUCHES_SHARED, Effect, Pointers, traits
 from ..ttgir.types import IntegerType, TensorType, Type
@@ -19,10 +24,12 @@ from ..ttgir.types import IntegerType, TensorType, Type
 BOOL = IntegerType(1)
 #: Effects that a loop may have whose loads are moved ahead of time.
 _ALLOWED = Effect.READS_GLOBAL | TOUCHES_SHARED
+#: Registers of a load that is worth it whatever it is for.
+_FEW_REGISTERS = 4
 
 
-def prefetch_dot_operands(function: Function) -> None:
-    """Rewrites every qualifying ``scf.for`` of ``function`` in place."""
+def prefetch_dot_operands(function: Function, stages: int = 2) -> None:
+    """Rewrites every qualifying ``scf.for`` of ``function`` in place. ``stages``: of loops that do not say."""
     assert function.body is not None
     loops = [
         inner
@@ -33,8 +40,10 @@ def prefetch_dot_operands(function: Function) -> None:
     ]
     for loop in loops:
         body = loop.regions[0].entry
+        if int(loop.attributes.get("tt.num_stages", stages)) < 2:
+            continue
         if any(operation.name == "tt.dot" for operation in body.operations) and _only_reads(body):
-            for load in [operation for operation in body.operations if _feeds_buffer(operation)]:
+            for load in [operation for operation in body.operations if _is_worth_it(operation)]:
                 _prefetch(loop, load)
 
 
@@ -53,15 +62,26 @@ def _is_local_barrier(operation: Operation) -> bool:
     return operation.name == "ttg.barrier" and operation.attributes.get("addrSpace") == "local"
 
 
-def _feeds_buffer(operation: Operation) -> bool:
-    """Whether an operation is a plain load whose value goes to shared memory and nowhere else."""
-    return (
-        operation.name == "tt.load"
-        and not operation.attributes.get("isVolatile")
-        and isinstance(operation.result.type, TensorType)
-        and bool(operation.result.uses)
-        and all(use.name == "ttg.local_alloc" for use in operation.result.uses)
+def _is_worth_it(operation: Operation) -> bool:
+    """Whether an operation is a plain load whose value goes to shared memory and nowhere else, or is small."""
+    if operation.name != "tt.load" or operation.attributes.get("isVolatile"):
+        return False
+    type_ = operation.result.type
+    if not isinstance(type_, TensorType) or type_.encoding is None or not operation.result.uses:
+        return False
+    return _goes_to_buffers(operation.result) or _registers(type_) <= _FEW_REGISTERS
+
+
+def _goes_to_buffers(value: Value) -> bool:
+    return bool(value.uses) and all(
+        use.name == "ttg.local_alloc" or (traits(use).elementwise and all(map(_goes_to_buffers, use.results)))
+        for use in value.uses
     )
+
+
+def _registers(type_: TensorType) -> int:
+    assert type_.encoding is not None
+    return 1 << len(distributed_layout(type_.encoding, type_.shape).bases["register"])
 
 
 @dataclass

@@ -42,6 +42,34 @@ def append(
     return made
 
 
+def insert(
+    block: Block,
+    place: int,
+    name: str,
+    operands: Sequence[Value],
+    types: Sequence[Type],
+    attributes: dict[str, Any] | None = None,
+    *,
+    like: Operation,
+    segments: tuple[int, ...] | None = None,
+) -> Operation:
+    """Adds an operation as number ``place`` of ``block``, at the source location of ``like``."""
+    made = Operation(
+        name,
+        list(operands),
+        [],
+        attributes or {},
+        segments=(1,) * len(operands) if segments is None else segments,
+        location=like.location,
+        block=block,
+    )
+    made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]
+    for value in operands:
+        value.uses.append(made)
+    block.operations.insert(place, made)
+    return made
+
+
 def integer(block: Block, value: int, type_: Type = PLAIN_TYPES["i32"]) -> Value:
     """An integer constant at the end of ``block``."""
     return append(block, "arith.constant", types=[type_], attributes={"value": value}).result

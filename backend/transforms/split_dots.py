@@ -8,13 +8,11 @@ where the operand does not change there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 from ..ttgir.attribute_values import DenseArray
-from ..ttgir.ir import Block, Module, Operation, Value
+from ..ttgir.ir import Module, Operation, Value
 from ..ttgir.type_reader import PLAIN_TYPES
-from ..ttgir.types import TensorType, Type
+from ..ttgir.types import TensorType
+from .rewriting import insert
 
 #: Steps of K that a dot keeps at least.
 LEAST_STEPS = 16
@@ -47,7 +45,7 @@ def _cut(dot: Operation, halves: dict[tuple[Value, int], tuple[Value, Value]]) -
     (first_a, last_a), (first_b, last_b) = (_halves(value, axis, dot, halves) for value, axis in ((a, 1), (b, 0)))
     assert dot.block is not None
     place = dot.block.operations.index(dot)
-    first = _insert(dot.block, place, dot, "tt.dot", [first_a, first_b, c], [c.type], dict(dot.attributes))
+    first = insert(dot.block, place, "tt.dot", [first_a, first_b, c], [c.type], dict(dot.attributes), like=dot)
     for value in dot.operands:
         value.uses.remove(dot)
     dot.operands[:] = [last_a, last_b, first.result]
@@ -73,34 +71,14 @@ def _halves(
     shape = (rows, 2, columns // 2) if axis else (2, rows // 2, columns)
     order = (0, 2, 1) if axis else (1, 2, 0)
     like = owner if isinstance(owner, Operation) else dot
-    parted = _insert(block, place, like, "tt.reshape", [value], [TensorType(shape, type_.element)], {})
+    parted = insert(block, place, "tt.reshape", [value], [TensorType(shape, type_.element)], like=like)
     turned_type = TensorType(tuple(shape[dim] for dim in order), type_.element)
-    turned = _insert(block, place + 1, like, "tt.trans", [parted.result], [turned_type], {"order": _array(order)})
+    turned = insert(block, place + 1, "tt.trans", [parted.result], [turned_type], {"order": _array(order)}, like=like)
     half = TensorType(turned_type.shape[:2], type_.element)
-    split = _insert(block, place + 2, like, "tt.split", [turned.result], [half, half], {})
+    split = insert(block, place + 2, "tt.split", [turned.result], [half, half], like=like)
     made = split.results[0], split.results[1]
     if like is owner:
         known[value, axis] = made
-    return made
-
-
-def _insert(
-    block: Block,
-    place: int,
-    like: Operation,
-    name: str,
-    operands: Sequence[Value],
-    types: Sequence[Type],
-    attributes: dict[str, Any],
-) -> Operation:
-    """A new operation at the location of ``like``."""
-    made = Operation(
-        name, list(operands), [], attributes, segments=(1,) * len(operands), location=like.location, block=block
-    )
-    made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]
-    for value in operands:
-        value.uses.append(made)
-    block.operations.insert(place, made)
     return made
 
 

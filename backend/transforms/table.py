@@ -19,6 +19,7 @@ from .sink_buffers import sink_buffers
 from .sink_loads import sink_loads
 from .split_dots import split_dots
 from .strips import cut_in_strips
+from .transposed_operands import buffer_transposed_operands
 
 
 class Stage(Enum):
@@ -36,15 +37,16 @@ class Settings:
     """What decides whether rewrites run, by the names of their switches.
 
     ``moved_loads``: loads of dot operands go down to their dots. ``prefetch``: the next iteration's dot operands are
-    loaded ahead. ``shared_banks``: workgroup memory is banked, so that dot operands are laid out for it.
-    ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in so many along K, and buffers
-    are filled late; 0 where they are not. ``strips``: of instructions that element-by-element code may have before
-    its tensors are cut in strips; 0 for any number. ``matrices``: what the target's matrix units multiply, with
-    subgroups of ``lanes``.
+    loaded ahead, in loops of more than one of the ``stages``. ``shared_banks``: workgroup memory is banked, so that dot
+    operands are laid out for it. ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in
+    so many along K, and buffers are filled late; 0 where they are not. ``strips``: of instructions that
+    element-by-element code may have before its tensors are cut in strips; 0 for any number. ``matrices``: what the
+    target's matrix units multiply, with subgroups of ``lanes``.
     """
 
     moved_loads: bool = True
     prefetch: bool = False
+    stages: int = 2
     shared_banks: bool = False
     matrix_loads: bool = False
     pieces: int = 0
@@ -75,8 +77,8 @@ def _alone(rewrite: Callable[[Module], bool]) -> Callable[[Module, Settings], bo
     return lambda module, settings: rewrite(module)
 
 
-def _prefetch(module: Module) -> bool:
-    prefetch_dot_operands(kernel_of(module))
+def _prefetch(module: Module, settings: Settings) -> bool:
+    prefetch_dot_operands(kernel_of(module), settings.stages)
     return True
 
 
@@ -107,6 +109,13 @@ TRANSFORMS: tuple[Transform, ...] = (
     ),
     Transform("refuse exchanged pointers", Stage.BEFORE_ALLOCATION, _alone(refuse_exchanged_pointers), (ON_POINTERS,)),
     Transform(
+        "read transposed matrix operands from buffers",
+        Stage.BEFORE_ALLOCATION,
+        _alone(buffer_transposed_operands),
+        (_among("ttg.convert_layout"), _among("tt.trans"), _among("tt.dot")),
+        "matrices",
+    ),
+    Transform(
         "pad buffers of matrix operands",
         Stage.BEFORE_ALLOCATION,
         _alone(pad_matrix_buffers),
@@ -121,7 +130,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         "matrices",
     ),
     Transform("structure branches and inline calls", Stage.ALLOCATED, _alone(one_block)),
-    Transform("prefetch dot operands", Stage.ALLOCATED, _alone(_prefetch), (), "prefetch"),
+    Transform("prefetch dot operands", Stage.ALLOCATED, _prefetch, (), "prefetch"),
     Transform(
         "cut long tensors in strips",
         Stage.ALLOCATED,

@@ -151,3 +151,26 @@ def test_attention(units: str) -> None:
     wanted = weights / weights.sum(1, keepdims=True) @ v.astype(np.float64)
     assert np.abs(result.values() - wanted).max() < 2e-3
     assert has_fragments(kernel)
+
+
+@triton.jit
+def transposed(q, k, out, length, M: tl.constexpr, N: tl.constexpr, D: tl.constexpr):
+    """q × kᵀ × k, a block of rows of k after the other: each is read as it is, and transposed."""
+    rows, columns, depth = tl.arange(0, M), tl.arange(0, N), tl.arange(0, D)
+    left = tl.load(q + rows[:, None] * D + depth[None, :])
+    total = tl.zeros((M, D), tl.float32)
+    for start in range(0, length, N):
+        at = start + columns
+        right = tl.load(k + at[:, None] * D + depth[None, :], mask=at[:, None] < length, other=0.0)
+        total = tl.dot(tl.dot(left, tl.trans(right)).to(tl.float16), right, total)
+    tl.store(out + rows[:, None] * D + depth[None, :], total)
+
+
+def test_transposed_in_a_loop(units: str) -> None:
+    q, k = operands("float16", (16, 32), (43, 32))
+    result = Guarded((16, 32), "float32")
+    kernel = transposed[(1,)](to_torch(q), to_torch(k), result.tensor, 43, 16, 16, 32, num_warps=2, matrix_units=units)
+    wanted = (q.astype(np.float64) @ k.astype(np.float64).T).astype(np.float16).astype(np.float64)
+    size = np.abs(wanted) @ np.abs(k.astype(np.float64))
+    assert (np.abs(result.values() - wanted @ k.astype(np.float64)) <= 2.0**-10 * size).all()
+    assert has_fragments(kernel)

@@ -1,0 +1,114 @@
+"""Transposed operands of matrix dots go through a buffer that is read across.
+
+Where what is transposed was loaded in the same loop, upstream converts its layout before ``tt.trans``, by way of
+scratch memory of the conversion's own. A buffer can be read transposed instead: it may be the same one that another dot
+reads as it is, whole fragments can be loaded from it, and the next iteration's load can be made ahead.
+"""
+
+from __future__ import annotations
+
+from ..ttgir.attribute_values import DenseArray
+from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, NvidiaMmaEncoding, SwizzledSharedEncoding
+from ..ttgir.ir import Block, Module, Operation, Value
+from ..ttgir.type_reader import PLAIN_TYPES
+from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
+from .rewriting import drop_uses, insert, replace_uses
+
+#: Bytes that are read at a time, and rows that are read at a time: what lies in different banks (upstream's
+#: SwizzledSharedEncodingAttr::get for NVIDIA's fragments).
+_VECTOR, _ROWS, _BANKS = 16, 8, 128
+
+
+def buffer_transposed_operands(module: Module) -> bool:
+    """Rewrites every conversion that only transposed operands of matrix dots need. Whether there were any."""
+    found = [
+        operation
+        for function in module.functions.values()
+        for block in (function.body.blocks if function.body is not None else ())
+        for top in block.operations
+        for operation in top.walk()
+        if operation.name == "ttg.convert_layout" and _suits(operation)
+    ]
+    for conversion in found:
+        _rewrite(conversion)
+    return bool(found)
+
+
+def _suits(conversion: Operation) -> bool:
+    source = conversion.operands[0].type
+    return (
+        isinstance(source, TensorType)
+        and source.rank == 2
+        and isinstance(source.encoding, BlockedEncoding)
+        and isinstance(source.element, FloatType | IntegerType)
+        and source.element.width in (8, 16, 32)
+        and bool(conversion.result.uses)
+        and all(use.name == "tt.trans" and _is_operand(use.result) for use in conversion.result.uses)
+    )
+
+
+def _is_operand(value: Value) -> bool:
+    assert isinstance(value.type, TensorType)
+    encoding = value.type.encoding
+    return (
+        isinstance(encoding, DotOperandEncoding)
+        and isinstance(encoding.parent, NvidiaMmaEncoding)
+        and bool(value.uses)
+        and all(use.name == "tt.dot" for use in value.uses)
+    )
+
+
+def _rewrite(conversion: Operation) -> None:
+    block, tensor = conversion.block, conversion.operands[0]
+    assert block is not None
+    buffer = _buffer(tensor, block, block.operations.index(conversion))
+    if buffer is None:
+        place = block.operations.index(conversion)
+        buffer = insert(block, place, "ttg.local_alloc", [tensor], [_buffer_type(tensor)], like=conversion).result
+    for turned in list(conversion.result.uses):
+        _read_across(turned, buffer)
+    drop_uses(conversion)
+    block.operations.remove(conversion)
+
+
+def _read_across(turned: Operation, buffer: Value) -> None:
+    """Puts a load from the transposed ``buffer`` in the place of a tt.trans, before the first dot that needs it."""
+    block, type_ = turned.block, buffer.type
+    assert block is not None and isinstance(type_, MemDescType) and isinstance(type_.encoding, SwizzledSharedEncoding)
+    place, encoding = block.operations.index(turned), type_.encoding
+    if all(use.block is block for use in turned.result.uses):
+        place = min(block.operations.index(use) for use in turned.result.uses)
+    across = SwizzledSharedEncoding(
+        encoding.vec, encoding.per_phase, encoding.max_phase, (encoding.order[1], encoding.order[0])
+    )
+    view_type = MemDescType((type_.shape[1], type_.shape[0]), type_.element, across, type_.memory_space)
+    order = DenseArray((1, 0))
+    order.element = PLAIN_TYPES["i32"]
+    view = insert(block, place, "ttg.memdesc_trans", [buffer], [view_type], {"order": order}, like=turned).result
+    load = insert(block, place + 1, "ttg.local_load", [view], [turned.result.type], like=turned, segments=(1, 0))
+    replace_uses(turned.result, load.result)
+    drop_uses(turned)
+    block.operations.remove(turned)
+
+
+def _buffer(tensor: Value, block: Block, end: int) -> Value | None:
+    """A buffer with ``tensor`` in it that is filled before operation number ``end`` of the block."""
+    for use in tensor.uses:
+        if use.name == "ttg.local_alloc" and use.block is block and block.operations.index(use) < end:
+            type_ = use.result.type
+            if isinstance(type_, MemDescType) and isinstance(type_.encoding, SwizzledSharedEncoding):
+                if not type_.mutable:
+                    return use.result
+    return None
+
+
+def _buffer_type(tensor: Value) -> MemDescType:
+    type_ = tensor.type
+    assert isinstance(type_, TensorType) and isinstance(type_.encoding, BlockedEncoding)
+    assert isinstance(type_.element, FloatType | IntegerType)
+    size, order = type_.element.width // 8, type_.encoding.order
+    row = type_.shape[order[0]] * size
+    per_phase = min(_ROWS, max(1, _BANKS // row))
+    vector = min(_VECTOR, row) // size
+    phases = max(1, min(_ROWS // per_phase, row // (vector * size)))
+    return MemDescType(type_.shape, type_.element, SwizzledSharedEncoding(vector, per_phase, phases, order))
