@@ -16,8 +16,8 @@ from .numeric import Numeric, Real
 #: log2(e) in two floats: the nearest one, and what it lacks.
 LOG2_E_HIGH = 12102203 * 2.0**-23
 LOG2_E_LOW = float(LOG2_E - Fraction(LOG2_E_HIGH))
-#: exp is 0 below, and infinite above.
-LOW, HIGH = -105.0, 89.0
+#: What 1 + r ln2 is between wherever 2^t is neither 0 nor infinite.
+FACTORS = 0.5, 2.0
 #: Arguments of Exp2 are this much larger where the result may be subnormal.
 LIFT = 64.0
 
@@ -34,13 +34,12 @@ def exp2(n: Numeric, x: Real) -> Real:
 
 def exp(n: Numeric, x: Real) -> Real:
     """e^x: natively 4 ULP, as 2^t (1 + r ln2) with t + r = x log2(e). What t loses to rounding is known only where
-    products and sums are rounded once."""
+    products and sums are rounded once. Where 2^t is 0 or infinite, r may be anything, and the factor is bounded."""
     if not native_exp2(n) or not n.fused:
         return exp_by_polynomial(n, x)
-    x = n.minimum(n.maximum(x, LOW), HIGH)
     t = x * LOG2_E_HIGH
-    r = n.fma(x, LOG2_E_LOW, n.fma(x, LOG2_E_HIGH, -t))
-    return _power(n, t, n.fma(r, float(LN2), 1.0))
+    minus_r = n.fma(x, -LOG2_E_LOW, n.fma(x, -LOG2_E_HIGH, t))
+    return _power(n, t, n.fma(minus_r, -float(LN2), 1.0).bounded(*FACTORS))
 
 
 def _power(n: Numeric, x: Real, factor: Real | None) -> Real:

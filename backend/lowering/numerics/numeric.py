@@ -292,6 +292,10 @@ class Real:
         """The device's own 2^x."""
         return self._glsl(Glsl.Exp2)
 
+    def bounded(self, low: float, high: float) -> Real:
+        """The nearest number from ``low`` to ``high``, both included; one of these two for NaN."""
+        return self._glsl(Glsl.NClamp, self.n.real(low), self.n.real(high))
+
     def inverse_sqrt(self) -> Real:
         """The device's own 1/sqrt(x)."""
         return self._glsl(Glsl.InverseSqrt)

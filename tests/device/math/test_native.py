@@ -20,7 +20,7 @@ from tests.device.math.harness import apply, assert_one_of, assert_ulps, exactly
 
 #: Units in the last place that Exp2 of Mesa 22.3's CPU driver is off, and what exp adds to that.
 MESA, MORE = 3.0, 1.5
-SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 200, -200, 1e-40], np.float32)
+SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e30, -1e30, 3e38, -3e38, 200, -200, 89, 1e-40], np.float32)
 
 
 @pytest.fixture
