@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -234,6 +235,7 @@ class SPIRVBackend(BaseBackend):
         kernel = emit(plan_what_fits(module, self._search, name, self.capabilities, options))
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
+        metadata["layout"] = asdict(self._search.attempt) if self._search is not None else None
         metadata["shared"] = kernel.shared_bytes
         metadata["workgroup_size"] = kernel.workgroup_size
         metadata["argument_bytes"] = kernel.argument_bytes

@@ -12,10 +12,10 @@ from . import passes
 from .analysis.barrier_filter import mark_inserted
 from .analysis.matrix_dots import splits_floats
 from .capabilities import Capabilities
-from .lowering.entry_point import Planned, plan_module
 from .options import SPIRVOptions
 from .planning.ladder import Attempt, attempts, first_that_fits
 from .planning.matrix_units import matrix_units
+from .planning.module_plan import Planned, plan_module
 from .planning.native_math import native_math
 from .planning.options import Options
 from .planning.workgroup import WARP, subgroups
@@ -38,8 +38,8 @@ class LayoutSearch:
         dots = not passes.operation_names(module).isdisjoint(_DOTS)
         count = subgroups(passes.largest_tensor(module), dots, options.num_warps, capabilities)
         self._moved = True
-        #: Whether buffers of matrix operands are padded in what was given last.
-        self.padded = False
+        #: What was given last.
+        self.attempt: Attempt | None = None
         self._attempts = attempts(count, options.num_warps, matrices, loads_matrices(capabilities, options))
 
     def next(self) -> Any:
@@ -52,7 +52,7 @@ class LayoutSearch:
             else:
                 found = None  # no load was moved, so that none can stay
             if found is not None:
-                self.padded = attempt.padded
+                self.attempt = attempt
                 return found
         return None
 
@@ -90,10 +90,10 @@ class LayoutSearch:
         return changed or module
 
 
-def plan(module: Any, padded: bool, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
-    """TTGIR with shared memory allocated and barriers inserted by upstream, rewritten and planned. ``padded``: buffers
-    of matrix operands may be. ``name``: of the TTGIR in errors."""
-    units = matrix_units(options.matrix_units, capabilities)
+def plan(module: Any, attempt: Attempt | None, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
+    """TTGIR with shared memory allocated and barriers inserted by upstream, rewritten and planned. ``attempt``: how
+    LayoutSearch laid it out; None where the kernel names its layouts. ``name``: of the TTGIR in errors."""
+    padded, units = attempt is not None and attempt.padded, matrix_units(options.matrix_units, capabilities)
     settings = table.Settings(matrix_loads=padded, matrices=units.configurations)
     module = transformed(module, table.Stage.BEFORE_ALLOCATION, settings) or module
     passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
@@ -107,12 +107,12 @@ def plan_what_fits(
     module: Any, search: LayoutSearch | None, name: str, capabilities: Capabilities, options: SPIRVOptions
 ) -> Planned:
     """The plan of ``module``, or where the device has less shared memory than that takes, of what comes next in
-    ``search``."""
+    ``search``, whose ``attempt`` it then is."""
 
     def candidates() -> Iterator[Planned]:
         candidate = module
         while candidate is not None:
-            yield plan(candidate, search is not None and search.padded, name, capabilities, options)
+            yield plan(candidate, search.attempt if search is not None else None, name, capabilities, options)
             candidate = search.next() if search is not None else None
 
     return first_that_fits(candidates(), lambda planned: planned.plan.fits)

@@ -9,10 +9,11 @@ from triton._C.libtriton import ir
 
 from .. import passes
 from ..capabilities import Capabilities
-from ..lowering.entry_point import Planned
 from ..options import SPIRVOptions, own
+from ..planning.ladder import Attempt
+from ..planning.module_plan import Planned
 from ..planning.show import plan_lines, plan_text
-from ..stages import LayoutSearch, plan_what_fits
+from ..stages import LayoutSearch, plan
 from ..transforms.kernel import kernel_of
 from .lines import Line, frames
 
@@ -22,24 +23,28 @@ def planned_again(
 ) -> Planned:
     """The rewritten module and the plan that a kernel was emitted from.
 
-    ``metadata``: the compiler's, of which the compile options count. ``ttir``: the stage before, where there is one: a
-    kernel that takes too much shared memory in its first layout is laid out anew from it, as the compiler did.
+    ``metadata``: the compiler's, of which the compile options and ``layout`` count. ``ttir``: the stage before, where
+    there is one: a kernel that takes too much shared memory in the layout of ``ttgir`` was laid out anew from it.
     """
     context = ir.context()
     ir.load_dialects(context)
     module = passes.parse(ttgir, context)
     options = SPIRVOptions(**own(metadata))
-    search = None
-    if ttir is not None:
+    attempt = Attempt(**metadata["layout"]) if metadata["layout"] is not None else None
+    if ttir is not None and attempt is not None:
         search = LayoutSearch(passes.parse(ttir, context), capabilities, options)
         search.next()  # this is ``ttgir``
-    return plan_what_fits(module, search, f"{metadata.get('name', 'kernel')}.ttgir", capabilities, options)
+        while search.attempt != attempt:
+            module = search.next()
+    return plan(module, attempt, f"{metadata.get('name', 'kernel')}.ttgir", capabilities, options)
 
 
 def plan_of(ttgir: str, capabilities: Capabilities, metadata: Mapping[str, Any], ttir: str | None = None) -> str:
-    """The plan of ``planned_again`` as text, one line an operation."""
+    """The plan of ``planned_again`` as text: how the kernel is laid out, then one line an operation."""
     planned = planned_again(ttgir, capabilities, metadata, ttir)
-    return plan_text(kernel_of(planned.source), planned.plan)
+    layout = metadata["layout"]
+    heading = "" if layout is None else f"layout: {Attempt(**layout).summary()}\n"
+    return heading + plan_text(kernel_of(planned.source), planned.plan)
 
 
 def lines_of(planned: Planned) -> list[Line]:

@@ -7,13 +7,12 @@ from typing import Any
 
 from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, hidden_arguments
 from ..capabilities import Capabilities
-from ..planning.kernel_plan import KernelPlan, plan_kernel
+from ..planning.module_plan import Planned, plan_module
 from ..planning.options import Options
 from ..spirv.float_modes import float_modes
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
-from ..transforms import table as transforms
 from ..transforms.kernel import kernel_of
 from ..ttgir.ir import Module
 from . import families  # noqa: F401  (fills the registry)
@@ -21,7 +20,6 @@ from .arguments import read_arguments
 from .bounds_check import Bounds
 from .debug_info import source_lines
 from .emitter import Part
-from .errors import LoweringError
 from .global_scratch import GlobalScratch
 from .lowering import Lowering
 from .registry import lower
@@ -51,38 +49,12 @@ class LoweredKernel:
     written: list[int] | None
 
 
-@dataclass(frozen=True, repr=False)
-class Planned:
-    """A module whose only public function was rewritten and planned: ``emit`` makes a kernel of it."""
-
-    source: Module
-    plan: KernelPlan
-    capabilities: Capabilities
-    options: Options
-
-
 def lower_module(source: Module, capabilities: Capabilities, options: Options) -> LoweredKernel:
     """Compiles the only public function of ``source``, which is rewritten on the way.
 
     Raises UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand.
     """
     return emit(plan_module(source, capabilities, options))
-
-
-def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
-    """Rewrites and plans the only public function of ``source``. Raises as ``lower_module``."""
-    settings = transforms.Settings(
-        prefetch=options.prefetch,
-        stages=options.stages,
-        shared_banks=options.shared_banks,
-        strips=options.unrolled_elementwise,
-        matrices=options.matrices,
-        lanes=capabilities.subgroup_size,
-    )
-    transforms.transform(source, transforms.due(transforms.Stage.FRAGMENTS, (), settings), settings)
-    _check_shape(source, capabilities)
-    transforms.transform(source, transforms.due(transforms.Stage.ALLOCATED, (), settings), settings)
-    return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)
 
 
 def emit(planned: Planned) -> LoweredKernel:
@@ -136,22 +108,3 @@ def emit(planned: Planned) -> LoweredKernel:
         ctx.reports.messages,
         pointers.written,
     )
-
-
-def _check_shape(source: Module, capabilities: Capabilities) -> None:
-    try:
-        warps, lanes = int(source.attributes["ttg.num-warps"]), int(source.attributes["ttg.threads-per-warp"])
-    except KeyError as missing:
-        raise LoweringError(f"the module lacks the attribute {missing}: it is not TTGIR") from None
-    if int(source.attributes.get("ttg.num-ctas", 1)) != 1:
-        raise LoweringError("num_ctas must be 1: Vulkan has no clusters of workgroups")
-    if lanes != capabilities.subgroup_size:
-        raise LoweringError(
-            f"the module is for subgroups of {lanes} invocations, the target's have "
-            f"{capabilities.subgroup_size}: compile the kernel from its source for this target"
-        )
-    if warps * lanes > capabilities.max_workgroup_invocations:
-        raise LoweringError(
-            f"num_warps={warps} needs workgroups of {warps * lanes} invocations; the target allows "
-            f"{capabilities.max_workgroup_invocations}"
-        )

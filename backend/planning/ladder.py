@@ -23,6 +23,17 @@ class Attempt:
     padded: bool = False
     pieces: int = 0
 
+    def summary(self) -> str:
+        """A few words."""
+        parts = [f"{self.subgroups} subgroups"]
+        if self.matrices:
+            parts.append(f"matrix units with {'padded' if self.padded else 'plain'} buffers")
+        elif not self.moved_loads:
+            parts.append("loads of dot operands stay where upstream left them")
+        if self.pieces:
+            parts.append(f"dots in {self.pieces} pieces of K")
+        return ", ".join(parts)
+
 
 #: In how many pieces dots are cut, one after the other.
 PIECES = (2, 4, 8)

@@ -60,7 +60,8 @@ def test_the_command_prints_the_same(
     assert cli.main(["disassemble", "sum_of_rows", "--stage", "ttgir"]) == 0
     assert capsys.readouterr().out == kernel.asm["ttgir"]
     assert cli.main(["disassemble", "sum_of_rows", "--stage", "plan"]) == 0
-    memory, pointers, load, store = capsys.readouterr().out.splitlines()
+    layout, memory, pointers, load, store = capsys.readouterr().out.splitlines()
+    assert layout.startswith("layout: ")
     assert memory.startswith("shared memory: 0 of ")
     assert pointers == "pointers: 32-bit offsets from x, out"
     assert re.search(r"test_disassembly\.py:\d+:\d+  tt\.load   1 element of 32 bits an access, because ", load)

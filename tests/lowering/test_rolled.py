@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from triton.backends.spirv.capabilities import Capabilities
-from triton.backends.spirv.lowering.entry_point import plan_module
+from triton.backends.spirv.planning.module_plan import plan_module
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.planning.show import plan_text
 from triton.backends.spirv.transforms.kernel import kernel_of

@@ -11,7 +11,9 @@ from triton.backends.spirv.ahead_of_time.build import compiled_kernel
 from triton.backends.spirv.ahead_of_time.kernel_source import find_kernel
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.inspection.plan import planned_again
-from triton.backends.spirv.lowering.entry_point import emit, plan_module
+from triton.backends.spirv.lowering.entry_point import emit
+from triton.backends.spirv.planning.ladder import Attempt
+from triton.backends.spirv.planning.module_plan import plan_module
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.planning.show import plan_text
 from triton.backends.spirv.transforms.kernel import kernel_of
@@ -50,12 +52,17 @@ def test_what_does_not_fit_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("profile", "shared_bytes"),
-    [("nvidia-hopper", 0), ("nvidia-hopper", 8192), ("lavapipe", 0), ("lavapipe", 6144)],
+    ("profile", "shared_bytes", "layout"),
+    [
+        ("nvidia-hopper", 0, "4 subgroups, matrix units with padded buffers"),
+        ("nvidia-hopper", 8192, "4 subgroups, matrix units with plain buffers"),
+        ("lavapipe", 0, "8 subgroups"),
+        ("lavapipe", 6144, "8 subgroups, dots in 2 pieces of K"),
+    ],
     ids=["matrix units", "buffers not padded", "multiply-adds", "dots cut along K"],
 )
 def test_the_plan_made_again_is_what_was_emitted(
-    profile: str, shared_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    profile: str, shared_bytes: int, layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     capabilities = PROFILES[profile]
     if shared_bytes:
@@ -67,3 +74,4 @@ def test_the_plan_made_again_is_what_was_emitted(
     again = planned_again(compiled.asm["ttgir"], capabilities, compiled.metadata._asdict(), compiled.asm["ttir"])
     fits, words = again.plan.fits, emit(again).spirv
     assert fits and words == compiled.asm["spv"]
+    assert Attempt(**compiled.metadata.layout).summary() == layout

@@ -1,0 +1,60 @@
+"""A TTGIR module, allocated by upstream, rewritten and planned: all that is done before anything is emitted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..capabilities import Capabilities
+from ..errors import LoweringError
+from ..transforms import table as transforms
+from ..transforms.kernel import kernel_of
+from ..ttgir.ir import Module
+from .kernel_plan import KernelPlan, plan_kernel
+from .options import Options
+
+
+@dataclass(frozen=True, repr=False)
+class Planned:
+    """A module whose only public function was rewritten and planned: ``lowering.entry_point.emit`` makes a
+    kernel of it."""
+
+    source: Module
+    plan: KernelPlan
+    capabilities: Capabilities
+    options: Options
+
+
+def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
+    """Rewrites and plans the only public function of ``source``. Raises UnsupportedOperation for
+    what this backend refuses, LoweringError for a module it does not understand."""
+    settings = transforms.Settings(
+        prefetch=options.prefetch,
+        stages=options.stages,
+        shared_banks=options.shared_banks,
+        strips=options.unrolled_elementwise,
+        matrices=options.matrices,
+        lanes=capabilities.subgroup_size,
+    )
+    transforms.transform(source, transforms.due(transforms.Stage.FRAGMENTS, (), settings), settings)
+    _check_shape(source, capabilities)
+    transforms.transform(source, transforms.due(transforms.Stage.ALLOCATED, (), settings), settings)
+    return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)
+
+
+def _check_shape(source: Module, capabilities: Capabilities) -> None:
+    try:
+        warps, lanes = int(source.attributes["ttg.num-warps"]), int(source.attributes["ttg.threads-per-warp"])
+    except KeyError as missing:
+        raise LoweringError(f"the module lacks the attribute {missing}: it is not TTGIR") from None
+    if int(source.attributes.get("ttg.num-ctas", 1)) != 1:
+        raise LoweringError("num_ctas must be 1: Vulkan has no clusters of workgroups")
+    if lanes != capabilities.subgroup_size:
+        raise LoweringError(
+            f"the module is for subgroups of {lanes} invocations, the target's have "
+            f"{capabilities.subgroup_size}: compile the kernel from its source for this target"
+        )
+    if warps * lanes > capabilities.max_workgroup_invocations:
+        raise LoweringError(
+            f"num_warps={warps} needs workgroups of {warps * lanes} invocations; the target allows "
+            f"{capabilities.max_workgroup_invocations}"
+        )
