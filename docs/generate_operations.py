@@ -7,7 +7,6 @@ dialects that the reader of TTGIR knows (backend/ttgir/assembly.py).
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from collections.abc import Iterator
@@ -20,6 +19,7 @@ from triton.backends.spirv.lowering.registry import RULES
 from triton.backends.spirv.transforms.kernel import REWRITTEN
 from triton.backends.spirv.ttgir.assembly import FORMATS
 
+from docs import pages
 from tests.surface import operation_kernels, operation_texts
 
 PAGE = Path(__file__).parent / "operations.md"
@@ -118,21 +118,5 @@ def page() -> str:
     return "".join(lines)
 
 
-def main() -> int:
-    """Writes or checks the page; 1 where it is not current."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    if not parser.parse_args().check:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    current = PAGE.read_text(encoding="utf-8") == page()
-    print(
-        "docs/operations.md is current"
-        if current
-        else "docs/operations.md is not current: run python -m docs.generate_operations"
-    )
-    return 0 if current else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pages.main(PAGE, page))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from triton.backends.spirv.functions.cuda_symbols import CUDA_SYMBOLS
 from triton.backends.spirv.functions.signatures import FORMS
 from triton.backends.spirv.options import FOREIGN
 
+from docs import pages
 from tests.surface import language_names as names
 from tests.surface.language_rows import METHODS, ROWS
 
@@ -64,17 +64,5 @@ def page() -> str:
     return "".join(lines)
 
 
-def main() -> int:
-    """Writes or checks the page; 1 where it is not current."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    if not parser.parse_args().check:
-        PAGE.write_text(page(), encoding="utf-8")
-        return 0
-    current = PAGE.read_text(encoding="utf-8") == page()
-    print(f"docs/surface.md is {'current' if current else 'not current: run python -m docs.generate_surface'}")
-    return 0 if current else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pages.main(PAGE, page))

@@ -6,7 +6,6 @@ is compiled for a profile, so that the page is the same on every machine.
 
 from __future__ import annotations
 
-import argparse
 import re
 import sys
 from pathlib import Path
@@ -18,6 +17,7 @@ from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.spirv.disassemble import disassemble
 from triton.compiler import ASTSource
 
+from docs import pages
 from docs.tour_kernel import row_sum
 
 PAGE = Path(__file__).parent / "tour.md"
@@ -123,16 +123,5 @@ def page() -> str:
     )
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m docs.generate_tour")
-    parser.add_argument("--check", action="store_true", help="write nothing; status 1 where the page is not current")
-    options = parser.parse_args()
-    text = page()
-    if options.check:
-        return int(PAGE.read_text() != text)
-    PAGE.write_text(text)
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(pages.main(PAGE, page))

@@ -7,12 +7,14 @@ is that of the program in the middle of the grid.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.types import FloatType, TensorType, Type
+from .axis_info import arithmetic
+from .axis_info.info import wrapped
 
 
 @dataclass(frozen=True)
@@ -51,42 +53,7 @@ def launch_work(kernel: Function, arguments: Sequence[object], grid: Sequence[in
         return None
 
 
-#: Of two whole numbers. Division rounds as the operation does.
-_NUMBERS: Mapping[str, Callable[[int, int], int]] = {
-    "arith.addi": lambda a, b: a + b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b,
-    "arith.divsi": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
-    "arith.divui": lambda a, b: a // b,
-    "arith.ceildivsi": lambda a, b: -(-a // b),
-    "arith.ceildivui": lambda a, b: -(-a // b),
-    "arith.floordivsi": lambda a, b: a // b,
-    "arith.remsi": lambda a, b: int(math.fmod(a, b)),
-    "arith.remui": lambda a, b: a % b,
-    "arith.minsi": min,
-    "arith.minui": min,
-    "arith.maxsi": max,
-    "arith.maxui": max,
-    "arith.andi": lambda a, b: a & b,
-    "arith.ori": lambda a, b: a | b,
-    "arith.xori": lambda a, b: a ^ b,
-    "arith.shli": lambda a, b: a << b,
-    "arith.shrsi": lambda a, b: a >> b,
-    "arith.shrui": lambda a, b: a >> b,
-}
-_COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "slt": lambda a, b: a < b,
-    "sle": lambda a, b: a <= b,
-    "sgt": lambda a, b: a > b,
-    "sge": lambda a, b: a >= b,
-    "ult": lambda a, b: a < b,
-    "ule": lambda a, b: a <= b,
-    "ugt": lambda a, b: a > b,
-    "uge": lambda a, b: a >= b,
-}
-_SAME = frozenset({"arith.extsi", "arith.extui", "arith.trunci", "arith.index_cast", "arith.index_castui"})
+_EXTENSIONS = frozenset({"arith.extsi", "arith.extui", "arith.index_cast", "arith.index_castui"})
 
 
 class _Scalars:
@@ -118,17 +85,19 @@ class _Scalars:
         numbers = [self.number(operand) for operand in operation.operands]
         if name == "arith.select":
             return None if numbers[0] is None else numbers[1 if numbers[0] else 2]
-        if any(number is None for number in numbers):
+        known = [number for number in numbers if number is not None]
+        if len(known) < len(numbers):
             return None
-        if name in _SAME:
-            return numbers[0]
-        rule = _NUMBERS.get(name)
+        found: int | None = None
         if name == "arith.cmpi":
-            rule = _COMPARISONS.get(str(operation.attributes["predicate"]))
-        try:
-            return int(rule(*numbers)) if rule is not None else None  # type: ignore[arg-type]
-        except (ArithmeticError, ValueError):
-            return None  # a division by zero, or a shift by less
+            found = arithmetic.compare(operation, *known)
+        elif name in _EXTENSIONS:
+            found = arithmetic.extend(operation, *known)
+        elif name == "arith.trunci":
+            found = known[0]
+        elif len(known) == 2:
+            found = arithmetic.binary(operation, *known)
+        return None if found is None else wrapped(found, operation.result.type)
 
 
 _AXES = {"x": 0, "y": 1, "z": 2, "0": 0, "1": 1, "2": 2}

@@ -8,6 +8,7 @@ exclusive or of integers and a reshape keeps every basis.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from .gf2 import Span, combine, inverse, kernel, span_values
@@ -124,10 +125,7 @@ class LinearLayout:
     @property
     def size(self) -> int:
         """Number of output points."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
     @property
     def output_bits(self) -> int:

@@ -5,7 +5,7 @@ What the device has no instruction for is a compare-and-swap loop on the 32- or 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
@@ -226,23 +226,24 @@ def _share(ctx: Lowering, operation: Operation, type_: Type, results: list[int],
     return [shared.load(ctx, type_, place, 1, end, offset)[0] for place in places]
 
 
-def _masks(ctx: Lowering, mask: Value | None, count: int) -> list[int]:
-    return ctx.registers(mask) if mask is not None else [ctx.module.boolean(True)] * count
+def _masks(ctx: Lowering, mask: Sequence[Value], count: int) -> list[int]:
+    """``mask``: the operand, where there is one."""
+    return ctx.registers(mask[0]) if mask else [ctx.module.boolean(True)] * count
 
 
-@lowers("tt.atomic_rmw")
-def _atomic_rmw(ctx: Lowering, operation: Operation) -> None:
+@lowers("tt.atomic_rmw", "tt.atomic_store")
+def _atomic_update(ctx: Lowering, operation: Operation) -> None:
     pointer, value = operation.operands[:2]
-    mask = operation.operand_group(2)
     type_ = element_type(value.type)
     addresses, values = ctx.addresses(pointer), ctx.registers(value)
     scope = _scope(ctx, operation)
+    update = _modify if operation.name == "tt.atomic_rmw" else _write
     _act(
         ctx,
         operation,
         type_,
-        _masks(ctx, mask[0] if mask else None, len(addresses)),
-        lambda register: _modify(ctx, operation, scope, type_, addresses[register], values[register]),
+        _masks(ctx, operation.operand_group(2), len(addresses)),
+        lambda register: update(ctx, operation, scope, type_, addresses[register], values[register]),
     )
 
 
@@ -256,14 +257,13 @@ def _atomic_cas(ctx: Lowering, operation: Operation) -> None:
         ctx,
         operation,
         type_,
-        _masks(ctx, None, len(addresses)),
+        _masks(ctx, (), len(addresses)),
         lambda register: _exchange(ctx, scope, type_, addresses[register], wanted[register], new[register]),
     )
 
 
 @lowers("tt.atomic_load")
 def _atomic_load(ctx: Lowering, operation: Operation) -> None:
-    mask = operation.operand_group(1)
     type_ = element_type(operation.result.type)
     addresses = ctx.addresses(operation.operands[0])
     scope = _scope(ctx, operation)
@@ -271,7 +271,7 @@ def _atomic_load(ctx: Lowering, operation: Operation) -> None:
         ctx,
         operation,
         type_,
-        _masks(ctx, mask[0] if mask else None, len(addresses)),
+        _masks(ctx, operation.operand_group(1), len(addresses)),
         lambda register: _read(ctx, scope, type_, addresses[register]),
     )
 
@@ -288,23 +288,7 @@ def _read(ctx: Lowering, scope: int, type_: Type, address: int) -> int:
     return f.bitcast(word, ctx.type_id(type_))
 
 
-@lowers("tt.atomic_store")
-def _atomic_store(ctx: Lowering, operation: Operation) -> None:
-    pointer, value = operation.operands[:2]
-    mask = operation.operand_group(2)
-    type_ = element_type(value.type)
-    addresses, values = ctx.addresses(pointer), ctx.registers(value)
-    scope = _scope(ctx, operation)
-    _act(
-        ctx,
-        operation,
-        type_,
-        _masks(ctx, mask[0] if mask else None, len(addresses)),
-        lambda register: _write(ctx, scope, type_, addresses[register], values[register]),
-    )
-
-
-def _write(ctx: Lowering, scope: int, type_: Type, address: int, value: int) -> int:
+def _write(ctx: Lowering, operation: Operation, scope: int, type_: Type, address: int, value: int) -> int:
     """An atomic store; gives a value that means nothing. Narrow elements share a word with others, so that theirs is a
     compare-and-swap loop."""
     f, module = ctx.f, ctx.module
@@ -345,4 +329,4 @@ def _atomic_poll(ctx: Lowering, operation: Operation) -> None:
             return found([])[1][0]
         return f.loop_with_results([], found, lambda _: [])[0]
 
-    _act(ctx, operation, IntegerType(1), _masks(ctx, None, len(addresses)), poll)
+    _act(ctx, operation, IntegerType(1), _masks(ctx, (), len(addresses)), poll)

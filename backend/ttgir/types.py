@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from .encodings import Encoding
@@ -89,10 +90,7 @@ class TensorType(Type):
     @property
     def size(self) -> int:
         """Number of elements."""
-        count = 1
-        for extent in self.shape:
-            count *= extent
-        return count
+        return math.prod(self.shape)
 
     def __str__(self) -> str:
         return f"tensor<{'x'.join(map(str, self.shape))}x{self.element}>"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,31 @@ def attention_kernel(
     tl.store(out_ptr + head + rows[:, None] * DEPTH + depth[None, :], (total / weight[:, None]).to(tl.float16))
 
 
+def _case(
+    what: str,
+    products: int,
+    shape: tuple[int, int, int],
+    causal: bool,
+    out: Any,
+    run: Callable[[dict[str, Any]], Any],
+    error: Callable[[np.ndarray], float],
+    tolerance: float,
+    tiles: Iterable[tuple[int, int, int, int]],
+) -> Case:
+    """``products``: of length × length × depth for each head; ``tiles``: BLOCK_M, BLOCK_N, num_warps, num_stages."""
+    heads, length, depth = shape
+    return Case(
+        f"attention {heads}×{length}×{depth}{what}{' causal' if causal else ''}",
+        TERAFLOPS,
+        2 * products * heads * length * length * depth / (2 if causal else 1),
+        out,
+        run,
+        error,
+        tolerance,
+        [dict(zip(("BLOCK_M", "BLOCK_N", "num_warps", "num_stages"), tile, strict=True)) for tile in tiles],
+    )
+
+
 def forward(memory: Any, sizes: Sizes, depth: int = 64, causal: bool = False) -> Case:
     """The forward pass in fp16; ``depth`` is the extent of a head."""
     heads, length = sizes.heads, sizes.length
@@ -79,19 +105,8 @@ def forward(memory: Any, sizes: Sizes, depth: int = 64, causal: bool = False) ->
             worst = max(worst, relative_error(values[head, rows], expected))
         return worst
 
-    return Case(
-        f"attention {heads}×{length}×{depth}{' causal' if causal else ''}",
-        TERAFLOPS,
-        4 * heads * length * length * depth / (2 if causal else 1),
-        out,
-        run,
-        error,
-        2e-3,
-        [
-            {"BLOCK_M": m, "BLOCK_N": n, "num_warps": warps, "num_stages": stages}
-            for m, n, warps, stages in ((128, 64, 4, 3), (128, 64, 8, 3), (64, 64, 4, 2), (64, 32, 4, 2))
-        ],
-    )
+    tiles = ((128, 64, 4, 3), (128, 64, 8, 3), (64, 64, 4, 2), (64, 32, 4, 2))
+    return _case("", 2, q.shape, causal, out, run, error, 2e-3, tiles)
 
 
 def backward(memory: Any, sizes: Sizes, depth: int = 64, causal: bool = False) -> Case:
@@ -129,16 +144,5 @@ def backward(memory: Any, sizes: Sizes, depth: int = 64, causal: bool = False) -
             worst = max(worst, *(relative_error(one[head], two[0]) for one, two in zip(found, expected, strict=True)))
         return worst
 
-    return Case(
-        f"attention {heads}×{length}×{depth} backward{' causal' if causal else ''}",
-        TERAFLOPS,
-        10 * heads * length * length * depth / (2 if causal else 1),
-        q_grad,
-        run,
-        error,
-        5e-3,
-        [
-            {"BLOCK_M": m, "BLOCK_N": n, "num_warps": warps, "num_stages": stages}
-            for m, n, warps, stages in ((64, 64, 4, 2), (64, 64, 8, 2), (32, 32, 4, 2), (64, 32, 4, 2), (128, 64, 8, 1))
-        ],
-    )
+    tiles = ((64, 64, 4, 2), (64, 64, 8, 2), (32, 32, 4, 2), (64, 32, 4, 2), (128, 64, 8, 1))
+    return _case(" backward", 5, q.shape, causal, q_grad, run, error, 5e-3, tiles)

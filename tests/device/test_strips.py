@@ -8,6 +8,8 @@ import torch
 import triton
 import triton.language as tl
 
+from benchmarks.compile_cliffs import sine_kernel
+
 #: Elements of a tile for one warp: Mesa's CPU driver has 512 of them in a lane, and cuts the tile in strips.
 BLOCK = 16384
 GUARD = 64
@@ -106,20 +108,10 @@ def test_all_elements_of_a_lane_are_loaded_before_others_are_stored(kernel, size
     assert np.array_equal(x.numpy(), wanted(values))
 
 
-@triton.jit
-def sines_kernel(x_ptr, out_ptr, rounds, BLOCK: tl.constexpr):
-    at = tl.arange(0, BLOCK)
-    x = tl.load(x_ptr + at)
-    total = tl.zeros_like(x)
-    for step in range(rounds):
-        total += tl.sin(x * step)
-    tl.store(out_ptr + at, total)
-
-
 def test_long_functions_of_many_registers_in_a_loop() -> None:
     size, rounds = 2048, 3
     x = np.random.default_rng(3).uniform(-1e6, 1e6, size).astype(np.float32)
     out = torch.empty(size)
-    sines_kernel[(1,)](torch.from_numpy(x), out, rounds, BLOCK=size, num_warps=1)
+    sine_kernel[(1,)](torch.from_numpy(x), out, rounds, BLOCK=size, num_warps=1)
     arguments = [(x * np.float32(step)).astype(np.float64) for step in range(rounds)]
     assert np.allclose(out.numpy(), sum(np.sin(argument) for argument in arguments), rtol=0, atol=5e-7)

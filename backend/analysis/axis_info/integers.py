@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ...ttgir.ir import DenseAttr, Operation
 from ...ttgir.types import FloatType, IndexType, IntegerType, PointerType, TensorType
+from . import arithmetic
 from .info import (
     MAX_DIVISOR,
     AxisInfo,
@@ -28,49 +29,12 @@ from .info import (
 from .registry import rule
 
 
-def _truncating_divide(a: int, b: int) -> int:
-    """Integer division that truncates, as the hardware's."""
-    quotient = abs(a) // abs(b)
-    return quotient if (a < 0) == (b < 0) else -quotient
-
-
-_FOLD: dict[str, Callable[[int, int], int]] = {
-    "arith.addi": lambda a, b: a + b,
-    "arith.subi": lambda a, b: a - b,
-    "arith.muli": lambda a, b: a * b,
-    "arith.andi": lambda a, b: a & b,
-    "arith.ori": lambda a, b: a | b,
-    "arith.xori": lambda a, b: a ^ b,
-    "arith.divsi": _truncating_divide,
-    "arith.remsi": lambda a, b: a - b * _truncating_divide(a, b),
-    "arith.maxsi": max,
-    "arith.minsi": min,
-    "arith.shli": lambda a, b: a << b,
-    "arith.shrsi": lambda a, b: a >> b,
-}
-_FOLD_UNSIGNED: dict[str, Callable[[int, int], int]] = {
-    "arith.divui": lambda a, b: a // b,
-    "arith.remui": lambda a, b: a % b,
-    "arith.maxui": max,
-    "arith.minui": min,
-    "arith.shrui": lambda a, b: a >> b,
-}
-_DIVIDES = frozenset({"arith.divsi", "arith.divui", "arith.remsi", "arith.remui"})
-_SHIFTS = frozenset({"arith.shli", "arith.shrsi", "arith.shrui"})
-
-
 def _fold(operation: Operation, left: AxisInfo, right: AxisInfo) -> AxisInfo | None:
     """The result where both operands are constants and the operation is defined on them."""
     if left.constant is None or right.constant is None:
         return None
-    name, type_ = operation.name, operation.result.type
-    if name in _DIVIDES and right.constant == 0 or name in _SHIFTS and not 0 <= right.constant < width_of(type_):
-        return None
-    if name in _FOLD:
-        return constant(type_, _FOLD[name](left.constant, right.constant))
-    if name in _FOLD_UNSIGNED:
-        return constant(type_, _FOLD_UNSIGNED[name](unsigned(left.constant, type_), unsigned(right.constant, type_)))
-    return None
+    value = arithmetic.binary(operation, left.constant, right.constant)
+    return None if value is None else constant(operation.result.type, value)
 
 
 @rule("arith.constant")
@@ -252,28 +216,13 @@ def _min_max(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     return folded or replace(meet(*(tamed(operand) for operand in operands)), constant=None)
 
 
-_COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
-
-
 @rule("arith.cmpi")
 def _compare(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     left, right = operands
     predicate = operation.attributes["predicate"]
     kind = predicate if predicate in ("eq", "ne") else predicate[1:]
     if left.constant is not None and right.constant is not None:
-        a, b, type_ = left.constant, right.constant, operation.operands[0].type
-        if predicate[0] == "u":
-            a, b = unsigned(a, type_), unsigned(b, type_)
-        elif width_of(type_) == 1 and predicate[0] == "s":
-            a, b = -a, -b
-        return constant(operation.result.type, _COMPARE[kind](a, b))
+        return constant(operation.result.type, arithmetic.compare(operation, left.constant, right.constant))
 
     def claims(dim: int) -> tuple[int, int, int]:
         constancy = min(left.constancy[dim], right.constancy[dim])
@@ -310,11 +259,8 @@ def _select(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 @rule("arith.extsi", "arith.extui", "arith.index_cast", "arith.index_castui")
 def _extend(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     (info,) = operands
-    source, type_ = operation.operands[0].type, operation.result.type
     if info.constant is not None:
-        signed = operation.name in ("arith.extsi", "arith.index_cast")
-        value = -info.constant if signed and width_of(source) == 1 else info.constant
-        return constant(type_, value if signed else unsigned(value, source))
+        return constant(operation.result.type, arithmetic.extend(operation, info.constant))
     return tamed(info)
 
 
