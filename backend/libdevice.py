@@ -7,7 +7,7 @@ from typing import Any
 
 from triton.language import core
 
-from .functions.signatures import FORMS, Form
+from .functions.forms import FORMS, Form
 
 _TYPES = {
     code: core.dtype(name)

@@ -11,7 +11,7 @@ from pathlib import Path
 import triton.language as tl
 import triton.language.semantic  # noqa: F401  (a name of triton.language once a kernel was compiled)
 from triton.backends.spirv.functions.cuda_symbols import CUDA_SYMBOLS
-from triton.backends.spirv.functions.signatures import FORMS
+from triton.backends.spirv.functions.forms import FORMS
 from triton.backends.spirv.options import FOREIGN
 
 from docs import pages

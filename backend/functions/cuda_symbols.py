@@ -6,7 +6,7 @@ takes f32; the tables have the others.
 
 from __future__ import annotations
 
-from .signatures import FORMS, SYMBOLS, Form
+from .forms import FORMS, SYMBOLS, Form
 
 #: Functions with names of their own for some types: argument types → symbol.
 _NAMED = {

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from ..functions.cuda_symbols import form_of
-from ..functions.signatures import IN_DOUBLE, Form
+from ..functions.forms import IN_DOUBLE, Form
 from ..ttgir.ir import Operation
 from .errors import UnsupportedOperation
 from .hardware import READS
@@ -225,7 +225,7 @@ def _extern(ctx: Lowering, operation: Operation) -> None:
     if form.name not in EMITTERS:
         raise UnsupportedOperation(
             operation,
-            f"libdevice.{form.name} has signatures in functions/signatures.py, and no emitter",
+            f"libdevice.{form.name} has signatures in functions/forms.py, and no emitter",
             "a function of tl.extra.libdevice that has one, or add it to EMITTERS in lowering/externs.py",
         )
     emitter = EMITTERS[form.name]

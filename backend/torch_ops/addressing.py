@@ -192,7 +192,7 @@ def conversion(tensor: torch.Tensor, compute: torch.dtype) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class PlannedLaunch:
     """A kernel with its grid and integer arguments; ``multiple``: whether those that may be are multiples of 16."""
 
     kernel: TypedKernel

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .addressing import Addresses, Operands, Plan, Plans, Walk, conversion
+from .addressing import Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
 from .launching import grid_of
 from .shapes import collapsed, expanded, power_of_two, same_view, share_memory, touch
 from .types import IN_SOURCE, NAMES, converted
@@ -41,7 +41,7 @@ class Body:
         return Body(f"out = {expression}", frozenset(as_stored))
 
 
-_plans: Plans[Plan | None] = Plans()
+_plans: Plans[PlannedLaunch | None] = Plans()
 
 
 def run(
@@ -69,7 +69,7 @@ def run(
         plan.launch(given)
 
 
-def _plan(body: Body, operands: Operands, compute: torch.dtype) -> Plan | None:
+def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch | None:
     """None where there are no elements."""
     operands.check(compute)
     everything = (*operands.outputs.values(), *operands.tensors.values())
@@ -90,7 +90,7 @@ def _plan(body: Body, operands: Operands, compute: torch.dtype) -> Plan | None:
         "elementwise", _lines(body, operands, compute, addresses, walks, tile), operands, compute, _N
     )
     programs = -(-outer // tile[0]) * -(-inner // columns)
-    return Plan(kernel, grid_of(programs), tuple(addresses.integers.values()), inner % 16 == 0)
+    return PlannedLaunch(kernel, grid_of(programs), tuple(addresses.integers.values()), inner % 16 == 0)
 
 
 def _lines(

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from .addressing import Addresses, Operands, Plan, Plans, Walk, conversion
+from .addressing import Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
 from .launching import grid_of
 from .shapes import Dims, collapsed, expanded, power_of_two
 from .types import IN_SOURCE, NAMES, computed_in, converted
@@ -53,7 +53,7 @@ _What = tuple[str, Fold, str, frozenset[str]]
 class _Reduction:
     """``partial``: the shape of partial results that the plan gives, if it does."""
 
-    plan: Plan
+    plan: PlannedLaunch
     partial: tuple[int, int] | None
 
 
@@ -161,7 +161,7 @@ def _reduction(
     addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": columns, "share": share})
     lines = _lines(what, operands, compute, addresses, walks, (tile_rows, tile_columns), parts)
     kernel = addresses.kernel("reduction", lines, operands, compute)
-    plan = Plan(kernel, grid_of(-(-rows // tile_rows) * parts), tuple(addresses.integers.values()))
+    plan = PlannedLaunch(kernel, grid_of(-(-rows // tile_rows) * parts), tuple(addresses.integers.values()))
     return _Reduction(plan, (rows, parts) if parts > 1 else None)
 
 

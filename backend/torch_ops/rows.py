@@ -10,14 +10,14 @@ from typing import Any
 
 import torch
 
-from .addressing import NARROW, Addresses, Operands, Plan, Plans, Walk, conversion
+from .addressing import NARROW, Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
 from .launching import grid_of
 from .shapes import collapsed, expanded, power_of_two, share_memory
 from .types import IN_SOURCE, NAMES, converted
 
 #: Elements of a program's tile, and of the longest row.
 _TILE, LONGEST = 1024, 4096
-_plans: Plans[Plan] = Plans()
+_plans: Plans[PlannedLaunch] = Plans()
 
 
 def fits(shape: torch.Size, dims: tuple[int, ...]) -> bool:
@@ -46,7 +46,9 @@ def run(
     _plans.get((text, dims, compute, given.key()), lambda: _plan(text, given, shape, dims, compute)).launch(given)
 
 
-def _plan(text: str, operands: Operands, shape: torch.Size, dims: tuple[int, ...], compute: torch.dtype) -> Plan:
+def _plan(
+    text: str, operands: Operands, shape: torch.Size, dims: tuple[int, ...], compute: torch.dtype
+) -> PlannedLaunch:
     operands.check(compute)
     steps = [expanded(tensor.shape, tensor.stride(), shape) for tensor in operands.pointers.values()]
     outside = [d for d in range(len(shape)) if d not in dims]
@@ -76,4 +78,4 @@ def _plan(text: str, operands: Operands, shape: torch.Size, dims: tuple[int, ...
         value = converted(name, compute, tensor.dtype)
         lines.append(f"tl.store({addresses.place(f'to_{name}')} + {offset}, {value}, mask={mask})")
     kernel = addresses.kernel("rows", lines, operands, compute)
-    return Plan(kernel, grid_of(-(-rows // tile[0])), tuple(addresses.integers.values()))
+    return PlannedLaunch(kernel, grid_of(-(-rows // tile[0])), tuple(addresses.integers.values()))

@@ -13,6 +13,7 @@ _STEPS = "the same subject, planned or analysed in one room and emitted in the o
 
 #: Names that several files have, and why that misleads nobody.
 SHARED_FILES = {
+    "buffers": _STEPS,
     "dot_operands": _STEPS,
     "elementwise": "rules of operations that work element by element, and torch's such operations",
     "errors": "each part that users can meet alone has errors of its own",

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import triton
 from triton.backends.spirv import libdevice
-from triton.backends.spirv.functions.signatures import FORMS, SYMBOLS
+from triton.backends.spirv.functions.forms import FORMS, SYMBOLS
 from triton.backends.spirv.lowering.externs import EMITTERS
 
 
