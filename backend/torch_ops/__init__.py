@@ -22,6 +22,7 @@ def register() -> None:
     from .attention import enter_attention
     from .cases import enter_cases
     from .convolution import enter_convolution
+    from .foreach import enter_foreach
     from .indexing import enter_indexing
     from .losses import enter_losses
     from .matmul import enter_matmul
@@ -46,6 +47,6 @@ def register() -> None:
         enter(library)
     for enter in (enter_attention, enter_resampling, enter_scans, enter_sorting, enter_selection):
         enter(library)
-    for enter in (enter_losses, enter_random, enter_optimizers, enter_convolution, enter_pooling):
+    for enter in (enter_losses, enter_random, enter_foreach, enter_optimizers, enter_convolution, enter_pooling):
         enter(library)
     bounds.install()

@@ -1,29 +1,34 @@
-"""Fused steps of Adam, AdamW and SGD: a kernel a parameter (torch.optim with fused=True)."""
+"""Fused steps of Adam, AdamW, Adagrad and SGD: one kernel for all parameters (torch.optim with fused=True)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
-from .elementwise import Body, run
+from . import lists
+from .elementwise import Body
 from .library import enter_by_name
+from .lists import List
 from .types import OnHost
 
-_List = Sequence[torch.Tensor]
+_Optional = torch.Tensor | None
 
-_ADAM = """grad = {sign}grad
-{decay}
-m = m + (1 - beta1) * (grad - m)
+_ADAM = """m = m + (1 - beta1) * (grad - m)
 v = beta2 * v + (1 - beta2) * grad * grad
 first = 1 - libdevice.pow(beta1, step)
 second = 1 - libdevice.pow(beta2, step)
-p = p - lr / first * m / (libdevice.sqrt(v) / libdevice.sqrt(second) + eps)"""
+{largest}
+p = p - lr / first * m / (libdevice.sqrt({root}) / libdevice.sqrt(second) + eps)"""
+_LARGEST = "largest = fn.maximum(largest, v)"
 _COUPLED, _DECOUPLED = "grad = grad + weight_decay * p", "p = p - lr * weight_decay * p"
-_SGD = """grad = {sign}grad + weight_decay * p
+_SGD = """grad = grad + weight_decay * p
 {momentum}
 p = p - lr * {step}"""
+_ADAGRAD = """grad = grad + weight_decay * p
+total = total + grad * grad
+p = p - lr / (1 + (step - 1) * lr_decay) * grad / (libdevice.sqrt(total) + eps)"""
 
 
 def enter_optimizers(library: torch.library.Library) -> None:
@@ -31,14 +36,45 @@ def enter_optimizers(library: torch.library.Library) -> None:
     enter_by_name(library, _TABLE)
 
 
+def _step(
+    text: str,
+    outputs: dict[str, List],
+    operands: dict[str, List],
+    numbers: dict[str, Any],
+    maximize: bool,
+    grad_scale: _Optional,
+    found_inf: _Optional,
+) -> None:
+    """Run a step's ``text``. ``grad_scale``: what gradients are divided by first, which are written, too;
+    ``found_inf``: nothing is done where it is not 0."""
+    kind, count = outputs["p"][0].dtype, len(outputs["p"])
+    if kind not in (torch.float32, torch.float64):
+        raise OnHost("parameters in less than float32")
+    lines = []
+    if grad_scale is not None:
+        operands, outputs = {**operands, "grad_scale": [grad_scale] * count}, {**outputs, "scaled": operands["grad"]}
+        lines += ["grad = grad / grad_scale", "scaled = grad"]
+    if found_inf is not None:
+        operands = {**operands, "found_inf": [found_inf] * count}
+        lines.append("mask = mask & (found_inf == 0)")
+    if maximize:
+        lines.append("grad = -grad")
+    for name, value in numbers.items():
+        if isinstance(value, torch.Tensor):
+            operands = {**operands, name: [value] * count}
+    plain = {name: float(value) for name, value in numbers.items() if not isinstance(value, torch.Tensor)}
+    body = Body("\n".join((*lines, *(line for line in text.splitlines() if line))))
+    lists.run(body, outputs, operands, plain, kind)
+
+
 def _adam(decay: str) -> Callable[..., None]:
     def step(
-        self: _List,
-        grads: _List,
-        exp_avgs: _List,
-        exp_avg_sqs: _List,
-        max_exp_avg_sqs: _List,
-        state_steps: _List,
+        self: List,
+        grads: List,
+        exp_avgs: List,
+        exp_avg_sqs: List,
+        max_exp_avg_sqs: List,
+        state_steps: List,
         *,
         lr: Any,
         beta1: float,
@@ -47,35 +83,22 @@ def _adam(decay: str) -> Callable[..., None]:
         eps: float,
         amsgrad: bool,
         maximize: bool,
-        grad_scale: torch.Tensor | None = None,
-        found_inf: torch.Tensor | None = None,
+        grad_scale: _Optional = None,
+        found_inf: _Optional = None,
     ) -> None:
-        if amsgrad or grad_scale is not None or found_inf is not None:
-            raise OnHost("amsgrad, or scaled gradients")
-        _check(self, grads, exp_avgs, exp_avg_sqs)
-        body = Body(_ADAM.format(sign="-" if maximize else "", decay=decay))
+        text = decay + "\n" + _ADAM.format(largest=_LARGEST if amsgrad else "", root="largest" if amsgrad else "v")
+        state = {"p": self, "m": exp_avgs, "v": exp_avg_sqs} | ({"largest": max_exp_avg_sqs} if amsgrad else {})
         numbers = {"beta1": beta1, "beta2": beta2, "weight_decay": weight_decay, "eps": eps, "lr": lr}
-        for p, grad, m, v, count in zip(self, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True):
-            given = {name: _number(value) for name, value in numbers.items()}
-            run(body, {"p": p, "m": m, "v": v}, {"p": p, "m": m, "v": v, "grad": grad, "step": count, **given}, p.dtype)
+        operands = {**state, "grad": grads, "step": state_steps}
+        _step(text, state, operands, numbers, maximize, grad_scale, found_inf)
 
     return step
 
 
-def _number(value: Any) -> Any:
-    return float(value) if not isinstance(value, torch.Tensor) else value
-
-
-def _check(*lists: _List) -> None:
-    for tensors in zip(*lists, strict=True):
-        if any(tensor.dtype not in (torch.float32, torch.float64) for tensor in tensors):
-            raise OnHost("parameters in less than float32")
-
-
 def _sgd(
-    self: _List,
-    grads: _List,
-    momentum_buffer_list: _List,
+    self: List,
+    grads: List,
+    momentum_buffer_list: List,
     *,
     weight_decay: float,
     momentum: float,
@@ -84,30 +107,47 @@ def _sgd(
     nesterov: bool,
     maximize: bool,
     is_first_step: bool,
-    grad_scale: torch.Tensor | None = None,
-    found_inf: torch.Tensor | None = None,
+    grad_scale: _Optional = None,
+    found_inf: _Optional = None,
 ) -> None:
-    if grad_scale is not None or found_inf is not None:
-        raise OnHost("scaled gradients")
-    _check(self, grads)
     moving = bool(momentum_buffer_list)
     update = "buffer = grad" if is_first_step else "buffer = momentum * buffer + (1 - dampening) * grad"
     step = "grad" if not moving else "(grad + momentum * buffer)" if nesterov else "buffer"
-    text = _SGD.format(sign="-" if maximize else "", momentum=update if moving else "", step=step)
+    text = _SGD.format(momentum=update if moving else "", step=step)
     numbers = {"weight_decay": weight_decay, "lr": lr}
     if moving:
         numbers |= {"momentum": momentum, "dampening": dampening}
-    given = {name: _number(value) for name, value in numbers.items()}
-    for place, (p, grad) in enumerate(zip(self, grads, strict=True)):
-        outputs = {"p": p} | ({"buffer": momentum_buffer_list[place]} if moving else {})
-        run(Body(text), outputs, {**outputs, "grad": grad, **given}, p.dtype)
+    state = {"p": self} | ({"buffer": momentum_buffer_list} if moving else {})
+    _step(text, state, {**state, "grad": grads}, numbers, maximize, grad_scale, found_inf)
+
+
+def _adagrad(
+    self: List,
+    grads: List,
+    state_sums: List,
+    state_steps: List,
+    *,
+    lr: Any,
+    lr_decay: float,
+    weight_decay: float,
+    eps: float,
+    maximize: bool,
+    grad_scale: _Optional = None,
+    found_inf: _Optional = None,
+) -> None:
+    state = {"p": self, "total": state_sums}
+    numbers = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
+    operands = {**state, "grad": grads, "step": state_steps}
+    _step(_ADAGRAD, state, operands, numbers, maximize, grad_scale, found_inf)
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
-    "_fused_adam_": _adam(_COUPLED),
-    "_fused_adam_.tensor_lr": _adam(_COUPLED),
-    "_fused_adamw_": _adam(_DECOUPLED),
-    "_fused_adamw_.tensor_lr": _adam(_DECOUPLED),
-    "_fused_sgd_": _sgd,
-    "_fused_sgd_.tensor_lr": _sgd,
+    f"{name}{overload}": step
+    for name, step in (
+        ("_fused_adam_", _adam(_COUPLED)),
+        ("_fused_adamw_", _adam(_DECOUPLED)),
+        ("_fused_adagrad_", _adagrad),
+        ("_fused_sgd_", _sgd),
+    )
+    for overload in ("", ".tensor_lr")
 }

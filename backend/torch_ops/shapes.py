@@ -72,6 +72,13 @@ def resized(out: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     return out
 
 
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether its elements fill the memory from the first to the last, each in its own place."""
+    return tensor.is_contiguous() or (
+        not overlaps_itself(tensor) and extent(tensor.shape, tensor.stride()) == tensor.numel()
+    )
+
+
 def share_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
     """Whether two tensors are views of one storage."""
     return bool(_torch._is_alias_of(one, other))
