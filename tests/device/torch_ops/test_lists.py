@@ -93,7 +93,9 @@ _OPTIMIZERS: list[tuple[Any, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "options"), _OPTIMIZERS, ids=lambda case: getattr(case, "__name__", None) or "-".join(case))
+@pytest.mark.parametrize(
+    ("kind", "options"), _OPTIMIZERS, ids=lambda case: getattr(case, "__name__", None) or "-".join(case)
+)
 def test_steps_of_optimizers(kind: Any, options: dict[str, Any], launches: list[Any]) -> None:
     found = {}
     for device in ("cpu", "spirv"):
