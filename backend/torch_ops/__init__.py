@@ -32,9 +32,12 @@ def register() -> None:
     from .pointwise import enter_pointwise
     from .pooling import enter_pooling
     from .random import enter_random
+    from .rearranging import enter_rearranging
     from .reductions import enter_reductions
     from .resampling import enter_resampling
+    from .rms_norm import enter_rms_norm
     from .scans import enter_scans
+    from .searching import enter_searching
     from .selection import enter_selection
     from .softmax import enter_softmax
     from .sorting import enter_sorting
@@ -43,9 +46,9 @@ def register() -> None:
     _libraries.append(library)
     for enter in (enter_movement, enter_pointwise, enter_cases, enter_reductions):
         enter(library)
-    for enter in (enter_matmul, enter_softmax, enter_norms, enter_indexing):
+    for enter in (enter_matmul, enter_softmax, enter_norms, enter_rms_norm, enter_indexing, enter_rearranging):
         enter(library)
-    for enter in (enter_attention, enter_resampling, enter_scans, enter_sorting, enter_selection):
+    for enter in (enter_attention, enter_resampling, enter_scans, enter_sorting, enter_selection, enter_searching):
         enter(library)
     for enter in (enter_losses, enter_random, enter_foreach, enter_optimizers, enter_convolution, enter_pooling):
         enter(library)

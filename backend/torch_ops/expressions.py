@@ -70,6 +70,7 @@ DEFAULTS = {
     "hypot": "libdevice.hypot(self, other)",
     "nextafter": "libdevice.nextafter(self, other)",
     "logaddexp": "fn.log_add_exp(self, other)",
+    "logaddexp2": "fn.log_add_exp(self * 0.6931471805599453, other * 0.6931471805599453) * 1.4426950408889634",
     "heaviside": "tl.where(self != self, self, tl.where(self == 0, values, (self > 0).to(self.dtype)))",
     "addcmul": "self + value * tensor1 * tensor2",
     "addcdiv": "self + value * fn.div(tensor1, tensor2)",

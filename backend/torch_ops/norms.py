@@ -1,7 +1,7 @@
 """Layer, group and batch norm with their backward formulas: one kernel of rows that fit it, else reductions and
 elementwise kernels.
 
-All three normalise a view of their input over some of its dimensions; x̂ = (x - mean) rstd, y = x̂ w + b. Backward, with
+All normalise a view of their input over some of its dimensions; x̂ = (x - mean) rstd, y = x̂ w + b. Backward, with
 g = dy w: dx = rstd (g - mean(g) - x̂ mean(g x̂)), dw = sum(dy x̂), db = sum(dy).
 """
 

@@ -1,0 +1,83 @@
+"""Operations of several families that a table and small tensors do for: searches, patches, halves, RMS norm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+
+from .conftest import compare
+from .test_elementwise import values
+
+pytestmark = pytest.mark.usefixtures("no_fallbacks")
+
+
+def gradients(function: Callable[..., torch.Tensor]) -> Callable[..., Any]:
+    """The function's result with the gradients of its arguments."""
+
+    def run(*arguments: torch.Tensor) -> Any:
+        leaves = [argument.detach().requires_grad_() for argument in arguments]
+        result = function(*leaves)
+        torch.manual_seed(4)
+        cotangent = torch.randn(result.shape).to(result.dtype).to(result.device)
+        return result.detach(), torch.autograd.grad(result, leaves, cotangent)
+
+    return run
+
+
+_DIFFERENTIABLE: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]] = {
+    "rms_norm": (lambda x, w: F.rms_norm(x, (33,), w), (values(4, 7, 33), values(33))),
+    "rms_norm of long rows": (lambda x: F.rms_norm(x, (5, 1000), eps=0.1), (values(3, 5, 1000),)),
+    "glu": (lambda x: F.glu(x, 1), (values(5, 8, 3),)),
+    "prelu": (F.prelu, (values(5, 8, 3), values(8))),
+    "unfold": (lambda x: F.unfold(x, (3, 2), (2, 1), (1, 2), (2, 1)), (values(2, 3, 9, 8),)),
+    "fold": (lambda x: F.fold(x, (6, 7), 3, padding=1, stride=2), (values(2, 18, 12),)),
+    "channel_shuffle": (lambda x: F.channel_shuffle(x, 3), (values(2, 6, 4, 5),)),
+    "cross": (torch.linalg.cross, (values(4, 3), values(1, 3))),
+    "addbmm": (lambda c, a, b: c.addbmm(a, b, beta=2, alpha=0.5), (values(5, 4), values(3, 5, 6), values(3, 6, 4))),
+    "logaddexp2": (torch.logaddexp2, (values(9), values(3, 1))),
+    "cdist": (lambda a, b: torch.cdist(a, b), (values(2, 5, 4), values(2, 3, 4))),
+    "cdist of order 3": (lambda a, b: torch.cdist(a, b, 3), (values(5, 4), values(3, 4))),
+}
+
+
+@pytest.mark.parametrize("name", _DIFFERENTIABLE)
+def test_results_and_gradients(name: str) -> None:
+    function, arguments = _DIFFERENTIABLE[name]
+    compare(gradients(function), *arguments, tolerance=(1e-4, 1e-4))
+
+
+def test_rms_norm_of_halves() -> None:
+    compare(
+        gradients(lambda x, w: F.rms_norm(x, (33,), w)), values(4, 33).half(), values(33).half(), tolerance=(4e-3, 4e-3)
+    )
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.int64], ids=str)
+def test_searches(dtype: torch.dtype) -> None:
+    line = values(40, dtype=dtype).sort()[0]
+    line[3:7] = line[3]
+    x = torch.cat([values(5, 9, dtype=dtype), line[:9].view(1, 9)])
+    if dtype.is_floating_point:
+        x[0, 0], x[0, 1], line[-1] = float("nan"), float("inf"), float("nan")
+    for right in (False, True):
+        compare(lambda line, x, right=right: torch.searchsorted(line, x, right=right), line, x)
+    rows, queries = values(3, 2, 11, dtype=dtype).sort()[0], values(3, 2, 4, dtype=dtype)
+    compare(lambda rows, x: torch.searchsorted(rows, x, out_int32=True), rows, queries)
+    compare(
+        lambda x, line: (torch.isin(x, line), torch.isin(x, line[:5], invert=True), torch.isin(x, line[:0])), x, line
+    )
+    numbers = values(70, dtype=dtype)
+    compare(lambda x: torch.unique(x.view(7, 10), return_inverse=True, return_counts=True), numbers)
+
+
+def test_repeats() -> None:
+    x, repeats = values(4, 3), torch.tensor([2, 0, 3, 1])
+    compare(
+        lambda x, n: (x.repeat_interleave(n, 0), n.repeat_interleave(n), torch.eye(3, 5, device=x.device)), x, repeats
+    )
+    with pytest.raises(RuntimeError, match="negative"):
+        x.to("spirv").repeat_interleave((repeats - 1).to("spirv"), 0)
