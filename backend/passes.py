@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from triton._C.libtriton import ir, passes
 
-from .analysis.split_products import PRECISION, widest
+from .layouts.element_sizes import bits_in_memory
+from .transforms.dot_precision import OF_F32
 from .transforms.exchanged_pointers import EXCHANGES
 from .ttgir.attributes import AttributeReader
 from .ttgir.lexer import Tokens
@@ -21,10 +21,6 @@ TARGET = "spirv:vulkan1.3"
 #: What it says while upstream's add_accelerate_matmul runs, which wants an NVIDIA compute capability: 6.0 has no matrix
 #: instructions, so all that the pass does is decompose tt.dot_scaled and widen the operands of tt.dot to its result.
 NO_MATRIX_INSTRUCTIONS = "cuda:60"
-
-_PRECISION = re.compile(r", inputPrecision = (\w+)(?= )")
-#: The permission that add_accelerate_matmul knows.
-_ACCELERATED = "tf32"
 
 #: The same where dots go to matrix units: 8.0 has instructions of one warp on values in registers, as Vulkan has.
 MATRIX_INSTRUCTIONS = "cuda:80"
@@ -120,35 +116,31 @@ def decompose_scaled_dots(module: Any) -> None:
         _run_for(NO_MATRIX_INSTRUCTIONS, module, DECOMPOSE_SCALED_DOTS, "decompose_scaled_dots")
 
 
-#: A tt.dot in TTIR: the extent and the element type of the dimension that is summed over.
-_DOT = re.compile(r"= tt\.dot .*? : tensor<(?:\d+x)*?(\d+)x([a-z]+)(\d+)\w*> \*")
-#: Bits of it, at least, that add_accelerate_matmul needs for fragments: 16 halves.
+#: Bits of the dimension that a tt.dot sums over, at least, that add_accelerate_matmul needs for fragments: 16 halves.
 _FRAGMENT_BITS = 256
 
 
-def may_accelerate(ttir: str) -> bool:
-    """Whether accelerate_dots() can be run on a module: it has dots, and none sums fewer elements than a fragment."""
-    sums = [(int(match[1]), int(match[3])) for match in _DOT.finditer(ttir)]
-    found = bool(sums) or "tt.dot_scaled" in ttir
-    return found and all(extent * bits >= _FRAGMENT_BITS for extent, bits in sums)
+def may_accelerate(module: Any) -> bool:
+    """Whether accelerate_dots() can be run on a TTIR module: it has dots, and none sums less than a fragment."""
+    left: set[str] = set()
+    names: set[str] = set()
+
+    def visit(operation: Any) -> None:
+        names.add(operation.get_name())
+        if operation.get_name() == "tt.dot":
+            left.add(str(operation.get_operand(0).get_type()))
+
+    module.walk(visit)
+    return bool(left or "tt.dot_scaled" in names) and all(
+        type_.shape[-1] * bits_in_memory(type_.element) >= _FRAGMENT_BITS for type_ in _tensors(left)
+    )
 
 
-def plain_precision(text: str) -> str:
-    """A module's text without permissions to round the operands of dots of f32."""
-    return _PRECISION.sub("", text)
-
-
-def common_precision(text: str) -> tuple[str, str | None]:
-    """A module's text with permission for tf32 at all dots of f32 that may be rounded at all, the only one that
-    add_accelerate_matmul knows, and the most precise one that any of them asked for."""
-    asked = widest(_PRECISION.findall(text))
-    return _PRECISION.sub(f", inputPrecision = {_ACCELERATED}", text), asked
-
-
-def ask_precision(module: Any, precision: str) -> None:
-    """Says in a module's attributes what precision its dots of f32 are to have that may be rounded at all: upstream's
-    passes want to see tf32 at the dots."""
-    module.set_attr(PRECISION, ir.builder(module.context).get_string_attr(precision))
+def _tensors(types: Collection[str]) -> list[TensorType]:
+    """Those of upstream's types that are tensors."""
+    reader = AttributeReader()
+    read = [reader.type(Tokens(text)) for text in types if text.startswith("tensor<")]
+    return [type_ for type_ in read if isinstance(type_, TensorType)]
 
 
 def accelerate_dots(module: Any) -> None:
@@ -165,8 +157,8 @@ def _run_for(target: str, module: Any, pipeline: Pipeline, name: str) -> None:
 
 
 def operation_names(module: Any) -> frozenset[str]:
-    """The names of a module's operations, and for those that exchange pointers ``"<name> on pointers"``: what decides
-    whether its text has to be read at all."""
+    """The names of a module's operations, ``"<name> on pointers"`` for those that exchange pointers, OF_F32 for dots of
+    f32: what decides whether its text has to be read at all."""
     names: set[str] = set()
 
     def visit(operation: Any) -> None:
@@ -176,6 +168,8 @@ def operation_names(module: Any) -> frozenset[str]:
             operands = (operation.get_operand(index) for index in range(operation.get_num_operands()))
             if any("!tt.ptr" in str(operand.get_type()) for operand in operands):
                 names.add(f"{name} on pointers")
+        elif name == "tt.dot" and "xf32" in str(operation.get_operand(0).get_type()):
+            names.add(OF_F32)
 
     module.walk(visit)
     return frozenset(names)
@@ -190,9 +184,7 @@ def largest_tensor(module: Any) -> int:
             types.add(str(operation.get_result(index).get_type()))
 
     module.walk(visit)
-    reader = AttributeReader()
-    tensors = (reader.type(Tokens(text)) for text in types if text.startswith("tensor<"))
-    return max((type_.size for type_ in tensors if isinstance(type_, TensorType)), default=1)
+    return max((type_.size for type_ in _tensors(types)), default=1)
 
 
 def insert_barriers(module: Any) -> frozenset[int]:

@@ -10,7 +10,6 @@ from typing import Any
 
 from . import passes
 from .analysis.barrier_filter import mark_inserted
-from .analysis.matrix_dots import splits_floats
 from .capabilities import Capabilities
 from .options import SPIRVOptions
 from .planning.ladder import Attempt, attempts, first_that_fits
@@ -34,7 +33,7 @@ class LayoutSearch:
         self._module, self._context, self._ttir = module, module.context, str(module)
         self._capabilities, self._options = capabilities, options
         self._units = matrix_units(options.matrix_units, capabilities)
-        matrices = bool(self._units.configurations) and passes.may_accelerate(self._ttir)
+        matrices = bool(self._units.configurations) and passes.may_accelerate(module)
         dots = not passes.operation_names(module).isdisjoint(_DOTS)
         count = subgroups(passes.largest_tensor(module), dots, options.num_warps, capabilities)
         self._moved = True
@@ -58,17 +57,13 @@ class LayoutSearch:
 
     def _for_matrix_units(self) -> Any:
         """A kernel whose dots are all for matrix units; None where one of them is not."""
-        text, precision = passes.plain_precision(self._ttir), None
-        if splits_floats(self._units.configurations):
-            text, precision = passes.common_precision(self._ttir)
-        module = passes.parse(text, self._context)
+        settings = table.Settings(matrices=self._units.configurations, lanes=self._capabilities.subgroup_size)
+        module = passes.parse(self._ttir, self._context)
+        module = transformed(module, table.Stage.BEFORE_LAYOUTS, settings) or module
         passes.run(module, passes.layouts(self._options.num_warps, WARP, self._options.num_ctas), "make_layouts")
         passes.accelerate_dots(module)
-        if precision is not None:
-            passes.ask_precision(module, precision)
         passes.run(module, passes.TTGIR, "make_ttgir")
         tried = parse_module(str(module), "kernel.ttgir")
-        settings = table.Settings(matrices=self._units.configurations, lanes=self._capabilities.subgroup_size)
         fits = table.transform(tried, table.due(table.Stage.FRAGMENTS, (), settings), settings)
         return module if fits else None
 

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from ..analysis.lazy_loads import lazy_loads
+from ..analysis.matrix_dots import splits_floats
 from ..matrices import MatrixConfiguration
 from ..ttgir.ir import Module
+from .dot_precision import OF_F32, share_precision
 from .exchanged_pointers import ON_POINTERS, refuse_exchanged_pointers
 from .fragments import arrange_fragments
 from .kernel import kernel_of, one_block
@@ -92,6 +94,13 @@ def _among(*names: str) -> frozenset[str]:
 
 
 TRANSFORMS: tuple[Transform, ...] = (
+    Transform(
+        "give dots of f32 one precision",
+        Stage.BEFORE_LAYOUTS,
+        lambda module, settings: share_precision(module, splits_floats(settings.matrices)),
+        (_among(OF_F32),),
+        "matrices",
+    ),
     Transform(
         "cut dots along K",
         Stage.BEFORE_LAYOUTS,
