@@ -28,7 +28,7 @@ NAME = "spirv"
 _PACKAGE = f"triton.backends.{NAME}"
 #: Imported by all of torch's compiler before it asks anything about a device.
 _TORCH_COMPILER = "torch.utils._triton"
-#: Where this backend's settings are, beside this file: in a triton that has it inside, and in the plugin-only wheel.
+#: Where this backend's settings are, next to this file: in a triton that has it inside, and in the plugin-only wheel.
 _SETTINGS = (f"triton/backends/{NAME}/settings.py", f"triton_{NAME}/settings.py")
 
 

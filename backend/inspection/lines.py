@@ -17,7 +17,7 @@ from .instructions import placed
 _ALIAS = re.compile(r"^(#loc\w*) = (loc\(.*\))$")
 _AT_END = re.compile(r" (loc\((?:[^()\"]|\"(?:[^\"\\]|\\.)*\"|\([^()]*\))*\))$")
 
-#: What the other lines show already: names stand on the ids, places beside the lines.
+#: What the other lines show already: names stand on the ids, places next to the lines.
 _LEFT_OUT = frozenset({op.Name, op.String})
 
 

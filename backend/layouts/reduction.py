@@ -10,7 +10,7 @@ lanes may hold interleaved parts, so the combination must be commutative as well
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -142,28 +142,10 @@ def _across_warps(
     ``registers``: places along the other dimensions of groups, lanes and warps; ``places``: those along the axis.
     ``combined``: the steps along the axis within a partial result, ``steps``: those between partial results.
     """
-    free = annihilator([*registers[LANE], *registers[WARP]], other_bits)
-    fits = scratch_bytes // sum(element_bytes)
-    room = fits.bit_length() - 1 - len(steps)
-    round_bits = max(0, other_bits - room)
-    if round_bits > len(free):
-        raise ReductionError(
-            f"a reduction across warps needs workgroup memory for at least "
-            f"{1 << other_bits + len(steps) - len(free)} elements of {sum(element_bytes)} bytes, but "
-            f"owns {scratch_bytes} bytes"
-        )
-    functionals = free[len(free) - round_bits :]
-    kept = other_bits - round_bits
+    functionals = _rounds(registers, len(steps), other_bits, sum(element_bytes), scratch_bytes)
+    kept = other_bits - len(functionals)
     low = (1 << kept) - 1
-
-    # Which partial result: functionals along the axis that vanish within one, dual to the steps between them.
-    outside = annihilator(combined, axis_bits)
-    pairing = [sum(parity(f & step) << bit for bit, step in enumerate(steps)) for f in outside]
-    partial_of = inverse(pairing, len(steps))
-    chosen = [combine(outside, mask) for mask in partial_of]
-
-    def partial(place: int) -> int:
-        return sum(parity(f & place) << bit for bit, f in enumerate(chosen))
+    partial = _partial(combined, steps, axis_bits)
 
     # Groups that are stored together come first, then lanes: an access is wide, and meets each bank once.
     vectors = [
@@ -196,14 +178,9 @@ def _across_warps(
         },
         shape,
     )
-    rounds: list[list[int]] = [[] for _ in range(1 << round_bits)]
+    rounds: list[list[int]] = [[] for _ in range(1 << len(functionals))]
     for place, group in sorted((place, group) for group, place in enumerate(span_values(point[REGISTER]))):
         rounds[place >> kept].append(group)
-    offsets = {}
-    end = 0
-    for operand in sorted(range(len(element_bytes)), key=lambda index: -element_bytes[index]):
-        offsets[operand] = end
-        end += element_bytes[operand] * shape[0]
     duplicates = store.free_masks()
     return PartialResults(
         tuple(map(tuple, rounds)),
@@ -212,10 +189,45 @@ def _across_warps(
         1 << len(steps),
         width,
         shape[0],
-        tuple(offsets[index] for index in range(len(element_bytes))),
+        _operand_offsets(element_bytes, shape[0]),
         duplicates[LANE],
         duplicates[WARP],
     )
+
+
+def _rounds(
+    registers: Mapping[str, Sequence[int]], step_bits: int, other_bits: int, bytes_each: int, scratch_bytes: int
+) -> list[int]:
+    """Functionals along the other dimensions that number the rounds: they vanish on what lanes and warps hold."""
+    free = annihilator([*registers[LANE], *registers[WARP]], other_bits)
+    room = (scratch_bytes // bytes_each).bit_length() - 1 - step_bits
+    round_bits = max(0, other_bits - room)
+    if round_bits > len(free):
+        raise ReductionError(
+            f"a reduction across warps needs workgroup memory for at least "
+            f"{1 << other_bits + step_bits - len(free)} elements of {bytes_each} bytes, but "
+            f"owns {scratch_bytes} bytes"
+        )
+    return free[len(free) - round_bits :]
+
+
+def _partial(combined: Sequence[int], steps: Sequence[int], axis_bits: int) -> Callable[[int], int]:
+    """A place along the axis → the number of its partial result: functionals that vanish within one, dual to the steps
+    between them."""
+    outside = annihilator(combined, axis_bits)
+    pairing = [sum(parity(f & step) << bit for bit, step in enumerate(steps)) for f in outside]
+    chosen = [combine(outside, mask) for mask in inverse(pairing, len(steps))]
+    return lambda place: sum(parity(f & place) << bit for bit, f in enumerate(chosen))
+
+
+def _operand_offsets(element_bytes: Sequence[int], count: int) -> tuple[int, ...]:
+    """Where ``count`` elements of each operand begin, those of the widest operand first."""
+    offsets: dict[int, int] = {}
+    end = 0
+    for operand in sorted(range(len(element_bytes)), key=lambda index: -element_bytes[index]):
+        offsets[operand] = end
+        end += element_bytes[operand] * count
+    return tuple(offsets[index] for index in range(len(element_bytes)))
 
 
 def _width(point: Mapping[str, Sequence[int]], most: int) -> int:

@@ -306,7 +306,7 @@ def _has_matrices(target: Capabilities, device: DeviceInfo) -> bool:
 
 
 def load(path: str | os.PathLike[str], context: Context | None = None) -> LoadedKernel:
-    """The kernel in a module that `triton-spirv compile` wrote, with its JSON beside it.
+    """The kernel in a module that `triton-spirv compile` wrote, with its JSON next to it.
 
     ``context``: of the device that it is to run on; None: the current one. Raises FileNotFoundError, IncompatibleModule
     where the files do not belong together or do not suit the device, KernelRejected and VulkanUnavailable.

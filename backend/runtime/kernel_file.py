@@ -1,4 +1,4 @@
-"""The ABI of a kernel that was compiled ahead of time: the JSON beside its module (docs/abi.md)."""
+"""The ABI of a kernel that was compiled ahead of time: the JSON next to its module (docs/abi.md)."""
 
 from __future__ import annotations
 
