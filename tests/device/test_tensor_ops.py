@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 import triton
@@ -121,3 +122,23 @@ def test_permute(shape: tuple[int, int, int], warps: int) -> None:
     y = torch.zeros(shape[2], shape[0], shape[1])
     permute[(1,)](x, y, L=shape[0], M=shape[1], N=shape[2], num_warps=warps)
     assert torch.equal(y, x.permute(2, 0, 1))
+
+
+@triton.jit
+def of_reshaped(x_ptr, where_ptr, counts_ptr, M: tl.constexpr, N: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, M)[:, None] * N + tl.arange(0, N)[None, :])
+    flat = tl.reshape(x, [M * N])
+    tl.store(where_ptr, tl.argmax(flat, 0))
+    tl.store(where_ptr + 1, tl.argmin(tl.ravel(x), 0))
+    again = tl.reshape(x & 15, [M * N])
+    tl.store(counts_ptr + tl.arange(0, 16), tl.histogram(again, 16, mask=tl.arange(0, M * N) < 100))
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+def test_places_in_a_reshaped_tensor_are_those_of_row_major_order(warps: int) -> None:
+    """Upstream lets reshapes reorder whose users are reductions and histograms, of several operands, too."""
+    x = np.random.default_rng(0).permutation(512).astype(np.int32).reshape(16, 32)
+    where, counts = torch.zeros(2, dtype=torch.int32), torch.zeros(16, dtype=torch.int32)
+    of_reshaped[(1,)](torch.from_numpy(x), where, counts, M=16, N=32, num_warps=warps)
+    assert where.tolist() == [x.argmax(), x.argmin()]
+    np.testing.assert_array_equal(counts.numpy(), np.bincount(x.ravel()[:100] & 15, minlength=16))
