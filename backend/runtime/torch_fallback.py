@@ -50,6 +50,30 @@ _UNDECLARED = dict.fromkeys(
 )
 
 
+#: Operations whose CPU tensors are no mistake: they are indices or lengths, as with CUDA tensors.
+_MIXED = frozenset(
+    (
+        "aten::index",
+        "aten::index_put",
+        "aten::index_put_",
+        "aten::_index_put_impl_",
+        "aten::_unsafe_index",
+        "aten::_unsafe_index_put",
+        "aten::_pack_padded_sequence",
+        "aten::_pad_packed_sequence",
+        "aten::lstm",
+        "aten::gru",
+        "aten::rnn_tanh",
+        "aten::rnn_relu",
+        "aten::tensor_split",
+        "aten::_ctc_loss",
+        "aten::_ctc_loss_backward",
+        "aten::copy",
+        "aten::set_",
+    )
+)
+
+
 @dataclass(frozen=True, slots=True)
 class _Signature:
     """What calls of an operation need to know of it; ``arguments`` are (name, whether it is written, whether it is a
@@ -80,14 +104,14 @@ def _signature(op: Any) -> _Signature:
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Runs ``op`` on CPU copies of its arguments and brings back what it made and what it wrote.
 
-    Raises RuntimeError where it is to write a CPU tensor, tensors are on several devices of this kind, or
+    Raises RuntimeError where tensors are on several devices, the CPU's with one element and no dimensions left out, or
     TRITON_SPIRV_TORCH_FALLBACK is ``error``.
     """
     signature = _signature(op)
-    _count(signature.full_name)
     device: torch.device | None = None
     tensors: dict[int, torch.Tensor] = {}
     written: dict[int, torch.Tensor] = {}
+    others: list[torch.Tensor] = []
     numbers: set[str] = set()
     for position, (name, writes, is_tensor) in enumerate(signature.arguments):
         value = args[position] if position < len(args) else kwargs.get(name)
@@ -99,10 +123,13 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
                     written[id(leaf)] = leaf
                 if is_ours(leaf):
                     tensors[id(leaf)] = leaf
+                elif leaf.dim() and not writes and signature.name not in _MIXED:
+                    others.append(leaf)
             elif isinstance(leaf, torch.device) and leaf.type == NAME:
                 device = leaf
     if tensors:
-        device = _common_device(signature.name, tensors.values(), written.values())
+        device = _common_device(signature.name, tensors.values(), written.values(), others)
+    _count(signature.full_name)
     unread = set(written) if signature.overwrites else set()
     originals: dict[int, torch.Tensor] = {}
     # Between the elements of a view lie others, which are written back with it.
@@ -153,11 +180,15 @@ def _each(function: Callable[[Any], Any], value: Any) -> Any:
     return function(value)
 
 
-def _common_device(name: str, tensors: Iterable[torch.Tensor], written: Iterable[torch.Tensor]) -> torch.device:
+def _common_device(
+    name: str, tensors: Iterable[torch.Tensor], written: Iterable[torch.Tensor], others: Iterable[torch.Tensor]
+) -> torch.device:
     devices = sorted({str(tensor.device) for tensor in tensors})
-    if len(devices) > 1:
+    found = [*devices, *sorted({str(tensor.device) for tensor in others})]
+    if len(found) > 1:
         raise RuntimeError(
-            f"{name}: all tensors have to be on one device, but there are {' and '.join(devices)}: move one with .to()"
+            f"{name}: all tensors have to be on one device, but there are some on {' and '.join(found)}: move them "
+            "with .to()"
         )
     for tensor in written:
         if not is_ours(tensor):

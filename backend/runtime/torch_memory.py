@@ -11,7 +11,9 @@ from typing import Any
 import torch
 
 from . import context as vulkan_context
+from .allocator import OutOfDeviceMemory
 from .context import NAME, Context
+from .memory_heaps import device_memory
 from .native_module import native
 from .streams import device_index
 
@@ -50,6 +52,17 @@ def context_of(tensor: torch.Tensor) -> Context:
     return vulkan_context.of_device(device_index(tensor.device))
 
 
+class OutOfMemory(OutOfDeviceMemory, torch.OutOfMemoryError):
+    """torch's own error of this name, with what was asked for and how much there is."""
+
+    def __init__(self, context: Context, error: OutOfDeviceMemory) -> None:
+        free, total = device_memory(context.device)
+        free = max(0, total - context.memory.reserved) if free is None else free
+        super().__init__(
+            f"{NAME}:{context.index} is out of memory. {free} of its {total} bytes are free for this process; {error}"
+        )
+
+
 def is_ours(value: Any) -> bool:
     """Whether it is a tensor on this device."""
     return isinstance(value, torch.Tensor) and value.device.type == NAME
@@ -74,7 +87,11 @@ def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device:
     _check_sizes(size, stride, dtype)
     index = device_index(device)
     bytes_ = extent(size, stride) * dtype.itemsize
-    memory = vulkan_context.of_device(index).memory.allocate(bytes_)
+    context = vulkan_context.of_device(index)
+    try:
+        memory = context.memory.allocate(bytes_)
+    except OutOfDeviceMemory as error:
+        raise OutOfMemory(context, error) from None
     return torch._C._from_dlpack(
         native().dlpack_capsule(
             memory, memory.address if bytes_ else 0, size, stride, index, _DLPACK_CODES[dtype], 8 * dtype.itemsize

@@ -1,0 +1,54 @@
+"""Mistakes of programs that use the device: each is one error, which says what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+from torch.nn import functional as F  # noqa: E402, N812
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: nn.Linear(3, 4)(x),
+        lambda x: nn.LayerNorm(3)(x),
+        lambda x: nn.Conv1d(2, 2, 1)(x),
+        lambda x: nn.Embedding(3, 3)(x.long()),
+        lambda x: x @ torch.ones(3, 3),
+        lambda x: torch.ones(3, 2) @ x,
+        lambda x: x + torch.ones(2, 3),
+        lambda x: torch.where(x > 0, torch.ones(2, 3), x),
+        lambda x: x.gather(0, torch.zeros(1, 3, dtype=torch.long)),
+        lambda x: F.cross_entropy(x, torch.zeros(2, dtype=torch.long)),
+    ],
+    ids=lambda call: call.__code__.co_names[0] if call.__code__.co_names else "matmul",
+)
+def test_tensors_on_two_devices(call: Callable[[Any], Any]) -> None:
+    with pytest.raises(RuntimeError, match=r"(on one|on the same) device.* spirv:0 and cpu"):
+        call(torch.ones(2, 3, device="spirv"))
+
+
+def test_numbers_indices_and_lengths_may_be_on_the_cpu() -> None:
+    x = torch.arange(6.0, device="spirv").reshape(2, 3)
+    assert (x * torch.tensor(2.0)).tolist() == [[0, 2, 4], [6, 8, 10]]
+    assert x[torch.tensor([1])].tolist() == [[3, 4, 5]]
+    x[torch.tensor([0])] = 7
+    assert x[0].tolist() == [7, 7, 7]
+    packed = nn.utils.rnn.pack_padded_sequence(x[:, :, None], torch.tensor([3, 2]), batch_first=True)
+    assert packed.data.flatten().tolist() == [7, 3, 7, 4, 7]
+
+
+def test_memory_that_is_not_there() -> None:
+    before = torch.spirv.memory_allocated()
+    free, total = torch.spirv.mem_get_info()
+    with pytest.raises(torch.OutOfMemoryError, match=r"spirv:0 is out of memory\. \d+ of its (\d+) bytes") as caught:
+        torch.empty(1 << 44, device="spirv")
+    assert isinstance(caught.value, MemoryError) and f"of its {total} bytes are free" in str(caught.value)
+    assert f"no room for {4 << 44} bytes" in str(caught.value)
+    assert torch.spirv.memory_allocated() <= before and torch.ones(3, device="spirv").sum().item() == 3
