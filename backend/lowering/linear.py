@@ -39,8 +39,16 @@ def image(bases: Sequence[int]) -> int:
 
 def combine(f: FunctionBuilder, a: int, a_mask: int, b: int, b_mask: int) -> int:
     """``a ^ b`` for values whose set bits lie in the masks: an addition where the masks do not meet, because drivers
-    fold additions into addresses."""
-    return f.xor(a, b) if a_mask & b_mask else f.add(a, b)
+    fold additions into addresses. Of a constant ``b`` what may meet bits of ``a`` goes first: values that differ in the
+    rest share it."""
+    shared = a_mask & b_mask
+    if not shared:
+        return f.add(a, b)
+    constant = f.module.constants.get(b)
+    if constant is None:
+        return f.xor(a, b)
+    own = int(constant) & ~shared
+    return f.add(f.xor(a, f.constant_like(b, int(constant) & shared)), f.constant_like(b, own))
 
 
 def apply_bases(f: FunctionBuilder, value: int, bases: Sequence[int]) -> int:

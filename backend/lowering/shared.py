@@ -40,11 +40,21 @@ def element_index(ctx: Lowering, buffer: SharedBuffer, offset: int) -> int:
     return index if buffer.moved is None else f.add(index, buffer.moved)
 
 
+def _in_units(ctx: Lowering, index: int, width: int) -> int:
+    """``index``, a multiple of ``width``, counted in so many elements. What is added to it last stays so: drivers fold
+    constants into addresses. Workgroup memory is far smaller than 2^32 bytes, so no sum wraps around."""
+    f, bits = ctx.f, width.bit_length() - 1
+    base, constant = f.base_and_constant(index)
+    if constant % width or constant >> 31:  # a negative one wraps around
+        return f.shr(index, bits)
+    return f.add(f.shr(base, bits), ctx.module.uint(constant >> bits))
+
+
 def read(ctx: Lowering, buffer: SharedBuffer, index: int, width: int) -> list[int]:
     """``width`` consecutive elements from element ``index``, a multiple of ``width``."""
-    view, f = buffer.view, ctx.f
+    view = buffer.view
     cell, count = view.cells
-    found = ctx.shared.load(ctx, cell, f.shr(index, width.bit_length() - 1), width * count, view.end, view.start)
+    found = ctx.shared.load(ctx, cell, _in_units(ctx, index, width), width * count, view.end, view.start)
     return (
         found
         if view.cell is None
@@ -54,12 +64,12 @@ def read(ctx: Lowering, buffer: SharedBuffer, index: int, width: int) -> list[in
 
 def write(ctx: Lowering, buffer: SharedBuffer, index: int, values: Sequence[int]) -> None:
     """The opposite of ``read``."""
-    view, f = buffer.view, ctx.f
+    view = buffer.view
     cell, count = view.cells
     cells = values
     if view.cell is not None:
         cells = [one for value in values for one in _cells(ctx, value, view.type.element, cell)]
-    ctx.shared.store(ctx, cell, f.shr(index, len(values).bit_length() - 1), cells, view.end, view.start)
+    ctx.shared.store(ctx, cell, _in_units(ctx, index, len(values)), cells, view.end, view.start)
 
 
 def _element(ctx: Lowering, cells: list[int], type_: Type) -> int:

@@ -41,6 +41,8 @@ class FunctionBuilder:
         #: Result → (opcode, type, operands), for the opcodes that simplifications look through.
         self._definitions: dict[int, tuple[int, ...]] = {}
         self._scopes: list[list[tuple[int, ...]]] = []
+        #: Sum with a constant → the other operand, and the constant.
+        self._sums: dict[int, tuple[int, int]] = {}
         #: 64-bit number → the narrower one that it extends.
         self._sign_extended: dict[int, int] = {}
         self.block = self._entry
@@ -152,7 +154,18 @@ class FunctionBuilder:
                 return b
             if opcode == op.IMul and right & (right - 1) == 0:  # type: ignore[operator]
                 return self.binary(op.ShiftLeftLogical, a, module.uint(int(right).bit_length() - 1, width))
+            if opcode == op.IAdd:
+                base, constant = self.base_and_constant(a)
+                if constant:
+                    return self.binary(op.IAdd, base, module.uint(constant + int(right), width))
+                total = self.emit(opcode, type_id, a, b)
+                self._sums[total] = a, int(right)
+                return total
         return self.emit(opcode, type_id, a, b)
+
+    def base_and_constant(self, value: int) -> tuple[int, int]:
+        """An integer as the sum, modulo 2^width, of an id and a constant: itself and 0 where it was not made as one."""
+        return self._sums.get(value, (value, 0))
 
     def compare(self, opcode: int, a: int, b: int) -> int:
         """An integer comparison, folded where both operands are constant, and made on the narrow number where one

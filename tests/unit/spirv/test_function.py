@@ -159,3 +159,15 @@ def test_dead_code_goes_away():
     kernel.write(kernel.number)
     text = kernel.text()
     assert "OpIMul" not in text and "OpIAdd" not in text
+
+
+def test_constants_that_are_added_one_after_the_other_are_one():
+    kernel = Kernel()
+    f, uint = kernel.f, kernel.module.uint
+    inner = f.add(kernel.number, uint(5))
+    assert f.base_and_constant(inner) == (kernel.number, 5)
+    assert f.add(inner, uint(3)) == f.add(uint(8), kernel.number)
+    assert f.base_and_constant(f.add(inner, uint(3))) == (kernel.number, 8)
+    assert f.add(inner, uint(2**32 - 5)) == kernel.number
+    kernel.write(f.add(f.add(inner, uint(2)), uint(4)))
+    assert kernel.text().count("OpIAdd") == 1
