@@ -9,7 +9,6 @@ class UnsupportedOperation(Exception):
     """An operation that this backend refuses, with the user's source line and what to use instead."""
 
     def __init__(self, operation: Operation, reason: str, instead: str = "") -> None:
-        self.operation_name = operation.name
         self.location = _location(operation)
         super().__init__(_message(operation.name, self.location, reason, instead))
 

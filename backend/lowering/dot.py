@@ -61,12 +61,11 @@ def _dot(ctx: Lowering, operation: Operation) -> None:
     columns = operand(ctx, b, axis=-1, k_axis=-2, compute=compute)
     multiply_add = _multiply_add(ctx, compute)
     totals = [as_type(ctx, value, result, compute) for value in ctx.registers(accumulator)]
-    parts = _parts(places, ctx.options.dot_registers)
     plan = ctx.plan_of(operation, Dot)
     unroll = plan.unroll
     if plan.looped:
         rows, columns = indexed(ctx, plan, rows, columns)
-    for part in parts:
+    for part in plan.parts:
         chosen = [places[register] for register in part]
         left_keys = list(dict.fromkeys((*place.batch, place.row) for place in chosen))
         right_keys = list(dict.fromkeys((*place.batch, place.column) for place in chosen))
@@ -98,25 +97,6 @@ def _dot(ctx: Lowering, operation: Operation) -> None:
         for register, total in zip(part, initial, strict=True):
             totals[register] = total
     ctx.define(operation.result, [as_type(ctx, total, compute, result) for total in totals])
-
-
-def _parts(places: list[Accumulator], limit: int) -> list[list[int]]:
-    """Registers that one loop over K updates: rectangles of rows by columns, as square as fits into ``limit``."""
-    if len(places) <= limit:
-        return [list(range(len(places)))]
-    rows = {key: index for index, key in enumerate(dict.fromkeys((*place.batch, place.row) for place in places))}
-    columns = {key: index for index, key in enumerate(dict.fromkeys(place.column for place in places))}
-    height, width = len(rows), len(columns)
-    while height * width > limit:
-        if height >= width:
-            height //= 2
-        else:
-            width //= 2
-    parts: dict[tuple[int, int], list[int]] = {}
-    for register, place in enumerate(places):
-        at = rows[*place.batch, place.row] // height, columns[place.column] // width
-        parts.setdefault(at, []).append(register)
-    return list(parts.values())
 
 
 def _loop_over_k(

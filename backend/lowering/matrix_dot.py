@@ -7,7 +7,6 @@ the same registers. Within a dot accumulators stay fragments.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from ..analysis.matrix_dots import strided
 from ..analysis.split_products import WHOLE, Split
@@ -20,13 +19,11 @@ from ..spirv.opcodes import MatrixUse
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, Type
 from .floats import convert
+from .lowering import Lowering
 from .matrix_units import CooperativeMatrices, EmulatedMatrices, MatrixUnit, component_type
 from .shared import tensor_reader
 from .shared_memory import SharedOperand
 from .split_floats import bf16_parts
-
-if TYPE_CHECKING:
-    from .lowering import Lowering
 
 
 def lower_matrix_dot(ctx: Lowering, operation: Operation) -> None:

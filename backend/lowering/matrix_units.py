@@ -4,7 +4,6 @@ fragments can be tried on a device without them, shuffles and multiply-adds."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ..analysis.matrix_dots import Strided
 from ..layouts.conversion import Identity, RegisterPermutation, plan_conversion
@@ -19,10 +18,7 @@ from ..spirv.opcodes import Capability_, Glsl, MatrixOperands, MatrixUse, Memory
 from ..ttgir.types import FloatType, IntegerType, Type
 from .convert_layout import convert_registers
 from .floats import F32, widen
-
-if TYPE_CHECKING:
-    from .lowering import Lowering
-
+from .lowering import Lowering
 
 #: Cooperative Matrix Layout (SPV_KHR_cooperative_matrix).
 ROW_MAJOR, COLUMN_MAJOR = 0, 1

@@ -1,5 +1,5 @@
-"""Plans of ``tt.dot``: on matrix units, by which fragments; on multiply-adds, how much of K a loop body holds, and
-where the loop finds the operands."""
+"""Plans of ``tt.dot``: on matrix units, by which fragments; on multiply-adds, how much of K a loop body holds, where
+the loop finds the operands, and which accumulators it updates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_width
 from ..layouts.dot_operands import operand_encoding
 from ..layouts.element_sizes import bytes_in_memory
-from ..layouts.linear import log2
+from ..layouts.linear import LinearLayout, log2, unflatten
 from ..ttgir.encodings import BlockedEncoding, SharedLinearEncoding
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import MemDescType, TensorType
@@ -28,18 +28,20 @@ def plan_dot(operation: Operation, room: Room, options: Options, late: frozenset
         return _plan_products(operation, options, late)
     if not isinstance(unfolded(type_.encoding), BlockedEncoding):
         return Plan()
-    count = 1 << len(layout_of(type_).bases["register"])
+    layout = layout_of(type_)
+    count = 1 << len(layout.bases["register"])
+    parts = _parts(layout, options.dot_registers)
     steps = unroll = a.type.shape[-1]
     while unroll > 1 and unroll * count > options.dot_unroll:
         unroll //= 2
     operands = tuple(Operand(isinstance(value.owner, Operation) and value.owner in late) for value in (a, b))
     if unroll == steps:
-        return Dot((), (), "", steps, steps, operands)
+        return Dot((), (), "", steps, steps, operands, parts)
     moved, size = _moved((a, b), operands, room)
     held = [one for one in moved if not one.late and one.buffer is None]
     if held and steps * count <= options.dot_unroll_registers:
         reason = f"an operand in registers finds no room in the {max(room.share, 0)} bytes beyond upstream's"
-        return Dot((), (), reason, steps, steps, operands)
+        return Dot((), (), reason, steps, steps, operands, parts)
     accesses = tuple(
         SharedAccess(one.buffer.element, one.offset, one.offset + buffer_bytes(one.buffer), one.width)
         for one in moved
@@ -47,7 +49,26 @@ def plan_dot(operation: Operation, room: Room, options: Options, late: frozenset
     )
     scratch = (Scratch(room.start, size, True),) if accesses else ()
     reason = f"{count * steps} multiply-adds are more than {options.dot_unroll}"
-    return Dot(accesses, scratch, reason, steps, unroll, moved)
+    return Dot(accesses, scratch, reason, steps, unroll, moved, parts)
+
+
+def _parts(layout: LinearLayout, limit: int) -> tuple[tuple[int, ...], ...]:
+    """Accumulators that one loop over K updates: rectangles of rows by columns, as square as fits into ``limit``."""
+    points = [unflatten(place, layout.shape) for place in layout.images("register")]
+    if len(points) <= limit:
+        return (tuple(range(len(points))),)
+    rows = {key: index for index, key in enumerate(dict.fromkeys(point[:-1] for point in points))}
+    columns = {key: index for index, key in enumerate(dict.fromkeys(point[-1] for point in points))}
+    height, width = len(rows), len(columns)
+    while height * width > limit:
+        if height >= width:
+            height //= 2
+        else:
+            width //= 2
+    parts: dict[tuple[int, int], list[int]] = {}
+    for register, point in enumerate(points):
+        parts.setdefault((rows[point[:-1]] // height, columns[point[-1]] // width), []).append(register)
+    return tuple(map(tuple, parts.values()))
 
 
 def _plan_products(operation: Operation, options: Options, late: frozenset[Operation]) -> Plan:

@@ -202,11 +202,13 @@ class Operand:
 @dataclass(frozen=True)
 class Dot(Plan):
     """On multiply-adds: ``unroll`` of all ``steps`` of K in the body of a loop, or all of them without a loop.
-    ``operands``: A and B."""
+    ``operands``: A and B. ``parts``: the registers of the accumulator that each of such loops updates, one loop after
+    the other."""
 
     steps: int = 0
     unroll: int = 0
     operands: tuple[Operand, ...] = ()
+    parts: tuple[tuple[int, ...], ...] = ()
 
     @property
     def looped(self) -> bool:
@@ -216,7 +218,8 @@ class Dot(Plan):
     def summary(self) -> str:
         places = " and ".join(one.summary(self.looped) for one in self.operands)
         loop = f"{self.unroll} of {self.steps} steps a loop body" if self.looped else f"{self.steps} steps unrolled"
-        return f"multiply-adds, {loop}, operands {places}{self._where()}"
+        parts = f", {len(self.parts)} times for {len(self.parts[0])} accumulators each" if len(self.parts) > 1 else ""
+        return f"multiply-adds, {loop}{parts}, operands {places}{self._where()}"
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,6 @@ from collections.abc import Callable
 
 from . import opcodes as op
 
-#: What a fold gives: a Python constant, the operand to use instead (as ``Same``), or None when nothing is known.
-Folded = int | bool | None
-
 
 def _signed(value: int, width: int) -> int:
     return value - (1 << width) if value >> (width - 1) else value

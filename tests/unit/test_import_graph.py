@@ -141,3 +141,13 @@ def test_what_makes_spirv_of_ttgir_needs_the_standard_library_alone() -> None:
 
 def test_what_runs_kernels_does_not_know_triton() -> None:
     assert "triton" not in {package for _, package in outside(["runtime"])}
+
+
+def test_no_import_hides_from_the_graph_of_the_compile_side() -> None:
+    hidden = [
+        module
+        for module, path in files_of("backend").items()
+        if room(module) in PURE and module not in set().union(*RECURSION)
+        if "TYPE_CHECKING" in path.read_text(encoding="utf-8")
+    ]
+    assert hidden == [], "an import for types alone is one that would make a cycle: move what is imported down"

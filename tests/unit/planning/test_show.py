@@ -26,8 +26,8 @@ MATMUL = Path(__file__).parents[1] / "ttgir" / "fixtures" / "matmul.ttgir"
 LAVAPIPE = PROFILES["lavapipe"]
 
 
-def shown(capabilities: Capabilities) -> list[str]:
-    planned = plan_module(parse_module(MATMUL.read_text()), capabilities, Options())
+def shown(capabilities: Capabilities, options: Options | None = None) -> list[str]:
+    planned = plan_module(parse_module(MATMUL.read_text()), capabilities, options or Options())
     return plan_text(kernel_of(planned.source), planned.plan).splitlines()
 
 
@@ -44,6 +44,11 @@ def test_each_operation_has_its_place_its_plan_and_the_reason() -> None:
     assert all(one.startswith("kernels.py:") for one in lines[2:])
     assert line(lines, "tt.load").endswith("1 element of 16 bits an access, because the layout gives a lane runs of 1")
     assert line(lines, "tt.dot").endswith("multiply-adds, 16 steps unrolled, operands in its buffer and in its buffer")
+
+
+def test_accumulators_that_are_too_many_for_one_loop_are_updated_in_parts() -> None:
+    text = line(shown(LAVAPIPE, Options(dot_unroll=8, dot_registers=4)), "tt.dot")
+    assert "1 of 16 steps a loop body, 8 times for 4 accumulators each, operands" in text
 
 
 def test_what_does_not_fit_is_said() -> None:
