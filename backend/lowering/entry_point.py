@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, hidden_arguments
+from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, ArgumentBlock, hidden_arguments
 from ..capabilities import Capabilities
 from ..planning.module_plan import Planned, plan_module
 from ..planning.options import Options
@@ -14,7 +14,7 @@ from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..transforms.kernel import kernel_of
-from ..ttgir.ir import Module
+from ..ttgir.ir import Function, Module
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .bounds_check import Bounds
@@ -67,26 +67,9 @@ def emit(planned: Planned) -> LoweredKernel:
     if options.debug_info:
         function.lines = source_lines(kernel)
     assert kernel.body is not None
-    pointers = plan.pointers
     ctx = Lowering(source, module, function, capabilities, options, shared, plan)
-    if pointers.communicates:
-        ctx.global_access = MemoryAccess.NonPrivatePointer
-    ctx.read_builtins()
     scratch = GlobalScratch.of(source)
-    block, addresses = read_arguments(
-        ctx, kernel, hidden_arguments(bool(scratch.size), plan.reports, options.split_grid)
-    )
-    ctx.global_scratch = addresses.get(GLOBAL_SCRATCH, 0)
-    if options.split_grid:
-        ctx.part = Part([addresses[axis] for axis in FIRST_PROGRAM], [addresses[axis] for axis in GRID_SIZE])
-    bounds = Bounds(kernel, pointers.roots) if pointers.roots is not None else None
-    ctx.reports = Reports(addresses.get(REPORTS, 0), bounds.bytes if bounds else 0)
-    if bounds is not None:
-        ctx.bounds = bounds
-        arguments = kernel.body.entry.arguments
-        bounds.read(ctx, ctx.reports, {number: ctx.scalar(arguments[number]) for number in bounds.arguments})
-    if plan.watched:
-        watch_loops(ctx, ctx.reports)
+    block = _enter(ctx, kernel, bool(scratch.size))
     for operation in kernel.body.entry.operations:
         lower(ctx, operation)
     shared_bytes = shared.finish()
@@ -106,5 +89,29 @@ def emit(planned: Planned) -> LoweredKernel:
         block.is_indirect(capabilities.push_constant_bytes),
         scratch,
         ctx.reports.messages,
-        pointers.written,
+        plan.pointers.written,
     )
+
+
+def _enter(ctx: Lowering, kernel: Function, scratch: bool) -> ArgumentBlock:
+    """Reads, at the start of the kernel, all that rules may use anywhere: built-ins, arguments, and through those the
+    extents of the tensors that accesses are checked against. Gives the layout of the arguments. ``scratch``: the kernel
+    takes global scratch memory."""
+    plan, pointers = ctx.plan, ctx.plan.pointers
+    assert kernel.body is not None
+    if pointers.communicates:
+        ctx.global_access = MemoryAccess.NonPrivatePointer
+    ctx.read_builtins()
+    block, addresses = read_arguments(ctx, kernel, hidden_arguments(scratch, plan.reports, ctx.options.split_grid))
+    ctx.global_scratch = addresses.get(GLOBAL_SCRATCH, 0)
+    if ctx.options.split_grid:
+        ctx.part = Part([addresses[axis] for axis in FIRST_PROGRAM], [addresses[axis] for axis in GRID_SIZE])
+    bounds = Bounds(kernel, pointers.roots) if pointers.roots is not None else None
+    ctx.reports = Reports(addresses.get(REPORTS, 0), bounds.bytes if bounds else 0)
+    if bounds is not None:
+        ctx.bounds = bounds
+        arguments = kernel.body.entry.arguments
+        bounds.read(ctx, ctx.reports, {number: ctx.scalar(arguments[number]) for number in bounds.arguments})
+    if plan.watched:
+        watch_loops(ctx, ctx.reports)
+    return block
