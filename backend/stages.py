@@ -89,7 +89,8 @@ def plan(module: Any, attempt: Attempt | None, name: str, capabilities: Capabili
     """TTGIR with shared memory allocated and barriers inserted by upstream, rewritten and planned. ``attempt``: how
     LayoutSearch laid it out; None where the kernel names its layouts. ``name``: of the TTGIR in errors."""
     padded, units = attempt is not None and attempt.padded, matrix_units(options.matrix_units, capabilities)
-    settings = table.Settings(matrix_loads=padded, matrices=units.configurations)
+    registers = capabilities.traits.lane_registers
+    settings = table.Settings(matrix_loads=padded, matrices=units.configurations, registers=registers)
     module = transformed(module, table.Stage.BEFORE_ALLOCATION, settings) or module
     passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
     inserted = passes.insert_barriers(module)

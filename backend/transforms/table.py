@@ -13,6 +13,7 @@ from ..ttgir.ir import Module
 from .dot_precision import OF_F32, share_precision
 from .exchanged_pointers import ON_POINTERS, refuse_exchanged_pointers
 from .fragments import arrange_fragments
+from .invariant_operands import hoist_invariant_operands
 from .kernel import kernel_of, one_block
 from .matrix_buffers import pad_matrix_buffers
 from .operand_buffers import place_operands
@@ -43,7 +44,7 @@ class Settings:
     operands are laid out for it. ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in
     so many along K, and buffers are filled late; 0 where they are not. ``strips``: of instructions that
     element-by-element code may have before its tensors are cut in strips; 0 for any number. ``matrices``: what the
-    target's matrix units multiply, with subgroups of ``lanes``.
+    target's matrix units multiply, with subgroups of ``lanes``, each of which has so many ``registers``.
     """
 
     moved_loads: bool = True
@@ -55,6 +56,7 @@ class Settings:
     strips: int = 0
     matrices: tuple[MatrixConfiguration, ...] = ()
     lanes: int = 0
+    registers: int = 0
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.BEFORE_ALLOCATION,
         _alone(buffer_transposed_operands),
         (_among("ttg.convert_layout"), _among("tt.trans"), _among("tt.dot")),
+        "matrices",
+    ),
+    Transform(
+        "load invariant matrix operands before loops",
+        Stage.BEFORE_ALLOCATION,
+        lambda module, settings: hoist_invariant_operands(module, settings.registers),
+        (_among("scf.for"), _among("ttg.local_load"), _among("tt.dot")),
         "matrices",
     ),
     Transform(

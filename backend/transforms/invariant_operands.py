@@ -1,0 +1,100 @@
+"""Operands of matrix dots that do not change in a loop are loaded from shared memory before it, once.
+
+Upstream loads them where they are multiplied, such as the queries of attention in each iteration over keys. Loaded
+before the loop they stay in registers, and their buffer is free for others in it, which takes less shared memory and
+fewer barriers. That is right for a buffer that is written once, and worth it while the loop's values leave registers
+for them.
+"""
+
+from __future__ import annotations
+
+from ..layouts.distributed import LayoutError, distributed_layout
+from ..layouts.element_sizes import bits_in_memory
+from ..ttgir.encodings import DotOperandEncoding, NvidiaMmaEncoding
+from ..ttgir.ir import Block, Module, Operation, Value
+from ..ttgir.traits import traits
+from ..ttgir.types import MemDescType, PointerType, TensorType
+
+#: Of a lane's registers, how many the values below may take: others are for addresses and fragments.
+_SHARE = 0.75
+
+
+def hoist_invariant_operands(module: Module, registers: int) -> bool:
+    """Moves loads out of every ``scf.for``, as far as a lane's 32-bit ``registers`` go. Whether any was moved."""
+    moved = False
+    for function in module.functions.values():
+        for block in function.body.blocks if function.body is not None else ():
+            for top in list(block.operations):
+                for operation in list(top.walk()):
+                    if operation.name == "scf.for":
+                        moved = _hoist(operation, registers * _SHARE) or moved
+    return moved
+
+
+def _hoist(loop: Operation, budget: float) -> bool:
+    body, moved = loop.regions[0].entry, False
+    if not any(operation.name == "tt.dot" for operation in body.operations):
+        return False
+    held = _held(loop, body)
+    for load in [operation for operation in body.operations if _is_invariant(operation, body)]:
+        size = _words(load.result)
+        if held + size > budget:
+            continue
+        held += size
+        view = load.operands[0].owner
+        if isinstance(view, Operation) and view.block is body:
+            _move_before(view, loop)
+        _move_before(load, loop)
+        moved = True
+    return moved
+
+
+def _held(loop: Operation, body: Block) -> int:
+    """Words of a lane that live through an iteration: what the loop carries, other results of dots, and tiles on their
+    way."""
+    held = sum(_words(value) for value in loop.results)
+    for operation in body.operations:
+        if operation.name == "tt.dot" and operation.result not in body.terminator.operands:
+            held += _words(operation.result)
+        if operation.name == "ttg.local_alloc" and operation.operands:
+            held += _words(operation.operands[0])
+    return held
+
+
+def _is_invariant(load: Operation, body: Block) -> bool:
+    """Whether it loads an operand of dots of fragments from a buffer that was filled before the loop."""
+    if load.name != "ttg.local_load" or not isinstance(load.result.type, TensorType) or len(load.operands) != 1:
+        return False
+    encoding, buffer = load.result.type.encoding, load.operands[0]
+    if not isinstance(encoding, DotOperandEncoding) or not isinstance(encoding.parent, NvidiaMmaEncoding):
+        return False
+    if isinstance(buffer.owner, Operation) and traits(buffer.owner).view:
+        buffer = buffer.owner.operands[0]
+    allocation = buffer.owner
+    return (
+        isinstance(allocation, Operation)
+        and allocation.name == "ttg.local_alloc"
+        and allocation.block is not body
+        and isinstance(buffer.type, MemDescType)
+        and not buffer.type.mutable
+        and all(use.name == "tt.dot" for use in load.result.uses)
+    )
+
+
+def _move_before(operation: Operation, loop: Operation) -> None:
+    assert operation.block is not None and loop.block is not None
+    operation.block.operations.remove(operation)
+    loop.block.operations.insert(loop.block.operations.index(loop), operation)
+    operation.block = loop.block
+
+
+def _words(value: Value) -> int:
+    """32-bit registers that a lane has of a tensor; none of pointers, of which one stands for many."""
+    type_ = value.type
+    if not isinstance(type_, TensorType) or type_.encoding is None or isinstance(type_.element, PointerType):
+        return 0
+    try:
+        layout = distributed_layout(type_.encoding, type_.shape)
+    except LayoutError:
+        return 0
+    return max(1, (bits_in_memory(type_.element) << len(layout.bases["register"])) // 32)

@@ -1,0 +1,75 @@
+"""Which operands of matrix dots are loaded before a loop."""
+
+from __future__ import annotations
+
+import pytest
+from triton.backends.spirv.transforms.invariant_operands import hoist_invariant_operands
+from triton.backends.spirv.ttgir.parser import parse_module
+
+MODULE = """
+#mma = #ttg.nvidia_mma<{versionMajor = 2, versionMinor = 0, warpsPerCTA = [4, 1], instrShape = [16, 8]}>
+#a = #ttg.dot_op<{opIdx = 0, parent = #mma, kWidth = 2}>
+#b = #ttg.dot_op<{opIdx = 1, parent = #mma, kWidth = 2}>
+#x = #ttg.blocked<{sizePerThread = [1, 8], threadsPerWarp = [4, 8], warpsPerCTA = [4, 1], order = [1, 0]}>
+#shared = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [1, 0]}>
+#across = #ttg.swizzled_shared<{vec = 8, perPhase = 1, maxPhase = 8, order = [0, 1]}>
+#smem = #ttg.shared_memory
+module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.threads-per-warp" = 32 : i32} {
+  tt.func public @k(%q: tensor<64x64xf16, #x>, %k: tensor<64x64xf16, #x>, %zero: tensor<64x64xf32, #mma>, %n: i32) {
+    %c0 = arith.constant 0 : i32
+    %c1 = arith.constant 1 : i32
+    %sq = ttg.local_alloc %q : (tensor<64x64xf16, #x>) -> !ttg.memdesc<64x64xf16, #shared, #smem>
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%total = %zero) -> (tensor<64x64xf32, #mma>) : i32 {
+      %sk = ttg.local_alloc %k : (tensor<64x64xf16, #x>) -> !ttg.memdesc<64x64xf16, #shared, #smem>
+      %l = LOAD
+      %m = ttg.local_load %sk : !ttg.memdesc<64x64xf16, #shared, #smem> -> tensor<64x64xf16, #b>
+      %d = tt.dot %l, %m, %total : tensor<64x64xf16, #a> * tensor<64x64xf16, #b> -> tensor<64x64xf32, #mma>
+      EXTRA
+      scf.yield %d : tensor<64x64xf32, #mma>
+    }
+    tt.return
+  }
+}
+"""  # noqa: E501
+LOAD = "ttg.local_load %sq : !ttg.memdesc<64x64xf16, #shared, #smem> -> tensor<64x64xf16, #a>"
+ACROSS = """ttg.local_load %v : !ttg.memdesc<64x64xf16, #across, #smem> -> tensor<64x64xf16, #a>"""
+VIEW = """%v = ttg.memdesc_trans %sq {order = array<i32: 1, 0>} : !ttg.memdesc<64x64xf16, #shared, #smem> -> !ttg.memdesc<64x64xf16, #across, #smem>
+      %l = """  # noqa: E501
+#: Of a lane: the accumulator has 32 words, the tile of k 16, the operand 16.
+NEEDED = 32 + 16 + 16
+
+
+def hoisted(text: str, registers: int = 256) -> list[str] | None:
+    """The operations between the buffer of q and the loop; None where nothing was moved."""
+    source = parse_module(text)
+    if not hoist_invariant_operands(source, registers):
+        return None
+    body = source.functions["k"].body
+    assert body is not None
+    names = [operation.name for operation in body.entry.operations]
+    return names[names.index("ttg.local_alloc") + 1 : names.index("scf.for")]
+
+
+def module(load: str = LOAD, extra: str = "") -> str:
+    return MODULE.replace("LOAD", load).replace("EXTRA", extra)
+
+
+def test_what_was_stored_before_the_loop_is_loaded_before_it() -> None:
+    assert hoisted(module()) == ["ttg.local_load"]
+
+
+def test_with_its_view() -> None:
+    assert hoisted(MODULE.replace("%l = LOAD", VIEW + ACROSS).replace("EXTRA", "")) == [
+        "ttg.memdesc_trans",
+        "ttg.local_load",
+    ]
+
+
+@pytest.mark.parametrize("registers, moves", [(NEEDED * 4 // 3 + 1, True), (NEEDED * 4 // 3 - 1, False)])
+def test_only_while_there_are_registers(registers: int, moves: bool) -> None:
+    assert (hoisted(module(), registers) is not None) == moves
+
+
+def test_what_is_not_an_operand_alone_stays() -> None:
+    assert hoisted(module(extra="%e = arith.addf %l, %l : tensor<64x64xf16, #a>")) is None
+    assert hoisted(module(LOAD.replace("%sq", "%sk"))) is None
