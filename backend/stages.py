@@ -36,7 +36,7 @@ class LayoutSearch:
         matrices = bool(self._units.configurations) and passes.may_accelerate(module)
         dots = not passes.operation_names(module).isdisjoint(_DOTS)
         count = subgroups(passes.largest_tensor(module), dots, options.num_warps, capabilities)
-        self._moved = True
+        self._moved = self._suits = True
         #: What was given last.
         self.attempt: Attempt | None = None
         self._attempts = attempts(count, options.num_warps, matrices, loads_matrices(capabilities, options))
@@ -44,34 +44,40 @@ class LayoutSearch:
     def next(self) -> Any:
         """The TTGIR of the next attempt that gives another one than those before; None where there is none."""
         for attempt in self._attempts:
+            found = None
             if attempt.matrices:
-                found = self._for_matrix_units()
-            elif attempt.moved_loads or self._moved:
+                if self._suits:
+                    found = self._for_matrix_units(attempt)
+            elif attempt.moved_loads or self._moved:  # else no load was moved, so that none can stay
                 found = self._for_multiply_adds(attempt)
-            else:
-                found = None  # no load was moved, so that none can stay
             if found is not None:
                 self.attempt = attempt
                 return found
         return None
 
-    def _for_matrix_units(self) -> Any:
+    def _for_matrix_units(self, attempt: Attempt) -> Any:
         """A kernel whose dots are all for matrix units; None where one of them is not."""
         settings = table.Settings(matrices=self._units.configurations, lanes=self._capabilities.subgroup_size)
         module = passes.parse(self._ttir, self._context)
+        if attempt.pieces:
+            module = transformed(module, table.Stage.BEFORE_LAYOUTS, _cut(attempt))
+            if module is None:
+                return None
         module = transformed(module, table.Stage.BEFORE_LAYOUTS, settings) or module
         passes.run(module, passes.layouts(self._options.num_warps, WARP, self._options.num_ctas), "make_layouts")
         passes.accelerate_dots(module)
         passes.run(module, passes.TTGIR, "make_ttgir")
+        if attempt.pieces:
+            module = transformed(module, table.Stage.LAYOUTS_CHOSEN, _cut(attempt)) or module
         tried = parse_module(str(module), "kernel.ttgir")
-        fits = table.transform(tried, table.due(table.Stage.FRAGMENTS, (), settings), settings)
-        return module if fits else None
+        self._suits = table.transform(tried, table.due(table.Stage.FRAGMENTS, (), settings), settings)
+        return module if self._suits else None
 
     def _for_multiply_adds(self, attempt: Attempt) -> Any:
         module, self._module = self._module, None  # the passes change it in place
         if module is None:
             module = passes.parse(self._ttir, self._context)
-        settings = table.Settings(attempt.moved_loads, pieces=attempt.pieces)
+        settings = _cut(attempt)
         if attempt.pieces:
             module = transformed(module, table.Stage.BEFORE_LAYOUTS, settings)
             if module is None:
@@ -83,6 +89,10 @@ class LayoutSearch:
         changed = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings)
         self._moved = changed is not None
         return changed or module
+
+
+def _cut(attempt: Attempt) -> table.Settings:
+    return table.Settings(attempt.moved_loads, pieces=attempt.pieces)
 
 
 def plan(module: Any, attempt: Attempt | None, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:

@@ -1,6 +1,7 @@
 """What is tried where a kernel takes more shared memory than the device has, in this order: buffers of matrix
-operands are not padded; no matrix units; loads of dot operands stay where upstream left them; half as many subgroups,
-down to ``num_warps``; dots of fewer steps of K, whose operands need smaller buffers."""
+operands are not padded; dots on matrix units have fewer steps of K, so that their operands need smaller buffers; no
+matrix units; loads of dot operands stay where upstream left them; half as many subgroups, down to ``num_warps``; dots
+of fewer steps of K."""
 
 from __future__ import annotations
 
@@ -37,6 +38,8 @@ class Attempt:
 
 #: In how many pieces dots are cut, one after the other.
 PIECES = (2, 4, 8)
+#: The same on matrix units: of more pieces each is smaller, but not what makes pieces of a tile.
+MATRIX_PIECES = (2,)
 
 
 def attempts(subgroups: int, num_warps: int, matrices: bool = False, padded: bool = False) -> Iterator[Attempt]:
@@ -46,6 +49,8 @@ def attempts(subgroups: int, num_warps: int, matrices: bool = False, padded: boo
         yield Attempt(num_warps, False, True, True)
     if matrices:
         yield Attempt(num_warps, False, True)
+        for pieces in MATRIX_PIECES:
+            yield Attempt(num_warps, False, True, pieces=pieces)
     best = subgroups
     while True:
         yield Attempt(subgroups, True)

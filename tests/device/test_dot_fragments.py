@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 import triton
 import triton.language as tl
+from triton import knobs
 from triton.backends.spirv.capabilities import Capabilities
+from triton.backends.spirv.planning.kernel_plan import KernelPlan
 
 from tests.device.helpers import Guarded, assert_same, to_torch
 from tests.device.test_dot import check, dot_kernel, operands
@@ -117,6 +119,21 @@ def test_batches(units: str) -> None:
     kernel = batched[(1,)](to_torch(a), to_torch(b), result.tensor, 2, 16, 8, 16, num_warps=2, matrix_units=units)
     check(result.values(), a, b, None, "float32", "float32")
     assert has_fragments(kernel)
+
+
+def test_dots_are_cut_where_shared_memory_is_small(units: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    """As if there were 2,048 bytes: it takes 3,072."""
+    monkeypatch.setattr(KernelPlan, "fits", property(lambda plan: plan.shared_bytes <= 2048))
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path)
+        a, b = operands("float16", (16, 32), (32, 16))
+        result = Guarded((16, 16), "float32")
+        arguments = (to_torch(a), to_torch(b), to_torch(a), result.tensor, 16, 16, 32)
+        options: dict[str, Any] = {"num_warps": 1, "matrix_units": units}
+        kernel: Any = dot_kernel[(1,)](*arguments, False, False, tl.float32, "ieee", False, **options)
+    check(result.values(), a, b, None, "float32", "float32")
+    if units == "nvidia-hopper":  # fragments that differ from NVIDIA's are not cut
+        assert kernel.metadata.shared <= 2048 and "OpGroupNonUniformShuffle" in kernel.asm["spvasm"]
 
 
 @triton.jit

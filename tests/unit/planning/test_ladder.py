@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from triton.backends.spirv.planning.ladder import PIECES, Attempt, attempts, first_that_fits
+from triton.backends.spirv.planning.ladder import MATRIX_PIECES, PIECES, Attempt, attempts, first_that_fits
 
 
 def test_subgroups_are_halved_down_to_those_asked_for() -> None:
@@ -17,8 +17,9 @@ def test_subgroups_are_halved_down_to_those_asked_for() -> None:
 
 def test_matrix_units_come_first() -> None:
     padded, plain = Attempt(4, False, True, True), Attempt(4, False, True)
-    assert list(attempts(4, 4, True, True))[:3] == [padded, plain, Attempt(4)]
-    assert list(attempts(4, 4, True))[:2] == [plain, Attempt(4)]
+    smaller = [Attempt(4, False, True, pieces=pieces) for pieces in MATRIX_PIECES]
+    assert list(attempts(4, 4, True, True))[:4] == [padded, plain, *smaller, Attempt(4)]
+    assert list(attempts(4, 4, True))[:3] == [plain, *smaller, Attempt(4)]
 
 
 def test_nothing_is_made_after_what_fits() -> None:
