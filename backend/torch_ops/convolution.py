@@ -1,9 +1,10 @@
 # mypy: allow-untyped-defs
-"""Convolutions of one and two dimensions, forward and backward, as matrix products whose operands are never stored.
+"""Convolutions of one to three dimensions, forward and backward, as matrix products whose operands are never stored.
 
 With x (N, C, H, W), w (K, C / groups, R, S) and y (N, K, P, Q), y[n, k, p, q] is the sum over c, r, s of
 x[n, c, p stride - padding + r dilation, q …] w[k, c, r, s]. The gradient of x, which is a transposed convolution, is
-the same sum over k, r, s of what w took from x; that of w sums over n, p, q. All three are one kernel each.
+the same sum over k, r, s of what w took from x; that of w sums over n, p, q. All three are one kernel each. Where there
+is a third dimension it is before H, R and P: x (…, D, H, W), w (…, T, R, S), y (…, O, P, Q).
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from .types import OnHost, require
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 _Optional = torch.Tensor | None
-#: (dimension 1, dimension 2).
-_Pair = tuple[int, int]
 
 
 def enter_convolution(library: torch.library.Library) -> None:
@@ -31,96 +30,122 @@ def enter_convolution(library: torch.library.Library) -> None:
 
 
 @triton.jit
+def _split(i, A, B, C, DEEP: tl.constexpr):
+    """(i // (A B C), i // (B C) % A, i // C % B, i % C), with A = 1 unless DEEP."""
+    if DEEP:
+        return i // (A * B * C), i // (B * C) % A, i // C % B, i % C
+    else:
+        return i // (B * C), i * 0, i // C % B, i % C
+
+
+@triton.jit
 def forward_kernel(
-    y, x, w, bias, N, C, H, W, K, P, Q, u, v, a, b, d, e,
-    HAS_BIAS: tl.constexpr, R: tl.constexpr, S: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    y, x, w, bias, N, C, D, H, W, K, O, P, Q, u, v, a, b, d, e, u_, a_, d_,  # noqa: E741
+    HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """y of contiguous x, w: strides (u, v), padding (a, b), dilation (d, e); C and K are those of a group."""
     group, groups = tl.program_id(1), tl.num_programs(1)
     tiles = tl.cdiv(K, BN)
     row = tl.program_id(0) // tiles * BM + tl.arange(0, BM)[:, None]
     k = tl.program_id(0) % tiles * BN + tl.arange(0, BN)[None, :]
-    n, p, q = row // (P * Q), row // Q % P, row % Q
+    n, o, p, q = _split(row, O, P, Q, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
-    for start in range(0, C * R * S, BK):
+    for start in range(0, C * T * R * S, BK):
         i = start + tl.arange(0, BK)[None, :]
-        c, r, s = i // (R * S), i // S % R, i % S
-        h, t = p * u - a + r * d, q * v - b + s * e
-        inside = (row < N * P * Q) & (i < C * R * S) & (h >= 0) & (h < H) & (t >= 0) & (t < W)
-        left = tl.load(x + ((n * groups + group) * C + c) * H * W + h * W + t, mask=inside, other=0.0)
+        c, t, r, s = _split(i, T, R, S, DEEP)
+        f, g, h = o * u_ - a_ + t * d_, p * u - a + r * d, q * v - b + s * e
+        inside = (row < N * O * P * Q) & (i < C * T * R * S) & (g >= 0) & (g < H) & (h >= 0) & (h < W)
+        if DEEP:
+            inside = inside & (f >= 0) & (f < D)
+        place = (((n * groups + group) * C + c) * D + f) * H * W + g * W + h
+        left = tl.load(x + place, mask=inside, other=0.0)
         j = start + tl.arange(0, BK)[:, None]
-        right = tl.load(w + (group * K + k) * C * R * S + j, mask=(j < C * R * S) & (k < K), other=0.0)
+        right = tl.load(w + (group * K + k) * C * T * R * S + j, mask=(j < C * T * R * S) & (k < K), other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
     if HAS_BIAS:
         total += tl.load(bias + group * K + k, mask=k < K, other=0.0).to(tl.float32)
-    place = y + ((n * groups + group) * K + k) * P * Q + p * Q + q
-    tl.store(place, total.to(y.dtype.element_ty), mask=(row < N * P * Q) & (k < K))
+    place = y + (((n * groups + group) * K + k) * O + o) * P * Q + p * Q + q
+    tl.store(place, total.to(y.dtype.element_ty), mask=(row < N * O * P * Q) & (k < K))
 
 
 @triton.jit
 def input_kernel(
-    x, y, w, bias, N, C, H, W, K, P, Q, u, v, a, b, d, e,
-    HAS_BIAS: tl.constexpr, R: tl.constexpr, S: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    x, y, w, bias, N, C, D, H, W, K, O, P, Q, u, v, a, b, d, e, u_, a_, d_,  # noqa: E741
+    HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """x of contiguous y, w: the gradient of a convolution's input, and the transposed convolution."""
     group, groups = tl.program_id(1), tl.num_programs(1)
     tiles = tl.cdiv(C, BN)
     row = tl.program_id(0) // tiles * BM + tl.arange(0, BM)[:, None]
     c = tl.program_id(0) % tiles * BN + tl.arange(0, BN)[None, :]
-    n, h, t = row // (H * W), row // W % H, row % W
+    n, f, g, h = _split(row, D, H, W, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
-    for start in range(0, K * R * S, BK):
+    for start in range(0, K * T * R * S, BK):
         i = start + tl.arange(0, BK)[None, :]
-        k, r, s = i // (R * S), i // S % R, i % S
-        p, q = h + a - r * d, t + b - s * e
-        inside = (row < N * H * W) & (i < K * R * S) & (p >= 0) & (q >= 0) & (p % u == 0) & (q % v == 0)
+        k, t, r, s = _split(i, T, R, S, DEEP)
+        o, p, q = f + a_ - t * d_, g + a - r * d, h + b - s * e
+        inside = (row < N * D * H * W) & (i < K * T * R * S) & (p >= 0) & (q >= 0) & (p % u == 0) & (q % v == 0)
+        if DEEP:
+            inside = inside & (o >= 0) & (o % u_ == 0) & (o // u_ < O)
+            o = o // u_
         p, q = p // u, q // v
         inside = inside & (p < P) & (q < Q)
-        left = tl.load(y + ((n * groups + group) * K + k) * P * Q + p * Q + q, mask=inside, other=0.0)
+        place = (((n * groups + group) * K + k) * O + o) * P * Q + p * Q + q
+        left = tl.load(y + place, mask=inside, other=0.0)
         j = start + tl.arange(0, BK)[:, None]
-        k, r, s = j // (R * S), j // S % R, j % S
-        place = w + (((group * K + k) * C + c) * R + r) * S + s
-        right = tl.load(place, mask=(j < K * R * S) & (c < C), other=0.0)
+        k, t, r, s = _split(j, T, R, S, DEEP)
+        place = w + ((((group * K + k) * C + c) * T + t) * R + r) * S + s
+        right = tl.load(place, mask=(j < K * T * R * S) & (c < C), other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
     if HAS_BIAS:
         total += tl.load(bias + group * C + c, mask=c < C, other=0.0).to(tl.float32)
-    place = x + ((n * groups + group) * C + c) * H * W + h * W + t
-    tl.store(place, total.to(x.dtype.element_ty), mask=(row < N * H * W) & (c < C))
+    place = x + (((n * groups + group) * C + c) * D + f) * H * W + g * W + h
+    tl.store(place, total.to(x.dtype.element_ty), mask=(row < N * D * H * W) & (c < C))
 
 
 @triton.jit
 def weight_kernel(
-    w, x, y, N, C, H, W, K, P, Q, u, v, a, b, d, e,
-    R: tl.constexpr, S: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    w, x, y, N, C, D, H, W, K, O, P, Q, u, v, a, b, d, e, u_, a_, d_,  # noqa: E741
+    DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """w, its gradient, of contiguous x and the gradient y of the output."""
     group, groups = tl.program_id(1), tl.num_programs(1)
-    tiles = tl.cdiv(C * R * S, BN)
+    tiles = tl.cdiv(C * T * R * S, BN)
     k = tl.program_id(0) // tiles * BM + tl.arange(0, BM)[:, None]
     j = tl.program_id(0) % tiles * BN + tl.arange(0, BN)[None, :]
-    c, r, s = j // (R * S), j // S % R, j % S
+    c, t, r, s = _split(j, T, R, S, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
-    for start in range(0, N * P * Q, BK):
+    for start in range(0, N * O * P * Q, BK):
         i = start + tl.arange(0, BK)[None, :]
-        n, inner = i // (P * Q), i % (P * Q)
-        left = tl.load(y + ((n * groups + group) * K + k) * P * Q + inner, mask=(i < N * P * Q) & (k < K), other=0.0)
+        n, inner = i // (O * P * Q), i % (O * P * Q)
+        place = ((n * groups + group) * K + k) * O * P * Q + inner
+        left = tl.load(y + place, mask=(i < N * O * P * Q) & (k < K), other=0.0)
         i = start + tl.arange(0, BK)[:, None]
-        n, p, q = i // (P * Q), i // Q % P, i % Q
-        h, t = p * u - a + r * d, q * v - b + s * e
-        inside = (i < N * P * Q) & (j < C * R * S) & (h >= 0) & (h < H) & (t >= 0) & (t < W)
-        right = tl.load(x + ((n * groups + group) * C + c) * H * W + h * W + t, mask=inside, other=0.0)
+        n, o, p, q = _split(i, O, P, Q, DEEP)
+        f, g, h = o * u_ - a_ + t * d_, p * u - a + r * d, q * v - b + s * e
+        inside = (i < N * O * P * Q) & (j < C * T * R * S) & (g >= 0) & (g < H) & (h >= 0) & (h < W)
+        if DEEP:
+            inside = inside & (f >= 0) & (f < D)
+        place = (((n * groups + group) * C + c) * D + f) * H * W + g * W + h
+        right = tl.load(x + place, mask=inside, other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
-    place = w + (group * K + k) * C * R * S + j
-    tl.store(place, total.to(w.dtype.element_ty), mask=(k < K) & (j < C * R * S))
+    place = w + (group * K + k) * C * T * R * S + j
+    tl.store(place, total.to(w.dtype.element_ty), mask=(k < K) & (j < C * T * R * S))
 
 
-def _pair(values: Sequence[int], fill: int) -> _Pair:
-    """Of one dimension: with a second before it, along which nothing moves."""
-    return (fill, values[0]) if len(values) == 1 else (values[0], values[1])
+def _three(values: Sequence[int], fill: int) -> tuple[int, ...]:
+    """Of fewer dimensions: with others before them, along which nothing moves."""
+    return (*(fill,) * (3 - len(values)), *values)
 
 
 def _images(tensor: torch.Tensor) -> torch.Tensor:
-    return (tensor.unsqueeze(2) if tensor.dim() == 3 else tensor).contiguous()
+    """Of five dimensions, of which those that were not there have size 1."""
+    while tensor.dim() < 5:
+        tensor = tensor.unsqueeze(2)
+    return tensor.contiguous()
 
 
 def _check(*tensors: _Optional) -> None:
@@ -131,8 +156,8 @@ def _check(*tensors: _Optional) -> None:
         require(tensor.dtype, tensor.device.index or 0)
         if tensor.dtype not in _TYPES or tensor.dtype != first.dtype or tensor.device != first.device:
             raise OnHost("numbers that are not of one float type of at most 32 bits")
-    if first is None or first.dim() not in (3, 4):
-        raise OnHost("a convolution of other than one or two dimensions")
+    if first is None or first.dim() not in (3, 4, 5):
+        raise OnHost("a convolution of other than one to three dimensions")
 
 
 class _Shape:
@@ -142,11 +167,13 @@ class _Shape:
         stride, padding, dilation, self.groups = how
         if x.numel() == 0 or y.numel() == 0 or max(x.numel(), y.numel(), w.numel()) >= 2**31:
             raise OnHost("nothing, or too much, to convolve")
-        n, channels, h, width = x.shape
-        self.sizes = {"N": n, "C": channels // self.groups, "H": h, "W": width}
-        self.sizes |= {"K": y.shape[1] // self.groups, "P": y.shape[2], "Q": y.shape[3]}
-        self.sizes |= dict(zip("uvabde", (*_pair(stride, 1), *_pair(padding, 0), *_pair(dilation, 1)), strict=True))
-        self.window = {"R": w.shape[2], "S": w.shape[3]}
+        self.sizes = dict(zip("NCDHW", x.shape, strict=True)) | {"C": x.shape[1] // self.groups}
+        self.sizes |= dict(zip("KOPQ", y.shape[1:], strict=True)) | {"K": y.shape[1] // self.groups}
+        steps = (("u_", "u", "v"), stride, 1), (("a_", "a", "b"), padding, 0), (("d_", "d", "e"), dilation, 1)
+        for names, values, fill in steps:
+            self.sizes |= dict(zip(names, _three(values, fill), strict=True))
+        self.window = dict(zip("TRS", w.shape[2:], strict=True))
+        self.window["DEEP"] = x.shape[2] * y.shape[2] * w.shape[2] > 1 or self.sizes["a_"] > 0
 
     def run(self, kernel: Any, tensors: dict[str, torch.Tensor], rows: int, columns: int, **constants: Any) -> None:
         """Launch a kernel for a product of so many rows and columns in each group."""
@@ -161,20 +188,20 @@ class _Shape:
 def _forward(x: torch.Tensor, w: torch.Tensor, bias: _Optional, y: torch.Tensor, how: Sequence[Any]) -> None:
     shape = _Shape(x, w, y, how)
     tensors = {"y": y, "x": x, "w": w, "bias": y if bias is None else bias.contiguous()}
-    rows = y.shape[0] * y.shape[2] * y.shape[3]
+    rows = y.numel() // y.shape[1]
     shape.run(forward_kernel, tensors, rows, shape.sizes["K"], HAS_BIAS=bias is not None)
 
 
 def _to_input(y: torch.Tensor, w: torch.Tensor, bias: _Optional, x: torch.Tensor, how: Sequence[Any]) -> None:
     shape = _Shape(x, w, y, how)
     tensors = {"x": x, "y": y, "w": w, "bias": x if bias is None else bias.contiguous()}
-    rows = x.shape[0] * x.shape[2] * x.shape[3]
+    rows = x.numel() // x.shape[1]
     shape.run(input_kernel, tensors, rows, shape.sizes["C"], HAS_BIAS=bias is not None)
 
 
 def _to_weight(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor, how: Sequence[Any]) -> None:
     shape = _Shape(x, w, y, how)
-    columns = shape.sizes["C"] * w.shape[2] * w.shape[3]
+    columns = w.numel() // w.shape[0]
     shape.run(weight_kernel, {"w": w, "x": x, "y": y}, shape.sizes["K"], columns)
 
 

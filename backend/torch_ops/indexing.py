@@ -30,6 +30,7 @@ _SCATTER = Body(
     _STORED,
     _PLACES,
 )
+_FILL = Body(_SCATTER.text.replace(CHECK, CHECK_WRAPPED), _STORED, _PLACES)
 _ADD = Body(
     CHECK + "use = mask & (bad == 0)\n"
     'tl.atomic_add(self + index * step + zero, source + zero.to(source.dtype), mask=use, sem="relaxed")',
@@ -92,14 +93,20 @@ def _read(name: str, self: torch.Tensor, dim: int, index: torch.Tensor, out: tor
 
 def _index_select(self: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Tensor:
     _check_index(index, self)
-    if not self.dim() or index.dim() > 1:
-        raise OnHost("tensors without dimensions")
-    dim %= self.dim()
-    shape = list(self.shape)
+    if index.dim() > 1 or not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
+        raise OnHost("an index of several dimensions")
+    (source,) = _lines(self)
+    dim %= source.dim()
+    shape = list(source.shape)
     shape[dim] = index.numel()
     out = self.new_empty(shape)
-    _read("index_select", self, dim, index.view(-1, *(1,) * (self.dim() - 1 - dim)), out)
-    return out
+    if not source.numel() and out.numel():
+        raise OnHost("an index into nothing")
+    if out.numel():
+        _read("index_select", source, dim, index.view(-1, *(1,) * (source.dim() - 1 - dim)), out)
+    if self.dim() or index.numel() == 1:
+        return out if self.dim() else out.view(())
+    raise OnHost("several elements of one")
 
 
 def _add_at(
@@ -155,13 +162,73 @@ def _index_add(
     self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
     _check_index(index, self)
-    if not self.dim() or source.dtype != self.dtype or source.dim() != self.dim() or alpha != 1:
-        raise OnHost("tensors without dimensions, or a factor")
+    if source.dtype != self.dtype:
+        raise OnHost("tensors of two types")
+    _along(self, dim, index, source)
+    if alpha != 1:
+        source = source * alpha
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
-    dim %= self.dim()
-    _add_at("index_add", out, dim, index.view(-1, *(1,) * (self.dim() - 1 - dim)), source)
+    place, source = _lines(out, source)
+    dim %= place.dim()
+    if source.numel():
+        _add_at("index_add", place, dim, index.view(-1, *(1,) * (place.dim() - 1 - dim)), source)
     return out
+
+
+def _along(self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> None:
+    """Raises OnHost unless ``source`` has the shape of ``self`` with as many elements along ``dim`` as there are
+    indices, which are in a line."""
+    if index.dim() > 1 or source.dim() != self.dim() or not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
+        raise OnHost("shapes that are refused")
+    source, target = _lines(source, self)
+    shape = list(target.shape)
+    shape[dim] = index.numel()
+    if list(source.shape) != shape:
+        raise OnHost("shapes that are refused")
+
+
+def _put_along(
+    body: Body, name: str, self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
+) -> torch.Tensor:
+    """self[…, index, …] = source, which is broadcast to that."""
+    _check_index(index, self)
+    if index.dim() > 1 or self.dtype not in NAMES or not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
+        raise OnHost("an index that is refused, or complex numbers")
+    (place,) = _lines(self)
+    dim %= place.dim()
+    shape = list(place.shape)
+    shape[dim] = index.numel()
+    if index.numel() and self.numel():
+        line = index.view(-1, *(1,) * (place.dim() - 1 - dim))
+        operands = {"index": line, "source": source.expand(shape), "self": _flat(place, dim, shape)}
+        operands["fault"] = fault_of(self.device, name)
+        run(body, {}, operands, computed_in(self.dtype), _line(place, dim))
+    return self
+
+
+def _index_copy(
+    self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, out: torch.Tensor
+) -> torch.Tensor:
+    if source.dtype != self.dtype or source.device != self.device or self.dtype not in NAMES:
+        raise OnHost("a source of another type or device")
+    _check_index(index, self)
+    _along(self, dim, index, source)
+    if out is not self:
+        of_type(out, self.dtype, self.shape).copy_(self)
+    return _put_along(_SCATTER, "index_copy", out, dim, index, source)
+
+
+def _index_fill(self: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
+    if isinstance(value, torch.Tensor):
+        if value.dim() or value.dtype.is_complex:
+            raise OnHost("a value with dimensions, or complex")
+        value = value.to(self.device, self.dtype)
+    elif isinstance(value, complex):
+        raise OnHost("a complex value")
+    else:
+        value = torch.full((), value, dtype=self.dtype, device=self.device)
+    return _put_along(_FILL, "index_fill", self, dim, index, value)
 
 
 def _embedding_backward(
@@ -271,6 +338,9 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "scatter.src_out": _scatter,
     "scatter.value_out": _scatter,
     "index_add.out": _index_add,
+    "index_copy.out": _index_copy,
+    "index_fill_.int_Scalar": _index_fill,
+    "index_fill_.int_Tensor": _index_fill,
     "embedding_dense_backward": _embedding_backward,
     "index.Tensor_out": _index,
     "_index_put_impl_": _index_put,

@@ -1,5 +1,7 @@
 # mypy: allow-untyped-defs
-"""Pooling by maximum, with the places of the maxima, and its gradient."""
+"""Pooling by maximum of one to three dimensions, with the places of the maxima, and its gradient; windows of a size, or
+as many as asked for (adaptive).
+"""
 
 from __future__ import annotations
 
@@ -17,6 +19,7 @@ from .resampling import pooled
 from .types import OnHost, require
 
 _BLOCK = 256
+_AXES = 3
 
 
 def enter_pooling(library: torch.library.Library) -> None:
@@ -25,84 +28,162 @@ def enter_pooling(library: torch.library.Library) -> None:
 
 
 @triton.jit
+def _window(o, size, outputs, stride, padding, k, dilation, ADAPTIVE: tl.constexpr):
+    """(the k-th place of output o's window along an axis, whether there is one)."""
+    if ADAPTIVE:
+        place = o * size // outputs + k
+        return place, place < ((o + 1) * size + outputs - 1) // outputs
+    else:
+        place = o * stride - padding + k * dilation
+        return place, (place >= 0) & (place < size)
+
+
+@triton.jit
 def max_kernel(
-    y, indices, x, n, H, W, P, Q, u, v, a, b, d, e, R: tl.constexpr, S: tl.constexpr, BLOCK: tl.constexpr
+    y, indices, x, n, D, H, W, O, P, Q, u0, u1, u2, a0, a1, a2, d0, d1, d2,  # noqa: E741
+    ADAPTIVE: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
-    """y and the places of its elements, of n elements, from contiguous x: strides (u, v), padding (a, b) …"""
+    """y and the places of its elements, of n elements, from contiguous x: windows (T, R, S), strides u, padding a …"""
     program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     i = program * BLOCK + tl.arange(0, BLOCK)
-    image, p, q = i // (P * Q), i // Q % P, i % Q
+    image, o, p, q = i // (O * P * Q), i // (P * Q) % O, i // Q % P, i % Q
     best = tl.full((BLOCK,), float("-inf"), tl.float32)
     place = tl.full((BLOCK,), -1, tl.int32)
-    for r in range(R):
-        for s in range(S):
-            h, t = p * u - a + r * d, q * v - b + s * e
-            inside = (i < n) & (h >= 0) & (h < H) & (t >= 0) & (t < W)
-            value = tl.load(x + image * H * W + h * W + t, mask=inside, other=float("-inf")).to(tl.float32)
-            better = inside & ((value > best) | (value != value) | (place < 0))
-            best = tl.where(better, value, best)
-            place = tl.where(better, h * W + t, place)
+    for t in range(T):
+        f, deep = _window(o, D, O, u0, a0, t, d0, ADAPTIVE)
+        for r in range(R):
+            g, down = _window(p, H, P, u1, a1, r, d1, ADAPTIVE)
+            for s in range(S):
+                h, right = _window(q, W, Q, u2, a2, s, d2, ADAPTIVE)
+                inside = (i < n) & deep & down & right
+                here = (f * H + g) * W + h
+                value = tl.load(x + image * D * H * W + here, mask=inside, other=float("-inf")).to(tl.float32)
+                better = inside & ((value > best) | (value != value) | (place < 0))
+                best = tl.where(better, value, best)
+                place = tl.where(better, here, place)
     tl.store(y + i, best.to(y.dtype.element_ty), mask=i < n)
     tl.store(indices + i, place.to(tl.int64), mask=i < n)
 
 
-def _pair(values: Sequence[int], otherwise: Sequence[int]) -> tuple[int, int]:
+def _each(values: Sequence[int], otherwise: Sequence[int], count: int) -> tuple[int, ...]:
+    """One number stands for all dimensions."""
     values = values or otherwise
-    return (values[0], values[0]) if len(values) == 1 else (values[0], values[1])
+    return tuple(values) * count if len(values) == 1 else tuple(values)
 
 
-def _max_pool(
+def _axes(values: Sequence[int], fill: int) -> tuple[int, ...]:
+    return (*(fill,) * (_AXES - len(values)), *values)
+
+
+def _run(
     self: torch.Tensor,
-    kernel_size: Sequence[int],
-    stride: Sequence[int] = (),
-    padding: Sequence[int] = (0,),
-    dilation: Sequence[int] = (1,),
-    ceil_mode: bool = False,
-    *,
+    sizes: Sequence[int],
+    window: Sequence[int],
+    how: Sequence[tuple[int, ...]],
     out: torch.Tensor,
     indices: torch.Tensor,
+    adaptive: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
+    """``sizes``: those of the output; ``how``: strides, padding and dilation."""
+    count = len(sizes)
     require(self.dtype, self.device.index or 0)
-    if self.dtype not in (torch.float32, torch.float16, torch.bfloat16) or max(self.numel(), out.numel()) >= 2**31:
+    shape = (*self.shape[:-count], *sizes)
+    elements = max(self.numel(), torch.Size(shape).numel())
+    if self.dtype not in (torch.float32, torch.float16, torch.bfloat16) or elements >= 2**31:
         raise OnHost("numbers that are not floats of at most 32 bits")
-    strides, paddings = _pair(stride, window := _pair(kernel_size, ())), _pair(padding, (0,))
-    spans = [d * (k - 1) + 1 for d, k in zip(_pair(dilation, (1,)), window, strict=True)]
-    lines = zip(self.shape[-2:], spans, strides, paddings, strict=True)
-    shape = (*self.shape[:-2], *(pooled(*line, ceil_mode) for line in lines))
+    if self.dim() not in (count + 1, count + 2) or min(sizes) < 1 or not self.numel():
+        raise OnHost("nothing to pool, or sizes that are refused")
     of_type(out, self.dtype, shape)
     of_type(indices, torch.int64, shape)
-    if self.numel() == 0 or out.numel() == 0 or not out.is_contiguous() or not indices.is_contiguous():
-        raise OnHost("nothing to pool, or memory in another order")
-    sizes = {"n": out.numel(), "H": self.shape[-2], "W": self.shape[-1], "P": out.shape[-2], "Q": out.shape[-1]}
-    how = (*strides, *paddings, *_pair(dilation, (1,)))
-    sizes |= dict(zip("uvabde", how, strict=True))
-    constants = {"R": window[0], "S": window[1], "BLOCK": _BLOCK}
-    tensors = {"y": out, "indices": indices, "x": self.contiguous()}
-    launch(max_kernel, grid_of(-(-out.numel() // _BLOCK)), {**tensors, **sizes}, constants)
+    made = tuple(t if t.is_contiguous() else torch.empty(shape, dtype=t.dtype, device=t.device) for t in (out, indices))
+    numbers: dict[str, int] = {"n": out.numel()}
+    numbers |= dict(zip("DHW", _axes(self.shape[-count:], 1), strict=True))
+    numbers |= dict(zip("OPQ", _axes(sizes, 1), strict=True))
+    for name, values, fill in zip("uad", how, (1, 0, 1), strict=True):
+        numbers |= {f"{name}{axis}": value for axis, value in enumerate(_axes(values, fill))}
+    constants = {"ADAPTIVE": adaptive, **dict(zip("TRS", _axes(window, 1), strict=True)), "BLOCK": _BLOCK}
+    tensors = {"y": made[0], "indices": made[1], "x": self.contiguous()}
+    launch(max_kernel, grid_of(-(-out.numel() // _BLOCK)), {**tensors, **numbers}, constants)
+    for result, wanted in zip(made, (out, indices), strict=True):
+        if result is not wanted:
+            wanted.copy_(result)
     return out, indices
 
 
-def _max_pool_backward(
-    grad_output: torch.Tensor,
-    self: torch.Tensor,
-    kernel_size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    ceil_mode: bool,
-    indices: torch.Tensor,
-    *,
-    grad_input: torch.Tensor,
-) -> torch.Tensor:
-    if self.numel() == 0:
-        raise OnHost("nothing to pool")
-    lead = self.shape[:-2]
-    total = torch.zeros(*lead, self.shape[-2] * self.shape[-1], dtype=self.dtype, device=self.device)
-    total.scatter_add_(-1, indices.reshape(*lead, -1), grad_output.reshape(*lead, -1))
-    return grad_input.copy_(total.view(self.shape))
+def _max_pool(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
+    def pool(
+        self: torch.Tensor,
+        kernel_size: Sequence[int],
+        stride: Sequence[int] = (),
+        padding: Sequence[int] = (0,),
+        dilation: Sequence[int] = (1,),
+        ceil_mode: bool = False,
+        *,
+        out: torch.Tensor | None = None,
+        indices: torch.Tensor | None = None,
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        window = _each(kernel_size, (), count)
+        how = _each(stride, window, count), _each(padding, (0,), count), _each(dilation, (1,), count)
+        if any(2 * p > k or p < 0 for p, k in zip(how[1], window, strict=True)) or min((*window, *how[0], *how[2])) < 1:
+            raise OnHost("windows that are refused")
+        spans = [d * (k - 1) + 1 for d, k in zip(how[2], window, strict=True)]
+        lines = zip(self.shape[-count:], spans, how[0], how[1], strict=True)
+        sizes = [pooled(*line, ceil_mode) for line in lines]
+        return _run(self, sizes, window, how, *_outputs(self, out, indices), False)
+
+    return pool
+
+
+def _adaptive(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
+    def pool(
+        self: torch.Tensor, output_size: Sequence[int], *, out: torch.Tensor, indices: torch.Tensor
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        sizes = _each(output_size, (), count)
+        if self.dim() < count or min(sizes) < 1:
+            raise OnHost("sizes that are refused")
+        lines = zip(self.shape[-count:], sizes, strict=True)
+        window = [max(-(-(o + 1) * n // m) - o * n // m for o in range(m)) for n, m in lines]
+        plain = (1,) * count, (0,) * count, (1,) * count
+        return _run(self, sizes, window, plain, out, indices, True)
+
+    return pool
+
+
+def _outputs(
+    like: torch.Tensor, out: torch.Tensor | None, indices: torch.Tensor | None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    if out is None or indices is None:
+        return like.new_empty(0), torch.empty(0, dtype=torch.int64, device=like.device)
+    return out, indices
+
+
+def _gradient(count: int) -> Callable[..., torch.Tensor]:
+    """torch's gradients name the indices last, or by name."""
+
+    def backward(
+        grad_output: torch.Tensor, self: torch.Tensor, *how: Any, grad_input: torch.Tensor | None = None, **more: Any
+    ) -> torch.Tensor:
+        indices = more["indices"] if "indices" in more else how[-1]
+        if self.numel() == 0 or grad_output.dtype != self.dtype or grad_output.shape != indices.shape:
+            raise OnHost("nothing to pool, or gradients that are refused")
+        lead = self.shape[:-count]
+        total = torch.zeros(*lead, self.shape[-count:].numel(), dtype=self.dtype, device=self.device)
+        total.scatter_add_(-1, indices.reshape(*lead, -1), grad_output.reshape(*lead, -1))
+        result = total.view(self.shape)
+        return result if grad_input is None else of_type(grad_input, self.dtype, self.shape).copy_(result)
+
+    return backward
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
-    "max_pool2d_with_indices.out": _max_pool,
-    "max_pool2d_with_indices_backward.grad_input": _max_pool_backward,
+    "max_pool2d_with_indices.out": _max_pool(2),
+    "max_pool2d_with_indices_backward.grad_input": _gradient(2),
+    "max_pool3d_with_indices": _max_pool(3),
+    "max_pool3d_with_indices.out": _max_pool(3),
+    "max_pool3d_with_indices_backward": _gradient(3),
+    "max_pool3d_with_indices_backward.grad_input": _gradient(3),
+    "adaptive_max_pool2d.out": _adaptive(2),
+    "adaptive_max_pool2d_backward.grad_input": _gradient(2),
+    "adaptive_max_pool3d.out": _adaptive(3),
+    "adaptive_max_pool3d_backward.grad_input": _gradient(3),
 }

@@ -14,6 +14,8 @@ import torch
 from ..runtime.torch_random import philox_of
 from .elementwise import Body, run
 from .library import enter_by_name
+from .pointwise import of_type
+from .shapes import resized
 from .types import OnHost, computed_in
 
 _UNIFORM = "u = tl.rand(seed, first + i0.to(tl.int64))\n"
@@ -75,6 +77,91 @@ def _bernoulli(self: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> 
     return self
 
 
+def _bernoulli_of(self: torch.Tensor, p: torch.Tensor, *, generator: Any = None) -> torch.Tensor:
+    """Each with the probability that ``p`` has at its place."""
+    source = philox_of(generator)
+    if source is None or self.dtype == torch.float64 or p.dtype not in _FLOATS:
+        raise OnHost("a generator of the CPU's, or probabilities that are refused")
+    if p.device != self.device or torch.broadcast_shapes(p.shape, self.shape) != self.shape:
+        raise OnHost("probabilities on another device, or of another shape")
+    if not self.is_contiguous():
+        fresh = torch.empty(self.shape, dtype=self.dtype, device=self.device)
+        return self.copy_(_bernoulli_of(fresh, p, generator=generator))
+    seed, first = source.draw(self.numel())
+    place = torch.arange(self.numel(), device=self.device).view(self.shape)
+    body = Body("out = tl.rand(seed, first + place) < p", frozenset(("place",)))
+    run(body, {"out": self}, {"p": p, "place": place}, torch.float32, {"seed": seed, "first": first})
+    return self
+
+
+def _bernoulli_out(self: torch.Tensor, *, generator: Any = None, out: torch.Tensor) -> torch.Tensor:
+    return _bernoulli_of(resized(out, self.shape), self, generator=generator)
+
+
+_INTEGERS = {torch.uint8: 8, torch.int8: 7, torch.int16: 15, torch.int32: 31, torch.int64: 63}
+_FLOAT_BITS = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
+
+
+def _random(self: torch.Tensor, *limits: int | None, generator: Any = None, **named: Any) -> torch.Tensor:
+    """Whole numbers from the first of the limits, or 0, up to the last, which is not among them."""
+    source = philox_of(generator)
+    bits = _INTEGERS.get(self.dtype, _FLOAT_BITS.get(self.dtype))
+    if source is None or bits is None:
+        raise OnHost("a generator of the CPU's, or numbers that are refused")
+    given = [*limits, *(named[name] for name in ("from", "to") if name in named)]
+    low = 0 if len(given) < 2 or given[0] is None else int(given[0])
+    whole = 1 << bits if self.dtype in _INTEGERS else (1 << bits) + 1
+    high = whole if not given or given[-1] is None else int(given[-1])
+    count = high - low
+    if not 0 < count <= 1 << 31 or high > whole or low < (-(1 << bits) if self.dtype != torch.uint8 else 0):
+        raise OnHost("a range that is refused, or of more than 31 bits")
+    if not self.is_contiguous():
+        fresh = torch.empty(self.shape, dtype=self.dtype, device=self.device)
+        return self.copy_(_random(fresh, *limits, generator=generator, **named))
+    seed, first = source.draw(self.numel())
+    # Of 64 bits, so that no number is likelier than another by more than 2^-33.
+    text = (
+        "high, low, _, _ = tl.randint4x(seed, first + i0.to(tl.int64))\n"
+        "number = (high.to(tl.uint32).to(tl.uint64) << 32) | low.to(tl.uint32).to(tl.uint64)\n"
+        "out = ((number % count.to(tl.uint64)).to(tl.int64) + start)"
+    )
+    run(Body(text), {"out": self}, {}, torch.int64, {"seed": seed, "first": first, "count": count, "start": low})
+    return self
+
+
+def _multinomial(
+    self: torch.Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None
+) -> torch.Tensor:
+    """By sums of the weights, or, where each is drawn once, by the largest of weight / exponential number."""
+    lines = self if self.dim() == 2 else self[None]
+    if self.dtype not in _FLOATS or self.dim() not in (1, 2) or not self.numel() or philox_of(generator) is None:
+        raise OnHost("weights that are refused, or a generator of the CPU's")
+    categories = lines.shape[1]
+    if num_samples < 1 or categories > 1 << 24 or (not replacement and num_samples > categories):
+        raise OnHost("samples that are refused")
+    weights = lines.to(torch.float32)
+    total = weights.sum(1, keepdim=True)
+    if not bool(((total > 0) & (weights >= 0).all(1, keepdim=True) & (total < math.inf)).all()):
+        raise OnHost("weights that are refused")
+    if not replacement or num_samples == 1:
+        drawn = torch.empty_like(weights).exponential_(generator=generator)
+        ratio = weights / drawn
+        found = ratio.argmax(1, keepdim=True) if num_samples == 1 else ratio.topk(num_samples)[1]
+    else:
+        sums = weights.cumsum(1)
+        drawn = torch.rand((lines.shape[0], num_samples), device=self.device, generator=generator) * sums[:, -1:]
+        found = torch.searchsorted(sums, drawn, right=True)
+        # A number that is rounded up to the sum belongs to the last category that has a weight.
+        last = (weights > 0).to(torch.int64).cumsum(1).argmax(1, keepdim=True)
+        found = torch.minimum(found, last)
+    return found if self.dim() == 2 else found[0]
+
+
+def _multinomial_out(*args: Any, out: torch.Tensor, **how: Any) -> torch.Tensor:
+    found = _multinomial(*args, **how)
+    return of_type(out, torch.int64, found.shape).copy_(found)
+
+
 def _dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: A002
     if not input.dtype.is_floating_point:
         raise OnHost("numbers that are not floats")
@@ -100,6 +187,13 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "normal_": _normal,
     "exponential_": _exponential,
     "bernoulli_.float": _bernoulli,
+    "bernoulli_.Tensor": _bernoulli_of,
+    "bernoulli.out": _bernoulli_out,
+    "random_": _random,
+    "random_.from": _random,
+    "random_.to": _random,
+    "multinomial": _multinomial,
+    "multinomial.out": _multinomial_out,
     "native_dropout": _dropout,
     "native_dropout_backward": native_dropout_backward,
 }

@@ -22,13 +22,15 @@ _CASES: list[tuple[tuple[int, ...], tuple[int, ...], dict[str, Any]]] = [
     ((2, 6, 7, 7), (6, 1, 3, 3), {"groups": 6, "padding": "same"}),
     ((2, 3, 30), (4, 3, 5), {"stride": 2, "padding": 3}),
     ((3, 30), (4, 3, 5), {}),
+    ((2, 4, 5, 6, 7), (6, 2, 2, 3, 3), {"stride": (2, 1, 2), "padding": (1, 0, 2), "groups": 2}),
+    ((1, 2, 1, 5, 5), (3, 2, 1, 3, 3), {"stride": 3, "padding": 1}),
 ]
 
 
 @pytest.mark.parametrize("case", _CASES, ids=str)
 def test_convolutions_and_their_gradients(case: Any) -> None:
     size, weight, options = case
-    convolution = F.conv1d if len(weight) == 3 else F.conv2d
+    convolution = {3: F.conv1d, 4: F.conv2d, 5: F.conv3d}[len(weight)]
 
     def run(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor) -> Any:
         x, w, bias = (tensor.detach().requires_grad_() for tensor in (x, w, bias))
@@ -63,3 +65,34 @@ def test_maxima_and_their_gradients(options: Any) -> None:
         return y.detach(), places, x.grad
 
     compare(run, values(2, 3, 10, 13), tolerance=(1e-5, 1e-5))
+
+
+def test_a_transposed_convolution_of_three_dimensions() -> None:
+    def run(x: torch.Tensor, w: torch.Tensor) -> Any:
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        y = F.conv_transpose3d(x, w, stride=2, padding=1, output_padding=(1, 0, 1))
+        (y * y.detach()).sum().backward()
+        return y.detach(), x.grad, w.grad
+
+    compare(run, values(1, 2, 3, 4, 3), values(2, 3, 2, 3, 3), tolerance=(1e-4, 1e-3))
+
+
+@pytest.mark.parametrize(
+    ("function", "shape"),
+    [
+        (lambda x: F.max_pool3d(x, (2, 3, 2), 2, (1, 1, 0), return_indices=True), (2, 3, 5, 7, 6)),
+        (lambda x: F.adaptive_max_pool2d(x, (3, 5), return_indices=True), (2, 3, 10, 13)),
+        (lambda x: F.adaptive_max_pool3d(x, (2, 3, 1), return_indices=True), (3, 5, 7, 4)),
+    ],
+)
+def test_maxima_of_three_dimensions_and_of_as_many_windows_as_asked_for(function: Any, shape: Any) -> None:
+    def run(x: torch.Tensor) -> Any:
+        x = x.detach().requires_grad_()
+        y, places = function(x)
+        (y * y.detach()).sum().backward()
+        return y.detach(), places, x.grad
+
+    compare(run, values(*shape), tolerance=(1e-5, 1e-5))
+    low = values(*shape)
+    low[:, 1], low[:, 2, ..., 3] = float("-inf"), float("nan")
+    compare(lambda x: function(x), low)

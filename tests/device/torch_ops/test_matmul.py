@@ -33,6 +33,14 @@ def test_sums_and_factors() -> None:
     compare(lambda a, b: (torch.mv(a, b[:, 0]), torch.dot(a[0], b[:, 0])), a, b, tolerance=(1e-5, 1e-4))
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int16], ids=str)
+def test_narrow_integers_wrap(dtype: torch.dtype) -> None:
+    limits = torch.iinfo(dtype)
+    a, b, c = (torch.randint(limits.min, limits.max, shape).to(dtype) for shape in ((9, 40), (40, 7), (9, 7)))
+    compare(lambda a, b, c: (torch.addmm(c, a, b, beta=3, alpha=2), torch.addmm(c[0], a, b), c.addmm_(a, b)), a, b, c)
+    compare(lambda a, b, c: torch.baddbmm(c.expand(2, 9, 7), a.expand(2, 9, 40), b.expand(2, 40, 7), alpha=5), a, b, c)
+
+
 def test_batches() -> None:
     a, b = values(6, 17, 30), values(6, 30, 20)
     compare(lambda a, b: (torch.bmm(a, b), a @ b[0], a[0] @ b), a, b, tolerance=(1e-5, 1e-4))

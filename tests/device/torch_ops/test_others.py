@@ -74,6 +74,18 @@ def test_searches(dtype: torch.dtype) -> None:
     compare(lambda x: torch.unique(x.view(7, 10), return_inverse=True, return_counts=True), numbers)
 
 
+def test_writes_along_a_dimension() -> None:
+    index, lines, x = torch.tensor([4, 0]), values(2, 3), values(5, 3)
+    compare(lambda x, i, y: (x.index_copy_(0, i, y), x.index_fill(0, i - 5, 2.5), x), x, index, lines)
+    compare(lambda x, i, y: x.t().index_add(1, i, y.t(), alpha=3), x, index, lines)
+    compare(lambda x, i: (x.index_copy(0, i, x * 2), x.index_fill(0, i, 3), x.index_add(0, i, x)), x[0, 0], index[1:])
+    for kind in (torch.bool, torch.int16):
+        compare(lambda x, i, y: x.index_copy(0, i, y).index_fill(1, i[1:], 1), x.to(kind), index, lines.to(kind))
+    there = x.to("spirv").index_fill(0, torch.tensor([7], device="spirv"), 1.0)
+    with pytest.raises(IndexError, match="index_fill"):
+        there.cpu()
+
+
 def test_repeats() -> None:
     x, repeats = values(4, 3), torch.tensor([2, 0, 3, 1])
     compare(

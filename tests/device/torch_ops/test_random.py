@@ -39,6 +39,26 @@ def test_seeds_and_states() -> None:
     assert not torch.equal(first, second)
 
 
+def test_whole_numbers_and_choices() -> None:
+    torch.manual_seed(5)
+    drawn = torch.randint(-3, 7, (COUNT,), device="spirv").cpu()
+    counts = torch.bincount(drawn + 3, minlength=10) / COUNT
+    assert drawn.min() == -3 and drawn.max() == 6 and float((counts - 0.1).abs().max()) < 0.02
+    assert torch.randint(5, 6, (3, 4), dtype=torch.float32, device="spirv").unique().tolist() == [5.0]
+    chances = torch.tensor([0.1, 0.5, 0.0, 1.0], device="spirv").expand(COUNT, 4)
+    means = torch.bernoulli(chances).mean(0).cpu()
+    assert float((means - chances[0].cpu()).abs().max()) < 0.02
+    weights = torch.tensor([[1.0, 2, 0, 5], [0, 0, 3, 1]], device="spirv")
+    shares = weights.cpu() / weights.cpu().sum(1, keepdim=True)
+    for found in (
+        torch.multinomial(weights, COUNT, replacement=True).cpu(),
+        torch.multinomial(weights.repeat_interleave(COUNT, 0), 1).view(2, COUNT).cpu(),
+    ):
+        seen = torch.stack([torch.bincount(row, minlength=4) for row in found]) / COUNT
+        assert float((seen - shares).abs().max()) < 0.02 and not seen[0, 2] and not seen[1, :2].any()
+    assert torch.multinomial(weights, 2).sort()[0].tolist()[1] == [2, 3]
+
+
 def test_dropout() -> None:
     torch.manual_seed(1)
     x = torch.ones(COUNT, device="spirv", requires_grad=True)
