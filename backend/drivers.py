@@ -31,12 +31,14 @@ class Driver:
     **Its matrix units.** ``matrix_units``: dots are faster on them than on multiply-adds. ``matrix_loads``: so are
     loads of whole fragments from workgroup memory, of padded rows, than loads of their registers.
 
-    **Its compiler.** ``dot_unroll``, ``dot_unroll_registers``, ``dot_registers``, ``shared_banks``, ``prefetch``: see
-    planning.options.Options. ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
-    32-bit shuffles that a layout conversion may take; None: any number. ``unrolled_instructions``: of unrolled code
-    that one operation may take; ``unrolled_in_loop``: the same in loops of the kernel, for half of it; 0: any number.
-    ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips (transforms/strips.py);
-    0: any number.
+    **Its compiler.** ``dot_unroll``: the most multiply-adds that a dot's loop body holds, ``dot_registers`` the most
+    accumulators that it updates, ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand
+    would need an indexed array else. ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot operands
+    are laid out for it. ``prefetch``: the next iteration's dot operands are loaded ahead (transforms/prefetch.py).
+    ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``: 32-bit shuffles that a layout
+    conversion may take; None: any number. ``unrolled_instructions``: of unrolled code that one operation may take;
+    ``unrolled_in_loop``: the same in loops of the kernel, for half of it; 0: any number. ``unrolled_elementwise``:
+    instructions of element-by-element code that is not cut in strips (transforms/strips.py); 0: any number.
 
     **Its statistics** (runtime/statistics.py). ``register_statistics``: names of the registers of an invocation; the
     first one that is there counts. ``spill_statistics``: names of registers that went to memory, which add up.

@@ -126,18 +126,12 @@ def plan_what_fits(
 
 def planning_options(capabilities: Capabilities, options: SPIRVOptions) -> Options:
     """What the compile options and the device say to planning and lowering."""
-    traits, units = capabilities.traits, matrix_units(options.matrix_units, capabilities)
+    units = matrix_units(options.matrix_units, capabilities)
     return Options(
         fuse_multiply_add=options.enable_fp_fusion,
         check_bounds=options.check_bounds,
         debug_info=options.debug_info,
         split_grid=options.split_grid,
-        dot_unroll=traits.dot_unroll,
-        dot_unroll_registers=traits.dot_unroll_registers,
-        dot_registers=traits.dot_registers,
-        unrolled_elementwise=traits.unrolled_elementwise,
-        shared_banks=traits.shared_banks,
-        prefetch=traits.prefetch,
         native_math=native_math(options.native_math, capabilities),
         stages=options.num_stages,
         matrices=units.configurations,

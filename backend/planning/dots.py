@@ -4,6 +4,7 @@ the loop finds the operands, and which accumulators it updates."""
 from __future__ import annotations
 
 from ..analysis.matrix_dots import choose, is_matrix_dot, split_of, unfolded
+from ..drivers import Driver
 from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_width
 from ..layouts.dot_operands import operand_encoding
@@ -18,7 +19,7 @@ from .plans import Dot, MatrixProducts, Operand, Plan
 from .shared_memory import Room, Scratch, SharedAccess, aligned
 
 
-def plan_dot(operation: Operation, room: Room, options: Options, late: frozenset[Operation]) -> Plan:
+def plan_dot(operation: Operation, room: Room, driver: Driver, options: Options, late: frozenset[Operation]) -> Plan:
     """The body holds as many steps as keep it under the target's budget of multiply-adds. Operands in registers, among
     which a loop cannot choose, go to workgroup memory, the first that find room, and to arrays."""
     a, b, accumulator = operation.operands
@@ -30,16 +31,16 @@ def plan_dot(operation: Operation, room: Room, options: Options, late: frozenset
         return Plan()
     layout = layout_of(type_)
     count = 1 << len(layout.bases["register"])
-    parts = _parts(layout, options.dot_registers)
+    parts = _parts(layout, driver.dot_registers)
     steps = unroll = a.type.shape[-1]
-    while unroll > 1 and unroll * count > options.dot_unroll:
+    while unroll > 1 and unroll * count > driver.dot_unroll:
         unroll //= 2
     operands = tuple(Operand(isinstance(value.owner, Operation) and value.owner in late) for value in (a, b))
     if unroll == steps:
         return Dot((), (), "", steps, steps, operands, parts)
     moved, size = _moved((a, b), operands, room)
     held = [one for one in moved if not one.late and one.buffer is None]
-    if held and steps * count <= options.dot_unroll_registers:
+    if held and steps * count <= driver.dot_unroll_registers:
         reason = f"an operand in registers finds no room in the {max(room.share, 0)} bytes beyond upstream's"
         return Dot((), (), reason, steps, steps, operands, parts)
     accesses = tuple(
@@ -48,7 +49,7 @@ def plan_dot(operation: Operation, room: Room, options: Options, late: frozenset
         if one.buffer is not None
     )
     scratch = (Scratch(room.start, size, True),) if accesses else ()
-    reason = f"{count * steps} multiply-adds are more than {options.dot_unroll}"
+    reason = f"{count * steps} multiply-adds are more than {driver.dot_unroll}"
     return Dot(accesses, scratch, reason, steps, unroll, moved, parts)
 
 

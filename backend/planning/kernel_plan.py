@@ -100,7 +100,9 @@ PLANNERS: dict[str, Planner] = {
         ("ttg.local_gather", "ttg.local_scatter"),
         lambda operation, given: plan_element_access(operation, given.buffers),
     ),
-    "tt.dot": lambda operation, given: plan_dot(operation, given.room, given.options, given.late),
+    "tt.dot": lambda operation, given: plan_dot(
+        operation, given.room, given.target.capabilities.traits, given.options, given.late
+    ),
 }
 
 #: The same for those whose plan does not.

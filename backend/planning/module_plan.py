@@ -27,11 +27,12 @@ class Planned:
 def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
     """Rewrites and plans the only public function of ``source``. Raises UnsupportedOperation for
     what this backend refuses, LoweringError for a module it does not understand."""
+    driver = capabilities.traits
     settings = transforms.Settings(
-        prefetch=options.prefetch,
+        prefetch=driver.prefetch,
         stages=options.stages,
-        shared_banks=options.shared_banks,
-        strips=options.unrolled_elementwise,
+        shared_banks=driver.shared_banks,
+        strips=driver.unrolled_elementwise,
         matrices=options.matrices,
         lanes=capabilities.subgroup_size,
     )

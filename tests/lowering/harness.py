@@ -5,7 +5,9 @@ from __future__ import annotations
 import subprocess
 from dataclasses import replace
 
+import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
+from triton.backends.spirv.drivers import DRIVERS
 from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.ttgir.parser import parse_module
@@ -25,6 +27,12 @@ LAYOUTS = """
 #: Mesa's CPU driver, and a device of the same limits whose driver has no ways of its own.
 LAVAPIPE = PROFILES["lavapipe"]
 PLAIN = replace(LAVAPIPE, driver="generic")
+
+
+def driven(monkeypatch: pytest.MonkeyPatch, capabilities: Capabilities, **habits: object) -> Capabilities:
+    """The same device with a driver of other habits (drivers.Driver)."""
+    monkeypatch.setitem(DRIVERS, "another", replace(capabilities.traits, **habits))  # type: ignore[arg-type]
+    return replace(capabilities, driver="another")
 
 
 def module_text(body: str, arguments: str, shared: int = 0, capabilities: Capabilities = LAVAPIPE) -> str:

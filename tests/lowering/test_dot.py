@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
-from triton.backends.spirv.planning.options import Options
 
-from tests.lowering.harness import compile_body, disassemble
+from tests.lowering.harness import LAVAPIPE, compile_body, disassemble, driven
 
 
 def dot(m: int, n: int, k: int, element: str = "f32", result: str = "f32", between: str = "") -> str:
@@ -75,16 +74,18 @@ def test_other_formats_are_refused():
         compiled(8, 16, 4, element="i16", result="i32")
 
 
-def in_registers(shared: int, **options: int) -> str:
+def in_registers(monkeypatch: pytest.MonkeyPatch, shared: int, **habits: int) -> str:
     """A long dot whose operands must be read before a barrier, in ``shared`` bytes of upstream's allocation."""
     body = dot(16, 16, 128, between="ttg.barrier local")
-    return disassemble(compile_body(body, "%p: !tt.ptr<f32>", shared, options=Options(**options)))
+    device = driven(monkeypatch, LAVAPIPE, **habits)
+    return disassemble(compile_body(body, "%p: !tt.ptr<f32>", shared, device))
 
 
-def test_operands_in_registers_go_to_workgroup_memory(filecheck):
+def test_operands_in_registers_go_to_workgroup_memory(filecheck, monkeypatch):
     """Once for all invocations that hold the same, between two barriers, and the loop reads them there."""
     body = dot(16, 16, 64, between="ttg.barrier local")
-    text = disassemble(compile_body(body, "%p: !tt.ptr<f32>", 8192, PROFILES["nvidia-hopper"], Options(dot_unroll=64)))
+    device = driven(monkeypatch, PROFILES["nvidia-hopper"], dot_unroll=64, dot_unroll_registers=512)
+    text = disassemble(compile_body(body, "%p: !tt.ptr<f32>", 8192, device))
     filecheck(
         text,
         "CHECK-NOT: OpVariable {{.*}} Function\nCHECK: OpControlBarrier\nCHECK: OpControlBarrier\n"
@@ -94,11 +95,11 @@ def test_operands_in_registers_go_to_workgroup_memory(filecheck):
     assert text.count("OpControlBarrier") == 4
 
 
-def test_where_there_is_no_room_they_are_looked_up_in_arrays():
-    text = in_registers(32768, dot_unroll_registers=512)
+def test_where_there_is_no_room_they_are_looked_up_in_arrays(monkeypatch):
+    text = in_registers(monkeypatch, 32768, dot_unroll_registers=512)
     assert " Function" in text and "OpLoopMerge" in text
 
 
-def test_or_all_steps_are_unrolled():
-    text = in_registers(32768, dot_unroll_registers=1024)
+def test_or_all_steps_are_unrolled(monkeypatch):
+    text = in_registers(monkeypatch, 32768, dot_unroll_registers=1024)
     assert text.count(" Fma ") == 8 * 128 and "OpLoopMerge" not in text

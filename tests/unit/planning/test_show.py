@@ -20,14 +20,15 @@ from triton.backends.spirv.transforms.kernel import kernel_of
 from triton.backends.spirv.ttgir.parser import parse_module
 
 from benchmarks.example_kernels import KERNELS
+from tests.lowering.harness import driven
 
 ROOT = Path(__file__).parents[3]
 MATMUL = Path(__file__).parents[1] / "ttgir" / "fixtures" / "matmul.ttgir"
 LAVAPIPE = PROFILES["lavapipe"]
 
 
-def shown(capabilities: Capabilities, options: Options | None = None) -> list[str]:
-    planned = plan_module(parse_module(MATMUL.read_text()), capabilities, options or Options())
+def shown(capabilities: Capabilities) -> list[str]:
+    planned = plan_module(parse_module(MATMUL.read_text()), capabilities, Options())
     return plan_text(kernel_of(planned.source), planned.plan).splitlines()
 
 
@@ -46,8 +47,8 @@ def test_each_operation_has_its_place_its_plan_and_the_reason() -> None:
     assert line(lines, "tt.dot").endswith("multiply-adds, 16 steps unrolled, operands in its buffer and in its buffer")
 
 
-def test_accumulators_that_are_too_many_for_one_loop_are_updated_in_parts() -> None:
-    text = line(shown(LAVAPIPE, Options(dot_unroll=8, dot_registers=4)), "tt.dot")
+def test_accumulators_that_are_too_many_for_one_loop_are_updated_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = line(shown(driven(monkeypatch, LAVAPIPE, dot_unroll=8, dot_registers=4)), "tt.dot")
     assert "1 of 16 steps a loop body, 8 times for 4 accumulators each, operands" in text
 
 
