@@ -77,9 +77,11 @@ class DeviceAllocator:
             raise ValueError(f"an allocation of {bytes_} bytes")
         if bytes_ > _MOST_BYTES:
             raise OutOfDeviceMemory(f"the device has no room for {bytes_} bytes: they cannot be counted in 64 bits")
-        size = max(ALIGNMENT, round_up(bytes_, ALIGNMENT))
+        # The smallest sizes are the most frequent: round_up() leaves them multiples of ALIGNMENT, too.
+        size = ALIGNMENT if bytes_ <= ALIGNMENT else round_up(bytes_, ALIGNMENT)
         with self._lock:
-            self._take_back()
+            if self._returned:
+                self._take_back()
             while not (idle := self._idle.get(size)):
                 self._grow(size)
             address, buffer = idle.pop()

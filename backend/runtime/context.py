@@ -40,7 +40,8 @@ def _timeout_ns() -> int:
 
 
 class Context:
-    """A VkDevice with one compute queue. ``native`` is its _native.Device; ``host_memory`` one of
+    """A VkDevice with one compute queue. ``native`` is its _native.Device, ``native_module`` the C++ module;
+    ``host_memory`` one of
     ZERO_COPY, IMPORTED and STAGED;
     ``index`` its number in devices(), that of ``spirv:<index>``; ``memory`` allocates device memory.
 
@@ -57,10 +58,10 @@ class Context:
         #: Whether CUDA's memory and semaphores can be shared: its driver is the device's, too.
         self.shares_memory = device.driver == "nvidia_proprietary" and device.extensions.issuperset(SHARING_EXTENSIONS)
         self._instance = instance()
-        self._native_module = native()
+        self.native_module = native()
         self._messenger = None
         if self._instance.validation:
-            self._messenger = self._native_module.Messenger(handle(self._instance.handle))
+            self._messenger = self.native_module.Messenger(handle(self._instance.handle))
         self._cuda: CudaSharing | None = None
         self._kernels: dict[int, Any] = {}
         #: Kernels that were removed, and are still needed by launches or graphs.
@@ -77,7 +78,7 @@ class Context:
         self.pipeline_layout = create_pipeline_layout(self.handle, self.capabilities)
         key = hashlib.sha256(f"{device.driver_version}".encode()).hexdigest()[:8]
         self.pipeline_cache = PipelineCache(self.handle, folder() / f"{device.driver}-{device.uuid}-{key}.bin")
-        self.native = self._native_module.Device(
+        self.native = self.native_module.Device(
             instance=handle(self._instance.handle),
             physical_device=handle(device.handle),
             device=handle(self.handle),
@@ -118,7 +119,7 @@ class Context:
             start = -(-int(vulkan().ffi.cast("uintptr_t", view)) // alignment) * alignment
             try:
                 imported = self.native.import_host(start, alignment)
-            except self._native_module.VulkanError:
+            except self.native_module.VulkanError:
                 return False
             finally:
                 del view

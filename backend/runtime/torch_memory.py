@@ -14,7 +14,6 @@ from . import context as vulkan_context
 from .allocator import OutOfDeviceMemory
 from .context import NAME, Context
 from .memory_heaps import device_memory
-from .native_module import native
 from .streams import device_index
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
@@ -84,35 +83,36 @@ def metadata(op: Any) -> Callable[..., Any]:
 
 def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device: Any) -> torch.Tensor:
     """A tensor over new device memory; its dtype is one of _DLPACK_CODES."""
-    _check_sizes(size, stride, dtype)
+    bytes_ = _bytes(size, stride, dtype)
     index = device_index(device)
-    bytes_ = extent(size, stride) * dtype.itemsize
     context = vulkan_context.of_device(index)
     try:
         memory = context.memory.allocate(bytes_)
     except OutOfDeviceMemory as error:
         raise OutOfMemory(context, error) from None
     return torch._C._from_dlpack(
-        native().dlpack_capsule(
+        context.native_module.dlpack_capsule(
             memory, memory.address if bytes_ else 0, size, stride, index, _DLPACK_CODES[dtype], 8 * dtype.itemsize
         )
     )
 
 
-def _check_sizes(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> None:
-    """Refuse here what ends the process in torch's DLPack import. Raises RuntimeError, as torch does for the CPU."""
-    for count in size:
-        if count < 0:
-            raise RuntimeError(f"Trying to create tensor with negative dimension {count}: {list(size)}")
-    for step in stride:
-        if step < 0:
-            raise RuntimeError(f"a tensor on '{NAME}' cannot have negative strides: {list(stride)}")
-    largest = max(math.prod(count for count in size if count), extent(size, stride) * dtype.itemsize)
-    if largest > _LARGEST:
+def _bytes(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> int:
+    """Bytes from the first to one past the last element. What ends the process in torch's DLPack import is refused
+    here: raises RuntimeError, as torch does for the CPU."""
+    if size and (min(size) < 0 or min(stride) < 0):
+        for count in size:
+            if count < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension {count}: {list(size)}")
+        raise RuntimeError(f"a tensor on '{NAME}' cannot have negative strides: {list(stride)}")
+    bytes_ = extent(size, stride) * dtype.itemsize
+    elements = math.prod(size) or math.prod(count for count in size if count)
+    if bytes_ > _LARGEST or elements > _LARGEST:
         raise RuntimeError(
             f"a tensor of size {list(size)} with strides {list(stride)} is too large: its bytes cannot "
             "be counted in 64 bits"
         )
+    return bytes_
 
 
 def new_bytes(bytes_: int, device: Any) -> torch.Tensor:
@@ -133,7 +133,10 @@ def extent(size: Sequence[int], stride: Sequence[int]) -> int:
     """Elements from the first to one past the last."""
     if 0 in size:
         return 0
-    return 1 + sum((count - 1) * step for count, step in zip(size, stride, strict=True))
+    last = 0
+    for count, step in zip(size, stride, strict=True):
+        last += (count - 1) * step
+    return 1 + last
 
 
 def _dense_strides(size: Sequence[int], memory_format: Any = None) -> list[int]:
@@ -160,8 +163,7 @@ def empty_strided(
         raise ValueError(f"a tensor on '{NAME}' cannot be pinned: it is not in host memory")
     if dtype in _DLPACK_CODES:
         return _new(size, stride, dtype, device)
-    _check_sizes(size, stride, dtype)
-    return _retyped(new_bytes(extent(size, stride) * dtype.itemsize, device), dtype, size, stride)
+    return _retyped(new_bytes(_bytes(size, stride, dtype), device), dtype, size, stride)
 
 
 def empty(
@@ -186,7 +188,7 @@ def resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = None
     if memory_format is None and self.size() == torch.Size(size):
         return self
     stride = _dense_strides(size, memory_format)
-    _check_sizes(size, stride, self.dtype)
+    _bytes(size, stride, self.dtype)  # raises RuntimeError
     elements = extent(size, stride)
     needed = (self.storage_offset() + elements) * self.element_size() if elements else 0
     storage, offset = self.untyped_storage(), self.storage_offset()

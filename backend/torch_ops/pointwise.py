@@ -16,6 +16,7 @@ import torch
 from torch._prims_common import compute_elementwise_output_strides, elementwise_dtypes
 
 from ..runtime.context import NAME
+from ..runtime.torch_memory import empty_strided
 from . import elementwise
 from .elementwise import Body
 from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, PROMOTIONS, TO_BOOL
@@ -120,34 +121,39 @@ def _implementation(op: torch._ops.OpOverload, name: str) -> Callable[..., Any]:
 def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.Tensor:
     """The operation ``name`` of the tables, of arguments by their schema's names, into ``out`` or a new tensor."""
     operands: dict[str, Any] = {}
+    numbers: dict[str, bool | int | float] = {}
     texts = []
+    device: torch.device | None = None
+    what: list[Any] = [name, torch.get_default_dtype(), out is None]  # all but addresses and numbers' values
     for key, value in given.items():
-        if isinstance(value, torch.Tensor) and value.device.type != NAME:
+        if isinstance(value, torch.Tensor):
+            place = value.device
+            if place.type == NAME:
+                device = device or place
+                operands[key] = value
+                what += key, value.dtype, value.shape, value.stride()
+                continue
             value = single(value)
-        if isinstance(value, (torch.Tensor, bool, int, float)):
-            operands[key] = value
+        if isinstance(value, (bool, int, float)):
+            operands[key] = numbers[key] = value
+            what += key, type(value)
         elif isinstance(value, str):
             texts.append(value)
+            what.append(value)
         elif value is not None or key != "rounding_mode":
             raise OnHost(f"{key}={value!r}")
-    call = (name, *texts, torch.get_default_dtype(), out is None, *_signature(operands))
+    call = tuple(what)
     resolved = _resolved.get(call)
     if resolved is None:
         resolved = _resolved[call] = _resolve(name, texts, operands, out is None)
     if out is None:
-        device = next(value.device for value in operands.values() if isinstance(value, torch.Tensor))
-        out = torch.empty_strided(resolved.shape, resolved.strides, dtype=resolved.dtype, device=device)
+        out = empty_strided(resolved.shape, resolved.strides, dtype=resolved.dtype, device=device)
     else:
         check_output(out, resolved.dtype, resolved.shape, out is given.get("self"))
-    numbers = {k: number(v, resolved.compute) for k, v in operands.items() if not isinstance(v, torch.Tensor)}
-    elementwise.run(resolved.body, {"out": out}, operands | numbers, resolved.compute)
+    for key, value in numbers.items():
+        operands[key] = number(value, resolved.compute)
+    elementwise.run(resolved.body, {"out": out}, operands, resolved.compute)
     return out
-
-
-def _signature(operands: dict[str, Any]) -> Any:
-    for name, value in operands.items():
-        yield name
-        yield (value.dtype, value.shape, value.stride()) if isinstance(value, torch.Tensor) else type(value)
 
 
 def single(tensor: torch.Tensor) -> bool | int | float:
