@@ -13,7 +13,8 @@ import triton.language as tl
 from triton._C.libtriton import native_specialize_impl
 from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.compiler import SPIRVBackend, SPIRVOptions
+from triton.backends.spirv.compiler import SPIRVBackend
+from triton.backends.spirv.options import SPIRVOptions
 from triton.backends.spirv.runtime import array
 from triton.compiler import ASTSource
 from triton.runtime.jit import MockTensor, reinterpret

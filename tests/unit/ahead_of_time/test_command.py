@@ -298,6 +298,7 @@ def test_profiles_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (None, "has unknown entries more"),
         ({"shared_bytes": "1"}, "shared_bytes is '1', which is not int"),
         ({"features": ["wings"]}, "unknown device features"),
+        ({"native_math": ["sin"]}, "unknown native functions"),
         ({"subgroup_size": 33}, "not a power of two"),
     ],
 )
@@ -305,7 +306,7 @@ def test_files_that_are_no_profile(
     tmp_path: Path, text: object, message: str, kernels: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "own.json"
-    entries = {"description": "", "sources": [], **vars(PROFILES["generic"]), "features": []}
+    entries = {"description": "", "sources": [], **vars(PROFILES["generic"]), "features": [], "native_math": []}
     changed = {"more": 1} if text is None else text
     path.write_text(json.dumps(entries | changed) if isinstance(changed, dict) else str(text))
     assert _compile(kernels, "add", ADD, "-t", str(path)) == 1

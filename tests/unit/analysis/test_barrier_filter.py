@@ -48,7 +48,7 @@ def judged(body: str, functions: str = "", empty: bool = False) -> list[Need]:
     kernel = kernel_of(module)
     assert kernel.body is not None
     plan = plan_kernel(kernel, module, PROFILES["lavapipe"], Options())
-    footprints = Footprints(plan.plans, plan.late)
+    footprints = Footprints(plan.plans, plan.late, plan.buffers)
     needs = barrier_needs(kernel, footprints, {} if empty else RULES)
     return [
         needs.get(operation, Need.WORKGROUP)
@@ -182,7 +182,7 @@ def test_a_lazy_load_reads_at_its_dot() -> None:
     assert kernel.body is not None
     plan = plan_kernel(kernel, module, PROFILES["lavapipe"], Options())
     dot = next(operation for operation in kernel.body.entry.operations if operation.name == "tt.dot")
-    reads = Footprints(plan.plans, plan.late)(dot).before
+    reads = Footprints(plan.plans, plan.late, plan.buffers)(dot).before
     assert len(plan.late) == 2 and [(read.start, read.end, read.write) for read in reads] == [(0, 1024, False)] * 2
     # No rule speaks of what a dot reads: the store behind it waits.
     assert judged(f"{LAZY}{BARRIER}\nttg.local_store %d, %t : tensor<16x16xf32, #rows> -> {BUFFER}\n") == [
