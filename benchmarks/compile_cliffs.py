@@ -91,6 +91,25 @@ def transpose_kernel(x_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
+def scale_and_shift_kernel(x_ptr, scale_ptr, bias_ptr, out_ptr, m, n, M: tl.constexpr, N: tl.constexpr):
+    """A row and a column that are loaded apart, as biases and norms are."""
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    scale, bias = tl.load(scale_ptr + i, mask=i < m, other=0), tl.load(bias_ptr + j, mask=j < n, other=0)
+    inside = (i[:, None] < m) & (j < n)
+    x = tl.load(x_ptr + i[:, None] * N + j, mask=inside, other=0)
+    tl.store(out_ptr + i[:, None] * N + j, x * scale[:, None] + bias, mask=inside)
+
+
+@triton.jit
+def softmax_backward_kernel(p_ptr, g_ptr, out_ptr, m, n, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    inside = (i[:, None] < m) & (j < n)
+    at = i[:, None] * n + j
+    p, g = tl.load(p_ptr + at, mask=inside, other=0), tl.load(g_ptr + at, mask=inside, other=0)
+    tl.store(out_ptr + at, p * (g - tl.sum(p * g, 1)[:, None]), mask=inside)
+
+
+@triton.jit
 def stream_k_kernel(
     a_ptr, b_ptr, c_ptr, M, N, K, steps, BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, BLOCK_K: tl.constexpr
 ):
@@ -134,6 +153,12 @@ def _arrays(count: int, size: int) -> list[Any]:
 
 def _tile(kernel: Any, inputs: int, block: int, *rest: Any, warps: int = 4) -> Callable[[], Cliff]:
     return lambda: Cliff(kernel, (*_arrays(inputs + 1, block), *rest), {"BLOCK": block, "num_warps": warps})
+
+
+def _tall(kernel: Any, sizes: tuple[int, ...], warps: int) -> Callable[[], Cliff]:
+    return lambda: Cliff(
+        kernel, (*(_arrays(1, size)[0] for size in sizes), 125, 123), {"M": 128, "N": 128, "num_warps": warps}
+    )
 
 
 def _stream_k(block: int, inner: int, warps: int = 4) -> Cliff:
@@ -180,6 +205,10 @@ def cliffs() -> dict[str, Callable[[], Cliff]]:
         "scan-16384": _tile(scan_kernel, 1, 16384),
         "sort-2048": _tile(sort_kernel, 1, 2048),
         "transpose-128x128": lambda: Cliff(transpose_kernel, (*_arrays(2, 128 * 128),), {"M": 128, "N": 128}),
+        "scale-and-shift-128x128": _tall(scale_and_shift_kernel, (16384, 128, 128, 16384), 4),
+        "scale-and-shift-1warp": _tall(scale_and_shift_kernel, (16384, 128, 128, 16384), 1),
+        "softmax-backward-128x128": _tall(softmax_backward_kernel, (16384, 16384, 16384), 4),
+        "softmax-backward-1warp": _tall(softmax_backward_kernel, (16384, 16384, 16384), 1),
         "stream-k-128x128x32": lambda: _stream_k(128, 32),
         "stream-k-64x64x32": lambda: _stream_k(64, 32),
         "matmul-128x128x32": lambda: _matmul(128, 128, 32, 4),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
-from ..transforms.strips import ROLLED
+from ..transforms.strip_loops import ROLLED
 from ..ttgir.ir import Block, Operation, Value
 from .errors import UnsupportedOperation
 from .integers import unsigned_divide

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
 from ..analysis.barrier_filter import Need
@@ -23,8 +24,18 @@ from .errors import LoweringError, UnsupportedOperation
 from .reports import Reports
 from .shared_memory import SharedBuffer, SharedMemory, SharedOperand
 
+
+@dataclass(frozen=True)
+class RegisterArray:
+    """A variable with an element of type ``type_id`` for each register of a tensor; ``places``: where each is."""
+
+    variable: int
+    type_id: int
+    places: tuple[int, ...]
+
+
 #: A scalar is one id; a tensor is one id a register of its layout.
-Lowered: TypeAlias = "int | list[int] | SharedBuffer | SharedOperand"
+Lowered: TypeAlias = "int | list[int] | SharedBuffer | SharedOperand | RegisterArray"
 
 P = TypeVar("P", bound=Plan)
 

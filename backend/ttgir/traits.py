@@ -223,6 +223,9 @@ _ops("ttg.warp_specialize", ANYTHING, memory=Memory.SCRATCH, yielded_by="ttg.war
 _ops("ttg.warp_specialize.partitions", ANYTHING, end=End.STOP, ended_by=("ttg.warp_return",))
 _ops("ttg.mask.return ttg.warp_yield ttg.warp_return", end=End.LEAVE)
 
+# tensors in arrays of an invocation's own (transforms/strip_loops.py)
+_ops("spirv.array spirv.spill spirv.strip spirv.put spirv.collect", pointers=Pointers.KEPT)
+
 # scf, cf, ub
 _ops("scf.for", pointers=Pointers.CARRIED, loop=True, ended_by=("scf.yield",), yielded_by="scf.yield")
 _ops("scf.while", pointers=Pointers.CARRIED, loop=True, ended_by=("scf.yield", "scf.condition"))

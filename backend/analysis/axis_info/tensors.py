@@ -102,6 +102,23 @@ def _reshape(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     return columns(claims)
 
 
+@rule("spirv.spill")
+def _spill(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
+    return operands[0]
+
+
+@rule("spirv.strip")
+def _strip(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
+    """It begins at a multiple of its own extent, a power of two."""
+    info, type_ = operands[0], operation.result.type
+    claims = []
+    for dim, extent in enumerate(shape_of(type_)):
+        contiguity = min(info.contiguity[dim], extent)
+        divisor = divisor_at(info, dim, contiguity, step_of(type_))
+        claims.append((contiguity, divisor, min(info.constancy[dim], extent)))
+    return replace(columns(claims), constant=info.constant)
+
+
 @rule("tt.load")
 def _load(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
     if operation.attributes.get("isVolatile") or operation.operands[0].type == operation.result.type:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import pytest
 from triton.backends.spirv.analysis.loop_count import most_iterations
-from triton.backends.spirv.transforms.strips import ROLLED, cut_in_strips
+from triton.backends.spirv.transforms.strip_loops import ROLLED
+from triton.backends.spirv.transforms.strips import cut_in_strips
 from triton.backends.spirv.ttgir.ir import Function, Operation
 from triton.backends.spirv.ttgir.parser import parse_module
 
 MODULE = """
 #row = #ttg.blocked<{sizePerThread = [4], threadsPerWarp = [8], warpsPerCTA = [4], order = [0]}>
+#twos = #ttg.blocked<{sizePerThread = [2], threadsPerWarp = [8], warpsPerCTA = [4], order = [0]}>
 #wide = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [2, 4], warpsPerCTA = [4, 1], order = [1, 0]}>
 #down = #ttg.slice<{dim = 1, parent = #wide}>
 #across = #ttg.slice<{dim = 0, parent = #wide}>
@@ -108,19 +110,71 @@ SUM = """
     }) : (tensor<1024xf32, #row>) -> f32
 """
 
-NOT_CUT = {
-    "a barrier between": row("    ttg.barrier local"),
-    "a report between": row('    tt.print "x" {hex = false, isSigned = array<i32: 0>} : %n : i32'),
-    "another store between": row("    %three = arith.constant 3.0 : f32\n    tt.store %p, %three : !tt.ptr<f32>"),
-    "a value from elsewhere": row(value="%given"),
-    "what is loaded is used elsewhere": row(SUM),
-    "a volatile load": row().replace("tt.load %a", "tt.load %a {isVolatile = true}"),
+#: What ends a loop before it: what is needed behind it goes into an array.
+APART = {
+    "a barrier between": (row("    ttg.barrier local"), [1, 0]),
+    "a report between": (row('    tt.print "x" {hex = false, isSigned = array<i32: 0>} : %n : i32'), [1, 0]),
+    "another store between": (
+        row("    %three = arith.constant 3.0 : f32\n    tt.store %p, %three : !tt.ptr<f32>"),
+        [1, 0],
+    ),
+    "a value from elsewhere": (row(value="%given"), [0]),
+    "what is loaded is used elsewhere": (row(SUM), [1, 0]),
+    "a volatile load": (row().replace("tt.load %a", "tt.load %a {isVolatile = true}"), [0]),
 }
 
 
-@pytest.mark.parametrize("body", NOT_CUT.values(), ids=NOT_CUT)
-def test_what_may_not_move_stays(body: str):
-    assert cut(body)[1] == []
+@pytest.mark.parametrize(("body", "loads"), APART.values(), ids=APART)
+def test_arrays_hold_what_other_code_gives_or_needs(body: str, loads: list[int]):
+    function, loops = cut(body, 10)
+    assert [names(loop).count("tt.load") for loop in loops] == loads
+    assert names(loops[-1]).count("tt.store") == 1 and names(loops[-1]).count("spirv.strip") == 1
+    if len(loops) > 1:
+        assert names(loops[0]).count("spirv.put") == 1 and names(loops[0]).count("tt.store") == 0
+    order = [operation.name for operation in function.body.entry.operations]
+    for fence in ("ttg.barrier", "tt.print", "tt.reduce"):
+        if fence in order:
+            first, last = (place for place, name in enumerate(order) if name == "scf.for")
+            assert first < order.index(fence) < last
+
+
+@pytest.mark.parametrize("body", [body for body, _ in APART.values()], ids=APART)
+def test_arrays_have_to_spare_more_than_they_cost(body: str):
+    assert cut(body, 300)[1] == []
+
+
+CONVERTED = """
+    %other = ttg.convert_layout %y : tensor<1024xf32, #row> -> tensor<1024xf32, #twos>
+    %t = tt.splat %TO : !tt.ptr<f32> -> tensor<1024x!tt.ptr<f32>, #twos>
+    %k = tt.make_range {end = 1024 : i32, start = 0 : i32} : tensor<1024xi32, #twos>
+    %u = tt.addptr %t, %k : tensor<1024x!tt.ptr<f32>, #twos>, tensor<1024xi32, #twos>
+    tt.store %u, %other : tensor<1024x!tt.ptr<f32>, #twos>
+"""
+
+
+def test_a_conversion_is_between_loops():
+    body = row(after=CONVERTED.replace("%TO", "%q")).replace(
+        "    tt.store %b, %y : tensor<1024x!tt.ptr<f32>, #row>\n", ""
+    )
+    function, loops = cut(body, 10)
+    assert [names(loop).count("tt.load") for loop in loops] == [1, 0]
+    order = [operation.name for operation in function.body.entry.operations]
+    assert order.index("scf.for") < order.index("ttg.convert_layout") < len(order) - order[::-1].index("scf.for")
+
+
+PASSED = """
+    %v = ttg.convert_layout %given : tensor<1024xf32, #row> -> tensor<1024xf32, #twos>
+    %w = ttg.convert_layout %v : tensor<1024xf32, #twos> -> tensor<1024xf32, #row>
+"""
+
+
+@pytest.mark.parametrize(("to", "loads"), [("%q", [1]), ("%p", [1, 0])])
+def test_a_load_goes_past_a_barrier_only_where_no_store_may_meet_it(to: str, loads: list[int]):
+    """The conversions have barriers, behind which other lanes may be at the last store already."""
+    body = row(PASSED, "%w2", after=f"    tt.store {to}, %n2 : !tt.ptr<f32>")
+    body = body.replace("    tt.store %b", "    %w2 = arith.addf %w, %y : tensor<1024xf32, #row>\n    tt.store %b")
+    _, loops = cut(body.replace("%n2", "%one").replace("    %i =", "    %one = arith.constant 1.0 : f32\n    %i ="), 10)
+    assert [names(loop).count("tt.load") for loop in loops] == loads
 
 
 def test_stores_of_one_size_share_a_loop():

@@ -1,0 +1,193 @@
+"""The loop over strips, and the arrays that hold tensors that come into it and out of it as wholes.
+
+A tensor that the loop only reads is put into an array before it, and read strip by strip; one that is needed behind it
+is put into an array in it, and read as a whole there. The rules of these operations: ``lowering/register_arrays.py``.
+
+    %array = spirv.spill %tensor                     a new array with the tensor's registers
+    %array = spirv.array                             a new array of the result's type
+    %strip = spirv.strip %array, %at                 the strip that begins at element %at
+             spirv.put %array, %strip, %at
+    %tensor = spirv.collect %array
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..layouts.strips import strip_type
+from ..ttgir.ir import Block, DenseAttr, Operation, Region, Value
+from ..ttgir.types import IntegerType, TensorType
+from .rewriting import append, drop_uses, replace_uses
+
+#: The operations on such arrays.
+OPERATIONS = ("spirv.array", "spirv.spill", "spirv.strip", "spirv.put", "spirv.collect")
+
+I32 = IntegerType(32)
+
+#: Attribute of the loops that are made here: a driver should not unroll them.
+ROLLED = "spirv.rolled"
+
+#: A value and the dimension that it is cut along.
+Key = tuple[Value, int]
+
+
+@dataclass
+class Run:
+    """What goes into one loop. ``sinks``: operations whose results nothing in the loop uses, in the order of the block,
+    with the dimensions ``dims`` that they are cut along. ``cut``: the values that are computed in strips; ``inputs``:
+    those that are read in strips; ``outputs``: those of ``cut`` that are needed as wholes."""
+
+    sinks: list[Operation]
+    dims: list[int]
+    cut: dict[Key, None] = field(default_factory=dict)
+    inputs: dict[Key, None] = field(default_factory=dict)
+    outputs: dict[Key, None] = field(default_factory=dict)
+    loads: dict[Operation, None] = field(default_factory=dict)
+
+    @property
+    def stores(self) -> list[Operation]:
+        """The sinks that write to memory."""
+        return [sink for sink in self.sinks if sink.name == "tt.store"]
+
+    @property
+    def operations(self) -> dict[tuple[Operation, int], None]:
+        """Those that are repeated in the loop, each for the dimension that its results are cut along."""
+        found = {(owner, dim): None for (value, dim) in self.cut if isinstance(owner := value.owner, Operation)}
+        return {**found, **dict.fromkeys(zip(self.sinks, self.dims, strict=True))}
+
+
+def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value]) -> None:
+    """Puts ``run`` into a loop in place of its last sink. ``arrays``: those that hold values of the block already; new
+    ones are added."""
+    chosen = run.operations
+    last = run.sinks[-1]
+    extent = max(_extent(sink, dim) for sink, dim in zip(run.sinks, run.dims, strict=True))
+    place = block.operations.index(last)
+    after = block.operations[place + 1 :]
+    del block.operations[place + 1 :]
+    held = {key: _array_of(block, *key, arrays) for key in run.inputs}
+    made = {
+        (value, dim): append(
+            block, "spirv.array", types=[value.type], attributes={"dim": dim}, location=last.location
+        ).result
+        for value, dim in run.outputs
+    }
+    bounds = [
+        append(block, "arith.constant", types=[I32], attributes={"value": value}, location=last.location).result
+        for value in (0, extent, extent // strips)
+    ]
+    body = Block()
+    region = Region([body])
+    body.parent = region
+    counter = Value(I32, body, 0)
+    body.arguments.append(counter)
+    append(block, "scf.for", bounds, (), {ROLLED: True}, [region], segments=(1, 1, 1, 0), location=last.location)
+    known: dict[Key, Value] = {}
+    for (value, dim), array in held.items():
+        attributes = {"dim": dim, "strips": strips}
+        types = [_strip(value, dim, strips)]
+        known[value, dim] = append(
+            body, "spirv.strip", [array, counter], types, attributes, location=last.location
+        ).result
+    for operation, dim in _in_order(block, chosen):
+        _copy(body, operation, dim, counter, extent, strips, known)
+    for (value, dim), array in made.items():
+        attributes = {"dim": dim, "strips": strips}
+        append(body, "spirv.put", [array, known[value, dim], counter], (), attributes, location=last.location)
+    append(body, "scf.yield", segments=(0,), location=last.location)
+    inside = {operation for operation, _ in chosen}
+    for (value, dim), array in made.items():
+        whole = append(block, "spirv.collect", [array], [value.type], {"dim": dim}, location=last.location).result
+        _replace_uses_outside(value, whole, inside)
+        arrays[whole, dim] = array
+    block.operations += after
+    for operation in (*reversed(run.stores), *run.loads):
+        if not any(result.uses for result in operation.results) or operation.name == "tt.load":
+            drop_uses(operation)
+            block.operations.remove(operation)
+    _drop_unused([operation for operation, _ in chosen if operation not in run.loads and operation.results])
+
+
+def _array_of(block: Block, value: Value, dim: int, arrays: dict[Key, Value]) -> Value:
+    array = arrays.get((value, dim))
+    if array is None:
+        array = arrays[value, dim] = append(block, "spirv.spill", [value], [value.type], {"dim": dim}).result
+    return array
+
+
+def _replace_uses_outside(value: Value, whole: Value, inside: set[Operation]) -> None:
+    kept = [user for user in value.uses if user in inside]
+    value.uses[:] = [user for user in value.uses if user not in inside]
+    replace_uses(value, whole)
+    value.uses[:] = kept
+
+
+def _strip(value: Value, dim: int, strips: int) -> TensorType:
+    assert isinstance(value.type, TensorType)
+    return strip_type(value.type, dim, strips)
+
+
+def _extent(sink: Operation, dim: int) -> int:
+    type_ = sink.results[0].type if sink.results else sink.operands[0].type
+    assert isinstance(type_, TensorType)
+    return type_.shape[dim]
+
+
+def _in_order(block: Block, chosen: dict[tuple[Operation, int], None]) -> list[tuple[Operation, int]]:
+    """With operands before their users: those of blocks around this one first."""
+
+    def key(item: tuple[Operation, int]) -> tuple[int, int]:
+        within = item[0].block
+        assert within is not None
+        depth, above = 0, within
+        while above.parent is not None and above.parent.parent is not None:
+            owner = above.parent.parent
+            assert owner.block is not None
+            depth, above = depth + 1, owner.block
+        return depth, within.operations.index(item[0])
+
+    return sorted(chosen, key=key)
+
+
+def _copy(
+    body: Block, operation: Operation, dim: int, counter: Value, extent: int, strips: int, known: dict[Key, Value]
+) -> None:
+    """The operation on strips. Operands that are not cut are used as they are."""
+    inner = dim
+    if operation.name == "tt.expand_dims":
+        inner = dim - (operation.attributes["axis"] < dim)
+    elif operation.name == "tt.trans":
+        inner = operation.attributes["order"][dim]
+    operands = [known.get((operand, inner), operand) for operand in operation.operands]
+    attributes: dict[str, Any] = dict(operation.attributes)
+    types = [
+        strip_type(result.type, dim, strips) for result in operation.results if isinstance(result.type, TensorType)
+    ]
+    if operation.name == "tt.make_range":
+        attributes["end"] = attributes["start"] + types[0].shape[0]
+    elif operation.name == "arith.constant":
+        attributes["value"] = DenseAttr(types[0], attributes["value"].values, True)
+    made = append(
+        body, operation.name, operands, types, attributes, segments=operation.segments, location=operation.location
+    )
+    results = made.results
+    if operation.name == "tt.make_range":
+        step = append(body, "tt.splat", [counter], types, location=operation.location).result
+        results = [append(body, "arith.addi", [results[0], step], types, location=operation.location).result]
+    for old, new in zip(operation.results, results, strict=True):
+        known[old, dim] = new
+
+
+def _drop_unused(operations: list[Operation]) -> None:
+    """Removes pure operations whose results nothing uses any more, users first."""
+    pending = list(operations)
+    while True:
+        unused = [one for one in pending if not any(result.uses for result in one.results)]
+        if not unused:
+            return
+        for operation in unused:
+            pending.remove(operation)
+            assert operation.block is not None
+            drop_uses(operation)
+            operation.block.operations.remove(operation)
