@@ -1,6 +1,7 @@
 """Public kernel libraries on CPU tensors: their operators, forward and backward, against PyTorch.
 
     pip install liger-kernel flash-linear-attention
+    pip install --no-deps conch-triton-kernels cut-cross-entropy
     python -m benchmarks.libraries [--device cpu|spirv] [--tune] [NAME …]
 
 An operator is right where each result and each gradient differs from the reference by no more than 1e-4 of the largest
@@ -215,8 +216,90 @@ def linear_attention() -> Iterator[Operator]:
         yield Operator("flash-linear-attention", name, inputs, function, reference, dtype=dtype)
 
 
-PACKAGES = {"liger-kernel": "liger_kernel", "flash-linear-attention": "fla"}
-LIBRARIES = {"liger-kernel": liger, "flash-linear-attention": linear_attention}
+def conch() -> Iterator[Operator]:
+    """Operators of conch-triton-kernels, which infer: none has gradients."""
+
+    def ours(module: str, name: str) -> Callable[..., Any]:
+        return getattr(importlib.import_module(f"conch.ops.{module}"), name)  # type: ignore[no-any-return]
+
+    x, weight = _random(37, 400), _random(400, seed=2)
+    boxes = torch.rand((100, 4), generator=torch.Generator().manual_seed(1)) * 50
+    boxes[:, 2:] += boxes[:, :2]
+    small = [torch.randint(-9, 9, shape, dtype=torch.int8) for shape in ((48, 128), (128, 64))]
+    caches = {"k": _random(20, 16, 2, 64, seed=5), "v": _random(20, 16, 2, 64, seed=6)}
+    table, lengths = torch.randperm(20)[:9].view(3, 3).int(), torch.tensor([5, 33, 48], dtype=torch.int32)
+
+    def gated(activation: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
+        return lambda x: activation(x[..., :200]) * x[..., 200:]
+
+    def kept(x: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+        """Boxes by score, without those that share more than half with a kept one."""
+        area, found = (x[:, 2] - x[:, 0]) * (x[:, 3] - x[:, 1]), []
+        for one in s.argsort(descending=True).tolist():
+            both = (torch.minimum(x[one, 2:], x[found, 2:]) - torch.maximum(x[one, :2], x[found, :2])).clamp(min=0)
+            common = both[:, 0] * both[:, 1]
+            if not (common / (area[one] + area[found] - common) > 0.5).any():
+                found.append(one)
+        return torch.tensor(found)
+
+    def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        found = []
+        for one, length in enumerate(lengths.tolist()):
+            keys, values = (
+                each[table[one].long()].reshape(-1, 2, 64)[:length].repeat_interleave(2, 1) for each in (k, v)
+            )
+            shares = torch.softmax(torch.einsum("hd,nhd->hn", q[one], keys) / 8, 1)
+            found.append(torch.einsum("hn,nhd->hd", shares, values))
+        return torch.stack(found)
+
+    rows = [
+        ("silu_and_mul", {"x": x}, ours("activation.silu_and_mul", "silu_and_mul"), gated(functional.silu)),
+        ("gelu_tanh_and_mul", {"x": x}, ours("activation.gelu_tanh_and_mul", "gelu_tanh_and_mul"),
+         gated(lambda x: functional.gelu(x, approximate="tanh"))),
+        ("rms_norm", {"x": x, "w": weight},
+         lambda x, w: ours("normalization.rms_norm", "rms_norm")(x, w, 1e-6),
+         lambda x, w: functional.rms_norm(x, (400,), w, 1e-6)),
+        ("scaled_int8_quant", {"x": 9 * x, "s": torch.tensor([0.3])}, ours("quantization.int8", "scaled_int8_quant"),
+         lambda x, s: (x / s).round().clamp(-128, 127)),
+        ("scaled_fp8_quant", {"x": x, "s": torch.tensor([0.3])}, ours("quantization.fp8", "scaled_fp8_quant"),
+         lambda x, s: (x / s).clamp(-448, 448).to(torch.float8_e4m3fn)),
+        ("scaled_gemm", {"a": small[0], "b": small[1], "s": _random(48, 1), "t": _random(64, 1, seed=1)},
+         lambda a, b, s, t: ours("quantization.gemm", "scaled_gemm")(a, b, s, t, torch.float32),
+         lambda a, b, s, t: (a.float() @ b.float()) * s * t.T),
+        ("nms", {"x": boxes, "s": _random(100, seed=3)}, lambda x, s: ours("vision.nms", "nms")(x, s, 0.5), kept),
+        ("paged_attention", {"q": _random(3, 4, 64), **caches},
+         lambda q, k, v: ours("attention.paged_attention", "paged_attention")(
+             q, k, v, table.to(q.device), lengths.to(q.device)), attention),
+    ]  # fmt: skip
+    for name, inputs, function, reference in rows:
+        yield Operator("conch-triton-kernels", name, inputs, function, reference, frozenset(inputs))
+
+
+def cut_cross_entropy() -> Iterator[Operator]:
+    """cut-cross-entropy's loss of a linear layer, whose logits are never stored."""
+    target = torch.randint(0, 300, (64,), generator=torch.Generator().manual_seed(1))
+    yield Operator(
+        "cut-cross-entropy",
+        "linear_cross_entropy",
+        {"e": _random(64, 96), "c": 0.3 * _random(300, 96, seed=1), "t": target},
+        lambda e, c, t: importlib.import_module("cut_cross_entropy").linear_cross_entropy(e, c, t),
+        lambda e, c, t: functional.cross_entropy(e @ c.T, t),
+        dtype=torch.bfloat16,
+    )
+
+
+PACKAGES = {
+    "liger-kernel": "liger_kernel",
+    "flash-linear-attention": "fla",
+    "conch-triton-kernels": "conch",
+    "cut-cross-entropy": "cut_cross_entropy",
+}
+LIBRARIES = {
+    "liger-kernel": liger,
+    "flash-linear-attention": linear_attention,
+    "conch-triton-kernels": conch,
+    "cut-cross-entropy": cut_cross_entropy,
+}
 
 
 def _take_first_configurations() -> None:
@@ -263,7 +346,8 @@ def main() -> int:
     statuses = []
     for library, operators in LIBRARIES.items():
         if importlib.util.find_spec(PACKAGES[library]) is None:
-            print(f"{library} is not installed")
+            if not options.here:
+                print(f"{library} is not installed")
             continue
         for operator in operators():
             path = f"{library}/{operator.name}"

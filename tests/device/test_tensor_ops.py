@@ -142,3 +142,25 @@ def test_places_in_a_reshaped_tensor_are_those_of_row_major_order(warps: int) ->
     of_reshaped[(1,)](torch.from_numpy(x), where, counts, M=16, N=32, num_warps=warps)
     assert where.tolist() == [x.argmax(), x.argmin()]
     np.testing.assert_array_equal(counts.numpy(), np.bincount(x.ravel()[:100] & 15, minlength=16))
+
+
+@triton.jit
+def constants(x_ptr, y_ptr, DTYPE: tl.constexpr):
+    i = tl.arange(0, 16)
+    x = tl.load(x_ptr + i)
+    tl.store(y_ptr + i, x + 1e-9)
+    tl.store(y_ptr + 16 + i, x * 2**-16)
+    tl.store(y_ptr + 32 + i, tl.full((16,), 1.23456e-7, DTYPE))
+    tl.store(y_ptr + 48 + i, tl.full((16,), -0.0, DTYPE))
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32", "float64"])
+def test_python_numbers_become_the_nearest_ones(name: str) -> None:
+    dtype = getattr(torch, name)
+    x, y = torch.arange(16).to(dtype), torch.zeros((4, 16), dtype=dtype)
+    constants[(1,)](x, y, DTYPE=getattr(tl, name))
+    small = torch.tensor(1.23456e-7, dtype=torch.float64).to(dtype)
+    assert torch.equal(y[0], x + torch.tensor(1e-9, dtype=torch.float64).to(dtype))
+    assert torch.equal(y[1], x * 2**-16)
+    assert torch.equal(y[2], small.expand(16))
+    assert torch.signbit(y[3]).all() and not y[3].any()
