@@ -318,6 +318,22 @@ def _flex_attention(module: Any) -> None:
     module._validate_device = validate
 
 
+def _caches(module: Any) -> None:
+    """What Inductor keeps on disk was generated for the devices here, by this version: without CUDA its key says
+    nothing of either."""
+    original = module.CacheBase.get_system
+
+    @module.clear_on_fresh_cache
+    @functools.cache
+    def get_system() -> Any:
+        from .properties import cache_key, driver_is_active
+
+        found = original()
+        return {**found, "hash": cache_key(found["hash"])} if driver_is_active() else found
+
+    module.CacheBase.get_system = staticmethod(get_system)
+
+
 def _flex_decoding(module: Any) -> None:
     """Few queries with many keys: torch asks CUDA into how many parts the keys are split."""
     original = module.get_split_k
@@ -374,6 +390,7 @@ HOOKS = (
     ),
     Hook("replay", "torch._inductor.output_code", ("CompiledFxGraph.post_compile",), _replay),
     Hook("choices", "torch._inductor.choices", ("InductorChoices.get_config_heuristics",), _choices),
+    Hook("caches", "torch._inductor.codecache", ("CacheBase.get_system", "clear_on_fresh_cache"), _caches),
     Hook("flex_attention", "torch.nn.attention.flex_attention", ("_validate_device",), _flex_attention),
     Hook("flex_decoding", "torch._inductor.kernel.flex.flex_decoding", ("get_split_k",), _flex_decoding),
 )

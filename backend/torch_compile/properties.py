@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from functools import cache
 
 from triton.runtime.driver import driver as config
 
-from ..driver import SPIRVDriver
+from ..compiler import sources_digest
+from ..driver import SPIRVDriver, compile_only
+from ..runtime import context as vulkan_context
 
 
 def driver_is_active() -> bool:
@@ -53,3 +56,20 @@ def device_properties(index: int) -> InductorProperties:
         shared_memory_per_block=known["max_shared_mem"],
         total_memory=known.get("total_memory", 0),
     )
+
+
+def _devices() -> list[str]:
+    """What generated code may depend on of each Vulkan device; the same text in each process."""
+    if compile_only():
+        return [str(config.active.get_current_target().arch)]
+    return [
+        f"{device.uuid} {device.driver_version} {device.capabilities and device.capabilities.arch()} {device.matrices} "
+        f"{device.compute_units}"
+        for device in vulkan_context.devices()
+    ]
+
+
+def cache_key(others: str) -> str:
+    """Of what Inductor generates: ``others`` with this backend's sources and the Vulkan devices in their order, since
+    generated code names a device by its number."""
+    return hashlib.sha256("\n".join([others, sources_digest(), *_devices()]).encode()).hexdigest()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -49,6 +50,35 @@ def test_the_first_hook_reaches_those_who_import_it_later() -> None:
     from triton.backends.spirv.torch_compile.properties import driver_is_active
 
     assert has_triton() or not driver_is_active()
+
+
+def test_what_inductor_keeps_on_disk_is_of_these_devices_and_this_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    internals.install()
+    from torch._inductor.codecache import CacheBase
+    from triton.backends.spirv.runtime import context
+    from triton.backends.spirv.torch_compile import properties
+
+    if not properties.driver_is_active():
+        pytest.skip("Triton's active driver is another one")
+
+    def key() -> str:
+        CacheBase.get_system.cache_clear()  # type: ignore[attr-defined]
+        return str(CacheBase.get_system()["hash"])
+
+    before = key()
+    assert before == key()
+    assert not any("frozenset" in text for text in properties._devices()), "its order is another in each process"
+    with monkeypatch.context() as patched:
+        patched.setattr(properties, "sources_digest", lambda: "another version")
+        assert key() != before
+    found = context.devices()
+    with monkeypatch.context() as patched:
+        patched.setattr(context, "devices", lambda: (replace(found[0], driver_version="another"), *found[1:]))
+        assert key() != before
+    with monkeypatch.context() as patched:
+        patched.setattr(context, "devices", lambda: (*found, found[0]))
+        assert key() != before
+    assert before == key()
 
 
 def test_kernels_for_cpu_tensors_are_compiled_for_the_active_device() -> None:
