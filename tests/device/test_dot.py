@@ -140,7 +140,7 @@ FLOAT8 = {
 }
 
 
-def _float8(name: str, shape: tuple[int, int], seed: int) -> tuple[torch.Tensor, np.ndarray]:
+def float8(name: str, shape: tuple[int, int], seed: int) -> tuple[torch.Tensor, np.ndarray]:
     """All finite codes in turn, shuffled, and their values."""
     codes = np.arange(256, dtype=np.uint8)
     codes = codes[np.isfinite(codes.view(FLOAT8[name]).astype(np.float64))]
@@ -155,7 +155,7 @@ def _float8(name: str, shape: tuple[int, int], seed: int) -> tuple[torch.Tensor,
 @pytest.mark.parametrize("shape", [(16, 32, 32), (32, 16, 128)])
 def test_eight_bit_floats(a_format, b_format, shape):
     M, N, K = shape
-    (a, a_values), (b, b_values) = _float8(a_format, (M, K), 0), _float8(b_format, (K, N), 1)
+    (a, a_values), (b, b_values) = float8(a_format, (M, K), 0), float8(b_format, (K, N), 1)
     result = Guarded((M, N), "float32")
     dot_kernel[(1,)](a, b, torch.zeros(1), result.tensor, M, N, K, False, False, tl.float32, None, False)
     check(result.values(), a_values, b_values, None, "float32", "float32")

@@ -14,7 +14,7 @@ from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.planning.kernel_plan import KernelPlan
 
 from tests.device.helpers import Guarded, assert_same, to_torch
-from tests.device.test_dot import check, dot_kernel, operands
+from tests.device.test_dot import check, dot_kernel, float8, operands
 
 
 def ways() -> list[str]:
@@ -98,6 +98,15 @@ def test_warps(units: str, warps: int) -> None:
 
 def test_narrow_results_are_added_in_wide_ones(units: str) -> None:
     assert run(units, "float16", 16, 16, 32, out="float16", accumulate=True)
+
+
+def test_eight_bit_floats_are_multiplied_as_halves(units: str) -> None:
+    (a, a_values), (b, b_values) = float8("float8_e4m3fn", (2, 32), 0), float8("float8_e5m2", (32, 4), 1)
+    result = Guarded((2, 4), "float32")
+    arguments = (a, b, a, result.tensor, 2, 4, 32, False, False, tl.float32, None, False)
+    kernel = dot_kernel[(1,)](*arguments, num_warps=1, matrix_units=units)
+    check(result.values(), a_values, b_values, None, "float32", "float32")
+    assert has_fragments(kernel)
 
 
 @pytest.mark.parametrize("dtype", ("float32", "float64"))
