@@ -8,7 +8,7 @@ goes through torch's operation for such devices, whose gradient torch knows; the
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -215,6 +215,9 @@ def _attention(
 ) -> torch.Tensor:
     """aten::scaled_dot_product_attention."""
     if not _fits(query, key, value, attn_mask, dropout_p, is_causal):
+        if attn_mask is not None and attn_mask.dtype == torch.bool:  # torch's composite of the rest would add it
+            bias = torch.zeros_like(attn_mask, dtype=query.dtype)
+            attn_mask = bias.masked_fill_(attn_mask.logical_not(), float("-inf"))
         return aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
         )[0]  # type: ignore[no-any-return]
@@ -223,7 +226,7 @@ def _attention(
         key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
     q, k, v = (_of_four(t) for t in (query, key, value))
     if attn_mask is not None:
-        attn_mask = _of_four(attn_mask.expand(*lead, *attn_mask.shape[-2:]))
+        attn_mask = _of_four(attn_mask.expand(*lead, query.shape[-2], key.shape[-2]))
     out = aten._scaled_dot_product_fused_attention_overrideable(q, k, v, attn_mask, 0.0, is_causal, False, scale=scale)[
         0
     ]
@@ -261,16 +264,16 @@ def _fits(
         return False
     if mask is None:
         return True
-    broadcast = mask.shape[-2:] == (query.shape[-2], key.shape[-2]) and mask.dim() <= query.dim()
+    shape = *query.shape[:-1], key.shape[-2]
     kinds = mask.dtype in (torch.bool, query.dtype) and not mask.requires_grad
-    return kinds and broadcast and not causal and _expands(mask.shape[:-2], query.shape[:-2])
+    return kinds and not causal and mask.dim() <= query.dim() and _expands(mask.shape, shape)
 
 
 def _on_cpu(tensor: torch.Tensor) -> bool:
     return vulkan_context.of_device(tensor.device.index or 0).device.kind == "cpu"
 
 
-def _expands(shape: torch.Size, to: torch.Size) -> bool:
+def _expands(shape: Sequence[int], to: Sequence[int]) -> bool:
     return all(one in (1, other) for one, other in zip(reversed(shape), reversed(to), strict=False))
 
 

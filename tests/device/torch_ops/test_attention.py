@@ -62,6 +62,29 @@ def test_strides_causes_and_scales() -> None:
     compare(packed, torch.randn(2, 33, 3 * 80), tolerance=(2e-4, 2e-4))
 
 
+#: Of 2 batches, 2 heads, 5 queries and 7 keys.
+_MASKS = [(2, 1, 1, 7), (2, 1, 5, 7), (5, 7), (1, 7), (1, 2, 5, 1)]
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["composed", "kernel"])
+def test_masks_that_are_broadcast(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", compiled)
+    query, key, value = _inputs(2, 2, rows=5, keys=7, width=16, value_width=16)
+    for shape in _MASKS:
+        bias = torch.randn(shape)
+        for mask in (bias > 0, bias):
+            forward = lambda *inputs: F.scaled_dot_product_attention(*inputs).contiguous()  # noqa: E731
+            compare(forward, query, key, value, mask, tolerance=(2e-4, 2e-4))
+
+
+@pytest.mark.usefixtures("kernels")
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16], ids=str)
+def test_heads_that_share_keys(dtype: torch.dtype) -> None:
+    query, key, value = (x.to(dtype) for x in _inputs(2, 4, rows=5, keys=7, width=16, value_width=16))
+    tolerance = (2e-4, 2e-4) if dtype == torch.float32 else (1e-2, 1e-2)
+    compare(_attend(enable_gqa=True), query, key[:, :2], value[:, :2], tolerance=tolerance)
+
+
 def test_what_is_composed() -> None:
     query, key, value = _inputs(2, 2)
     compare(_attend(), query, key, value, torch.randn(37, 45), tolerance=(2e-4, 2e-4))
