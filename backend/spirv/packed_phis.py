@@ -86,6 +86,8 @@ class _Words:
                 if opcode in _PACKING:
                     self._packed.append((instruction[2], block))
         self._nodes: dict[int, Node] = {}
+        #: Value → whether it is a constant.
+        self._constants: dict[int, bool] = {}
         self._joined: dict[Node, _Joined] = {}
         #: Block → instructions after its phis.
         self._taken_apart: dict[int, list[Instruction]] = {}
@@ -129,11 +131,22 @@ class _Words:
 
     def _common_block(self, node: Node) -> int | None:
         """The block whose phis a node packs, besides constants; None where it packs anything else."""
-        blocks = {self._block.get(leaf) for leaf in _leaves(node) if not self._constant(leaf)}
-        return blocks.pop() if len(blocks) == 1 else None
+        common: int | None = None
+        for leaf in _leaves(node):
+            if not self._constant(leaf):
+                block = self._block.get(leaf)
+                if block is None or (common is not None and block != common):
+                    return None
+                common = block
+        return common
 
     def _constant(self, value: int) -> bool:
-        return value in self._module.constants or value == self._module.null(self._module.type_of[value])
+        known = self._constants.get(value)
+        if known is None:
+            module = self._module
+            known = value in module.constants or value == module.null(module.type_of[value])
+            self._constants[value] = known
+        return known
 
     def _join(self, node: tuple[int | Node, ...], value: int, tried: dict[Node, _Joined]) -> int | None:
         """Adds the phi ``value`` for ``node`` to ``tried``, and those that it needs; None where ``node`` is none of

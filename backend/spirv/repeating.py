@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from . import opcodes as op
 from .encode import Instruction, drop_dead
-from .grammar import id_places
+from .grammar import id_places, ids
 from .module import ModuleBuilder
 
 #: Integer arithmetic, comparisons and selections: exact wherever they are computed, and without decorations.
@@ -108,7 +108,7 @@ def _repeatable(module: ModuleBuilder, body: list[Instruction]) -> dict[int, Ins
     for instruction in body:
         if instruction[0] not in _ARITHMETIC or not _is_integer(module, instruction):
             continue
-        operands = {instruction[at] for at in id_places(instruction)}
+        operands = set(ids(instruction))
         length = 1 + sum(lengths.get(value, 0) for value in operands)
         while length > LONGEST:
             longest = max(operands, key=lambda value: lengths.get(value, 0))
@@ -120,5 +120,6 @@ def _repeatable(module: ModuleBuilder, body: list[Instruction]) -> dict[int, Ins
 
 def _is_integer(module: ModuleBuilder, instruction: Instruction) -> bool:
     """Whether its result and operands are integers or booleans."""
-    values = [instruction[1], *(module.type_of.get(instruction[at], 0) for at in id_places(instruction))]
-    return all(module.kinds.get(type_id, _OTHER)[0] in _INTEGERS for type_id in values)
+    kinds, type_of = module.kinds, module.type_of
+    types = [instruction[1], *(type_of.get(value, 0) for value in ids(instruction))]
+    return all(kinds.get(type_id, _OTHER)[0] in _INTEGERS for type_id in types)
