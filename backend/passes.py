@@ -8,12 +8,13 @@ from typing import Any
 
 from triton._C.libtriton import ir, passes
 
+from .layouts.buffers import buffer_bytes
 from .layouts.element_sizes import bits_in_memory
 from .transforms.dot_precision import OF_F32
 from .transforms.exchanged_pointers import EXCHANGES
 from .ttgir.attributes import AttributeReader
 from .ttgir.lexer import Tokens
-from .ttgir.types import TensorType
+from .ttgir.types import MemDescType, TensorType
 
 #: What ``ttg.target`` says of the module.
 TARGET = "spirv:vulkan1.3"
@@ -185,6 +186,29 @@ def largest_tensor(module: Any) -> int:
 
     module.walk(visit)
     return max((type_.size for type_ in _tensors(types)), default=1)
+
+
+def least_shared(module: Any, explicit: bool) -> int:
+    """Bytes of shared memory that a module takes at least, of those that upstream allocated: the buffers that tensors
+    are stored to; with the ``explicit`` layout of workgroup memory all of them, where there is such a buffer."""
+    ranges: list[tuple[int, int]] = []
+    reader = AttributeReader()
+
+    def visit(operation: Any) -> None:
+        if operation.get_name() == "ttg.local_alloc" and operation.get_num_operands():
+            offset = operation.get_int_attr("allocation.offset")
+            type_ = reader.type(Tokens(str(operation.get_result(0).get_type())))
+            if offset is not None and isinstance(type_, MemDescType):
+                ranges.append((offset, offset + buffer_bytes(type_)))
+
+    module.walk(visit)
+    if ranges and explicit:
+        return int(module.get_int_attr("ttg.shared"))
+    total = end = 0
+    for first, last in sorted(ranges):
+        total += max(0, last - max(first, end))
+        end = max(end, last)
+    return total
 
 
 def insert_barriers(module: Any) -> frozenset[int]:

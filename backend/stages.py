@@ -5,14 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
 from typing import Any
+
+from triton.runtime.errors import OutOfResources
 
 from . import passes
 from .analysis.barrier_filter import mark_inserted
 from .capabilities import Capabilities
 from .options import SPIRVOptions
-from .planning.ladder import Attempt, attempts, first_that_fits
+from .planning.ladder import Attempt, attempts
 from .planning.matrix_units import matrix_units
 from .planning.module_plan import Planned, plan_module
 from .planning.native_math import native_math
@@ -25,13 +27,22 @@ from .ttgir.printer import print_module
 #: Dots on multiply-adds or matrix units; scaled ones are decomposed.
 _DOTS = frozenset({"tt.dot", "tt.dot_scaled"})
 
+#: Kernels that fit in no layout (``LayoutSearch.key``) → the bytes of shared memory of the last one. Autotuning asks
+#: for the same ones again for other arguments.
+_TOO_LARGE: dict[str, int] = {}
+
 
 class LayoutSearch:
-    """The ways to lay out the kernel of one TTIR ``module``, the best one first."""
+    """The ways to lay out the kernel of one TTIR ``module``, the best one first. Raises OutOfResources for a kernel of
+    which it is known that none fits."""
 
     def __init__(self, module: Any, capabilities: Capabilities, options: SPIRVOptions) -> None:
         self._module, self._context, self._ttir = module, module.context, str(module)
         self._capabilities, self._options = capabilities, options
+        #: The same for the same kernel, options and device.
+        self.key = hashlib.sha256(f"{self._ttir}\0{options}\0{capabilities.arch()}".encode()).hexdigest()
+        if self.key in _TOO_LARGE:
+            raise OutOfResources(_TOO_LARGE[self.key], capabilities.shared_bytes, "shared memory")
         self._units = matrix_units(options.matrix_units, capabilities)
         matrices = bool(self._units.configurations) and passes.may_accelerate(module)
         dots = not passes.operation_names(module).isdisjoint(_DOTS)
@@ -98,11 +109,19 @@ def _cut(attempt: Attempt) -> table.Settings:
 def plan(module: Any, attempt: Attempt | None, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
     """TTGIR with shared memory allocated and barriers inserted by upstream, rewritten and planned. ``attempt``: how
     LayoutSearch laid it out; None where the kernel names its layouts. ``name``: of the TTGIR in errors."""
+    return _plan_allocated(_allocated(module, attempt, capabilities, options), name, capabilities, options)
+
+
+def _allocated(module: Any, attempt: Attempt | None, capabilities: Capabilities, options: SPIRVOptions) -> Any:
     padded, units = attempt is not None and attempt.padded, matrix_units(options.matrix_units, capabilities)
     registers = capabilities.traits.lane_registers
     settings = table.Settings(matrix_loads=padded, matrices=units.configurations, registers=registers)
     module = transformed(module, table.Stage.BEFORE_ALLOCATION, settings) or module
     passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
+    return module
+
+
+def _plan_allocated(module: Any, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
     inserted = passes.insert_barriers(module)
     source = parse_module(str(module), name)
     mark_inserted(source, inserted)
@@ -113,15 +132,27 @@ def plan_what_fits(
     module: Any, search: LayoutSearch | None, name: str, capabilities: Capabilities, options: SPIRVOptions
 ) -> Planned:
     """The plan of ``module``, or where the device has less shared memory than that takes, of what comes next in
-    ``search``, whose ``attempt`` it then is."""
-
-    def candidates() -> Iterator[Planned]:
-        candidate = module
-        while candidate is not None:
-            yield plan(candidate, search.attempt if search is not None else None, name, capabilities, options)
-            candidate = search.next() if search is not None else None
-
-    return first_that_fits(candidates(), lambda planned: planned.plan.fits)
+    ``search``, whose ``attempt`` it then is. Raises OutOfResources where nothing fits."""
+    candidate, required = module, 0
+    while candidate is not None:
+        attempt = search.attempt if search is not None else None
+        allocated = _allocated(candidate, attempt, capabilities, options)
+        # What is too large already is left before its barriers are placed and it is planned, which takes longest.
+        # Fragments of matrix units come later, and may leave buffers out.
+        required = (
+            passes.least_shared(allocated, capabilities.has("explicit_workgroup_layout"))
+            if attempt is None or not attempt.matrices
+            else 0
+        )
+        if required <= capabilities.shared_bytes:
+            planned = _plan_allocated(allocated, name, capabilities, options)
+            if planned.plan.fits:
+                return planned
+            required = planned.plan.shared_bytes
+        candidate = search.next() if search is not None else None
+    if search is not None:
+        _TOO_LARGE[search.key] = required
+    raise OutOfResources(required, capabilities.shared_bytes, "shared memory")
 
 
 def planning_options(capabilities: Capabilities, options: SPIRVOptions) -> Options:

@@ -75,6 +75,7 @@ def compiled_kernel(
     import triton
     from triton.backends.compiler import GPUTarget
     from triton.compiler import ASTSource
+    from triton.runtime.errors import OutOfResources
 
     parameters = [
         signature.SourceParameter(parameter.name, parameter.is_constexpr, parameter.has_default, parameter.default)
@@ -90,7 +91,15 @@ def compiled_kernel(
     types = {parameter.name: entry.type for parameter, entry in zip(parameters, entries, strict=True)}
     source = ASTSource(kernel, types, constants, attributes)
     target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
-    return triton.compile(source, target=target, options=dict(options)), entries
+    try:
+        return triton.compile(source, target=target, options=dict(options)), entries
+    except OutOfResources as error:
+        if error.name != "shared memory":
+            raise
+        raise RequestError(
+            f"kernel '{kernel.__name__}' takes {error.required} bytes of shared memory, the target has "
+            f"{capabilities.shared_bytes}; use smaller blocks or fewer stages"
+        ) from None
 
 
 def _plain(value: Any) -> Any:
@@ -102,16 +111,11 @@ def _plain(value: Any) -> Any:
 
 
 def describe(spirv: bytes, metadata: Any, capabilities: Capabilities, parameters: list[Parameter]) -> Abi:
-    """The ABI of a module, from the compiler's metadata. Raises RequestError where it does not fit the target."""
+    """The ABI of a module, from the compiler's metadata. Raises RequestError for one that needs an allocator."""
     if metadata.global_scratch_size:
         raise RequestError(
             f"kernel '{metadata.name}' needs global scratch memory, which is the allocator's of "
             "triton.set_allocator: it cannot be compiled ahead of time"
-        )
-    if metadata.shared > capabilities.shared_bytes:
-        raise RequestError(
-            f"kernel '{metadata.name}' takes {metadata.shared} bytes of shared memory, the target has "
-            f"{capabilities.shared_bytes}; use smaller blocks or fewer stages"
         )
     arguments, block = _arguments(metadata, parameters)
     if metadata.written_arguments is not None:

@@ -5,11 +5,8 @@ of fewer steps of K."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -60,14 +57,3 @@ def attempts(subgroups: int, num_warps: int, matrices: bool = False, padded: boo
         subgroups //= 2
     for pieces in PIECES:
         yield Attempt(best, True, pieces=pieces)
-
-
-def first_that_fits(candidates: Iterable[T], fits: Callable[[T], bool]) -> T:
-    """The first of ``candidates`` that ``fits``, or the last one where none does: its launch is refused. What comes
-    after the first that fits is not made."""
-    candidate: T | None = None
-    for candidate in candidates:
-        if fits(candidate):
-            break
-    assert candidate is not None, "there is nothing to try"
-    return candidate
