@@ -18,7 +18,7 @@ from math import gcd
 from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_layout
 from ..layouts.element_sizes import bits_in_memory, bytes_in_memory
-from ..layouts.shared import SharedLayout
+from ..layouts.shared import SharedLayout, encoding_rank
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.traits import Pointers, traits
 from ..ttgir.types import IntegerType, MemDescType, Type
@@ -239,6 +239,8 @@ def _indexed(operation: Operation, views: Mapping[Value, BufferView]) -> BufferV
 
 def _sliced(operation: Operation, views: Mapping[Value, BufferView]) -> BufferView:
     source = views[operation.operands[0]]
+    if (encoding_rank(source.type.encoding) or len(source.type.shape)) < len(source.type.shape):
+        raise UnsupportedOperation(operation, "a slice of the buffers of one allocation", "index each of them")
     _layout(operation.result)
     return replace(source, origin=source.origin ^ _slice_origin(operation))
 

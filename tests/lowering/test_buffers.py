@@ -127,6 +127,14 @@ def test_a_slice_that_a_branch_carries_is_refused():
         compile_body(through(body, SLICE, "8x16"), "%p: !tt.ptr<f32>, %x: f32, %c: i1", 1536, PLAIN)
 
 
+def test_a_slice_of_several_buffers_is_refused():
+    two = ROOMS.replace("4x16x16xf32", "2x16x16xf32").replace("mutable>", "mutable, 4x16x16>")
+    body = f"""{ALLOCS}    %some = ttg.memdesc_subslice %rooms[2, 0, 0] : {ROOMS} -> {two}
+    %view = ttg.memdesc_index %some[%i] : {two} -> {ROOM}"""
+    with pytest.raises(UnsupportedOperation, match="a slice of the buffers of one allocation; index each of them"):
+        compile_body(through(body, ROOM), ARGUMENTS, 512 + 4096, PLAIN)
+
+
 def test_elements_that_would_not_be_aligned_are_refused():
     body = """    %room = ttg.local_alloc {allocation.offset = 0 : i32} :
         () -> !ttg.memdesc<2x16x16xi8, #padded, #smem, mutable>
