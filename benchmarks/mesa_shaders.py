@@ -126,7 +126,9 @@ def _compile(modules: Sequence[Path]) -> dict[str, Any]:
             module = create_module(handle, spirv)
             create_pipeline(handle, layout, vulkan().ffi.NULL, module, read_module(spirv), capabilities.subgroup_size)
         found.append((path.stem, "".join(text)))
-    reported = {**asdict(capabilities), "features": sorted(capabilities.features)}
+    reported = {
+        name: sorted(value) if isinstance(value, frozenset) else value for name, value in asdict(capabilities).items()
+    }
     return {"device": {"name": device.name, "version": device.driver_version, **reported}, "modules": found}
 
 
