@@ -107,7 +107,7 @@ warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12's, of a fork 
 add = load()
 n = 1 << 14
 x, z = buffers.full(n, 1, "float32"), buffers.zeros(n, "float32")
-event = current()._native_module.Event(current().native, current().native.has_timestamps)
+event = current().native_module.Event(current().native, current().native.has_timestamps)
 ending = False
 def work():
     while not ending:
