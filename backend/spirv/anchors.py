@@ -45,7 +45,7 @@ def anchor_across_barriers(module: ModuleBuilder, body: list[Instruction]) -> li
     anchors: dict[int, tuple[int, int]] = {}  # value → (its anchor, the region in which both are)
     result: list[Instruction] = []
     for instruction, region in zip(body, regions, strict=True):
-        if instruction[0] != op.Phi:
+        if instruction[0] != op.Phi and not anchors.keys().isdisjoint(instruction[3:]):  # literals may meet them, too
             for place in id_places(instruction):
                 known = anchors.get(instruction[place])
                 if known is not None and known[1] != region:

@@ -63,8 +63,9 @@ class _Words:
         self._block: dict[int, int] = {}
         #: Block → how many loops it is in; a loop's header is in it.
         self._depth = {entry: 0}
-        #: What is packed, and the block, in the function's order.
+        #: What is packed of such phis, and the block, in the function's order.
         self._packed: list[tuple[int, int]] = []
+        concerned: set[int] = set()
         block = entry
         ends: list[int] = []
         for instruction in body:
@@ -80,10 +81,12 @@ class _Words:
             elif opcode == op.Phi:
                 if instruction[1] in narrow:
                     self._block[instruction[2]] = block
+                    concerned.add(instruction[2])
                 self._definitions[instruction[2]] = instruction
             elif opcode in _PACKING or opcode == op.CompositeExtract:
                 self._definitions[instruction[2]] = instruction
-                if opcode in _PACKING:
+                if opcode in _PACKING and not concerned.isdisjoint(instruction[3:]):
+                    concerned.add(instruction[2])
                     self._packed.append((instruction[2], block))
         self._nodes: dict[int, Node] = {}
         #: Value → whether it is a constant.

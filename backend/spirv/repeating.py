@@ -16,7 +16,6 @@ from .module import ModuleBuilder
 #: Integer arithmetic, comparisons and selections: exact wherever they are computed, and without decorations.
 _ARITHMETIC = frozenset(range(op.ConvertFToU, op.BitCount + 1)) - {op.ConvertUToPtr, op.UMulExtended, op.SMulExtended}
 _INTEGERS = frozenset({"bool", "int"})
-_OTHER = ("", 0)
 
 #: Instructions that may be repeated for one value.
 LONGEST = 8
@@ -76,7 +75,7 @@ def repeat_behind_barriers(
         if instruction[0] == op.Label:
             scopes.enter(instruction[2])
         merge = result.pop() if result and result[-1][0] in (op.SelectionMerge, op.LoopMerge) else None
-        if instruction[0] != op.Phi:
+        if instruction[0] != op.Phi and not definitions.keys().isdisjoint(instruction[3:]):
             for at in id_places(instruction):
                 value = instruction[at]
                 if value not in definitions or place[value] == region:
@@ -103,12 +102,16 @@ def repeat_behind_barriers(
 def _repeatable(module: ModuleBuilder, body: list[Instruction]) -> dict[int, Instruction]:
     """The values that take at most LONGEST instructions from values that are not among them. Where a value would take
     more, the longest of its operands is none: long ones are scalars of the kernel, which many values share."""
+    integers = {type_id for type_id, (kind, _) in module.kinds.items() if kind in _INTEGERS}
+    type_of = module.type_of
     found: dict[int, Instruction] = {}
     lengths: dict[int, int] = {}
     for instruction in body:
-        if instruction[0] not in _ARITHMETIC or not _is_integer(module, instruction):
+        if instruction[0] not in _ARITHMETIC or instruction[1] not in integers:
             continue
         operands = set(ids(instruction))
+        if not all(type_of.get(value, 0) in integers for value in operands):
+            continue
         length = 1 + sum(lengths.get(value, 0) for value in operands)
         while length > LONGEST:
             longest = max(operands, key=lambda value: lengths.get(value, 0))
@@ -116,10 +119,3 @@ def _repeatable(module: ModuleBuilder, body: list[Instruction]) -> dict[int, Ins
             del found[longest]
         found[instruction[2]], lengths[instruction[2]] = instruction, length
     return found
-
-
-def _is_integer(module: ModuleBuilder, instruction: Instruction) -> bool:
-    """Whether its result and operands are integers or booleans."""
-    kinds, type_of = module.kinds, module.type_of
-    types = [instruction[1], *(type_of.get(value, 0) for value in ids(instruction))]
-    return all(kinds.get(type_id, _OTHER)[0] in _INTEGERS for type_id in types)
