@@ -131,8 +131,10 @@ def test_batches(units: str) -> None:
 
 
 def test_dots_are_cut_where_shared_memory_is_small(units: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    """As if there were 2,048 bytes: it takes 3,072."""
-    monkeypatch.setattr(KernelPlan, "fits", property(lambda plan: plan.shared_bytes <= 2048))
+    """As if there were 2,048 bytes: it takes 3,072. On multiply-adds, where fragments that differ from NVIDIA's go, it
+    takes 2,560."""
+    limit = 2048 if units == "nvidia-hopper" else 2560
+    monkeypatch.setattr(KernelPlan, "fits", property(lambda plan: plan.shared_bytes <= limit))
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
         a, b = operands("float16", (16, 32), (32, 16))
@@ -141,8 +143,9 @@ def test_dots_are_cut_where_shared_memory_is_small(units: str, monkeypatch: pyte
         options: dict[str, Any] = {"num_warps": 1, "matrix_units": units}
         kernel: Any = dot_kernel[(1,)](*arguments, False, False, tl.float32, "ieee", False, **options)
     check(result.values(), a, b, None, "float32", "float32")
-    if units == "nvidia-hopper":  # fragments that differ from NVIDIA's are not cut
-        assert kernel.metadata.shared <= 2048 and "OpGroupNonUniformShuffle" in kernel.asm["spvasm"]
+    assert kernel.metadata.shared <= limit
+    if units == "nvidia-hopper":  # the others are not cut
+        assert "OpGroupNonUniformShuffle" in kernel.asm["spvasm"]
 
 
 @triton.jit
