@@ -13,7 +13,7 @@ from ..abi.launch_arguments import FIRST_ARGUMENT
 from ..abi.scalars import triton_name
 from ..runtime import context as vulkan_context
 from ..runtime.launch import Entry, make_launcher
-from ..runtime.reporting import ReportingLauncher
+from ..runtime.reporting import LaterLauncher, ReportingLauncher, says_loops
 from .compile_only import CompileOnlyLauncher, compile_only
 from .scratch_memory import ScratchLauncher
 from .signatures import argument_name, flat_signature, has_descriptor
@@ -26,8 +26,11 @@ def _make_tensordesc_arg(arg: Any, metadata: Any, _: Any) -> list[Any]:
     return decompose_descriptor(arg)  # type: ignore[no-any-return]
 
 
-def launcher(src: Any, metadata: Any) -> Callable[..., None]:
+def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None]:
     """The callable that a CompiledKernel runs: ``make_launcher`` for the kernel's source and metadata.
+
+    ``later``: launches need not wait to learn that the driver cut a loop short: runtime.reporting.raise_reports() says
+    so, which the caller calls before what they wrote is read on the host.
 
     ``metadata.arguments``: [index into flat_signature, type] of each passed argument; without it all but the
     constexprs are passed. ``metadata.indirect_arguments``: the block goes into a buffer.
@@ -59,7 +62,8 @@ def launcher(src: Any, metadata: Any) -> Callable[..., None]:
         parts = partial(_parts_launcher, context, entries, end + len(hidden))
         launch = _native_launcher(context, entries, metadata, SplitVariant(context, src, metadata, parts))
     if reports:
-        launch = ReportingLauncher(context, metadata.name, launch, reports, entries)
+        kind = LaterLauncher if later and says_loops(reports) else ReportingLauncher
+        launch = kind(context, metadata.name, launch, reports, entries)
     if scratch_bytes:
         launch = ScratchLauncher(metadata.name, launch, scratch_bytes, metadata.global_scratch_align)
     if not any(has_descriptor(type_) for type_ in signature.values()):

@@ -67,6 +67,8 @@ class Context:
         #: Kernels that were removed, and are still needed by launches or graphs.
         self._removed: set[Any] = set()
         self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
+        #: Launchers whose kernels ran since their reports were last read (reporting.raise_reports).
+        self.unread_reports: set[Any] = set()
         # A kernel may be collected, and so removed, while this thread has it.
         self._lock = threading.RLock()
         self._uses = 0

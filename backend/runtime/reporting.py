@@ -1,6 +1,7 @@
 """Reading what kernels report: assertions are raised, printed values go to stdout.
 
-A kernel that may report is run to its end by each launch, so that what it says is said in order and at its call.
+A kernel that may report is run to its end by each launch, so that what it says is said in order and at its call. Where
+all that it can report is a loop that the driver cut short, its launcher may leave the report for later (LaterLauncher).
 """
 
 from __future__ import annotations
@@ -118,6 +119,58 @@ class ReportingLauncher:
                 f"kernel '{self._name}': {count - RECORDS} printed values were lost: a launch keeps {RECORDS}\n"
             )
         sys.stdout.flush()
+
+
+class LaterLauncher(ReportingLauncher):
+    """A ReportingLauncher that does not wait: its launches share one buffer, which keeps the first failure until
+    raise_reports() reads it. For kernels that says_loops() of."""
+
+    def __init__(self, context: Context, *rest: Any) -> None:
+        super().__init__(context, *rest)
+        self._loan = Loan()
+        self._kept = self._loan.take(context.staging_pool, self._bytes)
+        self._reset(self._kept, [])
+
+    def __call__(self, *args: Any) -> None:
+        """As make_launcher's. Within a graph's capture as ReportingLauncher's."""
+        if capturing(self._context) is not None:
+            super().__call__(*args)
+            return
+        args = (*args, *[None] * (self._place - len(args)))[: self._place]
+        self._launch(*args, self._kept.address)
+        self._context.unread_reports.add(self)
+
+    def read(self) -> None:
+        """Raise what launches that are done have reported."""
+        header, records = self._read(self._kept)
+        if any(header):
+            self._reset(self._kept, [])
+            self._say(header, records, [])
+
+
+def says_loops(messages: list[dict[str, Any]]) -> bool:
+    """Whether all that a kernel can report is that a loop was cut short."""
+    return all(message["kind"] == "loop" for message in messages)
+
+
+def raise_reports(context: Context) -> None:
+    """Wait for launches of LaterLaunchers, if there were any since the last call, and raise what they reported: the
+    first failure, with the others as its notes."""
+    if not context.unread_reports:
+        return
+    launchers, context.unread_reports = context.unread_reports, set()
+    context.native.synchronize_host()
+    first: RuntimeError | None = None
+    for launcher in launchers:
+        try:
+            launcher.read()
+        except RuntimeError as error:
+            if first is None:
+                first = error
+            else:
+                first.add_note(str(error))
+    if first is not None:
+        raise first
 
 
 def _line(message: dict[str, Any], operand: int, index: int, bits: int) -> str:

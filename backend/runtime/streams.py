@@ -10,6 +10,7 @@ from typing import Any
 
 from . import context as vulkan_context
 from .native_module import native
+from .reporting import raise_reports
 from .vendor_figures import WithoutVendorNames
 
 
@@ -112,8 +113,8 @@ class Queue:
         self.device_index = device_index(device)
 
     def synchronize(self) -> None:
-        """Wait for all submitted work."""
-        _context_of(self).native.synchronize()
+        """Wait for all submitted work. Raises what kernels of torch's operations reported."""
+        _synchronize(self)
 
     def query(self) -> bool:
         """Whether all submitted work is done."""
@@ -158,6 +159,12 @@ def device_index(device: Any) -> int:
     return vulkan_context.current_device() if index is None else operator.index(index)
 
 
+def _synchronize(device: Any) -> None:
+    context = _context_of(device)
+    context.native.synchronize()
+    raise_reports(context)
+
+
 def _context_of(device: Any) -> vulkan_context.Context:
     return vulkan_context.of_device(device_index(device))
 
@@ -185,8 +192,9 @@ class DeviceInterface(WithoutVendorNames):
         return vulkan_context.on_device(device_index(device))
 
     def synchronize(self, device: Any = None) -> None:
-        """Wait for all work submitted to a device: the current one for None."""
-        _context_of(device).native.synchronize()
+        """Wait for all work submitted to a device: the current one for None. Raises what kernels of torch's operations
+        reported."""
+        _synchronize(device)
 
     def current_stream(self, device: Any = None) -> Queue:
         """The device's queue."""

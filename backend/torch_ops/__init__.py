@@ -18,7 +18,7 @@ def register() -> None:
     """Enter the operations in torch's table for the device, which is registered. A second call does nothing."""
     if _libraries:
         return
-    from . import bounds
+    from . import bounds, launching
     from .attention import enter_attention
     from .cases import enter_cases
     from .convolution import enter_convolution
@@ -53,3 +53,4 @@ def register() -> None:
     for enter in (enter_losses, enter_random, enter_foreach, enter_optimizers, enter_convolution, enter_pooling):
         enter(library)
     bounds.install()
+    launching.install()

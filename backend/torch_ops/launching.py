@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from triton import knobs
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.compiler import compile as compile_kernel
@@ -22,7 +23,8 @@ from ..compiler import POINTER_RANGE
 from ..launching.device_utils import DeviceUtils
 from ..launching.launcher import launcher
 from ..runtime import context as vulkan_context
-from ..runtime.torch_memory import WRITING
+from ..runtime import reporting
+from ..runtime.torch_memory import BEFORE_READING, WRITING
 from .types import NAMES, OnHost
 
 #: Workgroups along one axis of a grid that every Vulkan device takes (maxComputeWorkGroupCount).
@@ -35,7 +37,7 @@ _lock = threading.Lock()
 class _Loaded:
     """A kernel on one device."""
 
-    __slots__ = ("_function", "_keep", "_launch", "_packed")
+    __slots__ = ("_compiled", "_function", "_launch", "_packed")
 
     def __init__(self, source: ASTSource, device: int, num_warps: int, fusion: bool) -> None:
         context = vulkan_context.of_device(device)
@@ -46,13 +48,17 @@ class _Loaded:
             limit = context.capabilities.shared_bytes
             if compiled.metadata.shared > limit:
                 raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
-            self._launch = launcher(source, compiled.metadata)
+            self._launch = launcher(source, compiled.metadata, later=True)
             module, function, *_ = DeviceUtils().load_binary(compiled.name, compiled.kernel, 0, device)
-        self._keep = compiled, module
-        self._function, self._packed = function, compiled.packed_metadata
+        compiled.module, compiled.function = module, function  # as Triton's own launches have them
+        self._compiled, self._function, self._packed = compiled, function, compiled.packed_metadata
 
     def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
-        self._launch(*grid, 0, self._function, self._packed, *_NO_HOOKS, *arguments)
+        hooks: tuple[Any, ...] = _NO_HOOKS
+        enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
+        if getattr(enter, "calls", enter) or getattr(leave, "calls", leave):  # a profiler's
+            hooks = self._compiled.launch_metadata(grid, 0, *arguments), enter, leave
+        self._launch(*grid, 0, self._function, self._packed, *hooks, *arguments)
 
 
 class TypedKernel:
@@ -111,6 +117,29 @@ class TypedKernel:
 _kernels: dict[Any, TypedKernel] = {}
 
 
+class Call:
+    """A launch as ``call()`` made it, for any tensors and floats of the same types."""
+
+    __slots__ = ("_arguments", "_device", "_grid", "_kernel", "_multiple", "_places")
+
+    def __init__(
+        self, kernel: TypedKernel, device: int, grid: tuple[int, int, int], arguments: dict[str, Any], multiple: bool
+    ) -> None:
+        self._kernel, self._device, self._grid, self._multiple = kernel, device, grid, multiple
+        self._arguments = [*arguments.values()]
+        self._places = {name: place for place, name in enumerate(arguments)}
+        for place, argument in enumerate(self._arguments):
+            if isinstance(argument, torch.Tensor):
+                self._arguments[place] = None  # its memory is not kept
+
+    def __call__(self, changed: dict[str, Any]) -> None:
+        """Run it with these tensors, which are all that it has, and floats."""
+        arguments, places = self._arguments.copy(), self._places
+        for name, value in changed.items():
+            arguments[places[name]] = value
+        self._kernel.launch(self._device, self._grid, arguments, self._multiple)
+
+
 def launch(
     function: JITFunction,
     grid: tuple[int, int, int],
@@ -119,13 +148,27 @@ def launch(
     num_warps: int = 4,
     fusion: bool = False,
 ) -> None:
-    """Run a kernel that is written by hand. ``arguments``: tensors of one device, integers and floats by name; integers
-    are 64 bits wide where one does not fit 32, and those called stride_… are constants where they are 1. ``constants``:
-    its constexprs. Raises OnHost where the grid is too large."""
+    """Run a kernel that is written by hand: call() once."""
     if max(grid) > GRID_LIMIT:
         raise OnHost(f"a grid of {grid}")
-    if not all(grid):
-        return
+    if all(grid):
+        made = call(function, grid, arguments, constants, num_warps, fusion)
+        made({name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)})
+
+
+def call(
+    function: JITFunction,
+    grid: tuple[int, int, int],
+    arguments: dict[str, Any],
+    constants: dict[str, Any],
+    num_warps: int = 4,
+    fusion: bool = False,
+) -> Call:
+    """A launch of a kernel that is written by hand, of a grid that is not empty. ``arguments``: tensors of one device,
+    integers and floats by name; integers are 64 bits wide where one does not fit 32, and those called stride_… are
+    constants where they are 1. ``constants``: its constexprs. Raises OnHost where the grid is too large."""
+    if max(grid) > GRID_LIMIT:
+        raise OnHost(f"a grid of {grid}")
     wide = "i64" if any(type(value) is int and abs(value) > _INT32 for value in arguments.values()) else "i32"
     floats = "fp64" if any(getattr(v, "dtype", None) == torch.float64 for v in arguments.values()) else "fp32"
     ones = {name: 1 for name, value in arguments.items() if name.startswith("stride_") and value == 1}
@@ -137,7 +180,8 @@ def launch(
         made = TypedKernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
         kernel = _kernels.setdefault(key, made)
     multiple = all(type(value) is not int or not value % 16 for name, value in arguments.items() if name not in ones)
-    kernel.launch(_device(arguments.values()), grid, [arguments.get(name) for name in function.arg_names], multiple)
+    passed = {name: arguments.get(name) for name in function.arg_names}
+    return Call(kernel, _device(arguments.values()), grid, passed, multiple)
 
 
 def _type(value: Any, integers: str, floats: str) -> str:
@@ -148,6 +192,16 @@ def _type(value: Any, integers: str, floats: str) -> str:
 
 def _device(values: Any) -> int:
     return next(int(value.device.index or 0) for value in values if isinstance(value, torch.Tensor))
+
+
+def raise_reports(device: int) -> None:
+    """Raise LoopLimitExceeded where the driver ended a loop of a launch since the last call."""
+    reporting.raise_reports(vulkan_context.of_device(device))
+
+
+def install() -> None:
+    """Have copies to the host do that."""
+    BEFORE_READING.append(raise_reports)
 
 
 def grid_of(programs: int) -> tuple[int, int, int]:

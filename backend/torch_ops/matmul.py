@@ -4,13 +4,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 
-from .launching import launch
+from ..runtime import context as vulkan_context
+from .addressing import Plans
+from .launching import GRID_LIMIT, Call, call
 from .library import enter_by_name
 from .pointwise import number
 from .reducing import SUM, reduce
@@ -22,7 +25,9 @@ _SUMS = {torch.float16: tl.float32, torch.bfloat16: tl.float32, torch.float32: t
 _SUMS |= {torch.float64: tl.float64, torch.int64: tl.int64}
 #: Rows and columns of a tile are at most so many, and the products of a step so many.
 _TILE, _STEP = 64, 32
-_GRID = 65535
+#: Where there are fewer tiles than compute units, K is divided so that there are so many programs for each unit, in
+#: parts of so many products at least, and in so many parts at most.
+_PROGRAMS, _SHORTEST, _MOST_PARTS = 2, 128, 32
 
 
 def enter_matmul(library: torch.library.Library) -> None:
@@ -39,6 +44,7 @@ def matmul_kernel(
     M,
     N,
     K,
+    share,
     stride_ab,
     stride_am,
     stride_ak,
@@ -48,6 +54,7 @@ def matmul_kernel(
     stride_cb,
     stride_cm,
     stride_cn,
+    stride_op,
     stride_ob,
     stride_om,
     stride_on,
@@ -59,34 +66,49 @@ def matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """out = alpha a b, + beta c if ADD, of matrices in batches. ``KIND``: the type of sums; float32 by products of
-    tiles, others, which have none, a column times a row after the other."""
+    """out = alpha a b, + beta c if ADD, of matrices in batches. The third axis of the grid are parts of K, of ``share``
+    products (a multiple of BLOCK_K), which write sums of their own, ``stride_op`` apart. ``KIND``: the type of sums;
+    float32 by products of tiles, others, which have none, a column times a row after the other."""
     tiles_n = tl.cdiv(N, BLOCK_N)
     program = tl.program_id(0)
     batch = tl.program_id(1)
+    part = tl.program_id(2)
+    end = min(part * share + share, K)
     row = program // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
     column = program % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     a += batch * stride_ab
     b += batch * stride_bb
     total = tl.zeros((BLOCK_M, BLOCK_N), KIND)
     if KIND == tl.float32:
-        for start in range(0, K, BLOCK_K):
+        for start in range(part * share, end, BLOCK_K):
             left_k = start + tl.arange(0, BLOCK_K)[None, :]
             right_k = start + tl.arange(0, BLOCK_K)[:, None]
             left = tl.load(a + row * stride_am + left_k * stride_ak, mask=(row < M) & (left_k < K), other=0.0)
             right = tl.load(b + right_k * stride_bk + column * stride_bn, mask=(right_k < K) & (column < N), other=0.0)
             total = tl.dot(left, right, total, input_precision="ieee")
     else:
-        for k in range(0, K):
+        for k in range(part * share, end):
             left = tl.load(a + row * stride_am + k * stride_ak, mask=row < M, other=0).to(KIND)
             total += left * tl.load(b + k * stride_bk + column * stride_bn, mask=column < N, other=0).to(KIND)
     total *= alpha
     mask = (row < M) & (column < N)
     if ADD:
-        added = tl.load(c + batch * stride_cb + row * stride_cm + column * stride_cn, mask=mask)
+        added = tl.load(c + batch * stride_cb + row * stride_cm + column * stride_cn, mask=mask & (part == 0), other=0)
         total += beta * added.to(KIND)
-    place = out + batch * stride_ob + row * stride_om + column * stride_on
+    place = out + part * stride_op + batch * stride_ob + row * stride_om + column * stride_on
     tl.store(place, total.to(out.dtype.element_ty), mask=mask)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """``call``: of matmul_kernel; None where there is nothing to compute. ``parts``: the shape and type of partial sums
+    that it writes, where products are summed in parts."""
+
+    call: Call | None
+    parts: tuple[tuple[int, ...], torch.dtype] | None = None
+
+
+_plans: Plans[_Plan] = Plans()
 
 
 def product(
@@ -98,51 +120,83 @@ def product(
     beta: float = 0.0,
 ) -> torch.Tensor:
     """out (B, M, N) = alpha a (B, M, K) b (B, K, N) + beta c (B, M, N). Raises OnHost."""
-    if out.dtype == torch.bool:
-        raise OnHost("a product of bool")
-    for tensor in (out, a, b, *(() if c is None else (c,))):
-        require(tensor.dtype, out.device.index or 0)
-        if tensor.is_conj() or tensor.is_neg() or tensor.device != out.device or tensor.dtype != out.dtype:
-            raise OnHost("tensors of several types or devices")
-    if out.numel() == 0:
-        return out
     used = c is not None and beta != 0
-    if a.shape[2] == 0:
+    if a.shape[2] == 0 and out.numel():
         return _of_nothing(out, c if used else None, beta)
-    if overlaps_itself(out):
-        raise OnHost("an output with elements that share memory")
     for operand in (a, b, c):
         if operand is not None and share_memory(operand, out) and not (operand is c and same_view(c, out)):
             return out.copy_(product(torch.empty_like(out), a, b, c, alpha, beta))
-    batches, m, n = out.shape
-    if batches > _GRID:
-        raise OnHost("that many matrices")
     added = c if used and c is not None else out
+    floating = out.dtype.is_floating_point
+    factors = [float(x) if floating else int(number(x, out.dtype)) for x in (alpha, beta)]
+    key = (
+        used,
+        None if floating else tuple(factors),
+        *((t.dtype, t.device, t.shape, t.stride(), t.is_conj(), t.is_neg()) for t in (out, a, b, added)),
+    )
+    plan = _plans.get(key, lambda: _plan(out, a, b, added, used, factors))
+    if plan.call is None:
+        return out
+    numbers = {"alpha": factors[0], "beta": factors[1]}
+    if plan.parts is None:
+        plan.call({"out": out, "a": a, "b": b, "c": added, **numbers})
+        return out
+    shape, dtype = plan.parts
+    partial = torch.empty(shape, dtype=dtype, device=out.device)
+    plan.call({"out": partial, "a": a, "b": b, "c": added, **numbers})
+    return reduce("x", SUM, {"x": partial}, (0,), dtype=out.dtype, compute=dtype, out=out)
+
+
+def _plan(
+    out: torch.Tensor, a: torch.Tensor, b: torch.Tensor, added: torch.Tensor, used: bool, factors: list[Any]
+) -> _Plan:
+    device = out.device.index or 0
+    if out.dtype == torch.bool:
+        raise OnHost("a product of bool")
+    require(out.dtype, device)
+    for tensor in (out, a, b, added):
+        if tensor.is_conj() or tensor.is_neg() or tensor.device != out.device or tensor.dtype != out.dtype:
+            raise OnHost("tensors of several types or devices")
+    if out.numel() == 0:
+        return _Plan(None)
+    if overlaps_itself(out):
+        raise OnHost("an output with elements that share memory")
+    batches, m, n = out.shape
+    if batches > GRID_LIMIT:
+        raise OnHost("that many matrices")
+    k = a.shape[2]
     kind = _SUMS.get(out.dtype, tl.int32)
     largest = _TILE if kind == tl.float32 else _TILE // 2
     tile_m, tile_n = (16 if size <= 16 else largest for size in (m, n))
-    factors = [float(x) if out.dtype.is_floating_point else int(number(x, out.dtype)) for x in (alpha, beta)]
-    grid = -(-m // tile_m) * -(-n // tile_n), batches, 1
+    step = min(_STEP, max(16, power_of_two(k)))
+    tiles = -(-m // tile_m) * -(-n // tile_n)
+    parts = _parts(device, tiles * batches, k) if out.dtype.is_floating_point else 1
+    share = -(-k // (parts * step)) * step
+    parts = -(-k // share)
+    partial = (parts, *out.shape), torch.float64 if kind == tl.float64 else torch.float32
+    result = torch.empty(partial[0], dtype=partial[1], device="meta") if parts > 1 else out[None]
     strides = {
         f"stride_{name}{axis}": step
-        for name, axes, tensor in (("a", "bmk", a), ("b", "bkn", b), ("c", "bmn", added), ("o", "bmn", out))
+        for name, axes, tensor in (("a", "bmk", a), ("b", "bkn", b), ("c", "bmn", added), ("o", "pbmn", result))
         for axis, step in zip(axes, tensor.stride(), strict=True)
     }
-    launch(
-        matmul_kernel,
-        grid,
-        {"out": out, "a": a, "b": b, "c": added, "M": m, "N": n, "K": a.shape[2], **strides}
-        | {"alpha": factors[0], "beta": factors[1]},
-        {
-            "ADD": used,
-            "KIND": kind,
-            "BLOCK_M": tile_m,
-            "BLOCK_N": tile_n,
-            "BLOCK_K": min(_STEP, max(16, power_of_two(a.shape[2]))),
-        },
-        fusion=True,
+    numbers = {"alpha": factors[0], "beta": factors[1]}
+    sizes = {"M": m, "N": n, "K": k, "share": share}
+    constants = {"ADD": used, "KIND": kind, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": step}
+    given = {"out": out if parts == 1 else out.new_empty(0, dtype=partial[1]), "a": a, "b": b, "c": added}
+    made = call(
+        matmul_kernel, (tiles, batches, parts), {**given, **sizes, **strides, **numbers}, constants, fusion=True
     )
-    return out
+    return _Plan(made, partial if parts > 1 else None)
+
+
+def _parts(device: int, programs: int, k: int) -> int:
+    """In how many parts the products of a tile are summed by programs of their own, so that few tiles keep a device
+    busy: a gradient of a weight has as few as the weight, and a sum over all rows of a batch."""
+    units = vulkan_context.of_device(device).device.compute_units.count_or_estimate
+    if programs >= units:
+        return 1
+    return max(1, min(-(-_PROGRAMS * units // programs), k // _SHORTEST, _MOST_PARTS))
 
 
 def _of_nothing(out: torch.Tensor, c: torch.Tensor | None, beta: float) -> torch.Tensor:

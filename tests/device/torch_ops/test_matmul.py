@@ -6,6 +6,10 @@ from typing import Any
 
 import pytest
 import torch
+from triton import knobs
+from triton.backends.spirv.runtime import context as vulkan_context
+from triton.backends.spirv.runtime.errors import LoopLimitExceeded
+from triton.backends.spirv.torch_ops import matmul
 
 from .conftest import compare
 from .test_elementwise import values
@@ -61,3 +65,37 @@ def test_a_linear_layer_and_its_gradients() -> None:
         return x.grad, weight.grad, bias.grad
 
     compare(run, values(4, 9, 33), values(20, 33), values(20), tolerance=(1e-4, 1e-3))
+
+
+def test_few_tiles_are_summed_in_parts() -> None:
+    a, b, c = values(5, 700), values(700, 9), values(5, 9)
+    units = vulkan_context.of_device(0).device.compute_units.count_or_estimate
+    assert matmul._parts(0, 1, 700) == (5 if units > 2 else 2 * units if units == 2 else 1)
+    compare(lambda a, b, c: (a @ b, torch.addmm(c, a, b, beta=0.5, alpha=2)), a, b, c, tolerance=(1e-5, 1e-4))
+
+
+def test_a_loop_that_the_driver_ends_is_reported_by_the_next_wait() -> None:
+    units = vulkan_context.of_device(0).device.compute_units.count_or_estimate
+    a = torch.ones(units, 1, 70000, dtype=torch.float64, device="spirv")
+    for wait in (torch.Tensor.cpu, lambda _: torch.spirv.synchronize()):
+        out = torch.bmm(a, a.mT)
+        try:
+            wait(out)
+        except LoopLimitExceeded as error:  # Mesa's of 2022, not that of 2025
+            assert vulkan_context.of_device(0).capabilities.driver == "mesa_llvmpipe" and "'matmul_kernel'" in str(
+                error
+            )
+            out.cpu()  # said once
+        else:
+            assert torch.equal(out.cpu(), torch.full((units, 1, 1), 70000.0, dtype=torch.float64))
+
+
+def test_hooks_see_launches() -> None:
+    names: list[str] = []
+    knobs.runtime.launch_enter_hook.add(enter := lambda metadata: names.append(metadata.get()["name"]))
+    try:
+        a = torch.ones(3, 3, device="spirv")
+        a @ a
+    finally:
+        knobs.runtime.launch_enter_hook.remove(enter)
+    assert names[-1] == "matmul_kernel"
