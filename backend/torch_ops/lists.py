@@ -1,20 +1,20 @@
 """One kernel for lists of tensors: what is computed of each place of the lists, such as a step of all parameters.
 
 Addresses are in a table in device memory, which is kept: parameters and what belongs to them stay where they are. So is
-which elements a program computes. All tensors of a place have the same elements in the same order of memory, but for
-those of one element where others have more, which are read for all.
+which elements a program computes, for all lists of the same forms. All tensors of a place have the same elements in the
+same order of memory, but for those of one element where others have more, which are read for all.
 """
 
 from __future__ import annotations
 
 import bisect
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
-from .addressing import NARROW, Number
+from .addressing import NARROW, Number, Plans
 from .elementwise import TILE, Body
 from .launching import TypedKernel, grid_of
 from .shapes import is_dense
@@ -22,7 +22,7 @@ from .source import kernel_of
 from .types import IN_SOURCE, NAMES, OnHost, converted, number_type, require
 
 List = Sequence[torch.Tensor]
-_PLANS = 512  # kept at most
+_TABLES = 64  # kept at most, of lists of the same forms
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,19 +34,59 @@ class _Role:
     one: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """``table``: int64, how many elements each place has, then the addresses of each list; ``programs``: int32, for
-    each of ``count`` programs its place in the lists and which of that place's tiles it computes."""
+@dataclass(slots=True)
+class _Form:
+    """What follows from all but addresses. ``kernel``: makes that for addresses that are multiples of 16, or not.
+    ``bytes``: of each tensor of each list, the ``outputs`` first; ``programs``: int32, for each of ``count`` programs
+    its place in the lists and which of that place's tiles it computes."""
 
-    kernel: TypedKernel
-    table: torch.Tensor
+    kernel: Callable[[bool], TypedKernel]
+    sizes: list[int]
+    bytes: list[list[int]]
+    outputs: int
     programs: torch.Tensor
     count: int
+    tables: dict[tuple[int, ...], _Table] = field(default_factory=dict)
+
+    def table(self, addresses: tuple[int, ...]) -> _Table:
+        """That of these addresses. Raises OnHost where memory is shared that must not be."""
+        found = self.tables.get(addresses)
+        if found is None:
+            self._check_memory(addresses)
+            if len(self.tables) >= _TABLES:
+                self.tables.clear()
+            entries = torch.tensor([*self.sizes, *addresses], dtype=torch.int64).to(self.programs.device)
+            aligned = not any(address & 15 for address in addresses)
+            found = self.tables[addresses] = _Table(self.kernel(aligned), entries)
+        return found
+
+    def _check_memory(self, addresses: tuple[int, ...]) -> None:
+        """Raises OnHost where an output shares memory with another, or with what is read but for the same tensor at
+        the same place."""
+        each = iter(addresses)
+        spans = [[(start, start + size) for size, start in zip(sizes, each, strict=False)] for sizes in self.bytes]
+        written = sorted((*span, place) for one in spans[: self.outputs] for place, span in enumerate(one))
+        written = [span for span in written if span[0] < span[1]]
+        if any(one[1] > other[0] for one, other in zip(written, written[1:], strict=False)):
+            raise OnHost("outputs that share memory")
+        for one in spans[self.outputs :]:
+            for place, (begin, end) in enumerate(one):
+                at = max(bisect.bisect_right(written, (begin, end, len(one))) - 1, 0)
+                for start, stop, owner in written[at : at + 2]:
+                    if start < end and begin < stop and (start, stop, owner) != (begin, end, place):
+                        raise OnHost("outputs that share memory with what is read")
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """``entries``: int64, how many elements each place has, then the addresses of each list."""
+
+    kernel: TypedKernel
+    entries: torch.Tensor
 
 
 _kernels: dict[Any, TypedKernel] = {}
-_plans: dict[Any, _Plan] = {}
+_forms: Plans[_Form] = Plans()
 
 
 def run(
@@ -65,42 +105,43 @@ def run(
     each = {name: value for name, value in numbers.items() if isinstance(value, (list, tuple))}
     plain = {name: value for name, value in numbers.items() if name not in each}
     names = (*outputs, *operands, *plain, *each)
-    what = body, compute, len(outputs), names, len(each), device, tuple(map(len, lists))
-    key = what, *((t.data_ptr(), t.dtype, t.shape, t.stride(), t.is_neg()) for tensors in lists for t in tensors)
-    plan = _plans.get(key)
-    if plan is None:
-        if len(_plans) >= _PLANS:
-            _plans.clear()
-        plan = _plans[key] = _plan(body, outputs, operands, (tuple(plain), tuple(each)), compute)
-    if not plan.count:
+    what = body, compute, len(outputs), names, len(each), tuple(map(len, lists))
+    key = what, *[(t.dtype, t.device, t.shape, t.stride(), t.is_neg()) for tensors in lists for t in tensors]
+    form = _forms.get(key, lambda: _form(body, outputs, operands, (tuple(plain), tuple(each)), compute))
+    if not form.count:
         return
-    arguments: list[Any] = [plan.table, plan.programs, len(lists[0]), plan.count, *plain.values()]
+    table = form.table(tuple([t.data_ptr() for tensors in lists for t in tensors]))
+    arguments: list[Any] = [table.entries, form.programs, len(lists[0]), form.count, *plain.values()]
     arguments += [torch.tensor(list(value), dtype=compute).to(device) for value in each.values()]
-    plan.kernel.launch(device.index or 0, grid_of(plan.count), arguments)
+    table.kernel.launch(device.index or 0, grid_of(form.count), arguments)
 
 
-def _plan(
+def _form(
     body: Body,
     outputs: Mapping[str, List],
     operands: Mapping[str, List],
     numbers: tuple[tuple[str, ...], tuple[str, ...]],
     compute: torch.dtype,
-) -> _Plan:
+) -> _Form:
     lists = (*outputs.values(), *operands.values())
     first, device = lists[0], lists[0][0].device
     require(compute, device.index or 0)
     roles = tuple(_role(name, ts, first) for name, ts in zip((*outputs, *operands), lists, strict=True))
-    _check_memory(list(outputs.values()), list(operands.values()))
     sizes = [tensor.numel() for tensor in first]
-    addresses = [tensor.data_ptr() for tensors in lists for tensor in tensors]
-    aligned, wide = not any(address & 15 for address in addresses), max(sizes) > NARROW
-    key = body, roles, len(outputs), numbers, compute, aligned, wide
-    if key not in _kernels:
-        _kernels[key] = _kernel(body, roles, len(outputs), numbers, compute, (aligned, wide))
+    wide = max(sizes) > NARROW
+
+    def kernel(aligned: bool) -> TypedKernel:
+        key = body, roles, len(outputs), numbers, compute, aligned, wide
+        if key not in _kernels:
+            _kernels[key] = _kernel(body, roles, len(outputs), numbers, compute, (aligned, wide))
+        return _kernels[key]
+
     programs = [(place, tile) for place, size in enumerate(sizes) for tile in range(-(-size // TILE))]
-    return _Plan(
-        _kernels[key],
-        torch.tensor([*sizes, *addresses], dtype=torch.int64).to(device),
+    return _Form(
+        kernel,
+        sizes,
+        [[tensor.numel() * tensor.element_size() for tensor in tensors] for tensors in lists],
+        len(outputs),
         torch.tensor(programs or [(0, 0)], dtype=torch.int32).to(device),
         len(programs),
     )
@@ -117,26 +158,6 @@ def _role(name: str, tensors: List, first: List) -> _Role:
         if tensor.dtype != dtype or tensor.device != device or not (same or one) or tensor.is_neg():
             raise OnHost("tensors of several types, devices or orders of memory")
     return _Role(name, dtype, one)
-
-
-def _check_memory(outputs: list[List], operands: list[List]) -> None:
-    """Raises OnHost where an output shares memory with another, or with what is read but for the same tensor at the
-    same place."""
-    written = sorted((*_span(tensor), place) for tensors in outputs for place, tensor in enumerate(tensors))
-    written = [span for span in written if span[0] < span[1]]
-    if any(one[1] > other[0] for one, other in zip(written, written[1:], strict=False)):
-        raise OnHost("outputs that share memory")
-    for tensors in operands:
-        for place, tensor in enumerate(tensors):
-            begin, end = _span(tensor)
-            at = max(bisect.bisect_right(written, (begin, end, len(tensors))) - 1, 0)
-            for start, stop, owner in written[at : at + 2]:
-                if start < end and begin < stop and (start, stop, owner) != (begin, end, place):
-                    raise OnHost("outputs that share memory with what is read")
-
-
-def _span(tensor: torch.Tensor) -> tuple[int, int]:
-    return tensor.data_ptr(), tensor.data_ptr() + tensor.numel() * tensor.element_size()
 
 
 def _kernel(
