@@ -102,11 +102,14 @@ GLUON: Pipeline = (
 )
 
 
-def run(module: Any, pipeline: Pipeline, name: str) -> None:
-    """Runs a pipeline on ``module`` in place; ``name`` labels it in timings and reproducers."""
+def run(module: Any, pipeline: Pipeline, name: str, copies: bool = True) -> None:
+    """Runs a pipeline on ``module`` in place; ``name`` labels it in timings and reproducers. ``copies``: code may be
+    there twice, in two layouts, where that saves a layout conversion."""
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
     for group, pass_name, arguments in pipeline:
+        if pass_name == "add_remove_layout_conversions" and not copies:
+            arguments = (True,)  # disable-remat-splitting
         getattr(group, pass_name)(manager, *arguments)
     manager.run(module, name)
 
@@ -144,16 +147,16 @@ def _tensors(types: Collection[str]) -> list[TensorType]:
     return [type_ for type_ in read if isinstance(type_, TensorType)]
 
 
-def accelerate_dots(module: Any) -> None:
-    """Dots, block-scaled ones included, to dots of matrix fragments."""
-    _run_for(MATRIX_INSTRUCTIONS, module, ACCELERATE_DOTS, "accelerate_dots")
+def accelerate_dots(module: Any, copies: bool = True) -> None:
+    """Dots, block-scaled ones included, to dots of matrix fragments. ``copies``: as of run()."""
+    _run_for(MATRIX_INSTRUCTIONS, module, ACCELERATE_DOTS, "accelerate_dots", copies)
 
 
-def _run_for(target: str, module: Any, pipeline: Pipeline, name: str) -> None:
+def _run_for(target: str, module: Any, pipeline: Pipeline, name: str, copies: bool = True) -> None:
     """Runs a pipeline on a module that says it is for ``target`` meanwhile."""
     text = ir.builder(module.context).get_string_attr
     module.set_attr("ttg.target", text(target))
-    run(module, pipeline, name)
+    run(module, pipeline, name, copies)
     module.set_attr("ttg.target", text(TARGET))
 
 

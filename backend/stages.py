@@ -12,6 +12,7 @@ from triton.runtime.errors import OutOfResources
 
 from . import passes
 from .analysis.barrier_filter import mark_inserted
+from .analysis.turned_tiles import LOOPS, TURNS, turns_carried_tile
 from .capabilities import Capabilities
 from .options import SPIRVOptions
 from .planning.ladder import Attempt, attempts
@@ -45,7 +46,10 @@ class LayoutSearch:
             raise OutOfResources(_TOO_LARGE[self.key], capabilities.shared_bytes, "shared memory")
         self._units = matrix_units(options.matrix_units, capabilities)
         matrices = bool(self._units.configurations) and passes.may_accelerate(module)
-        dots = not passes.operation_names(module).isdisjoint(_DOTS)
+        names = passes.operation_names(module)
+        dots = not names.isdisjoint(_DOTS)
+        #: Whether upstream's pass may compute values again in other layouts (analysis/turned_tiles.py).
+        self._copies = names.isdisjoint(TURNS) or names.isdisjoint(LOOPS) or not _turns_tiles(self._ttir)
         count = subgroups(passes.largest_tensor(module), dots, options.num_warps, capabilities)
         self._moved = self._suits = True
         #: What was given last.
@@ -75,9 +79,10 @@ class LayoutSearch:
             if module is None:
                 return None
         module = transformed(module, table.Stage.BEFORE_LAYOUTS, settings) or module
-        passes.run(module, passes.layouts(self._options.num_warps, WARP, self._options.num_ctas), "make_layouts")
-        passes.accelerate_dots(module)
-        passes.run(module, passes.TTGIR, "make_ttgir")
+        layouts = passes.layouts(self._options.num_warps, WARP, self._options.num_ctas)
+        passes.run(module, layouts, "make_layouts", self._copies)
+        passes.accelerate_dots(module, self._copies)
+        passes.run(module, passes.TTGIR, "make_ttgir", self._copies)
         if attempt.pieces:
             module = transformed(module, table.Stage.LAYOUTS_CHOSEN, _cut(attempt)) or module
         tried = parse_module(str(module), "kernel.ttgir")
@@ -94,12 +99,16 @@ class LayoutSearch:
             if module is None:
                 return None
         lanes, ctas = self._options.warp_size, self._options.num_ctas
-        passes.run(module, passes.layouts(attempt.subgroups, lanes, ctas), "make_layouts")
+        passes.run(module, passes.layouts(attempt.subgroups, lanes, ctas), "make_layouts", self._copies)
         passes.decompose_scaled_dots(module)
-        passes.run(module, passes.TTGIR, "make_ttgir")
+        passes.run(module, passes.TTGIR, "make_ttgir", self._copies)
         changed = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings)
         self._moved = changed is not None
         return changed or module
+
+
+def _turns_tiles(ttir: str) -> bool:
+    return any(map(turns_carried_tile, parse_module(ttir, "kernel.ttir").functions.values()))
 
 
 def _cut(attempt: Attempt) -> table.Settings:

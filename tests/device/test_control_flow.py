@@ -458,3 +458,26 @@ def test_branches_with_several_results(n: int) -> None:
         return (-b if d else b) + c
 
     numpy.testing.assert_array_equal(run(branch_results, n), rows(1, change))
+
+
+# -- loops that turn a tile around, with which upstream's compiler did not come to an end ------------------------
+@triton.jit
+def turned(x, n, ROWS: tl.constexpr, BLOCK: tl.constexpr):
+    at = x + tl.arange(0, ROWS)[:, None] * (BLOCK // ROWS) + tl.arange(0, BLOCK // ROWS)[None, :]
+    a = tl.load(at)
+    b = tl.full([ROWS, BLOCK // ROWS], 1.0, tl.float32)
+    for i in range(n):
+        a = tl.reshape(tl.trans(a), [ROWS, BLOCK // ROWS]) + i
+        b = tl.reshape(tl.trans(b + tl.arange(0, ROWS)[:, None]), [ROWS, BLOCK // ROWS])
+    tl.store(at, a + b)
+
+
+@pytest.mark.parametrize(("size", "side", "warps"), [(64, 8, 1), (64, 4, 1), (16, 4, 4), (4, 2, 1)])
+def test_a_tile_that_each_iteration_turns(size: int, side: int, warps: int) -> None:
+    x = torch.arange(size, dtype=torch.float32)
+    turned[(1,)](x, 3, side, BLOCK=size, num_warps=warps)
+    a = numpy.arange(size).reshape(side, -1)
+    b = numpy.ones_like(a)
+    for i in range(3):
+        a, b = a.T.reshape(a.shape) + i, (b + numpy.arange(side)[:, None]).T.reshape(a.shape)
+    numpy.testing.assert_array_equal(x.numpy().reshape(a.shape), a + b)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.fuzz import tile_runs, tiles
 from tests.fuzz.minimising import minimised
 from tests.fuzz.programs import Program, generate
 from tests.fuzz.running import Outcome, compare
@@ -16,21 +17,27 @@ SEEDS = range(24)
 
 
 @pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome]:
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[int, Outcome[Program]]:
     """What became of every kernel."""
     found = compare([generate(seed) for seed in SEEDS], tmp_path_factory.mktemp("nested-programs"))
     return {outcome.program.number: outcome for outcome in found}
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_program(outcomes: dict[int, Outcome], seed: int) -> None:
+def test_random_program(outcomes: dict[int, Outcome[Program]], seed: int) -> None:
     assert not outcomes[seed].fault, f"{outcomes[seed].fault}\n{outcomes[seed].program.source}"
+
+
+@pytest.mark.parametrize("seed", [2015, 2024, 2028, 2071, 2083, 2102])
+def test_random_tile(tmp_path: Path, seed: int) -> None:
+    (outcome,) = tile_runs.compare([tiles.generate(seed)], tmp_path)
+    assert not outcome.fault, f"{outcome.fault}\n{outcome.program.source}"
 
 
 def test_a_failing_program_is_made_small() -> None:
     """With a device that gets every multiplication wrong."""
 
-    def wrong(programs: Sequence[Program], _: Path) -> list[Outcome]:
+    def wrong(programs: Sequence[Program], _: Path) -> list[Outcome[Program]]:
         def well_formed(program: Program) -> bool:
             text = "\n".join((*program.head, *program.body, *program.stores))
             used = set(re.findall(r"\bv\d+\b", text))

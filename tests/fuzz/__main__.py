@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.fuzz import floats
+from tests.fuzz import floats, tile_runs, tiles
 from tests.fuzz.minimising import minimised
 from tests.fuzz.programs import FOOTER, HEADER, generate
 from tests.fuzz.running import compare
@@ -36,9 +36,18 @@ def _programs(chosen: range) -> Iterator[tuple[str, int, str, str, float]]:
         with tempfile.TemporaryDirectory() as folder:
             outcomes = compare(batch, Path(folder))
         for outcome in outcomes:
-            small = minimised(outcome) if outcome.fault else outcome
+            small = minimised(outcome, compare) if outcome.fault else outcome
             source = HEADER + small.program.source + FOOTER
             yield "programs", outcome.program.number, outcome.fault, source, outcome.seconds
+
+
+def _tiles(chosen: range) -> Iterator[tuple[str, int, str, str, float]]:
+    for seed in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            outcomes = tile_runs.compare([tiles.generate(seed)], Path(folder))
+        for outcome in outcomes:
+            small = minimised(outcome, tile_runs.compare) if outcome.fault else outcome
+            yield "tiles", seed, outcome.fault, tiles.HEADER + small.program.source, outcome.seconds
 
 
 def _floats(chosen: range) -> Iterator[tuple[str, int, str, str, float]]:
@@ -57,7 +66,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     began, counts, failures = time.monotonic(), Counter[str](), 0
     slowest = (0.0, "none")
-    for results in (_programs(options.seeds), _floats(options.seeds)):
+    for results in (_programs(options.seeds), _tiles(options.seeds), _floats(options.seeds)):
         for sort, seed, fault, source, seconds in results:
             counts[sort] += 1
             slowest = max(slowest, (seconds, f"{sort} {seed}"))

@@ -11,18 +11,39 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
 from tests.fuzz.programs import FOOTER, HEADER, Program
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a program: ``fault`` is empty where it computed what the interpreter did. ``refused``: the fault
-    is an error that was raised here, not a wrong value. ``seconds``: to compile and run it here."""
+class Generated(Protocol):
+    """A generated kernel. ``body``: its statements; ``stores``: those that store results, behind it."""
 
-    program: Program
+    @property
+    def number(self) -> int: ...
+    @property
+    def body(self) -> tuple[str, ...]: ...
+    @property
+    def stores(self) -> tuple[str, ...]: ...
+    @property
+    def source(self) -> str: ...
+
+    def with_body(self, number: int, body: tuple[str, ...], stores: tuple[str, ...]) -> Generated:
+        """The same with other statements, under another number."""
+
+
+#: A sort of generated kernels.
+G = TypeVar("G", bound=Generated)
+
+
+@dataclass(frozen=True)
+class Outcome(Generic[G]):
+    """What became of a program: ``fault`` is empty where it computed what was expected. ``refused``: the fault is an
+    error that was raised here, not a wrong value. ``seconds``: to compile and run it here."""
+
+    program: G
     fault: str
     refused: bool
     seconds: float
@@ -60,7 +81,7 @@ def load(path: Path) -> ModuleType:
     return module
 
 
-def compare(programs: Sequence[Program], folder: Path) -> list[Outcome]:
+def compare(programs: Sequence[Program], folder: Path) -> list[Outcome[Program]]:
     """The outcome of each program that the interpreter can run."""
     path = write_module(programs, folder)
     expected, module = interpreted(path), load(path)

@@ -1,0 +1,55 @@
+"""Loops that turn a tile around and carry it on: a transposition, or another change of its shape, on the way from one
+iteration to the next.
+
+Upstream's pass that removes layout conversions does not come to an end where it may compute such a tile again in other
+layouts: with tiles that start as a constant, or have fewer elements than there are threads.
+"""
+
+from __future__ import annotations
+
+from ..ttgir.ir import Function, Operation, Value
+from ..ttgir.traits import Pointers, traits
+from .pointer_range import carried
+
+#: Operations whose operand and result cannot have one layout.
+TURNS = frozenset({"tt.trans", "tt.reshape", "tt.join", "tt.split", "tt.cat"})
+
+#: Operations that carry values from one iteration to the next.
+LOOPS = frozenset({"scf.for", "scf.while"})
+
+#: Their results have a layout that does not depend on their operands'.
+_ENDS = frozenset({"tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt.atomic_cas"})
+
+
+def turns_carried_tile(function: Function) -> bool:
+    """Whether a value that a loop carries is computed, by way of TURNS, from the one of the iteration before."""
+    if function.body is None:
+        return False
+    operations = [inner for block in function.body.blocks for outer in block.operations for inner in outer.walk()]
+    turns = [operation for operation in operations if operation.name in TURNS]
+    if not turns:
+        return False
+    targets: dict[Value, list[Value]] = {}
+    for operation in operations:
+        if traits(operation).pointers is Pointers.CARRIED:
+            for groups, sources in carried(operation):
+                for source in sources:
+                    for group in groups:
+                        for one, other in zip(source, group, strict=True):
+                            targets.setdefault(one, []).append(other)
+        elif operation.name not in _ENDS:
+            for operand in operation.operands:
+                targets.setdefault(operand, []).extend(operation.results)
+    return any(_reaches(operation, targets) for operation in turns)
+
+
+def _reaches(operation: Operation, targets: dict[Value, list[Value]]) -> bool:
+    """Whether an operand of ``operation`` is computed from its results."""
+    found = set(operation.results)
+    pending = list(found)
+    while pending:
+        for target in targets.get(pending.pop(), ()):
+            if target not in found:
+                found.add(target)
+                pending.append(target)
+    return not found.isdisjoint(operation.operands)
