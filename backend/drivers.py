@@ -28,8 +28,9 @@ class Driver:
     **Its registers.** ``lane_registers``: 32-bit registers that a lane can have, a power of two up to 256.
     ``unit_registers``: those of a compute unit, where the driver does not tell them and the vendor's documents do.
 
-    **Its matrix units.** ``matrix_units``: dots are faster on them than on multiply-adds. ``matrix_loads``: so are
-    loads of whole fragments from workgroup memory, of padded rows, than loads of their registers.
+    **Its matrix units.** ``matrix_lanes``: kernels have subgroups of so many lanes where the device has matrix units,
+    whatever size is its default. ``matrix_units``: dots are faster on them than on multiply-adds. ``matrix_loads``: so
+    are loads of whole fragments from workgroup memory, of padded rows, than loads of their registers.
 
     **Its compiler.** ``dot_unroll``: the most multiply-adds that a dot's loop body holds, ``dot_registers`` the most
     accumulators that it updates, ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand
@@ -58,6 +59,7 @@ class Driver:
     lane_registers: int = 256
     unit_registers: int | None = None
 
+    matrix_lanes: int | None = None
     matrix_units: bool = True
     matrix_loads: bool = True
 
@@ -113,7 +115,10 @@ DRIVERS = {
     "amd_proprietary": Driver(fused=True, register_statistics=("numUsedVgprs",)),
     "amd_open_source": Driver(fused=True, register_statistics=("numUsedVgprs",)),
     "mesa_radv": Driver(
-        fused=True, register_statistics=("VGPRs",), spill_statistics=("Spilled VGPRs", "Spilled SGPRs")
+        fused=True,
+        matrix_lanes=32,  # 64 by default, where fragments of A and B have four copies of each element in place of two
+        register_statistics=("VGPRs",),
+        spill_statistics=("Spilled VGPRs", "Spilled SGPRs"),
     ),
     "mesa_nvk": Driver(
         unit_registers=_NVIDIA_REGISTERS,
@@ -121,7 +126,7 @@ DRIVERS = {
         spill_statistics=("Spills to memory",),
     ),
     # A hardware thread has 4 KiB of registers, for its 32 lanes; its figures of registers are a thread's, not a lane's.
-    # "Spill Count" to Mesa 24, then "Spill count".
-    "intel_open_source_mesa": Driver(lane_registers=32, spill_statistics=("Spill Count", "Spill count")),
+    # "Spill Count" to Mesa 24, "Spill count" in 25, then "Spills".
+    "intel_open_source_mesa": Driver(lane_registers=32, spill_statistics=("Spill Count", "Spill count", "Spills")),
     "intel_proprietary_windows": Driver(lane_registers=32),
 }

@@ -50,11 +50,13 @@ class LayoutSearch:
         dots = not names.isdisjoint(_DOTS)
         #: Whether upstream's pass may compute values again in other layouts (analysis/turned_tiles.py).
         self._copies = names.isdisjoint(TURNS) or names.isdisjoint(LOOPS) or not _turns_tiles(self._ttir)
-        count = subgroups(passes.largest_tensor(module), dots, options.num_warps, capabilities)
+        largest = passes.largest_tensor(module)
+        count = subgroups(largest, dots, options.num_warps, capabilities)
+        warps = subgroups(largest, dots, options.num_warps, capabilities, WARP) if matrices else 0
         self._moved = self._suits = True
         #: What was given last.
         self.attempt: Attempt | None = None
-        self._attempts = attempts(count, options.num_warps, matrices, loads_matrices(capabilities, options))
+        self._attempts = attempts(count, options.num_warps, warps, loads_matrices(capabilities, options))
 
     def next(self) -> Any:
         """The TTGIR of the next attempt that gives another one than those before; None where there is none."""
@@ -79,7 +81,7 @@ class LayoutSearch:
             if module is None:
                 return None
         module = transformed(module, table.Stage.BEFORE_LAYOUTS, settings) or module
-        layouts = passes.layouts(self._options.num_warps, WARP, self._options.num_ctas)
+        layouts = passes.layouts(attempt.subgroups, WARP, self._options.num_ctas)
         passes.run(module, layouts, "make_layouts", self._copies)
         passes.accelerate_dots(module, self._copies)
         passes.run(module, passes.TTGIR, "make_ttgir", self._copies)

@@ -1,10 +1,9 @@
 """What a target's driver makes of a module: its statistics and its own code, on the page about a kernel.
 
-A driver that has a device is asked in this process. Drivers of Mesa's compile for a GPU that is not there, if the
-environment describes one: RADV by a variable, ANV where a library plays the kernel's driver, of which
-benchmarks/intel_shaders.py knows more. They work in a process of their own:
+A driver that has a device is asked in this process. Drivers of Mesa's compile for a GPU that is not there, where there
+is what offline.py says. They work in a process of their own:
 
-    python -m triton.backends.spirv.inspection.compilers DRIVER MODULE.spv ANSWER.json
+    python -m triton.backends.spirv.inspection.compilers DRIVER SUBGROUP_SIZE ANSWERS.json MODULE.spv ...
 """
 
 from __future__ import annotations
@@ -14,13 +13,12 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ..capabilities import Capabilities
-from ..runtime import manifests
 from ..runtime.devices import DeviceInfo, compute_queue_family, devices
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.loader import vulkan
@@ -34,12 +32,13 @@ from ..runtime.statistics import (
     executables,
     registers_and_spills,
 )
+from .offline import COMPILERS, NoMesa, processes
 
 #: Seconds after which a driver is given up.
 SECONDS = 60
 
-#: Names the library of Mesa's that plays an Intel GPU.
-SHIM = "INTEL_NOOP_DRM_SHIM"
+#: RADV's words for a GPU that it has another name for.
+_UNKNOWN = "Unknown family"
 
 
 @dataclass(frozen=True)
@@ -61,67 +60,56 @@ def asked(spirv: bytes, capabilities: Capabilities) -> Answer:
     driver = capabilities.driver
     try:
         if (device := _device(driver)) is not None:
-            return _answer(device, spirv)
+            return _answer(device, spirv, capabilities.subgroup_size)
     except VulkanUnavailable:
         pass  # a driver of Mesa's may still compile
     except (RuntimeError, ValueError) as error:
         return Answer(why=f"the driver {driver} failed: {error}")
-    reason = _missing(driver)
-    for environment in _offline(driver):
-        answer, reason = _ask(driver, spirv, environment)
-        if answer is not None:
-            return answer
-    return Answer(why=reason)
-
-
-def _offline(driver: str) -> Iterator[Mapping[str, str]]:
-    """Environments in which the driver has a device that is not there."""
-    if driver == "mesa_radv":
-        for manifest in _of("radeon_icd"):
-            for family in ("gfx1100", "navi31"):  # a Radeon RX 7900 by its names in Mesa to 23.0, and since
-                yield manifest | {"RADV_FORCE_FAMILY": family}
-    shim = os.environ.get(SHIM, "")
-    if driver == "intel_open_source_mesa" and shim:
-        for manifest in _of("intel_icd"):
-            yield manifest | {"LD_PRELOAD": shim, "INTEL_STUB_GPU_PLATFORM": "dg2"}
-
-
-def _of(prefix: str) -> list[dict[str, str]]:
-    found = [str(one.path) for one in manifests.installed() if one.path.name.startswith(prefix)]
-    return [dict.fromkeys(manifests.REPLACING, path) for path in found]
-
-
-def _missing(driver: str) -> str:
-    text = f"this machine has no device of the driver {driver}"
-    if driver == "mesa_radv":
-        return f"{text}, and no RADV, which compiles without one: apt-get install mesa-vulkan-drivers"
-    if driver == "intel_open_source_mesa":
-        return f"{text}; with {SHIM}, ANV compiles without one (benchmarks/intel_shaders.py says how)"
-    return text
-
-
-def _ask(driver: str, spirv: bytes, environment: Mapping[str, str]) -> tuple[Answer | None, str]:
+    reason = f"this machine has no device of the driver {driver}"
+    if driver not in COMPILERS:
+        return Answer(why=reason)
     with tempfile.TemporaryDirectory() as folder:
-        module, out = Path(folder) / "kernel.spv", Path(folder) / "answer.json"
+        module = Path(folder) / "kernel.spv"
         module.write_bytes(spirv)
         try:
+            return compiled_offline(driver, [module], capabilities.subgroup_size)[1][0]
+        except NoMesa as error:
+            return Answer(why=f"{reason}; Mesa compiles without one, but {error}")
+        except subprocess.TimeoutExpired:
+            return Answer(why=f"the driver {driver} did not compile the module within {SECONDS} s")
+        except RuntimeError as error:
+            return Answer(why=str(error).splitlines()[-1])
+
+
+def compiled_offline(
+    driver: str, modules: Sequence[Path], subgroup_size: int, seconds: float | None = SECONDS
+) -> tuple[dict[str, Any], list[Answer]]:
+    """What a driver of COMPILERS says of a GPU that need not be there, as ``triton-spirv info --json`` has it but for
+    what is measured, and of each module, which is for subgroups of ``subgroup_size``.
+
+    Raises NoMesa; RuntimeError with the driver's own words, the last line being the error, where it fails or refuses a
+    module; subprocess.TimeoutExpired after ``seconds``.
+    """
+    error = None
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "answers.json"
+        for process in processes(driver, Path(folder)):
             done = subprocess.run(
-                [sys.executable, "-m", __spec__.name, driver, str(module), str(out)],
-                env=os.environ
-                | {"TRITON_SPIRV_DEVICE": "", "LOCAL_RANK": "", "TRITON_SPIRV_VALIDATE": "0"}
-                | dict(environment),
+                [*process.interpreter, "-m", __spec__.name, driver, str(subgroup_size), str(out), *map(str, modules)],
+                env={**os.environ, **process.environment},
                 capture_output=True,
                 text=True,
                 errors="replace",
-                timeout=SECONDS,
+                timeout=seconds,
                 check=False,
             )
-        except subprocess.TimeoutExpired:
-            return None, f"the driver {driver} did not compile the module within {SECONDS} s"
-        if done.returncode:
-            said = done.stderr.strip().splitlines()
-            return None, f"the driver {driver} failed: {said[-1] if said else f'status {done.returncode}'}"
-        return _read(json.loads(out.read_text(encoding="utf-8"))), ""
+            if not done.returncode:
+                known = json.loads(out.read_text(encoding="utf-8"))
+                return known["device"], [_read(one) for one in known["answers"]]
+            said = done.stderr.strip().splitlines() or [f"status {done.returncode}"]
+            if error is None or _UNKNOWN not in said[-1]:
+                error = RuntimeError("\n".join([*said[-40:-1], f"the driver {driver} failed: {said[-1]}"]))
+    raise error or RuntimeError(f"the driver {driver} is not there")
 
 
 def _read(known: dict[str, Any]) -> Answer:
@@ -141,7 +129,7 @@ def _device(driver: str) -> DeviceInfo | None:
     return next((one for one in devices() if one.driver == driver and one.capabilities is not None), None)
 
 
-def _answer(device: DeviceInfo, spirv: bytes) -> Answer:
+def _answer(device: DeviceInfo, spirv: bytes, subgroup_size: int) -> Answer:
     if FEATURE not in device.vulkan_features:
         return Answer(device.name, f"{device.name} ({device.driver_version}) does not offer {EXTENSION}")
     assert device.capabilities is not None
@@ -149,20 +137,31 @@ def _answer(device: DeviceInfo, spirv: bytes) -> Answer:
     handle = create_device(device, compute_queue_family(device))
     layout = create_pipeline_layout(handle, device.capabilities)
     try:
-        found = executables(handle, layout, spirv, device.capabilities.subgroup_size, texts=True)
+        found = executables(handle, layout, spirv, subgroup_size, texts=True, chooses_size=device.chooses_subgroup_size)
     finally:
         vk.lib.vkDestroyPipelineLayout(handle, layout, vk.ffi.NULL)
         vk.lib.vkDestroyDevice(handle, vk.ffi.NULL)
     return Answer(device.name, "", tuple(found), *registers_and_spills(device.driver, found))
 
 
-def _main(driver: str, module: Path, out: Path) -> None:
+def _main(driver: str, subgroup_size: int, out: Path, modules: Sequence[Path]) -> None:
     """In the process that sees the driver's device."""
     device = _device(driver)
     if device is None:
         raise SystemExit(f"it has no device in {os.environ.get('VK_DRIVER_FILES')}")
-    out.write_text(json.dumps(asdict(_answer(device, module.read_bytes()))), encoding="utf-8")
+    reported = {
+        name: sorted(value) if isinstance(value, frozenset) else value
+        for name, value in asdict(device.capabilities).items()  # type: ignore[arg-type]
+    }
+    reported |= {"name": device.name, "version": device.driver_version, "matrices": list(map(asdict, device.matrices))}
+    answers = []
+    for module in modules:
+        try:
+            answers.append(asdict(_answer(device, module.read_bytes(), subgroup_size)))
+        except (RuntimeError, ValueError) as error:
+            raise SystemExit(f"{module.name}: {error}") from None
+    out.write_text(json.dumps({"device": reported, "answers": answers}), encoding="utf-8")
 
 
 if __name__ == "__main__":
-    _main(sys.argv[1], Path(sys.argv[2]), Path(sys.argv[3]))
+    _main(sys.argv[1], int(sys.argv[2]), Path(sys.argv[3]), [Path(name) for name in sys.argv[4:]])

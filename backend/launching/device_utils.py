@@ -60,5 +60,11 @@ def _figures(context: vulkan_context.Context, spirv: bytes) -> tuple[int | None,
     if FEATURE not in context.device.vulkan_features:
         return None, None
     with context.in_use():
-        found = executables(context.handle, context.pipeline_layout, spirv, context.capabilities.subgroup_size)
+        found = executables(
+            context.handle,
+            context.pipeline_layout,
+            spirv,
+            context.capabilities.subgroup_size,
+            chooses_size=context.device.chooses_subgroup_size,
+        )
     return registers_and_spills(context.device.driver, found)

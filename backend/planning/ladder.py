@@ -39,15 +39,16 @@ PIECES = (2, 4, 8)
 MATRIX_PIECES = (2,)
 
 
-def attempts(subgroups: int, num_warps: int, matrices: bool = False, padded: bool = False) -> Iterator[Attempt]:
+def attempts(subgroups: int, num_warps: int, matrix_warps: int = 0, padded: bool = False) -> Iterator[Attempt]:
     """All attempts, the best one first. ``subgroups``: those that the kernel should have (workgroup.py) without matrix
-    units; ``matrices``: whether these may be used, and with ``padded`` buffers."""
-    if matrices and padded:
-        yield Attempt(num_warps, False, True, True)
-    if matrices:
-        yield Attempt(num_warps, False, True)
+    units; ``matrix_warps``: warps of 32 lanes that it should have on these, 0 where they may not be used, and whether
+    with ``padded`` buffers."""
+    if matrix_warps and padded:
+        yield Attempt(matrix_warps, False, True, True)
+    if matrix_warps:
+        yield Attempt(matrix_warps, False, True)
         for pieces in MATRIX_PIECES:
-            yield Attempt(num_warps, False, True, pieces=pieces)
+            yield Attempt(matrix_warps, False, True, pieces=pieces)
     best = subgroups
     while True:
         yield Attempt(subgroups, True)

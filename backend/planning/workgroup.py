@@ -21,14 +21,15 @@ LANE_ELEMENTS = 32
 LANE_ELEMENTS_DOT = 64
 
 
-def subgroups(largest: int, dots: bool, num_warps: int, capabilities: Capabilities) -> int:
+def subgroups(largest: int, dots: bool, num_warps: int, capabilities: Capabilities, lanes: int | None = None) -> int:
     """Subgroups for a kernel with ``num_warps``: at least so many, a power of two. ``largest``: elements of the
-    kernel's largest tensor; ``dots``: whether it has any."""
+    kernel's largest tensor; ``dots``: whether it has any; ``lanes``: of a subgroup, where it has not the device's."""
+    lanes = lanes or capabilities.subgroup_size
     fewer = WARP_REGISTERS // capabilities.traits.lane_registers
-    lanes = min(num_warps * WARP * fewer, capabilities.max_workgroup_invocations)
-    most = max(num_warps, lanes // capabilities.subgroup_size)
+    invocations = min(num_warps * WARP * fewer, capabilities.max_workgroup_invocations)
+    most = max(num_warps, invocations // lanes)
     wanted = (LANE_ELEMENTS_DOT if dots else LANE_ELEMENTS) // fewer
     count = num_warps
-    while count * 2 <= most and largest > count * capabilities.subgroup_size * wanted:
+    while count * 2 <= most and largest > count * lanes * wanted:
         count *= 2
     return count

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import settings
 from ..capabilities import FLOAT_CONTROLS, REQUIRED, Capabilities
+from ..drivers import DRIVERS, OTHER
 from .compute_units import ComputeUnits, compute_units
 from .errors import VulkanUnavailable
 from .loader import INSTALL, Chain, check, instance, remedy, vulkan
@@ -148,8 +149,9 @@ class DeviceInfo:
     Two devices may be alike in everything, their UUID included: only the object tells them apart.
 
     ``host_import_alignment`` is minImportedHostPointerAlignment in bytes, 0 where host memory cannot be imported.
-    ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``driver_version`` is the driver's own text. ``matrices`` is what
-    it reports of its matrix units; those that kernels may use are in measured.capabilities_of().
+    ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``chooses_subgroup_size``: pipelines may name the size of their
+    subgroups; where they may not, there is one size only. ``driver_version`` is the driver's own text. ``matrices`` is
+    what it reports of its matrix units; those that kernels may use are in measured.capabilities_of().
     """
 
     name: str
@@ -165,6 +167,7 @@ class DeviceInfo:
     max_subgroups: int
     handle: Any = field(repr=False)
     driver_version: str = ""
+    chooses_subgroup_size: bool = True
     matrices: tuple[MatrixProperties, ...] = ()
     compute_units: ComputeUnits = ComputeUnits()
 
@@ -242,14 +245,17 @@ def probe(physical: Any) -> DeviceInfo:
     vulkan13 = properties["VkPhysicalDeviceVulkan13Properties"]
 
     lacks = [feature for feature in REQUIRED if feature not in supported]
-    if not vulkan13.requiredSubgroupSizeStages & _COMPUTE_STAGE and "subgroupSizeControl" not in lacks:
+    chooses_size = bool(vulkan13.requiredSubgroupSizeStages & _COMPUTE_STAGE)
+    sizes = vulkan13.minSubgroupSize, vulkan13.maxSubgroupSize
+    if not chooses_size and sizes[0] != sizes[1] and "subgroupSizeControl" not in lacks:
         lacks.append("subgroupSizeControl in compute shaders")
     if _compute_queue_family(physical) is None:
         lacks.append("a compute queue")
     driver = _driver_names().get(properties["VkPhysicalDeviceVulkan12Properties"].driverID, "unknown")
     capabilities = None
     if not lacks:
-        subgroup_size = min(max(vulkan11.subgroupSize, vulkan13.minSubgroupSize), vulkan13.maxSubgroupSize)
+        wanted = DRIVERS.get(driver, OTHER).matrix_lanes if "cooperativeMatrix" in supported and chooses_size else None
+        subgroup_size = min(max(wanted or vulkan11.subgroupSize, sizes[0]), sizes[1])
         capabilities = Capabilities(
             driver=driver,
             subgroup_size=subgroup_size,
@@ -277,6 +283,7 @@ def probe(physical: Any) -> DeviceInfo:
         host_import_alignment=properties[host_struct].minImportedHostPointerAlignment if has_import else 0,
         max_subgroups=vulkan13.maxComputeWorkgroupSubgroups,
         handle=physical,
+        chooses_subgroup_size=chooses_size,
         driver_version=_driver_version(properties["VkPhysicalDeviceVulkan12Properties"], basic),
         matrices=_matrices(physical, supported) if capabilities is not None else (),
         compute_units=compute_units(physical, extensions, kind, driver, vulkan11.subgroupSize),

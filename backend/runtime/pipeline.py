@@ -74,17 +74,26 @@ def create_module(device: Any, spirv: bytes) -> Any:
 
 
 def create_pipeline(
-    device: Any, layout: Any, cache: Any, module: Any, info: ModuleInfo, subgroup_size: int, flags: int = 0
+    device: Any,
+    layout: Any,
+    cache: Any,
+    module: Any,
+    info: ModuleInfo,
+    subgroup_size: int,
+    flags: int = 0,
+    chooses_size: bool = True,
 ) -> Any:
     """A VkPipeline of a VkShaderModule, with subgroups of ``subgroup_size`` where the module asks for no other.
-    ``flags``: VkPipelineCreateFlags. Raises RuntimeError where the driver refuses it. The caller destroys it."""
+    ``flags``: VkPipelineCreateFlags. ``chooses_size``: of the device, whose only size it must be else. Raises
+    RuntimeError where the driver refuses it. The caller destroys it."""
     vk = vulkan()
     ffi = vk.ffi
     subgroup = new("VkPipelineShaderStageRequiredSubgroupSizeCreateInfo")
     subgroup.requiredSubgroupSize = info.subgroup_size or subgroup_size
     entry_point = ffi.new("char[]", info.entry_point.encode())
     stage = new("VkPipelineShaderStageCreateInfo")
-    stage.pNext = ffi.cast("void*", subgroup)
+    if chooses_size:
+        stage.pNext = ffi.cast("void*", subgroup)
     stage.stage, stage.module, stage.pName = vk.VK_SHADER_STAGE_COMPUTE_BIT, module, entry_point
     if info.local_size[0] % subgroup.requiredSubgroupSize == 0:
         stage.flags = _REQUIRE_FULL_SUBGROUPS
@@ -131,6 +140,7 @@ class Kernel:
             self._module,
             self.info,
             context.capabilities.subgroup_size,
+            chooses_size=context.device.chooses_subgroup_size,
         )
         context.pipeline_cache.save_sometimes()
 

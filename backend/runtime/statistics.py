@@ -53,8 +53,11 @@ class Executable:
     representations: tuple[Representation, ...] = ()
 
 
-def executables(device: Any, layout: Any, spirv: bytes, subgroup_size: int, texts: bool = False) -> list[Executable]:
+def executables(
+    device: Any, layout: Any, spirv: bytes, subgroup_size: int, texts: bool = False, chooses_size: bool = True
+) -> list[Executable]:
     """Compiles a module on a VkDevice that has FEATURE enabled, and asks. ``texts``: for representations, too.
+    ``chooses_size``: DeviceInfo.chooses_subgroup_size.
 
     Raises ValueError on a damaged module, RuntimeError where the driver refuses it or does not answer.
     """
@@ -63,7 +66,8 @@ def executables(device: Any, layout: Any, spirv: bytes, subgroup_size: int, text
     flags = _CAPTURE_STATISTICS | (_CAPTURE_REPRESENTATIONS if texts else 0)
     try:
         # Without a cache: a pipeline that comes from there may have no statistics.
-        pipeline = create_pipeline(device, layout, vk.ffi.NULL, module, read_module(spirv), subgroup_size, flags)
+        info = read_module(spirv)
+        pipeline = create_pipeline(device, layout, vk.ffi.NULL, module, info, subgroup_size, flags, chooses_size)
         try:
             return _of_pipeline(device, pipeline, texts)
         finally:

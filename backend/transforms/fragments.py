@@ -26,7 +26,7 @@ from ..ttgir.ir import Block, Function, Module, Operation, Value
 from ..ttgir.types import TensorType, Type
 
 #: Operations that rename registers, by an encoding that upstream works out from what another one means.
-_BY_MEANING = frozenset({"tt.join", "tt.split", "tt.cat"})
+_BY_MEANING = frozenset({"tt.join", "tt.split", "tt.cat", "ttg.fp4_to_fp"})
 
 Meanings = dict[Encoding, Encoding]
 

@@ -20,16 +20,26 @@ from tests.device.test_dot import check, dot_kernel, float8, operands
 def ways() -> list[str]:
     """Values of the option matrix_units: the device's own, and profiles whose fragments its subgroups can hold."""
     has = Capabilities.parse(str(triton.runtime.driver.active.get_current_target().arch))
-    ways = ["nvidia-hopper", "lavapipe-26"] if has.subgroup_size == 8 else ["nvidia-hopper"]
-    return ["1", *ways] if has.matrices else ways
+    small = ["lavapipe-26", "amd-rdna3", "intel-xe"] if has.subgroup_size == 8 else []
+    return [*(["1"] if has.matrices else []), "nvidia-hopper", *small]
+
+
+def _way(request: pytest.FixtureRequest) -> str:
+    if request.param not in ways():
+        pytest.skip("the device has no matrix units" if request.param == "1" else "its subgroups are larger")
+    return str(request.param)
 
 
 @pytest.fixture(params=["1", "nvidia-hopper", "lavapipe-26"])
 def units(request: pytest.FixtureRequest) -> str:
     """A way to multiply fragments."""
-    if request.param not in ways():
-        pytest.skip("the device has no matrix units" if request.param == "1" else "its subgroups are larger")
-    return str(request.param)
+    return _way(request)
+
+
+@pytest.fixture(params=["1", "nvidia-hopper", "lavapipe-26", "amd-rdna3", "intel-xe"])
+def all_units(request: pytest.FixtureRequest) -> str:
+    """The same, with those whose fragments take long to emulate: of 16×16×16, and of 8×8 in subgroups of 32."""
+    return _way(request)
 
 
 def run(
@@ -69,16 +79,16 @@ def has_fragments(kernel: Any) -> bool:
 
 
 def multiplies(units: str, dtype: str) -> bool:
-    """Whether the units have this type: only NVIDIA's have bfloat16."""
-    return dtype != "bfloat16" or units == "nvidia-hopper"
+    """Whether the units have this type."""
+    return dtype != "bfloat16" or units in ("nvidia-hopper", "intel-xe")
 
 
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16", "int8"))
 @pytest.mark.parametrize(("trans_a", "trans_b"), [(False, False), (True, True)])
-def test_formats_and_transposition(units: str, dtype: str, trans_a: bool, trans_b: bool) -> None:
+def test_formats_and_transposition(all_units: str, dtype: str, trans_a: bool, trans_b: bool) -> None:
     k = 32 if dtype == "int8" else 16
-    fragments = run(units, dtype, 16, 16, k, trans_a=trans_a, trans_b=trans_b, accumulate=True)
-    assert fragments == multiplies(units, dtype)
+    fragments = run(all_units, dtype, 16, 16, k, trans_a=trans_a, trans_b=trans_b, accumulate=True)
+    assert fragments == multiplies(all_units, dtype)
 
 
 @pytest.mark.parametrize("shape", [(16, 8, 16), (32, 16, 16), (16, 32, 32), (8, 16, 16), (2, 4, 16), (1, 1, 16)])
@@ -169,11 +179,11 @@ def attention(q, k, v, out, length, scale, M: tl.constexpr, N: tl.constexpr, D: 
     tl.store(out + rows[:, None] * D + depth[None, :], values / total[:, None])
 
 
-def test_attention(units: str) -> None:
+def test_attention(all_units: str) -> None:
     q, k, v = operands("float16", (16, 16), (64, 16), (64, 16))
     result = Guarded((16, 16), "float32")
     kernel = attention[(1,)](
-        *(to_torch(x) for x in (q, k, v)), result.tensor, 64, 0.25, 16, 16, 16, num_warps=1, matrix_units=units
+        *(to_torch(x) for x in (q, k, v)), result.tensor, 64, 0.25, 16, 16, 16, num_warps=1, matrix_units=all_units
     )
     scores = q.astype(np.float64) @ k.astype(np.float64).T * 0.25
     weights = np.exp(scores - scores.max(1, keepdims=True))

@@ -9,44 +9,33 @@ that they were built against, whose loader starts the interpreter.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import sysconfig
 import tempfile
 from pathlib import Path
 
-#: The environment variable of the tests that names such a folder.
-VARIABLE = "NEWER_MESA"
+from triton.backends.spirv.inspection.offline import newer_interpreter, newer_manifest
+
+_LIBRARY = "libvulkan_lvp.so"
 
 
 def command(folder: Path, arguments: list[str]) -> list[str]:
-    """The command that runs this interpreter with ``arguments`` on the libraries of ``folder``. Raises OSError."""
-    libraries = folder / "usr" / "lib" / sysconfig.get_config_var("MULTIARCH")
-    loader = libraries / "ld-linux-x86-64.so.2"
-    for file in (loader, libraries / "libvulkan_lvp.so", libraries / "libvulkan.so.1"):
-        if not file.exists():
-            raise FileNotFoundError(f"{file} is not there: {folder} does not hold the Mesa of a newer Debian")
-    interpreter = Path(sys.executable).resolve()
-    return [*(str(loader), "--argv0", sys.executable, "--library-path", str(libraries), str(interpreter)), *arguments]
+    """The command that runs this interpreter with ``arguments`` on the libraries of ``folder``. Raises NoMesa."""
+    return [*newer_interpreter(folder, _LIBRARY), *arguments]
 
 
-def environment(folder: Path, manifest: Path) -> dict[str, str]:
-    """What the process needs in its environment. Writes the ``manifest`` that names the driver. Modules are not
-    validated: a validation layer that is older than the driver refuses its extensions."""
-    libraries = folder / "usr" / "lib" / sysconfig.get_config_var("MULTIARCH")
-    driver = {"api_version": "1.4.0", "library_path": str(libraries / "libvulkan_lvp.so")}
-    manifest.write_text(json.dumps({"file_format_version": "1.0.1", "ICD": driver}))
+def environment(folder: Path, where: Path) -> dict[str, str]:
+    """What the process needs in its environment. Writes the manifest that names the driver to ``where``. Modules are
+    not validated: a validation layer that is older than the driver refuses its extensions."""
+    manifest = newer_manifest(folder, _LIBRARY, where)
     return {**os.environ, "VK_DRIVER_FILES": str(manifest), "TRITON_SPIRV_VALIDATE": "0"}
 
 
 def main() -> None:
     """The command line: see above."""
     folder = Path(sys.argv[1]).resolve()
-    with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
-        manifest = Path(file.name)
     made = command(folder, sys.argv[2:])
-    os.execve(made[0], made, environment(folder, manifest))
+    os.execve(made[0], made, environment(folder, Path(tempfile.mkdtemp())))
 
 
 if __name__ == "__main__":

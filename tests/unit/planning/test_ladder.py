@@ -15,5 +15,5 @@ def test_subgroups_are_halved_down_to_those_asked_for() -> None:
 def test_matrix_units_come_first() -> None:
     padded, plain = Attempt(4, False, True, True), Attempt(4, False, True)
     smaller = [Attempt(4, False, True, pieces=pieces) for pieces in MATRIX_PIECES]
-    assert list(attempts(4, 4, True, True))[:4] == [padded, plain, *smaller, Attempt(4)]
-    assert list(attempts(4, 4, True))[:3] == [plain, *smaller, Attempt(4)]
+    assert list(attempts(4, 4, 4, True))[:4] == [padded, plain, *smaller, Attempt(4)]
+    assert list(attempts(4, 4, 4))[:3] == [plain, *smaller, Attempt(4)]
