@@ -64,7 +64,7 @@ def test_profiles(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_SPIRV_TARGET", name)
     properties = CompileOnlyUtils().get_device_properties()
     assert properties["multiprocessor_count"] == ESTIMATED_COUNT
-    assert properties.get("max_num_regs") == (65536 if name.startswith("nvidia") else None)
+    assert properties.get("max_num_regs") == (65536 if name.startswith(("nvidia", "nvk")) else None)
 
 
 def test_a_cpus_threads() -> None:
