@@ -179,6 +179,18 @@ def operation_names(module: Any) -> frozenset[str]:
     return frozenset(names)
 
 
+def count(module: Any, names: Collection[str]) -> int:
+    """How many of a module's operations have one of ``names``."""
+    found = 0
+
+    def visit(operation: Any) -> None:
+        nonlocal found
+        found += operation.get_name() in names
+
+    module.walk(visit)
+    return found
+
+
 def largest_tensor(module: Any) -> int:
     """Elements of the largest tensor among a module's results; 1 where there is none."""
     types: set[str] = set()

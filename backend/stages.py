@@ -20,7 +20,7 @@ from .planning.matrix_units import matrix_units
 from .planning.module_plan import Planned, plan_module
 from .planning.native_math import native_math
 from .planning.options import Options
-from .planning.workgroup import WARP, subgroups
+from .planning.workgroup import WARP, matrix_warps, subgroups
 from .transforms import table
 from .ttgir.parser import parse_module
 from .ttgir.printer import print_module
@@ -52,7 +52,8 @@ class LayoutSearch:
         self._copies = names.isdisjoint(TURNS) or names.isdisjoint(LOOPS) or not _turns_tiles(self._ttir)
         largest = passes.largest_tensor(module)
         count = subgroups(largest, dots, options.num_warps, capabilities)
-        warps = subgroups(largest, dots, options.num_warps, capabilities, WARP) if matrices else 0
+        several = passes.count(module, _DOTS)
+        warps = matrix_warps(largest, several, options.num_warps, capabilities) if matrices else 0
         self._moved = self._suits = True
         #: What was given last.
         self.attempt: Attempt | None = None

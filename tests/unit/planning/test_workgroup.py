@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.planning.workgroup import subgroups
+from triton.backends.spirv.planning.workgroup import matrix_warps, subgroups
 from triton.compiler import ASTSource
 
 LAVAPIPE = PROFILES["lavapipe"]
@@ -51,6 +51,20 @@ def test_warps_are_subgroups_where_these_are_as_large(lanes: int) -> None:
 )
 def test_lanes_with_few_registers_are_more(largest: int, dot: bool, warps: int, expected: int) -> None:
     assert subgroups(largest, dot, warps, PROFILES["intel-xe"]) == expected
+
+
+@pytest.mark.parametrize(
+    ("dots", "profile", "expected"),
+    [
+        (1, "intel-xe", 16),
+        (2, "intel-xe", 8),  # of 16 some would compute the same rows
+        (1, "nvidia-hopper", 4),
+        (2, "amd-rdna3", 4),
+        (2, "lavapipe-26", 4),  # a lane holds the registers of four
+    ],
+)
+def test_warps_on_matrix_units(dots: int, profile: str, expected: int) -> None:
+    assert matrix_warps(64 * 64, dots, 4, PROFILES[profile]) == expected
 
 
 @triton.jit
