@@ -15,6 +15,22 @@ def elementwise(operation: Operation) -> bool:
     return traits(operation).elementwise and len(shapes) == 1
 
 
+def order_is_free(reshape: Operation) -> bool:
+    """Whether the elements of a ``tt.reshape`` may come in any order: it says so, and no operation that is given the
+    result pairs its elements with those of other tensors. Upstream's add_combine lets a tt.reshape reorder whose users
+    are reductions and histograms, these among them."""
+    return "allow_reorder" in reshape.attributes and not _pairs(reshape)
+
+
+def _pairs(operation: Operation) -> bool:
+    for use in operation.result.uses:
+        if use.name in ("tt.reduce", "tt.histogram") and len(use.operands) > 1:
+            return True
+        if use.name == "ttg.convert_layout" and _pairs(use):
+            return True
+    return False
+
+
 def may_share(pointer: Value, other: Value, roots: Roots) -> bool:
     """Whether two pointers may come from one argument."""
     one, two = roots.get(pointer), roots.get(other)

@@ -64,11 +64,10 @@ def _pointer(ctx: Lowering, address: int, width: int) -> int:
     return ctx.f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, module.int(width)), address)
 
 
-def _swap_loop(ctx: Lowering, address: int, width: int, scope: int, update: Update) -> int:
-    """Replaces the word at ``address`` by ``update(word)``; gives the word that was replaced."""
+def swap_loop(ctx: Lowering, pointer: int, width: int, scope: int, update: Update) -> int:
+    """Replaces the word at ``pointer`` by ``update(word)``; gives the word that was replaced."""
     f, module = ctx.f, ctx.module
     word = module.int(width)
-    pointer = _pointer(ctx, address, width)
     first = f.effect(op.AtomicLoad, word, pointer, scope, _relaxed(ctx))
 
     def attempt(carried: list[int]) -> tuple[int, list[int]]:
@@ -96,10 +95,10 @@ def _within_word(ctx: Lowering, address: int, element_bits: int, scope: int, upd
         new = f.zero_extend(update(element(word)), 32)
         return f.or_(f.and_(word, keep), f.binary(op.ShiftLeftLogical, new, place))
 
-    return element(_swap_loop(ctx, base, 32, scope, replace))
+    return element(swap_loop(ctx, _pointer(ctx, base, 32), 32, scope, replace))
 
 
-def _new_value(ctx: Lowering, kind: str, type_: Type, value: int) -> Update:
+def new_value(ctx: Lowering, kind: str, type_: Type, value: int) -> Update:
     """What ``kind`` makes of an element's old bits, as bits."""
     f, module = ctx.f, ctx.module
     bits_type = module.int(bits_in_memory(type_))
@@ -129,7 +128,7 @@ def _modify(ctx: Lowering, operation: Operation, scope: int, type_: Type, addres
     width = bits_in_memory(type_)
     type_id = ctx.type_id(type_)
     if width < 32:
-        old = _within_word(ctx, address, width, scope, _new_value(ctx, kind, type_, value))
+        old = _within_word(ctx, address, width, scope, new_value(ctx, kind, type_, value))
         return f.bitcast(old, type_id)
     if kind == "exch" or isinstance(type_, IntegerType):
         word = module.int(width)
@@ -142,7 +141,9 @@ def _modify(ctx: Lowering, operation: Operation, scope: int, type_: Type, addres
         module.capability(FLOAT_ADD_CAPABILITY[width])
         pointer = f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, type_id), address)
         return f.effect(op.AtomicFAddEXT, type_id, pointer, scope, _relaxed(ctx), value)
-    return f.bitcast(_swap_loop(ctx, address, width, scope, _new_value(ctx, kind, type_, value)), type_id)
+    return f.bitcast(
+        swap_loop(ctx, _pointer(ctx, address, width), width, scope, new_value(ctx, kind, type_, value)), type_id
+    )
 
 
 def _exchange(ctx: Lowering, scope: int, type_: Type, address: int, expected: int, value: int) -> int:
@@ -187,21 +188,21 @@ def _act(ctx: Lowering, operation: Operation, type_: Type, masks: list[int], one
     if not operation.results:
         return
     if operation.result.uses:
-        results = _share(ctx, operation, type_, results, owner)
+        results = share(ctx, operation, type_, results, owner, operation.operands[0].type)
     ctx.define(operation.result, results)
 
 
-def _share(ctx: Lowering, operation: Operation, type_: Type, results: list[int], owner: int) -> list[int]:
-    """Gives each owner's results to the invocations that hold copies of its elements."""
-    pointer = operation.operands[0].type
+def share(ctx: Lowering, operation: Operation, type_: Type, results: list[int], owner: int, holder: Type) -> list[int]:
+    """Gives each owner's results to the invocations that hold copies of its elements. ``holder``: a type of their
+    layout, or a scalar."""
     plan = ctx.plan_of(operation, Shared)
     if not plan.scratch:
         return results
     f, module, shared = ctx.f, ctx.module, ctx.shared
     size = bits_in_memory(type_) // 8
     layout = (
-        ctx.layout(pointer)
-        if isinstance(pointer, TensorType)
+        ctx.layout(holder)
+        if isinstance(holder, TensorType)
         else LinearLayout.from_flat(
             {
                 "register": [],
@@ -226,7 +227,7 @@ def _share(ctx: Lowering, operation: Operation, type_: Type, results: list[int],
     return [shared.load(ctx, type_, place, 1, end, offset)[0] for place in places]
 
 
-def _masks(ctx: Lowering, mask: Sequence[Value], count: int) -> list[int]:
+def masks_of(ctx: Lowering, mask: Sequence[Value], count: int) -> list[int]:
     """``mask``: the operand, where there is one."""
     return ctx.registers(mask[0]) if mask else [ctx.module.boolean(True)] * count
 
@@ -242,7 +243,7 @@ def _atomic_update(ctx: Lowering, operation: Operation) -> None:
         ctx,
         operation,
         type_,
-        _masks(ctx, operation.operand_group(2), len(addresses)),
+        masks_of(ctx, operation.operand_group(2), len(addresses)),
         lambda register: update(ctx, operation, scope, type_, addresses[register], values[register]),
     )
 
@@ -257,7 +258,7 @@ def _atomic_cas(ctx: Lowering, operation: Operation) -> None:
         ctx,
         operation,
         type_,
-        _masks(ctx, (), len(addresses)),
+        masks_of(ctx, (), len(addresses)),
         lambda register: _exchange(ctx, scope, type_, addresses[register], wanted[register], new[register]),
     )
 
@@ -271,7 +272,7 @@ def _atomic_load(ctx: Lowering, operation: Operation) -> None:
         ctx,
         operation,
         type_,
-        _masks(ctx, operation.operand_group(1), len(addresses)),
+        masks_of(ctx, operation.operand_group(1), len(addresses)),
         lambda register: _read(ctx, scope, type_, addresses[register]),
     )
 
@@ -329,4 +330,4 @@ def _atomic_poll(ctx: Lowering, operation: Operation) -> None:
             return found([])[1][0]
         return f.loop_with_results([], found, lambda _: [])[0]
 
-    _act(ctx, operation, IntegerType(1), _masks(ctx, (), len(addresses)), poll)
+    _act(ctx, operation, IntegerType(1), masks_of(ctx, (), len(addresses)), poll)

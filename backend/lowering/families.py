@@ -22,6 +22,7 @@ from . import (
     register_arrays,
     scan,
     shared,
+    shared_atomics,
     tensor,
 )
 
@@ -47,5 +48,6 @@ __all__ = [
     "register_arrays",
     "scan",
     "shared",
+    "shared_atomics",
     "tensor",
 ]

@@ -36,10 +36,6 @@ _WARP_SPECIALIZATION = Refusal(
     "Vulkan cannot synchronise some of a workgroup's subgroups, so they cannot be specialised",
     "leave out tl.range(warp_specialize=True)",
 )
-_SHARED_ATOMICS = Refusal(
-    "atomic operations on shared memory are not lowered",
-    "use gl.atomic_add and the like on device memory, or gl.histogram",
-)
 _PIPELINED = Refusal("the passes that pipeline loops are not run for this backend", "compile from Triton source")
 
 #: Operations that are never compiled.
@@ -49,7 +45,6 @@ REFUSED: dict[str, Refusal] = {
     "ttg.async_copy_global_to_local": _ASYNC_COPY,
     "ttg.async_commit_group": _ASYNC_COPY,
     "ttg.async_wait": _ASYNC_COPY,
-    "ttg.local_atomic_scatter_rmw": _SHARED_ATOMICS,
     "ttg.mask": _PIPELINED,
     "ttg.mask.return": _PIPELINED,
     "ttg.predicate_stage": _PIPELINED,

@@ -191,7 +191,7 @@ def _reinterpret(ctx: Lowering, operation: Operation) -> None:
 
 
 # -- elements one by one -----------------------------------------------------------------------------------------
-def _indexed_places(ctx: Lowering, buffer: SharedBuffer, indices: Value, axis: int) -> list[int]:
+def indexed_places(ctx: Lowering, buffer: SharedBuffer, indices: Value, axis: int) -> list[int]:
     """The indices in workgroup memory of the elements that a tensor of indices along ``axis`` names. One outside of the
     buffer has no meaning in the language; here it counts modulo the extent, so that no other memory is reached."""
     f, module, type_ = ctx.f, ctx.module, buffer.view.type
@@ -214,7 +214,7 @@ def _indexed_places(ctx: Lowering, buffer: SharedBuffer, indices: Value, axis: i
 def _local_gather(ctx: Lowering, operation: Operation) -> None:
     buffer, axis = _buffer(ctx, operation, 0), int(operation.attributes["axis"])
     ctx.plan_of(operation, BufferAccess)
-    places = _indexed_places(ctx, buffer, operation.operands[1], axis)
+    places = indexed_places(ctx, buffer, operation.operands[1], axis)
     ctx.define(operation.result, [read(ctx, buffer, place, 1)[0] for place in places])
 
 
@@ -222,6 +222,6 @@ def _local_gather(ctx: Lowering, operation: Operation) -> None:
 def _local_scatter(ctx: Lowering, operation: Operation) -> None:
     buffer, axis = _buffer(ctx, operation, 0), int(operation.attributes["axis"])
     ctx.plan_of(operation, BufferAccess)
-    places = _indexed_places(ctx, buffer, operation.operands[2], axis)
+    places = indexed_places(ctx, buffer, operation.operands[2], axis)
     for place, value in zip(places, ctx.registers(operation.operands[1]), strict=True):
         write(ctx, buffer, place, [value])

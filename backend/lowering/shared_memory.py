@@ -242,19 +242,22 @@ class SharedMemory:
         first = f.shl(index, count.bit_length() - 1)
         return [f.add(first, self._module.uint(place)) for place in range(count)]
 
+    def word_pointer(self, emitter: Emitter, bits: int, index: int, start: int, end: int) -> int:
+        """A pointer to integer ``index`` of so many ``bits``, for atomic instructions. Its buffer lies within the bytes
+        from ``start`` to before ``end``."""
+        word = IntegerType(bits)
+        assert not self._worded(start, end), f"bytes {start} to {end} are updated in less than words, unplanned"
+        if self._explicit:
+            return self._whole(emitter.f, packing(emitter, word, 1), self._module.int(bits), index, start, end)
+        return self._component(emitter, self._item(emitter, word), index, start, end)
+
     def increment(self, emitter: Emitter, index: int, end: int, start: int = 0) -> None:
         """Adds 1 to the 32-bit word at element ``index``, atomically within the workgroup."""
-        module, word = self._module, IntegerType(32)
-        assert not self._worded(start, end), f"bytes {start} to {end} are counted in, unplanned"
-        pointer = (
-            self._whole(emitter.f, packing(emitter, word, 1), module.u32, index, start, end)
-            if self._explicit
-            else self._component(emitter, self._item(emitter, word), index, start, end)
-        )
+        module = self._module
         emitter.f.effect(
             op.AtomicIAdd,
             module.u32,
-            pointer,
+            self.word_pointer(emitter, 32, index, start, end),
             module.uint(Scope.Workgroup),
             module.uint(Semantics.Relaxed),
             module.uint(1),

@@ -86,6 +86,8 @@ def plan_buffers(function: Function, explicit: bool) -> Buffers:
     refused: dict[Operation, Exception] = {}
     for operation in operations:
         _measure(operation, groups)
+        if operation.name == "ttg.local_atomic_scatter_rmw" and operation.operands[0] in groups:
+            groups[operation.operands[0]].atomic = True
     for value, group in groups.items():
         if not isinstance(value.owner, Operation) or traits(value.owner).pointers is Pointers.CARRIED:
             views[value] = replace(group.view(value, explicit), moved=True, alignment=group.alignment)
@@ -108,18 +110,19 @@ def plan_buffers(function: Function, explicit: bool) -> Buffers:
 @dataclass
 class _Group:
     """Values that may be the same buffer: the bytes of all buffers that they may be, and what the places of their
-    elements are multiples of, in bytes."""
+    elements are multiples of, in bytes. ``atomic``: atomic instructions act on its elements, then integers."""
 
     values: list[Value] = field(default_factory=list)
     start: int = 1 << 62
     end: int = 0
     alignment: int = 0
+    atomic: bool = False
 
     def view(self, value: Value, explicit: bool) -> BufferView:
         """Of ``value``, as far as the group decides it."""
         assert isinstance(value.type, MemDescType)
         elements = [one.type.element for one in self.values if isinstance(one.type, MemDescType)]
-        several = not explicit and len({item_kind(element) for element in elements}) > 1
+        several = not explicit and (self.atomic or len({item_kind(element) for element in elements}) > 1)
         cell = IntegerType(min(map(bits_in_memory, elements))) if several else None
         return BufferView(value.type, self.start, self.end, 0, cell=cell)
 

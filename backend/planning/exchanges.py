@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ..analysis.places import order_is_free
 from ..capabilities import Capabilities
 from ..layouts.conversion import Moves, plan_conversion, plan_through_shared
 from ..layouts.distributed import LANE, WARP, distributed_layout
@@ -73,21 +74,10 @@ def plan_convert_layout(operation: Operation, room: Room, target: Target) -> Pla
 def plan_reshape(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.reshape``: a conversion in row-major order. Upstream gives it no scratch memory."""
     source, result = layout_of(operation.operands[0].type), layout_of(operation.result.type)
-    if "allow_reorder" in operation.attributes and not _ordered_users(operation) and same_copies(source, result):
+    if order_is_free(operation) and same_copies(source, result):
         return Conversion(reason="the elements may come in any order")
     flat = (source.size,)
     return move(source.reshape(flat), result.reshape(flat), element_type(operation.result.type), room, target)
-
-
-def _ordered_users(operation: Operation) -> bool:
-    """Whether an operation that is given the result pairs its elements with those of other tensors. Upstream's
-    add_combine lets a tt.reshape reorder whose users are reductions and histograms, these among them."""
-    for use in operation.result.uses:
-        if use.name in ("tt.reduce", "tt.histogram") and len(use.operands) > 1:
-            return True
-        if use.name == "ttg.convert_layout" and _ordered_users(use):
-            return True
-    return False
 
 
 def move(source: LinearLayout, result: LinearLayout, element: Type, room: Room, target: Target) -> Conversion:
@@ -235,9 +225,9 @@ def plan_atomic(operation: Operation, room: Room, target: Target) -> Plan:
     """An atomic operation whose result is used: one invocation acts for each element and shares the result."""
     if not any(result.uses for result in operation.results):
         return Shared()
-    pointer, element = operation.operands[0].type, element_type(operation.result.type)
-    if isinstance(pointer, TensorType):
-        layout = layout_of(pointer)
+    element = element_type(operation.result.type)
+    if isinstance(operation.result.type, TensorType):
+        layout = layout_of(operation.result.type)
         if all(basis for name in (LANE, WARP) for basis in layout.inputs[name]):
             return Shared()  # every invocation has elements of its own
         size = layout.size * bytes_in_memory(element)

@@ -127,6 +127,7 @@ _RULES: dict[str, Callable[[Footprints, Operation], Footprint]] = {
     "ttg.local_scatter": lambda footprints, operation: Footprint(
         (footprints.buffer_access(operation, operation.operands[0], True),)
     ),
+    "ttg.local_atomic_scatter_rmw": lambda _, operation: _anything(operation),
     "ttg.local_dealloc": lambda _, operation: NO_ACCESS,
     **{name: lambda _, operation: NO_ACCESS for name, row in TRAITS.items() if row.view},
 }

@@ -24,7 +24,14 @@ from .exchanges import (
     plan_scan_operation,
 )
 from .footprints import Footprints
-from .memory import plan_element_access, plan_global_access, plan_local_alloc, plan_local_load, plan_local_store
+from .memory import (
+    plan_element_access,
+    plan_global_access,
+    plan_local_alloc,
+    plan_local_load,
+    plan_local_store,
+    plan_shared_atomic,
+)
 from .messages import may_report, watches_loops
 from .options import Options
 from .plans import Failed, Plan
@@ -99,6 +106,9 @@ PLANNERS: dict[str, Planner] = {
     **dict.fromkeys(
         ("ttg.local_gather", "ttg.local_scatter"),
         lambda operation, given: plan_element_access(operation, given.buffers),
+    ),
+    "ttg.local_atomic_scatter_rmw": lambda operation, given: plan_shared_atomic(
+        operation, given.room, given.target, given.buffers
     ),
     "tt.dot": lambda operation, given: plan_dot(
         operation, given.room, given.target.capabilities.traits, given.options, given.late

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..layouts.buffers import buffer_width
@@ -11,7 +12,7 @@ from ..layouts.vectors import access_width, contiguous_registers
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import TensorType
 from .buffers import BufferView
-from .exchanges import layout_of
+from .exchanges import Target, layout_of, plan_atomic
 from .plans import BufferAccess, GlobalAccess, Plan
 from .shared_memory import Room, SharedAccess
 
@@ -66,6 +67,16 @@ def plan_element_access(operation: Operation, views: Views) -> Plan:
     """``ttg.local_gather`` and ``ttg.local_scatter``: elements one by one."""
     buffer = operation.operands[0]
     return _accessed(views[buffer], 1, int(operation.name == "ttg.local_scatter")) if buffer in views else Plan()
+
+
+def plan_shared_atomic(operation: Operation, room: Room, target: Target, views: Views) -> Plan:
+    """``ttg.local_atomic_scatter_rmw``: elements one by one, whose old values are shared like those of other atomic
+    operations."""
+    buffer = operation.operands[0]
+    if buffer not in views:
+        return Plan()
+    shared = plan_atomic(operation, room, target)
+    return replace(shared, accesses=(*_accessed(views[buffer], 1, 1).accesses, *shared.accesses))
 
 
 # -- device memory -----------------------------------------------------------------------------------------------

@@ -175,6 +175,15 @@ MODULES = (
   tt.store %to, %back : tensor<128x!tt.ptr<f32>, #one>""",
     ),
     Text(
+        "ttg.local_atomic_scatter_rmw",
+        "%p: !tt.ptr<f32>",
+        f"""{_FLAT_ROOM}{_VALUES}  %old = "ttg.local_atomic_scatter_rmw"(%room, %value, %at)
+      <{{atomic_rmw_op = 5 : i32, axis = 0 : i32}}> :
+      ({_FLAT}, tensor<128xf32, #one>, tensor<128xi32, #one>) -> tensor<128xf32, #one>
+  %to = tt.splat %p : !tt.ptr<f32> -> tensor<128x!tt.ptr<f32>, #one>
+  tt.store %to, %old : tensor<128x!tt.ptr<f32>, #one>""",
+    ),
+    Text(
         "ttg.warp_id ttg.global_scratch_alloc",
         "%p: !tt.ptr<i32>",
         """  %warp = "ttg.warp_id"() : () -> i32
@@ -223,13 +232,6 @@ REFUSED = (
     ),
     Text("ttg.async_commit_group", "", f'  %token = "ttg.async_commit_group"() : () -> {_TOKEN}'),
     Text("ttg.async_wait", "", f'  %token = "ttg.async_wait"() <{{num = 0 : i32}}> : () -> {_TOKEN}'),
-    Text(
-        "ttg.local_atomic_scatter_rmw",
-        "",
-        f"""{_FLAT_ROOM}{_VALUES}  %old = "ttg.local_atomic_scatter_rmw"(%room, %value, %at)
-      <{{atomic_rmw_op = 5 : i32, axis = 0 : i32}}> :
-      ({_FLAT}, tensor<128xf32, #one>, tensor<128xi32, #one>) -> tensor<128xf32, #one>""",
-    ),
     Text("ttg.warp_specialize ttg.warp_specialize.partitions ttg.warp_return ttg.warp_yield", "", _WORKERS),
     Text("ttg.mask ttg.mask.return", "", _MASKED),
     Text(
