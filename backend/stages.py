@@ -107,7 +107,9 @@ class LayoutSearch:
         passes.run(module, passes.TTGIR, "make_ttgir", self._copies)
         changed = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings)
         self._moved = changed is not None
-        return changed or module
+        module = changed or module
+        rows = table.Settings(moved_loads=False, rows=self._capabilities.traits.coroutines)
+        return transformed(module, table.Stage.LAYOUTS_CHOSEN, rows) or module
 
 
 def _turns_tiles(ttir: str) -> bool:

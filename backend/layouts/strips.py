@@ -10,7 +10,7 @@ from functools import lru_cache
 
 from ..ttgir.types import TensorType
 from .distributed import INPUTS, REGISTER, LayoutError, distributed_layout
-from .linear import flatten, unflatten
+from .linear import flatten, same_copies, unflatten
 
 
 def strip_type(type_: TensorType, dim: int, strips: int) -> TensorType:
@@ -23,6 +23,15 @@ def register_count(type_: TensorType) -> int:
     """Registers of a tensor in one invocation. Raises LayoutError."""
     assert type_.encoding is not None
     return 1 << len(distributed_layout(type_.encoding, type_.shape).bases[REGISTER])
+
+
+def same_registers(one: TensorType, other: TensorType) -> bool:
+    """Whether the elements of a tensor of one type are those of the other, in another order (linear.same_copies)."""
+    try:
+        layouts = [distributed_layout(type_.encoding, type_.shape) for type_ in (one, other)]  # type: ignore[arg-type]
+    except LayoutError:
+        return False
+    return same_copies(*layouts)
 
 
 def cut_fits(type_: TensorType, dim: int, strips: int) -> bool:

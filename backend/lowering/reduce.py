@@ -7,10 +7,12 @@ from functools import reduce
 
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.reduction import PartialResults
+from ..layouts.strips import array_places
 from ..planning.plans import Reduction
+from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.traits import traits
-from ..ttgir.types import Type
+from ..ttgir.types import TensorType, Type
 from .linear import coordinates, not_duplicate
 from .lowering import Lowering
 from .regions import combiner
@@ -39,6 +41,28 @@ def _reduce(ctx: Lowering, operation: Operation) -> None:
         totals = _across_warps(ctx, operation, plan.across_warps, totals, types, byte_offset, combine)
     for number, result in enumerate(operation.results):
         ctx.define(result, [totals[group][number] for group in plan.results])
+
+
+@lowers("spirv.fold")
+def _fold(ctx: Lowering, operation: Operation) -> None:
+    """Registers of a strip are combined into those of the tile that lie at their place in it, apart from whole tiles
+    (transforms/strip_reductions.py)."""
+    f, count, counter = ctx.f, len(operation.results), ctx.scalar(operation.operands[-1])
+    tiles, strips = ([ctx.registers(one) for one in operation.operands[first : first + count]] for first in (0, count))
+    type_ = operation.operands[count].type
+    assert isinstance(type_, TensorType)
+    places = array_places(type_, int(operation.attributes["dim"]))
+    size = len(tiles[0])
+    combine = combiner(ctx, operation)
+    at_first = f.compare(op.IEqual, counter, ctx.module.uint(0))
+    results: list[list[int]] = []
+    for register, place in enumerate(place for place in places if place < size):
+        members = sorted((other, number) for number, other in enumerate(places) if other % size == place)
+        strip = reduce(combine, ([values[number] for values in strips] for _, number in members))
+        both = combine([values[register] for values in tiles], strip)
+        results.append([f.select(at_first, new, old) for new, old in zip(strip, both, strict=True)])
+    for result, values in zip(operation.results, zip(*results, strict=True), strict=True):
+        ctx.define(result, list(values))
 
 
 def _order_is_free(operation: Operation, partials: int) -> bool:

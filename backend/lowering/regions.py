@@ -16,7 +16,7 @@ Values: TypeAlias = Sequence[int]
 def combiner(ctx: Lowering, operation: Operation) -> Callable[[Values, Values], list[int]]:
     """``combine(earlier, later)``: the operation's region applied to two sets of values."""
     block = operation.regions[0].entry
-    count = len(operation.operands)
+    count = len(block.arguments) // 2
 
     def combine(earlier: Values, later: Values) -> list[int]:
         for argument, value in zip(block.arguments, (*earlier, *later), strict=True):

@@ -70,6 +70,31 @@ def insert(
     return made
 
 
+def copied_region(source: Region, known: dict[Value, Value] | None = None) -> Region:
+    """A copy of ``source`` and all in it. ``known``: values → those that stand for them in the copy; it is added to."""
+    known = {} if known is None else known
+    region = Region()
+    for block in source.blocks:
+        copy = Block(block.label, parent=region)
+        for argument in block.arguments:
+            value = known[argument] = Value(argument.type, copy, argument.index, location=argument.location)
+            copy.arguments.append(value)
+        region.blocks.append(copy)
+        for operation in block.operations:
+            made = append(
+                copy,
+                operation.name,
+                [known.get(operand, operand) for operand in operation.operands],
+                [result.type for result in operation.results],
+                dict(operation.attributes),
+                [copied_region(inner, known) for inner in operation.regions],
+                segments=operation.segments,
+                location=operation.location,
+            )
+            known.update(zip(operation.results, made.results, strict=True))
+    return region
+
+
 def integer(block: Block, value: int, type_: Type = PLAIN_TYPES["i32"]) -> Value:
     """An integer constant at the end of ``block``."""
     return append(block, "arith.constant", types=[type_], attributes={"value": value}).result

@@ -18,10 +18,11 @@ from typing import Any
 from ..layouts.strips import strip_type
 from ..ttgir.ir import Block, DenseAttr, Operation, Region, Value
 from ..ttgir.types import IntegerType, TensorType
-from .rewriting import append, drop_uses, replace_uses
+from .rewriting import append, copied_region, drop_uses, replace_uses
+from .strip_reductions import FOLD, first_tiles, fold, reduce_tiles, reduced_dim
 
-#: The operations on such arrays.
-OPERATIONS = ("spirv.array", "spirv.spill", "spirv.strip", "spirv.put", "spirv.collect")
+#: The operations on such arrays, and those of reductions.
+OPERATIONS = ("spirv.array", "spirv.spill", "spirv.strip", "spirv.put", "spirv.collect", FOLD)
 
 I32 = IntegerType(32)
 
@@ -36,10 +37,12 @@ Key = tuple[Value, int]
 class Run:
     """What goes into one loop. ``sinks``: operations whose results nothing in the loop uses, in the order of the block,
     with the dimensions ``dims`` that they are cut along. ``cut``: the values that are computed in strips; ``inputs``:
-    those that are read in strips; ``outputs``: those of ``cut`` that are needed as wholes."""
+    those that are read in strips; ``outputs``: those of ``cut`` that are needed as wholes; ``folds``: those of the
+    sinks that are reductions along the loop's dimension."""
 
     sinks: list[Operation]
     dims: list[int]
+    folds: list[Operation] = field(default_factory=list)
     cut: dict[Key, None] = field(default_factory=dict)
     inputs: dict[Key, None] = field(default_factory=dict)
     outputs: dict[Key, None] = field(default_factory=dict)
@@ -62,7 +65,7 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value]) -> None:
     ones are added."""
     chosen = run.operations
     last = run.sinks[-1]
-    extent = max(_extent(sink, dim) for sink, dim in zip(run.sinks, run.dims, strict=True))
+    extent = max(_extent(run, sink, dim) for sink, dim in zip(run.sinks, run.dims, strict=True))
     place = block.operations.index(last)
     after = block.operations[place + 1 :]
     del block.operations[place + 1 :]
@@ -82,7 +85,19 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value]) -> None:
     body.parent = region
     counter = Value(I32, body, 0)
     body.arguments.append(counter)
-    append(block, "scf.for", bounds, (), {ROLLED: True}, [region], segments=(1, 1, 1, 0), location=last.location)
+    first = [tile for reduction in run.folds for tile in first_tiles(block, reduction)]
+    types = [tile.type for tile in first]
+    body.arguments += [Value(type_, body, 1 + number) for number, type_ in enumerate(types)]
+    loop = append(
+        block,
+        "scf.for",
+        [*bounds, *first],
+        types,
+        {ROLLED: True},
+        [region],
+        segments=(1, 1, 1, len(first)),
+        location=last.location,
+    )
     known: dict[Key, Value] = {}
     for (value, dim), array in held.items():
         attributes = {"dim": dim, "strips": strips}
@@ -90,23 +105,32 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value]) -> None:
         known[value, dim] = append(
             body, "spirv.strip", [array, counter], types, attributes, location=last.location
         ).result
-    for operation, dim in _in_order(block, chosen):
+    for operation, dim in _in_order(block, {one: None for one in chosen if one[0] not in run.folds}):
         _copy(body, operation, dim, counter, extent, strips, known)
     for (value, dim), array in made.items():
         attributes = {"dim": dim, "strips": strips}
         append(body, "spirv.put", [array, known[value, dim], counter], (), attributes, location=last.location)
-    append(body, "scf.yield", segments=(0,), location=last.location)
+    carried, tiles = iter(body.arguments[1:]), []
+    for reduction in run.folds:
+        held_tiles = [next(carried) for _ in reduction.operands]
+        parts = [known[operand, reduction.attributes["axis"]] for operand in reduction.operands]
+        tiles += fold(body, reduction, held_tiles, parts, counter)
+    append(body, "scf.yield", tiles, segments=(len(tiles),), location=last.location)
     inside = {operation for operation, _ in chosen}
     for (value, dim), array in made.items():
         whole = append(block, "spirv.collect", [array], [value.type], {"dim": dim}, location=last.location).result
         _replace_uses_outside(value, whole, inside)
         arrays[whole, dim] = array
+    results = iter(loop.results)
+    for reduction in run.folds:
+        reduce_tiles(block, reduction, [next(results) for _ in reduction.operands])
     block.operations += after
     for operation in (*reversed(run.stores), *run.loads):
         if not any(result.uses for result in operation.results) or operation.name == "tt.load":
             drop_uses(operation)
             block.operations.remove(operation)
-    _drop_unused([operation for operation, _ in chosen if operation not in run.loads and operation.results])
+    dropped = (*run.loads, *run.folds)
+    _drop_unused([operation for operation, _ in chosen if operation not in dropped and operation.results])
 
 
 def _array_of(block: Block, value: Value, dim: int, arrays: dict[Key, Value]) -> Value:
@@ -128,8 +152,8 @@ def _strip(value: Value, dim: int, strips: int) -> TensorType:
     return strip_type(value.type, dim, strips)
 
 
-def _extent(sink: Operation, dim: int) -> int:
-    type_ = sink.results[0].type if sink.results else sink.operands[0].type
+def _extent(run: Run, sink: Operation, dim: int) -> int:
+    type_ = sink.results[0].type if sink.results and sink not in run.folds else sink.operands[0].type
     assert isinstance(type_, TensorType)
     return type_.shape[dim]
 
@@ -159,6 +183,8 @@ def _copy(
         inner = dim - (operation.attributes["axis"] < dim)
     elif operation.name == "tt.trans":
         inner = operation.attributes["order"][dim]
+    elif operation.name == "tt.reduce":
+        inner = reduced_dim(operation, dim)
     operands = [known.get((operand, inner), operand) for operand in operation.operands]
     attributes: dict[str, Any] = dict(operation.attributes)
     types = [
@@ -168,8 +194,16 @@ def _copy(
         attributes["end"] = attributes["start"] + types[0].shape[0]
     elif operation.name == "arith.constant":
         attributes["value"] = DenseAttr(types[0], attributes["value"].values, True)
+    regions = [copied_region(region) for region in operation.regions]
     made = append(
-        body, operation.name, operands, types, attributes, segments=operation.segments, location=operation.location
+        body,
+        operation.name,
+        operands,
+        types,
+        attributes,
+        regions,
+        segments=operation.segments,
+        location=operation.location,
     )
     results = made.results
     if operation.name == "tt.make_range":

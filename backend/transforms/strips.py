@@ -21,26 +21,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..analysis.places import distinct, elementwise, may_share, same_pointer
+from ..analysis.places import distinct, may_share, same_pointer
 from ..analysis.pointer_range import is_pointer
 from ..analysis.pointer_roots import pointer_roots
-from ..layouts.distributed import LayoutError
 from ..layouts.strips import cut_fits, register_count
-from ..ttgir.ir import Block, DenseAttr, Function, Operation, Value
+from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import Effect, Memory, traits
 from ..ttgir.types import TensorType
+from .rewriting import drop_uses
 from .strip_loops import Key, Run, roll
+from .strip_operations import SOURCES, cost_of, is_light, is_tensor, may_be_cut, size_of, sunk
+from .strip_reductions import folds, keeps_strips, reduced_dim
 
-#: Accesses to memory → the group of their operands that the mask is; instructions of one under a mask, a branch of its
-#: own.
-_MASKS = {"tt.load": 1, "tt.store": 2}
-_MASKED = 32
-
-#: Operations without operands that are tensors.
-_SOURCES = ("tt.splat", "tt.make_range", "arith.constant")
-
-#: Arrays cost something themselves: they are worth it for code of more than so many budgets.
+#: Arrays cost something themselves: they are worth it for code of more than so many budgets. Where a tensor is in one
+#: already, its registers cost something: as much is spared with code of so many budgets.
 _ARRAYS = 2.25
+_IN_ARRAYS = 0.125
+
+#: Instructions of a loop's access to one: Mesa's CPU driver has code for each lane.
+_ACCESS = 32
 
 
 class _NotCut(Exception):
@@ -52,7 +51,7 @@ def cut_in_strips(function: Function, budget: int) -> bool:
     Whether there was anything to rewrite."""
     assert function.body is not None
     blocks = [block for outer in function.body.blocks for block in _blocks(outer)]
-    long = [block for block in blocks if _cost(block.operations) > budget]
+    long = [block for block in blocks if cost_of(block.operations) > budget]
     if not long:
         return False
     strips = _Strips(function, budget)
@@ -68,55 +67,10 @@ def _blocks(block: Block) -> Iterator[Block]:
                     yield from _blocks(inner)
 
 
-def _cost(operations: list[Operation]) -> int:
-    """Instructions that operations take which could be in a loop, roughly."""
-    total = 0
-    for operation in operations:
-        if not _may_be_cut(operation):
-            continue
-        type_, length = _sunk(operation).type, traits(operation).length
-        if operation.name in _MASKS and operation.operand_group(_MASKS[operation.name]):
-            length = _MASKED
-        if length and isinstance(type_, TensorType):
-            try:
-                total += register_count(type_) * length
-            except LayoutError:
-                pass  # it is refused where it is lowered
-    return total
-
-
-def _may_be_cut(operation: Operation) -> bool:
-    """Whether a strip of the operation's tensors is computed from strips of its operands."""
-    name = operation.name
-    if name == "tt.load":
-        return not operation.attributes.get("isVolatile") and _is_tensor(operation.result)
-    if name == "arith.constant":
-        return isinstance(attribute := operation.attributes["value"], DenseAttr) and attribute.splat
-    if name == "tt.store":
-        return _is_tensor(operation.operands[0])
-    return name in (*_SOURCES, "tt.expand_dims", "tt.trans", "tt.broadcast") or (
-        not operation.regions and elementwise(operation)
-    )
-
-
-def _is_tensor(value: Value) -> bool:
-    return isinstance(value.type, TensorType)
-
-
 def _ends_group(operation: Operation) -> bool:
     """Whether an operation other than loads and stores touches memory, or may do so in its regions."""
     row = traits(operation)
     return bool(row.effects) or (bool(operation.regions) and row.memory is Memory.NONE)
-
-
-def _sunk(operation: Operation) -> Value:
-    """A tensor of the shape that a sink is cut by."""
-    return operation.results[0] if operation.results else operation.operands[0]
-
-
-def _size(operation: Operation) -> int:
-    type_ = _sunk(operation).type
-    return type_.size if isinstance(type_, TensorType) else 1
 
 
 class _Strips:
@@ -147,13 +101,16 @@ class _Strips:
         for sinks in self._groups(block):
             while sinks:
                 # As many of one size in one loop as can be; each is otherwise the first of the next.
-                first = _size(sinks[0])
-                alike = next((place for place, sink in enumerate(sinks) if _size(sink) != first), len(sinks))
+                first = size_of(sinks[0])
+                alike = next((place for place, sink in enumerate(sinks) if size_of(sink) != first), len(sinks))
                 count = next((count for count in range(alike, 0, -1) if self._cut_run(block, sinks[:count])), 0)
                 changed = changed or count > 0
                 if not count:
                     self._whole.update(self._traced(block, sinks[0]))
                 sinks = sinks[max(count, 1) :]
+        for operation in [one for one in block.operations if one.name == "spirv.collect" and not one.result.uses]:
+            drop_uses(operation)
+            block.operations.remove(operation)
         return changed
 
     def _groups(self, block: Block) -> list[list[Operation]]:
@@ -162,18 +119,21 @@ class _Strips:
         self._group = {}
         number = 0
         for operation in block.operations:
-            number += not _may_be_cut(operation) and _ends_group(operation)
+            number += not may_be_cut(operation) and _ends_group(operation)
             self._group[operation] = number
         groups: dict[int, list[Operation]] = {}
         for operation in block.operations:
-            if _may_be_cut(operation) and (operation.name == "tt.store" or self._needed(operation)):
+            if folds(operation) or (
+                may_be_cut(operation) and (operation.name == "tt.store" or self._needed(operation))
+            ):
                 groups.setdefault(self._group[operation], []).append(operation)
         return list(groups.values())
 
     def _needed(self, operation: Operation) -> bool:
         """Whether something needs the results that is not in the operation's group, or cannot be cut."""
         return not self._is_index(operation.results[0]) and any(
-            not _may_be_cut(use) or self._group.get(use) != self._group[operation]
+            not (may_be_cut(use) or folds(use))
+            or (self._group.get(use) != self._group[operation] and not (use in self._group and is_light(operation)))
             for result in operation.results
             for use in result.uses
         )
@@ -186,18 +146,19 @@ class _Strips:
             known = self._indices[value] = (
                 isinstance(owner, Operation)
                 and owner.name != "tt.load"
-                and _may_be_cut(owner)
-                and traits(owner).length <= 2
-                and all(self._is_index(operand) for operand in owner.operands if _is_tensor(operand))
+                and may_be_cut(owner)
+                and is_light(owner)
+                and all(self._is_index(operand) for operand in owner.operands if is_tensor(operand))
             )
         return known
 
     # -- one loop --------------------------------------------------------------------------------------------------
     def _cut_run(self, block: Block, sinks: list[Operation]) -> bool:
         """Puts ``sinks`` and what they need into a loop, where that is long and can be cut."""
-        shapes = {type_.shape for sink in sinks if isinstance(type_ := _sunk(sink).type, TensorType)}
+        shapes = {type_.shape for sink in sinks if isinstance(type_ := sunk(sink).type, TensorType)}
+        along = {sink.attributes["axis"] for sink in sinks if folds(sink)}
         for dim in range(min(len(shape) for shape in shapes)):
-            if len({shape[dim] for shape in shapes}) > 1:
+            if len({shape[dim] for shape in shapes}) > 1 or along - {dim}:
                 continue
             try:
                 run, past_barriers = self._run(block, sinks, dim)
@@ -215,10 +176,18 @@ class _Strips:
         """The run, and the loads that it does not have because they would go past a barrier. Raises _NotCut."""
         places = {operation: place for place, operation in enumerate(block.operations)}
         whole, past_barriers = set(self._whole), []
+        folded = [sink for sink in sinks if folds(sink)]
+        if any(
+            _place(block, use, places) <= places[sinks[-1]]
+            for sink in folded
+            for value in sink.results
+            for use in value.uses
+        ):
+            raise _NotCut
         while True:
-            run = Run(sinks, [dim] * len(sinks))
+            run = Run(sinks, [dim] * len(sinks), folded)
             for sink in sinks:
-                for value in sink.results or sink.operands:
+                for value in sink.operands if sink in folded or not sink.results else sink.results:
                     self._trace(value, dim, run, whole)
             outside = self._outputs(block, run, places)
             outside += (barred := self._past_barriers(block, run, places))
@@ -238,7 +207,7 @@ class _Strips:
         pending = [sink]
         while pending:
             operation = pending.pop()
-            if operation in found or operation.block is not block or not _may_be_cut(operation):
+            if operation in found or operation.block is not block or not may_be_cut(operation):
                 continue
             if operation.results and self._is_index(operation.results[0]):
                 continue
@@ -258,15 +227,19 @@ class _Strips:
         if (
             not isinstance(owner, Operation)
             or owner in whole
-            or not _may_be_cut(owner)
-            or not (self._group.get(owner) == self._group[run.sinks[-1]] or self._is_index(value))
+            or not may_be_cut(owner)
+            or not (
+                self._group.get(owner) == self._group[run.sinks[-1]]
+                or (owner in self._group and is_light(owner))
+                or self._is_index(value)
+            )
         ):
             run.inputs[key] = None
             return
         run.cut[key] = None
         for result in owner.results:
             run.cut[result, dim] = None
-        if owner.name in _SOURCES:
+        if owner.name in SOURCES:
             return
         if owner.name == "tt.load":
             run.loads[owner] = None
@@ -274,6 +247,8 @@ class _Strips:
             inner = [dim - (owner.attributes["axis"] < dim)]
         elif owner.name == "tt.trans":
             inner = [owner.attributes["order"][dim]]
+        elif owner.name == "tt.reduce":
+            inner = [reduced_dim(owner, dim)]
         for operand in owner.operands:
             self._trace(operand, inner[0], run, whole)
 
@@ -281,7 +256,7 @@ class _Strips:
         """Fills ``run.outputs``. The operations that have to stay outside, since what they give is needed before the
         loop's end, or is small."""
         inside = {operation for operation, _ in run.operations}
-        largest, last = max(map(_size, run.sinks)), places[run.sinks[-1]]
+        largest, last = max(map(size_of, run.sinks)), places[run.sinks[-1]]
         outside: list[Operation] = []
         run.outputs.clear()
         for value, dim in run.cut:
@@ -304,7 +279,8 @@ class _Strips:
         for load in run.loads:
             between = block.operations[places[load] + 1 : last]
             waits = any(
-                traits(operation).memory is not Memory.NONE or Effect.WAITS in traits(operation).effects
+                (traits(operation).memory is not Memory.NONE and not keeps_strips(operation))
+                or Effect.WAITS in traits(operation).effects
                 for operation in between
             )
             pointer = load.operands[0]
@@ -344,10 +320,13 @@ class _Strips:
 
     def _strips(self, run: Run) -> int:
         """As few as bring the loop's body within the budget, a power of two; fewer where the layouts allow no more."""
-        cost = _cost([operation for operation, _ in run.operations])
+        cost = cost_of([operation for operation, _ in run.operations])
         strips = 1
-        if (run.inputs or run.outputs) and cost <= _ARRAYS * self._budget:
+        arrays = [*run.inputs, *run.outputs]
+        least = _IN_ARRAYS if any(key in self._arrays for key in run.inputs) else _ARRAYS
+        if arrays and cost <= least * self._budget:
             return strips
+        cost += _ACCESS * sum(register_count(value.type) for value, _ in arrays if isinstance(value.type, TensorType))
         while cost > self._budget * strips and all(_fits(value, dim, 2 * strips) for value, dim in _cut_values(run)):
             strips *= 2
         return strips
@@ -369,7 +348,7 @@ def _cut_values(run: Run) -> list[Key]:
         for sink, dim in zip(run.sinks, run.dims, strict=True)
         if not sink.results
         for operand in sink.operands
-        if _is_tensor(operand)
+        if is_tensor(operand)
     ]
     return [*run.cut, *run.inputs, *stored]
 

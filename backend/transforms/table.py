@@ -22,6 +22,7 @@ from .sink_buffers import sink_buffers
 from .sink_loads import sink_loads
 from .split_dots import split_dots
 from .strips import cut_in_strips
+from .subgroups_along_rows import ALONG, BOUND, lay_subgroups_along_rows
 from .transposed_operands import buffer_transposed_operands
 
 
@@ -43,8 +44,9 @@ class Settings:
     loaded ahead, in loops of more than one of the ``stages``. ``shared_banks``: workgroup memory is banked, so that dot
     operands are laid out for it. ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in
     so many along K, and buffers are filled late; 0 where they are not. ``strips``: of instructions that
-    element-by-element code may have before its tensors are cut in strips; 0 for any number. ``matrices``: what the
-    target's matrix units multiply, with subgroups of ``lanes``, each of which has so many ``registers``.
+    element-by-element code may have before its tensors are cut in strips; 0 for any number. ``rows``: subgroups should
+    not exchange anything. ``matrices``: what the target's matrix units multiply, with subgroups of ``lanes``, each of
+    which has so many ``registers``.
     """
 
     moved_loads: bool = True
@@ -54,6 +56,7 @@ class Settings:
     matrix_loads: bool = False
     pieces: int = 0
     strips: int = 0
+    rows: bool = False
     matrices: tuple[MatrixConfiguration, ...] = ()
     lanes: int = 0
     registers: int = 0
@@ -62,18 +65,21 @@ class Settings:
 @dataclass(frozen=True)
 class Transform:
     """One rewrite. ``run`` changes a module in place and says whether it did. It runs where the module has an operation
-    of each of the sets ``operations``, and the setting ``switch`` is on."""
+    of each of the sets ``operations`` and none of ``without``, and the setting ``switch`` is on."""
 
     name: str
     stage: Stage
     run: Callable[[Module, Settings], bool]
     operations: tuple[frozenset[str], ...] = ()
     switch: str = ""
+    without: frozenset[str] = frozenset()
 
     def applies(self, names: Collection[str], settings: Settings) -> bool:
         """Whether it runs on a module that has operations of these names."""
-        return (not self.switch or getattr(settings, self.switch)) and all(
-            not wanted.isdisjoint(names) for wanted in self.operations
+        return (
+            (not self.switch or getattr(settings, self.switch))
+            and all(not wanted.isdisjoint(names) for wanted in self.operations)
+            and self.without.isdisjoint(names)
         )
 
 
@@ -117,6 +123,9 @@ TRANSFORMS: tuple[Transform, ...] = (
         _alone(sink_loads),
         (_among("ttg.local_load"), _among("tt.dot")),
         "moved_loads",
+    ),
+    Transform(
+        "lay subgroups along rows", Stage.LAYOUTS_CHOSEN, _alone(lay_subgroups_along_rows), (ALONG,), "rows", BOUND
     ),
     Transform("refuse exchanged pointers", Stage.BEFORE_ALLOCATION, _alone(refuse_exchanged_pointers), (ON_POINTERS,)),
     Transform(

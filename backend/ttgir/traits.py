@@ -225,6 +225,7 @@ _ops("ttg.mask.return ttg.warp_yield ttg.warp_return", end=End.LEAVE)
 
 # tensors in arrays of an invocation's own (transforms/strip_loops.py)
 _ops("spirv.array spirv.spill spirv.strip spirv.put spirv.collect", pointers=Pointers.KEPT)
+_ops("spirv.fold", ended_by=("tt.reduce.return",))
 
 # scf, cf, ub
 _ops("scf.for", pointers=Pointers.CARRIED, loop=True, ended_by=("scf.yield",), yielded_by="scf.yield")

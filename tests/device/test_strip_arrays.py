@@ -191,3 +191,73 @@ def test_pointers_from_a_scan() -> None:
     out = torch.zeros(size, dtype=torch.int32)
     gathered[(1,)](x, index, out, BLOCK=size, num_warps=1)
     assert torch.equal(out, x[index.cumsum(0) % size] + index)
+
+
+@triton.jit
+def row_statistics(x_ptr, sum_ptr, max_ptr, at_ptr, out_ptr, n, N: tl.constexpr):
+    i = tl.arange(0, N)
+    x = tl.load(x_ptr + i, mask=i < n, other=-100)
+    largest, at = tl.max(x, 0, return_indices=True)
+    total = tl.sum(tl.where(i < n, x, 0))
+    tl.store(sum_ptr, total)
+    tl.store(max_ptr, largest)
+    tl.store(at_ptr, at)
+    tl.store(out_ptr + i, x * 2 - total, mask=i < n)
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int32, torch.int64, torch.int16])
+def test_sums_and_places_of_a_row(dtype: torch.dtype, warps: int) -> None:
+    """Whole numbers, so that every order of additions gives the same."""
+    n = 2048 - 7
+    x = numbers(dtype, n)
+    sums, largest = torch.zeros(1, dtype=torch.int64), torch.zeros(1, dtype=dtype)
+    at, out = torch.zeros(1, dtype=torch.int32), torch.full((n + 9,), 5, dtype=torch.int64)
+    row_statistics[(1,)](x, sums, largest, at, out, n, N=2048, num_warps=warps)
+    wanted = x.to(torch.int64)
+    assert sums.item() == wanted.sum().item() and largest.item() == x.max().item()
+    assert at.item() == int(np.argmax(x.numpy()))
+    assert np.array_equal(out[:n].numpy(), (wanted * 2 - wanted.sum()).numpy()) and (out[n:] == 5).all()
+
+
+@triton.jit
+def both_ways(x_ptr, out_ptr, rows_ptr, columns_ptr, m, n, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    inside = (i[:, None] < m) & (j < n)
+    at = i[:, None] * n + j
+    x = tl.load(x_ptr + at, mask=inside, other=0)
+    rows, columns = tl.sum(x, 1), tl.sum(x, 0)
+    tl.store(out_ptr + at, x - rows[:, None] + 2 * columns, mask=inside)
+    tl.store(rows_ptr + i, rows, mask=i < m)
+    tl.store(columns_ptr + j, columns, mask=j < n)
+
+
+@pytest.mark.parametrize(("m", "n"), [(61, 63), (4, 509), (500, 3)])
+def test_sums_of_rows_and_columns(m: int, n: int) -> None:
+    x = numbers(torch.float32, m, n)
+    out, rows, columns = torch.zeros(m, n), torch.zeros(m), torch.zeros(n)
+    M, N = triton.next_power_of_2(m), triton.next_power_of_2(n)
+    both_ways[(1,)](x, out, rows, columns, m, n, M=M, N=N, num_warps=1)
+    assert torch.equal(rows, x.sum(1)) and torch.equal(columns, x.sum(0))
+    assert torch.equal(out, x - x.sum(1)[:, None] + 2 * x.sum(0))
+
+
+@triton.jit
+def softmax_rows(x_ptr, out_ptr, log_ptr, m, n, M: tl.constexpr, N: tl.constexpr):
+    i, j = tl.arange(0, M), tl.arange(0, N)
+    inside = (i[:, None] < m) & (j < n)
+    x = tl.load(x_ptr + i[:, None] * n + j, mask=inside, other=-float("inf"))
+    largest = tl.max(x, 1)
+    powers = tl.exp(x - largest[:, None])
+    total = tl.sum(powers, 1)
+    tl.store(out_ptr + i[:, None] * n + j, powers / total[:, None], mask=inside)
+    tl.store(log_ptr + i, largest + tl.log(total), mask=i < m)
+
+
+@pytest.mark.parametrize(("m", "n"), [(29, 61), (3, 1000)])
+def test_softmax_of_rows(m: int, n: int) -> None:
+    x = torch.from_numpy(np.random.default_rng(4).standard_normal((m, n)).astype(np.float32))
+    out, log = torch.zeros(m, n), torch.zeros(m)
+    softmax_rows[(1,)](x, out, log, m, n, M=triton.next_power_of_2(m), N=triton.next_power_of_2(n), num_warps=1)
+    assert torch.allclose(out.double(), torch.softmax(x.double(), 1), rtol=1e-6, atol=0)
+    assert torch.allclose(log.double(), torch.logsumexp(x.double(), 1), rtol=1e-6, atol=0)

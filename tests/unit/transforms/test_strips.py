@@ -102,12 +102,12 @@ def test_a_tile_is_cut_along_its_rows():
     assert "tt.expand_dims" in names(loop) and names(loop).count("tt.make_range") == 1  # columns stay outside
 
 
-SUM = """
-    %one = "tt.reduce"(%x) <{axis = 0 : i32}> ({
+SCAN = """
+    %one = "tt.scan"(%x) <{axis = 0 : i32, reverse = false}> ({
     ^bb0(%l: f32, %r: f32):
       %s = arith.addf %l, %r : f32
-      tt.reduce.return %s : f32
-    }) : (tensor<1024xf32, #row>) -> f32
+      tt.scan.return %s : f32
+    }) : (tensor<1024xf32, #row>) -> tensor<1024xf32, #row>
 """
 
 #: What ends a loop before it: what is needed behind it goes into an array.
@@ -119,7 +119,7 @@ APART = {
         [1, 0],
     ),
     "a value from elsewhere": (row(value="%given"), [0]),
-    "what is loaded is used elsewhere": (row(SUM), [1, 0]),
+    "what is loaded is used elsewhere": (row(SCAN), [1, 0]),
     "a volatile load": (row().replace("tt.load %a", "tt.load %a {isVolatile = true}"), [0]),
 }
 
@@ -132,7 +132,7 @@ def test_arrays_hold_what_other_code_gives_or_needs(body: str, loads: list[int])
     if len(loops) > 1:
         assert names(loops[0]).count("spirv.put") == 1 and names(loops[0]).count("tt.store") == 0
     order = [operation.name for operation in function.body.entry.operations]
-    for fence in ("ttg.barrier", "tt.print", "tt.reduce"):
+    for fence in ("ttg.barrier", "tt.print", "tt.scan"):
         if fence in order:
             first, last = (place for place, name in enumerate(order) if name == "scf.for")
             assert first < order.index(fence) < last
@@ -190,3 +190,68 @@ def test_a_load_after_a_store_is_in_a_loop_of_its_own():
     )
     _, loops = cut(row(after=again))
     assert [names(loop).count("tt.store") for loop in loops] == [1, 1]
+
+
+SUM = """
+    %one = "tt.reduce"(%y) <{axis = 0 : i32}> ({
+    ^bb0(%l: f32, %r: f32):
+      %s = arith.addf %l, %r : f32
+      tt.reduce.return %s : f32
+    }) : (tensor<1024xf32, #row>) -> f32
+"""
+
+
+def test_a_reduction_along_the_loop_carries_a_tile():
+    function, (loop,) = cut(row(after=SUM + "    tt.store %q, %one : !tt.ptr<f32>"), 200)
+    assert function.body is not None
+    assert names(loop).count("tt.store") == 1 and names(loop)[-2:] == ["spirv.fold", "scf.yield"]
+    assert [result.type.shape for result in loop.results] == [(128,)]
+    (reduction,) = (one for one in function.body.entry.operations if one.name == "tt.reduce")
+    assert reduction.operands == loop.results and reduction.result.uses[0].name == "tt.store"
+
+
+def test_what_needs_a_reduction_is_in_a_later_loop():
+    mean = (
+        SUM
+        + """
+    %ones = tt.splat %one : f32 -> tensor<1024xf32, #row>
+    %z = arith.subf %y, %ones : tensor<1024xf32, #row>
+    tt.store %b, %z : tensor<1024x!tt.ptr<f32>, #row>
+"""
+    )
+    body = row(after=mean).replace("    tt.store %b, %y : tensor<1024x!tt.ptr<f32>, #row>\n", "")
+    _, (first, second) = cut(body, 100)
+    assert "spirv.fold" in names(first) and names(first).count("tt.load") == 1
+    assert names(second).count("spirv.strip") == 1 and names(second).count("tt.store") == 1
+
+
+ROWS = """
+    %sums = "tt.reduce"(%x) <{axis = AXIS : i32}> ({
+    ^bb0(%left: f32, %right: f32):
+      %s = arith.addf %left, %right : f32
+      tt.reduce.return %s : f32
+    }) : (tensor<64x32xf32, #wide>) -> tensor<64xf32, #down>
+    %apart = tt.expand_dims %sums {axis = 1 : i32} : tensor<64xf32, #down> -> tensor<64x1xf32, #wide>
+    %more = tt.broadcast %apart : tensor<64x1xf32, #wide> -> tensor<64x32xf32, #wide>
+    %y = arith.subf %x, %more : tensor<64x32xf32, #wide>
+    tt.store %a, %y : tensor<64x32x!tt.ptr<f32>, #wide>
+"""
+
+
+def test_rows_that_one_subgroup_has_are_reduced_in_the_loop():
+    stored = "    tt.store %a, %x : tensor<64x32x!tt.ptr<f32>, #wide>\n"
+    _, (loop,) = cut(TILE.replace(stored, ROWS.replace("AXIS", "1")), 400)
+    (reduction,) = (one for one in loop.regions[0].entry.operations if one.name == "tt.reduce")
+    assert reduction.operands[0].type.shape == (8, 32) and reduction.result.type.shape == (8,)
+    assert names(loop).count("tt.store") == 1
+
+
+def test_long_rows_are_reduced_piece_by_piece():
+    """One subgroup has whole rows, but a lane has too much of each."""
+    body = TILE.replace("64x32", "8x8192").replace("64x1x", "8x1x").replace("1x32x", "1x8192x")
+    body = body.replace("end = 64", "end = 8").replace("end = 32", "end = 8192")
+    body = body.replace("tensor<64xi32", "tensor<8xi32").replace("tensor<32xi32", "tensor<8192xi32")
+    stored = "    tt.store %a, %x : tensor<8x8192x!tt.ptr<f32>, #wide>\n"
+    rows = ROWS.replace("64x32", "8x8192").replace("64x1x", "8x1x").replace("64xf32", "8xf32").replace("AXIS", "1")
+    _, loops = cut(body.replace(stored, rows), 400)
+    assert "spirv.fold" in names(loops[0]) and names(loops[1]).count("tt.store") == 1

@@ -1,0 +1,84 @@
+"""Which operations go into loops over strips (strips.py), by what they are cut, and how long their code is."""
+
+from __future__ import annotations
+
+from ..analysis.places import elementwise, order_is_free
+from ..layouts.distributed import LayoutError
+from ..layouts.strips import register_count, same_registers
+from ..ttgir.ir import DenseAttr, Operation, Value
+from ..ttgir.traits import traits
+from ..ttgir.types import TensorType
+from .strip_reductions import folds, keeps_strips, length
+
+#: Accesses to memory → the group of their operands that the mask is; instructions of one under a mask, a branch of its
+#: own.
+_MASKS = {"tt.load": 1, "tt.store": 2}
+_MASKED = 32
+
+#: Operations without operands that are tensors.
+SOURCES = ("tt.splat", "tt.make_range", "arith.constant")
+
+#: Instructions of code that is rather computed twice than kept in an array.
+_LIGHT = 2
+
+
+def is_light(operation: Operation) -> bool:
+    """Whether an operation only computes, and little."""
+    return operation.name != "tt.load" and not operation.regions and traits(operation).length <= _LIGHT
+
+
+def cost_of(operations: list[Operation]) -> int:
+    """Instructions that operations take which could be in a loop, roughly."""
+    total = 0
+    for operation in operations:
+        if operation.name == "tt.reduce":
+            total += length(operation)
+        if operation.name == "tt.reduce" or not may_be_cut(operation):
+            continue
+        type_, each = sunk(operation).type, traits(operation).length
+        if operation.name in _MASKS and operation.operand_group(_MASKS[operation.name]):
+            each = _MASKED
+        if each and isinstance(type_, TensorType):
+            try:
+                total += register_count(type_) * each
+            except LayoutError:
+                pass  # it is refused where it is lowered
+    return total
+
+
+def may_be_cut(operation: Operation) -> bool:
+    """Whether a strip of the operation's tensors is computed from strips of its operands."""
+    name = operation.name
+    if name == "tt.load":
+        return not operation.attributes.get("isVolatile") and is_tensor(operation.result)
+    if name == "arith.constant":
+        return isinstance(attribute := operation.attributes["value"], DenseAttr) and attribute.splat
+    if name == "tt.store":
+        return is_tensor(operation.operands[0])
+    return (
+        name in (*SOURCES, "tt.expand_dims", "tt.trans", "tt.broadcast")
+        or (not operation.regions and elementwise(operation))
+        or keeps_strips(operation)
+        or (name == "tt.reshape" and _renames(operation))
+    )
+
+
+def _renames(reshape: Operation) -> bool:
+    """Whether it gives registers other names, which are as good: elements may come in any order."""
+    before, after = reshape.operands[0].type, reshape.result.type
+    assert isinstance(before, TensorType) and isinstance(after, TensorType)
+    return before.shape == after.shape and order_is_free(reshape) and same_registers(before, after)
+
+
+def is_tensor(value: Value) -> bool:
+    return isinstance(value.type, TensorType)
+
+
+def sunk(operation: Operation) -> Value:
+    """A tensor of the shape that a sink is cut by."""
+    return operation.operands[0] if not operation.results or folds(operation) else operation.results[0]
+
+
+def size_of(operation: Operation) -> int:
+    type_ = sunk(operation).type
+    return type_.size if isinstance(type_, TensorType) else 1

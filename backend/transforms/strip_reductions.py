@@ -1,0 +1,140 @@
+"""Reductions in loops over strips (strips.py).
+
+Along another dimension than the loop's, within each subgroup: a strip of the result is the reduction of a strip. Along
+the loop's own: each round combines its strip into a tile, the least that the layout can be cut to, which is reduced
+behind the loop.
+
+    %tile, … = spirv.fold %tile, …, %strip, …, %at {region}    where %at is 0, the tile from before is not combined
+
+The rule of ``spirv.fold``: ``lowering/reduce.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..analysis.pointer_range import is_pointer
+from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
+from ..layouts.strips import cut_fits, register_count, strip_type
+from ..ttgir.ir import Block, DenseAttr, Operation, Region, Value
+from ..ttgir.types import TensorType
+from .rewriting import append, copied_region, drop_uses, replace_uses
+
+#: The operation that combines strips.
+FOLD = "spirv.fold"
+
+#: Registers that a lane has of a row, at most, where whole rows go into the loop.
+_LONG = 128
+
+#: Instructions of an exchange between lanes.
+_SHUFFLE = 32
+
+
+def keeps_strips(operation: Operation) -> bool:
+    """Whether a ``tt.reduce`` gives a strip of its result from strips of its operands, without waiting."""
+    if operation.name != "tt.reduce" or not isinstance(operation.results[0].type, TensorType):
+        return False
+    return (
+        not any(map(is_pointer, operation.operands))
+        and _steps(operation, WARP) == 0
+        and 1 << _steps(operation, REGISTER) <= _LONG
+        and any(_cuts(operation.results[0], dim, 2) for dim in range(operation.results[0].type.rank))
+    )
+
+
+def folds(operation: Operation) -> bool:
+    """Whether a ``tt.reduce`` can be carried out strip by strip along its own dimension."""
+    return (
+        operation.name == "tt.reduce"
+        and not keeps_strips(operation)
+        and not any(map(is_pointer, operation.operands))
+        and all(_cuts(operand, operation.attributes["axis"], 2) for operand in operation.operands)
+    )
+
+
+def reduced_dim(operation: Operation, dim: int) -> int:
+    """The dimension of a reduction's operands that is dimension ``dim`` of its results."""
+    return dim + int(dim >= operation.attributes["axis"])
+
+
+def length(operation: Operation) -> int:
+    """Instructions of a ``tt.reduce``, roughly."""
+    type_, result = operation.operands[0].type, operation.results[0].type
+    assert isinstance(type_, TensorType)
+    try:
+        results = register_count(result) if isinstance(result, TensorType) else 1
+        combined = register_count(type_) * (len(operation.regions[0].entry.operations) - 1)
+    except LayoutError:
+        return 0  # it is refused where it is lowered
+    return combined + len(operation.operands) * results * _steps(operation, LANE) * _SHUFFLE
+
+
+def _steps(operation: Operation, unit: str) -> int:
+    """How many bits of the number of a register, lane or subgroup are places along the dimension that is reduced."""
+    type_ = operation.operands[0].type
+    assert isinstance(type_, TensorType) and type_.encoding is not None
+    try:
+        bases = distributed_layout(type_.encoding, type_.shape).bases[unit]
+    except LayoutError:
+        return 1
+    return sum(point[operation.attributes["axis"]] != 0 for point in bases)
+
+
+def _cuts(value: Value, dim: int, strips: int) -> bool:
+    return isinstance(value.type, TensorType) and cut_fits(value.type, dim, strips)
+
+
+def first_tiles(block: Block, reduction: Operation) -> list[Value]:
+    """What the loop carries at first, for each operand: nothing that counts."""
+    dim, strips = reduction.attributes["axis"], 1
+    while all(_cuts(operand, dim, 2 * strips) for operand in reduction.operands):
+        strips *= 2
+    tiles = [strip_type(operand.type, dim, strips) for operand in reduction.operands]  # type: ignore[arg-type]
+    return [
+        append(
+            block, "arith.constant", types=[tile], attributes={"value": DenseAttr(tile, (0,), True)},
+            location=reduction.location,
+        ).result
+        for tile in tiles
+    ]  # fmt: skip
+
+
+def fold(
+    body: Block, reduction: Operation, tiles: Sequence[Value], strips: Sequence[Value], counter: Value
+) -> list[Value]:
+    """The tiles after the round of a loop's ``body`` that has these ``strips``."""
+    made = append(
+        body,
+        FOLD,
+        [*tiles, *strips, counter],
+        [tile.type for tile in tiles],
+        {"dim": reduction.attributes["axis"]},
+        [copied_region(reduction.regions[0])],
+        location=reduction.location,
+    )
+    return made.results
+
+
+def reduce_tiles(block: Block, reduction: Operation, tiles: Sequence[Value]) -> None:
+    """Appends the reduction of the loop's results to ``block``, in place of ``reduction``, which is removed."""
+    made = append(
+        block,
+        reduction.name,
+        tiles,
+        [result.type for result in reduction.results],
+        reduction.attributes,
+        [_taken(reduction)],
+        segments=reduction.segments,
+        location=reduction.location,
+    )
+    for old, new in zip(reduction.results, made.results, strict=True):
+        replace_uses(old, new)
+    drop_uses(reduction)
+    assert reduction.block is not None
+    reduction.block.operations.remove(reduction)
+
+
+def _taken(reduction: Operation) -> Region:
+    region = reduction.regions[0]
+    reduction.regions = []
+    return region

@@ -1,0 +1,93 @@
+"""Subgroups side by side where reductions go up and down: nothing is exchanged between them, and nobody waits.
+
+Upstream lays the subgroups of a tile along its rows as far as these reach, for accesses that lie together. A sum of
+each row then goes through shared memory, behind barriers. Where a driver makes coroutines for these (drivers.py), and
+there are rows for all subgroups, each gets its own rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding
+from ..ttgir.ir import Block, DenseAttr, Module, Operation, Value
+from ..ttgir.types import TensorType, Type
+
+#: Operations that combine elements along their dimension ``axis``.
+ALONG = frozenset({"tt.reduce", "tt.scan"})
+
+#: Operations whose encodings follow from each other otherwise than by slices, and calls, whose types are written twice.
+BOUND = frozenset(
+    "tt.reshape tt.trans tt.join tt.split tt.cat tt.dot tt.dot_scaled tt.gather tt.call ttg.fp4_to_fp ttg.local_alloc "
+    "ttg.local_load ttg.local_store tt.map_elementwise tt.histogram".split()
+)
+
+_Chosen = dict[Encoding, Encoding]
+
+
+def lay_subgroups_along_rows(module: Module) -> bool:
+    """Rewrites the encodings of ``module``. Whether there was anything to rewrite."""
+    operations = [
+        operation
+        for function in module.functions.values()
+        for block in (function.body.blocks if function.body is not None else ())
+        for top in block.operations
+        for operation in top.walk()
+    ]
+    chosen = _choose(operations)
+    if not chosen:
+        return False
+    for value in _values(module, operations):
+        value.type = _retyped(value.type, chosen)
+    for operation in operations:
+        for name, attribute in operation.attributes.items():
+            if isinstance(attribute, DenseAttr):
+                operation.attributes[name] = replace(attribute, type=_retyped(attribute.type, chosen))
+    return True
+
+
+def _choose(operations: list[Operation]) -> _Chosen:
+    """Encodings → those in their place: where all that goes along a dimension goes along the same one, and all of its
+    tiles have rows enough."""
+    wanted: dict[BlockedEncoding, set[Encoding | None]] = {}
+    for operation in operations:
+        type_ = operation.operands[0].type if operation.name in ALONG else None
+        if isinstance(type_, TensorType) and isinstance(encoding := type_.encoding, BlockedEncoding):
+            wanted.setdefault(encoding, set()).add(_moved(encoding, type_.shape, operation.attributes["axis"]))
+    return {
+        encoding: found
+        for encoding, (found, *others) in ((one, tuple(several)) for one, several in wanted.items())
+        if not others and found is not None and found != encoding
+    }
+
+
+def _moved(encoding: BlockedEncoding, shape: tuple[int, ...], axis: int) -> Encoding | None:
+    """``encoding`` with one subgroup along ``axis``; None where a tensor of ``shape`` is too small."""
+    warps = list(encoding.warps_per_cta)
+    left, warps[axis] = warps[axis], 1
+    for dim in encoding.order:
+        tile = encoding.size_per_thread[dim] * encoding.threads_per_warp[dim]
+        while dim != axis and left > 1 and tile * warps[dim] * 2 <= shape[dim]:
+            left, warps[dim] = left // 2, warps[dim] * 2
+    return None if left > 1 else replace(encoding, warps_per_cta=tuple(warps))
+
+
+def _values(module: Module, operations: list[Operation]) -> list[Value]:
+    blocks: list[Block] = [
+        block for function in module.functions.values() if function.body is not None for block in function.body.blocks
+    ]
+    blocks += [block for operation in operations for region in operation.regions for block in region.blocks]
+    found = [value for block in blocks for value in block.arguments]
+    return found + [value for operation in operations for value in operation.results]
+
+
+def _retyped(type_: Type, chosen: _Chosen) -> Type:
+    if not isinstance(type_, TensorType) or type_.encoding is None:
+        return type_
+    return replace(type_, encoding=_meant(type_.encoding, chosen))
+
+
+def _meant(encoding: Encoding, chosen: _Chosen) -> Encoding:
+    if isinstance(encoding, SliceEncoding):
+        return replace(encoding, parent=_meant(encoding.parent, chosen))
+    return chosen.get(encoding, encoding)
