@@ -10,6 +10,7 @@ import ctypes
 import struct
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -156,9 +157,12 @@ def says_loops(messages: list[dict[str, Any]]) -> bool:
 def raise_reports(context: Context) -> None:
     """Wait for launches of LaterLaunchers, if there were any since the last call, and raise what they reported: the
     first failure, with the others as its notes."""
-    if not context.unread_reports:
+    launchers = []
+    with suppress(KeyError):  # another thread may take the last one
+        while context.unread_reports:
+            launchers.append(context.unread_reports.pop())
+    if not launchers:
         return
-    launchers, context.unread_reports = context.unread_reports, set()
     context.native.synchronize_host()
     first: RuntimeError | None = None
     for launcher in launchers:

@@ -26,8 +26,9 @@ _SUMS |= {torch.float64: tl.float64, torch.int64: tl.int64}
 #: Rows and columns of a tile are at most so many, and the products of a step so many.
 _TILE, _STEP = 64, 32
 #: Where there are fewer tiles than compute units, K is divided so that there are so many programs for each unit, in
-#: parts of so many products at least, and in so many parts at most.
-_PROGRAMS, _SHORTEST, _MOST_PARTS = 2, 128, 32
+#: as many parts at most, none of which is shorter than so many products: on a GPU a second kernel must be worth its
+#: launch (estimated, not measured), a CPU's thread takes 0.5 ms and more for 128.
+_PROGRAMS, _MOST_PARTS, _SHORTEST, _SHORTEST_ON_CPU = 2, 32, 512, 128
 
 
 def enter_matmul(library: torch.library.Library) -> None:
@@ -193,10 +194,12 @@ def _plan(
 def _parts(device: int, programs: int, k: int) -> int:
     """In how many parts the products of a tile are summed by programs of their own, so that few tiles keep a device
     busy: a gradient of a weight has as few as the weight, and a sum over all rows of a batch."""
-    units = vulkan_context.of_device(device).device.compute_units.count_or_estimate
+    info = vulkan_context.of_device(device).device
+    units = info.compute_units.count_or_estimate
     if programs >= units:
         return 1
-    return max(1, min(-(-_PROGRAMS * units // programs), k // _SHORTEST, _MOST_PARTS))
+    shortest = _SHORTEST_ON_CPU if info.kind == "cpu" else _SHORTEST
+    return max(1, min(-(-_PROGRAMS * units // programs), k // shortest, _MOST_PARTS))
 
 
 def _of_nothing(out: torch.Tensor, c: torch.Tensor | None, beta: float) -> torch.Tensor:

@@ -68,9 +68,9 @@ def test_a_linear_layer_and_its_gradients() -> None:
 
 
 def test_few_tiles_are_summed_in_parts() -> None:
-    a, b, c = values(5, 700), values(700, 9), values(5, 9)
+    a, b, c = values(5, 1100), values(1100, 9), values(5, 9)
     units = vulkan_context.of_device(0).device.compute_units.count_or_estimate
-    assert matmul._parts(0, 1, 700) == (5 if units > 2 else 2 * units if units == 2 else 1)
+    assert (matmul._parts(0, 1, 1100) > 1) == (units > 1)
     compare(lambda a, b, c: (a @ b, torch.addmm(c, a, b, beta=0.5, alpha=2)), a, b, c, tolerance=(1e-5, 1e-4))
 
 
