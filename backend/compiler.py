@@ -17,6 +17,8 @@ from triton import knobs
 from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from triton.runtime.errors import OutOfResources
 
+from .collector import paused_collector
+
 if TYPE_CHECKING:
     from .options import SPIRVOptions
 
@@ -207,6 +209,7 @@ class SPIRVBackend(BaseBackend):
         passes.run(module, passes.TTIR, "make_ttir")
         return module
 
+    @paused_collector()
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """TTIR to TTGIR with layouts chosen for this subgroup size. Raises TooManyWarps."""
         from .stages import LayoutSearch
@@ -224,6 +227,7 @@ class SPIRVBackend(BaseBackend):
         passes.run(module, passes.GLUON, "gluon_to_ttgir")
         return module
 
+    @paused_collector()
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
         """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. Where that takes
         more shared memory than there is, the kernel is laid out anew (planning/ladder.py)."""

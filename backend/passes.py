@@ -12,6 +12,7 @@ from .layouts.buffers import buffer_bytes
 from .layouts.element_sizes import bits_in_memory
 from .transforms.dot_precision import OF_F32
 from .transforms.exchanged_pointers import EXCHANGES
+from .transforms.sink_loads import APART, are_apart
 from .ttgir.attributes import AttributeReader
 from .ttgir.lexer import Tokens
 from .ttgir.types import MemDescType, TensorType
@@ -162,12 +163,13 @@ def _run_for(target: str, module: Any, pipeline: Pipeline, name: str, copies: bo
 
 def operation_names(module: Any) -> frozenset[str]:
     """The names of a module's operations, ``"<name> on pointers"`` for those that exchange pointers, OF_F32 for dots of
-    f32: what decides whether its text has to be read at all."""
+    f32, APART for loads that are apart from their dots: what decides whether its text has to be read at all."""
+    order: list[str] = []
     names: set[str] = set()
 
     def visit(operation: Any) -> None:
         name = operation.get_name()
-        names.add(name)
+        order.append(name)
         if name in EXCHANGES:
             operands = (operation.get_operand(index) for index in range(operation.get_num_operands()))
             if any("!tt.ptr" in str(operand.get_type()) for operand in operands):
@@ -176,7 +178,7 @@ def operation_names(module: Any) -> frozenset[str]:
             names.add(OF_F32)
 
     module.walk(visit)
-    return frozenset(names)
+    return frozenset({*names, *order, *([APART] if are_apart(order) else [])})
 
 
 def count(module: Any, names: Collection[str]) -> int:

@@ -9,14 +9,13 @@ two shuffles by constants, which LLVM later cancels.
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 from . import opcodes as op
 from .encode import Instruction
-from .grammar import id_places
+from .grammar import id_places, ids_of_each
 from .module import ModuleBuilder
 from .opcodes import Capability_, Scope
 from .repeating import repeat_behind_barriers
+from .stretches import Stretches
 
 #: Opcodes whose results LLVM would compute again.
 REPEATABLE = frozenset(range(op.ConvertFToU, op.BitCount + 1)) - {
@@ -26,83 +25,62 @@ REPEATABLE = frozenset(range(op.ConvertFToU, op.BitCount + 1)) - {
 } | {op.ExtInst}
 
 _SCALARS = frozenset({"bool", "int", "float"})
-_NO_SCALAR = ("", 0)
 
 
 def anchor_across_barriers(module: ModuleBuilder, body: list[Instruction]) -> list[Instruction]:
     """``body``, the instructions of a function, with each such value anchored where it is defined and the anchor used
     behind barriers."""
-    regions = _regions(module, body)
-    if regions[-1] == 0:
+    stretches = Stretches(module, body)
+    if stretches.count == 1:
         return body
-    body, changed = repeat_behind_barriers(module, body, regions)
+    body, changed = repeat_behind_barriers(module, body, stretches)
     if changed:
-        regions = _regions(module, body)
-    crossing = _crossing(module, body, regions)
+        stretches = Stretches(module, body)
+    crossing, far = _crossing(module, body, stretches.of)
     if not crossing:
         return body
     module.capability(Capability_.GroupNonUniformShuffle)
-    anchors: dict[int, tuple[int, int]] = {}  # value → (its anchor, the region in which both are)
+    anchors: dict[int, tuple[int, int]] = {}  # value → (its anchor, the stretch in which both are)
     result: list[Instruction] = []
-    for instruction, region in zip(body, regions, strict=True):
-        if instruction[0] != op.Phi and not anchors.keys().isdisjoint(instruction[3:]):  # literals may meet them, too
-            for place in id_places(instruction):
-                known = anchors.get(instruction[place])
-                if known is not None and known[1] != region:
-                    instruction[place] = known[0]
-        result.append(instruction)
-        if instruction[2] in crossing:
-            anchors[instruction[2]] = (_anchor(module, result, instruction[2]), region)
+    done = 0
+    for place in sorted({*crossing.values(), *far}):
+        result += body[done : place + 1]
+        instruction, stretch, done = body[place], stretches.of[place], place + 1
+        for at in id_places(instruction):
+            known = anchors.get(instruction[at])
+            if known is not None and known[1] != stretch:
+                instruction[at] = known[0]
+        if crossing.get(instruction[2]) == place:
+            anchors[instruction[2]] = (_anchor(module, result, instruction[2]), stretch)
+    result += body[done:]
     return result
 
 
-def _regions(module: ModuleBuilder, body: list[Instruction]) -> list[int]:
-    """For each instruction the number of barriers before it, where entering and leaving a loop that has barriers
-    counts as one. Subgroup barriers, for which no coroutine is suspended, do not count."""
-    barriers = [
-        place
-        for place, instruction in enumerate(body)
-        if instruction[0] == op.ControlBarrier and module.constants.get(instruction[1]) != Scope.Subgroup
-    ]
-    waits = frozenset(barriers)
-    labels = {instruction[2]: place for place, instruction in enumerate(body) if instruction[0] == op.Label}
-    ends: set[int] = set()
-    region = 0
-    regions = []
-    for place, instruction in enumerate(body):
-        if instruction[0] == op.Label and instruction[2] in ends:
-            region += 1
-        regions.append(region)
-        if place in waits:
-            region += 1
-        elif instruction[0] == op.LoopMerge:
-            inside = bisect_left(barriers, place)
-            if inside < len(barriers) and barriers[inside] < labels[instruction[3]]:
-                region += 1
-                ends.add(instruction[3])
-    return regions
-
-
-def _crossing(module: ModuleBuilder, body: list[Instruction], regions: list[int]) -> set[int]:
-    """Scalars that LLVM would compute again, defined outside of selections, that another region uses."""
+def _crossing(module: ModuleBuilder, body: list[Instruction], of: list[int]) -> tuple[dict[int, int], list[int]]:
+    """The scalars that LLVM would compute again, defined outside of selections, that another stretch uses, with the
+    places where they are defined; and the places of those uses. ``of``: the stretch of each instruction."""
+    scalars = {type_id for type_id, (kind, _) in module.kinds.items() if kind in _SCALARS}
     defined: dict[int, int] = {}
-    crossing: set[int] = set()
+    places: dict[int, int] = {}
+    crossing: dict[int, int] = {}
+    far: list[int] = []
     merges: list[int] = []
-    for instruction, region in zip(body, regions, strict=True):
+    for place, (instruction, operands, stretch) in enumerate(zip(body, ids_of_each(body), of, strict=True)):
         opcode = instruction[0]
         if opcode == op.SelectionMerge:
             merges.append(instruction[3])
         elif opcode == op.Label and merges and merges[-1] == instruction[2]:
             merges.pop()
-        elif opcode in REPEATABLE and not merges and module.kinds.get(instruction[1], _NO_SCALAR)[0] in _SCALARS:
-            defined[instruction[2]] = region
-        if opcode == op.Phi:
+        elif opcode in REPEATABLE and not merges and instruction[1] in scalars:
+            defined[instruction[2]] = stretch
+            places[instruction[2]] = place
+        elif opcode == op.Phi:
             continue
-        for place in id_places(instruction):
-            word = instruction[place]
-            if defined.get(word, region) != region:
-                crossing.add(word)
-    return crossing
+        for value in operands:
+            if defined.get(value, stretch) != stretch:
+                crossing[value] = places[value]
+                far.append(place)
+    return crossing, far
 
 
 def _anchor(module: ModuleBuilder, body: list[Instruction], value: int) -> int:

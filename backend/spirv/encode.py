@@ -5,9 +5,10 @@ from __future__ import annotations
 import array
 import struct
 import sys
+from collections.abc import Sequence
 
 from . import opcodes as op
-from .grammar import ids
+from .grammar import ids_of_each
 
 MAGIC = 0x07230203
 VERSION_1_6 = 0x00010600
@@ -41,21 +42,16 @@ def encode(instructions: list[Instruction], bound: int) -> bytes:
 def drop_dead(body: list[Instruction]) -> list[Instruction]:
     """The instructions of a function body whose results are used, directly or not, by one that has an effect."""
     removable = op.REMOVABLE
-    by_result: dict[int, Instruction] = {}
-    pending: list[Instruction] = []
-    for instruction in body:
+    unused: dict[int, Sequence[int]] = {}  # result → what it is computed from
+    pending: list[Sequence[int]] = []
+    for instruction, operands in zip(body, ids_of_each(body), strict=True):
         if instruction[0] in removable:
-            by_result[instruction[2]] = instruction
+            unused[instruction[2]] = operands
         else:
-            pending.append(instruction)
-    live: set[int] = set()
-    take = by_result.get
+            pending.append(operands)
+    take = unused.pop
     while pending:
-        user = pending.pop()
-        for word in ids(user):
-            if word not in live:
-                definition = take(word)
-                if definition is not None:
-                    live.add(word)
-                    pending.append(definition)
-    return [instruction for instruction in body if instruction[0] not in removable or instruction[2] in live]
+        for value in pending.pop():
+            if value in unused:
+                pending.append(take(value))
+    return [instruction for instruction in body if instruction[2] not in unused] if unused else body

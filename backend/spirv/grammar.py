@@ -241,3 +241,13 @@ def ids(instruction: Sequence[int]) -> Sequence[int]:
     """The ids among an instruction's operands. Raises as ``id_places``."""
     reader = _READERS.get(instruction[0] << 16 | len(instruction))
     return [instruction[place] for place in id_places(instruction)] if reader is None else reader(instruction)
+
+
+def ids_of_each(instructions: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+    """``ids`` of each of many instructions, in less time."""
+    found = []
+    reader_of = _READERS.get
+    for instruction in instructions:
+        reader = reader_of(instruction[0] << 16 | len(instruction))
+        found.append(ids(instruction) if reader is None else reader(instruction))
+    return found

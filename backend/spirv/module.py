@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeAlias
 
 from . import opcodes as op
 from .encode import Instruction, encode, string_words
-from .grammar import ids
+from .grammar import ids, ids_of_each
 from .opcodes import Capability_ as Cap
 from .opcodes import Decoration, StorageClass
 
@@ -62,6 +62,8 @@ class ModuleBuilder:
         self._extensions: dict[str, None] = {}
         self._numbered: dict[tuple[int, ...], int] = {}
         self._integers: dict[tuple[Number, Number], Id] = {}
+        self._nulls: dict[Id, Id] = {}
+        self._scalars: dict[tuple[str, Number], Id] = {}
         self._globals: list[Instruction] = []
         self._decorations: list[Instruction] = []
         self._decorated: set[tuple[int, ...]] = set()
@@ -115,21 +117,22 @@ class ModuleBuilder:
         return known
 
     # -- types ---------------------------------------------------------------------------------------------------
+    def _scalar(self, kind: str, width: Number, capabilities: Mapping[Number, Number], *words: Number) -> Id:
+        known = self._scalars.get((kind, width))
+        if known is None:
+            if width in capabilities:
+                self.capability(capabilities[width])
+            known = self._scalars[kind, width] = self._declare(*words)
+            self.kinds[known] = (kind, width)
+        return known
+
     def int(self, width: Number) -> Id:
         """An integer type of 8, 16, 32 or 64 bits."""
-        if width in INT_CAPABILITY:
-            self.capability(INT_CAPABILITY[width])
-        type_id = self._declare(op.TypeInt, width, 0)
-        self.kinds[type_id] = ("int", width)
-        return type_id
+        return self._scalar("int", width, INT_CAPABILITY, op.TypeInt, width, 0)
 
     def float(self, width: Number) -> Id:
         """A floating-point type of 16, 32 or 64 bits."""
-        if width in FLOAT_CAPABILITY:
-            self.capability(FLOAT_CAPABILITY[width])
-        type_id = self._declare(op.TypeFloat, width)
-        self.kinds[type_id] = ("float", width)
-        return type_id
+        return self._scalar("float", width, FLOAT_CAPABILITY, op.TypeFloat, width)
 
     def bfloat16(self) -> Id:
         """The floating-point type with bfloat16's encoding (SPV_KHR_bfloat16)."""
@@ -223,14 +226,19 @@ class ModuleBuilder:
 
     def null(self, type_id: Id) -> Id:
         """The zero of any type."""
-        kind, width = self.kinds.get(type_id, ("", 0))
-        if kind == "int":
-            return self.uint(0, width)
-        if kind == "float":
-            return self.real(0.0, width)
-        if kind == "bool":
-            return self.boolean(False)
-        return self._declare(op.ConstantNull, type_id=type_id)
+        known = self._nulls.get(type_id)
+        if known is None:
+            kind, width = self.kinds.get(type_id, ("", 0))
+            if kind == "int":
+                known = self.uint(0, width)
+            elif kind == "float":
+                known = self.real(0.0, width)
+            elif kind == "bool":
+                known = self.boolean(False)
+            else:
+                known = self._declare(op.ConstantNull, type_id=type_id)
+            self._nulls[type_id] = known
+        return known
 
     # -- globals -------------------------------------------------------------------------------------------------
     def variable(self, storage: Number, pointee: Id, name: str = "") -> Id:
@@ -306,10 +314,9 @@ class ModuleBuilder:
         """The binary module. Sections are in the order of section 2.4; unused globals are left out."""
         assert self._entry is not None
         function, name = self._entry
-        used: set[Id] = set()
-        for instruction in (*self._functions, *self._described.values()):
-            used.add(instruction[1])
-            used.update(ids(instruction))
+        users = [*self._functions, *self._described.values()]
+        used = {instruction[1] for instruction in users}
+        used.update(*ids_of_each(users))
         kept: list[Instruction] = []
         for instruction in reversed(self._globals):
             if instruction[2] in used:

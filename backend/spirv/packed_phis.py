@@ -22,8 +22,8 @@ Node: TypeAlias = "int | tuple[int | Node, ...]"
 
 #: What packs elements.
 _PACKING = frozenset({op.CompositeConstruct, op.Bitcast})
-_TERMINATORS = frozenset({op.Branch, op.BranchConditional})
-_MERGES = frozenset({op.SelectionMerge, op.LoopMerge})
+#: What ends a block, or stands right before its end.
+_ENDS = frozenset({op.Branch, op.BranchConditional, op.SelectionMerge, op.LoopMerge})
 
 
 def carry_words(module: ModuleBuilder, body: list[Instruction], entry: int) -> list[Instruction]:
@@ -181,12 +181,12 @@ class _Words:
         opcode, type_id = node[:2]
         assert isinstance(opcode, int) and isinstance(type_id, int)
         parts = [self._substituted(part, values) for part in node[2:]]
-        if all(isinstance(part, int) and part == module.null(module.type_of[part]) for part in parts):
-            return module.null(type_id)
         whole = self._source(parts[0], opcode, 0)
         if whole is not None and module.type_of[whole] == type_id:
             if all(self._source(part, opcode, index) == whole for index, part in enumerate(parts)):
                 return whole
+        if all(isinstance(part, int) and part == module.null(module.type_of[part]) for part in parts):
+            return module.null(type_id)
         return (opcode, type_id, *parts)
 
     def _source(self, part: Node, opcode: int, index: int) -> int | None:
@@ -233,20 +233,22 @@ class _Words:
             phi = [op.Phi, type_id, joined.id, *(word for pair in words for word in pair)]
             phis.setdefault(joined.block, []).append(phi)
         result: list[Instruction] = []
-        block, start = self._entry, False
+        block, gone = self._entry, self._gone
+        pending: list[Instruction] = []  # what goes behind the phis of this block
         for instruction in self._body:
             opcode = instruction[0]
-            if start and opcode != op.Phi:
-                result += self._taken_apart.get(block, [])
-                start = False
+            if pending and opcode != op.Phi:
+                result += pending
+                pending = []
             if opcode == op.Label:
-                block, start = instruction[2], True
+                block = instruction[2]
                 result.append(instruction)
-                result += phis.get(block, [])
-                continue
-            if opcode in _MERGES or opcode in _TERMINATORS:
-                result += ends.pop(block, [])
-            if instruction[2] not in self._gone:
+                result += phis.get(block, ())
+                pending = self._taken_apart.get(block, [])
+            elif opcode in _ENDS:
+                result += ends.pop(block, ())
+                result.append(instruction)
+            elif instruction[2] not in gone:
                 result.append(instruction)
         return result
 

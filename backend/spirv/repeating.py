@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from . import opcodes as op
 from .encode import Instruction, drop_dead
-from .grammar import id_places, ids
+from .grammar import id_places, ids_of_each
 from .module import ModuleBuilder
+from .stretches import Stretches
 
 #: Integer arithmetic, comparisons and selections: exact wherever they are computed, and without decorations.
 _ARITHMETIC = frozenset(range(op.ConvertFToU, op.BitCount + 1)) - {op.ConvertUToPtr, op.UMulExtended, op.SMulExtended}
@@ -49,73 +50,92 @@ class _Scopes:
 
 
 def repeat_behind_barriers(
-    module: ModuleBuilder, body: list[Instruction], regions: list[int]
+    module: ModuleBuilder, body: list[Instruction], stretches: Stretches
 ) -> tuple[list[Instruction], bool]:
-    """``body``, the instructions of a function, with such integers computed where they are used; ``regions``: of each
-    instruction, the number of barriers before it. Whether there were any."""
-    definitions = _repeatable(module, body)
-    place = {instruction[2]: region for instruction, region in zip(body, regions, strict=True) if instruction[2]}
+    """``body``, the instructions of a function, with such integers computed where they are used. Whether there were
+    any."""
+    definitions, home, far = _repeatable(module, body, stretches.of)
+    if not far:
+        return body, False
     result: list[Instruction] = []
     scopes = _Scopes()
     changed = False
 
-    def missing(value: int, region: int, found: dict[int, None]) -> None:
+    def missing(value: int, stretch: int, found: dict[int, None]) -> None:
         """Adds what must be repeated for ``value`` to ``found``, operands first."""
-        if value in definitions and value not in found and place[value] != region:
-            if scopes.find((value, region)) is None:
-                for at in id_places(definitions[value]):
-                    missing(definitions[value][at], region, found)
-                found[value] = None
+        if home.get(value, stretch) != stretch and value not in found and scopes.find((value, stretch)) is None:
+            for at in id_places(definitions[value]):
+                missing(definitions[value][at], stretch, found)
+            found[value] = None
 
-    def here(value: int, region: int) -> int:
-        known = scopes.find((value, region)) if value in definitions and place[value] != region else None
+    def here(value: int, stretch: int) -> int:
+        known = scopes.find((value, stretch)) if home.get(value, stretch) != stretch else None
         return value if known is None else known
 
-    for instruction, region in zip(body, regions, strict=True):
+    def repeat(instruction: Instruction, stretch: int) -> None:
+        """Makes ``instruction`` take what is computed in its own stretch."""
+        nonlocal changed
+        for at in id_places(instruction):
+            value = instruction[at]
+            if home.get(value, stretch) == stretch:
+                continue
+            found: dict[int, None] = {}
+            missing(value, stretch, found)
+            for one in found:
+                copy = list(definitions[one])
+                for inner in id_places(copy):
+                    copy[inner] = here(copy[inner], stretch)
+                copy[2] = module.id()
+                module.type_of[copy[2]] = copy[1]
+                result.append(copy)
+                scopes.add((one, stretch), copy[2])
+            instruction[at] = here(value, stretch)
+            changed = True
+
+    done = 0
+    for place in sorted({*stretches.structure, *far}):
+        result += body[done:place]
+        instruction, stretch, done = body[place], stretches.of[place], place
         if instruction[0] == op.Label:
             scopes.enter(instruction[2])
-        merge = result.pop() if result and result[-1][0] in (op.SelectionMerge, op.LoopMerge) else None
-        if instruction[0] != op.Phi and not definitions.keys().isdisjoint(instruction[3:]):
-            for at in id_places(instruction):
-                value = instruction[at]
-                if value not in definitions or place[value] == region:
-                    continue
-                found: dict[int, None] = {}
-                missing(value, region, found)
-                for one in found:
-                    copy = list(definitions[one])
-                    for inner in id_places(copy):
-                        copy[inner] = here(copy[inner], region)
-                    copy[2] = module.id()
-                    module.type_of[copy[2]] = copy[1]
-                    result.append(copy)
-                    scopes.add((one, region), copy[2])
-                instruction[at] = here(value, region)
-                changed = True
-        if merge is not None:  # it comes right before the branch, what was repeated before both
-            scopes.open(merge[3])
-            result.append(merge)
-        result.append(instruction)
-    return (drop_dead(result) if changed else result), changed
+        elif instruction[0] in (op.SelectionMerge, op.LoopMerge):
+            # It comes right before the branch: what the branch takes is repeated before both.
+            repeat(body[place + 1], stretches.of[place + 1])
+            scopes.open(instruction[3])
+        else:
+            repeat(instruction, stretch)
+    result += body[done:]
+    return (drop_dead(result) if changed else body), changed
 
 
-def _repeatable(module: ModuleBuilder, body: list[Instruction]) -> dict[int, Instruction]:
-    """The values that take at most LONGEST instructions from values that are not among them. Where a value would take
-    more, the longest of its operands is none: long ones are scalars of the kernel, which many values share."""
+def _repeatable(
+    module: ModuleBuilder, body: list[Instruction], of: list[int]
+) -> tuple[dict[int, Instruction], dict[int, int], list[int]]:
+    """The values that take at most LONGEST instructions from values that are not among them, with the stretch of each,
+    and the places where another stretch uses one. Where a value would take more, the longest of its operands is none:
+    long ones are scalars of the kernel, which many values share."""
     integers = {type_id for type_id, (kind, _) in module.kinds.items() if kind in _INTEGERS}
     type_of = module.type_of
     found: dict[int, Instruction] = {}
+    home: dict[int, int] = {}
     lengths: dict[int, int] = {}
-    for instruction in body:
-        if instruction[0] not in _ARITHMETIC or instruction[1] not in integers:
+    far: list[int] = []
+    for place, (instruction, operands, stretch) in enumerate(zip(body, ids_of_each(body), of, strict=True)):
+        opcode = instruction[0]
+        if opcode == op.Phi:
             continue
-        operands = set(ids(instruction))
-        if not all(type_of.get(value, 0) in integers for value in operands):
+        for value in operands:
+            if home.get(value, stretch) != stretch:
+                far.append(place)
+                break
+        if opcode not in _ARITHMETIC or instruction[1] not in integers:
             continue
-        length = 1 + sum(lengths.get(value, 0) for value in operands)
+        if not all([type_of.get(value, 0) in integers for value in operands]):
+            continue
+        length = 1 + sum([lengths.get(value, 0) for value in set(operands)])
         while length > LONGEST:
-            longest = max(operands, key=lambda value: lengths.get(value, 0))
+            longest = max(set(operands), key=lambda value: lengths.get(value, 0))
             length -= lengths.pop(longest)
-            del found[longest]
-        found[instruction[2]], lengths[instruction[2]] = instruction, length
-    return found
+            del found[longest], home[longest]
+        found[instruction[2]], home[instruction[2]], lengths[instruction[2]] = instruction, stretch, length
+    return found, home, far

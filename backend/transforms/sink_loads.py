@@ -8,11 +8,28 @@ buffer, for which there must be room.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ..ttgir.encodings import DotOperandEncoding, OpaqueEncoding
 from ..ttgir.ir import Block, Module, Operation
-from ..ttgir.traits import Memory, traits
+from ..ttgir.traits import takes_shared_memory
 from ..ttgir.types import MemDescType, TensorType
 from .sinking import sink
+
+#: What a module has, besides its operations, where a load may have to move.
+APART = "ttg.local_load apart from tt.dot"
+
+
+def are_apart(names: Iterable[str]) -> bool:
+    """Whether, of operations of these names in their order, one that takes shared memory stands between a load and a
+    dot."""
+    loaded = taken = False
+    for name in names:
+        if name == "tt.dot" and taken:
+            return True
+        taken = taken or (loaded and takes_shared_memory(name))
+        loaded = loaded or name == "ttg.local_load"
+    return False
 
 
 def sink_loads(module: Module) -> bool:
@@ -44,5 +61,5 @@ def _target(block: Block, load: Operation, place: int) -> int | None:
                 return number if operation is outer and operation.name == "tt.dot" and taken else None
             if operation.name == "ttg.local_dealloc" and buffer in operation.operands:
                 return None
-            taken = taken or traits(operation).memory is not Memory.NONE
+            taken = taken or takes_shared_memory(operation.name)
     return None

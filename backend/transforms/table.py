@@ -19,7 +19,7 @@ from .matrix_buffers import pad_matrix_buffers
 from .operand_buffers import place_operands
 from .prefetch import prefetch_dot_operands
 from .sink_buffers import sink_buffers
-from .sink_loads import sink_loads
+from .sink_loads import APART, sink_loads
 from .split_dots import split_dots
 from .strips import cut_in_strips
 from .subgroups_along_rows import ALONG, BOUND, lay_subgroups_along_rows
@@ -117,13 +117,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         "pieces",
     ),
     Transform("fill buffers late", Stage.LAYOUTS_CHOSEN, _alone(sink_buffers), (_among("ttg.local_alloc"),), "pieces"),
-    Transform(
-        "sink loads of dot operands",
-        Stage.LAYOUTS_CHOSEN,
-        _alone(sink_loads),
-        (_among("ttg.local_load"), _among("tt.dot")),
-        "moved_loads",
-    ),
+    Transform("sink loads of dot operands", Stage.LAYOUTS_CHOSEN, _alone(sink_loads), (_among(APART),), "moved_loads"),
     Transform(
         "lay subgroups along rows", Stage.LAYOUTS_CHOSEN, _alone(lay_subgroups_along_rows), (ALONG,), "rows", BOUND
     ),

@@ -117,6 +117,11 @@ def traits(operation: Operation) -> Traits:
     return TRAITS.get(operation.name, WORST)
 
 
+def takes_shared_memory(name: str) -> bool:
+    """Whether upstream's allocation may give an operation of this name shared memory."""
+    return TRAITS.get(name, WORST).memory is not Memory.NONE
+
+
 def in_loop(operation: Operation) -> bool:
     """Whether an operation is in a region of its function that may run several times."""
     block = operation.block

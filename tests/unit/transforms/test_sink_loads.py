@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.transforms.sink_loads import sink_loads
+from triton.backends.spirv.transforms.sink_loads import are_apart, sink_loads
 from triton.backends.spirv.ttgir.parser import parse_module
 from triton.backends.spirv.ttgir.printer import print_module
 
@@ -86,3 +86,18 @@ def test_both_loads_move() -> None:
 )
 def test_other_loads_stay(what: str, lines: tuple[str, ...]) -> None:
     assert sunk(_function(*lines)) is None, what
+
+
+@pytest.mark.parametrize(
+    ("names", "apart"),
+    [
+        ("ttg.local_alloc ttg.local_alloc ttg.local_load ttg.local_load tt.dot ttg.convert_layout", False),
+        ("ttg.local_alloc ttg.local_load ttg.local_alloc ttg.local_load tt.dot", True),
+        ("ttg.local_load tt.dot tt.reduce tt.dot", True),
+        ("ttg.local_load a.name_without_a_row tt.dot", True),
+        ("tt.reduce ttg.local_load tt.dot", False),
+        ("ttg.local_load tt.reduce", False),
+    ],
+)
+def test_only_loads_with_taken_memory_between_them_and_a_dot_are_read(names: str, apart: bool) -> None:
+    assert are_apart(names.split()) is apart
