@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ import triton.language as tl
 proton = pytest.importorskip("triton.profiler", reason="this triton has no Proton")
 if not hasattr(proton, "driver_sessions"):
     pytest.skip("this triton lacks the patch 'proton-driver-events'", allow_module_level=True)
+
+from triton.profiler.hooks import launch_times  # noqa: E402
 
 SIZE = 1000
 
@@ -118,6 +121,21 @@ def test_a_trace_has_the_devices_own_times(name: str) -> None:
     for earlier, later in zip(kernels, kernels[1:], strict=False):
         assert earlier["dur"] > 0 and later["ts"] >= earlier["ts"] + earlier["dur"] - 1.0, "launches run in order"
     assert kernels[0]["ts"] > -1e4, "the scope and its kernels are on one clock"
+
+
+def test_traces_stay_on_the_hosts_clock_as_it_moves(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = time.time_ns
+    monkeypatch.setattr(launch_times, "_launches", launch_times._Launches())  # as in a new process
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time_ns", lambda: now() - 3_600_000_000_000)  # an hour behind, before it was set
+        session = proton.start(f"{name}.before", data="trace")
+        launch()
+        proton.finalize(session)
+    session = proton.start(name, data="trace")
+    launch()
+    proton.finalize(session)
+    events = json.loads(Path(f"{name}.chrome_trace").read_text())["traceEvents"]
+    assert min(event["ts"] for event in events if event["cat"] == "kernel") > -1e6, "an old clock was used"
 
 
 def test_several_sessions_and_pauses(name: str) -> None:

@@ -44,10 +44,12 @@ class _Launches:
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.pending: list[tuple[int, str, Any, Any]] = []
+        #: Scope, name, the events before and after, and the anchor.
+        self.pending: list[tuple[int, str, Any, Any, tuple[Any, int]]] = []
         self.here = threading.local()
-        self.first: Any = None
-        self.first_ns = 0
+        #: An event, and when the host recorded it (ns since 1970). A new one is taken when no launch is pending: the
+        #: clocks of device and host drift apart.
+        self.anchor: tuple[Any, int] | None = None
 
     def begin(self, name: str, event: Any) -> None:
         """Before a launch; `event` was just recorded."""
@@ -55,15 +57,15 @@ class _Launches:
         _named(name)(scope, name)
         libproton.exit_scope(libproton.record_scope(), name)
         with self.lock:
-            if self.first is None:
-                self.first, self.first_ns = event, time.time_ns()
-        self.here.open = scope, name, event
+            if self.anchor is None or not self.pending:
+                self.anchor = event, time.time_ns()
+            self.here.open = scope, name, event, self.anchor
 
     def end(self, event: Any) -> None:
         """After that launch."""
-        opened, self.here.open = self.here.open, None
+        (scope, name, begin, anchor), self.here.open = self.here.open, None
         with self.lock:
-            self.pending.append((*opened, event))
+            self.pending.append((scope, name, begin, event, anchor))
             if len(self.pending) >= _MOST_PENDING:
                 self._read(_MOST_PENDING // 2)
 
@@ -74,10 +76,10 @@ class _Launches:
 
     def _read(self, count: int) -> None:
         traces = [hook for hook in HookManager.active_hooks if isinstance(hook, LaunchTimes) and hook.is_trace]
-        for scope, name, begin, end in self.pending[:count]:
+        for scope, name, begin, end, (anchor, anchor_ns) in self.pending[:count]:
             milliseconds = begin.elapsed_time(end)
             libproton.add_metrics(scope, {"time (ns)": round(milliseconds * 1e6), "count": 1}, {})
-            start = self.first_ns / 1e3 + self.first.elapsed_time(begin) * 1e3
+            start = anchor_ns / 1e3 + anchor.elapsed_time(begin) * 1e3
             for hook in traces:
                 hook.kernels.append((name, start, milliseconds * 1e3))
         del self.pending[:count]
