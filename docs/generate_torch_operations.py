@@ -1,13 +1,15 @@
 """Writes docs/torch-operations.md: every operator of torch's own test database on the device ``spirv``.
 
 ``python -m docs.generate_torch_operations`` runs them all, which takes an hour on two cores; ``--part 2/8`` runs the
-second eighth and keeps the other rows of the page, ``--only NAME …`` these operators. The page holds what was seen when
+second eighth and keeps the other rows of the page, ``--only NAME …`` these operators, ``--refused`` counts the calls
+that must be refused. The page holds what was seen when
 it was written; tests/device/torch_ops/test_op_database.py runs some of it again, others each day.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections import Counter
 from pathlib import Path
@@ -32,6 +34,7 @@ in place and the one with `out=`. A few of torch's samples of each are run, with
 - *–*: torch has no samples of it for this type.
 
 """
+_REFUSED_CALLS = "Of {} calls that torch's database says must be refused, {} raise the CPU's class of error.\n\n"
 
 #: Cells by family, and what the last column says.
 Row = tuple[dict[str, str], str]
@@ -74,9 +77,25 @@ def read() -> dict[str, Row]:
     return rows
 
 
-def page(rows: dict[str, Row]) -> str:
+def refused() -> str:
+    """The line about calls that must be refused, as it is on the page."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    found = re.search(r"Of (\d+) calls that .*, (\d+) raise", text)
+    return _REFUSED_CALLS.format(*found.groups()) if found else ""
+
+
+def count_refused() -> str:
+    """The same, of what the device refuses now. What is wrong is printed."""
+    outcomes = [(name, problem) for name, op in op_database.entries().items() for problem in op_database.errors(op)]
+    for name, problem in outcomes:
+        if problem:
+            print(name, problem, sep=": ", file=sys.stderr)
+    return _REFUSED_CALLS.format(len(outcomes), sum(not problem for _, problem in outcomes))
+
+
+def page(rows: dict[str, Row], refusals: str) -> str:
     """The text of the page."""
-    lines = [_HEADER, "| | " + " | ".join(FAMILIES) + " |\n", "| --- |" + " --- |" * len(FAMILIES) + "\n"]
+    lines = [_HEADER, refusals, "| | " + " | ".join(FAMILIES) + " |\n", "| --- |" + " --- |" * len(FAMILIES) + "\n"]
     for kind in (ON_DEVICE, PARTLY, ON_CPU, REFUSED):
         counts = [Counter(cells[family] for cells, _ in rows.values())[kind] for family in FAMILIES]
         lines.append(f"| {kind} | " + " | ".join(map(str, counts)) + " |\n")
@@ -94,18 +113,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--part", default="1/1", help="which part of the operators, such as 2/8")
     parser.add_argument("--only", nargs="*", help="these operators")
+    parser.add_argument("--refused", action="store_true", help="count what is refused, too")
     arguments = parser.parse_args()
     names = sorted(op_database.entries())
     number, parts = map(int, arguments.part.split("/"))
     rows = {name: cells for name, cells in read().items() if name in names}
-    failed = 0
-    for name in arguments.only or names[(number - 1) * len(names) // parts : number * len(names) // parts]:
+    failed, refusals = 0, count_refused() if arguments.refused else refused()
+    PAGE.write_text(page(rows, refusals), encoding="utf-8")
+    part = names[(number - 1) * len(names) // parts : number * len(names) // parts]
+    for name in part if arguments.only is None else arguments.only:
         try:
             rows[name] = row(name)
         except ValueError as error:
             failed = 1
             print(error, file=sys.stderr)
-        PAGE.write_text(page(rows), encoding="utf-8")
+        PAGE.write_text(page(rows, refusals), encoding="utf-8")
     return failed
 
 

@@ -50,28 +50,21 @@ _UNDECLARED = dict.fromkeys(
 )
 
 
-#: Operations whose CPU tensors are no mistake: they are indices or lengths, as with CUDA tensors.
-_MIXED = frozenset(
-    (
-        "aten::index",
-        "aten::index_put",
-        "aten::index_put_",
-        "aten::_index_put_impl_",
-        "aten::_unsafe_index",
-        "aten::_unsafe_index_put",
-        "aten::_pack_padded_sequence",
-        "aten::_pad_packed_sequence",
-        "aten::lstm",
-        "aten::gru",
-        "aten::rnn_tanh",
-        "aten::rnn_relu",
-        "aten::tensor_split",
-        "aten::_ctc_loss",
-        "aten::_ctc_loss_backward",
-        "aten::copy",
-        "aten::set_",
-    )
-)
+_INDICES, _LENGTHS = frozenset(("indices",)), frozenset(("input_lengths", "target_lengths"))
+#: Operations → arguments whose CPU tensors are right: they are indices or lengths, as with CUDA tensors. None: all.
+_MIXED: dict[str, frozenset[str] | None] = {
+    **dict.fromkeys(("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"), _INDICES),
+    **dict.fromkeys(("aten::_unsafe_index", "aten::_unsafe_index_put"), _INDICES),
+    **dict.fromkeys(("aten::_ctc_loss", "aten::_ctc_loss_backward"), _LENGTHS),
+    **dict.fromkeys(("aten::_pack_padded_sequence", "aten::_pad_packed_sequence", "aten::tensor_split")),
+    **dict.fromkeys(("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu", "aten::copy", "aten::set_")),
+}
+
+
+def _may_be_elsewhere(operation: str, argument: str) -> bool:
+    """Whether an argument may be on the CPU where others are on the device."""
+    arguments = _MIXED.get(operation, frozenset())
+    return arguments is None or argument in arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +116,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
                     written[id(leaf)] = leaf
                 if is_ours(leaf):
                     tensors[id(leaf)] = leaf
-                elif leaf.dim() and not writes and signature.name not in _MIXED:
+                elif leaf.dim() and not writes and not _may_be_elsewhere(signature.name, name):
                     others.append(leaf)
             elif isinstance(leaf, torch.device) and leaf.type == NAME:
                 device = leaf

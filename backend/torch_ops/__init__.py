@@ -20,9 +20,12 @@ def register() -> None:
         return
     from . import bounds, launching
     from .attention import enter_attention
+    from .batch_norm import enter_batch_norm
     from .cases import enter_cases
     from .convolution import enter_convolution
+    from .embedding_bags import enter_embedding_bags
     from .foreach import enter_foreach
+    from .grid_sampling import enter_grid_sampling
     from .indexing import enter_indexing
     from .losses import enter_losses
     from .matmul import enter_matmul
@@ -38,6 +41,7 @@ def register() -> None:
     from .rms_norm import enter_rms_norm
     from .scans import enter_scans
     from .searching import enter_searching
+    from .segments import enter_segments
     from .selection import enter_selection
     from .softmax import enter_softmax
     from .sorting import enter_sorting
@@ -51,6 +55,8 @@ def register() -> None:
     for enter in (enter_attention, enter_resampling, enter_scans, enter_sorting, enter_selection, enter_searching):
         enter(library)
     for enter in (enter_losses, enter_random, enter_foreach, enter_optimizers, enter_convolution, enter_pooling):
+        enter(library)
+    for enter in (enter_batch_norm, enter_grid_sampling, enter_segments, enter_embedding_bags):
         enter(library)
     bounds.install()
     launching.install()

@@ -159,9 +159,13 @@ class Addresses:
                     terms.append(f"{walk.index}{d} * {name}_{walk.index}{d}")
         return " + ".join(terms)
 
+    def moves(self, name: str, walk: Walk) -> bool:
+        """Whether a pointer's elements differ along a walk."""
+        return any(walk.steps[self._places[name]])
+
     def load(self, name: str, place: str, cast: str = "") -> str:
         """The text of reading a pointer's elements at ``place``, with no wider mask than these differ along."""
-        used = [walk.mask for walk in self._walks if any(walk.steps[self._places[name]])]
+        used = [walk.mask for walk in self._walks if self.moves(name, walk)]
         mask = "mask" if len(used) == len(self._walks) else used[0] if used else ""
         return f"tl.load({place}{', mask=' + mask if mask else ''}){cast}"
 

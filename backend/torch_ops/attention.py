@@ -4,7 +4,6 @@ torch decides for a device from outside its tree in C++ alone, so its composite 
 goes through torch's operation for such devices, whose gradient torch knows; the rest is composed, as torch does it.
 """
 
-# mypy: allow-untyped-defs
 from __future__ import annotations
 
 import math
@@ -12,10 +11,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import triton
-import triton.language as tl
 
 from ..runtime import context as vulkan_context
+from . import attention_products
+from .attention_kernels import forward_kernel, key_kernel, query_kernel
 from .launching import GRID_LIMIT, launch
 from .library import ON_DEVICE, aten, enter_by_name
 from .reducing import SUM, reduce
@@ -37,169 +36,6 @@ def enter_attention(library: torch.library.Library) -> None:
     for key in ("PrivateUse1", "AutogradPrivateUse1"):
         library.impl("scaled_dot_product_attention", _attention, key)
     ON_DEVICE["scaled_dot_product_attention"] = _attention
-
-
-@triton.jit
-def _scores(
-    q, k, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL: tl.constexpr, MASK: tl.constexpr
-):  # fmt: skip
-    """Scores of a tile of queries and keys, in units of log(2); -inf where a query does not look."""
-    scores = tl.dot(q, k, input_precision="ieee") * scale
-    seen = (row < M) & (column < N)
-    if MASK == "bias":
-        bias = tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0.0)
-        scores += bias.to(tl.float32) * 1.4426950408889634
-    if MASK == "bool":
-        seen = seen & (tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0) != 0)
-    if CAUSAL:
-        seen = seen & (column <= row)
-    return tl.where(seen, scores, float("-inf"))
-
-
-@triton.jit
-def _head(pointer, H, stride_b, stride_h):
-    """Where a program's matrix begins in a tensor of (B, H, rows, columns)."""
-    return pointer + tl.program_id(1) // H * stride_b + tl.program_id(1) % H * stride_h
-
-
-@triton.jit
-def _tile(pointer, i, stride_i, I, j, stride_j, J):  # noqa: E741
-    """The elements at rows ``i`` of I and columns ``j`` of J of a matrix, 0 where there are none."""
-    return tl.load(pointer + i * stride_i + j * stride_j, mask=(i < I) & (j < J), other=0.0)
-
-
-@triton.jit
-def forward_kernel(
-    out, lse, q, k, v, mask, H, M, N, D, E, scale,
-    stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
-    stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
-    stride_mb, stride_mh, stride_mm, stride_mn,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
-):  # fmt: skip
-    """out (B, H, M, E) and the logarithms to base 2 of the sums of exponentials, lse (B, H, M)."""
-    q = _head(q, H, stride_qb, stride_qh)
-    k = _head(k, H, stride_kb, stride_kh)
-    v = _head(v, H, stride_vb, stride_vh)
-    mask = _head(mask, H, stride_mb, stride_mh)
-    first = tl.program_id(0) * BM
-    row = first + tl.arange(0, BM)[:, None]
-    d, e = tl.arange(0, BD), tl.arange(0, BE)
-    queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D)
-    top = tl.full((BM,), float("-inf"), tl.float32)
-    total = tl.zeros((BM,), tl.float32)
-    result = tl.zeros((BM, BE), tl.float32)
-    end = tl.minimum(N, first + BM) if CAUSAL else N
-    for start in range(0, end, BN):
-        column = start + tl.arange(0, BN)[None, :]
-        keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D)
-        scores = _scores(queries, keys, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK)
-        highest = tl.maximum(top, tl.max(scores, 1))  # NaN arrives by way of the weights
-        base = tl.where(highest == float("-inf"), 0.0, highest)
-        shrink = tl.exp2(top - base)
-        weights = tl.exp2(scores - base[:, None])
-        total = total * shrink + tl.sum(weights, 1)
-        values = _tile(v, start + tl.arange(0, BN)[:, None], stride_vn, N, e[None, :], stride_ve, E)
-        result = tl.dot(weights.to(values.dtype), values, result * shrink[:, None], input_precision="ieee")
-        top = highest
-    nothing = total == 0
-    result = result / tl.where(nothing, 1.0, total)[:, None]
-    place = _head(out, H, stride_ob, stride_oh) + row * stride_om + e[None, :] * stride_oe
-    tl.store(place, result.to(out.dtype.element_ty), mask=(row < M) & (e < E)[None, :])
-    # Of a query that looks nowhere every weight is to be 0: the difference to any score is -inf.
-    lse_row = tl.where(nothing, float("inf"), top + tl.log2(tl.where(nothing, 1.0, total)))
-    tl.store(lse + tl.program_id(1) * M + first + tl.arange(0, BM), lse_row, mask=first + tl.arange(0, BM) < M)
-
-
-@triton.jit
-def _weights_and_gradients(
-    queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr,
-):  # fmt: skip
-    """(weights, gradients of the scores) of a tile; keys are (D, N), values (E, N)."""
-    scores = _scores(queries, keys, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK)
-    weights = tl.exp2(scores - tl.load(lse + m, mask=m < M, other=float("inf"))[:, None])
-    products = tl.dot(grads, values, input_precision="ieee")
-    return weights, weights * (products - tl.load(delta + m, mask=m < M, other=0.0)[:, None])
-
-
-@triton.jit
-def query_kernel(
-    dq, q, k, v, do, lse, delta, mask, H, M, N, D, E, scale, factor,
-    stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
-    stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
-    stride_mb, stride_mh, stride_mm, stride_mn,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
-):  # fmt: skip
-    """dq (B, H, M, D), contiguous; the strides with o are those of the output's gradient do."""
-    q = _head(q, H, stride_qb, stride_qh)
-    k = _head(k, H, stride_kb, stride_kh)
-    v = _head(v, H, stride_vb, stride_vh)
-    do = _head(do, H, stride_ob, stride_oh)
-    mask = _head(mask, H, stride_mb, stride_mh)
-    lse += tl.program_id(1) * M
-    delta += tl.program_id(1) * M
-    first = tl.program_id(0) * BM
-    m = first + tl.arange(0, BM)
-    row = m[:, None]
-    d, e = tl.arange(0, BD), tl.arange(0, BE)
-    queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D)
-    grads = _tile(do, row, stride_om, M, e[None, :], stride_oe, E)
-    total = tl.zeros((BM, BD), tl.float32)
-    end = tl.minimum(N, first + BM) if CAUSAL else N
-    for start in range(0, end, BN):
-        column = start + tl.arange(0, BN)[None, :]
-        keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D)
-        values = _tile(v, column, stride_vn, N, e[:, None], stride_ve, E)
-        _, gradients = _weights_and_gradients(
-            queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
-            CAUSAL, MASK,
-        )  # fmt: skip
-        total = tl.dot(gradients.to(keys.dtype), tl.trans(keys), total, input_precision="ieee")
-    place = dq + (tl.program_id(1) * M + row) * D + d[None, :]
-    tl.store(place, (total * factor).to(dq.dtype.element_ty), mask=(row < M) & (d < D)[None, :])
-
-
-@triton.jit
-def key_kernel(
-    dk, dv, q, k, v, do, lse, delta, mask, H, M, N, D, E, scale, factor,
-    stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
-    stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
-    stride_mb, stride_mh, stride_mm, stride_mn,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
-):  # fmt: skip
-    """dk (B, H, N, D) and dv (B, H, N, E), contiguous."""
-    q = _head(q, H, stride_qb, stride_qh)
-    k = _head(k, H, stride_kb, stride_kh)
-    v = _head(v, H, stride_vb, stride_vh)
-    do = _head(do, H, stride_ob, stride_oh)
-    mask = _head(mask, H, stride_mb, stride_mh)
-    lse += tl.program_id(1) * M
-    delta += tl.program_id(1) * M
-    first = tl.program_id(0) * BN
-    n = first + tl.arange(0, BN)
-    column = n[None, :]
-    d, e = tl.arange(0, BD), tl.arange(0, BE)
-    keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D)
-    values = _tile(v, column, stride_vn, N, e[:, None], stride_ve, E)
-    total_k = tl.zeros((BN, BD), tl.float32)
-    total_v = tl.zeros((BN, BE), tl.float32)
-    begin = first // BM * BM if CAUSAL else 0
-    for start in range(begin, M, BM):
-        m = start + tl.arange(0, BM)
-        row = m[:, None]
-        queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D)
-        grads = _tile(do, row, stride_om, M, e[None, :], stride_oe, E)
-        weights, gradients = _weights_and_gradients(
-            queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
-            CAUSAL, MASK,
-        )  # fmt: skip
-        total_v = tl.dot(tl.trans(weights.to(grads.dtype)), grads, total_v, input_precision="ieee")
-        total_k = tl.dot(tl.trans(gradients.to(queries.dtype)), queries, total_k, input_precision="ieee")
-    row = n[:, None]
-    place = dk + (tl.program_id(1) * N + row) * D + d[None, :]
-    tl.store(place, (total_k * factor).to(dk.dtype.element_ty), mask=(row < N) & (d < D)[None, :])
-    place = dv + (tl.program_id(1) * N + row) * E + e[None, :]
-    tl.store(place, total_v.to(dv.dtype.element_ty), mask=(row < N) & (e < E)[None, :])
 
 
 def _attention(
@@ -246,8 +82,6 @@ def _fits(
     """Whether the kernels do it: the rest is composed, what torch refuses among it. Tensors that are being traced are
     composed, too, so that what compiles them sees the operations."""
     tensors = [t for t in (query, key, value, mask) if t is not None]
-    if _on_cpu(query) and not COMPILED_FOR_CPUS:
-        return False
     if dropout or any(type(t) not in (torch.Tensor, torch.nn.Parameter) for t in tensors):
         return False
     if any(t.device != query.device or t.dim() < 2 or not t.numel() for t in tensors):
@@ -258,7 +92,7 @@ def _fits(
     heads = key.shape[:-2] == query.shape[:-2] or (query.dim() > 3 and key.shape[:-3] == query.shape[:-3])
     if not shapes or not heads or key.shape[-1] != query.shape[-1] or query.dim() > 4:
         return False
-    if max(query.shape[-1], value.shape[-1]) > _WIDEST or max(t.numel() for t in tensors) >= 2**31:
+    if not _sizes_fit(query, key, value) or max(t.numel() for t in tensors) >= 2**31:
         return False
     if query.dim() > 3 and query.shape[-3] % key.shape[-3]:
         return False
@@ -269,12 +103,27 @@ def _fits(
     return kinds and not causal and mask.dim() <= query.dim() and _expands(mask.shape, shape)
 
 
+def _sizes_fit(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> bool:
+    if _by_products(query):
+        return attention_products.fits(_of_four(query), _of_four(key))
+    return max(query.shape[-1], value.shape[-1]) <= _WIDEST
+
+
+def _by_products(query: torch.Tensor) -> bool:
+    """Whether attention is composed of matrix products on the device (attention_products.py)."""
+    return _on_cpu(query) and not COMPILED_FOR_CPUS
+
+
 def _on_cpu(tensor: torch.Tensor) -> bool:
     return vulkan_context.of_device(tensor.device.index or 0).device.kind == "cpu"
 
 
 def _expands(shape: Sequence[int], to: Sequence[int]) -> bool:
     return all(one in (1, other) for one, other in zip(reversed(shape), reversed(to), strict=False))
+
+
+def _factor(query: torch.Tensor, scale: float | None) -> float:
+    return 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
 
 
 def _arguments(
@@ -285,10 +134,10 @@ def _arguments(
         require(tensor.dtype, q.device.index or 0)
         if tensor.dtype not in _TYPES or tensor.dtype != q.dtype or tensor.dim() != 4:
             raise OnHost("attention of other types")
-    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    factor = _factor(q, scale)
     kind = "none" if mask is None else "bool" if mask.dtype == torch.bool else "bias"
     sizes: dict[str, Any] = {"H": q.shape[1], "M": q.shape[2], "N": k.shape[2], "D": q.shape[3], "E": v.shape[3]}
-    sizes["scale"] = float(factor) * _LOG2_E
+    sizes["scale"] = factor * _LOG2_E
     if mask is not None and mask.shape != (*q.shape[:3], k.shape[2]):
         mask = mask.expand(*q.shape[:3], k.shape[2])
     steps = (0, 0, 0, 0) if mask is None else mask.stride()
@@ -296,7 +145,7 @@ def _arguments(
         sizes |= {f"stride_{name}{axis}": step for axis, step in zip(axes, strides, strict=True)}
     sizes |= {f"stride_o{axis}": step for axis, step in zip("bhme", o.stride(), strict=True)}
     sizes |= {f"stride_m{axis}": step for axis, step in zip("bhmn", steps, strict=True)}
-    return sizes, kind, float(factor)
+    return sizes, kind, factor
 
 
 def _constants(q: torch.Tensor, v: torch.Tensor, causal: bool, kind: str) -> dict[str, Any]:
@@ -331,6 +180,11 @@ def _forward(
     batch, heads, rows, _ = query.shape
     # Laid out as (B, rows, H, columns), which the heads are joined in next.
     out = query.new_empty(batch, rows, heads, value.shape[3]).transpose(1, 2)
+    none = query.new_empty(0)
+    seed = torch.empty((), dtype=torch.int64, device=query.device)
+    if _by_products(query):
+        lse = attention_products.forward(query, key, value, attn_bias, is_causal, _factor(query, scale), out)
+        return out, lse, none, none, rows, key.shape[2], seed, seed, none
     lse = torch.empty(batch, heads, rows, dtype=torch.float32, device=query.device)
     sizes, kind, _ = _arguments(query, key, value, out, attn_bias, scale)
     constants = _constants(query, value, is_causal, kind)
@@ -343,8 +197,6 @@ def _forward(
         "mask": query if attn_bias is None else attn_bias,
     }
     _launch(forward_kernel, rows, constants["BM"], query, {**tensors, **sizes}, constants)
-    none = query.new_empty(0)
-    seed = torch.empty((), dtype=torch.int64, device=query.device)
     return out, lse, none, none, rows, key.shape[2], seed, seed, none
 
 
@@ -372,6 +224,9 @@ def _backward(
     if grad_input_mask[3]:
         raise RuntimeError("the gradient of an attention mask has no kernel on this device")
     mask = attn_bias if attn_bias is not None and attn_bias.numel() else None
+    if _by_products(query):
+        how = is_causal, _factor(query, scale)
+        return *attention_products.backward(grad_out, query, key, value, mask, logsumexp, *how), None
     sizes, kind, factor = _arguments(query, key, value, grad_out, mask, scale)
     constants = _constants(query, value, is_causal, kind)
     products = {"a": grad_out, "b": out}

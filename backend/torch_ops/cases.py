@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -72,8 +73,27 @@ def _nan_to_num(
 
 def _logit(self: torch.Tensor, eps: float | None = None, *, out: torch.Tensor | None = None) -> torch.Tensor:
     if not self.dtype.is_floating_point:
-        raise OnHost("a logit of integers")
+        self = self.to(torch.get_default_dtype())
     return apply("logit:", {"self": self}, out) if eps is None else apply("logit:eps", {"self": self, "eps": eps}, out)
+
+
+def _logit_backward(
+    grad_output: torch.Tensor, self: torch.Tensor, eps: float | None = None, *, grad_input: torch.Tensor
+) -> torch.Tensor:
+    given = {"grad_output": grad_output, "self": self}
+    if eps is None:
+        return apply("logit_backward", given, grad_input)
+    return apply("logit_backward:eps", {**given, "eps": eps}, grad_input)
+
+
+def _polygamma(n: int, self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    if n < 0:
+        raise OnHost("an order that is refused")
+    self = self if self.dtype.is_floating_point else self.to(torch.get_default_dtype())
+    if n == 0:
+        return apply("polygamma:0", {"self": self}, out)
+    factor = math.factorial(n) * (1.0 if n % 2 else -1.0)
+    return apply("polygamma:", {"self": self, "order": float(n + 1), "factor": factor}, out)
 
 
 def _elu_backward(
@@ -175,9 +195,13 @@ def _bce_with_logits(
     pos_weight: torch.Tensor | None = None,
     reduction: int = _MEAN,
 ) -> torch.Tensor:
-    if not self.dtype.is_floating_point or self.dtype != target.dtype or pos_weight is not None:
-        raise OnHost("weights of the positive class, or numbers that are not of one float type")
-    loss = apply("binary_cross_entropy_with_logits:", {"self": self, "target": target}, None)
+    if not self.dtype.is_floating_point or self.dtype != target.dtype:
+        raise OnHost("numbers that are not of one float type")
+    if pos_weight is None:
+        loss = apply("binary_cross_entropy_with_logits:", {"self": self, "target": target}, None)
+    else:
+        given = {"self": self, "target": target, "weight": pos_weight}
+        loss = apply("binary_cross_entropy_with_logits:weight", given, None)
     loss = loss if weight is None else loss * weight
     return loss if reduction == _NONE else _reduced(loss, reduction, None)
 
@@ -186,8 +210,20 @@ def _log_sigmoid(self: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     return apply("log_sigmoid:", {"self": self}, None), self.new_empty(0)
 
 
+def _log_sigmoid_out(
+    self: torch.Tensor, *, output: torch.Tensor, buffer: torch.Tensor
+) -> tuple[torch.Tensor, torch.Tensor]:
+    return apply("log_sigmoid:", {"self": self}, output), resized(buffer, (0,))
+
+
 def _log_sigmoid_backward(grad_output: torch.Tensor, self: torch.Tensor, buffer: torch.Tensor) -> torch.Tensor:
     return apply("log_sigmoid_backward:", {"grad_output": grad_output, "self": self}, None)
+
+
+def _mvlgamma_out(self: torch.Tensor, p: int, *, out: torch.Tensor) -> torch.Tensor:
+    result = torch.mvlgamma(self, p)
+    check_output(out, result.dtype, result.shape)
+    return out.copy_(result)
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
@@ -202,7 +238,11 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "pow.Scalar_out": _pow,
     "round.decimals_out": _round,
     "nan_to_num.out": _nan_to_num,
+    "polygamma.out": _polygamma,
+    "mvlgamma.out": _mvlgamma_out,
     "logit": _logit,
+    "logit_": lambda self, eps=None: _logit(self, eps, out=self),
+    "logit_backward.grad_input": _logit_backward,
     "logit.out": _logit,
     "elu_backward.grad_input": _elu_backward,
     "mse_loss.out": _loss("mse_loss"),
@@ -217,5 +257,6 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "binary_cross_entropy_backward": _bce_backward,
     "binary_cross_entropy_with_logits": _bce_with_logits,
     "log_sigmoid_forward": _log_sigmoid,
+    "log_sigmoid_forward.output": _log_sigmoid_out,
     "log_sigmoid_backward": _log_sigmoid_backward,
 }

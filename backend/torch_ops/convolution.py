@@ -39,6 +39,27 @@ def _split(i, A, B, C, DEEP: tl.constexpr):
 
 
 @triton.jit
+def _tile_of(columns, BM: tl.constexpr, BN: tl.constexpr):
+    """(rows, columns) of a program's tile of a product with so many columns."""
+    tiles = tl.cdiv(columns, BN)
+    row = tl.program_id(0) // tiles * BM + tl.arange(0, BM)[:, None]
+    return row, tl.program_id(0) % tiles * BN + tl.arange(0, BN)[None, :]
+
+
+@triton.jit
+def _seen(
+    n, c, o, p, q, t, r, s, C, D, H, W, u, v, a, b, d, e, u_, a_, d_, DEEP: tl.constexpr
+):  # fmt: skip
+    """(the place in x that an output (n, o, p, q) sees through a window's element (c, t, r, s), whether x has it)."""
+    f, g, h = o * u_ - a_ + t * d_, p * u - a + r * d, q * v - b + s * e
+    inside = (g >= 0) & (g < H) & (h >= 0) & (h < W)
+    if DEEP:
+        inside = inside & (f >= 0) & (f < D)
+    image = n * tl.num_programs(1) + tl.program_id(1)
+    return ((image * C + c) * D + f) * H * W + g * W + h, inside
+
+
+@triton.jit
 def forward_kernel(
     y, x, w, bias, N, C, D, H, W, K, O, P, Q, u, v, a, b, d, e, u_, a_, d_,  # noqa: E741
     HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
@@ -46,20 +67,14 @@ def forward_kernel(
 ):  # fmt: skip
     """y of contiguous x, w: strides (u, v), padding (a, b), dilation (d, e); C and K are those of a group."""
     group, groups = tl.program_id(1), tl.num_programs(1)
-    tiles = tl.cdiv(K, BN)
-    row = tl.program_id(0) // tiles * BM + tl.arange(0, BM)[:, None]
-    k = tl.program_id(0) % tiles * BN + tl.arange(0, BN)[None, :]
+    row, k = _tile_of(K, BM, BN)
     n, o, p, q = _split(row, O, P, Q, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
     for start in range(0, C * T * R * S, BK):
         i = start + tl.arange(0, BK)[None, :]
         c, t, r, s = _split(i, T, R, S, DEEP)
-        f, g, h = o * u_ - a_ + t * d_, p * u - a + r * d, q * v - b + s * e
-        inside = (row < N * O * P * Q) & (i < C * T * R * S) & (g >= 0) & (g < H) & (h >= 0) & (h < W)
-        if DEEP:
-            inside = inside & (f >= 0) & (f < D)
-        place = (((n * groups + group) * C + c) * D + f) * H * W + g * W + h
-        left = tl.load(x + place, mask=inside, other=0.0)
+        place, inside = _seen(n, c, o, p, q, t, r, s, C, D, H, W, u, v, a, b, d, e, u_, a_, d_, DEEP)
+        left = tl.load(x + place, mask=inside & (row < N * O * P * Q) & (i < C * T * R * S), other=0.0)
         j = start + tl.arange(0, BK)[:, None]
         right = tl.load(w + (group * K + k) * C * T * R * S + j, mask=(j < C * T * R * S) & (k < K), other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
@@ -77,9 +92,7 @@ def input_kernel(
 ):  # fmt: skip
     """x of contiguous y, w: the gradient of a convolution's input, and the transposed convolution."""
     group, groups = tl.program_id(1), tl.num_programs(1)
-    tiles = tl.cdiv(C, BN)
-    row = tl.program_id(0) // tiles * BM + tl.arange(0, BM)[:, None]
-    c = tl.program_id(0) % tiles * BN + tl.arange(0, BN)[None, :]
+    row, c = _tile_of(C, BM, BN)
     n, f, g, h = _split(row, D, H, W, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
     for start in range(0, K * T * R * S, BK):
@@ -113,9 +126,7 @@ def weight_kernel(
 ):  # fmt: skip
     """w, its gradient, of contiguous x and the gradient y of the output."""
     group, groups = tl.program_id(1), tl.num_programs(1)
-    tiles = tl.cdiv(C * T * R * S, BN)
-    k = tl.program_id(0) // tiles * BM + tl.arange(0, BM)[:, None]
-    j = tl.program_id(0) % tiles * BN + tl.arange(0, BN)[None, :]
+    k, j = _tile_of(C * T * R * S, BM, BN)
     c, t, r, s = _split(j, T, R, S, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
     for start in range(0, N * O * P * Q, BK):
@@ -125,12 +136,8 @@ def weight_kernel(
         left = tl.load(y + place, mask=(i < N * O * P * Q) & (k < K), other=0.0)
         i = start + tl.arange(0, BK)[:, None]
         n, o, p, q = _split(i, O, P, Q, DEEP)
-        f, g, h = o * u_ - a_ + t * d_, p * u - a + r * d, q * v - b + s * e
-        inside = (i < N * O * P * Q) & (j < C * T * R * S) & (g >= 0) & (g < H) & (h >= 0) & (h < W)
-        if DEEP:
-            inside = inside & (f >= 0) & (f < D)
-        place = (((n * groups + group) * C + c) * D + f) * H * W + g * W + h
-        right = tl.load(x + place, mask=inside, other=0.0)
+        place, inside = _seen(n, c, o, p, q, t, r, s, C, D, H, W, u, v, a, b, d, e, u_, a_, d_, DEEP)
+        right = tl.load(x + place, mask=inside & (i < N * O * P * Q) & (j < C * T * R * S), other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
     place = w + (group * K + k) * C * T * R * S + j
     tl.store(place, total.to(w.dtype.element_ty), mask=(k < K) & (j < C * T * R * S))

@@ -29,19 +29,30 @@ class Body:
     """What is computed of an element. ``text``: lines that assign the names of the outputs, in terms of those of the
     operands, ``tl``, ``libdevice`` and ``fn`` (functions.py), ``mask`` of the elements that there are, and ``zero``, a
     tile of zeros. ``as_stored``: operands that are not converted to the type that is computed in. ``places``: operands
-    that are not read: the text gets their elements' addresses."""
+    that are not read: the text gets their elements' addresses. ``numbered``: operands that are not read: the text gets
+    how many elements of memory each is from the first (numbers_along()). ``tile``: elements of a program, of which a
+    long text has fewer, as it is compiled for each element that an invocation has."""
 
     text: str
     as_stored: frozenset[str] = frozenset()
     places: frozenset[str] = frozenset()
+    numbered: frozenset[str] = frozenset()
+    tile: int = TILE
 
     @staticmethod
-    def of(expression: str, *as_stored: str) -> Body:
+    def of(expression: str, *as_stored: str, tile: int = TILE) -> Body:
         """That of the one output ``out``."""
-        return Body(f"out = {expression}", frozenset(as_stored))
+        return Body(f"out = {expression}", frozenset(as_stored), tile=tile)
 
 
 _plans: Plans[PlannedLaunch | None] = Plans()
+
+
+def numbers_along(dim: int, like: torch.Tensor) -> torch.Tensor:
+    """An operand of Body.numbered that numbers the dimension ``dim`` of an output, which has elements."""
+    dim %= like.dim()
+    one = tuple(size if d == dim else 1 for d, size in enumerate(like.shape))
+    return like.as_strided(one, (1,) * like.dim())
 
 
 def run(
@@ -61,7 +72,8 @@ def run(
     given = Operands.of(outputs, operands, counts)
     for output in outputs.values():
         for name, tensor in given.tensors.items():
-            if tensor is not output and share_memory(tensor, output) and name not in body.places:
+            unread = name in body.places or name in body.numbered
+            if tensor is not output and not unread and share_memory(tensor, output):
                 if not same_view(tensor, output) and touch(tensor, output):
                     given.tensors[name] = tensor.clone()
     plan = _plans.get((body, compute, given.key()), lambda: _plan(body, given, compute))
@@ -78,8 +90,8 @@ def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch
         return None
     sizes, steps = collapsed(shape, [expanded(t.shape, t.stride(), shape) for t in everything])
     inner, outer = (sizes[-1], math.prod(sizes[:-1])) if sizes else (1, 1)
-    columns = min(TILE, power_of_two(inner))
-    tile = TILE // columns if outer > 1 else 1, columns
+    columns = min(body.tile, power_of_two(inner))
+    tile = body.tile // columns if outer > 1 else 1, columns
     if len(sizes) > 1:
         walks = [Walk("row", "i", "in_rows", sizes[:-1], [step[:-1] for step in steps])]
         walks.append(Walk("j0", "j", "in_columns", sizes[-1:], [step[-1:] for step in steps]))
@@ -112,8 +124,10 @@ def _lines(
     else:
         lines += [f"i0 = program * {columns} + tl.arange(0, {columns})", "mask = i0 < n_in", "zero = i0 * 0"]
     for name, tensor in operands.tensors.items():
-        place, cast = addresses.place(name), "" if name in body.as_stored else conversion(tensor, compute)
-        lines.append(f"{name} = {place if name in body.places else addresses.load(name, place, cast)}")
+        place = addresses.place(name, start="zero" if name in body.numbered else None)
+        if name not in body.places and name not in body.numbered:
+            place = addresses.load(name, place, "" if name in body.as_stored else conversion(tensor, compute))
+        lines.append(f"{name} = {place}")
     lines += [f"{name} = {name}.to({IN_SOURCE[NAMES[compute]]})" for name in operands.numbers]
     lines += body.text.splitlines()
     for name, tensor in operands.outputs.items():

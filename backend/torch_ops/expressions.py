@@ -32,6 +32,15 @@ UNARY_FLOAT = {
     "special_entr": "fn.entropy(self)",
     "rad2deg": "self * 57.29577951308232",
     "deg2rad": "self * 0.017453292519943295",
+    "angle": "tl.where(self != self, self, tl.where(self < 0, 3.141592653589793, 0.0))",
+    "digamma": "sp.digamma(self)",
+    "i0": "sp.i0(self)",
+    "special_i0e": "sp.i0e(self)",
+    "special_i1": "sp.i1(self)",
+    "special_i1e": "sp.i1e(self)",
+    "special_modified_bessel_i0": "sp.i0(self)",
+    "special_modified_bessel_i1": "sp.i1(self)",
+    "special_log_ndtr": "sp.log_ndtr(self)",
     "sinc": "tl.where(self == 0, 1.0, libdevice.sinpi(self) / (self * 3.141592653589793))",
 }
 
@@ -41,6 +50,7 @@ BINARY_FLOAT = {
     "atan2": "libdevice.atan2(self, other)",
     "xlogy": "fn.xlogy(self, other)",
     "special_xlog1py": "fn.xlog1py(self, other)",
+    "special_zeta": "sp.zeta(self, other)",
     "copysign": "libdevice.copysign(self, other)",
 }
 
@@ -65,6 +75,8 @@ DEFAULTS = {
     "floor_divide": "fn.floor_div(self, other)",
     "maximum": "fn.maximum(self, other)",
     "minimum": "fn.minimum(self, other)",
+    "gcd": "fn.gcd(self + zero, other + zero)",
+    "lcm": "fn.lcm(self + zero, other + zero)",
     "fmax": "tl.maximum(self, other)",
     "fmin": "tl.minimum(self, other)",
     "hypot": "libdevice.hypot(self, other)",
@@ -93,6 +105,9 @@ INTEGERS = {
     "isfinite": "self == self",
     "signbit": "self < 0",
 }
+
+#: Of integers alone.
+INTEGERS_ONLY = frozenset(("gcd", "lcm"))
 
 BITWISE = {
     "bitwise_and": "self & other",
@@ -177,6 +192,9 @@ CASES = {
         'tl.where(self != self, nan, tl.where(self == float("inf"), posinf, '
         'tl.where(self == float("-inf"), neginf, self)))'
     ),
+    "polygamma:0": "sp.digamma(self)",
+    "polygamma:": "factor * sp.zeta(order, self)",
+    "logit_backward:eps": "tl.where((self < eps) | (self > 1 - eps), 0.0, grad_output / (self * (1 - self)))",
     "logit:": "libdevice.log(self / (1 - self))",
     "logit:eps": (
         "libdevice.log(fn.minimum(fn.maximum(self, eps), 1 - eps) / (1 - fn.minimum(fn.maximum(self, eps), 1 - eps)))"
@@ -207,6 +225,9 @@ CASES = {
         "factor * grad_output * (self - target) / fn.maximum((1 - self) * self, self * 0 + 1e-12)"
     ),
     "binary_cross_entropy_with_logits:": "(1 - target) * self - fn.log_sigmoid(self)",
+    "binary_cross_entropy_with_logits:weight": (
+        "(1 - target) * self - (1 + (weight - 1) * target) * fn.log_sigmoid(self)"
+    ),
     "log_sigmoid:": "fn.log_sigmoid(self)",
     "log_sigmoid_backward:": "grad_output * (1 - fn.sigmoid(self))",
 }

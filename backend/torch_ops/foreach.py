@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from . import elementwise, lists
+from . import elementwise, list_norms, lists
 from .elementwise import Body
 from .expressions import EXPRESSIONS
 from .library import aten, enter
@@ -62,6 +62,7 @@ def enter_foreach(library: torch.library.Library) -> None:
                 if overload in ("default", "List", "Scalar", "ScalarList", "Tensor"):
                     op = getattr(getattr(aten, variant), overload)
                     enter(library, op, _implementation(name, variant.endswith("_")))
+    enter(library, aten._foreach_norm.Scalar, list_norms.norms)
     enter(library, aten._foreach_copy_.default, _copy)
     enter(library, aten._foreach_zero_.default, _zero)
     enter(library, aten._amp_foreach_non_finite_check_and_unscale_.default, _unscale)

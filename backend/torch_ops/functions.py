@@ -122,6 +122,23 @@ def int_pow(a, b):
 
 
 @triton.jit
+def gcd(a, b):
+    """The greatest common divisor of two integers, by Euclid's algorithm; that of 0 and 0 is 0."""
+    x, y = tl.abs(a + b * 0), tl.abs(b + a * 0)
+    while tl.max((y != 0).to(tl.int32)) > 0:
+        rest = tl.where(y != 0, x % tl.where(y != 0, y, y * 0 + 1), x)
+        x, y = tl.where(y != 0, y, x), tl.where(y != 0, rest, y)
+    return x
+
+
+@triton.jit
+def lcm(a, b):
+    """The least common multiple of two integers; 0 where one is 0."""
+    divisor = gcd(a, b)
+    return tl.abs(a // tl.where(divisor != 0, divisor, divisor * 0 + 1) * b)
+
+
+@triton.jit
 def log_sigmoid(x):
     """log(sigmoid(x)) without overflow."""
     return tl.where(x < 0, x, 0.0) - libdevice.log1p(libdevice.exp(-tl.abs(x)))
@@ -245,6 +262,25 @@ def last_column(x):
 def times(a, b):
     """The product."""
     return a * b
+
+
+@triton.jit
+def moments_of_both(mean, squares, count, other_mean, other_squares, other_count):
+    """Mean, sum of squares of the distances from it, and count of two sets of numbers (Chan, Golub, LeVeque 1979)."""
+    total = count + other_count
+    share = tl.where(other_count > 0, other_count / tl.where(total > 0, total, total * 0 + 1), total * 0)
+    apart = tl.where((count > 0) & (other_count > 0), other_mean - mean, total * 0)
+    joined = tl.where(count > 0, mean + apart * share, other_mean)
+    return joined, squares + other_squares + apart * apart * count * share, total
+
+
+@triton.jit
+def with_one_more(mean, squares, count, x, mask):
+    """The same of a set and one number more (Welford 1962), where the mask has one."""
+    total = count + mask.to(count.dtype)
+    apart = x - mean
+    new = tl.where(mask, mean + apart / tl.where(total > 0, total, total * 0 + 1), mean)
+    return new, tl.where(mask, squares + apart * (x - new), squares), total
 
 
 @triton.jit

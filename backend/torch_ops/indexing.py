@@ -50,18 +50,19 @@ def enter_indexing(library: torch.library.Library) -> None:
     enter_by_name(library, _TABLE)
 
 
-def _flat(tensor: torch.Tensor, dim: int, shape: Sequence[int]) -> torch.Tensor:
+def flat(tensor: torch.Tensor, dim: int, shape: Sequence[int]) -> torch.Tensor:
     """The tensor as of ``shape``, whose elements along ``dim`` are all the first."""
     strides = [0 if d == dim else stride for d, stride in enumerate(tensor.stride())]
     return tensor.as_strided(list(shape), strides)
 
 
-def _check_index(index: torch.Tensor, tensor: torch.Tensor) -> None:
+def check_index(index: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Raises OnHost unless it is of integers, on the tensor's device."""
     if index.dtype not in _INDICES or index.device != tensor.device:
         raise OnHost("an index of another type or device")
 
 
-def _lines(*tensors: torch.Tensor) -> list[torch.Tensor]:
+def lines_of(*tensors: torch.Tensor) -> list[torch.Tensor]:
     """Those without dimensions as of one, in which they have one element."""
     return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
 
@@ -73,9 +74,9 @@ def _line(tensor: torch.Tensor, dim: int) -> dict[str, int]:
 def _gather(
     self: torch.Tensor, dim: int, index: torch.Tensor, *, sparse_grad: bool = False, out: torch.Tensor
 ) -> torch.Tensor:
-    _check_index(index, self)
+    check_index(index, self)
     of_type(out, self.dtype, index.shape)
-    source, places, result = _lines(self, index, out)
+    source, places, result = lines_of(self, index, out)
     if not source.numel() and places.numel():
         raise OnHost("an index into nothing")
     if places.numel():
@@ -86,16 +87,16 @@ def _gather(
 def _read(name: str, self: torch.Tensor, dim: int, index: torch.Tensor, out: torch.Tensor) -> None:
     """out[…, i, …] = self[…, index, …], the index having or broadcasting to the shape of ``out``."""
     kind = as_integer(self.dtype)
-    source, fault = retyped(_flat(self, dim, out.shape), kind), fault_of(self.device, name)
+    source, fault = retyped(flat(self, dim, out.shape), kind), fault_of(self.device, name)
     operands = {"index": index, "self": source, "fault": fault}
     run(_GATHER, {"out": retyped(out, kind)}, operands, kind, _line(self, dim))
 
 
 def _index_select(self: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Tensor:
-    _check_index(index, self)
+    check_index(index, self)
     if index.dim() > 1 or not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
         raise OnHost("an index of several dimensions")
-    (source,) = _lines(self)
+    (source,) = lines_of(self)
     dim %= source.dim()
     shape = list(source.shape)
     shape[dim] = index.numel()
@@ -109,7 +110,7 @@ def _index_select(self: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Te
     raise OnHost("several elements of one")
 
 
-def _add_at(
+def added_at(
     name: str, self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, body: Body = _ADD, **more: int
 ) -> None:
     """self[…, index, …] += source: ``source`` has the shape, the index broadcasts to it."""
@@ -117,7 +118,7 @@ def _add_at(
     if self.dtype not in _ATOMIC and self.dtype not in (torch.float16, torch.bfloat16):
         raise OnHost(f"atomic additions of {self.dtype}")
     fault = fault_of(self.device, name)
-    operands = {"index": index, "source": source, "self": _flat(place, dim, source.shape), "fault": fault}
+    operands = {"index": index, "source": source, "self": flat(place, dim, source.shape), "fault": fault}
     run(body, {}, operands, place.dtype, {**_line(place, dim), **more})
     if place is not self:
         self.copy_(place)
@@ -126,19 +127,19 @@ def _add_at(
 def _scatter_add(
     self: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, *, out: torch.Tensor
 ) -> torch.Tensor:
-    _check_index(index, self)
+    check_index(index, self)
     if src.dtype != self.dtype or (index.dim() != self.dim() and index.numel()):
         raise OnHost("tensors of two types")
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
     if index.numel():
-        place, index, src = _lines(out, index, src)
-        _add_at("scatter_add", place, dim % place.dim(), index, src[tuple(slice(n) for n in index.shape)])
+        place, index, src = lines_of(out, index, src)
+        added_at("scatter_add", place, dim % place.dim(), index, src[tuple(slice(n) for n in index.shape)])
     return out
 
 
 def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, out: torch.Tensor) -> torch.Tensor:
-    _check_index(index, self)
+    check_index(index, self)
     if self.dtype not in NAMES or (index.dim() != self.dim() and index.numel()):
         raise OnHost("complex numbers")
     if out is not self:
@@ -150,9 +151,9 @@ def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, 
     if not index.numel():
         return out
     source = source.expand(index.shape) if not source.dim() else source[tuple(slice(n) for n in index.shape)]
-    place, index, source = _lines(out, index, source)
+    place, index, source = lines_of(out, index, source)
     dim %= place.dim()
-    operands = {"index": index, "source": source, "self": _flat(place, dim, index.shape)}
+    operands = {"index": index, "source": source, "self": flat(place, dim, index.shape)}
     operands["fault"] = fault_of(self.device, "scatter")
     run(_SCATTER, {}, operands, computed_in(self.dtype), _line(place, dim))
     return out
@@ -161,27 +162,27 @@ def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, 
 def _index_add(
     self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
-    _check_index(index, self)
+    check_index(index, self)
     if source.dtype != self.dtype:
         raise OnHost("tensors of two types")
-    _along(self, dim, index, source)
+    along(self, dim, index, source)
     if alpha != 1:
         source = source * alpha
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
-    place, source = _lines(out, source)
+    place, source = lines_of(out, source)
     dim %= place.dim()
     if source.numel():
-        _add_at("index_add", place, dim, index.view(-1, *(1,) * (place.dim() - 1 - dim)), source)
+        added_at("index_add", place, dim, index.view(-1, *(1,) * (place.dim() - 1 - dim)), source)
     return out
 
 
-def _along(self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> None:
+def along(self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> None:
     """Raises OnHost unless ``source`` has the shape of ``self`` with as many elements along ``dim`` as there are
     indices, which are in a line."""
     if index.dim() > 1 or source.dim() != self.dim() or not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
         raise OnHost("shapes that are refused")
-    source, target = _lines(source, self)
+    source, target = lines_of(source, self)
     shape = list(target.shape)
     shape[dim] = index.numel()
     if list(source.shape) != shape:
@@ -192,16 +193,16 @@ def _put_along(
     body: Body, name: str, self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor
 ) -> torch.Tensor:
     """self[…, index, …] = source, which is broadcast to that."""
-    _check_index(index, self)
+    check_index(index, self)
     if index.dim() > 1 or self.dtype not in NAMES or not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
         raise OnHost("an index that is refused, or complex numbers")
-    (place,) = _lines(self)
+    (place,) = lines_of(self)
     dim %= place.dim()
     shape = list(place.shape)
     shape[dim] = index.numel()
     if index.numel() and self.numel():
         line = index.view(-1, *(1,) * (place.dim() - 1 - dim))
-        operands = {"index": line, "source": source.expand(shape), "self": _flat(place, dim, shape)}
+        operands = {"index": line, "source": source.expand(shape), "self": flat(place, dim, shape)}
         operands["fault"] = fault_of(self.device, name)
         run(body, {}, operands, computed_in(self.dtype), _line(place, dim))
     return self
@@ -212,8 +213,8 @@ def _index_copy(
 ) -> torch.Tensor:
     if source.dtype != self.dtype or source.device != self.device or self.dtype not in NAMES:
         raise OnHost("a source of another type or device")
-    _check_index(index, self)
-    _along(self, dim, index, source)
+    check_index(index, self)
+    along(self, dim, index, source)
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
     return _put_along(_SCATTER, "index_copy", out, dim, index, source)
@@ -231,16 +232,20 @@ def _index_fill(self: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -
     return _put_along(_FILL, "index_fill", self, dim, index, value)
 
 
+def lines_added(name: str, total: torch.Tensor, index: torch.Tensor, rows: torch.Tensor, padding: int) -> None:
+    """total[index] += rows, of a matrix and a line of indices, but for those that are ``padding``."""
+    added_at(name, total, 0, index.view(-1, 1), rows, _EMBEDDING, padding=padding)
+
+
 def _embedding_backward(
     grad_output: torch.Tensor, indices: torch.Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> torch.Tensor:
-    _check_index(indices, grad_output)
+    check_index(indices, grad_output)
     if scale_grad_by_freq or not grad_output.dtype.is_floating_point or grad_output.dtype == torch.float64:
         raise OnHost("gradients by frequency, or in float64")
     width = grad_output.shape[-1]
     total = torch.zeros(num_weights, width, dtype=torch.float32, device=grad_output.device)
-    rows = grad_output.reshape(-1, width)
-    _add_at("embedding", total, 0, indices.reshape(-1, 1), rows, _EMBEDDING, padding=padding_idx)
+    lines_added("embedding", total, indices.reshape(-1), grad_output.reshape(-1, width), padding_idx)
     return total.to(grad_output.dtype)
 
 
@@ -270,7 +275,7 @@ def _indexed(self: torch.Tensor, indices: Sequence[Any]) -> tuple[torch.Tensor, 
     if not given:
         raise OnHost("no index")
     for index in given.values():
-        _check_index(index, self)
+        check_index(index, self)
     together = torch.broadcast_shapes(*(index.shape for index in given.values()))
     dims = sorted(given)
     adjacent = dims == list(range(dims[0], dims[-1] + 1))

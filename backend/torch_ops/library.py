@@ -19,6 +19,8 @@ _COMPOSITE = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutogr
 _log = logging.getLogger(__package__)
 aten = torch.ops.aten
 
+#: Operations whose outputs may not share memory with what they read, as on the CPU.
+_APART = frozenset(("gather", "kthvalue", "masked_select"))
 #: Operations that have an implementation on the device, by their names.
 ON_DEVICE: dict[str, Callable[..., Any]] = {}
 
@@ -67,7 +69,8 @@ def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[
     outs = [argument.name for argument in schema.arguments if argument.is_out]
     if not outs:
         return function
-    has_inplace = getattr(aten, schema.name.removeprefix("aten::") + "_", None) is not None
+    base = schema.name.removeprefix("aten::")
+    has_inplace = getattr(aten, base + "_", None) is not None
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -77,6 +80,11 @@ def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[
             out = kwargs.get(name)
             read = given[1:] if has_inplace and given and given[0] is out else given
             if isinstance(out, torch.Tensor) and any(map(functools.partial(_meets, out), read)):
+                if base in _APART:
+                    raise RuntimeError(
+                        f"{base}: unsupported operation: some elements of the input tensor and the written-to tensor "
+                        "refer to a single memory location. Please clone() the tensor before performing the operation."
+                    )
                 fresh[name] = torch.empty_like(out)
         if not fresh:
             return function(*args, **kwargs)

@@ -8,10 +8,10 @@ from typing import Any
 import torch
 
 from .bounds import CHECK, fault_of
-from .elementwise import Body, run
+from .elementwise import Body, numbers_along, run
 from .library import enter_by_name
 from .pointwise import of_type
-from .reducing import SUM, reduce
+from .reducing import SUM, What, reduce_together
 from .shapes import resized
 from .types import OnHost, computed_in
 
@@ -46,28 +46,25 @@ def _forward(
         raise OnHost("classes of another type")
     classes = 0 if self.dim() == 1 else 1
     compute = computed_in(self.dtype)
-    losses, weights = (torch.empty(target.shape, dtype=compute, device=self.device) for _ in range(2))
     operands = {"target": target, "self": self.select(classes, 0), "fault": fault_of(self.device, "nll_loss")}
     loaded = _ONE.format(type="tl.float64" if compute == torch.float64 else "tl.float32")
     if weight is not None:
         operands["weights"] = weight[0]
         loaded = "tl.load(weights + index * step_weights + zero, mask=mask).to(" + loaded[8 : loaded.index(")")] + ")"
-    text = _TEXT.format(weight=loaded)
-    body = Body(text, frozenset(("target",)), frozenset(("self", "fault", "weights")))
+    text, stored, places = _TEXT.format(weight=loaded), frozenset(("target",)), frozenset(("self", "fault", "weights"))
     counts = {"ignore": ignore_index, "step": self.stride(classes), "size": self.shape[classes]}
     counts["step_weights"] = 0 if weight is None else weight.stride(0)
-    run(body, {"loss": losses, "weight": weights}, operands, compute, counts)
     if reduction == _NONE and target.dim():
-        of_type(output, self.dtype, target.shape).copy_(losses)
+        outputs = {"loss": of_type(output, self.dtype, target.shape)}
+        run(Body(text, stored, places), outputs, operands, compute, counts)
         resized(total_weight, torch.Size()).zero_()
         return output, total_weight
-    dims = tuple(range(target.dim()))
-    total = reduce("self", SUM, {"self": weights}, dims, dtype=compute)
-    loss = reduce("self", SUM, {"self": losses}, dims, dtype=compute)
-    if reduction == _MEAN:
-        loss = loss / total
-    of_type(output, self.dtype, ()).copy_(loss)
-    resized(total_weight, torch.Size()).copy_(total)
+    one, every = (1,) * target.dim(), tuple(range(target.dim()))
+    sums = of_type(output, self.dtype, ()).view(one), of_type(total_weight, self.dtype, ()).view(one)
+    finish = "losses = losses / total" if reduction == _MEAN else ""
+    elements = f"{text}\nx_losses = loss\nx_total = weight + blank"
+    what = What(elements, (("losses", SUM), ("total", SUM)), finish, stored, places)
+    reduce_together(what, dict(zip(("losses", "total"), sums, strict=True)), operands, every, compute, counts)
     return output, total_weight
 
 
@@ -86,9 +83,11 @@ def _backward(
         raise OnHost("classes of another type")
     classes = 0 if self.dim() == 1 else 1
     after = (1,) * (self.dim() - 1 - classes)
-    numbers = torch.arange(self.shape[classes], device=self.device).view(-1, *after)
+    out = resized(grad_input, self.shape)
+    if not out.numel():
+        return out
     grad = grad_output.unsqueeze(classes) if reduction == _NONE and target.dim() else grad_output
-    operands = {"target": target.unsqueeze(classes), "number": numbers, "grad": grad}
+    operands = {"target": target.unsqueeze(classes), "number": numbers_along(classes, out), "grad": grad}
     value = "-grad"
     if weight is not None:
         operands["weight"] = weight.view(-1, *after)
@@ -96,9 +95,9 @@ def _backward(
     if reduction == _MEAN:
         operands["total"] = total_weight
         value += " / total"
-    text = f"tl.where((number == target) & (target != ignore), {value}, 0.0)"
-    out = resized(grad_input, self.shape)
-    run(Body.of(text, "target", "number"), {"out": out}, operands, computed_in(self.dtype), {"ignore": ignore_index})
+    text = f"out = tl.where((number == target) & (target != ignore), {value}, 0.0)"
+    body = Body(text, frozenset(("target",)), numbered=frozenset(("number",)))
+    run(body, {"out": out}, operands, computed_in(self.dtype), {"ignore": ignore_index})
     return out
 
 

@@ -45,18 +45,23 @@ def matmul_kernel(
     M,
     N,
     K,
+    H,
     share,
     stride_ab,
+    stride_ah,
     stride_am,
     stride_ak,
     stride_bb,
+    stride_bh,
     stride_bk,
     stride_bn,
     stride_cb,
+    stride_ch,
     stride_cm,
     stride_cn,
     stride_op,
     stride_ob,
+    stride_oh,
     stride_om,
     stride_on,
     alpha,
@@ -67,18 +72,18 @@ def matmul_kernel(
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
 ):
-    """out = alpha a b, + beta c if ADD, of matrices in batches. The third axis of the grid are parts of K, of ``share``
-    products (a multiple of BLOCK_K), which write sums of their own, ``stride_op`` apart. ``KIND``: the type of sums;
-    float32 by products of tiles, others, which have none, a column times a row after the other."""
+    """out = alpha a b, + beta c if ADD, of matrices in batches, each of H. The third axis of the grid are parts of K,
+    of ``share`` products (a multiple of BLOCK_K), which write sums of their own, ``stride_op`` apart. ``KIND``: the
+    type of sums; float32 by products of tiles, others, which have none, a column times a row after the other."""
     tiles_n = tl.cdiv(N, BLOCK_N)
     program = tl.program_id(0)
-    batch = tl.program_id(1)
+    batch, head = tl.program_id(1) // H, tl.program_id(1) % H
     part = tl.program_id(2)
     end = min(part * share + share, K)
     row = program // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
     column = program % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
-    a += batch * stride_ab
-    b += batch * stride_bb
+    a += batch * stride_ab + head * stride_ah
+    b += batch * stride_bb + head * stride_bh
     total = tl.zeros((BLOCK_M, BLOCK_N), KIND)
     if KIND == tl.float32:
         for start in range(part * share, end, BLOCK_K):
@@ -94,9 +99,9 @@ def matmul_kernel(
     total *= alpha
     mask = (row < M) & (column < N)
     if ADD:
-        added = tl.load(c + batch * stride_cb + row * stride_cm + column * stride_cn, mask=mask & (part == 0), other=0)
-        total += beta * added.to(KIND)
-    place = out + part * stride_op + batch * stride_ob + row * stride_om + column * stride_on
+        place = c + batch * stride_cb + head * stride_ch + row * stride_cm + column * stride_cn
+        total += beta * tl.load(place, mask=mask & (part == 0), other=0).to(KIND)
+    place = out + part * stride_op + batch * stride_ob + head * stride_oh + row * stride_om + column * stride_on
     tl.store(place, total.to(out.dtype.element_ty), mask=mask)
 
 
@@ -120,9 +125,9 @@ def product(
     alpha: float = 1.0,
     beta: float = 0.0,
 ) -> torch.Tensor:
-    """out (B, M, N) = alpha a (B, M, K) b (B, K, N) + beta c (B, M, N). Raises OnHost."""
+    """out (B, M, N) = alpha a (B, M, K) b (B, K, N) + beta c (B, M, N), or (B, H, …) all. Raises OnHost."""
     used = c is not None and beta != 0
-    if a.shape[2] == 0 and out.numel():
+    if a.shape[-1] == 0 and out.numel():
         return _of_nothing(out, c if used else None, beta)
     for operand in (a, b, c):
         if operand is not None and share_memory(operand, out) and not (operand is c and same_view(c, out)):
@@ -162,10 +167,11 @@ def _plan(
         return _Plan(None)
     if overlaps_itself(out):
         raise OnHost("an output with elements that share memory")
-    batches, m, n = out.shape
+    heads = out.shape[1] if out.dim() > 3 else 1
+    batches, m, n = out.shape[0] * heads, *out.shape[-2:]
     if batches > GRID_LIMIT:
         raise OnHost("that many matrices")
-    k = a.shape[2]
+    k = a.shape[-1]
     kind = _SUMS.get(out.dtype, tl.int32)
     largest = _TILE if kind == tl.float32 else _TILE // 2
     tile_m, tile_n = (16 if size <= 16 else largest for size in (m, n))
@@ -178,11 +184,11 @@ def _plan(
     result = torch.empty(partial[0], dtype=partial[1], device="meta") if parts > 1 else out[None]
     strides = {
         f"stride_{name}{axis}": step
-        for name, axes, tensor in (("a", "bmk", a), ("b", "bkn", b), ("c", "bmn", added), ("o", "pbmn", result))
-        for axis, step in zip(axes, tensor.stride(), strict=True)
+        for name, axes, tensor in (("a", "bhmk", a), ("b", "bhkn", b), ("c", "bhmn", added), ("o", "pbhmn", result))
+        for axis, step in zip(axes, _steps(tensor, len(axes)), strict=True)
     }
     numbers = {"alpha": factors[0], "beta": factors[1]}
-    sizes = {"M": m, "N": n, "K": k, "share": share}
+    sizes = {"M": m, "N": n, "K": k, "H": heads, "share": share}
     constants = {"ADD": used, "KIND": kind, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": step}
     given = {"out": out if parts == 1 else out.new_empty(0, dtype=partial[1]), "a": a, "b": b, "c": added}
     made = call(
@@ -200,6 +206,13 @@ def _parts(device: int, programs: int, k: int) -> int:
         return 1
     shortest = _SHORTEST_ON_CPU if info.kind == "cpu" else _SHORTEST
     return max(1, min(-(-_PROGRAMS * units // programs), k // shortest, _MOST_PARTS))
+
+
+def _steps(tensor: torch.Tensor, count: int) -> tuple[int, ...]:
+    """``count`` strides, the third from the end that of the heads, of which there is one where there is no such
+    dimension."""
+    steps = tensor.stride()
+    return steps if len(steps) == count else (*steps[:-2], 0, *steps[-2:])
 
 
 def _of_nothing(out: torch.Tensor, c: torch.Tensor | None, beta: float) -> torch.Tensor:

@@ -13,10 +13,10 @@ import torch
 
 from ..runtime import torch_memory
 from . import elementwise
-from .elementwise import Body
+from .elementwise import Body, numbers_along
 from .library import aten, enter_by_name
 from .pointwise import number, of_type, single
-from .shapes import resized
+from .shapes import overlaps_itself, resized, share_memory
 from .types import NAMES, OnHost, as_integer, computed_in
 
 COPY = Body.of("self")
@@ -82,6 +82,9 @@ def _fill_tensor(self: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
 def _cat(tensors: Sequence[torch.Tensor], dim: int = 0, *, out: torch.Tensor) -> torch.Tensor:
     if not all(torch.can_cast(tensor.dtype, out.dtype) for tensor in tensors):
         raise OnHost(f"an output of {out.dtype}")
+    devices = sorted({str(tensor.device) for tensor in (*tensors, out)})
+    if len(devices) > 1:
+        raise RuntimeError(f"cat: all tensors have to be on one device, but there are some on {' and '.join(devices)}")
     tensors = [tensor for tensor in tensors if tensor.shape != (0,)] or list(tensors[:1])
     shape = list(tensors[0].shape)
     if not shape:
@@ -89,14 +92,46 @@ def _cat(tensors: Sequence[torch.Tensor], dim: int = 0, *, out: torch.Tensor) ->
     dim %= len(shape)
     shape[dim] = sum(tensor.shape[dim] for tensor in tensors)
     resized(out, shape)
+    if overlaps_itself(out):
+        raise RuntimeError(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation."
+        )
     start = 0
-    for tensor in tensors:
+    for tensor in _joined(tensors, dim):
         out.narrow(dim, start, tensor.shape[dim]).copy_(tensor)
         start += tensor.shape[dim]
     return out
 
 
+def _joined(tensors: Sequence[torch.Tensor], dim: int) -> list[torch.Tensor]:
+    """The tensors with those that follow one another in memory along ``dim`` as one."""
+    found: list[torch.Tensor] = []
+    for tensor in tensors:
+        last = found[-1] if found else None
+        if last is None or last.dtype != tensor.dtype or not share_memory(last, tensor):
+            found.append(tensor)
+            continue
+        apart = tensor.storage_offset() - last.storage_offset()
+        step = apart // last.shape[dim] if last.shape[dim] else 0
+        like = (*(s for d, s in enumerate(tensor.stride()) if d != dim),)
+        same = like == (*(s for d, s in enumerate(last.stride()) if d != dim),)
+        steps = {one.stride(dim) for one in (last, tensor) if one.shape[dim] > 1}
+        plain = not (last.is_neg() or last.is_conj() or tensor.is_neg() or tensor.is_conj())
+        others = last.shape[:dim] == tensor.shape[:dim] and last.shape[dim + 1 :] == tensor.shape[dim + 1 :]
+        if plain and same and others and step > 0 and step * last.shape[dim] == apart and steps <= {step}:
+            shape = [*last.shape]
+            shape[dim] += tensor.shape[dim]
+            strides = [step if d == dim else stride for d, stride in enumerate(last.stride())]
+            found[-1] = last.as_strided(shape, strides, last.storage_offset())
+        else:
+            found.append(tensor)
+    return found
+
+
 def _arange(start: Any, end: Any, step: Any = 1, *, out: torch.Tensor) -> torch.Tensor:
+    if not out.is_contiguous():
+        return _with_gaps(out, lambda fresh: _arange(start, end, step, out=fresh))
     if out.dtype not in NAMES or not step or (end - start) / step < 0:
         raise OnHost("an arange that is refused")
     whole = all(isinstance(value, int) for value in (start, end, step))
@@ -111,9 +146,9 @@ def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.T
     """From both ends, as torch does, so that the last is exact."""
     if not out.dtype.is_floating_point or steps < 0 or not all(isinstance(x, (int, float)) for x in (start, end)):
         raise OnHost("a line of numbers that are not floats")
-    resized(out, (steps,))
     if not out.is_contiguous():
-        raise OnHost("an output with gaps")
+        return _with_gaps(out, lambda fresh: _linspace(start, end, steps, out=fresh))
+    resized(out, (steps,))
     compute = computed_in(out.dtype)
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     numbers = {"start": number(start, compute), "end": number(end, compute), "step": number(step, compute)}
@@ -123,9 +158,13 @@ def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.T
     return out
 
 
+def _with_gaps(out: torch.Tensor, make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
+    """What ``make`` writes to a contiguous tensor in one that is not."""
+    made = make(out.new_empty(0))
+    return resized(out, made.shape).copy_(made)
+
+
 def _line(out: torch.Tensor, numbers: dict[str, Any], compute: torch.dtype) -> torch.Tensor:
-    if not out.is_contiguous():
-        raise OnHost("an output with gaps")
     elementwise.run(Body.of("start + i0.to(step.dtype) * step"), {"out": out}, numbers, compute)
     return out
 
@@ -181,21 +220,28 @@ def _triangle(keep: str) -> Callable[..., torch.Tensor]:
         if self.dtype not in NAMES or self.dim() < 2:
             raise OnHost("complex numbers")
         of_type(out, self.dtype, self.shape)
-        rows, columns = (torch.arange(count, device=self.device) for count in self.shape[-2:])
-        operands = {"self": self, "row": rows[:, None], "column_": columns}
+        if not out.numel():
+            return out
         compute = computed_in(self.dtype)
         zero = "0.0" if compute.is_floating_point else "0"
-        text = f"tl.where(column_ - row {keep} diagonal, self, {zero})"
-        body = Body.of(text, "row", "column_")
+        text = f"out = tl.where(column_ - row_ {keep} diagonal, self, {zero})"
+        body = Body(text, numbered=frozenset(("row_", "column_")))
+        operands = {"self": self, "row_": numbers_along(-2, out), "column_": numbers_along(-1, out)}
         elementwise.run(body, {"out": out}, operands, compute, {"diagonal": diagonal})
         return out
 
     return tril
 
 
+def _narrow_copy(self: torch.Tensor, dim: int, start: int, length: int, *, out: torch.Tensor) -> torch.Tensor:
+    part = self.narrow(dim, start, length)
+    return of_type(out, self.dtype, part.shape).copy_(part)
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
     "fill_.Tensor": _fill_tensor,
     "cat.out": _cat,
+    "narrow_copy.out": _narrow_copy,
     "arange.start_out": _arange,
     "linspace.out": _linspace,
     "masked_fill_.Scalar": _masked_fill,

@@ -1,5 +1,5 @@
-"""Layer, group and batch norm with their backward formulas: one kernel of rows that fit it, else reductions and
-elementwise kernels.
+"""Layer and group norm with their backward formulas: one kernel of rows that fit it, else a reduction and an
+elementwise kernel.
 
 All normalise a view of their input over some of its dimensions; x̂ = (x - mean) rstd, y = x̂ w + b. Backward, with
 g = dy w: dx = rstd (g - mean(g) - x̂ mean(g x̂)), dw = sum(dy x̂), db = sum(dy).
@@ -7,8 +7,7 @@ g = dy w: dx = rstd (g - mean(g) - x̂ mean(g x̂)), dw = sum(dy x̂), db = sum(
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -16,14 +15,20 @@ import torch
 from . import rows
 from .elementwise import Body, run
 from .library import enter_by_name
-from .reducing import SUM, reduce
+from .reducing import MOMENTS, SUM, What, reduce_together
 from .types import OnHost, computed_in
 
 _Optional = torch.Tensor | None
 _Mask = Sequence[bool]
-_MEAN = "acc / count"
-_MOMENTS = """mean = fn.row_sum(self, mask) / count
-rstd = libdevice.rsqrt(fn.row_sum((self - mean) * (self - mean), mask) / count + eps)
+#: Mean and mean of the squares of the distances from it, of a row that fits a kernel, and of any.
+_OF_ROW = """mean = fn.row_sum(self, mask) / count
+square = fn.row_sum((self - mean) * (self - mean), mask) / count
+"""
+_OF_ALL = "mean = x_mean\nsquare = x_squares / count\n"
+_ROOT = "rstd = libdevice.rsqrt(square + eps)\n"
+#: How a batch's statistics go into the running ones, the variance as that of a sample.
+_RUNNING = """running_mean = running_mean + momentum * (mean - running_mean)
+running_var = running_var + momentum * (square * unbiased - running_var)
 """
 _GRADIENT = """g = {g}
 x = (self - mean) * rstd
@@ -35,38 +40,47 @@ def enter_norms(library: torch.library.Library) -> None:
     enter_by_name(library, _TABLE)
 
 
-def _statistics(x: torch.Tensor, dims: tuple[int, ...], eps: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """(mean, 1 / standard deviation) over ``dims``, which are kept with size 1."""
+def _statistics(
+    x: torch.Tensor, dims: tuple[int, ...], eps: float, running: Mapping[str, Any] | None = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(mean, 1 / standard deviation) over ``dims``, which are kept with size 1. ``running``: what _RUNNING names, which
+    is updated."""
     compute = computed_in(x.dtype)
     if not x.dtype.is_floating_point or x.numel() == 0:
         raise OnHost("an input without numbers, or without floats")
-    mean = reduce("self", SUM, {"self": x}, dims, dtype=compute, keepdim=True, finish=_MEAN)
-    rstd = reduce(
-        "(self - mean) * (self - mean)",
-        SUM,
-        {"self": x, "mean": mean, "eps": float(eps)},
-        dims,
-        dtype=compute,
-        keepdim=True,
-        finish="libdevice.rsqrt(acc / count + eps)",
-    )
+    finish, running = _OF_ALL + _ROOT + (_RUNNING if running else ""), running or {}
+    outputs: dict[str, Any] = {"mean": compute, "rstd": compute, **_tensors(running)}
+    what = What("x_x = self", (("x", MOMENTS),), finish)
+    mean, rstd, *_ = reduce_together(what, outputs, {"self": x, "eps": float(eps), **running}, dims, compute)
     return mean, rstd
 
 
-def _normalise(
-    x: torch.Tensor, dims: tuple[int, ...], weight: _Optional, bias: _Optional, eps: float
+def _tensors(given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+    return {name: value for name, value in given.items() if isinstance(value, torch.Tensor)}
+
+
+def normalise(
+    x: torch.Tensor,
+    dims: tuple[int, ...],
+    weight: _Optional,
+    bias: _Optional,
+    eps: float,
+    running: Mapping[str, Any] | None = None,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """(the normalised view, mean, 1 / standard deviation) over ``dims``, which the last two keep with size 1."""
+    """(the normalised view, mean, 1 / standard deviation) over ``dims``, which the last two keep with size 1.
+    ``running``: as _statistics()'s."""
     compute = computed_in(x.dtype)
     if not x.dtype.is_floating_point or not rows.fits(x.shape, dims):
-        mean, rstd = _statistics(x, dims, eps)
-        return _normalised(x, mean, rstd, weight, bias), mean, rstd
+        mean, rstd = _statistics(x, dims, eps, running)
+        return normalised(x, mean, rstd, weight, bias), mean, rstd
     out = torch.empty_like(x)
     kept = [1 if d - x.dim() in dims or d in dims else size for d, size in enumerate(x.shape)]
     mean, rstd = (torch.empty(kept, dtype=compute, device=x.device) for _ in range(2))
-    given = {name: tensor for name, tensor in (("weight", weight), ("bias", bias)) if tensor is not None}
-    text = _MOMENTS + f"out = {_affine(weight, bias)}"
-    rows.run(text, {"out": out, "mean": mean, "rstd": rstd}, {"self": x, **given, "eps": float(eps)}, dims, compute)
+    given = {"weight": weight, "bias": bias, **(running or {})}
+    given = {name: value for name, value in given.items() if value is not None}
+    text = _OF_ROW + _ROOT + (_RUNNING if running else "") + f"out = {_affine(weight, bias)}"
+    outputs = {"out": out, "mean": mean, "rstd": rstd, **_tensors(running or {})}
+    rows.run(text, outputs, {"self": x, **given, "eps": float(eps)}, dims, compute)
     return out, mean, rstd
 
 
@@ -76,7 +90,7 @@ def _affine(weight: _Optional, bias: _Optional) -> str:
     )
 
 
-def _normalised(
+def normalised(
     x: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor, weight: _Optional, bias: _Optional
 ) -> torch.Tensor:
     operands = {"self": x, "mean": mean, "rstd": rstd, "weight": weight, "bias": bias}
@@ -93,46 +107,45 @@ def _input_gradient(
     rstd: torch.Tensor,
     weight: _Optional,
     dims: tuple[int, ...],
-    constant: bool = False,
 ) -> torch.Tensor:
-    """dx of the views that were normalised over ``dims``; ``constant``: mean and rstd do not depend on x."""
+    """dx of the views that were normalised over ``dims``."""
     compute = computed_in(x.dtype)
     g = "grad" if weight is None else "grad * weight"
     operands = {"grad": grad, "self": x, "mean": mean, "rstd": rstd}
     if weight is not None:
         operands["weight"] = weight
     out = torch.empty_like(x)
-    if constant:
-        run(Body.of(f"{g} * rstd"), {"out": out}, operands, compute)
-        return out
     if rows.fits(x.shape, dims):
         rows.run(_GRADIENT.format(g=g), {"out": out}, operands, dims, compute)
         return out
-    one: dict[str, Any] = {name: operands[name] for name in ("grad", "weight") if name in operands}
-    first = reduce(g, SUM, one, dims, dtype=compute, keepdim=True, finish=_MEAN)
-    text = f"{g} * ((self - mean) * rstd)"
-    second = reduce(text, SUM, operands, dims, dtype=compute, keepdim=True, finish=_MEAN)
+    text = f"x_first = {g}\nx_second = {g} * ((self - mean) * rstd)"
+    what = What(text, (("first", SUM), ("second", SUM)), "first = first / count\nsecond = second / count")
+    first, second = reduce_together(what, {"first": compute, "second": compute}, operands, dims, compute)
     body = Body.of(f"rstd * ({g} - first - (self - mean) * rstd * second)")
     run(body, {"out": out}, {**operands, "first": first, "second": second}, compute)
     return out
 
 
-def _weight_gradient(
+def parameter_gradients(
     grad: torch.Tensor,
     x: torch.Tensor,
     mean: torch.Tensor,
     rstd: torch.Tensor,
     dims: tuple[int, ...],
-    like: torch.Tensor,
-) -> torch.Tensor:
-    operands = {"grad": grad, "self": x, "mean": mean, "rstd": rstd}
-    kind = computed_in(x.dtype)
-    result = reduce("grad * ((self - mean) * rstd)", SUM, operands, dims, dtype=like.dtype, compute=kind)
-    return result.view(like.shape)
-
-
-def _bias_gradient(grad: torch.Tensor, dims: tuple[int, ...], like: torch.Tensor) -> torch.Tensor:
-    return reduce("self", SUM, {"self": grad}, dims, dtype=like.dtype, compute=computed_in(grad.dtype)).view(like.shape)
+    weight: _Optional,
+    bias: _Optional,
+) -> tuple[_Optional, _Optional]:
+    """(dw, db), sums over ``dims``; None for what is None, else it has the shape of that."""
+    lines = {"weight": "x_weight = grad * ((self - mean) * rstd)", "bias": "x_bias = grad"}
+    wanted = {name: like for name, like in (("weight", weight), ("bias", bias)) if like is not None}
+    if not wanted:
+        return None, None
+    what = What("\n".join(lines[name] for name in wanted), tuple((name, SUM) for name in wanted), "")
+    operands = {"grad": grad} | ({} if weight is None else {"self": x, "mean": mean, "rstd": rstd})
+    kinds: dict[str, Any] = {name: like.dtype for name, like in wanted.items()}
+    results = reduce_together(what, kinds, operands, dims, computed_in(x.dtype))
+    found = {name: result.view(wanted[name].shape) for name, result in zip(wanted, results, strict=True)}
+    return found.get("weight"), found.get("bias")
 
 
 # ---- Layer norm --------------------------------------------------------------------------------------------------
@@ -148,7 +161,7 @@ def _layer_norm(
     count = len(normalized_shape)
     if not count or tuple(input.shape[-count:]) != tuple(normalized_shape):
         raise OnHost("a shape that is refused")
-    return _normalise(input.contiguous(), tuple(range(-count, 0)), weight, bias, eps)
+    return normalise(input.contiguous(), tuple(range(-count, 0)), weight, bias, eps)
 
 
 def _layer_norm_backward(
@@ -162,16 +175,11 @@ def _layer_norm_backward(
     output_mask: _Mask,
 ) -> tuple[_Optional, ...]:
     count = len(normalized_shape)
-    rest = tuple(range(input.dim() - count))
-    grad_input = grad_weight = grad_bias = None
-    if output_mask[0]:
-        dims = tuple(range(-count, 0))
-        grad_input = _input_gradient(grad_out, input.contiguous(), mean, rstd, weight, dims)
-    if output_mask[1] and weight is not None:
-        grad_weight = _weight_gradient(grad_out, input, mean, rstd, rest, weight)
-    if output_mask[2] and bias is not None:
-        grad_bias = _bias_gradient(grad_out, rest, bias)
-    return grad_input, grad_weight, grad_bias
+    rest, dims = tuple(range(input.dim() - count)), tuple(range(-count, 0))
+    wanted = (like if asked else None for like, asked in zip((weight, bias), output_mask[1:], strict=True))
+    x = input.contiguous()
+    grad_input = _input_gradient(grad_out, x, mean, rstd, weight, dims) if output_mask[0] else None
+    return grad_input, *parameter_gradients(grad_out, x, mean, rstd, rest, *wanted)
 
 
 # ---- Group norm --------------------------------------------------------------------------------------------------
@@ -188,7 +196,9 @@ def _group_norm(
     eps: float,
 ) -> tuple[torch.Tensor, ...]:
     x = input.contiguous().view(N, group, C // group, HxW)
-    out, mean, rstd = _normalise(x, (2, 3), _grouped(weight, group), _grouped(bias, group), eps)
+    if not N and C and HxW:
+        return torch.empty_like(input), *(input.new_empty((N, group)) for _ in range(2))
+    out, mean, rstd = normalise(x, (2, 3), _grouped(weight, group), _grouped(bias, group), eps)
     kind = input.dtype
     return out.view(input.shape), mean.view(N, group).to(kind), rstd.view(N, group).to(kind)
 
@@ -211,130 +221,12 @@ def _group_norm_backward(
 ) -> tuple[_Optional, ...]:
     x, grad = (tensor.contiguous().view(N, group, C // group, HxW) for tensor in (input, grad_out))
     mean, rstd = mean.view(N, group, 1, 1), rstd.view(N, group, 1, 1)
-    grad_input = grad_weight = grad_bias = None
+    grad_input = None
     if output_mask[0]:
         grad_input = _input_gradient(grad, x, mean, rstd, _grouped(weight, group), (2, 3)).view(input.shape)
     like = weight if weight is not None else input.new_empty(C)
-    if output_mask[1]:
-        grad_weight = _weight_gradient(grad, x, mean, rstd, (0, 3), like)
-    if output_mask[2]:
-        grad_bias = _bias_gradient(grad, (0, 3), like)
-    return grad_input, grad_weight, grad_bias
-
-
-# ---- Batch norm --------------------------------------------------------------------------------------------------
-
-
-def _channels(tensor: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-    """A vector with an element a channel, as a tensor that is broadcast to ``like`` (N, C, …)."""
-    return tensor.view(1, -1, *(1,) * (like.dim() - 2))
-
-
-def _batch_norm(
-    input: torch.Tensor,  # noqa: A002
-    weight: _Optional,
-    bias: _Optional,
-    running_mean: _Optional,
-    running_var: _Optional,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[torch.Tensor, ...]:
-    dims = (0, *range(2, input.dim()))
-    compute = computed_in(input.dtype)
-    if training:
-        mean, rstd = _statistics(input, dims, eps)
-        if running_mean is not None:
-            count = math.prod(input.shape[d] for d in dims)
-            _update(running_mean, running_var, mean, rstd, momentum, eps, count)
-    elif running_mean is None or running_var is None:
-        raise OnHost("statistics that are refused")
-    else:
-        mean = _channels(running_mean, input).to(compute)
-        rstd = torch.empty_like(mean)
-        run(Body.of("libdevice.rsqrt(self + eps)"), {"out": rstd}, _of(running_var, input, eps), compute)
-    vectors = [None if vector is None else _channels(vector, input) for vector in (weight, bias)]
-    out = _normalised(input, mean, rstd, *vectors)
-    if not training:
-        return out, input.new_empty(0, dtype=compute), input.new_empty(0, dtype=compute)
-    return out, mean.view(-1), rstd.view(-1)
-
-
-def _of(running_var: torch.Tensor, like: torch.Tensor, eps: float) -> dict[str, Any]:
-    return {"self": _channels(running_var, like), "eps": float(eps)}
-
-
-def _update(
-    running_mean: torch.Tensor,
-    running_var: _Optional,
-    mean: torch.Tensor,
-    rstd: torch.Tensor,
-    momentum: float,
-    eps: float,
-    count: int,
-) -> None:
-    """running = (1 - momentum) running + momentum now, the variance now being that of a sample of ``count``."""
-    numbers = {"momentum": float(momentum), "eps": float(eps), "unbiased": count / max(count - 1, 1)}
-    compute = computed_in(mean.dtype)
-    mixed = "self + momentum * ({} - self)"
-    run(
-        Body.of(mixed.format("now")),
-        {"out": running_mean},
-        {"self": running_mean, "now": mean.view(-1), "momentum": numbers["momentum"]},
-        compute,
-    )
-    if running_var is not None:
-        run(
-            Body.of(mixed.format("(1 / (now * now) - eps) * unbiased")),
-            {"out": running_var},
-            {"self": running_var, "now": rstd.view(-1), **numbers},
-            compute,
-        )
-
-
-def _batch_norm_backward(
-    grad_out: torch.Tensor,
-    input: torch.Tensor,  # noqa: A002
-    weight: _Optional,
-    running_mean: _Optional,
-    running_var: _Optional,
-    save_mean: _Optional,
-    save_invstd: _Optional,
-    train: bool,
-    eps: float,
-    output_mask: _Mask,
-) -> tuple[_Optional, ...]:
-    dims = (0, *range(2, input.dim()))
-    compute = computed_in(input.dtype)
-    if train and save_mean is not None and save_invstd is not None:
-        mean, rstd = _channels(save_mean, input), _channels(save_invstd, input)
-    elif running_mean is not None and running_var is not None:
-        mean = _channels(running_mean, input).to(compute)
-        rstd = torch.empty_like(mean)
-        run(Body.of("libdevice.rsqrt(self + eps)"), {"out": rstd}, _of(running_var, input, eps), compute)
-    else:
-        raise OnHost("statistics that are refused")
-    grad_input = grad_weight = grad_bias = None
-    scale = None if weight is None else _channels(weight, input)
-    if output_mask[0]:
-        grad_input = _input_gradient(grad_out, input, mean, rstd, scale, dims, constant=not train)
-    like = weight if weight is not None else input.new_empty(input.shape[1])
-    if output_mask[1]:
-        grad_weight = _weight_gradient(grad_out, input, mean, rstd, dims, like)
-    if output_mask[2]:
-        grad_bias = _bias_gradient(grad_out, dims, like)
-    return grad_input, grad_weight, grad_bias
-
-
-def _without_statistics(
-    input: torch.Tensor,  # noqa: A002
-    weight: _Optional,
-    bias: _Optional,
-    training: bool,
-    momentum: float,
-    eps: float,
-) -> tuple[torch.Tensor, ...]:
-    return _batch_norm(input, weight, bias, None, None, training, momentum, eps)
+    wanted = (like if asked else None for asked in output_mask[1:])
+    return grad_input, *parameter_gradients(grad, x, mean, rstd, (0, 3), *wanted)
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
@@ -342,8 +234,4 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "native_layer_norm_backward": _layer_norm_backward,
     "native_group_norm": _group_norm,
     "native_group_norm_backward": _group_norm_backward,
-    "native_batch_norm": _batch_norm,
-    "_native_batch_norm_legit": _batch_norm,
-    "_native_batch_norm_legit.no_stats": _without_statistics,
-    "native_batch_norm_backward": _batch_norm_backward,
 }

@@ -15,20 +15,12 @@ from .types import OnHost
 
 _Optional = torch.Tensor | None
 
+_COUPLED, _DECOUPLED = "grad = grad + weight_decay * p", "p = p - lr * weight_decay * p"
 _ADAM = """m = m + (1 - beta1) * (grad - m)
 v = beta2 * v + (1 - beta2) * grad * grad
 first = 1 - libdevice.pow(beta1, step)
-second = 1 - libdevice.pow(beta2, step)
-{largest}
-p = p - lr / first * m / (libdevice.sqrt({root}) / libdevice.sqrt(second) + eps)"""
+second = 1 - libdevice.pow(beta2, step)"""
 _LARGEST = "largest = fn.maximum(largest, v)"
-_COUPLED, _DECOUPLED = "grad = grad + weight_decay * p", "p = p - lr * weight_decay * p"
-_SGD = """grad = grad + weight_decay * p
-{momentum}
-p = p - lr * {step}"""
-_ADAGRAD = """grad = grad + weight_decay * p
-total = total + grad * grad
-p = p - lr / (1 + (step - 1) * lr_decay) * grad / (libdevice.sqrt(total) + eps)"""
 
 
 def enter_optimizers(library: torch.library.Library) -> None:
@@ -37,7 +29,9 @@ def enter_optimizers(library: torch.library.Library) -> None:
 
 
 def _step(
-    text: str,
+    decay: str,
+    update: str,
+    change: str,
     outputs: dict[str, List],
     operands: dict[str, List],
     numbers: dict[str, Any],
@@ -45,8 +39,8 @@ def _step(
     grad_scale: _Optional,
     found_inf: _Optional,
 ) -> None:
-    """Run a step's ``text``. ``grad_scale``: what gradients are divided by first, which are written, too;
-    ``found_inf``: nothing is done where it is not 0."""
+    """Run a step: the lines ``decay`` and ``update``, then p less the rate times ``change``. ``grad_scale``: what
+    gradients are divided by first, which are written, too; ``found_inf``: nothing is done where it is not 0."""
     kind, count = outputs["p"][0].dtype, len(outputs["p"])
     if kind not in (torch.float32, torch.float64):
         raise OnHost("parameters in less than float32")
@@ -63,7 +57,7 @@ def _step(
         if isinstance(value, torch.Tensor):
             operands = {**operands, name: [value] * count}
     plain = {name: float(value) for name, value in numbers.items() if not isinstance(value, torch.Tensor)}
-    body = Body("\n".join((*lines, *(line for line in text.splitlines() if line))))
+    body = Body("\n".join((*lines, decay, *([update] if update else ()), f"p = p - lr * ({change})")))
     lists.run(body, outputs, operands, plain, kind)
 
 
@@ -86,11 +80,12 @@ def _adam(decay: str) -> Callable[..., None]:
         grad_scale: _Optional = None,
         found_inf: _Optional = None,
     ) -> None:
-        text = decay + "\n" + _ADAM.format(largest=_LARGEST if amsgrad else "", root="largest" if amsgrad else "v")
+        update, root = (f"{_ADAM}\n{_LARGEST}", "largest") if amsgrad else (_ADAM, "v")
+        change = f"m / first / (libdevice.sqrt({root}) / libdevice.sqrt(second) + eps)"
         state = {"p": self, "m": exp_avgs, "v": exp_avg_sqs} | ({"largest": max_exp_avg_sqs} if amsgrad else {})
         numbers = {"beta1": beta1, "beta2": beta2, "weight_decay": weight_decay, "eps": eps, "lr": lr}
         operands = {**state, "grad": grads, "step": state_steps}
-        _step(text, state, operands, numbers, maximize, grad_scale, found_inf)
+        _step(decay, update, change, state, operands, numbers, maximize, grad_scale, found_inf)
 
     return step
 
@@ -112,13 +107,13 @@ def _sgd(
 ) -> None:
     moving = bool(momentum_buffer_list)
     update = "buffer = grad" if is_first_step else "buffer = momentum * buffer + (1 - dampening) * grad"
-    step = "grad" if not moving else "(grad + momentum * buffer)" if nesterov else "buffer"
-    text = _SGD.format(momentum=update if moving else "", step=step)
+    change = "grad" if not moving else "grad + momentum * buffer" if nesterov else "buffer"
     numbers = {"weight_decay": weight_decay, "lr": lr}
     if moving:
         numbers |= {"momentum": momentum, "dampening": dampening}
     state = {"p": self} | ({"buffer": momentum_buffer_list} if moving else {})
-    _step(text, state, {**state, "grad": grads}, numbers, maximize, grad_scale, found_inf)
+    operands = {**state, "grad": grads}
+    _step(_COUPLED, update if moving else "", change, state, operands, numbers, maximize, grad_scale, found_inf)
 
 
 def _adagrad(
@@ -138,7 +133,8 @@ def _adagrad(
     state = {"p": self, "total": state_sums}
     numbers = {"lr": lr, "lr_decay": lr_decay, "weight_decay": weight_decay, "eps": eps}
     operands = {**state, "grad": grads, "step": state_steps}
-    _step(_ADAGRAD, state, operands, numbers, maximize, grad_scale, found_inf)
+    update, change = "total = total + grad * grad", "grad / (1 + (step - 1) * lr_decay) / (libdevice.sqrt(total) + eps)"
+    _step(_COUPLED, update, change, state, operands, numbers, maximize, grad_scale, found_inf)
 
 
 _TABLE: dict[str, Callable[..., Any]] = {

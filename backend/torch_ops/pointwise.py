@@ -18,8 +18,8 @@ from torch._prims_common import compute_elementwise_output_strides, elementwise_
 from ..runtime.context import NAME
 from ..runtime.torch_memory import empty_strided
 from . import elementwise
-from .elementwise import Body
-from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, PROMOTIONS, TO_BOOL
+from .elementwise import TILE, Body
+from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, INTEGERS_ONLY, PROMOTIONS, TO_BOOL
 from .library import composed, enter, overloads
 from .shapes import resized
 from .types import OnHost, computed_in
@@ -31,6 +31,8 @@ _WITHOUT_EFFECT = frozenset(("self_is_result",))
 _TENSORS = ("Tensor", "Optional[Tensor]")
 _NUMBERS = ("number", "Optional[number]", "float", "int", "bool")
 _FLOAT_LIMIT = 3.5e38
+#: Elements of a program of long expressions.
+_LONG_TILE = 256
 
 #: (operation, expression): what an operation computes, by its text arguments.
 Choose = Callable[[dict[str, Any], torch.dtype], Body]
@@ -211,11 +213,17 @@ def _body(name: str, texts: list[str], compute: torch.dtype) -> Body:
         expression = INTEGERS[name]
     else:
         expression = EXPRESSIONS[name]
+    if name in INTEGERS_ONLY and (compute.is_floating_point or compute == torch.int8):
+        raise OnHost(f"{name} of {compute}")
+    if "sp." in expression and compute == torch.float64:
+        raise OnHost(f"{name} in float64")
     if not compute.is_floating_point and (
-        "libdevice." in expression or PROMOTIONS[name] != TO_BOOL and "0.0" in expression
+        any(floats in expression for floats in ("libdevice.", "sp."))
+        or PROMOTIONS[name] != TO_BOOL
+        and "0.0" in expression
     ):
         raise OnHost(f"{name} of {compute}")
-    return Body.of(expression)
+    return Body.of(expression, tile=_LONG_TILE if "sp." in expression else TILE)
 
 
 def of_type(out: torch.Tensor, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:

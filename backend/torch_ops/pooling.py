@@ -175,6 +175,31 @@ def _gradient(count: int) -> Callable[..., torch.Tensor]:
     return backward
 
 
+def _unpool(count: int) -> Callable[..., torch.Tensor]:
+    """Each element at the place that it was the maximum of; of several at one place any."""
+
+    def unpool(
+        self: torch.Tensor,
+        indices: torch.Tensor,
+        output_size: Sequence[int],
+        *how: Any,
+        out: torch.Tensor | None = None,
+    ) -> torch.Tensor:
+        if self.dim() not in (count + 1, count + 2) or self.shape != indices.shape or indices.dtype != torch.int64:
+            raise OnHost("indices that are refused")
+        if len(output_size) != count or min(output_size) < 1 or not self.numel() or self.device != indices.device:
+            raise OnHost("sizes that are refused")
+        if how and (any(step < 1 for step in how[0]) or len(how[0]) != count or len(how[1]) != count):
+            raise OnHost("strides that are refused")
+        lead = self.shape[:-count]
+        result = torch.zeros(*lead, torch.Size(output_size).numel(), dtype=self.dtype, device=self.device)
+        result.scatter_(-1, indices.reshape(*lead, -1), self.reshape(*lead, -1))
+        result = result.view(*lead, *output_size)
+        return result if out is None else of_type(out, self.dtype, result.shape).copy_(result)
+
+    return unpool
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
     "max_pool2d_with_indices.out": _max_pool(2),
     "max_pool2d_with_indices_backward.grad_input": _gradient(2),
@@ -182,6 +207,10 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "max_pool3d_with_indices.out": _max_pool(3),
     "max_pool3d_with_indices_backward": _gradient(3),
     "max_pool3d_with_indices_backward.grad_input": _gradient(3),
+    "max_unpool2d": _unpool(2),
+    "max_unpool2d.out": _unpool(2),
+    "max_unpool3d": _unpool(3),
+    "max_unpool3d.out": _unpool(3),
     "adaptive_max_pool2d.out": _adaptive(2),
     "adaptive_max_pool2d_backward.grad_input": _gradient(2),
     "adaptive_max_pool3d.out": _adaptive(3),

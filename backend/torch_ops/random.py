@@ -98,6 +98,41 @@ def _bernoulli_out(self: torch.Tensor, *, generator: Any = None, out: torch.Tens
     return _bernoulli_of(resized(out, self.shape), self, generator=generator)
 
 
+def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None, out: torch.Tensor | None = None) -> torch.Tensor:
+    """aten::normal of tensors of means, of deviations, or of both."""
+    given = [value for value in (mean, std) if isinstance(value, torch.Tensor)]
+    kind, device = given[0].dtype, given[0].device
+    if kind not in _FLOATS or any(t.dtype != kind or t.device != device for t in given):
+        raise OnHost("numbers that are refused, or of two types or devices")
+    if (std < 0) if not isinstance(std, torch.Tensor) else std.numel() and bool((std < 0).any()):
+        raise OnHost("a deviation that is refused")
+    shape = torch.broadcast_shapes(*(t.shape for t in given))
+    drawn = _normal(torch.empty(shape, dtype=kind, device=device), generator=generator)
+    result = drawn.mul_(std).add_(mean)
+    return result if out is None else of_type(out, kind, shape).copy_(result)
+
+
+def _log_normal(self: torch.Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> torch.Tensor:
+    if not std > 0:
+        raise OnHost("a deviation that is refused")
+    text = "out = libdevice.exp(mean + std * tl.randn(seed, first + i0.to(tl.int64)))"
+    return _drawn(self, text, generator, mean=mean, std=std)
+
+
+def _cauchy(self: torch.Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> torch.Tensor:
+    if not sigma > 0:
+        raise OnHost("a width that is refused")
+    text = _UNIFORM + "out = median + sigma * libdevice.tan(3.141592653589793 * (u - 0.5))"
+    return _drawn(self, text, generator, median=median, sigma=sigma)
+
+
+def _geometric(self: torch.Tensor, p: float, *, generator: Any = None) -> torch.Tensor:
+    if not 0 < p < 1:
+        raise OnHost("a probability that is refused")
+    text = _UNIFORM + "out = fn.maximum(libdevice.ceil(libdevice.log(1 - u) / rate), u * 0 + 1)"
+    return _drawn(self, text, generator, rate=math.log1p(-p))
+
+
 _INTEGERS = {torch.uint8: 8, torch.int8: 7, torch.int16: 15, torch.int32: 31, torch.int64: 63}
 _FLOAT_BITS = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
 
@@ -186,6 +221,15 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "uniform_": _uniform,
     "normal_": _normal,
     "exponential_": _exponential,
+    "normal.Tensor_float": _normal_of,
+    "normal.Tensor_float_out": _normal_of,
+    "normal.float_Tensor": _normal_of,
+    "normal.float_Tensor_out": _normal_of,
+    "normal.Tensor_Tensor": _normal_of,
+    "normal.Tensor_Tensor_out": _normal_of,
+    "log_normal_": _log_normal,
+    "cauchy_": _cauchy,
+    "geometric_": _geometric,
     "bernoulli_.float": _bernoulli,
     "bernoulli_.Tensor": _bernoulli_of,
     "bernoulli.out": _bernoulli_out,

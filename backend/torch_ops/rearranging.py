@@ -110,7 +110,7 @@ def _unfold(
 ) -> torch.Tensor:
     """aten::im2col: (N, C kernel, windows) of (N, C, H, W)."""
     kernel_size, dilation, padding, stride = how = _pairs(kernel_size, dilation, padding, stride)
-    if self.dim() not in (3, 4) or any(min(values) < 0 for values in how) or not self.numel():
+    if self.dim() not in (3, 4) or any(min(values) < 0 for values in how) or not self.shape[-3:].numel():
         raise OnHost("images or windows that are refused")
     if not all((*kernel_size, *dilation, *stride)):
         raise OnHost("windows that are refused")
@@ -133,7 +133,7 @@ def _fold(
     """aten::col2im: (N, C, H, W), the sums of what unfolding had taken from each place."""
     output_size, kernel_size, dilation, padding, stride = _pairs(output_size, kernel_size, dilation, padding, stride)
     how = kernel_size, dilation, padding, stride
-    if self.dim() not in (2, 3) or not self.numel():
+    if self.dim() not in (2, 3) or not self.shape[-2:].numel():
         raise OnHost("patches or windows that are refused")
     if not all((*kernel_size, *dilation, *stride)):
         raise OnHost("windows that are refused")
@@ -208,7 +208,7 @@ def _distances(x1: torch.Tensor, x2: torch.Tensor, p: float, compute_mode: int |
     if x1.shape[-1] != x2.shape[-1] or not x1.shape[-1] or p < 0 or compute != x1.dtype:
         raise OnHost("vectors that are refused")
     text, fold, finish = {
-        0.0: ("(a != b).to(acc.dtype)", SUM, "acc"),
+        0.0: ("(a != b).to(blank.dtype)", SUM, "acc"),
         1.0: ("tl.abs(a - b)", SUM, "acc"),
         2.0: ("(a - b) * (a - b)", SUM, "libdevice.sqrt(acc)"),
         float("inf"): ("tl.abs(a - b)", MAX, "acc"),
@@ -238,6 +238,70 @@ def _distances_backward(
     return reduce(text, SUM, operands, (-2,), dtype=x1.dtype)
 
 
+def _pair_numbers(count: int, device: torch.device) -> list[torch.Tensor]:
+    """The two numbers of each pair of different rows, in torch's order."""
+    return [numbers.to(device) for numbers in torch.triu_indices(count, count, 1).unbind()]
+
+
+def _distances_in(self: torch.Tensor, p: float = 2.0) -> torch.Tensor:
+    """aten::_pdist_forward: the distance of each pair of rows."""
+    if self.dim() != 2 or self.shape[0] < 2 or not self.shape[1] or self.dtype.itemsize < 4:
+        raise OnHost("vectors that are refused")
+    one, other = _pair_numbers(self.shape[0], self.device)
+    return _distances(self, self, p, None)[one, other]
+
+
+def _distances_in_backward(grad: torch.Tensor, self: torch.Tensor, p: float, pdist: torch.Tensor) -> torch.Tensor:
+    if self.shape[0] < 2 or not self.shape[1]:
+        raise OnHost("vectors that are refused")
+    one, other = _pair_numbers(self.shape[0], self.device)
+    square = []
+    for line in (grad, pdist):
+        whole = torch.zeros((self.shape[0], self.shape[0]), dtype=self.dtype, device=self.device)
+        whole.index_put_((one, other), line)
+        square.append(whole + whole.t())
+    return _distances_backward(square[0], self, self, p, square[1])
+
+
+def _unfold_backward(grad_in: torch.Tensor, input_sizes: Sequence[int], dim: int, size: int, step: int) -> torch.Tensor:
+    """The gradient of Tensor.unfold: windows that overlap are added one element of each at a time."""
+    out = torch.zeros(list(input_sizes), dtype=grad_in.dtype, device=grad_in.device)
+    if not grad_in.numel():
+        return out
+    if not out.dim():
+        return out.copy_(grad_in.view(()))
+    if step >= size:
+        out.unfold(dim, size, step).copy_(grad_in)
+        return out
+    windows = out.unfold(dim, size, step)
+    for place in range(size):
+        windows.select(-1, place).add_(grad_in.select(-1, place))
+    return out
+
+
+def _trace(self: torch.Tensor) -> torch.Tensor:
+    if self.dim() != 2 or self.dtype not in NAMES:
+        raise OnHost("a matrix that is refused")
+    return self.diagonal().sum()
+
+
+def _renorm(self: torch.Tensor, p: Any, dim: int, maxnorm: Any, *, out: torch.Tensor) -> torch.Tensor:
+    """Slices along ``dim`` with a norm above maxnorm are scaled to it."""
+    compute = _floats(self)
+    if self.dim() < 2 or not -self.dim() <= dim < self.dim() or not p > 0 or maxnorm < 0 or not self.numel():
+        raise OnHost("norms that are refused")
+    others = [d for d in range(self.dim()) if d != dim % self.dim()]
+    norm = torch.linalg.vector_norm(self.to(compute), p, others, keepdim=True)
+    body = Body.of("self * tl.where(norm > limit, limit / (norm + 1e-7), 1.0)")
+    run(
+        body,
+        {"out": of_type(out, self.dtype, self.shape)},
+        {"self": self, "norm": norm, "limit": float(maxnorm)},
+        compute,
+    )
+    return out
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
     "glu.out": _glu,
     "glu_backward": _glu_backward,
@@ -254,4 +318,9 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "addbmm_": lambda self, *args, **how: _addbmm(self, *args, **how, out=self),
     "_cdist_forward": _distances,
     "_cdist_backward": _distances_backward,
+    "_pdist_forward": _distances_in,
+    "_pdist_backward": _distances_in_backward,
+    "unfold_backward": _unfold_backward,
+    "trace": _trace,
+    "renorm.out": _renorm,
 }

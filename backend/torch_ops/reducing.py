@@ -1,5 +1,5 @@
-"""One generator for reductions: an expression of each element (as elementwise.py's), combined over some dimensions, and
-an expression of what that gives.
+"""One generator for reductions: expressions of each element (as elementwise.py's), combined over some dimensions, and
+expressions of what that gives. Several results of the same elements are one kernel.
 
 Elements that are kept are the rows of a program's tile and reduced ones its columns, whichever lie closer in memory. A
 reduction of few rows is done in two kernels, so that it is spread over the device: partial results, and theirs.
@@ -8,7 +8,8 @@ reduction of few rows is done in two kernels, so that it is spread over the devi
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -29,32 +30,62 @@ _PARTS = 32
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """How elements are combined. ``start``: what changes nothing; ``step``: the text of combining the accumulator
-    ``acc`` with ``x``; ``across``: that of combining a tile along its axis ``axis``."""
+    """How elements are combined in an accumulator, in texts for its name ``{a}`` and for ``{x}``, the element.
 
-    start: str
+    ``start``: what changes nothing, by the parts of an accumulator, which are called by its name and theirs; ``step``:
+    the line that adds an element; ``merge``: that which adds another accumulator, whose parts are called ``{x}`` and
+    theirs, if it is not the same; ``across``: that which combines a tile along its axis 1."""
+
+    start: tuple[tuple[str, str], ...]
     step: str
     across: str
+    merge: str | None = None
 
 
-SUM = Fold("0", "acc + x", "tl.sum(acc, axis)")
-PROD = Fold("1", "acc * x", "tl.reduce(acc, axis, fn.times)")
-MAX = Fold("fn.lowest(acc)", "fn.maximum(acc, x)", "tl.reduce(acc, axis, fn.maximum)")
-MIN = Fold("fn.highest(acc)", "fn.minimum(acc, x)", "tl.reduce(acc, axis, fn.minimum)")
-ANY = Fold("0", "acc | x", "tl.reduce(acc, axis, fn.either)")
-ALL = Fold("1", "acc & x", "tl.reduce(acc, axis, fn.both)")
+def _plain(start: str, step: str, across: str) -> Fold:
+    return Fold((("", start),), "{a} = " + step, "{a} = " + across)
 
 
-#: (expression of an element, how they are combined, expression of the result, operands that are not converted).
-_What = tuple[str, Fold, str, frozenset[str]]
+SUM = _plain("0", "{a} + {x}", "tl.sum({a}, 1)")
+PROD = _plain("1", "{a} * {x}", "tl.reduce({a}, 1, fn.times)")
+MAX = _plain("fn.lowest(blank)", "fn.maximum({a}, {x})", "tl.reduce({a}, 1, fn.maximum)")
+MIN = _plain("fn.highest(blank)", "fn.minimum({a}, {x})", "tl.reduce({a}, 1, fn.minimum)")
+ANY = _plain("0", "{a} | {x}", "tl.reduce({a}, 1, fn.either)")
+ALL = _plain("1", "{a} & {x}", "tl.reduce({a}, 1, fn.both)")
+#: Mean, sum of squares of the distances from it, and count: Welford's update, and Chan's of two.
+_MOMENTS = "{a}_mean, {a}_squares, {a}_count"
+MOMENTS = Fold(
+    (("_mean", "0"), ("_squares", "0"), ("_count", "0")),
+    f"{_MOMENTS} = fn.with_one_more({_MOMENTS}, {{x}}, mask)",
+    f"{_MOMENTS} = tl.reduce(({_MOMENTS}), 1, fn.moments_of_both)",
+    f"{_MOMENTS} = fn.moments_of_both({_MOMENTS}, {_MOMENTS.replace('{a}', '{x}')})",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class What:
+    """What a reduction computes. ``text``: lines that assign ``x_NAME``, an element, for each accumulator NAME of
+    ``folds``; ``finish``: lines that assign the names of the outputs. ``as_stored`` and ``places``: as
+    elementwise.Body's."""
+
+    text: str
+    folds: tuple[tuple[str, Fold], ...]
+    finish: str
+    as_stored: frozenset[str] = frozenset()
+    places: frozenset[str] = frozenset()
+
+    @property
+    def parts(self) -> list[tuple[str, str]]:
+        """Accumulators and their parts: (name, the text of what changes nothing)."""
+        return [(name + part, start) for name, fold in self.folds for part, start in fold.start]
 
 
 @dataclass(frozen=True, slots=True)
 class _Reduction:
-    """``partial``: the shape of partial results that the plan gives, if it does."""
+    """``partial``: (accumulators' parts, rows, parts of a row) of partial results that the plan gives, if it does."""
 
     plan: PlannedLaunch
-    partial: tuple[int, int] | None
+    partial: tuple[int, int, int] | None
 
 
 _plans: Plans[_Reduction | None] = Plans()
@@ -76,27 +107,58 @@ def reduce(
     """The expression ``text`` of ``operands``, broadcast together, combined over ``dims``, as ``dtype``.
 
     The expression may name ``column``, the place of an element among those that it is combined with, where one
-    dimension is reduced, and ``start``, what changes nothing. ``finish``: an expression of the result ``acc``, the
-    numbers among the operands, and the ``count`` of elements that were combined. ``compute``: the type of both, dtype's
-    own if None. ``out``: a tensor of the result's shape to write instead of a new one. ``as_stored``: operands that are
-    not converted to the type that is computed in. Raises OnHost where the device cannot.
+    dimension is reduced, and ``blank``, a tile of zeros of the type that is computed in. ``finish``: an expression of
+    the result ``acc``, the operands that are the same for all that is combined, and the ``count`` of elements that were
+    combined. ``compute``: the type of both, dtype's own if None. ``out``: a tensor of the result's shape to write
+    instead of a new one. ``as_stored``: operands that are not converted to the type that is computed in. Raises OnHost
+    where the device cannot.
     """
-    given = Operands.of({}, operands)
-    first = next(iter(given.tensors.values()))
-    shape = (
-        first.shape if len(given.tensors) == 1 else torch.broadcast_shapes(*(t.shape for t in given.tensors.values()))
-    )
+    shape = _shape(operands)
     dims = tuple(sorted({d % len(shape) for d in dims})) if shape else ()
-    compute = computed_in(dtype) if compute is None else compute
-    if "count" in finish:
-        given.numbers["count"] = float(math.prod(shape[d] for d in dims))
-    kept = [1 if d in dims else size for d, size in enumerate(shape)]
-    result = torch.empty(kept, dtype=dtype, device=first.device) if out is None else _with(out, dims, kept)
-    given.outputs["out"] = result
-    _run((text, fold, finish, as_stored), given, shape, dims, compute)
+    what = What(f"x_acc = {text}", (("acc", fold),), f"out = {finish}", as_stored)
+    kept = _kept(shape, dims)
+    if out is None:
+        device = next(value.device for value in operands.values() if isinstance(value, torch.Tensor))
+        result = torch.empty(kept, dtype=dtype, device=device)
+    else:
+        result = _with(out, dims, kept)
+    _run(what, {"out": result}, operands, shape, dims, computed_in(dtype) if compute is None else compute)
     if out is not None:
         return out
     return result if keepdim or not dims else result.view([size for d, size in enumerate(shape) if d not in dims])
+
+
+def reduce_together(
+    what: What,
+    outputs: Mapping[str, torch.dtype | torch.Tensor],
+    operands: Mapping[str, Any],
+    dims: tuple[int, ...],
+    compute: torch.dtype,
+    counts: dict[str, int] | None = None,
+) -> list[torch.Tensor]:
+    """Several results of the same elements by one kernel, which keep the dimensions that are reduced, with size 1.
+    ``outputs``: types of new tensors, or tensors, by the names that ``finish`` assigns. An output may be the same view
+    as an operand that is the same for all that is combined. ``counts``: integers of 64 bits that the text names. The
+    rest is reduce()'s."""
+    shape = _shape(operands)
+    dims = tuple(sorted({d % len(shape) for d in dims})) if shape else ()
+    device = next(value.device for value in operands.values() if isinstance(value, torch.Tensor))
+    kept = _kept(shape, dims)
+    results = {
+        name: kind if isinstance(kind, torch.Tensor) else torch.empty(kept, dtype=kind, device=device)
+        for name, kind in outputs.items()
+    }
+    _run(what, results, operands, shape, dims, compute, counts)
+    return list(results.values())
+
+
+def _shape(operands: Mapping[str, Any]) -> torch.Size:
+    shapes = [value.shape for value in operands.values() if isinstance(value, torch.Tensor)]
+    return shapes[0] if len(shapes) == 1 else torch.broadcast_shapes(*shapes)
+
+
+def _kept(shape: torch.Size, dims: tuple[int, ...]) -> list[int]:
+    return [1 if d in dims else size for d, size in enumerate(shape)]
 
 
 def _with(out: torch.Tensor, dims: tuple[int, ...], kept: list[int]) -> torch.Tensor:
@@ -107,65 +169,108 @@ def _with(out: torch.Tensor, dims: tuple[int, ...], kept: list[int]) -> torch.Te
     return out
 
 
-def _run(what: _What, operands: Operands, shape: torch.Size, dims: tuple[int, ...], compute: torch.dtype) -> None:
-    key = what, dims, compute, operands.key()
-    found = _plans.get(key, lambda: _reduction(what, operands, shape, dims, compute))
+def _run(
+    what: What,
+    outputs: dict[str, torch.Tensor],
+    operands: Mapping[str, Any],
+    shape: torch.Size,
+    dims: tuple[int, ...],
+    compute: torch.dtype,
+    counts: dict[str, int] | None = None,
+) -> None:
+    given = Operands.of(outputs, operands, counts)
+    if "count" in what.finish:
+        given.numbers["count"] = float(math.prod(shape[d] for d in dims))
+    found = _plans.get((what, dims, compute, given.key()), lambda: _reduction(what, given, shape, dims, compute))
     if found is None:
         return
     if found.partial is None:
-        found.plan.launch(operands)
+        found.plan.launch(given)
         return
-    result = operands.outputs["out"]
-    partial = torch.empty(found.partial, dtype=compute, device=result.device)
-    found.plan.launch(replace(operands, outputs={"out": partial}))
-    rest = partial.view(*result.shape, found.partial[1])
-    last = Operands({"out": result.unsqueeze(-1)}, {"x": rest}, operands.numbers, {})
-    _run(("x", *what[1:3], frozenset()), last, rest.shape, (rest.dim() - 1,), compute)
+    partial = torch.empty(found.partial, dtype=compute, device=given.device)
+    names = [name for name, _ in what.parts]
+    found.plan.launch(replace(given, outputs=dict(zip(names, partial.unbind(0), strict=True))))
+    # What is left is a reduction of the parts, in which the accumulators' parts are the elements.
+    kept = tuple(next(iter(outputs.values())).shape)
+    rest = {f"x_{name}": one.view(*kept, -1) for name, one in zip(names, partial.unbind(0), strict=True)}
+    rest |= {name: _of_rows(given.tensors[name], kept, dims) for name in _finishing(what, given.tensors)}
+    merging = tuple((name, replace(fold, step=fold.merge or fold.step)) for name, fold in what.folds)
+    last = Operands({name: out.unsqueeze(-1) for name, out in outputs.items()}, rest, given.numbers, given.counts)
+    end, at = torch.Size((*kept, found.partial[2])), (len(kept),)
+    merge = replace(what, text="", folds=merging, as_stored=frozenset(), places=frozenset())
+    plan = _plans.get((merge, at, compute, last.key()), lambda: _reduction(merge, last, end, at, compute, False))
+    if plan is not None:
+        plan.plan.launch(last)
+
+
+def _finishing(what: What, tensors: Mapping[str, torch.Tensor]) -> list[str]:
+    """Names of the operands that are in ``finish``."""
+    words = set(re.findall(r"\w+", what.finish))
+    return [name for name in tensors if name in words]
+
+
+def _of_rows(tensor: torch.Tensor, kept: tuple[int, ...], dims: tuple[int, ...]) -> torch.Tensor:
+    """An operand that is the same for all that is combined, of shape (*kept, 1)."""
+    strides = expanded(tensor.shape, tensor.stride(), kept)
+    return tensor.as_strided((*kept, 1), (*strides, 0), tensor.storage_offset())
 
 
 def _reduction(
-    what: _What, operands: Operands, shape: torch.Size, dims: tuple[int, ...], compute: torch.dtype
+    what: What, operands: Operands, shape: torch.Size, dims: tuple[int, ...], compute: torch.dtype, split: bool = True
 ) -> _Reduction | None:
     operands.check(compute)
-    result = operands.outputs["out"]
-    if result.numel() == 0:
+    outputs = list(operands.outputs.values())
+    if outputs[0].numel() == 0:
         return None
+    count = len(outputs)
     steps = [expanded(tensor.shape, tensor.stride(), shape) for tensor in operands.tensors.values()]
     inside = [d for d in range(len(shape)) if d in dims]
     outside = [d for d in range(len(shape)) if d not in dims]
     reduced, reduced_steps = collapsed([shape[d] for d in inside], [tuple(s[d] for d in inside) for s in steps])
-    kept, kept_steps = collapsed(
-        [shape[d] for d in outside], [tuple(s[d] for d in outside) for s in (result.stride(), *steps)]
-    )
-    rows, columns = math.prod(kept), math.prod(reduced)
+    all_steps = (*(expanded(out.shape, out.stride(), _kept(shape, dims)) for out in outputs), *steps)
+    sizes, reach = [shape[d] for d in outside], math.prod(shape[d] for d in inside)
+    kept, kept_steps = collapsed(sizes, [tuple(s[d] for d in outside) for s in all_steps])
     # What lies next to one another in memory is read together.
-    across = bool(kept) and any(step[-1] == 1 for step in kept_steps[1:])
-    if across:
-        tile_rows = min(power_of_two(rows), 128)
-        tile_columns = min(power_of_two(max(columns, 1)), TILE // tile_rows)
-    else:
-        tile_columns = min(power_of_two(max(columns, 1)), LONGEST)
-        tile_rows = min(power_of_two(rows), max(1, TILE // tile_columns))
-    parts = 1
-    if rows <= _FEW_ROWS * tile_rows and columns > _LONG:
-        parts = min(_PARTS, -(-columns // (4 * tile_columns)))
-    share = -(-columns // (parts * tile_columns)) * tile_columns
+    across = bool(kept) and any(step[-1] == 1 for step in kept_steps[count:])
+    tile = _tile(math.prod(sizes), reach, across)
+    parts, share = _split(math.prod(sizes), reach, tile) if split else (1, -(-reach // tile[1]) * tile[1])
     if parts > 1:
-        parts = -(-columns // share)
-        kept_steps[0] = _contiguous(kept, parts)
-        operands = replace(operands, outputs={"out": torch.empty(0, dtype=compute, device="meta")})
+        names = [name for name, _ in what.parts]
+        operands = replace(operands, outputs=dict.fromkeys(names, torch.empty(0, dtype=compute, device="meta")))
+        own = [_contiguous(sizes, parts)] * len(names)
+        kept, kept_steps = collapsed(sizes, [*own, *(tuple(s[d] for d in outside) for s in steps)])
+        count = len(names)
     walks = (
         Walk("row", "i", "in_rows", kept, kept_steps),
-        Walk("column", "j", "in_columns", reduced, [(0,) * len(reduced), *reduced_steps]),
+        Walk("column", "j", "in_columns", reduced, [*[(0,) * len(reduced)] * count, *reduced_steps]),
     )
-    addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": columns, "share": share})
-    lines = _lines(what, operands, compute, addresses, walks, (tile_rows, tile_columns), parts)
+    rows = walks[0].count
+    addresses = Addresses(operands.pointers, walks, {"n_rows": rows, "n_columns": reach, "share": share})
+    lines = _lines(what, operands, compute, addresses, walks, tile, parts)
     kernel = addresses.kernel("reduction", lines, operands, compute)
-    plan = PlannedLaunch(kernel, grid_of(-(-rows // tile_rows) * parts), tuple(addresses.integers.values()))
-    return _Reduction(plan, (rows, parts) if parts > 1 else None)
+    plan = PlannedLaunch(kernel, grid_of(-(-rows // tile[0]) * parts), tuple(addresses.integers.values()))
+    return _Reduction(plan, (count, rows, parts) if parts > 1 else None)
 
 
-def _contiguous(sizes: Dims, last: int) -> Dims:
+def _tile(rows: int, columns: int, across: bool) -> tuple[int, int]:
+    """Rows and columns of a program's tile. ``across``: whether rows lie next to one another in memory."""
+    if across:
+        tile_rows = min(power_of_two(rows), 128)
+        return tile_rows, min(power_of_two(max(columns, 1)), TILE // tile_rows)
+    tile_columns = min(power_of_two(max(columns, 1)), LONGEST)
+    return min(power_of_two(rows), max(1, TILE // tile_columns)), tile_columns
+
+
+def _split(rows: int, columns: int, tile: tuple[int, int]) -> tuple[int, int]:
+    """(parts that a row is reduced in, columns of each)."""
+    parts = 1
+    if rows <= _FEW_ROWS * tile[0] and columns > _LONG:
+        parts = min(_PARTS, -(-columns // (4 * tile[1])))
+    share = -(-columns // (parts * tile[1])) * tile[1]
+    return (-(-columns // share) if parts > 1 else 1), share
+
+
+def _contiguous(sizes: Sequence[int], last: int) -> Dims:
     """Strides of a contiguous tensor of these sizes whose elements are ``last`` apart."""
     strides = [last]
     for size in reversed(sizes[1:]):
@@ -174,7 +279,7 @@ def _contiguous(sizes: Dims, last: int) -> Dims:
 
 
 def _lines(
-    what: _What,
+    what: What,
     operands: Operands,
     compute: torch.dtype,
     addresses: Addresses,
@@ -183,38 +288,55 @@ def _lines(
     parts: int,
 ) -> list[str]:
     """The kernel's, whose integer arguments are added to the addresses'."""
-    text, fold, finish, as_stored = what
     (rows, columns), (kept, reduced) = tile, walks
     computing = IN_SOURCE[NAMES[compute]]
+    by_name = dict(what.folds)
+    # Operands that are the same for all that is combined are read once.
+    of_rows = [name for name in operands.tensors if not (name in what.places or addresses.moves(name, reduced))]
+
+    def load(name: str, walks: Sequence[Walk], start: str | None = None) -> str:
+        place = addresses.place(name, walks, start)
+        cast = "" if name in what.as_stored else conversion(operands.tensors[name], compute)
+        return f"{name} = {place if name in what.places else addresses.load(name, place, cast)}"
+
     lines = [
         addresses.program,
         f"part = program % {parts}",
         f"row = program // {parts} * {rows} + tl.arange(0, {rows})[:, None]",
         "in_rows = row < n_rows",
         *(f"{name} = {name}.to({computing})" for name in operands.numbers),
-        f"acc = tl.zeros(({rows}, {columns}), {computing})",
-        f"start = acc * 0 + {fold.start}",
-        "acc = start",
-        *kept.indices(),
-        *(f"{name}_rows = {addresses.place(name, [kept])}" for name in operands.tensors),
+        f"blank = tl.zeros(({rows}, {columns}), {computing})",
     ]
+    for name, start in what.parts:
+        lines += [f"start_{name} = blank + {start}", f"{name} = start_{name}"]
+    lines += kept.indices()
+    lines += [load(name, [kept]) for name in of_rows]
+    moving = [name for name in operands.tensors if name not in of_rows]
+    lines += [f"{name}_rows = {addresses.place(name, [kept])}" for name in moving]
     body = [
-        f"column = first + tl.arange(0, {columns})[None, :]",
+        f"column = tile + tl.arange(0, {columns})[None, :]",
         "in_columns = column < n_columns",
         "mask = in_rows & in_columns",
+        "zero = row * 0 + column * 0",
         *reduced.indices(),
+        *(load(name, [reduced], f"{name}_rows") for name in moving),
+        *what.text.splitlines(),
     ]
-    for name, tensor in operands.tensors.items():
-        place, cast = addresses.place(name, [reduced], f"{name}_rows"), conversion(tensor, compute)
-        body.append(f"{name} = {addresses.load(name, place, '' if name in as_stored else cast)}")
-    body += [f"x = {text}", "x = tl.where(mask, x, start)", f"acc = ({fold.step}).to({computing})"]
-    lines += [
-        f"for first in range(part * share, min(part * share + share, n_columns), {columns}):",
-        *("    " + line for line in body),
-        f"acc = ({fold.across.replace('axis', '1')}).to({computing})[:, None]",
-    ]
+    for name, fold in by_name.items():
+        # A step of several parts heeds the mask itself; other accumulators' parts are elements like any.
+        whole = [name] if len(fold.start) == 1 else []
+        for x in whole if what.text else [name + part for part, _ in fold.start]:
+            body.append(f"x_{x} = tl.where(mask, x_{x}, start_{x})")
+        body.append(fold.step.format(a=name, x=f"x_{name}"))
+        body += [f"{name}{part} = {name}{part}.to({computing})" for part, _ in fold.start]
+    lines.append(f"for tile in range(part * share, min(part * share + share, n_columns), {columns}):")
+    lines += ["    " + line for line in body]
+    for name, fold in by_name.items():
+        lines.append(fold.across.format(a=name))
+        lines += [f"{name}{part} = ({name}{part}).to({computing})[:, None]" for part, _ in fold.start]
     if parts == 1:
-        lines.append(f"acc = {finish}")
-    value = converted("acc", compute, operands.outputs["out"].dtype)
-    place = addresses.place("to_out") + " + row * 0" + (" + part" if parts > 1 else "")
-    return [*lines, f"tl.store({place}, {value}, mask=in_rows)"]
+        lines += what.finish.splitlines()
+    for name, output in operands.outputs.items():
+        place = addresses.place(f"to_{name}") + " + row * 0" + (" + part" if parts > 1 else "")
+        lines.append(f"tl.store({place}, {converted(name, compute, output.dtype)}, mask=in_rows)")
+    return lines

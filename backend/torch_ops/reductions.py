@@ -15,9 +15,9 @@ from .shapes import resized
 from .types import OnHost, computed_in
 
 _Dims = Sequence[int] | int | None
-_NOT_ZERO, _SELF = "(self != 0).to(acc.dtype)", frozenset(("self",))
+_NOT_ZERO, _SELF = "(self != 0).to(blank.dtype)", frozenset(("self",))
 #: Where the first of the elements is that are equal to ``top``, or NaN, as ``top`` is if one is.
-_PLACE = "tl.where((self == top) | (self != self), column.to(acc.dtype) + acc * 0, start)"
+_PLACE = "tl.where((self == top) | (self != self), column.to(blank.dtype) + blank, start_acc)"
 
 
 def enter_reductions(library: torch.library.Library) -> None:

@@ -188,8 +188,14 @@ def resample(
         raise OnHost("numbers that are not floats")
     for tensor in (x, out):
         require(tensor.dtype, x.device.index or 0)
-    if not x.numel() or x.is_neg() or x.dtype != out.dtype:
-        raise OnHost("nothing, or another type")
+    if x.is_neg() or x.dtype != out.dtype:
+        raise OnHost("another type")
+    if not out.numel():
+        return out
+    if not x.numel():
+        if not transposed:
+            raise OnHost("a mean of nothing")
+        return out.zero_()
     compute = computed_in(x.dtype)
     device, count, at = str(x.device), len(how), x
     for place, dim in enumerate(range(-1, -count - 1, -1)):

@@ -12,7 +12,7 @@ import torch
 
 from .addressing import NARROW, Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
 from .launching import grid_of
-from .shapes import collapsed, expanded, power_of_two, share_memory
+from .shapes import collapsed, expanded, power_of_two, same_view, share_memory
 from .types import IN_SOURCE, NAMES, converted
 
 #: Elements of a program's tile, and of the longest row.
@@ -31,17 +31,20 @@ def run(
     operands: Mapping[str, Any],
     dims: tuple[int, ...],
     compute: torch.dtype,
+    counts: dict[str, int] | None = None,
 ) -> None:
     """Run ``text``, which assigns the names of the outputs in terms of those of the operands (elementwise.Body), of
     ``mask`` and of ``count``, the elements of a row; fn.row_sum and fn.row_greatest reduce rows. The first output has
-    the shape that all are broadcast to. An output whose sizes along ``dims`` are 1 has an element a row. Raises OnHost
+    the shape that all are broadcast to. An output whose sizes along ``dims`` are 1 has an element a row.
+    ``row`` and ``column`` number the rows and their elements where the tensors are contiguous. ``counts``: integers of
+    64 bits that the text names. Raises OnHost
     where the device cannot; fits() has to be true."""
-    given = Operands.of(outputs, operands)
+    given = Operands.of(outputs, operands, counts)
     shape = next(iter(outputs.values())).shape
     dims = tuple(sorted({d % len(shape) for d in dims}))
     given.numbers["count"] = float(math.prod(shape[d] for d in dims))
     for name, tensor in given.tensors.items():
-        if any(share_memory(tensor, output) for output in outputs.values()):
+        if any(share_memory(tensor, output) and not same_view(tensor, output) for output in outputs.values()):
             given.tensors[name] = tensor.clone()
     _plans.get((text, dims, compute, given.key()), lambda: _plan(text, given, shape, dims, compute)).launch(given)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from .types import NAMES, OnHost, computed_in
 
 #: Test elements that are compared with one by one, in place of a search.
 _FEW = 16
+#: Elements of slices that are sorted one by one.
+_MOST_COLUMNS = 64
 #: Halves [low, end) of the row that begins at ``begin`` until nothing is left.
 _SEARCH = """low = zero.to(tl.int64)
 end = low + size
@@ -61,6 +64,12 @@ def _searched(boundaries: torch.Tensor, values: torch.Tensor, before: str, out: 
     body = Body(_SEARCH.format(before=before), frozenset(("begin",)), frozenset(("sorted",)))
     run(body, {"out": out}, operands, kind, {"size": size})
     return out
+
+
+def places_in(boundaries: torch.Tensor, values: torch.Tensor, right: bool) -> torch.Tensor:
+    """Where in each sorted row of contiguous ``boundaries`` each number of the same row of ``values`` goes: int64."""
+    out = torch.empty(values.shape, dtype=torch.int64, device=values.device)
+    return _searched(boundaries, values, _RIGHT if right else _LEFT, out)
 
 
 def _searchsorted(
@@ -158,15 +167,94 @@ def _unique(
     line, order = ordered(self.reshape(-1), 0, False)
     first = torch.ones(line.shape, dtype=torch.bool, device=self.device)
     torch.ne(line[1:], line[:-1], out=first[1:])
+    starts, groups, counts = _runs(first, return_inverse, return_counts)
+    inverse = torch.empty_like(groups).scatter_(0, order.to(torch.int64), groups) if return_inverse else nothing
+    return line[starts], inverse.view(self.shape) if return_inverse else nothing, counts
+
+
+def _runs(first: torch.Tensor, inverse: bool, counts: bool) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """Of runs that begin where ``first`` is True: (where they begin, the run of each place, how long they are), the
+    last two empty unless asked for."""
+    nothing = torch.empty(0, dtype=torch.int64, device=first.device)
     starts = places(first).view(-1)
-    values, inverse, counts = line[starts], nothing, nothing
-    if return_inverse:
-        inverse = torch.empty(line.shape, dtype=torch.int64, device=self.device)
-        inverse = inverse.scatter_(0, order.to(torch.int64), counted(first) - 1).view(self.shape)
-    if return_counts:
-        ends = torch.cat((starts[1:], torch.full((1,), line.numel(), device=self.device)))
-        counts = ends - starts
-    return values, inverse, counts
+    lengths = nothing
+    if counts:
+        lengths = torch.cat((starts[1:], torch.full((1,), first.numel(), device=first.device))) - starts
+    return starts, counted(first) - 1 if inverse else nothing, lengths
+
+
+def _begins(rows: torch.Tensor) -> torch.Tensor:
+    """Whether each row of a matrix differs from the one before it."""
+    first = torch.ones(rows.shape[0], dtype=torch.bool, device=rows.device)
+    if rows.shape[0] > 1:
+        first[1:].copy_((rows[1:] != rows[:-1]).any(1))
+    return first
+
+
+def _unique_consecutive(
+    self: torch.Tensor, return_inverse: bool = False, return_counts: bool = False, dim: int | None = None
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    if self.dtype not in NAMES or not self.numel() or (dim is not None and not -self.dim() <= dim < self.dim()):
+        raise OnHost("nothing, complex numbers, or a dimension that is refused")
+    lines = self.reshape(-1, 1) if dim is None else self.movedim(dim, 0).flatten(1) if self.dim() > 1 else self[:, None]
+    starts, inverse, counts = _runs(_begins(lines), return_inverse, return_counts)
+    if dim is not None:
+        return self.index_select(dim, starts), inverse, counts
+    return self.reshape(-1)[starts], inverse.view(self.shape) if return_inverse else inverse, counts
+
+
+def _unique_dim(
+    self: torch.Tensor,
+    dim: int,
+    sorted: bool = True,  # noqa: A002 (torch's name)
+    return_inverse: bool = False,
+    return_counts: bool = False,
+) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+    """The slices along ``dim`` in order: sorted by each of their elements, from the last to the first."""
+    if self.dtype not in NAMES or not self.numel() or not -self.dim() <= dim < self.dim():
+        raise OnHost("nothing, complex numbers, or a dimension that is refused")
+    lines = self.movedim(dim, 0).flatten(1) if self.dim() > 1 else self[:, None]
+    if lines.shape[1] > _MOST_COLUMNS:
+        raise OnHost("slices of that many elements")
+    order = torch.arange(lines.shape[0], device=self.device)
+    for column in range(lines.shape[1] - 1, -1, -1):
+        order = order[ordered(lines[:, column][order], 0, False)[1].to(torch.int64)]
+    lines = lines.index_select(0, order)
+    starts, groups, counts = _runs(_begins(lines), return_inverse, return_counts)
+    inverse = torch.empty_like(groups).scatter_(0, order, groups) if return_inverse else groups
+    return self.index_select(dim, order[starts]), inverse, counts
+
+
+def _bincount(self: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0) -> torch.Tensor:
+    if self.dim() != 1 or self.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
+        raise OnHost("numbers that are refused")
+    if weights is not None and (weights.dtype != torch.float32 or weights.shape != self.shape):
+        raise OnHost("weights that are not float32")
+    kind = torch.int64 if weights is None else torch.float32
+    if not self.numel():
+        return torch.zeros(max(minlength, 0), dtype=torch.int64, device=self.device)
+    low, high = torch.stack((self.amin(), self.amax())).tolist()
+    if low < 0 or minlength < 0:
+        raise OnHost("numbers that are refused")
+    out = torch.zeros(max(high + 1, minlength), dtype=kind, device=self.device)
+    return out.scatter_add_(0, self.to(torch.int64), torch.ones_like(self, dtype=kind) if weights is None else weights)
+
+
+def _histc(self: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> torch.Tensor:  # noqa: A002
+    """How many elements are in each of ``bins`` parts of min … max, the last of which has its end."""
+    low, high = float(min), float(max)
+    if self.dtype not in (torch.float32, torch.float16, torch.bfloat16) or bins < 1 or high < low or not self.numel():
+        raise OnHost("numbers that are refused")
+    if low == high:
+        low, high = (float(x) for x in torch.stack((self.amin(), self.amax())).tolist())
+        low, high = (low - 1, high + 1) if low == high else (low, high)
+    if not math.isfinite(low) or not math.isfinite(high):
+        raise OnHost("a range that is refused")
+    x = self.reshape(-1).to(torch.float32)
+    place = ((x - low) * bins / (high - low)).to(torch.int64).clamp_(0, bins - 1)
+    total = torch.zeros(bins, dtype=torch.float32, device=self.device)
+    total.scatter_add_(0, place, ((x >= low) & (x <= high)).to(torch.float32))
+    return total.to(self.dtype)
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
@@ -177,6 +265,10 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "bucketize.Tensor_out": _bucketize,
     "isin.Tensor_Tensor_out": _isin,
     "repeat_interleave.Tensor": _repeats,
+    "unique_dim": _unique_dim,
+    "unique_consecutive": _unique_consecutive,
+    "bincount": _bincount,
+    "histc": _histc,
     "_unique2": _unique,
     "_unique": lambda self, sorted=True, return_inverse=False: _unique(self, sorted, return_inverse)[:2],
 }

@@ -122,8 +122,10 @@ def _equal(self: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _take(self: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-    if index.dtype != torch.int64 or not self.numel() or index.device != self.device:
+    if index.dtype != torch.int64 or index.device != self.device or (index.numel() and not self.numel()):
         raise OnHost("an index that is refused")
+    if not index.numel():
+        return self.new_empty(index.shape)
     return self.reshape(-1)[index]
 
 
@@ -141,6 +143,32 @@ def _roll(self: torch.Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -
     return out.clone(memory_format=torch.contiguous_format) if out is self else out
 
 
+def _take_out(self: torch.Tensor, index: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    return of_type(out, self.dtype, index.shape).copy_(_take(self, index))
+
+
+def _put(self: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate: bool = False) -> torch.Tensor:
+    if index.dtype != torch.int64 or index.device != self.device or source.numel() != index.numel():
+        raise OnHost("an index that is refused, or another number of elements")
+    if source.dtype != self.dtype or source.device != self.device or not self.numel():
+        raise OnHost("elements of another type or device, or nothing")
+    if index.numel():
+        line = self.reshape(-1)  # a copy where it has to be
+        line.index_put_((index.reshape(-1),), source.reshape(-1), accumulate)
+        if not self.is_contiguous():
+            self.copy_(line.view(self.shape))
+    return self
+
+
+def _nonzero_static(self: torch.Tensor, *, size: int, fill_value: int = -1) -> torch.Tensor:
+    if size < 0:
+        raise OnHost("a size that is refused")
+    found = places(self)[:size]
+    out = torch.full((size, self.dim()), fill_value, dtype=torch.int64, device=self.device)
+    out[: found.shape[0]].copy_(found)
+    return out
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
     "nonzero": _nonzero,
     "nonzero.out": _nonzero_out,
@@ -149,6 +177,9 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "masked_scatter_": _masked_scatter,
     "equal": _equal,
     "take": _take,
+    "take.out": _take_out,
+    "put_": _put,
+    "nonzero_static": _nonzero_static,
     "flip": _flip,
     "roll": _roll,
 }

@@ -9,6 +9,7 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 from triton.backends.spirv.runtime import torch_device
+from triton.backends.spirv.torch_ops import launching
 
 #: What torch.testing.assert_close takes as equal, by type; None is its own choice.
 _TOLERANCES = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (2e-2, 2e-2), torch.float32: (2e-5, 2e-5)}
@@ -25,6 +26,20 @@ def no_fallbacks() -> Any:
     before = torch_device.FALLBACKS.copy()
     yield
     assert dict(torch_device.FALLBACKS - before) == {}
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What is launched."""
+    found: list[Any] = []
+    original = launching.TypedKernel.launch
+
+    def launch(self: Any, *args: Any, **how: Any) -> None:
+        found.append(self)
+        original(self, *args, **how)
+
+    monkeypatch.setattr(launching.TypedKernel, "launch", launch)
+    return found
 
 
 def to(device: str, value: Any) -> Any:

@@ -91,3 +91,18 @@ def test_what_is_composed() -> None:
     value.fill_(1)
     dropped = F.scaled_dot_product_attention(*(x.to("spirv") for x in (query, key, value)), dropout_p=0.5)
     assert 0.8 < dropped.mean().item() < 1.2 and dropped.std().item() > 0.01
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["composed", "kernel"])
+def test_halves_are_as_close_as_rounded_weights_are(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel rounds weights to float16 before their product with values, as torch's own kernels do: of the sum of
+    |weight value| and of the result, a unit in the last place at most is lost. Measured: 0.8 of that, as on the CPU,
+    and 0.5 where it is composed, which rounds the result alone."""
+    monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", compiled)
+    torch.manual_seed(0)
+    query, key, value = (torch.rand(40, 2, n, 16).mul(18).sub(9).half() for n in (5, 7, 7))
+    weights = (query.double() @ key.double().mT / 4).softmax(-1)
+    exact, size = weights @ value.double(), weights @ value.double().abs()
+    found = F.scaled_dot_product_attention(*(x.to("spirv") for x in (query, key, value))).cpu().double()
+    unit = torch.finfo(torch.float16).eps / 2
+    assert ((found - exact).abs() <= unit * (exact.abs() + (size if compiled else 0)) + 1e-6).all()

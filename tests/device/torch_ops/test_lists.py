@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 import torch
-from triton.backends.spirv.torch_ops import launching
 
 from .conftest import compare, to
 from .test_elementwise import values
@@ -18,20 +17,6 @@ def several(dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
     """Tensors of several sizes, one of which is not contiguous and one empty."""
     tensors = [values(*shape, dtype=dtype) for shape in ((5,), (3, 700), (2, 1, 7), (0, 4))]
     return [*tensors, values(1, dtype=dtype)[0], values(6, 9, dtype=dtype).t()]
-
-
-@pytest.fixture
-def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is launched."""
-    found: list[Any] = []
-    original = launching.TypedKernel.launch
-
-    def launch(self: Any, *args: Any, **how: Any) -> None:
-        found.append(self)
-        original(self, *args, **how)
-
-    monkeypatch.setattr(launching.TypedKernel, "launch", launch)
-    return found
 
 
 _CASES: dict[str, Any] = {
@@ -80,6 +65,22 @@ def test_halves_and_memory_that_is_not_aligned() -> None:
     for dtype in (torch.float16, torch.bfloat16):
         compare(lambda xs: torch._foreach_mul(torch._foreach_add(xs, 1), [2.0] * 6), several(dtype))
     compare(lambda x: (torch._foreach_mul_([x[1:30], x[31:]], 3.0), x), values(77))
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, float("inf")])
+def test_norms_of_lists_and_clipped_gradients(order: float, launches: list[Any]) -> None:
+    def run(xs: list[torch.Tensor]) -> Any:
+        for x in xs:
+            x.grad = x * 3
+        launches.clear()
+        total = torch.nn.utils.clip_grad_norm_(xs, 0.5, norm_type=order)
+        return torch._foreach_norm(xs, order), total, [x.grad for x in xs]
+
+    xs = [x for x in several() if x.numel()]
+    compare(run, xs, tolerance=(1e-5, 1e-5))
+    assert len(launches) <= 11
+    halves = [x.half() for x in xs]
+    compare(lambda xs: torch._foreach_norm(xs, order), halves)
 
 
 _OPTIMIZERS: list[tuple[Any, dict[str, Any]]] = [

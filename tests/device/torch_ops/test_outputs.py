@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own convention)
 
 from . import op_database
 from .test_elementwise import values
@@ -98,10 +99,27 @@ def test_sums_and_products_as_bool() -> None:
 
 #: Operators whose wrong arguments torch's database has, of each family of kernels.
 _REFUSING = ("add", "amax", "aminmax", "cat", "gather", "huber_loss", "index_select", "logcumsumexp", "masked_fill")
-_REFUSING += ("masked_select", "mean", "roll", "scatter", "take", "tril", "where")
+_REFUSING += ("kthvalue", "masked_select", "mean", "roll", "scatter", "take", "tril", "where")
 _REFUSING += tuple(f"nn.functional.{name}" for name in ("gelu", "huber_loss", "layer_norm", "max_pool2d"))
 
 
 @pytest.mark.parametrize("name", [name for name in _REFUSING if name in op_database.entries()])
 def test_what_torch_refuses(name: str) -> None:
-    assert list(op_database.errors(op_database.entries()[name])) == []
+    assert not any(op_database.errors(op_database.entries()[name]))
+
+
+_MIXED: dict[str, Any] = {
+    "cat": lambda x, y: torch.cat([x, y]),
+    "stack": lambda x, y: torch.stack([x, y], 1),
+    "batch_norm": lambda x, y: F.batch_norm(x, y[0], y[0]),
+    "index_put": lambda x, y: x.clone().index_put_((torch.tensor([0]),), y[:1]),
+    "add": lambda x, y: x + y,
+}
+
+
+@pytest.mark.parametrize("name", _MIXED)
+def test_tensors_of_two_devices_are_refused(name: str) -> None:
+    here = torch.ones(3, 4)
+    for x, y in ((here, here.to("spirv")), (here.to("spirv"), here)):
+        with pytest.raises(RuntimeError, match="device"):
+            _MIXED[name](x, y)

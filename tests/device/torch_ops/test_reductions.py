@@ -37,6 +37,43 @@ def test_few_rows_of_many_elements() -> None:
     compare(lambda x: (x > 3).sum(), x)
 
 
+def test_few_rows_of_many_elements_into_another_order_of_memory() -> None:
+    x = values(3, 5, 9_000)
+    for function in (torch.sum, torch.amax):
+        out = torch.empty(5, 3, device="spirv").t()
+        function(x.to("spirv"), 2, out=out)
+        torch.testing.assert_close(out.cpu(), function(x, 2), rtol=1e-5, atol=1e-3)
+
+
+def test_moments_of_few_long_rows() -> None:
+    """Against float64, of numbers far from 0: squares of them would leave nothing of the variance."""
+    x = values(3, 20_011) + 1000
+    mean, variance = x.double().mean(1), x.double().var(1)
+    found = torch.var_mean(x.to("spirv"), 1)
+    assert ((found[0].cpu() - variance).abs() <= 2e-4 * variance).all()
+    assert ((found[1].cpu() - mean).abs() <= 1e-6 * mean).all()
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 37, 61), (3, 2, 5)], ids=str)
+def test_batch_norm_of_channels_of_any_length(shape: tuple[int, ...], launches: list[Any]) -> None:
+    """Values, running statistics and gradients against float64: a kernel each way, or three."""
+
+    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> list[torch.Tensor]:
+        leaves = [tensor.detach().requires_grad_() for tensor in (x, weight, bias)]
+        running, upper = (torch.zeros_like(weight), torch.ones_like(weight)), torch.sin(x)
+        launches.clear()
+        out = F.batch_norm(leaves[0], *running, *leaves[1:], training=True)
+        grads = torch.autograd.grad(out, leaves, upper)
+        return [out.detach(), *running, *grads]
+
+    torch.manual_seed(0)
+    x, weight, bias = torch.randn(shape) * 3 + 100, torch.rand(shape[1]), torch.rand(shape[1])
+    found = run(*(tensor.to("spirv") for tensor in (x, weight, bias)))
+    assert len(launches) <= (6 if x.numel() > 10_000 else 2)
+    for actual, exact in zip(found, run(*(tensor.double() for tensor in (x, weight, bias))), strict=True):
+        assert (actual.cpu().double() - exact).abs().max() <= 1e-4 * exact.abs().max() + 1e-5
+
+
 def test_nothing_and_one() -> None:
     x = values(4, 5)
     compare(lambda x: (x[:0].sum(), x[:0].sum(0), x[:0].any(), x[:0].all(), x[:, :0].sum(0), x[:0].prod()), x)

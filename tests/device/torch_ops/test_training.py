@@ -20,6 +20,18 @@ def test_a_training_step_of_an_mlp_needs_no_cpu(options: Any) -> None:
     _same(models.MLP, **options)
 
 
+@pytest.mark.parametrize(("model", "count"), [(models.GPT, 100), (models.ConvNet, 32)])
+def test_how_many_kernels_a_training_step_launches(model: Any, count: int, launches: list[Any]) -> None:
+    torch.manual_seed(0)
+    module = model().to("spirv")
+    inputs, targets = (tensor.to("spirv") for tensor in model.data())
+    optimizer = torch.optim.AdamW(module.parameters(), fused=True)
+    launches.clear()
+    torch.nn.functional.cross_entropy(module(inputs), targets).backward()
+    optimizer.step()
+    assert len(launches) <= count
+
+
 @pytest.mark.usefixtures("no_fallbacks")
 def test_a_training_step_of_a_gpt_needs_no_cpu() -> None:
     _same(models.GPT, fused=True)

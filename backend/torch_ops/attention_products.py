@@ -1,0 +1,92 @@
+"""scaled_dot_product_attention as matrix products, with one kernel for the weights between them, and its gradient.
+
+For devices that compile the kernels of attention.py slowly. The scores, which are stored, are of float32, as are the
+products, whatever type the queries have.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from . import rows
+from .matmul import product
+
+_Optional = torch.Tensor | None
+#: Scores to weights; a query that looks nowhere has none.
+_SEEN = {
+    "none": "score = score * scale\n",
+    "bias": "score = score * scale + mask_\n",
+    "bool": "score = tl.where(mask_ != 0, score * scale, float('-inf'))\n",
+}
+_CAUSAL = "score = tl.where(column <= row % queries, score, float('-inf'))\n"
+_WEIGHTS = """top = fn.row_greatest(score, mask)
+base = tl.where(top == float("-inf"), 0.0, top)
+total = fn.row_sum(libdevice.exp(score - base), mask)
+out = libdevice.exp(score - base) / tl.where(total == 0, 1.0, total)
+lse = tl.where(total == 0, float("inf"), base + libdevice.log(tl.where(total == 0, 1.0, total)))"""
+_GRADIENTS = """weight = libdevice.exp(score - lse)
+out = weight * (grad - fn.row_sum(weight * grad, mask))"""
+
+
+def fits(query: torch.Tensor, key: torch.Tensor) -> bool:
+    """Whether a query's scores, of (B, H, rows, columns), fit a kernel."""
+    return rows.fits(torch.Size((*query.shape[:3], key.shape[2])), (3,))
+
+
+def _scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    out = torch.empty((*q.shape[:3], k.shape[2]), dtype=torch.float32, device=q.device)
+    return product(out, q, k.transpose(2, 3))
+
+
+def _weigh(
+    text: str, outputs: dict[str, torch.Tensor], operands: dict[str, Any], mask: _Optional, causal: bool, scale: float
+) -> None:
+    """Run ``text`` of each query's scores."""
+    kind = "none" if mask is None else "bool" if mask.dtype == torch.bool else "bias"
+    given = {**operands, "scale": scale} | ({} if mask is None else {"mask_": mask})
+    counts = {"queries": operands["score"].shape[2]}
+    rows.run(_SEEN[kind] + (_CAUSAL if causal else "") + text, outputs, given, (3,), torch.float32, counts)
+
+
+def forward(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float, out: torch.Tensor
+) -> torch.Tensor:
+    """Writes ``out`` (B, H, rows, columns) and gives the logarithms of the sums of exponentials (B, H, rows)."""
+    q, k, v = (tensor.float() for tensor in (q, k, v))
+    scores = _scores(q, k)
+    lse = torch.empty((*scores.shape[:3], 1), dtype=torch.float32, device=q.device)
+    weights = torch.empty_like(scores)
+    _weigh(_WEIGHTS, {"out": weights, "lse": lse}, {"score": scores}, mask, causal, scale)
+    result = out if out.dtype == torch.float32 else torch.empty_like(out, dtype=torch.float32)
+    product(result, weights, v)
+    if result is not out:
+        out.copy_(result)
+    return lse.squeeze(3)
+
+
+def backward(
+    grad: torch.Tensor,
+    q: torch.Tensor,
+    k: torch.Tensor,
+    v: torch.Tensor,
+    mask: _Optional,
+    lse: torch.Tensor,
+    causal: bool,
+    scale: float,
+) -> tuple[torch.Tensor, ...]:
+    """Gradients of q, k and v, in their type."""
+    kind = q.dtype
+    q, k, v, grad = (tensor.float() for tensor in (q, k, v, grad))
+    scores = _scores(q, k)
+    of_weights = product(torch.empty_like(scores), grad, v.transpose(2, 3))
+    outs = {"out": torch.empty_like(scores), "weight": torch.empty_like(scores)}
+    operands = {"score": scores, "grad": of_weights, "lse": lse.unsqueeze(3)}
+    _weigh(_GRADIENTS, outs, operands, mask, causal, scale)
+    of_scores, weights = outs.values()
+    dq, dk, dv = (torch.empty(t.shape, dtype=torch.float32, device=t.device) for t in (q, k, v))
+    product(dq, of_scores, k, alpha=scale)
+    product(dk, of_scores.transpose(2, 3), q, alpha=scale)
+    product(dv, weights.transpose(2, 3), grad)
+    return tuple(tensor.to(kind) for tensor in (dq, dk, dv))

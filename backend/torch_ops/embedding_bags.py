@@ -1,0 +1,183 @@
+"""embedding_bag: sums, means and maxima of rows of a table, a bag of indices each, and their gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .bounds import CHECK, fault_of
+from .elementwise import Body, run
+from .indexing import added_at, check_index, lines_added
+from .library import enter_by_name
+from .reducing import SUM, reduce
+from .searching import places_in
+from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
+
+_SUM, _MEAN, _MAX = 0, 1, 2  # torch's EmbeddingBagMode
+_Optional = torch.Tensor | None
+#: Each element goes through the indices of its bag; of equal numbers the first is the greatest, as is NaN.
+_TEXT = """out = zero.to({number})
+best = zero.to(tl.int64) - 1
+size = rows
+n = zero.to(tl.int64)
+left = tl.max(tl.where(mask, end - begin, (end - begin) * 0))
+at = begin + zero
+everything = mask
+while left > 0:
+    mask = everything & (at < end)
+    index = tl.load(indices + at * index_step, mask=mask, other=0).to(tl.int64)
+    __CHECK__
+    use = mask & (index != padding) & (bad == 0)
+    value = tl.load(self + index * step + zero, mask=use, other=0).to({number})
+    {action}
+    n += use.to(tl.int64)
+    at += 1
+    left -= 1
+mask = everything
+{finish}"""
+_TEXT = _TEXT.replace("    __CHECK__\n", "".join(f"    {line}\n" for line in CHECK.splitlines()))
+_ADDED = "out += value"
+_WEIGHTED = "out += value * tl.load(weights + at * weight_step, mask=use, other=0).to({number})"
+_GREATEST = (
+    "better = use & ((best < 0) | (value > out) | ((value != value) & (out == out)))\n"
+    "    out = tl.where(better, value, out)\n"
+    "    best = tl.where(better, index, best)"
+)
+
+
+def enter_embedding_bags(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+
+
+def _embedding_bag(
+    weight: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    scale_grad_by_freq: bool = False,
+    mode: int = _SUM,
+    sparse: bool = False,
+    per_sample_weights: _Optional = None,
+    include_last_offset: bool = False,
+    padding_idx: int = -1,
+) -> tuple[torch.Tensor, ...]:
+    """(bags, the bag of each index, indices that are in each bag, the rows of maxima)."""
+    for index in (indices, offsets):
+        check_index(index, weight)
+    require(weight.dtype, weight.device.index or 0)
+    if weight.dim() != 2 or indices.dim() != 1 or offsets.dim() != 1 or not offsets.numel():
+        raise OnHost("a table, indices or offsets that are refused")
+    if not weight.dtype.is_floating_point or (per_sample_weights is not None and mode != _SUM) or not weight.numel():
+        raise OnHost("a table or weights that are refused")
+    if per_sample_weights is not None and (
+        per_sample_weights.dtype != weight.dtype or per_sample_weights.shape != indices.shape
+    ):
+        raise OnHost("weights that are refused")
+    starts = offsets.to(torch.int64)
+    end = starts[1:] if include_last_offset else torch.cat((starts[1:], starts.new_full((1,), indices.numel())))
+    begin = starts[:-1] if include_last_offset else starts
+    compute, count = computed_in(weight.dtype), begin.numel()
+    number = IN_SOURCE[NAMES[compute]]
+    out = torch.empty((count, weight.shape[1]), dtype=weight.dtype, device=weight.device)
+    best = torch.empty((count, weight.shape[1]), dtype=torch.int64, device=weight.device)
+    sizes = torch.empty((count, weight.shape[1]), dtype=torch.int64, device=weight.device)
+    action = _GREATEST if mode == _MAX else _ADDED if per_sample_weights is None else _WEIGHTED.format(number=number)
+    finish = f"out = out / tl.maximum(n, 1).to({number})" if mode == _MEAN else ""
+    operands: dict[str, Any] = {"begin": begin[:, None], "end": end[:, None]}
+    operands |= {"self": weight[0].expand(out.shape), "fault": fault_of(weight.device, "embedding_bag")}
+    counts = {"rows": weight.shape[0], "step": weight.stride(0), "padding": padding_idx}
+    for name, tensor in (("indices", indices), ("weights", per_sample_weights)):
+        if tensor is not None:
+            operands[name] = tensor.as_strided(out.shape, (0, 0), tensor.storage_offset())
+    counts |= {"index_step": indices.stride(0)}
+    if per_sample_weights is not None:
+        counts["weight_step"] = per_sample_weights.stride(0)
+    body = Body(
+        _TEXT.format(number=number, action=action, finish=finish),
+        frozenset(("begin", "end")),
+        frozenset(("self", "fault", "indices", "weights")),
+    )
+    run(body, {"out": out, "best": best, "n": sizes}, operands, compute, counts)
+    bags = places_in(starts[:count], torch.arange(indices.numel(), device=weight.device), True) - 1
+    return out, bags, sizes[:, 0].contiguous(), best if mode == _MAX else sizes.new_empty(0)
+
+
+def _dense_backward(
+    grad: torch.Tensor,
+    indices: torch.Tensor,
+    offset2bag: torch.Tensor,
+    bag_size: torch.Tensor,
+    maximum_indices: torch.Tensor,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    per_sample_weights: _Optional,
+    padding_idx: int = -1,
+) -> torch.Tensor:
+    check_index(indices, grad)
+    if scale_grad_by_freq or not grad.dtype.is_floating_point or grad.dtype == torch.float64:
+        raise OnHost("gradients by frequency, or in float64")
+    total = torch.zeros(num_weights, grad.shape[1], dtype=torch.float32, device=grad.device)
+    if mode == _MAX:
+        found = maximum_indices.clamp(min=0)
+        added_at("embedding_bag", total, 0, found, torch.where(maximum_indices < 0, torch.zeros_like(grad), grad))
+        return total.to(grad.dtype)
+    bags = offset2bag.to(torch.int64)
+    if mode == _MEAN:
+        grad = grad / bag_size.clamp(min=1).to(grad.dtype)[:, None]
+    rows = grad.index_select(0, bags)
+    if per_sample_weights is not None:
+        rows = rows * per_sample_weights[:, None]
+    lines_added("embedding_bag", total, indices, rows, padding_idx)
+    return total.to(grad.dtype)
+
+
+def _backward(
+    grad: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    offset2bag: torch.Tensor,
+    bag_size: torch.Tensor,
+    maximum_indices: torch.Tensor,
+    num_weights: int,
+    scale_grad_by_freq: bool,
+    mode: int,
+    sparse: bool,
+    *rest: Any,
+    **more: Any,
+) -> torch.Tensor:
+    if sparse:
+        raise OnHost("a sparse gradient")
+    given = indices, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode
+    weights = rest[0] if rest else more.get("per_sample_weights")
+    padding = rest[1] if len(rest) > 1 else more.get("padding_idx", -1)
+    return _dense_backward(grad, *given, weights, padding)
+
+
+def _weights_backward(
+    grad: torch.Tensor,
+    weight: torch.Tensor,
+    indices: torch.Tensor,
+    offsets: torch.Tensor,
+    offset2bag: torch.Tensor,
+    mode: int,
+    padding_idx: int = -1,
+) -> torch.Tensor:
+    """The gradient of each index's weight: its row times that of its bag."""
+    check_index(indices, grad)
+    if mode != _SUM or not indices.numel():
+        raise OnHost("weights of a mode that is refused, or no indices")
+    rows = {"a": grad.index_select(0, offset2bag.to(torch.int64)), "b": weight.index_select(0, indices)}
+    found = reduce("a * b", SUM, rows, (1,), dtype=grad.dtype)
+    return found.masked_fill_(indices == padding_idx, 0)
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "_embedding_bag": _embedding_bag,
+    "_embedding_bag_forward_only": _embedding_bag,
+    "_embedding_bag_backward": _backward,
+    "_embedding_bag_dense_backward": _dense_backward,
+    "_embedding_bag_per_sample_weights_backward": _weights_backward,
+}

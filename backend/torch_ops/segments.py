@@ -1,0 +1,221 @@
+"""Reductions of elements that an index, lengths or offsets put together: scatter_reduce, index_reduce, segment_reduce.
+
+Elements are put in the order of what they belong to; then each result goes through its own, so that it is the same each
+time, and right for every type and what is not a number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .elementwise import Body, run
+from .indexing import added_at, along, check_index, flat, lines_of
+from .library import enter_by_name
+from .pointwise import of_type
+from .searching import places_in
+from .sorting import ordered
+from .types import IN_SOURCE, NAMES, OnHost, computed_in
+
+#: Reduction → (what changes nothing, how two are combined, what a mean divides by the count for).
+_FOLDS = {
+    "sum": ("0", "acc + value"),
+    "mean": ("0", "acc + value"),
+    "prod": ("1", "acc * value"),
+    "amax": ("fn.lowest(acc)", "fn.maximum(acc, value)"),
+    "amin": ("fn.highest(acc)", "fn.minimum(acc, value)"),
+}
+_NAMES = {"max": "amax", "min": "amin"}
+_TEXT = """acc = zero.to({number})
+acc = acc + {start}
+n = end - begin
+left = tl.max(tl.where(mask, n, n * 0))
+at = begin + zero
+while left > 0:
+    use = mask & (at < end)
+    value = tl.load(source + at * step + zero, mask=use).to({number})
+    acc = tl.where(use, {combined}, acc).to({number})
+    at += 1
+    left -= 1
+{finish}"""
+
+
+def enter_segments(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+
+
+def _kind(how: str, dtype: torch.dtype) -> str:
+    """The reduction by its name in _FOLDS; those of bool are the greatest and the smallest."""
+    how = _NAMES.get(how, how)
+    if how not in _FOLDS or dtype not in NAMES or (how == "mean" and dtype == torch.bool):
+        raise OnHost(f"the reduction {how} of {dtype}")
+    return {"sum": "amax", "prod": "amin"}.get(how, how) if dtype == torch.bool else how
+
+
+def reduced(
+    out: torch.Tensor,
+    dim: int,
+    how: str,
+    source: torch.Tensor,
+    begin: torch.Tensor,
+    end: torch.Tensor,
+    mine: str | None,
+    initial: float | None = None,
+) -> None:
+    """Each element of ``out`` from those of ``source`` at begin … end along ``dim``, which are int64 and broadcast to
+    it. ``mine``: what is there already is 'included', or 'kept' where there are no others; None where all is written,
+    with ``initial``, or what changes nothing, where there are none."""
+    compute = computed_in(out.dtype)
+    number, how = IN_SOURCE[NAMES[compute]], _kind(how, out.dtype)
+    start, combined = _FOLDS[how]
+    if mine == "included":
+        start = "self"
+    elif mine is None and initial is not None:
+        start = "initial"
+    finish = "out = acc"
+    if how == "mean":
+        count = f"tl.maximum({'n + 1' if mine == 'included' else 'n'}, 1).to({number})"
+        finish = f"out = {'acc / ' + count if compute.is_floating_point else f'fn.floor_div(acc, {count})'}"
+    if mine == "kept":
+        finish += "\nout = tl.where(n > 0, out, self)"
+    text = _TEXT.format(number=number, start=start, combined=combined, finish=finish)
+    operands: dict[str, Any] = {"begin": begin, "end": end, "source": flat(source, dim, out.shape)}
+    if mine is not None:
+        operands["self"] = out
+    if start == "initial":
+        operands["initial"] = float(initial or 0)
+    body = Body(text, frozenset(("begin", "end")), frozenset(("source",)))
+    run(body, {"out": out}, operands, compute, {"step": source.stride(dim)})
+
+
+def _scatter_reduce(
+    self: torch.Tensor,
+    dim: int,
+    index: torch.Tensor,
+    src: torch.Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: torch.Tensor,
+) -> torch.Tensor:
+    check_index(index, self)
+    _kind(reduce, self.dtype)
+    if src.dtype != self.dtype or src.device != self.device or (index.dim() != self.dim() and index.numel()):
+        raise OnHost("tensors of two types or devices, or an index that is refused")
+    if out is not self:
+        of_type(out, self.dtype, self.shape).copy_(self)
+    if not index.numel():
+        return out
+    place, index, src = lines_of(out, index, src)
+    dim %= place.dim()
+    src = src[tuple(slice(n) for n in index.shape)]
+    if any(n > m for d, (n, m) in enumerate(zip(index.shape, place.shape, strict=True)) if d != dim):
+        raise OnHost("an index that is refused")
+    if reduce == "sum" and include_self and place.dtype == torch.float32:
+        added_at("scatter_reduce", place, dim, index, src)
+        return out
+    _check_range(index, place.shape[dim])
+    rows, order = ordered(index.to(torch.int64), dim, False)
+    sorted_source = src.movedim(dim, -1).gather(-1, order.to(torch.int64))
+    numbers = torch.arange(place.shape[dim], device=self.device).expand(*rows.shape[:-1], -1)
+    begin, end = (places_in(rows, numbers.contiguous(), right) for right in (False, True))
+    target = place[tuple(slice(None if d == dim else n) for d, n in enumerate(index.shape))].movedim(dim, -1)
+    reduced(target, target.dim() - 1, reduce, sorted_source, begin, end, "included" if include_self else "kept")
+    return out
+
+
+def _check_range(index: torch.Tensor, size: int) -> None:
+    """Raises OnHost for an index that is out of range: the CPU says so."""
+    low, high = torch.stack((index.amin(), index.amax())).tolist()
+    if low < 0 or high >= size:
+        raise OnHost("an index that is out of range")
+
+
+def _index_reduce(
+    self: torch.Tensor,
+    dim: int,
+    index: torch.Tensor,
+    source: torch.Tensor,
+    reduce: str,
+    *,
+    include_self: bool = True,
+    out: torch.Tensor,
+) -> torch.Tensor:
+    check_index(index, self)
+    _kind(reduce, self.dtype)
+    if source.dtype != self.dtype or source.device != self.device:
+        raise OnHost("tensors of two types or devices")
+    along(self, dim, index, source)
+    if out is not self:
+        of_type(out, self.dtype, self.shape).copy_(self)
+    if not index.numel() or not out.numel():
+        return out
+    place, source = lines_of(out, source)
+    dim %= place.dim()
+    _check_range(index, place.shape[dim])
+    line, order = ordered(index.view(-1).to(torch.int64), 0, False)
+    numbers = torch.arange(place.shape[dim], device=self.device)
+    after = (1,) * (place.dim() - 1 - dim)
+    begin, end = (places_in(line, numbers, right).view(-1, *after) for right in (False, True))
+    reduced(place, dim, reduce, source.index_select(dim, order), begin, end, "included" if include_self else "kept")
+    return out
+
+
+def _segment_reduce(
+    data: torch.Tensor,
+    reduce: str,
+    *,
+    lengths: torch.Tensor | None = None,
+    indices: torch.Tensor | None = None,
+    offsets: torch.Tensor | None = None,
+    axis: int = 0,
+    unsafe: bool = False,
+    initial: Any = None,
+) -> torch.Tensor:
+    if indices is not None or (lengths is None) == (offsets is None) or not data.numel() or axis < 0:
+        raise OnHost("segments that are refused")
+    given = offsets if lengths is None else lengths
+    if given is None or given.dim() != axis + 1 or given.shape[:axis] != data.shape[:axis] or not given.numel():
+        raise OnHost("segments that are refused")
+    if not data.dtype.is_floating_point or given.dtype not in (torch.int64, torch.int32) or given.device != data.device:
+        raise OnHost("segments that are refused, or numbers that are not floats")
+    ends = given.to(torch.int64) if lengths is None else _running(given)
+    if not unsafe:
+        low, high = torch.stack((ends.diff(dim=axis).amin(), ends.select(axis, -1).amax())).tolist()
+        if low < 0 or high > data.shape[axis]:
+            raise OnHost("segments that are refused")
+    count = ends.shape[axis] - 1
+    after = (1,) * (data.dim() - 1 - axis)
+    begin, end = (ends.narrow(axis, at, count).reshape(*ends.shape[:axis], count, *after) for at in (0, 1))
+    shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
+    out = torch.empty(shape, dtype=data.dtype, device=data.device)
+    if initial is None and _NAMES.get(reduce, reduce) == "mean":
+        initial = None if count == 0 else float("nan")
+    return _with_initial(out, axis, reduce, data, begin, end, initial)
+
+
+def _running(lengths: torch.Tensor) -> torch.Tensor:
+    ends = lengths.to(torch.int64).cumsum(-1)
+    return torch.nn.functional.pad(ends, (1, 0))
+
+
+def _with_initial(
+    out: torch.Tensor, axis: int, how: str, data: torch.Tensor, begin: torch.Tensor, end: torch.Tensor, initial: Any
+) -> torch.Tensor:
+    """A mean of nothing is ``initial``, which is no part of other means."""
+    if _NAMES.get(how, how) != "mean":
+        reduced(out, axis, how, data, begin, end, None, initial)
+        return out
+    out.fill_(initial)
+    reduced(out, axis, how, data, begin, end, "kept")
+    return out
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "scatter_reduce.two_out": _scatter_reduce,
+    "index_reduce.out": _index_reduce,
+    "segment_reduce": _segment_reduce,
+}

@@ -1,0 +1,124 @@
+"""Special functions that generated kernels call, in float32: those that libdevice does not have.
+
+Each is a series whose terms have one sign, or an asymptotic one that begins where its terms are below float32's
+precision, so that errors are those of rounding. tests/device/torch_ops/test_special_functions.py has a bound of each.
+"""
+
+# mypy: allow-untyped-defs
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+from triton.language.extra import libdevice
+
+
+@triton.jit
+def digamma(x):
+    """The logarithmic derivative of the gamma function (DLMF 5.5.2, 5.5.4, 5.11.2); NaN at negative integers."""
+    reflected = x < 0
+    y = tl.where(reflected, 1 - x, x)
+    result = tl.where(x == x, 0.0, 0.0).to(x.dtype)
+    for _ in tl.static_range(10):
+        low = y < 10
+        result = tl.where(low, result - 1 / y, result)
+        y = tl.where(low, y + 1, y)
+    z = 1 / (y * y)
+    tail = z * (
+        0.08333333333333333 - z * (0.008333333333333333 - z * (0.003968253968253968 - z * 0.004166666666666667))
+    )
+    result = result + libdevice.log(y) - 0.5 / y - tail
+    # pi / tan(pi x), of x without what changes nothing.
+    part = x - libdevice.rint(x)
+    cotangent = 3.141592653589793 * libdevice.cospi(part) / libdevice.sinpi(part)
+    result = tl.where(reflected, result - cotangent, result)
+    result = tl.where(reflected & (part == 0), float("nan"), result)
+    return tl.where(x == 0, libdevice.copysign(x * 0 + float("inf"), -x), result)
+
+
+@triton.jit
+def _zeta_above(s, q):
+    """The Hurwitz zeta function of q > 0, s > 1, by Euler and Maclaurin's formula (DLMF 25.11.5) after ten terms."""
+    total = s * 0 + q * 0
+    for k in range(0, 10):  # once in the kernel's code, as a power is long
+        total += libdevice.pow(q + k, -s)
+    a = q + 10
+    power = libdevice.pow(a, -s)
+    z = 1 / (a * a)
+    rest = s * (s + 1) * (s + 2) * z * (-0.001388888888888889 + (s + 3) * (s + 4) * z * 3.306878306878307e-05)
+    return total + power * (a / (s - 1) + 0.5 + (s * 0.08333333333333333 + rest) / a)
+
+
+@triton.jit
+def zeta(s, q):
+    """The Hurwitz zeta function: the sum of (q + k)^-s over all k from 0. Of negative q, for whole s: the terms of
+    either sign are such sums themselves."""
+    whole = libdevice.floor(q) == q
+    below = -q - libdevice.floor(-q)  # the last negative term's distance from 0
+    positive = _zeta_above(s, tl.where(q > 0, q, 1 - below))
+    negative = _zeta_above(s, tl.where(q > 0, q * 0 + 1, below)) - _zeta_above(s, tl.where(q > 0, q * 0 + 1, 1 - q))
+    odd = libdevice.floor(s / 2) * 2 != s
+    result = tl.where(q > 0, positive, positive + tl.where(odd, -negative, negative))
+    result = tl.where((q < 0) & (libdevice.floor(s) != s), float("nan"), result)
+    result = tl.where((q <= 0) & whole, float("inf"), result)
+    result = tl.where(s == 1, float("inf"), tl.where(s < 1, float("nan"), result))
+    return tl.where((s != s) | (q != q), float("nan"), result)
+
+
+@triton.jit
+def _bessel_scaled(x, order: tl.constexpr):
+    """exp(-x) I_order(x) of x >= 0, for orders 0 and 1: the series (DLMF 10.25.2) up to 10, then that for large
+    arguments (DLMF 10.40.1)."""
+    y = 0.25 * x * x
+    one = tl.where(x == x, 1.0, 1.0).to(x.dtype)
+    term = one
+    series = term
+    for k in tl.static_range(1, 24):
+        term = term * y / (k * (k + order))
+        series += term
+    if order == 1:
+        series = series * 0.5 * x
+    term = one
+    far = term
+    for k in tl.static_range(1, 14):
+        term = term * ((2 * k - 1) * (2 * k - 1) - 4 * order) / (8 * k * x)
+        far += term
+    return tl.where(x <= 10, series * libdevice.exp(-x), far * libdevice.rsqrt(6.283185307179586 * x))
+
+
+@triton.jit
+def i0e(x):
+    """exp(-|x|) I_0(x)."""
+    return _bessel_scaled(tl.abs(x), 0)
+
+
+@triton.jit
+def i1e(x):
+    """exp(-|x|) I_1(x)."""
+    return libdevice.copysign(_bessel_scaled(tl.abs(x), 1), x)
+
+
+@triton.jit
+def _unscaled(scaled, x):
+    """scaled exp(|x|), which may be a number where exp(|x|) is none."""
+    root = libdevice.exp(0.5 * tl.abs(x))
+    return scaled * root * root
+
+
+@triton.jit
+def i0(x):
+    """The modified Bessel function I_0."""
+    return tl.where(tl.abs(x) == float("inf"), float("inf"), _unscaled(i0e(x), x))
+
+
+@triton.jit
+def i1(x):
+    """The modified Bessel function I_1."""
+    return tl.where(tl.abs(x) == float("inf"), x, _unscaled(i1e(x), x))
+
+
+@triton.jit
+def log_ndtr(x):
+    """The logarithm of the normal distribution's cumulative function."""
+    t = x * 0.7071067811865476
+    far = libdevice.log(libdevice.erfcx(-t) / 2) - t * t
+    return tl.where(x < -1, far, libdevice.log1p(-libdevice.erfc(t) / 2))

@@ -1,0 +1,128 @@
+"""grid_sample, and reductions of elements that an index or offsets put together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own convention)
+
+from .conftest import compare
+from .test_elementwise import values
+
+pytestmark = pytest.mark.usefixtures("no_fallbacks")
+
+
+def _gradients(function: Any, *inputs: torch.Tensor) -> list[torch.Tensor]:
+    """The result of a function and the gradients of its inputs, with a weight for each element."""
+    leaves = [x.detach().requires_grad_() for x in inputs]
+    out = function(*leaves)
+    weights = torch.linspace(-1, 2, out.numel(), device=out.device).view(out.shape)
+    return [out.detach(), *torch.autograd.grad((out * weights).sum(), leaves)]
+
+
+@pytest.mark.parametrize(
+    ("mode", "padding", "align", "dims"),
+    [
+        ("bilinear", "zeros", False, 2),
+        ("bilinear", "border", True, 2),
+        ("bicubic", "reflection", True, 2),
+        ("nearest", "border", False, 2),
+        ("bilinear", "reflection", False, 3),
+    ],
+)
+def test_grid_sample_and_its_gradients(mode: str, padding: str, align: bool, dims: int) -> None:
+    """Places inside, outside, past both ends and at the edges, of images whose channels lie apart in memory."""
+    torch.manual_seed(0)
+    image = values(2, *(4, 5, 7)[3 - dims :], 3).movedim(-1, 1)
+    grid = torch.rand(2, *(3, 4, 6)[3 - dims :], dims) * 3.6 - 1.8
+    grid[0].view(-1)[:4] = torch.tensor([1.0, -1.0, 2.5, -2.5])
+
+    def sample(x: torch.Tensor, grid: torch.Tensor) -> list[torch.Tensor]:
+        how: dict[str, Any] = {"mode": mode, "padding_mode": padding, "align_corners": align}
+        found = _gradients(lambda *given: F.grid_sample(*given, **how), x, grid)
+        return [tensor.contiguous() for tensor in found]
+
+    compare(sample, image, grid, tolerance=(1e-4, 1e-4))
+
+
+def test_grid_sample_far_away_and_of_halves() -> None:
+    """What is infinitely far away is nowhere, as on CUDA; the CPU has NaN there."""
+    image, grid = values(1, 2, 5, 7), torch.tensor([[[[1e30, 0.0], [0.2, -0.4], [float("inf"), 0.3]]]])
+    exact = F.grid_sample(image.double(), grid[..., :2, :].double(), align_corners=False)
+    for dtype, unit in ((torch.float32, 2**-20), (torch.float16, 2**-8)):
+        found = F.grid_sample(image.to("spirv", dtype), grid.to("spirv", dtype), align_corners=False).cpu()
+        assert (found[..., :2].double() - exact).abs().max() < unit * image.abs().max()
+        assert not found[..., 2].any()
+
+
+@pytest.mark.parametrize("how", ["prod", "mean", "amax", "amin"])
+def test_scatter_reduce_and_index_reduce(how: str) -> None:
+    torch.manual_seed(0)
+    x, source, index = values(5, 9), values(6, 7), torch.randint(0, 4, (6, 7))  # row 4 gets nothing
+    source[2, 3] = float("nan")
+    line = torch.tensor([2, 0, 2, 4, 2, 2])
+
+    def run(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, line: torch.Tensor) -> Any:
+        return [
+            x.scatter_reduce(0, index, source, how),
+            x.t().scatter_reduce(1, index.t(), source.t(), how, include_self=False).contiguous(),
+            x.index_reduce(0, line, source.repeat(1, 2)[:, :9], how),
+        ]
+
+    compare(run, x, index, source, line)
+    if how == "amax":
+        compare(lambda x, i, s: x.scatter_reduce(0, i, s, how), (x * 9).long(), index, (source.nan_to_num() * 9).long())
+        compare(lambda x, i, s: _gradients(lambda a, b: a.scatter_reduce(0, i, b, how), x, s), x, index, source * 2)
+
+
+def test_scatter_reduce_by_sums() -> None:
+    index = torch.randint(0, 4, (6, 7))
+    compare(lambda x, i, s: x.scatter_reduce(0, i, s, "sum"), values(5, 9), index, values(6, 7), tolerance=(1e-5, 1e-5))
+    compare(
+        lambda x, i, s: x.scatter_reduce(0, i, s, "sum", include_self=False), values(5, 9) > 0, index, values(6, 7) > 0
+    )
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+def test_embedding_bag_and_its_gradients(mode: str) -> None:
+    """Bags of several, one and no rows, with rows that are left out."""
+    indices, offsets = torch.tensor([1, 9, 4, 4, 0, 2, 9, 7, 3]), torch.tensor([0, 3, 3, 4])
+
+    def run(table: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor) -> Any:
+        return _gradients(lambda w: F.embedding_bag(indices, w, offsets, mode=mode, padding_idx=4), table)
+
+    compare(run, values(10, 5), indices, offsets, tolerance=(1e-5, 1e-5))
+
+
+def test_embedding_bag_with_weights_and_bad_indices() -> None:
+    def run(table: torch.Tensor, indices: torch.Tensor, offsets: torch.Tensor, weights: torch.Tensor) -> Any:
+        def bags(w: torch.Tensor, s: torch.Tensor) -> torch.Tensor:
+            return F.embedding_bag(indices, w, offsets, mode="sum", per_sample_weights=s, include_last_offset=True)
+
+        return _gradients(bags, table, weights)
+
+    given = torch.tensor([1, 9, 4, 4, 0]), torch.tensor([0, 3, 5]), torch.rand(5)
+    compare(run, values(10, 5), *given, tolerance=(1e-5, 1e-5))
+    F.embedding_bag(torch.tensor([1, 10], device="spirv"), values(10, 5).to("spirv"), torch.tensor([0], device="spirv"))
+    with pytest.raises(IndexError, match="embedding_bag"):
+        torch.zeros(1, device="spirv").cpu()
+
+
+def test_segments() -> None:
+    lengths = torch.tensor([2, 0, 5])
+
+    def run(x: torch.Tensor, lengths: torch.Tensor) -> Any:
+        return [torch.segment_reduce(x, how, lengths=lengths, axis=0) for how in ("sum", "max", "mean")]
+
+    compare(run, values(7, 3), lengths, tolerance=(1e-6, 1e-6))
+
+
+def test_what_is_there_once() -> None:
+    x = torch.tensor([[1, 2, 2], [0, 5, 5], [1, 2, 2], [1, 2, 3], [1, 2, 3]])
+    how: Any = {"return_inverse": True, "return_counts": True}
+    compare(lambda x: (torch.unique(x, dim=0, **how), torch.unique_consecutive(x, dim=0, **how)), x)
+    compare(lambda x: torch.unique_consecutive(x, **how), x)
+    compare(lambda x, w: (x.bincount(), x.bincount(w, minlength=9)), x[:, 2].contiguous(), torch.rand(5))
+    compare(lambda x: (x.histc(5), x.histc(4, -1, 1)), values(70))
