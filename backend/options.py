@@ -75,6 +75,9 @@ class SPIRVOptions:
     split_grid: bool = False
 
     def __post_init__(self) -> None:
+        for name in ("num_warps", "num_ctas", "num_stages"):
+            if not hasattr(value := getattr(self, name), "__index__"):
+                raise TypeError(f"{name}={value!r} must be an integer, not of type {type(value).__name__}")
         if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
             raise ValueError(f"num_warps={self.num_warps} must be a power of two")
         if self.num_ctas != 1:

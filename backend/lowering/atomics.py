@@ -112,7 +112,9 @@ def new_value(ctx: Lowering, kind: str, type_: Type, value: int) -> Update:
             number = Glsl.NMax if kind == "max" else Glsl.NMin
             rule = lambda a, b: choose_float(ctx, number, False, type_, a, b)  # noqa: E731
         else:
-            raise NotImplementedError(f"atomic {kind} of {type_} is not supported")
+            raise NotImplementedError(
+                f"atomic '{kind}' is for integers, and the elements are {type_}; use pointers to integers"
+            )
         return lambda old: f.bitcast(rule(f.bitcast(old, type_id), value), bits_type)
     compare = {"max": op.SGreaterThan, "min": op.SLessThan, "umax": op.UGreaterThan, "umin": op.ULessThan}.get(kind)
     if compare:

@@ -7,6 +7,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton.backends.spirv.errors import UnsupportedOperation
 
 #: Elements that are changed, and others beside them that stay: two of 16 bits share a word.
 CHANGED, PROGRAMS, BLOCK = 3, 5, 256
@@ -44,3 +45,13 @@ def test_the_largest_is_found(dtype: torch.dtype, sem: str) -> None:
     last = (PROGRAMS - 1) * BLOCK
     wanted = [last + int(np.arange(first, BLOCK, CHANGED)[-1]) for first in range(CHANGED)]
     assert x.tolist() == [*wanted, 0]
+
+
+@triton.jit
+def and_of_floats(x_ptr):
+    tl.atomic_and(x_ptr, 1.5)
+
+
+def test_atomic_bits_of_floats_are_refused_with_advice() -> None:
+    with pytest.raises(UnsupportedOperation, match="atomic 'and' is for integers.*elements are f32; use pointers"):
+        and_of_floats[(1,)](torch.zeros(1))

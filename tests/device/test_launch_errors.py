@@ -127,6 +127,8 @@ BAD: list[tuple[str, Any, str, str]] = [
         r"has elements of type float8_e8m0fnu.*x_ptr\.view\(torch\.uint8\)",
     ),
     ("x_ptr", torch.empty(SIZE, dtype=torch.bits8), "x_ptr", "has elements of type bits8"),
+    ("n", 1 << 70, "n", r"is 1180591620717411303424: integers from -2\*\*63 to 2\*\*64 - 1 are taken"),
+    ("x_ptr", torch.eye(SIZE).to_sparse(), "x_ptr", r"is a tensor with the layout torch\.sparse_coo.*to_dense"),
     ("x_ptr", NoType(), "x_ptr", r"has data_ptr\(\), but no dtype"),
 ]
 

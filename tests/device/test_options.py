@@ -59,3 +59,10 @@ def test_without_fusion_every_step_is_rounded():
     for _ in range(3):
         expected = expected * b + np.float32(1.25)
     assert_same(out.values(), expected, "separate roundings", a, b)
+
+
+@pytest.mark.parametrize(("name", "value"), [("num_warps", "4"), ("num_stages", 2.5)])
+def test_options_that_are_not_integers_are_refused_by_name(name: str, value: object) -> None:
+    a, b, out = (to_torch(np.zeros(64, np.float32)) for _ in range(3))
+    with pytest.raises(TypeError, match=f"{name}={value!r} must be an integer, not of type {type(value).__name__}"):
+        kernel[(1,)](a, b, out, 64, BLOCK=64, **{name: value})

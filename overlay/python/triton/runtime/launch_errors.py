@@ -54,7 +54,7 @@ def explain_arguments(function: Any, backend: Any, args: tuple[Any, ...], keywor
         for name, value in _leaves(parameter.name, bound.arguments[parameter.name]):
             try:
                 native_specialize_impl(backend, value, *flags)
-            except (TypeError, KeyError, AttributeError):
+            except (TypeError, KeyError, AttributeError, OverflowError, NotImplementedError):
                 raise TypeError(
                     f"kernel '{function.__name__}': argument '{name}' {_reason(name, value, backend)}") from None
             except Exception:  # the argument's own
@@ -91,6 +91,10 @@ def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
 def _reason(name: str, value: Any, backend: Any) -> str:
     """Why `value` is not taken, and what to pass in its place."""
     kind = type(value)
+    if isinstance(value, int):
+        return f"is {value}: integers from -2**63 to 2**64 - 1 are taken"
+    if getattr(value, "layout", None) is not None and "strided" not in str(value.layout):
+        return f"is a tensor with the layout {value.layout}: pass {name}.to_dense(), or the tensors that it is made of"
     if isinstance(value, complex) or (kind.__module__ == "numpy" and kind.__name__.startswith("complex")):
         return "is a complex number, and Triton has none: pass its real and imaginary parts"
     if kind.__module__ == "numpy" and kind.__name__ == "ndarray":
