@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from ..ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding
 from ..ttgir.ir import Block, DenseAttr, Module, Operation, Value
+from ..ttgir.traits import End, traits
 from ..ttgir.types import TensorType, Type
 
 #: Operations that combine elements along their dimension ``axis``.
@@ -54,11 +55,30 @@ def _choose(operations: list[Operation]) -> _Chosen:
         type_ = operation.operands[0].type if operation.name in ALONG else None
         if isinstance(type_, TensorType) and isinstance(encoding := type_.encoding, BlockedEncoding):
             wanted.setdefault(encoding, set()).add(_moved(encoding, type_.shape, operation.attributes["axis"]))
-    return {
+    chosen: _Chosen = {
         encoding: found
         for encoding, (found, *others) in ((one, tuple(several)) for one, several in wanted.items())
         if not others and found is not None and found != encoding
     }
+    return {} if any(_mixes(operation, chosen) for operation in operations) else chosen
+
+
+def _mixes(operation: Operation, chosen: _Chosen) -> bool:
+    """Whether an operation has tensors of a chosen encoding and of another one, which mean the same before the
+    rewrite."""
+    if operation.name == "ttg.convert_layout" or traits(operation).end is not End.NOT:
+        return False
+    if operation.regions and operation.name not in ALONG:
+        return False  # it passes each value on as it is
+    types = [value.type for value in (*operation.operands, *operation.results)]
+    found = {_root(type_.encoding) for type_ in types if isinstance(type_, TensorType)}
+    return len(found) > 1 and not found.isdisjoint(chosen)
+
+
+def _root(encoding: Encoding | None) -> Encoding | None:
+    while isinstance(encoding, SliceEncoding):
+        encoding = encoding.parent
+    return encoding
 
 
 def _moved(encoding: BlockedEncoding, shape: tuple[int, ...], axis: int) -> Encoding | None:

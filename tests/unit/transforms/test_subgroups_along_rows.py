@@ -42,3 +42,15 @@ def test_each_subgroup_has_rows_of_its_own():
 @pytest.mark.parametrize(("rows", "axes"), [(2, (1,)), (16, (0,)), (16, (0, 1))])
 def test_too_few_rows_and_reductions_along_columns_change_nothing(rows: int, axes: tuple[int, ...]):
     assert moved(rows, *axes) is None
+
+
+def test_an_encoding_that_meets_another_one_stays():
+    """Upstream lets encodings meet that mean the same, which they would no longer do."""
+    other = "#ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [1, 8], warpsPerCTA = [2, 2], order = [1, 0]}>"
+    meeting = f"""
+    %thin = arith.constant dense<1.0> : tensor<16x1xf32, {other}>
+    %wide = tt.broadcast %thin : tensor<16x1xf32, {other}> -> tensor<16x64xf32, #tile>
+"""
+    total = SUM.replace("AXIS", "1").replace("LEFT", "16")
+    module = parse_module(MODULE.replace("SUMS", meeting + total).replace("ROWS", "16"))
+    assert not lay_subgroups_along_rows(module)
