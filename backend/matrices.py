@@ -55,6 +55,11 @@ class ComponentMap:
         kept = lanes.bit_length() - 1
         return ComponentMap(self.registers + self.lanes[kept:], self.lanes[:kept])
 
+    def transposed(self) -> ComponentMap:
+        """The map of the transposed matrix in the same components."""
+        registers, lanes = (tuple((column, row) for row, column in bases) for bases in (self.registers, self.lanes))
+        return ComponentMap(registers, lanes)
+
     def __str__(self) -> str:
         return "/".join("+".join(f"{row}.{column}" for row, column in bases) for bases in (self.registers, self.lanes))
 
@@ -79,6 +84,8 @@ class MatrixConfiguration:
 
     A (``m`` × ``k``, of ``a``) times B (``k`` × ``n``, of ``b``) plus C (``m`` × ``n``, of ``c``) is of ``result``.
     ``maps``: of A, B, and of C and the result, which are alike.
+
+    ``mirrored``: the unit is given the transposes, Bᵀ × Aᵀ + Cᵀ. All else is of A, B and C as they are meant.
     """
 
     m: int
@@ -90,6 +97,7 @@ class MatrixConfiguration:
     result: str
     saturating: bool
     maps: tuple[ComponentMap, ComponentMap, ComponentMap]
+    mirrored: bool = False
 
     def __post_init__(self) -> None:
         unknown = {self.a, self.b, self.c, self.result} - COMPONENT_BITS.keys()
@@ -127,6 +135,16 @@ class MatrixConfiguration:
             return self
         left, right, result = (map_.folded(lanes) for map_ in self.maps)
         return replace(self, maps=(left, right, result))
+
+    def turned(self) -> MatrixConfiguration:
+        """The same, or its mirror image, in which a lane holds more columns of a row of the result: sums and maxima of
+        rows, as in softmax, are then of fewer lanes, and the result is nearer to an operand A."""
+        result = self.maps[2]
+        rows, columns = (sum(bool(basis[dim]) for basis in result.registers) for dim in (0, 1))
+        if rows <= columns or self.a != self.b or self.mirrored:
+            return self
+        left, right = (self.maps[index].transposed() for index in (1, 0))
+        return replace(self, m=self.n, n=self.m, maps=(left, right, result.transposed()), mirrored=True)
 
     @property
     def types(self) -> tuple[str, str, str, str]:

@@ -60,10 +60,12 @@ class CooperativeMatrices(MatrixUnit):
         scope = module.uint(Scope.Subgroup)
         names = configuration.a, configuration.b, configuration.result
         self._scalars = [self._scalar(name) for name in names]
-        self.types = [
-            module.cooperative_matrix(scalar, scope, rows, columns, use)
-            for use, (scalar, (rows, columns)) in enumerate(zip(self._scalars, configuration.extents, strict=True))
-        ]
+        self.types = []
+        for use, (scalar, (rows, columns)) in enumerate(zip(self._scalars, configuration.extents, strict=True)):
+            if configuration.mirrored:  # the unit's A is the transpose of B
+                rows, columns = columns, rows
+                use = (MatrixUse.B, MatrixUse.A, MatrixUse.Result)[use]
+            self.types.append(module.cooperative_matrix(scalar, scope, rows, columns, use))
         signed = (
             (configuration.a, MatrixOperands.SignedA),
             (configuration.b, MatrixOperands.SignedB),
@@ -94,7 +96,7 @@ class CooperativeMatrices(MatrixUnit):
     def load(self, use: int, pointer: int, lie: Strided) -> int:
         """The fragment of operand A or B whose first element is at ``pointer``, in workgroup memory."""
         module = self.ctx.module
-        order = module.uint(ROW_MAJOR if lie.row_major else COLUMN_MAJOR)
+        order = module.uint(ROW_MAJOR if lie.row_major != self.configuration.mirrored else COLUMN_MAJOR)
         return self.ctx.f.effect(
             op.CooperativeMatrixLoadKHR,
             self.types[use],
@@ -107,6 +109,8 @@ class CooperativeMatrices(MatrixUnit):
     def multiply(self, left: object, right: object, result: object) -> int:
         assert isinstance(left, int) and isinstance(right, int) and isinstance(result, int)
         operands = (self._operands,) if self._operands else ()
+        if self.configuration.mirrored:
+            left, right = right, left
         return self.ctx.f.emit(
             op.CooperativeMatrixMulAddKHR, self.types[MatrixUse.Result], left, right, result, *operands
         )

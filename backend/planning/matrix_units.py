@@ -33,5 +33,6 @@ def matrix_units(wanted: str, capabilities: Capabilities) -> MatrixUnits:
     if lanes > WARP:
         return MatrixUnits()
     return MatrixUnits(
-        tuple(one.folded(lanes) for one in known if one.lanes == lanes or (emulated and one.lanes > lanes)), emulated
+        tuple(one.turned().folded(lanes) for one in known if one.lanes == lanes or (emulated and one.lanes > lanes)),
+        emulated,
     )

@@ -44,13 +44,21 @@ def _agreeing(device: DeviceInfo, found: Sequence[MatrixConfiguration]) -> tuple
             for profile in PROFILES.values()
             if device.capabilities is not None and profile.driver == device.capabilities.driver
             for other in profile.matrices
-            if (other.shape, other.types, other.lanes) == (one.shape, one.types, one.lanes)
+            if (other.shape, other.types, other.lanes, _lengths(other))
+            == (
+                *(one.shape, one.types, one.lanes),
+                _lengths(one),  # RDNA 4 has other fragments than RDNA 3: none holds an element twice
+            )
         }
         if documented and one.maps not in documented:
             _log.warning("%s: matrices %s are not used: their maps are not the documented ones", device.name, one)
         else:
             kept.append(one)
     return tuple(kept)
+
+
+def _lengths(configuration: MatrixConfiguration) -> tuple[int, ...]:
+    return tuple(len(map_.registers) for map_ in configuration.maps)
 
 
 def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:

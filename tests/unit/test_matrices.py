@@ -23,6 +23,30 @@ def test_the_target_has_them() -> None:
     assert len(PROFILES["nvidia-hopper"].matrices) == 3
 
 
+@pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=str)
+def test_a_mirror_image_has_the_transposes(configuration: MatrixConfiguration) -> None:
+    turned = configuration.turned()
+    if not turned.mirrored:
+        assert turned == configuration
+        return
+    assert (turned.m, turned.n, turned.k, turned.types) == (
+        *(configuration.n, configuration.m, configuration.k),
+        configuration.types,
+    )
+    for use, unit in enumerate((1, 0, 2)):
+        for lane in range(configuration.lanes):
+            for component in range(1 << len(configuration.maps[unit].registers)):
+                row, column = configuration.maps[unit].place(component, lane)
+                assert turned.maps[use].place(component, lane) == (column, row)
+    assert turned.turned() == turned
+
+
+def test_lanes_hold_rows_where_a_mirror_image_gives_them() -> None:
+    mirrored = {name: [one.turned().mirrored for one in profile.matrices] for name, profile in PROFILES.items()}
+    assert not any(mirrored["nvidia-hopper"]) and not any(mirrored["nvk-ampere"])
+    assert all(mirrored["amd-rdna3"]) and all(mirrored["intel-xe"]) and all(mirrored["lavapipe-26"])
+
+
 @pytest.mark.parametrize("lanes", [8, 16, 32])
 @pytest.mark.parametrize("configuration", PROFILES["nvidia-hopper"].matrices, ids=str)
 def test_a_folded_map_has_the_same_elements(configuration: MatrixConfiguration, lanes: int) -> None:
@@ -54,7 +78,7 @@ def test_what_a_kernel_is_compiled_for() -> None:
     hopper, lavapipe = PROFILES["nvidia-hopper"], PROFILES["lavapipe-26"]
     assert matrix_units("auto", hopper).configurations == hopper.matrices
     assert matrix_units("auto", lavapipe).configurations == ()
-    assert matrix_units("1", lavapipe).configurations == lavapipe.matrices
+    assert matrix_units("1", lavapipe).configurations == tuple(one.turned() for one in lavapipe.matrices)
     assert matrix_units("0", hopper).configurations == ()
     emulated = matrix_units("nvidia-hopper", lavapipe)
     assert emulated.emulated and {one.lanes for one in emulated.configurations} == {8}
