@@ -17,7 +17,8 @@ class Driver:
     ``loop_limit``: it ends loops after some number of iterations, counted over all loops of an invocation, without a
     word; so many need no watching. ``max_nesting``: how deep regions may nest. ``folds_zeros``: it folds additions
     and products with the constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind
-    barriers, in time that grows beyond measure (spirv/anchors.py).
+    barriers, in time that grows beyond measure (spirv/anchors.py). ``narrows_comparisons``: it compares a sign-extended
+    number with a 64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong.
 
     **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
     ``exact_division``: division and square root are correctly rounded. ``rounds_doubles``: so do RoundEven and Trunc of
@@ -50,6 +51,7 @@ class Driver:
     max_nesting: int = 120
     folds_zeros: bool = False
     coroutines: bool = False
+    narrows_comparisons: bool = False
 
     fused: bool = False
     exact_division: bool = False
@@ -94,6 +96,7 @@ DRIVERS = {
         max_nesting=72,  # LP_MAX_TGSI_NESTING is 80; eight are left for what rules emit
         folds_zeros=True,
         coroutines=True,
+        narrows_comparisons=True,
         exact_division=True,  # the CPU's own
         rounds_doubles=False,  # without AVX-512, RoundEven of a double rounds towards zero, and Trunc loses -0
         native_math=False,

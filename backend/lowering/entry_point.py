@@ -64,6 +64,7 @@ def emit(planned: Planned) -> LoweredKernel:
     module = ModuleBuilder()
     shared = SharedMemory(module, plan.room, plan.view)
     function = FunctionBuilder(module, module.void)
+    function.biased = capabilities.traits.narrows_comparisons
     if options.debug_info:
         function.lines = source_lines(kernel)
     assert kernel.body is not None

@@ -59,6 +59,14 @@ SIGNED_COMPARE = frozenset(
     {op.IEqual, op.INotEqual, op.SLessThan, op.SLessThanEqual, op.SGreaterThan, op.SGreaterThanEqual}
 )
 
+#: Comparison of signed numbers → the same of unsigned ones: of both with the sign flipped.
+UNSIGNED = {
+    op.SLessThan: op.ULessThan,
+    op.SLessThanEqual: op.ULessThanEqual,
+    op.SGreaterThan: op.UGreaterThan,
+    op.SGreaterThanEqual: op.UGreaterThanEqual,
+}
+
 #: opcode → right operand that leaves the left one as it is.
 RIGHT_IDENTITY = {
     op.IAdd: 0,

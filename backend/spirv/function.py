@@ -53,6 +53,8 @@ class FunctionBuilder:
         self.watch: tuple[Callable[[int], int], Callable[[int], None]] | None = None
         #: Anchor values that live across barriers (see anchors.py).
         self.anchored = False
+        #: Whether signed 64-bit numbers are compared as unsigned ones with the sign flipped.
+        self.biased = False
         #: The places in the user's source, where the module is to have them.
         self.lines: SourceLines | None = None
 
@@ -180,6 +182,9 @@ class FunctionBuilder:
                 narrow = self._sign_extended.get(other)
                 if known is not None and narrow is not None:
                     return self._compare_narrow(opcode, narrow, int(known), other == b)
+            if self.biased and opcode in fold.UNSIGNED and self.module.kinds[self.module.type_of[a]][1] == 64:
+                bias = self.module.uint(1 << 63, 64)
+                return self.emit(fold.UNSIGNED[opcode], self.module.bool, self.xor(a, bias), self.xor(b, bias))
         return self.emit(opcode, self.module.bool, a, b)
 
     def _compare_narrow(self, opcode: int, narrow: int, constant: int, constant_first: bool) -> int:

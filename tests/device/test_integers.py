@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 import triton
 import triton.language as tl
 
@@ -303,3 +304,24 @@ def test_boolean_argument(flag):
     boolean_argument_kernel[(1,)](out.tensor, flag, BLOCK=32)
     at = np.arange(32, dtype=np.int32)
     assert_same(out.values(), at + 1000 if flag else -at, "flag")
+
+
+@triton.jit
+def compared_in_a_loop(out, limit: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    for start in range(0, 2 * BLOCK, BLOCK):  # the driver unrolls it, and finds start + at to be at
+        index = start.to(tl.int64) + at.to(tl.int64)
+        less, least = (index < limit).to(tl.int32), (index >= limit).to(tl.int32)
+        tl.store(
+            out + start + at, less + 2 * (index <= limit).to(tl.int32) + 4 * (index > limit).to(tl.int32) + 8 * least
+        )
+
+
+@pytest.mark.parametrize("limit", [0, 1, 5, 20, 40, -3, 1 << 31, -(1 << 31), 1 << 40, -(1 << 40)])
+def test_a_sum_that_the_driver_finds_to_be_sign_extended(limit: int) -> None:
+    """Mesa 22.3 compares it with a 64-bit constant in 32 bits, and gets that wrong."""
+    out = torch.zeros(32, dtype=torch.int32)
+    compared_in_a_loop[(1,)](out, limit, 16)
+    i = np.arange(32)
+    wanted = (i < limit) + 2 * (i <= limit) + 4 * (i > limit) + 8 * (i >= limit)
+    np.testing.assert_array_equal(out.numpy(), wanted)

@@ -171,3 +171,17 @@ def test_constants_that_are_added_one_after_the_other_are_one():
     assert f.add(inner, uint(2**32 - 5)) == kernel.number
     kernel.write(f.add(f.add(inner, uint(2)), uint(4)))
     assert kernel.text().count("OpIAdd") == 1
+
+
+def test_signed_comparisons_of_64_bits_are_unsigned_where_the_driver_narrows_them():
+    kernel = Kernel()
+    f, module = kernel.f, kernel.module
+    f.biased = True
+    wide = f.add(f.zero_extend(kernel.number, 64), module.uint(7, 64))
+    for number in (
+        f.compare(op.SLessThan, wide, module.uint(5, 64)),
+        f.compare(op.SLessThan, kernel.number, f.mul(*[kernel.number] * 2)),
+    ):
+        kernel.write(f.select(number, module.uint(1), module.uint(0)))
+    text = kernel.text()
+    assert text.count("OpULessThan") == 1 and text.count("OpSLessThan") == 1 and text.count("OpBitwiseXor") == 1
