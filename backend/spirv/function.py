@@ -69,18 +69,18 @@ class FunctionBuilder:
                 return simpler
         key = (opcode, type_id, *operands)
         known = self._numbered.get(key)
-        if known is None:
-            known = self.effect(opcode, type_id, *operands)
-            self._numbered[key] = known
-            if opcode in fold.TRANSPARENT:
-                self._definitions[known] = key
-            if self._scopes:
-                self._scopes[-1].append(key)
-            if self.exact and opcode in op.CONTRACTIBLE:
-                self.module.decorate(known, op.Decoration.NoContraction)
-        elif self.lines is not None:
-            self.lines.reuse(known)
-        return known
+        if known is not None:
+            if self.lines is not None:
+                self.lines.reuse(known)
+            return known
+        self._numbered[key] = result = self.effect(opcode, type_id, *operands)
+        if opcode in fold.TRANSPARENT:
+            self._definitions[result] = key
+        if self._scopes:
+            self._scopes[-1].append(key)
+        if self.exact and opcode in op.CONTRACTIBLE:
+            self.module.decorate(result, op.Decoration.NoContraction)
+        return result
 
     def _simplify(self, opcode: int, type_id: int, operands: tuple[int, ...]) -> int | None:
         """A value that equals the instruction's and was there before, or takes less; None where none is known."""

@@ -8,9 +8,11 @@ is repeated, once for each stretch between barriers in which it is used.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
+
 from . import opcodes as op
-from .encode import Instruction, drop_dead
-from .grammar import id_places, ids_of_each
+from .encode import Instruction
+from .grammar import id_places, ids, ids_of_each
 from .module import ModuleBuilder
 from .stretches import Stretches
 
@@ -49,16 +51,31 @@ class _Scopes:
         self._known[-1][key] = value
 
 
+@dataclass
+class _Repeatable:
+    """Values that take at most LONGEST instructions from values that are not among them. ``definitions`` and ``home``:
+    the instruction of each, and the stretch that it is in. ``uses``: how many operands each is, of phis apart (they are
+    in ``joined``). ``far``: the places of instructions that may use one of another stretch."""
+
+    definitions: dict[int, Instruction] = field(default_factory=dict)
+    home: dict[int, int] = field(default_factory=dict)
+    uses: dict[int, int] = field(default_factory=dict)
+    joined: set[int] = field(default_factory=set)
+    far: list[int] = field(default_factory=list)
+
+
 def repeat_behind_barriers(
     module: ModuleBuilder, body: list[Instruction], stretches: Stretches
 ) -> tuple[list[Instruction], bool]:
-    """``body``, the instructions of a function, with such integers computed where they are used. Whether there were
-    any."""
-    definitions, home, far = _repeatable(module, body, stretches.of)
-    if not far:
+    """``body``, the instructions of a function without any that nothing uses, with such integers computed where they
+    are used. Whether there were any."""
+    known = _repeatable(module, body, stretches.of)
+    definitions, home, uses = known.definitions, known.home, known.uses
+    if not known.far:
         return body, False
     result: list[Instruction] = []
     scopes = _Scopes()
+    unused: list[int] = []
     changed = False
 
     def missing(value: int, stretch: int, found: dict[int, None]) -> None:
@@ -69,8 +86,15 @@ def repeat_behind_barriers(
             found[value] = None
 
     def here(value: int, stretch: int) -> int:
-        known = scopes.find((value, stretch)) if home.get(value, stretch) != stretch else None
-        return value if known is None else known
+        copy = scopes.find((value, stretch)) if home.get(value, stretch) != stretch else None
+        return value if copy is None else copy
+
+    def drop(value: int) -> None:
+        """Notes that one use of ``value`` went."""
+        if value in uses:
+            uses[value] -= 1
+            if not uses[value]:
+                unused.append(value)
 
     def repeat(instruction: Instruction, stretch: int) -> None:
         """Makes ``instruction`` take what is computed in its own stretch."""
@@ -85,15 +109,18 @@ def repeat_behind_barriers(
                 copy = list(definitions[one])
                 for inner in id_places(copy):
                     copy[inner] = here(copy[inner], stretch)
+                    if copy[inner] in uses:
+                        uses[copy[inner]] += 1
                 copy[2] = module.id()
                 module.type_of[copy[2]] = copy[1]
                 result.append(copy)
                 scopes.add((one, stretch), copy[2])
             instruction[at] = here(value, stretch)
+            drop(value)
             changed = True
 
     done = 0
-    for place in sorted({*stretches.structure, *far}):
+    for place in sorted({*stretches.structure, *known.far}):
         result += body[done:place]
         instruction, stretch, done = body[place], stretches.of[place], place
         if instruction[0] == op.Label:
@@ -105,29 +132,36 @@ def repeat_behind_barriers(
         else:
             repeat(instruction, stretch)
     result += body[done:]
-    return (drop_dead(result) if changed else body), changed
+    gone: set[int] = set()
+    while unused:
+        value = unused.pop()
+        if not uses[value] and value not in gone and value not in known.joined:
+            gone.add(value)
+            for operand in ids(definitions[value]):
+                drop(operand)
+    return [instruction for instruction in result if instruction[2] not in gone] if gone else result, changed
 
 
-def _repeatable(
-    module: ModuleBuilder, body: list[Instruction], of: list[int]
-) -> tuple[dict[int, Instruction], dict[int, int], list[int]]:
-    """The values that take at most LONGEST instructions from values that are not among them, with the stretch of each,
-    and the places where another stretch uses one. Where a value would take more, the longest of its operands is none:
-    long ones are scalars of the kernel, which many values share."""
+def _repeatable(module: ModuleBuilder, body: list[Instruction], of: list[int]) -> _Repeatable:
+    """What may be repeated. Where a value would take more than LONGEST, the longest of its operands may not be: long
+    ones are scalars of the kernel, which many values share."""
     integers = {type_id for type_id, (kind, _) in module.kinds.items() if kind in _INTEGERS}
     type_of = module.type_of
-    found: dict[int, Instruction] = {}
-    home: dict[int, int] = {}
+    found = _Repeatable()
+    definitions, home, uses = found.definitions, found.home, found.uses
     lengths: dict[int, int] = {}
-    far: list[int] = []
     for place, (instruction, operands, stretch) in enumerate(zip(body, ids_of_each(body), of, strict=True)):
         opcode = instruction[0]
         if opcode == op.Phi:
+            found.joined.update(operands)
             continue
+        far = False
         for value in operands:
-            if home.get(value, stretch) != stretch:
-                far.append(place)
-                break
+            if value in home:
+                uses[value] += 1
+                far = far or home[value] != stretch
+        if far:
+            found.far.append(place)
         if opcode not in _ARITHMETIC or instruction[1] not in integers:
             continue
         if not all([type_of.get(value, 0) in integers for value in operands]):
@@ -136,6 +170,7 @@ def _repeatable(
         while length > LONGEST:
             longest = max(set(operands), key=lambda value: lengths.get(value, 0))
             length -= lengths.pop(longest)
-            del found[longest], home[longest]
-        found[instruction[2]], home[instruction[2]], lengths[instruction[2]] = instruction, stretch, length
-    return found, home, far
+            del definitions[longest], home[longest], uses[longest]
+        result = instruction[2]
+        definitions[result], home[result], lengths[result], uses[result] = instruction, stretch, length, 0
+    return found
