@@ -79,6 +79,8 @@ def reduced(
     if how == "mean":
         count = f"tl.maximum({'n + 1' if mine == 'included' else 'n'}, 1).to({number})"
         finish = f"out = {'acc / ' + count if compute.is_floating_point else f'fn.floor_div(acc, {count})'}"
+        if mine is None:  # an initial number is one more in the sum, and the mean where there is nothing else
+            finish += f"\nout = tl.where(n > 0, out, {'acc / 0.0' if initial is None else 'initial'})"
     if mine == "kept":
         finish += "\nout = tl.where(n > 0, out, self)"
     text = _TEXT.format(number=number, start=start, combined=combined, finish=finish)
@@ -192,26 +194,13 @@ def _segment_reduce(
     begin, end = (ends.narrow(axis, at, count).reshape(*ends.shape[:axis], count, *after) for at in (0, 1))
     shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
     out = torch.empty(shape, dtype=data.dtype, device=data.device)
-    if initial is None and _NAMES.get(reduce, reduce) == "mean":
-        initial = None if count == 0 else float("nan")
-    return _with_initial(out, axis, reduce, data, begin, end, initial)
+    reduced(out, axis, reduce, data, begin, end, None, initial)
+    return out
 
 
 def _running(lengths: torch.Tensor) -> torch.Tensor:
     ends = lengths.to(torch.int64).cumsum(-1)
     return torch.nn.functional.pad(ends, (1, 0))
-
-
-def _with_initial(
-    out: torch.Tensor, axis: int, how: str, data: torch.Tensor, begin: torch.Tensor, end: torch.Tensor, initial: Any
-) -> torch.Tensor:
-    """A mean of nothing is ``initial``, which is no part of other means."""
-    if _NAMES.get(how, how) != "mean":
-        reduced(out, axis, how, data, begin, end, None, initial)
-        return out
-    out.fill_(initial)
-    reduced(out, axis, how, data, begin, end, "kept")
-    return out
 
 
 _TABLE: dict[str, Callable[..., Any]] = {

@@ -114,7 +114,8 @@ def test_segments() -> None:
     lengths = torch.tensor([2, 0, 5])
 
     def run(x: torch.Tensor, lengths: torch.Tensor) -> Any:
-        return [torch.segment_reduce(x, how, lengths=lengths, axis=0) for how in ("sum", "max", "mean")]
+        how: list[tuple[str, float | None]] = [("sum", 2.0), ("max", None), ("mean", None), ("mean", 3.0)]
+        return [torch.segment_reduce(x, name, lengths=lengths, axis=0, initial=first) for name, first in how]
 
     compare(run, values(7, 3), lengths, tolerance=(1e-6, 1e-6))
 
