@@ -144,7 +144,11 @@ def _fold(
     size = [n + 2 * p for n, p in zip(output_size, padding, strict=True)]
     total = torch.zeros(x.shape[0], x.shape[1] // window, *size, dtype=self.dtype, device=self.device)
     target = _patches(total, counts, *how)
-    source = x.view(x.shape[0], -1, *kernel_size, *counts) if x.is_contiguous() else x.reshape(target.shape)
+    source = (
+        x.view(x.shape[0], x.shape[1] // window, *kernel_size, *counts)
+        if x.is_contiguous()
+        else x.reshape(target.shape)
+    )
     for i in range(kernel_size[0]):
         for j in range(kernel_size[1]):
             target[:, :, i, j].add_(source[:, :, i, j])
