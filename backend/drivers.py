@@ -18,7 +18,8 @@ class Driver:
     word; so many need no watching. ``max_nesting``: how deep regions may nest. ``folds_zeros``: it folds additions
     and products with the constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind
     barriers, in time that grows beyond measure (spirv/anchors.py). ``narrows_comparisons``: it compares a sign-extended
-    number with a 64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong.
+    number with a 64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong (Mesa's
+    nir_opt_algebraic.py, "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C).
 
     **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
     ``exact_division``: division and square root are correctly rounded. ``rounds_doubles``: so do RoundEven and Trunc of
@@ -119,17 +120,21 @@ DRIVERS = {
     "amd_open_source": Driver(fused=True, register_statistics=("numUsedVgprs",)),
     "mesa_radv": Driver(
         fused=True,
+        narrows_comparisons=True,
         matrix_lanes=32,  # 64 by default, where fragments of A and B have four copies of each element in place of two
         register_statistics=("VGPRs",),
         spill_statistics=("Spilled VGPRs", "Spilled SGPRs"),
     ),
     "mesa_nvk": Driver(
+        narrows_comparisons=True,
         unit_registers=_NVIDIA_REGISTERS,
         register_statistics=("Number of GPRs",),
         spill_statistics=("Spills to memory",),
     ),
     # A hardware thread has 4 KiB of registers, for its 32 lanes; its figures of registers are a thread's, not a lane's.
     # "Spill Count" to Mesa 24, "Spill count" in 25, then "Spills".
-    "intel_open_source_mesa": Driver(lane_registers=32, spill_statistics=("Spill Count", "Spill count", "Spills")),
+    "intel_open_source_mesa": Driver(
+        lane_registers=32, narrows_comparisons=True, spill_statistics=("Spill Count", "Spill count", "Spills")
+    ),
     "intel_proprietary_windows": Driver(lane_registers=32),
 }
