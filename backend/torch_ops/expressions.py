@@ -106,9 +106,6 @@ INTEGERS = {
     "signbit": "self < 0",
 }
 
-#: Of integers alone.
-INTEGERS_ONLY = frozenset(("gcd", "lcm"))
-
 BITWISE = {
     "bitwise_and": "self & other",
     "bitwise_or": "self | other",
@@ -119,6 +116,9 @@ BITWISE = {
     "__lshift__": "fn.shift_left(self, other)",
     "__rshift__": "fn.shift_right(self, other)",
 }
+
+#: Of integers alone: torch refuses floating-point numbers.
+INTEGERS_ONLY = frozenset(("gcd", "lcm", *BITWISE))
 
 PREDICATES = {
     **_compare(eq="==", ne="!=", lt="<", le="<=", gt=">", ge=">="),

@@ -213,7 +213,8 @@ def _body(name: str, texts: list[str], compute: torch.dtype) -> Body:
         expression = INTEGERS[name]
     else:
         expression = EXPRESSIONS[name]
-    if name in INTEGERS_ONLY and (compute.is_floating_point or compute == torch.int8):
+    small = compute == torch.int8 and name not in BITWISE
+    if name in INTEGERS_ONLY and (compute.is_floating_point or small):
         raise OnHost(f"{name} of {compute}")
     if "sp." in expression and compute == torch.float64:
         raise OnHost(f"{name} in float64")
