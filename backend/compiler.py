@@ -17,8 +17,6 @@ from triton import knobs
 from triton.backends.compiler import BaseBackend, GPUTarget, Language
 from triton.runtime.errors import OutOfResources
 
-from .collector import paused_collector
-
 if TYPE_CHECKING:
     from .options import SPIRVOptions
 
@@ -209,14 +207,15 @@ class SPIRVBackend(BaseBackend):
         passes.run(module, passes.TTIR, "make_ttir")
         return module
 
-    @paused_collector()
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """TTIR to TTGIR with layouts chosen for this subgroup size. Raises TooManyWarps."""
+        from .collector import paused_collector
         from .stages import LayoutSearch
 
         self._check_warps(options.num_warps)
-        self._search = LayoutSearch(module, self.capabilities, options)
-        return self._search.next()
+        with paused_collector():
+            self._search = LayoutSearch(module, self.capabilities, options)
+            return self._search.next()
 
     def gluon_to_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
         """A Gluon kernel to TTGIR, in the layouts that it names. Raises TooManyWarps."""
@@ -227,16 +226,17 @@ class SPIRVBackend(BaseBackend):
         passes.run(module, passes.GLUON, "gluon_to_ttgir")
         return module
 
-    @paused_collector()
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
         """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. Where that takes
         more shared memory than there is, the kernel is laid out anew (planning/ladder.py)."""
+        from .collector import paused_collector
         from .lowering.entry_point import emit
         from .runtime.validate import validate_module
         from .stages import plan_what_fits
 
         name = f"{metadata.get('name', 'kernel')}.ttgir"
-        kernel = emit(plan_what_fits(module, self._search, name, self.capabilities, options))
+        with paused_collector():
+            kernel = emit(plan_what_fits(module, self._search, name, self.capabilities, options))
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
         metadata["layout"] = asdict(self._search.attempt) if self._search is not None else None

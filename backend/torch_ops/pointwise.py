@@ -168,6 +168,8 @@ def single(tensor: torch.Tensor) -> bool | int | float:
 
 def number(value: bool | int | float, compute: torch.dtype) -> int | float:
     """A number as a kernel that computes in ``compute`` is passed it. Raises OnHost where it does not fit."""
+    if compute.is_complex:
+        raise OnHost("complex numbers")
     if compute.is_floating_point:
         value = float(value)
         if compute == torch.float32 and _FLOAT_LIMIT < abs(value) < float("inf"):

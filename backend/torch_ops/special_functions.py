@@ -38,14 +38,15 @@ def digamma(x):
 @triton.jit
 def _zeta_above(s, q):
     """The Hurwitz zeta function of q > 0, s > 1, by Euler and Maclaurin's formula (DLMF 25.11.5) after ten terms."""
-    total = s * 0 + q * 0
+    total = tl.where((s == s) & (q == q), 0.0, 0.0).to(q.dtype)
     for k in range(0, 10):  # once in the kernel's code, as a power is long
         total += libdevice.pow(q + k, -s)
     a = q + 10
     power = libdevice.pow(a, -s)
     z = 1 / (a * a)
     rest = s * (s + 1) * (s + 2) * z * (-0.001388888888888889 + (s + 3) * (s + 4) * z * 3.306878306878307e-05)
-    return total + power * (a / (s - 1) + 0.5 + (s * 0.08333333333333333 + rest) / a)
+    tail = power * (a / (s - 1) + 0.5 + (s * 0.08333333333333333 + rest) / a)
+    return total + tl.where(power == 0, 0.0, tail)  # the other factor may be an infinity
 
 
 @triton.jit
@@ -59,9 +60,9 @@ def zeta(s, q):
     odd = libdevice.floor(s / 2) * 2 != s
     result = tl.where(q > 0, positive, positive + tl.where(odd, -negative, negative))
     result = tl.where((q < 0) & (libdevice.floor(s) != s), float("nan"), result)
+    result = tl.where((s != s) | (q != q), float("nan"), result)
     result = tl.where((q <= 0) & whole, float("inf"), result)
-    result = tl.where(s == 1, float("inf"), tl.where(s < 1, float("nan"), result))
-    return tl.where((s != s) | (q != q), float("nan"), result)
+    return tl.where(s == 1, float("inf"), tl.where(s < 1, float("nan"), result))
 
 
 @triton.jit

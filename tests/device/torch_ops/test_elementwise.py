@@ -107,10 +107,14 @@ def test_memory_that_operands_share() -> None:
         there[1:].add_(there[:-1])
 
 
+#: On the CPU; the device gives infinities (test_special_functions.py).
+_NAN_OF_INFINITIES = ("i0", "special_i1", "special_modified_bessel_i0", "special_modified_bessel_i1")
+
+
 @pytest.mark.parametrize("name", sorted({**UNARY_FLOAT, **{n: t for n, t in PREDICATES.items() if "other" not in t}}))
 def test_functions_of_one(name: str) -> None:
-    x = torch.tensor([0.0, -0.0, 0.3, -0.7, 1.0, -1.0, 2.5, -3.25, 17.0, float("inf"), float("-inf"), float("nan")])
-    compare(getattr(torch.ops.aten, name), x)
+    x = torch.tensor([0.0, -0.0, 0.3, -0.7, 1.0, -1.0, 2.5, -3.25, 17.0, float("nan"), float("inf"), float("-inf")])
+    compare(getattr(torch.ops.aten, name), x[: -2 if name in _NAN_OF_INFINITIES else None])
 
 
 @pytest.mark.parametrize("name", ["exp", "log1p", "tanh", "erf", "sigmoid", "rsqrt"])
@@ -123,6 +127,8 @@ def test_functions_of_float64(name: str) -> None:
 )
 def test_functions_of_two(name: str) -> None:
     x = torch.tensor([0.0, -0.0, 0.3, -0.7, 1.0, -1.0, 2.5, -3.25, 1e30, float("inf"), float("-inf"), float("nan")])
+    if name == "special_zeta":  # the CPU has NaN for some sums that are 0 (test_special_functions.py)
+        x = x[:8]
     compare(getattr(torch.ops.aten, name), x[:, None], x[None, :])
 
 

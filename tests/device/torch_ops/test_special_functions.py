@@ -53,6 +53,15 @@ def test_values_at_the_ends() -> None:
         torch.testing.assert_close(function(ends[:3]).cpu(), torch.tensor(found), equal_nan=True)
 
 
+@pytest.mark.parametrize("exponent", [1e30, float("inf")])
+def test_zeta_of_large_exponents(exponent: float) -> None:
+    """Terms below 1 are infinite, those above 1 are 0; torch has NaN for a sum without a term of at least 1."""
+    base = torch.tensor([0.3, 1.0, 2.5, -0.7, -3.25, 0.0, float("nan")], device="spirv")
+    found = torch.special.zeta(torch.full_like(base, exponent), base).cpu()
+    inf = float("inf")
+    torch.testing.assert_close(found, torch.tensor([inf, 1.0, 0.0, inf, inf, inf, float("nan")]), equal_nan=True)
+
+
 def test_greatest_common_divisors() -> None:
     a, b = torch.tensor([12, -18, 0, 7, 0, 2**40]), torch.tensor([18, 12, 5, 0, 0, 2**35 * 3])
     for function in (torch.gcd, torch.lcm):
