@@ -44,7 +44,10 @@ def _programs(chosen: range) -> Iterator[tuple[str, int, str, str, float]]:
 def _tiles(chosen: range) -> Iterator[tuple[str, int, str, str, float]]:
     for seed in chosen:
         with tempfile.TemporaryDirectory() as folder:
-            outcomes = tile_runs.compare([tiles.generate(seed)], Path(folder))
+            tile = tiles.generate(seed)
+            outcomes = tile_runs.compare([tile], Path(folder))
+        if not outcomes:
+            yield "tiles", seed, "it does not run as Python", tiles.HEADER + tile.source, 0.0
         for outcome in outcomes:
             small = minimised(outcome, tile_runs.compare) if outcome.fault else outcome
             yield "tiles", seed, outcome.fault, tiles.HEADER + small.program.source, outcome.seconds

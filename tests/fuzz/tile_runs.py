@@ -91,7 +91,7 @@ def _fault(found: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> s
 
 
 def compare(tiles: Sequence[Tile], folder: Path) -> list[Outcome[Tile]]:
-    """The outcome of each kernel that runs as Python."""
+    """The outcome of each kernel that runs as Python: what is made smaller may not."""
     outcomes = []
     for tile in tiles:
         try:
