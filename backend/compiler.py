@@ -67,16 +67,16 @@ def fast_tensor_specialization() -> Callable[..., str]:
 class TooManyWarps(OutOfResources):  # type: ignore[misc]
     """A workgroup of more invocations than the device's have. Autotuning leaves such a configuration out."""
 
-    def __init__(self, num_warps: int, lanes: int, limit: int) -> None:
+    def __init__(self, kernel: str, num_warps: int, lanes: int, limit: int) -> None:
         super().__init__(num_warps * lanes, limit, "invocations")
-        self._arguments = num_warps, lanes, limit
+        self._arguments = kernel, num_warps, lanes, limit
 
     def __str__(self) -> str:
         """What was asked for, and what to do."""
-        num_warps, lanes, limit = self._arguments
+        kernel, num_warps, lanes, limit = self._arguments
         return (
-            f"num_warps={num_warps} needs workgroups of {num_warps * lanes} invocations, and the device's have at "
-            f"most {limit}: use num_warps={limit // lanes} or fewer"
+            f"kernel '{kernel}': num_warps={num_warps} needs workgroups of {num_warps * lanes} invocations, and the "
+            f"device's have at most {limit}: use num_warps={limit // lanes} or fewer"
         )
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -140,10 +140,10 @@ class SPIRVBackend(BaseBackend):
         known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
         return with_foreign(SPIRVOptions(**known), options)
 
-    def _check_warps(self, num_warps: int) -> None:
+    def _check_warps(self, module: Any, num_warps: int) -> None:
         lanes, limit = self.capabilities.subgroup_size, self.capabilities.max_workgroup_invocations
         if num_warps * lanes > limit:
-            raise TooManyWarps(num_warps, lanes, limit)
+            raise TooManyWarps(module.get_entry_func_name(), num_warps, lanes, limit)
 
     def pack_metadata(self, metadata: Any) -> tuple[int, int, int]:
         """What every launch is given."""
@@ -212,7 +212,7 @@ class SPIRVBackend(BaseBackend):
         from .collector import paused_collector
         from .stages import LayoutSearch
 
-        self._check_warps(options.num_warps)
+        self._check_warps(module, options.num_warps)
         with paused_collector():
             self._search = LayoutSearch(module, self.capabilities, options)
             return self._search.next()
@@ -221,7 +221,7 @@ class SPIRVBackend(BaseBackend):
         """A Gluon kernel to TTGIR, in the layouts that it names. Raises TooManyWarps."""
         from . import passes
 
-        self._check_warps(options.num_warps)
+        self._check_warps(module, options.num_warps)
         self._search = None
         passes.run(module, passes.GLUON, "gluon_to_ttgir")
         return module

@@ -80,6 +80,8 @@ class SPIRVOptions:
                 raise TypeError(f"{name}={value!r} must be an integer, not of type {type(value).__name__}")
         if self.num_warps < 1 or self.num_warps & (self.num_warps - 1):
             raise ValueError(f"num_warps={self.num_warps} must be a power of two")
+        if self.num_stages < 0:
+            raise ValueError(f"num_stages={self.num_stages} must not be negative")
         if self.num_ctas != 1:
             raise ValueError(
                 f"num_ctas={self.num_ctas}: the SPIR-V backend supports num_ctas=1 only, because Vulkan "

@@ -33,9 +33,24 @@ _DOTS = frozenset({"tt.dot", "tt.dot_scaled"})
 _TOO_LARGE: dict[str, int] = {}
 
 
+class OutOfSharedMemory(OutOfResources):  # type: ignore[misc]
+    """A kernel that takes more shared memory than the device has, in every layout. Autotuning leaves it out."""
+
+    def __init__(self, kernel: str, required: int, limit: int) -> None:
+        super().__init__(required, limit, "shared memory")
+        self.kernel = kernel
+
+    def __str__(self) -> str:
+        """Upstream's message, with the kernel's name."""
+        return f"kernel '{self.kernel}': {super().__str__()}"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.kernel, self.required, self.limit)
+
+
 class LayoutSearch:
-    """The ways to lay out the kernel of one TTIR ``module``, the best one first. Raises OutOfResources for a kernel of
-    which it is known that none fits."""
+    """The ways to lay out the kernel of one TTIR ``module``, the best one first. Raises OutOfSharedMemory for a kernel
+    of which it is known that none fits."""
 
     def __init__(self, module: Any, capabilities: Capabilities, options: SPIRVOptions) -> None:
         self._module, self._context, self._ttir = module, module.context, str(module)
@@ -43,7 +58,7 @@ class LayoutSearch:
         #: The same for the same kernel, options and device.
         self.key = hashlib.sha256(f"{self._ttir}\0{options}\0{capabilities.arch()}".encode()).hexdigest()
         if self.key in _TOO_LARGE:
-            raise OutOfResources(_TOO_LARGE[self.key], capabilities.shared_bytes, "shared memory")
+            raise OutOfSharedMemory(module.get_entry_func_name(), _TOO_LARGE[self.key], capabilities.shared_bytes)
         self._units = matrix_units(options.matrix_units, capabilities)
         matrices = bool(self._units.configurations) and passes.may_accelerate(module)
         names = passes.operation_names(module)
@@ -146,7 +161,7 @@ def plan_what_fits(
     module: Any, search: LayoutSearch | None, name: str, capabilities: Capabilities, options: SPIRVOptions
 ) -> Planned:
     """The plan of ``module``, or where the device has less shared memory than that takes, of what comes next in
-    ``search``, whose ``attempt`` it then is. Raises OutOfResources where nothing fits."""
+    ``search``, whose ``attempt`` it then is. Raises OutOfSharedMemory where nothing fits."""
     candidate, required = module, 0
     while candidate is not None:
         attempt = search.attempt if search is not None else None
@@ -166,7 +181,7 @@ def plan_what_fits(
         candidate = search.next() if search is not None else None
     if search is not None:
         _TOO_LARGE[search.key] = required
-    raise OutOfResources(required, capabilities.shared_bytes, "shared memory")
+    raise OutOfSharedMemory(module.get_entry_func_name(), required, capabilities.shared_bytes)
 
 
 def planning_options(capabilities: Capabilities, options: SPIRVOptions) -> Options:

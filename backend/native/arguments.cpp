@@ -61,6 +61,7 @@ struct Names {
   PyObject* is_cpu = PyUnicode_InternFromString("is_cpu");
   PyObject* device = PyUnicode_InternFromString("device");
   PyObject* type = PyUnicode_InternFromString("type");
+  PyObject* numel = PyUnicode_InternFromString("numel");
   PyObject* index = PyUnicode_InternFromString("index");
 };
 
@@ -143,6 +144,16 @@ Place place_of(const Argument& argument, PyObject* object, int wanted) {
   throw py::value_error(quoted(argument) + ": the tensor is on device '" +
                         (device ? text(device.ptr()) : std::string("?")) +
                         "'; the SPIR-V backend takes tensors on 'spirv' and 'cpu': pass tensor.cpu()");
+}
+
+// A tensor with elements and without memory: a fake one, or one whose storage was resized to nothing.
+void check_memory(const Argument& argument, PyObject* object) {
+  const py::object numel = attribute(object, names().numel);
+  if (!numel || !PyCallable_Check(numel.ptr())) return;
+  const py::object count = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(numel.ptr()));
+  if (!count) throw py::error_already_set();
+  if (!PyLong_Check(count.ptr()) || PyObject_IsTrue(count.ptr()) != 1) return;
+  throw py::value_error(quoted(argument) + ": the " + type_name(object) + " has elements and no memory: its data_ptr() is 0");
 }
 
 void check_range(const Argument& argument, PyObject* object, bool fits) {
@@ -287,6 +298,7 @@ uint64_t ArgumentPlan::pointer(const Argument& argument, PyObject* object, int d
     raise_for(argument, object, "a tensor whose data_ptr() is an address");
   place = place_of(argument, object, device);
   check_element(argument, object);
+  if (value == 0) check_memory(argument, object);
   return value;
 }
 

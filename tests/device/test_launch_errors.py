@@ -237,3 +237,25 @@ def test_other_errors_do_not_speak_of_none() -> None:
     with pytest.raises(CompilationError) as raised:
         two_faults[(1,)](torch.ones(SIZE), None, torch.ones(SIZE))
     assert "bias_ptr' is None" not in str(raised.value)
+
+
+def test_tensors_whose_memory_is_gone_are_named() -> None:
+    """A storage of no bytes (as sharded parameters have between steps), and fake tensors: address 0 is not read."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    x, y = torch.ones(SIZE), torch.zeros(SIZE)
+    given = {"x_ptr": x, "y_ptr": y, "n": SIZE, "factor": 2.0, "pair": (1, 0.5)}
+    launch(given)
+    x.untyped_storage().resize_(0)
+    with pytest.raises(ValueError, match=r"argument 'x_ptr' \(\*fp32\): the Tensor has elements and no memory"):
+        launch(given)
+    with FakeTensorMode():
+        fake = torch.ones(SIZE)
+    with (
+        pytest.warns(UserWarning, match="data pointer of FakeTensor"),
+        pytest.raises(ValueError, match=r"argument 'y_ptr' .*the FakeTensor has elements and no memory"),
+    ):
+        launch(given | {"x_ptr": y, "y_ptr": fake})
+    launch(given | {"x_ptr": torch.ones(0), "n": 0})  # without elements: address 0 is all there is
+    launch(given | {"x_ptr": torch.ones(SIZE)})
+    assert_right(given)

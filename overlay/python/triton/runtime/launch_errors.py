@@ -1,18 +1,37 @@
 """What is wrong with a launch, in the user's words: the grid, and the argument by its name.
 
-JITFunction.run() asks grid_rank() about each grid, and explain_arguments() where binding the arguments failed;
-compile() asks explain_none() where the front end failed. What they cannot explain better stays the error that it is.
+JITFunction.run() asks grid_rank() about each grid, and explain_arguments() where binding the arguments failed. What they
+cannot explain better stays the error that it is. What is wrong with a kernel's code: compiler/front_end_errors.py.
 """
 from __future__ import annotations
 
-import ast
+import difflib
 from collections.abc import Iterator
 from typing import Any
 
 from .._C.libtriton import native_specialize_impl
 
-#: What the front end says of a None that a kernel uses as if it were a tensor or a number.
-_SIGNS_OF_NONE = ("NoneType", "convert None", "'constexpr_type' object", "'constexpr' object")
+class UnknownKeyword(TypeError, KeyError):
+    """A keyword argument of a launch that is neither the kernel's nor an option; upstream's KeyError, with a hint."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def unknown_keyword(function: Any, name: str, options: Any) -> UnknownKeyword:
+    """The error of a launch with the keyword argument `name`. `options`: those of the launch."""
+    known = [parameter.name for parameter in function.params]
+    close = difflib.get_close_matches(name, [*known, *options.__dict__], 1)
+    hint = f"did you mean {close[0]}?" if close else f"its parameters are {', '.join(known) or 'none'}"
+    return UnknownKeyword(f"kernel '{function.__name__}': Keyword argument {name} was specified but unrecognised: it is "
+                          f"neither a parameter of the kernel nor an option of the backend; {hint}")
+
+
+def unsupported_function(name: str, value: Any) -> RuntimeError:
+    """The error of a kernel `name` that calls `value`, which is no function of Triton."""
+    called = getattr(value, "__name__", None) or repr(value)
+    return RuntimeError(f"Unsupported function referenced: {value}: '{name}' can call functions of triton.language and "
+                        f"those with @triton.jit, and {called} is neither")
 
 
 def grid_rank(function: Any, grid: Any) -> int:
@@ -61,25 +80,6 @@ def explain_arguments(function: Any, backend: Any, args: tuple[Any, ...], keywor
                 return
 
 
-def explain_none(source: Any, error: Exception) -> None:
-    """Adds to a CompilationError the names of the arguments that are None and were used, if that is what it is about."""
-    node, constants = getattr(error, "node", None), getattr(source, "constants", None)
-    if node is None or not constants or not any(sign in text for text in _chain(error) for sign in _SIGNS_OF_NONE):
-        return
-    names = source.fn.arg_names
-    nones = [names[path[0]] for path, value in constants.items() if value is None and len(path) == 1]
-    part = getattr(node, "iter", None) or getattr(node, "test", None) or node  # of a statement, without its body
-    used = {part.id for part in ast.walk(part) if isinstance(part, ast.Name)}
-    chosen = [name for name in nones if name in used] or nones
-    if not chosen:
-        return
-    listed = ", ".join(f"'{name}'" for name in chosen)
-    subject = f"argument {listed} is None" if len(chosen) == 1 else f"arguments {listed} are None"
-    advice = f"{subject}: pass a tensor or a number, or use it only under `if {chosen[0]} is not None:`"
-    error.error_message = f"{advice}\n{error.error_message}" if error.error_message else advice
-    error.message = error._format_message()
-
-
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:
     if isinstance(value, tuple):
         for index, part in enumerate(value):
@@ -121,8 +121,8 @@ def _item(value: Any) -> Any:
     return item() if item is not None else None
 
 
-def _chain(error: BaseException | None) -> Iterator[str]:
-    """The texts of an error and of those that led to it."""
-    while error is not None:
-        yield str(getattr(error, "error_message", None) or error)
-        error = error.__cause__
+def explain_none(source: Any, error: Exception) -> None:
+    """As compiler/front_end_errors.explain(), under the name by which compile() once asked."""
+    from ..compiler.front_end_errors import explain
+
+    explain(source, error)

@@ -1,0 +1,187 @@
+"""What beginners write into a kernel that Triton's language does not have: the error says what to write instead."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+import numpy
+import pytest
+import torch
+import triton
+import triton.language as tl
+from triton.compiler.errors import CompilationError
+from triton.runtime.jit import JITFunction
+
+if not hasattr(JITFunction, "relaunch"):
+    pytest.skip("this triton lacks the patch 'launch-errors'", allow_module_level=True)
+
+
+@triton.jit
+def factorial(n):
+    if n <= 1:
+        result = 1
+    else:
+        result = n * factorial(n - 1)
+    return result
+
+
+@triton.jit
+def helper(x):
+    y = x * 2
+    return tl.sum(y, axis=3)
+
+
+@triton.jit
+def wrong(x_ptr, y_ptr, n, count_ptr, SIZE: tl.constexpr, WHAT: tl.constexpr):
+    i = tl.arange(0, 16)
+    x = tl.load(x_ptr + i)
+    tile = x[:, None] + x[None, :]
+    if WHAT == "type text":
+        x = x.to("float99")
+    if WHAT == "type of torch":
+        x = x.to(torch.float16)
+    if WHAT == "type of NumPy":
+        x = x.to(numpy.float32)
+    if WHAT == "zeros of torch":
+        x = tl.zeros((16,), torch.float32)
+    if WHAT == "axis":
+        x = tl.sum(tile, axis=2)
+    if WHAT == "axis in a helper":
+        x = helper(tile)
+    if WHAT == "argmax":
+        x = tl.argmax(tile, axis=2)
+    if WHAT == "topk":
+        x = tl.topk(x, 3)
+    if WHAT == "recursion":
+        x = x * factorial(n)
+    if WHAT == "size":
+        x = tl.sum(tl.zeros((n,), tl.float32))
+    if WHAT == "range":
+        x = tl.sum(tl.arange(0, n))
+    if WHAT == "twelve":
+        x = tl.sum(tl.arange(0, 12))
+    if WHAT == "subscript":
+        x = x_ptr[0]
+    if WHAT == "element":
+        x = x[3]
+    if WHAT == "assign element":
+        x[0] = 1.0
+    if WHAT == "mask":
+        x = tl.load(x_ptr + i, i)
+    if WHAT == "store mask":
+        tl.store(y_ptr + i, x, i)
+    if WHAT == "pointer count":
+        x = tl.where(i < count_ptr, x, 0.0)
+    if WHAT == "number":
+        x = tl.load(n + i)
+    if WHAT == "constant pointer":
+        x = tl.load(3)
+    if WHAT == "tensor size":
+        x = tl.sum(tl.arange(0, SIZE))
+    if WHAT == "abs":
+        x = abs(x)
+    if WHAT == "sum":
+        x = sum(x)
+    if WHAT == "sine":
+        x = math.sin(x)
+    if WHAT == "float":
+        x = float(i)
+    if WHAT == "power":
+        x = x**2
+    if WHAT == "product":
+        x = tile @ tile
+    if WHAT == "exp":
+        x = tl.exp(i)
+    if WHAT == "print":
+        tl.device_print(x)
+    if WHAT == "for":
+        for _ in x_ptr:
+            x += 1.0
+    if WHAT == "break":
+        for _ in range(n):
+            break
+    if WHAT == "list":
+        x = [tl.load(x_ptr + j) for j in range(3)][0]
+    tl.store(y_ptr + i, x)
+
+
+MESSAGES: dict[str, str] = {
+    "type text": r"a type is one of triton\.language's, such as tl\.float32",
+    "type of torch": r"a type is one of triton\.language's",
+    "type of NumPy": r"a type is one of triton\.language's",
+    "zeros of torch": r"a type is one of triton\.language's",
+    "axis": r"in sum\(\): invalid axis 2\. Expected -2 <= axis < 2",
+    "axis in a helper": r"in sum\(\): invalid axis 3\.",
+    "argmax": r"in max\(\): list index out of range\nis there such an axis",
+    "topk": r"in sort_impl\(\): topk: k must be a power of two",
+    "recursion": r"factorial\(\) calls itself, .*tl\.constexpr: use a loop",
+    "size": r"in zeros\(\): .*\ndeclare the parameter that it comes from as `name: tl\.constexpr`",
+    "range": r"declare the parameter that it comes from as `name: tl\.constexpr`",
+    "twelve": r"power of 2\ntake the next one, triton\.next_power_of_2\(n\), .* mask",
+    "subscript": r"memory is read with tl\.load\(x_ptr \+ i\)",
+    "element": r"one element of it is tl\.sum\(tl\.where",
+    "assign element": r"tensors do not change: tl\.where",
+    "mask": r"Mask must have boolean scalar type\na mask is the result of a comparison",
+    "store mask": r"Mask must have boolean scalar type\na mask is the result of a comparison",
+    "pointer count": r"a pointer in the kernel: read it with tl\.load\(\), or pass a number",
+    "number": r"an address is a pointer and offsets in elements: pass a tensor",
+    "constant pointer": r"an address is a pointer and offsets in elements: pass a tensor",
+    "tensor size": r"argument 'SIZE' is a tensor and declared tl\.constexpr: pass a number, as with SIZE\.item\(\)",
+    "abs": r"Python's abs\(\) is not available in a kernel: use tl\.abs\(x\)",
+    "sum": r"Python's sum\(\) is not available in a kernel: use tl\.sum",
+    "sine": r"use those of triton\.language, such as tl\.sin",
+    "float": r"x\.to\(tl\.float32\) to convert",
+    "power": r"use x \* x, or tl\.extra\.libdevice\.pow",
+    "product": r"use tl\.dot\(a, b\)",
+    "exp": r"Expected dtype .*\nconvert it first",
+    "print": r'the first argument is a text.*tl\.device_print\("x", x\)',
+    "for": r"a loop goes over range\(\)",
+    "break": r"Break\na loop that ends early is `while condition:`",
+    "list": r"use a tuple, or a loop over tl\.static_range\(\)",
+}
+
+
+def launch(what: str, **options: Any) -> None:
+    x, y, count = torch.ones(16), torch.zeros(16), torch.tensor([3])
+    wrong[(1,)](x, y, 16, count, torch.tensor(16) if what == "tensor size" else 16, what, **options)
+
+
+@pytest.mark.parametrize("what", MESSAGES)
+def test_the_error_says_what_to_write(what: str) -> None:
+    with pytest.raises(CompilationError, match=rf"(?s)^at \d+:\d+:.*\^\n.*{MESSAGES[what]}") as raised:
+        launch(what)
+    text = str(raised.value)
+    assert len(re.findall(MESSAGES[what], text)) == 1 and "bound method" not in text
+
+
+def test_names_that_are_no_function_of_python_get_no_advice() -> None:
+    @triton.jit
+    def kernel(x_ptr):
+        tl.store(x_ptr, nothing)  # noqa: F821
+
+    with pytest.raises(CompilationError, match=r"NameError\('nothing is not defined'\)$"):
+        kernel[(1,)](torch.ones(1))
+
+
+def test_unknown_options_are_named_with_what_was_meant() -> None:
+    for kind in (TypeError, KeyError):
+        with pytest.raises(kind, match=r"^kernel 'wrong': Keyword argument nun_warps .*did you mean num_warps\?$"):
+            launch("", nun_warps=4)
+    with pytest.raises(TypeError, match=r"its parameters are x_ptr, y_ptr, n, count_ptr, SIZE, WHAT$"):
+        launch("", blocksize=4)
+
+
+def test_calls_without_a_grid_say_how_to_launch() -> None:
+    with pytest.raises(RuntimeError, match=r"launch it with a grid, wrong\[\(programs,\)\]"):
+        wrong(torch.ones(1))
+
+
+def test_functions_that_are_not_tritons_are_named_with_the_kernel() -> None:
+    @triton.jit
+    def kernel(x_ptr):
+        tl.store(x_ptr, numpy.sin(tl.load(x_ptr)))
+
+    with pytest.raises(RuntimeError, match=r"Unsupported function referenced: <ufunc 'sin'>: '.*kernel' can call"):
+        kernel[(1,)](torch.ones(1))
