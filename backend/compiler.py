@@ -204,7 +204,7 @@ class SPIRVBackend(BaseBackend):
         """Front-end TTIR to optimised TTIR."""
         from . import passes
 
-        passes.run(module, passes.TTIR, "make_ttir")
+        passes.run(module, passes.TTIR, "make_ttir", passes.operation_names(module))
         return module
 
     def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
@@ -223,7 +223,7 @@ class SPIRVBackend(BaseBackend):
 
         self._check_warps(module, options.num_warps)
         self._search = None
-        passes.run(module, passes.GLUON, "gluon_to_ttgir")
+        passes.run(module, passes.GLUON, "gluon_to_ttgir", passes.operation_names(module))
         return module
 
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:

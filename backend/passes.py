@@ -1,10 +1,12 @@
-"""Upstream's pass pipelines, as tables: (pass group, pass name, arguments)."""
+"""Upstream's pass pipelines, as tables: one row a pass."""
 
 from __future__ import annotations
 
+import math
 import tempfile
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from triton._C.libtriton import ir, passes
 
@@ -27,118 +29,183 @@ NO_MATRIX_INSTRUCTIONS = "cuda:60"
 #: The same where dots go to matrix units: 8.0 has instructions of one warp on values in registers, as Vulkan has.
 MATRIX_INSTRUCTIONS = "cuda:80"
 
-Pipeline = Sequence[tuple[Any, str, tuple[Any, ...]]]
+#: Dots on multiply-adds or matrix units; scaled ones are decomposed.
+DOTS = frozenset({"tt.dot", "tt.dot_scaled"})
+
+#: What operation_names() calls the functions of a module that has more than one.
+SEVERAL_FUNCTIONS = "several tt.func"
+
+
+class Pass(NamedTuple):
+    """A pass of upstream's: the ``group`` that it is in, the name there, its arguments. ``only_on``: it does nothing to
+    a module without an operation of one of these names; empty where that cannot be said. Such a pass is left out: it
+    would still have the whole module verified behind it, which takes as long as a pass that does something."""
+
+    group: Any
+    name: str
+    arguments: tuple[Any, ...] = ()
+    only_on: frozenset[str] = frozenset()
+
+
+Pipeline = tuple[Pass, ...]
+
+
+def _only_on(group: Any, name: str, *operations: str) -> Pass:
+    return Pass(group, name, (), frozenset(operations))
+
 
 #: Front-end TTIR to optimised TTIR. Tensor descriptors become pointers: Vulkan has no tensor-map hardware.
 TTIR: Pipeline = (
-    (passes.common, "add_inliner", ()),
-    (passes.ttir, "add_rewrite_tensor_descriptor_to_pointer", ()),
-    (passes.common, "add_canonicalizer", ()),
-    (passes.ttir, "add_combine", ()),
-    (passes.ttir, "add_reorder_broadcast", ()),
-    (passes.common, "add_cse", ()),
-    (passes.ttir, "add_triton_licm", ()),
-    (passes.common, "add_symbol_dce", ()),
-    (passes.ttir, "add_loop_unroll", ()),
+    _only_on(passes.common, "add_inliner", "tt.call"),
+    Pass(passes.ttir, "add_rewrite_tensor_descriptor_to_pointer"),
+    Pass(passes.common, "add_canonicalizer"),
+    Pass(passes.ttir, "add_combine"),
+    Pass(passes.ttir, "add_reorder_broadcast"),
+    Pass(passes.common, "add_cse"),
+    _only_on(passes.ttir, "add_triton_licm", "scf.for", "scf.while"),
+    _only_on(passes.common, "add_symbol_dce", SEVERAL_FUNCTIONS),
+    _only_on(passes.ttir, "add_loop_unroll", "scf.for"),
 )
 
 
 def layouts(num_warps: int, subgroup_size: int, num_ctas: int) -> Pipeline:
     """TTIR to TTGIR."""
     return (
-        (passes.ttir, "add_convert_to_ttgpuir", (TARGET, num_warps, subgroup_size, num_ctas)),
-        (passes.ttgpuir, "add_coalesce", ()),
-        (passes.ttgpuir, "add_remove_layout_conversions", ()),
-        (passes.ttgpuir, "add_optimize_thread_locality", ()),
+        Pass(passes.ttir, "add_convert_to_ttgpuir", (TARGET, num_warps, subgroup_size, num_ctas)),
+        Pass(passes.ttgpuir, "add_coalesce"),
+        Pass(passes.ttgpuir, "add_remove_layout_conversions"),
+        _only_on(passes.ttgpuir, "add_optimize_thread_locality", "tt.reduce", "tt.gather"),
     )
 
 
 #: Block-scaled dots (``tt.dot_scaled``) to plain ones.
-DECOMPOSE_SCALED_DOTS: Pipeline = ((passes.ttgpuir, "add_accelerate_matmul", ()),)
+DECOMPOSE_SCALED_DOTS: Pipeline = (Pass(passes.ttgpuir, "add_accelerate_matmul"),)
 
 #: Dots get layouts of matrix fragments, and with them what they are computed from and what is computed from them.
 ACCELERATE_DOTS: Pipeline = (
-    (passes.ttgpuir, "add_accelerate_matmul", ()),
-    (passes.ttgpuir, "add_remove_layout_conversions", ()),
-    (passes.ttgpuir, "add_optimize_dot_operands", (True,)),
-    (passes.ttir, "add_loop_aware_cse", ()),
+    Pass(passes.ttgpuir, "add_accelerate_matmul"),
+    Pass(passes.ttgpuir, "add_remove_layout_conversions"),
+    Pass(passes.ttgpuir, "add_optimize_dot_operands", (True,)),
+    Pass(passes.ttir, "add_loop_aware_cse"),
 )
+
+#: What passes work on that move and remove layout conversions.
+_MOVED = ("ttg.convert_layout", "ttg.local_alloc", "ttg.local_load", "tt.trans")
 
 #: TTGIR to optimised TTGIR.
 TTGIR: Pipeline = (
-    (passes.ttgpuir, "add_remove_layout_conversions", ()),
-    (passes.ttgpuir, "add_optimize_dot_operands", (False,)),
-    (passes.ttir, "add_loop_aware_cse", ()),
-    (passes.ttgpuir, "add_remove_layout_conversions", ()),
-    (passes.ttgpuir, "add_reduce_data_duplication", ()),
-    (passes.ttgpuir, "add_reorder_instructions", ()),
-    (passes.ttir, "add_loop_aware_cse", ()),
-    (passes.common, "add_symbol_dce", ()),
-    (passes.common, "add_sccp", ()),
-    (passes.common, "add_cse", ()),
-    (passes.common, "add_canonicalizer", ()),
+    _only_on(passes.ttgpuir, "add_remove_layout_conversions", "ttg.convert_layout"),
+    Pass(passes.ttgpuir, "add_optimize_dot_operands", (False,)),
+    Pass(passes.ttir, "add_loop_aware_cse"),
+    _only_on(passes.ttgpuir, "add_remove_layout_conversions", "ttg.convert_layout", *DOTS),
+    _only_on(passes.ttgpuir, "add_reduce_data_duplication", *DOTS),
+    _only_on(passes.ttgpuir, "add_reorder_instructions", *_MOVED, *DOTS),
+    _only_on(passes.ttir, "add_loop_aware_cse", *_MOVED, *DOTS),  # again, after those between
+    _only_on(passes.common, "add_symbol_dce", SEVERAL_FUNCTIONS),
+    Pass(passes.common, "add_sccp"),
+    Pass(passes.common, "add_cse"),
+    Pass(passes.common, "add_canonicalizer"),
 )
 
 
 #: Offsets in shared memory (``allocation.offset``, ``ttg.shared``), and in a program's global scratch memory
 #: (``ttg.global_scratch_memory_offset``, ``_size``, ``_alignment``).
 ALLOCATE: Pipeline = (
-    (passes.ttgpuir, "add_combine_tensor_select_and_if", ()),
-    (passes.ttgpuir, "add_allocate_shared_memory", ()),
-    (passes.ttgpuir, "add_allocate_global_scratch_memory", ()),
+    _only_on(passes.ttgpuir, "add_combine_tensor_select_and_if", "scf.if"),
+    Pass(passes.ttgpuir, "add_allocate_shared_memory"),
+    _only_on(passes.ttgpuir, "add_allocate_global_scratch_memory", "ttg.global_scratch_alloc", "tt.call"),
 )
 
 
 #: A Gluon kernel to TTGIR: its layouts are its author's.
 GLUON: Pipeline = (
-    (passes.gluon, "add_inliner", ()),
-    (passes.gluon, "add_infer_coalesced_encodings", ()),
-    (passes.gluon, "add_resolve_auto_encodings", ()),
-    (passes.gluon, "add_canonicalizer", ()),
-    (passes.common, "add_sccp", ()),
-    (passes.ttir, "add_loop_aware_cse", ()),
-    (passes.gluon, "add_canonicalizer", ()),
-    (passes.ttgpuir, "add_combine_tensor_select_and_if", ()),
-    (passes.common, "add_symbol_dce", ()),
+    Pass(passes.gluon, "add_inliner"),
+    Pass(passes.gluon, "add_infer_coalesced_encodings"),
+    Pass(passes.gluon, "add_resolve_auto_encodings"),
+    Pass(passes.gluon, "add_canonicalizer"),
+    Pass(passes.common, "add_sccp"),
+    Pass(passes.ttir, "add_loop_aware_cse"),
+    Pass(passes.gluon, "add_canonicalizer"),
+    _only_on(passes.ttgpuir, "add_combine_tensor_select_and_if", "scf.if"),
+    _only_on(passes.common, "add_symbol_dce", SEVERAL_FUNCTIONS),
 )
 
 
-def run(module: Any, pipeline: Pipeline, name: str, copies: bool = True) -> None:
-    """Runs a pipeline on ``module`` in place; ``name`` labels it in timings and reproducers. ``copies``: code may be
-    there twice, in two layouts, where that saves a layout conversion."""
+def run(module: Any, pipeline: Pipeline, name: str, names: Collection[str], copies: bool = True) -> None:
+    """Runs a pipeline on ``module`` in place; ``name`` labels it in timings and reproducers. ``names``: what
+    operation_names() gives for the module. ``copies``: code may be there twice, in two layouts, where that saves a
+    layout conversion."""
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
-    for group, pass_name, arguments in pipeline:
-        if pass_name == "add_remove_layout_conversions" and not copies:
+    for row in pipeline:
+        arguments = row.arguments
+        if row.only_on and row.only_on.isdisjoint(names):
+            continue
+        if row.name == "add_remove_layout_conversions" and not copies:
             arguments = (True,)  # disable-remat-splitting
-        getattr(group, pass_name)(manager, *arguments)
+        getattr(row.group, row.name)(manager, *arguments)
     manager.run(module, name)
 
 
-def decompose_scaled_dots(module: Any) -> None:
+def decompose_scaled_dots(module: Any, names: Collection[str]) -> None:
     """Block-scaled dots to plain dots of scaled operands; a module without any is left as it is."""
-    if "tt.dot_scaled" in _names(module):
-        _run_for(NO_MATRIX_INSTRUCTIONS, module, DECOMPOSE_SCALED_DOTS, "decompose_scaled_dots")
+    if "tt.dot_scaled" in names:
+        _run_for(NO_MATRIX_INSTRUCTIONS, module, DECOMPOSE_SCALED_DOTS, "decompose_scaled_dots", names)
+
+
+def accelerate_dots(module: Any, names: Collection[str], copies: bool = True) -> None:
+    """Dots, block-scaled ones included, to dots of matrix fragments. ``names``, ``copies``: as of run()."""
+    _run_for(MATRIX_INSTRUCTIONS, module, ACCELERATE_DOTS, "accelerate_dots", names, copies)
+
+
+def _run_for(
+    target: str, module: Any, pipeline: Pipeline, name: str, names: Collection[str], copies: bool = True
+) -> None:
+    """Runs a pipeline on a module that says it is for ``target`` meanwhile."""
+    text = ir.builder(module.context).get_string_attr
+    module.set_attr("ttg.target", text(target))
+    run(module, pipeline, name, names, copies)
+    module.set_attr("ttg.target", text(TARGET))
 
 
 #: Bits of the dimension that a tt.dot sums over, at least, that add_accelerate_matmul needs for fragments: 16 halves.
 _FRAGMENT_BITS = 256
 
 
-def may_accelerate(module: Any) -> bool:
-    """Whether accelerate_dots() can be run on a TTIR module: it has dots, and none sums less than a fragment."""
+@dataclass(frozen=True)
+class Survey:
+    """What is in a TTIR module. ``names``: what operation_names() gives. ``dots``: how many it has. ``largest``:
+    elements of the largest tensor among results, 1 where there is none. ``accelerable``: accelerate_dots() can be run
+    on it: it has dots, and none sums less than a fragment."""
+
+    names: frozenset[str]
+    dots: int
+    largest: int
+    accelerable: bool
+
+
+def survey(module: Any) -> Survey:
+    """Looks through a TTIR module."""
+    order: list[str] = []
+    marks: set[str] = set()
     left: set[str] = set()
-    names: set[str] = set()
+    largest = 1
 
     def visit(operation: Any) -> None:
-        names.add(operation.get_name())
-        if operation.get_name() == "tt.dot":
-            left.add(str(operation.get_operand(0).get_type()))
+        nonlocal largest
+        name = operation.get_name()
+        order.append(name)
+        for index in range(operation.get_num_results()):
+            largest = max(largest, math.prod(operation.get_result(index).get_shape() or ()))
+        if name in _LOOKED_INTO:
+            marks.update(_marks(name, operation))
+            if name == "tt.dot":
+                left.add(str(operation.get_operand(0).get_type()))
 
     module.walk(visit)
-    return bool(left or "tt.dot_scaled" in names) and all(
-        type_.shape[-1] * bits_in_memory(type_.element) >= _FRAGMENT_BITS for type_ in _tensors(left)
-    )
+    dots = sum(name in DOTS for name in order)
+    fits = all(type_.shape[-1] * bits_in_memory(type_.element) >= _FRAGMENT_BITS for type_ in _tensors(left))
+    return Survey(_found(order, marks), dots, largest, bool(dots) and fits)
 
 
 def _tensors(types: Collection[str]) -> list[TensorType]:
@@ -148,61 +215,39 @@ def _tensors(types: Collection[str]) -> list[TensorType]:
     return [type_ for type_ in read if isinstance(type_, TensorType)]
 
 
-def accelerate_dots(module: Any, copies: bool = True) -> None:
-    """Dots, block-scaled ones included, to dots of matrix fragments. ``copies``: as of run()."""
-    _run_for(MATRIX_INSTRUCTIONS, module, ACCELERATE_DOTS, "accelerate_dots", copies)
-
-
-def _run_for(target: str, module: Any, pipeline: Pipeline, name: str, copies: bool = True) -> None:
-    """Runs a pipeline on a module that says it is for ``target`` meanwhile."""
-    text = ir.builder(module.context).get_string_attr
-    module.set_attr("ttg.target", text(target))
-    run(module, pipeline, name, copies)
-    module.set_attr("ttg.target", text(TARGET))
-
-
 def operation_names(module: Any) -> frozenset[str]:
     """The names of a module's operations, ``"<name> on pointers"`` for those that exchange pointers, OF_F32 for dots of
-    f32, APART for loads that are apart from their dots: what decides whether its text has to be read at all."""
+    f32, APART for loads that are apart from their dots, SEVERAL_FUNCTIONS: what decides whether its text has to be read
+    at all, and which passes have something to do."""
     order: list[str] = []
-    names: set[str] = set()
+    marks: set[str] = set()
 
     def visit(operation: Any) -> None:
         name = operation.get_name()
         order.append(name)
-        if name in EXCHANGES:
-            operands = (operation.get_operand(index) for index in range(operation.get_num_operands()))
-            if any("!tt.ptr" in str(operand.get_type()) for operand in operands):
-                names.add(f"{name} on pointers")
-        elif name == "tt.dot" and "xf32" in str(operation.get_operand(0).get_type()):
-            names.add(OF_F32)
+        if name in _LOOKED_INTO:
+            marks.update(_marks(name, operation))
 
     module.walk(visit)
-    return frozenset({*names, *order, *([APART] if are_apart(order) else [])})
+    return _found(order, marks)
 
 
-def count(module: Any, names: Collection[str]) -> int:
-    """How many of a module's operations have one of ``names``."""
-    found = 0
-
-    def visit(operation: Any) -> None:
-        nonlocal found
-        found += operation.get_name() in names
-
-    module.walk(visit)
-    return found
+_LOOKED_INTO = EXCHANGES | {"tt.dot"}
 
 
-def largest_tensor(module: Any) -> int:
-    """Elements of the largest tensor among a module's results; 1 where there is none."""
-    types: set[str] = set()
+def _marks(name: str, operation: Any) -> list[str]:
+    """What else operation_names() calls one of _LOOKED_INTO."""
+    if name == "tt.dot":
+        return [OF_F32] if "xf32" in str(operation.get_operand(0).get_type()) else []
+    operands = (operation.get_operand(index) for index in range(operation.get_num_operands()))
+    return [f"{name} on pointers"] if any("!tt.ptr" in str(operand.get_type()) for operand in operands) else []
 
-    def visit(operation: Any) -> None:
-        for index in range(operation.get_num_results()):
-            types.add(str(operation.get_result(index).get_type()))
 
-    module.walk(visit)
-    return max((type_.size for type_ in _tensors(types)), default=1)
+def _found(order: list[str], marks: set[str]) -> frozenset[str]:
+    several = order.count("tt.func") > 1
+    return frozenset(
+        {*order, *marks, *([APART] if are_apart(order) else []), *([SEVERAL_FUNCTIONS] if several else [])}
+    )
 
 
 def least_shared(module: Any, explicit: bool) -> int:

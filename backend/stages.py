@@ -25,9 +25,6 @@ from .transforms import table
 from .ttgir.parser import parse_module
 from .ttgir.printer import print_module
 
-#: Dots on multiply-adds or matrix units; scaled ones are decomposed.
-_DOTS = frozenset({"tt.dot", "tt.dot_scaled"})
-
 #: Kernels that fit in no layout (``LayoutSearch.key``) → the bytes of shared memory of the last one. Autotuning asks
 #: for the same ones again for other arguments.
 _TOO_LARGE: dict[str, int] = {}
@@ -60,15 +57,13 @@ class LayoutSearch:
         if self.key in _TOO_LARGE:
             raise OutOfSharedMemory(module.get_entry_func_name(), _TOO_LARGE[self.key], capabilities.shared_bytes)
         self._units = matrix_units(options.matrix_units, capabilities)
-        matrices = bool(self._units.configurations) and passes.may_accelerate(module)
-        names = passes.operation_names(module)
-        dots = not names.isdisjoint(_DOTS)
+        found = passes.survey(module)
+        self._names = found.names
+        matrices = bool(self._units.configurations) and found.accelerable
         #: Whether upstream's pass may compute values again in other layouts (analysis/turned_tiles.py).
-        self._copies = names.isdisjoint(TURNS) or names.isdisjoint(LOOPS) or not _turns_tiles(self._ttir)
-        largest = passes.largest_tensor(module)
-        count = subgroups(largest, dots, options.num_warps, capabilities)
-        several = passes.count(module, _DOTS)
-        warps = matrix_warps(largest, several, options.num_warps, capabilities) if matrices else 0
+        self._copies = self._names.isdisjoint(TURNS) or self._names.isdisjoint(LOOPS) or not _turns_tiles(self._ttir)
+        count = subgroups(found.largest, found.dots > 0, options.num_warps, capabilities)
+        warps = matrix_warps(found.largest, found.dots, options.num_warps, capabilities) if matrices else 0
         self._moved = self._suits = True
         #: What was given last.
         self.attempt: Attempt | None = None
@@ -98,9 +93,9 @@ class LayoutSearch:
                 return None
         module = transformed(module, table.Stage.BEFORE_LAYOUTS, settings) or module
         layouts = passes.layouts(attempt.subgroups, WARP, self._options.num_ctas)
-        passes.run(module, layouts, "make_layouts", self._copies)
-        passes.accelerate_dots(module, self._copies)
-        passes.run(module, passes.TTGIR, "make_ttgir", self._copies)
+        passes.run(module, layouts, "make_layouts", self._names, self._copies)
+        passes.accelerate_dots(module, self._names, self._copies)
+        passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), self._copies)
         if attempt.pieces:
             module = transformed(module, table.Stage.LAYOUTS_CHOSEN, _cut(attempt)) or module
         tried = parse_module(str(module), "kernel.ttgir")
@@ -117,14 +112,16 @@ class LayoutSearch:
             if module is None:
                 return None
         lanes, ctas = self._options.warp_size, self._options.num_ctas
-        passes.run(module, passes.layouts(attempt.subgroups, lanes, ctas), "make_layouts", self._copies)
-        passes.decompose_scaled_dots(module)
-        passes.run(module, passes.TTGIR, "make_ttgir", self._copies)
-        changed = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings)
+        passes.run(module, passes.layouts(attempt.subgroups, lanes, ctas), "make_layouts", self._names, self._copies)
+        passes.decompose_scaled_dots(module, self._names)
+        passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), self._copies)
+        names = passes.operation_names(module)
+        changed = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings, names)
         self._moved = changed is not None
-        module = changed or module
         rows = table.Settings(moved_loads=False, rows=self._capabilities.traits.coroutines)
-        return transformed(module, table.Stage.LAYOUTS_CHOSEN, rows) or module
+        if changed is None:
+            return transformed(module, table.Stage.LAYOUTS_CHOSEN, rows, names) or module
+        return transformed(changed, table.Stage.LAYOUTS_CHOSEN, rows) or changed
 
 
 def _turns_tiles(ttir: str) -> bool:
@@ -145,8 +142,9 @@ def _allocated(module: Any, attempt: Attempt | None, capabilities: Capabilities,
     padded, units = attempt is not None and attempt.padded, matrix_units(options.matrix_units, capabilities)
     registers = capabilities.traits.lane_registers
     settings = table.Settings(matrix_loads=padded, matrices=units.configurations, registers=registers)
-    module = transformed(module, table.Stage.BEFORE_ALLOCATION, settings) or module
-    passes.run(module, passes.ALLOCATE, "allocate_shared_memory")
+    names = passes.operation_names(module)
+    module = transformed(module, table.Stage.BEFORE_ALLOCATION, settings, names) or module
+    passes.run(module, passes.ALLOCATE, "allocate_shared_memory", names)
     return module
 
 
@@ -207,9 +205,10 @@ def loads_matrices(capabilities: Capabilities, options: SPIRVOptions) -> bool:
     return fragments and capabilities.traits.matrix_loads and capabilities.has("explicit_workgroup_layout")
 
 
-def transformed(module: Any, stage: table.Stage, settings: table.Settings) -> Any:
-    """A module of upstream's after our rewrites of a stage; None where they change nothing."""
-    rows = table.due(stage, passes.operation_names(module), settings)
+def transformed(module: Any, stage: table.Stage, settings: table.Settings, names: frozenset[str] | None = None) -> Any:
+    """A module of upstream's after our rewrites of a stage; None where they change nothing. ``names``: of its
+    operations (passes.operation_names), where they are known."""
+    rows = table.due(stage, passes.operation_names(module) if names is None else names, settings)
     if not rows:
         return None
     source = parse_module(str(module), "kernel.ttgir")

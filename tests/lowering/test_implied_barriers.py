@@ -54,7 +54,7 @@ def compile_with_membar(body: str, folder) -> tuple[str, str]:
     ir.load_dialects(context)
     module = ir.parse_mlir_module(str(path), context)
     module.context = context
-    passes.run(module, passes.ALLOCATE, "allocate")
+    passes.run(module, passes.ALLOCATE, "allocate", passes.operation_names(module))
     passes.insert_barriers(module)
     text = str(module)
     return text, disassemble(lower_module(parse_module(text), PROFILES["lavapipe"], Options()).spirv)

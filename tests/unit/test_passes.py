@@ -1,0 +1,71 @@
+"""A pass of upstream's that is left out of a pipeline would have changed nothing."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from triton.backends.spirv import cli, passes
+
+from benchmarks.example_kernels import KERNELS
+from tests.surface.compiling import compile_case
+from tests.surface.operation_kernels import CASES
+from tests.unit.ahead_of_time.words import arguments
+
+PIPELINES = (passes.TTIR, passes.layouts(4, 8, 1), passes.TTGIR, passes.ALLOCATE, passes.GLUON)
+#: What makes every pass of every pipeline run.
+EVERYTHING = frozenset().union(*(row.only_on for pipeline in PIPELINES for row in pipeline))
+
+#: What upstream's pass says of a module that has no global scratch memory, and how attributes are put together.
+NO_SCRATCH = re.compile(r"ttg\.(global|profile)_scratch_memory_(size = 0|alignment = 1) : i32|attributes|[{}, ]")
+
+
+def _after(text: str, context: Any, pipeline: passes.Pipeline, names: frozenset[str], copies: bool) -> str:
+    module = passes.parse(text, context)
+    RUN(module, pipeline, "compared", names, copies)
+    return NO_SCRATCH.sub("", module.str_nodebug())
+
+
+RUN = passes.run
+
+
+@pytest.fixture
+def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Every pipeline that runs is compared with the same one and all of its passes; the names of those passes that were
+    left out."""
+    left_out: list[str] = []
+
+    def run(module: Any, pipeline: passes.Pipeline, name: str, names: frozenset[str], copies: bool = True) -> None:
+        text = str(module)
+        assert _after(text, module.context, pipeline, names, copies) == _after(
+            text, module.context, pipeline, EVERYTHING, copies
+        )
+        left_out.extend(row.name for row in pipeline if row.only_on and row.only_on.isdisjoint(names))
+        RUN(module, pipeline, name, names, copies)
+
+    monkeypatch.setattr(passes, "run", run)
+    return left_out
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_of_an_operation(case: Any, compared: list[str]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        compile_case(case)
+    assert compared
+
+
+#: One of each example's kernels, and on matrix units two that have dots.
+EXAMPLES = [(kernel, "lavapipe") for kernel in {kernel[:2]: kernel for kernel in KERNELS}.values()]
+EXAMPLES += [(kernel, "nvidia-hopper") for kernel, _ in EXAMPLES if kernel[1] in ("matmul_kernel", "forward_kernel")]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "profile"), EXAMPLES, ids=lambda value: value if isinstance(value, str) else value[1]
+)
+def test_of_an_example(kernel: tuple[str, str, str], profile: str, compared: list[str], tmp_path: Path) -> None:
+    assert not cli.main(arguments(*kernel, profile, tmp_path / "kernel.spv"))
+    assert compared
