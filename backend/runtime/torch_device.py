@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from threading import RLock
 from typing import Any
 
 import torch
@@ -127,7 +128,10 @@ def _teach_storages() -> None:
         setattr(storages, name, local(name))
 
 
+#: The libraries that registering has made: without them it did not end.
 _registered: list[Any] = []
+#: Held by the thread that registers; other threads that make a tensor meanwhile wait for it.
+_registering = RLock()
 
 
 def module() -> DeviceModule:
@@ -140,12 +144,19 @@ def register() -> None:
     place of torch's one device from outside (PrivateUse1)."""
     if _registered:
         return
+    with _registering:
+        if getattr(torch, NAME, None) is not MODULE:  # else another thread has done it, or this one is at it
+            _register()
+
+
+def _register() -> None:
     taken = torch._C._get_privateuse1_backend_name()
     if taken not in ("privateuseone", NAME):
         raise RuntimeError(
             f"torch's place for a device from outside is taken by '{taken}': this process can use "
             "Vulkan memory through triton.backends.spirv.runtime's buffers, not as torch tensors"
         )
+    MODULE.__dict__["_lazy_init"] = register  # threads that make their first tensor now wait for the end
     if hasattr(torch, NAME):  # autoload.py has taken it
         setattr(torch, NAME, MODULE)
         sys.modules[f"torch.{NAME}"] = MODULE  # type: ignore[assignment]
@@ -170,9 +181,10 @@ def register() -> None:
     torch.serialization.register_package(_PACKAGE_PRIORITY, _location, _restore)
     teach_dlpack()
     run_backward_in_this_thread()
-    _registered.extend((aten, rest, *enter_autocast(), *enter_collectives()))
+    libraries = aten, rest, *enter_autocast(), *enter_collectives()
     for enter in AT_REGISTRATION:
         enter()
+    _registered.extend(libraries)
 
 
 _IMPLEMENTED: dict[str, Callable[..., Any]] = {
