@@ -9,12 +9,14 @@ two shuffles by constants, which LLVM later cancels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from . import opcodes as op
 from .encode import Instruction
-from .grammar import id_places, ids_of_each
+from .grammar import id_places, ids
 from .module import ModuleBuilder
 from .opcodes import Capability_, Scope
-from .repeating import repeat_behind_barriers
+from .repeating import Values, repeat_behind_barriers
 from .stretches import Stretches
 
 #: Opcodes whose results LLVM would compute again.
@@ -27,60 +29,44 @@ REPEATABLE = frozenset(range(op.ConvertFToU, op.BitCount + 1)) - {
 _SCALARS = frozenset({"bool", "int", "float"})
 
 
-def anchor_across_barriers(module: ModuleBuilder, body: list[Instruction]) -> list[Instruction]:
-    """``body``, the instructions of a function, with each such value anchored where it is defined and the anchor used
-    behind barriers."""
+def anchor_across_barriers(
+    module: ModuleBuilder, body: list[Instruction], operands: list[Sequence[int]]
+) -> list[Instruction]:
+    """``body``, the instructions of a function without any that nothing uses, with each such value anchored where it is
+    defined and the anchor used behind barriers; what may be repeated there is (repeating.py). ``operands``: the ids
+    among the operands of each."""
     stretches = Stretches(module, body)
     if stretches.count == 1:
         return body
-    body, changed = repeat_behind_barriers(module, body, stretches)
-    if changed:
-        stretches = Stretches(module, body)
-    crossing, far = _crossing(module, body, stretches.of)
-    if not crossing:
+    known = Values(module, body, operands, stretches.of, REPEATABLE, _SCALARS)
+    if not known.far:
         return body
-    module.capability(Capability_.GroupNonUniformShuffle)
-    anchors: dict[int, tuple[int, int]] = {}  # value → (its anchor, the stretch in which both are)
+    repeated = repeat_behind_barriers(module, body, stretches, known)
+    home, gone = known.home, repeated.gone
+    late = [(instruction, stretch) for instruction, stretch in repeated.late if instruction[2] not in gone]
+    crossing = {
+        value
+        for instruction, stretch in late
+        for value in ids(instruction)
+        if value in known.anchored and home[value] != stretch
+    }
+    if crossing:
+        module.capability(Capability_.GroupNonUniformShuffle)
+    anchors: dict[int, int] = {}
     result: list[Instruction] = []
-    done = 0
-    for place in sorted({*crossing.values(), *far}):
-        result += body[done : place + 1]
-        instruction, stretch, done = body[place], stretches.of[place], place + 1
+    for instruction in repeated.body:
+        value = instruction[2]
+        if value in crossing:
+            result.append(instruction)
+            anchors[value] = _anchor(module, result, value)
+        elif value not in gone:
+            result.append(instruction)
+    for instruction, stretch in late:
         for at in id_places(instruction):
-            known = anchors.get(instruction[at])
-            if known is not None and known[1] != stretch:
-                instruction[at] = known[0]
-        if crossing.get(instruction[2]) == place:
-            anchors[instruction[2]] = (_anchor(module, result, instruction[2]), stretch)
-    result += body[done:]
+            value = instruction[at]
+            if value in anchors and home[value] != stretch:
+                instruction[at] = anchors[value]
     return result
-
-
-def _crossing(module: ModuleBuilder, body: list[Instruction], of: list[int]) -> tuple[dict[int, int], list[int]]:
-    """The scalars that LLVM would compute again, defined outside of selections, that another stretch uses, with the
-    places where they are defined; and the places of those uses. ``of``: the stretch of each instruction."""
-    scalars = {type_id for type_id, (kind, _) in module.kinds.items() if kind in _SCALARS}
-    defined: dict[int, int] = {}
-    places: dict[int, int] = {}
-    crossing: dict[int, int] = {}
-    far: list[int] = []
-    merges: list[int] = []
-    for place, (instruction, operands, stretch) in enumerate(zip(body, ids_of_each(body), of, strict=True)):
-        opcode = instruction[0]
-        if opcode == op.SelectionMerge:
-            merges.append(instruction[3])
-        elif opcode == op.Label and merges and merges[-1] == instruction[2]:
-            merges.pop()
-        elif opcode in REPEATABLE and not merges and instruction[1] in scalars:
-            defined[instruction[2]] = stretch
-            places[instruction[2]] = place
-        elif opcode == op.Phi:
-            continue
-        for value in operands:
-            if defined.get(value, stretch) != stretch:
-                crossing[value] = places[value]
-                far.append(place)
-    return crossing, far
 
 
 def _anchor(module: ModuleBuilder, body: list[Instruction], value: int) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from . import fold
 from . import opcodes as op
 from .anchors import anchor_across_barriers
-from .encode import Instruction, drop_dead
+from .encode import Instruction, live
 from .module import ModuleBuilder
 from .opcodes import MemoryAccess, StorageClass
 from .packed_phis import carry_words
@@ -456,9 +456,9 @@ class FunctionBuilder:
         """All instructions of the function, those without a use left out."""
         assert self._terminated, "the last block has no terminator"
         start: list[Instruction] = [[op.Label, 0, self._entry]]
-        body = drop_dead(carry_words(self.module, self._body, self._entry))
+        body, operands = live(carry_words(self.module, self._body, self._entry))
         if self.anchored:
-            body = anchor_across_barriers(self.module, body)
+            body = anchor_across_barriers(self.module, body, operands)
         if self.lines is not None:
             body = self.lines.inserted(self.module, body, self.id)
         return [*self._head, *start, *self._variables, *body, [op.FunctionEnd, 0, 0]]

@@ -189,10 +189,10 @@ Reader: TypeAlias = Callable[[Sequence[int]], Sequence[int]]
 _FIRST = 3  # of encode.Instruction: the opcode, the result's type and the result come before the operands
 #: Opcode and number of words → where ids are, for the instructions of which those two say it.
 _PLACES: dict[int, tuple[int, ...]] = {}
-#: The same → what reads those ids.
+#: The same and the deciding operand → where ids are, for those of which only all three say it.
+_DECIDED: dict[tuple[int, int], tuple[int, ...]] = {}
+#: Opcode and number of words → what reads the ids.
 _READERS: dict[int, Reader] = {}
-#: Opcode, number of words and the deciding operand → where ids are, for those of which only all three do.
-_DECIDED: dict[tuple[int, int, int], tuple[int, ...]] = {}
 
 
 @lru_cache(None)
@@ -212,42 +212,61 @@ def _deciding(opcode: int) -> int:
 def id_places(instruction: Sequence[int]) -> tuple[int, ...]:
     """Where an instruction as encode.Instruction (opcode, type, result, operands…) has ids among its operands. Raises
     UnknownInstruction, and ValueError where the words do not fit the grammar."""
-    key = instruction[0] << 16 | len(instruction)
+    size = len(instruction)
+    key = instruction[0] << 16 | size
     places = _PLACES.get(key)
     if places is not None:
         return places
-    opcode, size = instruction[0], len(instruction)
-    deciding = _deciding(opcode)
-    decided = (opcode, size, instruction[deciding] if 0 < deciding < size else 0)
+    deciding = _deciding(instruction[0])
+    decided = (key, instruction[deciding]) if 0 < deciding < size else (key, 0)
     places = _DECIDED.get(decided) if deciding > 0 else None
     if places is None:
-        operands = walk(opcode, instruction[_FIRST:])
+        operands = walk(instruction[0], instruction[_FIRST:])
         places = tuple(_FIRST + start for kind, start, _ in operands if kind in IDS)
-        if deciding > 0:
+        if 0 < deciding < size:
             _DECIDED[decided] = places
-        elif not deciding:
+        elif deciding >= 0:
             _PLACES[key] = places
-            _READERS[key] = _reader(places)
     return places
-
-
-def _reader(places: tuple[int, ...]) -> Reader:
-    if places == tuple(range(_FIRST, _FIRST + len(places))):
-        return itemgetter(slice(_FIRST, _FIRST + len(places)))
-    return itemgetter(*places) if len(places) > 1 else lambda instruction: [instruction[place] for place in places]
 
 
 def ids(instruction: Sequence[int]) -> Sequence[int]:
     """The ids among an instruction's operands. Raises as ``id_places``."""
-    reader = _READERS.get(instruction[0] << 16 | len(instruction))
-    return [instruction[place] for place in id_places(instruction)] if reader is None else reader(instruction)
+    key = instruction[0] << 16 | len(instruction)
+    reader = _READERS.get(key)
+    if reader is None:
+        reader = _READERS[key] = _reader(instruction)
+    return reader(instruction)
 
 
 def ids_of_each(instructions: Sequence[Sequence[int]]) -> list[Sequence[int]]:
     """``ids`` of each of many instructions, in less time."""
-    found = []
-    reader_of = _READERS.get
-    for instruction in instructions:
-        reader = reader_of(instruction[0] << 16 | len(instruction))
-        found.append(ids(instruction) if reader is None else reader(instruction))
-    return found
+    readers = _READERS
+    try:
+        return [readers[instruction[0] << 16 | len(instruction)](instruction) for instruction in instructions]
+    except KeyError:  # one of a kind that was not read before
+        return [ids(instruction) for instruction in instructions]
+
+
+def _reader(instruction: Sequence[int]) -> Reader:
+    """What reads the ids of instructions of this opcode and length."""
+    deciding = _deciding(instruction[0])
+    if deciding < 0:
+        return lambda one: [one[place] for place in id_places(one)]
+    if not 0 < deciding < len(instruction):
+        return _getter(id_places(instruction))
+    known: dict[int, Reader] = {}
+
+    def read(one: Sequence[int]) -> Sequence[int]:
+        reader = known.get(one[deciding])
+        if reader is None:
+            reader = known[one[deciding]] = _getter(id_places(one))
+        return reader(one)
+
+    return read
+
+
+def _getter(places: tuple[int, ...]) -> Reader:
+    if places == tuple(range(_FIRST, _FIRST + len(places))):
+        return itemgetter(slice(_FIRST, _FIRST + len(places)))
+    return itemgetter(*places) if len(places) > 1 else lambda instruction: [instruction[place] for place in places]

@@ -24,6 +24,8 @@ Node: TypeAlias = "int | tuple[int | Node, ...]"
 _PACKING = frozenset({op.CompositeConstruct, op.Bitcast})
 #: What ends a block, or stands right before its end.
 _ENDS = frozenset({op.Branch, op.BranchConditional, op.SelectionMerge, op.LoopMerge})
+#: All that is looked at.
+_CONCERNED = _PACKING | _ENDS | {op.Label, op.Phi, op.CompositeExtract}
 
 
 def carry_words(module: ModuleBuilder, body: list[Instruction], entry: int) -> list[Instruction]:
@@ -68,8 +70,16 @@ class _Words:
         concerned: set[int] = set()
         block = entry
         ends: list[int] = []
-        for instruction in body:
+        #: The places of labels, phis and ends of blocks, and of what may become a phi.
+        self._places: list[int] = []
+        for place in [place for place, instruction in enumerate(body) if instruction[0] in _CONCERNED]:
+            instruction = body[place]
             opcode = instruction[0]
+            if opcode == op.CompositeExtract:
+                self._definitions[instruction[2]] = instruction
+                continue
+            if opcode not in _PACKING:
+                self._places.append(place)
             if opcode == op.Label:
                 block = instruction[2]
                 if ends and block == ends[-1]:
@@ -83,11 +93,12 @@ class _Words:
                     self._block[instruction[2]] = block
                     concerned.add(instruction[2])
                 self._definitions[instruction[2]] = instruction
-            elif opcode in _PACKING or opcode == op.CompositeExtract:
+            elif opcode in _PACKING:
                 self._definitions[instruction[2]] = instruction
-                if opcode in _PACKING and not concerned.isdisjoint(instruction[3:]):
+                if not concerned.isdisjoint(instruction[3:]):
                     concerned.add(instruction[2])
                     self._packed.append((instruction[2], block))
+                    self._places.append(place)
         self._nodes: dict[int, Node] = {}
         #: Value → whether it is a constant.
         self._constants: dict[int, bool] = {}
@@ -235,11 +246,15 @@ class _Words:
         result: list[Instruction] = []
         block, gone = self._entry, self._gone
         pending: list[Instruction] = []  # what goes behind the phis of this block
-        for instruction in self._body:
+        done = 0
+        for place in self._places:
+            instruction = self._body[place]
             opcode = instruction[0]
-            if pending and opcode != op.Phi:
+            if pending and (place > done or opcode != op.Phi):
                 result += pending
                 pending = []
+            result += self._body[done:place]
+            done = place + 1
             if opcode == op.Label:
                 block = instruction[2]
                 result.append(instruction)
@@ -250,7 +265,7 @@ class _Words:
                 result.append(instruction)
             elif instruction[2] not in gone:
                 result.append(instruction)
-        return result
+        return result + pending + self._body[done:]
 
     def _made(self, node: Node, instructions: list[Instruction]) -> int:
         """The id of ``node``, whose packing is appended to ``instructions``."""

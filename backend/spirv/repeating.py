@@ -8,11 +8,12 @@ is repeated, once for each stretch between barriers in which it is used.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from . import opcodes as op
 from .encode import Instruction
-from .grammar import id_places, ids, ids_of_each
+from .grammar import id_places, ids
 from .module import ModuleBuilder
 from .stretches import Stretches
 
@@ -51,73 +52,150 @@ class _Scopes:
         self._known[-1][key] = value
 
 
-@dataclass
-class _Repeatable:
-    """Values that take at most LONGEST instructions from values that are not among them. ``definitions`` and ``home``:
-    the instruction of each, and the stretch that it is in. ``uses``: how many operands each is, of phis apart (they are
-    in ``joined``). ``far``: the places of instructions that may use one of another stretch."""
+class Values:
+    """What is known of the values of a function that are cheap to compute again.
 
-    definitions: dict[int, Instruction] = field(default_factory=dict)
-    home: dict[int, int] = field(default_factory=dict)
-    uses: dict[int, int] = field(default_factory=dict)
-    joined: set[int] = field(default_factory=set)
-    far: list[int] = field(default_factory=list)
+    ``definitions``: the instructions of those that may be repeated; they take at most LONGEST instructions from
+    values that are not among them. ``anchored``: those that may be anchored (anchors.py). ``home``: the stretch of each
+    of both. ``uses``: how many operands each is, of phis apart (they are in ``joined``). ``far``: the places of
+    instructions that use one of another stretch.
+    """
+
+    def __init__(
+        self,
+        module: ModuleBuilder,
+        body: list[Instruction],
+        operands: list[Sequence[int]],
+        of: list[int],
+        anchored: frozenset[int],
+        scalars: frozenset[str],
+    ) -> None:
+        """One walk over ``body``, with the ``operands`` of each instruction that are ids, and the stretch that each is
+        in. Results of the opcodes ``anchored`` and of ``scalars`` may be anchored outside of selections. Where a value
+        would take more than LONGEST, the longest of its operands may not be repeated: long ones are scalars of the
+        kernel, which many values share."""
+        self.home: dict[int, int] = {}
+        self.definitions: dict[int, Instruction] = {}
+        self.uses: dict[int, int] = {}
+        self.joined: set[int] = set()
+        self.far: list[int] = []
+        self.anchored: set[int] = set()
+        home, uses, definitions, far = self.home, self.uses, self.definitions, self.far
+        integers = {type_id for type_id, (kind, _) in module.kinds.items() if kind in _INTEGERS}
+        others = {type_id for type_id, (kind, _) in module.kinds.items() if kind in scalars}
+        type_of = module.type_of
+        lengths: dict[int, int] = {}
+        merges: list[int] = []
+        for place, (instruction, values, stretch) in enumerate(zip(body, operands, of, strict=True)):
+            opcode = instruction[0]
+            if opcode == op.Phi:
+                self.joined.update(values)
+                continue
+            crosses = False
+            for value in values:
+                at = home.get(value)
+                if at is not None:
+                    uses[value] += 1
+                    if at != stretch:
+                        crosses = True
+            if crosses:
+                far.append(place)
+            if opcode not in anchored:
+                if opcode == op.SelectionMerge:
+                    merges.append(instruction[3])
+                elif opcode == op.Label and merges and merges[-1] == instruction[2]:
+                    merges.pop()
+                continue
+            type_id, result = instruction[1], instruction[2]
+            if type_id in others and not merges:
+                self.anchored.add(result)
+                home[result], uses[result] = stretch, 0
+            if type_id not in integers or opcode not in _ARITHMETIC:
+                continue
+            if not all([type_of.get(value, 0) in integers for value in values]):
+                continue
+            distinct = set(values)
+            length = 1 + sum([lengths.get(value, 0) for value in distinct])
+            while length > LONGEST:
+                longest = max(distinct, key=lambda value: lengths.get(value, 0))
+                length -= lengths.pop(longest)
+                del definitions[longest]
+            definitions[result], lengths[result] = instruction, length
+            home[result], uses[result] = stretch, 0
+
+
+@dataclass
+class Repeated:
+    """A body in which values are repeated. ``late``: the instructions that still take values of another stretch, each
+    with its own. ``gone``: results that nothing uses any more."""
+
+    body: list[Instruction] = field(default_factory=list)
+    late: list[tuple[Instruction, int]] = field(default_factory=list)
+    gone: set[int] = field(default_factory=set)
 
 
 def repeat_behind_barriers(
-    module: ModuleBuilder, body: list[Instruction], stretches: Stretches
-) -> tuple[list[Instruction], bool]:
+    module: ModuleBuilder, body: list[Instruction], stretches: Stretches, known: Values
+) -> Repeated:
     """``body``, the instructions of a function without any that nothing uses, with such integers computed where they
-    are used. Whether there were any."""
-    known = _repeatable(module, body, stretches.of)
+    are used."""
     definitions, home, uses = known.definitions, known.home, known.uses
-    if not known.far:
-        return body, False
-    result: list[Instruction] = []
+    found = Repeated()
+    result, late = found.body, found.late
     scopes = _Scopes()
     unused: list[int] = []
-    changed = False
+    #: Those of ``definitions`` in the body that take something repeated now.
+    replaced: dict[int, Instruction] = {}
 
-    def missing(value: int, stretch: int, found: dict[int, None]) -> None:
-        """Adds what must be repeated for ``value`` to ``found``, operands first."""
-        if home.get(value, stretch) != stretch and value not in found and scopes.find((value, stretch)) is None:
+    def missing(value: int, stretch: int, wanted: dict[int, None]) -> None:
+        """Adds what must be repeated for ``value`` to ``wanted``, operands first."""
+        if value not in definitions or home[value] == stretch or value in wanted:
+            return
+        if scopes.find((value, stretch)) is None:
             for at in id_places(definitions[value]):
-                missing(definitions[value][at], stretch, found)
-            found[value] = None
+                missing(definitions[value][at], stretch, wanted)
+            wanted[value] = None
 
     def here(value: int, stretch: int) -> int:
-        copy = scopes.find((value, stretch)) if home.get(value, stretch) != stretch else None
+        copy = scopes.find((value, stretch)) if value in definitions and home[value] != stretch else None
         return value if copy is None else copy
 
     def drop(value: int) -> None:
         """Notes that one use of ``value`` went."""
-        if value in uses:
+        if value in definitions:
             uses[value] -= 1
             if not uses[value]:
                 unused.append(value)
 
     def repeat(instruction: Instruction, stretch: int) -> None:
         """Makes ``instruction`` take what is computed in its own stretch."""
-        nonlocal changed
         for at in id_places(instruction):
             value = instruction[at]
             if home.get(value, stretch) == stretch:
                 continue
-            found: dict[int, None] = {}
-            missing(value, stretch, found)
-            for one in found:
+            if value not in definitions:
+                late.append((instruction, stretch))
+                continue
+            wanted: dict[int, None] = {}
+            missing(value, stretch, wanted)
+            for one in wanted:
                 copy = list(definitions[one])
                 for inner in id_places(copy):
-                    copy[inner] = here(copy[inner], stretch)
-                    if copy[inner] in uses:
-                        uses[copy[inner]] += 1
+                    taken = copy[inner] = here(copy[inner], stretch)
+                    if taken in definitions:
+                        uses[taken] += 1
+                    elif home.get(taken, stretch) != stretch:
+                        late.append((copy, stretch))
                 copy[2] = module.id()
                 module.type_of[copy[2]] = copy[1]
+                definitions[copy[2]], home[copy[2]], uses[copy[2]] = copy, stretch, 0
                 result.append(copy)
                 scopes.add((one, stretch), copy[2])
+            if instruction[2] in definitions and instruction[2] not in replaced:
+                replaced[instruction[2]], definitions[instruction[2]] = instruction, list(instruction)
             instruction[at] = here(value, stretch)
+            uses[instruction[at]] += 1
             drop(value)
-            changed = True
 
     done = 0
     for place in sorted({*stretches.structure, *known.far}):
@@ -132,45 +210,11 @@ def repeat_behind_barriers(
         else:
             repeat(instruction, stretch)
     result += body[done:]
-    gone: set[int] = set()
+    gone = found.gone
     while unused:
         value = unused.pop()
         if not uses[value] and value not in gone and value not in known.joined:
             gone.add(value)
-            for operand in ids(definitions[value]):
+            for operand in ids(replaced.get(value) or definitions[value]):
                 drop(operand)
-    return [instruction for instruction in result if instruction[2] not in gone] if gone else result, changed
-
-
-def _repeatable(module: ModuleBuilder, body: list[Instruction], of: list[int]) -> _Repeatable:
-    """What may be repeated. Where a value would take more than LONGEST, the longest of its operands may not be: long
-    ones are scalars of the kernel, which many values share."""
-    integers = {type_id for type_id, (kind, _) in module.kinds.items() if kind in _INTEGERS}
-    type_of = module.type_of
-    found = _Repeatable()
-    definitions, home, uses = found.definitions, found.home, found.uses
-    lengths: dict[int, int] = {}
-    for place, (instruction, operands, stretch) in enumerate(zip(body, ids_of_each(body), of, strict=True)):
-        opcode = instruction[0]
-        if opcode == op.Phi:
-            found.joined.update(operands)
-            continue
-        far = False
-        for value in operands:
-            if value in home:
-                uses[value] += 1
-                far = far or home[value] != stretch
-        if far:
-            found.far.append(place)
-        if opcode not in _ARITHMETIC or instruction[1] not in integers:
-            continue
-        if not all([type_of.get(value, 0) in integers for value in operands]):
-            continue
-        length = 1 + sum([lengths.get(value, 0) for value in set(operands)])
-        while length > LONGEST:
-            longest = max(set(operands), key=lambda value: lengths.get(value, 0))
-            length -= lengths.pop(longest)
-            del definitions[longest], home[longest], uses[longest]
-        result = instruction[2]
-        definitions[result], home[result], lengths[result], uses[result] = instruction, stretch, length, 0
     return found

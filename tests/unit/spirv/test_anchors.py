@@ -146,3 +146,31 @@ def test_of_a_long_chain_only_the_end_is_repeated() -> None:
     body = f.finish()
     behind = body[next(n for n, one in enumerate(body) if one[0] == op.ControlBarrier) :]
     assert 0 < len(adds(behind)) <= 4 and len(shuffles(body)) == 2
+
+
+def test_what_took_something_repeated_is_repeated_from_the_original() -> None:
+    f, module, value = function(True)
+    total = f.add(value, module.uint(1))
+    barrier(f, module)
+    double = f.add(total, total)
+    store(f, module, double)
+    barrier(f, module)
+    store(f, module, double)
+    f.return_()
+    body = f.finish()
+    total, double, total_again, double_again = adds(body)  # each behind a barrier of its own
+    assert set(double[3:]) == {total[2]} and set(double_again[3:]) == {total_again[2]}
+    assert not shuffles(body)
+
+
+def test_nothing_is_left_of_what_is_used_behind_a_later_barrier_only() -> None:
+    f, module, value = function(True)
+    total = f.add(value, module.uint(1))
+    barrier(f, module)
+    double = f.add(total, total)
+    barrier(f, module)
+    store(f, module, double)
+    f.return_()
+    body = f.finish()
+    barriers = [place for place, one in enumerate(body) if one[0] == op.ControlBarrier]
+    assert len(adds(body)) == 2 and adds(body) == adds(body[barriers[1] :])
