@@ -10,7 +10,7 @@ from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import DenseAttr, FloatBits, Operation
 from ..ttgir.types import FloatType, IntegerType, Type
-from .elementwise import map_registers
+from .elementwise import map_registers, map_wanted
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .lowering import Lowering
@@ -292,4 +292,4 @@ def _select(ctx: Lowering, operation: Operation) -> None:
     condition, true, false = (ctx.registers(operand) for operand in operation.operands)
     if len(condition) == 1 and len(true) > 1:
         condition = condition * len(true)
-    ctx.define(operation.result, [ctx.f.select(c, a, b) for c, a, b in zip(condition, true, false, strict=True)])
+    ctx.define(operation.result, map_wanted(ctx, operation, zip(condition, true, false, strict=True), ctx.f.select))

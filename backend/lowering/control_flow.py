@@ -2,31 +2,37 @@
 
 from __future__ import annotations
 
+from ..planning.demand import ALL
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
 from ..transforms.strip_loops import ROLLED
 from ..ttgir.ir import Block, Operation, Value
 from .errors import UnsupportedOperation
 from .integers import unsigned_divide
-from .lowering import Lowering
+from .lowering import UNREAD, Lowering
 from .registry import lower, lowers
 
 
-def _flatten(ctx: Lowering, values: list[Value]) -> list[int]:
-    return [register for value in values for register in ctx.carried(value)]
+def _flatten(ctx: Lowering, values: list[Value], targets: list[Value]) -> list[int]:
+    """The registers of ``values``, of each those that are read of its target, the value that it becomes."""
+    flat: list[int] = []
+    for value, target in zip(values, targets, strict=True):
+        registers, wanted = ctx.carried(value), ctx.plan.demand.of(target)
+        flat += registers if wanted == ALL else [one for n, one in enumerate(registers) if wanted >> n & 1]
+    return flat
 
 
 def _bind(ctx: Lowering, values: list[Value], registers: list[int]) -> None:
-    """Takes each value's registers off the front of a flat list."""
-    position = 0
+    """Takes the registers of each value that are read off the front of a flat list."""
+    flat = iter(registers)
     for value in values:
-        count = ctx.register_count(value.type)
-        ctx.define(value, registers[position : position + count])
-        position += count
+        wanted = ctx.plan.demand.of(value)
+        ctx.define(value, [next(flat) if wanted >> n & 1 else UNREAD for n in range(ctx.register_count(value.type))])
 
 
-def lower_block(ctx: Lowering, block: Block) -> list[int]:
-    """Lowers the operations of a block up to its terminator; gives the registers of the values it yields."""
+def lower_block(ctx: Lowering, block: Block, targets: list[Value]) -> list[int]:
+    """Lowers the operations of a block up to its terminator; gives the registers of the values it yields, which become
+    ``targets``."""
     limit = ctx.capabilities.traits.max_nesting
     if ctx.f.nesting > limit:
         assert block.parent is not None and block.parent.parent is not None
@@ -37,7 +43,7 @@ def lower_block(ctx: Lowering, block: Block) -> list[int]:
         )
     for operation in block.operations[:-1]:
         lower(ctx, operation)
-    return _flatten(ctx, block.terminator.operands)
+    return _flatten(ctx, block.terminator.operands, targets)
 
 
 def _cannot_wrap(ctx: Lowering, upper: int, step: int, unsigned: bool) -> bool:
@@ -70,6 +76,7 @@ def _for(ctx: Lowering, operation: Operation) -> None:
     the loop ends near INT_MAX too."""
     lower_bound, upper_bound, step, *initial = operation.operands
     body = operation.regions[0].entry
+    carried_values = body.arguments[1:]
     f = ctx.f
     control = LOOP_CONTROL_DONT_UNROLL if ROLLED in operation.attributes else LOOP_CONTROL_NONE
     start, end, increment = ctx.scalar(lower_bound), ctx.scalar(upper_bound), ctx.scalar(step)
@@ -78,12 +85,12 @@ def _for(ctx: Lowering, operation: Operation) -> None:
 
     def run(counter: int, following: int, carried: list[int]) -> list[int]:
         ctx[body.arguments[0]] = counter
-        _bind(ctx, body.arguments[1:], carried)
-        return [following, *lower_block(ctx, body)]
+        _bind(ctx, carried_values, carried)
+        return [following, *lower_block(ctx, body, carried_values)]
 
     if _cannot_wrap(ctx, end, increment, unsigned):
         results = f.loop(
-            [start, *_flatten(ctx, initial)],
+            [start, *_flatten(ctx, initial, carried_values)],
             lambda carried: f.compare(less, carried[0], end),
             lambda carried: run(carried[0], f.add(carried[0], increment), carried[1:]),
             control,
@@ -91,7 +98,7 @@ def _for(ctx: Lowering, operation: Operation) -> None:
     else:
         rounds, one = _rounds(ctx, start, end, increment, less), f.constant_like(start, 1)
         results = f.loop(
-            [f.constant_like(start, 0), *_flatten(ctx, initial)],
+            [f.constant_like(start, 0), *_flatten(ctx, initial, carried_values)],
             lambda carried: f.compare(op.ULessThan, carried[0], rounds),
             lambda carried: run(f.add(start, f.mul(carried[0], increment)), f.add(carried[0], one), carried[1:]),
         )
@@ -104,14 +111,14 @@ def _while(ctx: Lowering, operation: Operation) -> None:
 
     def check(carried: list[int]) -> tuple[int, list[int]]:
         _bind(ctx, before.arguments, carried)
-        condition, *passed = lower_block(ctx, before)
+        condition, *passed = lower_block(ctx, before, before.terminator.operands)
         return condition, passed
 
     def run(passed: list[int]) -> list[int]:
         _bind(ctx, after.arguments, passed)
-        return lower_block(ctx, after)
+        return lower_block(ctx, after, before.arguments)
 
-    results = ctx.f.loop_with_results(_flatten(ctx, operation.operands), check, run)
+    results = ctx.f.loop_with_results(_flatten(ctx, operation.operands, before.arguments), check, run)
     _bind(ctx, operation.results, results)
 
 
@@ -120,8 +127,8 @@ def _if(ctx: Lowering, operation: Operation) -> None:
     then, *otherwise = (region.entry for region in operation.regions if region.blocks)
     results = ctx.f.if_(
         ctx.scalar(operation.operands[0]),
-        lambda: lower_block(ctx, then),
-        (lambda: lower_block(ctx, otherwise[0])) if otherwise else None,
+        lambda: lower_block(ctx, then, operation.results),
+        (lambda: lower_block(ctx, otherwise[0], operation.results)) if otherwise else None,
     )
     _bind(ctx, operation.results, results)
 

@@ -66,9 +66,10 @@ def located(f: FunctionBuilder, operation: Operation) -> Iterator[None]:
 
 
 def name_registers(f: FunctionBuilder, location: Location, registers: Sequence[int]) -> None:
-    """Names the ids that hold a Python variable, after it: ``x``, or ``x.0``, ``x.1``, … of a tensor's registers."""
+    """Names the ids that hold a Python variable, after it: ``x``, or ``x.0``, ``x.1``, … of a tensor's registers. Those
+    that nothing reads have none."""
     if f.lines is None or not location.name:
         return
     for number, register in enumerate(registers):
-        if register not in f.module.constants:
+        if register > 0 and register not in f.module.constants:
             f.module.name(register, f"{location.name}.{number}" if len(registers) > 1 else location.name)

@@ -77,13 +77,13 @@ def thread_part(emitter: Emitter, layout: LinearLayout, dimension: int) -> tuple
     return combine(emitter.f, lane, lane_mask, warp, warp_mask), lane_mask | warp_mask
 
 
-def coordinates(emitter: Emitter, layout: LinearLayout, dimension: int) -> list[int]:
-    """The id of coordinate ``dimension`` of each register's element."""
+def coordinates(emitter: Emitter, layout: LinearLayout, dimension: int, wanted: int = -1) -> list[int]:
+    """The id of coordinate ``dimension`` of each register's element; 0 for a register whose bit of ``wanted`` is 0."""
     f = emitter.f
     thread, mask = thread_part(emitter, layout, dimension)
     return [
-        combine(f, thread, mask, f.module.uint(value), value)
-        for value in span_values([basis[dimension] for basis in layout.bases["register"]])
+        combine(f, thread, mask, f.module.uint(value), value) if wanted >> register & 1 else 0
+        for register, value in enumerate(span_values([basis[dimension] for basis in layout.bases["register"]]))
     ]
 
 

@@ -39,6 +39,10 @@ Lowered: TypeAlias = "int | list[int] | SharedBuffer | SharedOperand | RegisterA
 
 P = TypeVar("P", bound=Plan)
 
+#: In place of the id of a register that nothing reads (planning/demand.py). It is no id: what takes it after all has no
+#: type, or cannot be encoded, so that no module comes of it.
+UNREAD = -1
+
 
 class Lowering(Emitter):
     """The lowering of one function: an emitter with the values so far, and what is planned."""

@@ -3,31 +3,26 @@ elements in different lanes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from ..layouts.element_sizes import bits_in_memory, element_type
-from ..layouts.linear import flatten, unflatten
 from ..planning.plans import Conversion
 from ..ttgir.ir import Operation
-from ..ttgir.types import PointerType, TensorType, Type
+from ..ttgir.types import PointerType, Type
 from .convert_layout import convert_registers
 from .elementwise import map_registers
-from .errors import LoweringError
 from .linear import coordinates
-from .lowering import Lowering
+from .lowering import UNREAD, Lowering
 from .registry import lowers
-
-
-def _tensor(type_: Type) -> TensorType:
-    assert isinstance(type_, TensorType)
-    return type_
 
 
 @lowers("tt.make_range")
 def _make_range(ctx: Lowering, operation: Operation) -> None:
     start = ctx.module.uint(int(operation.attributes["start"]))
-    positions = coordinates(ctx, ctx.layout(operation.result.type), 0)
-    ctx.define(operation.result, [ctx.f.add(position, start) for position in positions])
+    wanted = ctx.plan.demand.of(operation.result)
+    positions = coordinates(ctx, ctx.layout(operation.result.type), 0, wanted)
+    ctx.define(
+        operation.result,
+        [ctx.f.add(position, start) if wanted >> n & 1 else UNREAD for n, position in enumerate(positions)],
+    )
 
 
 @lowers("tt.splat")
@@ -51,6 +46,18 @@ def _addptr(ctx: Lowering, operation: Operation) -> None:
     map_registers(ctx, operation, lambda base, offset: f.add(base, f.mul(f.sign_extend(offset, width), size)))
 
 
+@lowers("tt.expand_dims", "tt.broadcast", "tt.trans")
+def _rename(ctx: Lowering, operation: Operation) -> None:
+    registers = ctx.registers(operation.operands[0])
+    ctx.define(operation.result, [registers[source] for source in ctx.plan.demand.renamed[operation]])
+
+
+@lowers("tt.reshape")
+def _reshape(ctx: Lowering, operation: Operation) -> None:
+    source, plan = operation.operands[0], ctx.plan_of(operation, Conversion)
+    ctx.define(operation.result, convert_registers(ctx, plan, ctx.registers(source), element_type(source.type)))
+
+
 def _places(ctx: Lowering, type_: Type) -> list[int]:
     """The row-major index of each register's element in lane 0 of warp 0."""
     return ctx.layout(type_).images("register")
@@ -62,60 +69,6 @@ def _first_register(ctx: Lowering, type_: Type) -> dict[int, int]:
     for register, place in enumerate(_places(ctx, type_)):
         lookup.setdefault(place, register)
     return lookup
-
-
-def _move_registers(ctx: Lowering, operation: Operation, source_of: Callable[[int], int]) -> None:
-    """Defines the result's element at row-major index ``i`` as the operand's at ``source_of(i)``.
-
-    Right where lanes and warps hold corresponding elements on both sides, which upstream's encodings guarantee."""
-    source = operation.operands[0]
-    lookup, registers = _first_register(ctx, source.type), ctx.registers(source)
-    try:
-        ctx.define(
-            operation.result, [registers[lookup[source_of(place)]] for place in _places(ctx, operation.result.type)]
-        )
-    except KeyError as missing:
-        raise LoweringError(
-            f"{operation.location}: '{operation.name}': no register holds element {missing} of {source.type}"
-        ) from missing
-
-
-@lowers("tt.expand_dims")
-def _expand_dims(ctx: Lowering, operation: Operation) -> None:
-    # A dimension of extent 1 changes no row-major index.
-    _move_registers(ctx, operation, lambda place: place)
-
-
-@lowers("tt.broadcast")
-def _broadcast(ctx: Lowering, operation: Operation) -> None:
-    source, target = _tensor(operation.operands[0].type), _tensor(operation.result.type)
-
-    def source_of(place: int) -> int:
-        point = unflatten(place, target.shape)
-        return flatten(
-            [0 if extent == 1 else coordinate for coordinate, extent in zip(point, source.shape, strict=True)],
-            source.shape,
-        )
-
-    _move_registers(ctx, operation, source_of)
-
-
-@lowers("tt.trans")
-def _trans(ctx: Lowering, operation: Operation) -> None:
-    source, target = _tensor(operation.operands[0].type), _tensor(operation.result.type)
-    order = list(operation.attributes["order"])
-
-    def source_of(place: int) -> int:
-        point = unflatten(place, target.shape)
-        return flatten([point[order.index(dim)] for dim in range(len(order))], source.shape)
-
-    _move_registers(ctx, operation, source_of)
-
-
-@lowers("tt.reshape")
-def _reshape(ctx: Lowering, operation: Operation) -> None:
-    source, plan = operation.operands[0], ctx.plan_of(operation, Conversion)
-    ctx.define(operation.result, convert_registers(ctx, plan, ctx.registers(source), element_type(source.type)))
 
 
 @lowers("tt.join")

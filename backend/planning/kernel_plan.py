@@ -12,6 +12,7 @@ from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.traits import MEDIUM, TRAITS
 from .barriers import Barriers, plan_barriers
 from .buffers import BufferView, plan_buffers
+from .demand import Demand, plan_demand
 from .dots import plan_dot
 from .exchanges import (
     Target,
@@ -48,6 +49,7 @@ class KernelPlan:
     ``barriers``: which are emitted. ``room``, ``view``: of workgroup memory, of which the kernel takes ``shared_bytes``
     at most. ``buffers``: where the buffers in it lie. ``watched``: loops are counted, because the driver may cut them
     short. ``reports``: the kernel tells the host something, if only that an access was outside of its tensor.
+    ``demand``: which registers of tensors are read.
     """
 
     plans: dict[Operation, Plan]
@@ -60,6 +62,7 @@ class KernelPlan:
     pointers: PointerPlan
     watched: bool
     reports: bool
+    demand: Demand
 
     @property
     def fits(self) -> bool:
@@ -162,7 +165,10 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     barriers = plan_barriers(kernel, operations, plans, Footprints(plans, late, buffers.views))
     watched = watches_loops(kernel, capabilities, plans)
     reports = watched or options.check_bounds or may_report(kernel)
-    return KernelPlan(plans, late, barriers, room, view, shared_bytes, buffers.views, pointers, watched, reports)
+    demand = plan_demand(kernel, plans, options.check_bounds)
+    return KernelPlan(
+        plans, late, barriers, room, view, shared_bytes, buffers.views, pointers, watched, reports, demand
+    )
 
 
 def _planned(operations: list[Operation], planners: dict[str, Planner], given: _Given) -> dict[Operation, Plan]:
