@@ -31,15 +31,15 @@ class Compiler:
     """A driver of Mesa's. ``manifest``: how the name of its manifest begins; ``library``: the driver's own.
 
     ``shim``: the environment variable that names the library that plays its GPU; ``chosen_by``: the variable by which
-    that library chooses one, and ``gpu``: which, where the variable is not set. ``without``: environments in which it
-    compiles without the library, for one version or another.
+    that library chooses one, and ``gpu``: which, where the variable is not set; "" where it plays only one.
+    ``without``: environments in which it compiles without the library, for one version or another.
     """
 
     manifest: str
     library: str
     shim: str
-    chosen_by: str
-    gpu: str
+    chosen_by: str = ""
+    gpu: str = ""
     without: tuple[Mapping[str, str], ...] = ()
 
 
@@ -59,6 +59,9 @@ COMPILERS = {
     ),
     # 0x172: GA102, of the GeForce RTX 3090.
     "mesa_nvk": Compiler("nouveau_icd", "libvulkan_nouveau.so", "NOUVEAU_NOOP_DRM_SHIM", "NOUVEAU_CHIPSET", "172"),
+    # Of the Snapdragon 8 Gen 2.
+    "mesa_turnip": Compiler("freedreno_icd", "libvulkan_freedreno.so", "FREEDRENO_NOOP_DRM_SHIM", "FD_GPU_ID", "740"),
+    "mesa_honeykrisp": Compiler("asahi_icd", "libvulkan_asahi.so", "ASAHI_NOOP_DRM_SHIM"),
 }
 
 
@@ -88,8 +91,8 @@ def processes(driver: str, folder: Path) -> Iterator[Process]:
         raise NoMesa(f"{compiler.shim}={shim} is not there; CONTRIBUTING.md says how to build it")
     gpus = compiler.without
     if shim:
-        gpu = os.environ.get(compiler.chosen_by, compiler.gpu)
-        gpus = ({"LD_PRELOAD": str(Path(shim).resolve()), compiler.chosen_by: gpu},)
+        chosen = {compiler.chosen_by: os.environ.get(compiler.chosen_by, compiler.gpu)} if compiler.chosen_by else {}
+        gpus = ({"LD_PRELOAD": str(Path(shim).resolve()), **chosen},)
     if not gpus:
         raise NoMesa(f"{compiler.shim} names no library that plays a GPU; CONTRIBUTING.md says how to build one")
     for path in found:

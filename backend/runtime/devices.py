@@ -204,11 +204,16 @@ def device_extensions(physical: Any) -> frozenset[str]:
     return frozenset(ffi.string(entry.extensionName).decode() for entry in found[0 : count[0]])
 
 
+#: VkDriverId → its name in vulkan_core.h 1.4.335, where the binding's header has none or a provisional one.
+_LATER_DRIVERS = {26: "mesa_honeykrisp", 27: "vulkan_sc_emulation_on_vulkan", 28: "mesa_kosmickrisp"}
+
+
 @cache
 def _driver_names() -> dict[int, str]:
     prefix = "VK_DRIVER_ID_"
-    names = {name: value for name, value in vars(vulkan()).items() if name.startswith(prefix)}
-    return {value: name.removeprefix(prefix).lower() for name, value in names.items() if not name.endswith("_KHR")}
+    names = {name.removeprefix(prefix): value for name, value in vars(vulkan()).items() if name.startswith(prefix)}
+    known = {value: name.lower() for name, value in names.items() if not name.endswith("_KHR") and name[0] != "_"}
+    return known | _LATER_DRIVERS
 
 
 def probe(physical: Any) -> DeviceInfo:
@@ -254,8 +259,10 @@ def probe(physical: Any) -> DeviceInfo:
     driver = _driver_names().get(properties["VkPhysicalDeviceVulkan12Properties"].driverID, "unknown")
     capabilities = None
     if not lacks:
-        wanted = DRIVERS.get(driver, OTHER).matrix_lanes if "cooperativeMatrix" in supported and chooses_size else None
-        subgroup_size = min(max(wanted or vulkan11.subgroupSize, sizes[0]), sizes[1])
+        traits = DRIVERS.get(driver, OTHER)
+        wanted = (traits.matrix_lanes if "cooperativeMatrix" in supported else None) or traits.lanes
+        subgroup_size = vulkan11.subgroupSize if wanted is None or not chooses_size else wanted
+        subgroup_size = min(max(subgroup_size, sizes[0]), sizes[1])
         capabilities = Capabilities(
             driver=driver,
             subgroup_size=subgroup_size,

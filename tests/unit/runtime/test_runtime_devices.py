@@ -7,6 +7,7 @@ import struct
 import pytest
 from triton.backends.spirv import cli, driver
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, REQUIRED
+from triton.backends.spirv.drivers import DRIVERS
 from triton.backends.spirv.runtime import VulkanUnavailable, devices
 from triton.backends.spirv.runtime.devices import CAPABILITY_FEATURES, FEATURE_STRUCTS, DeviceInfo, select
 from triton.backends.spirv.runtime.pipeline import ModuleInfo, read_module
@@ -86,6 +87,14 @@ def test_drivers_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
         devices.devices()
     assert "have none" in cli.information()["error"]
     assert "have none" in (driver.unavailable_reason() or "")
+
+
+def test_drivers_have_the_names_of_the_newest_header() -> None:
+    """The binding's header ends before Honeykrisp (26), or has a provisional name, and counts its names in another."""
+    names = devices._driver_names()
+    assert {names[number] for number in (3, 6, 13, 18, 24, 26)} >= {"mesa_radv", "mesa_turnip", "mesa_honeykrisp"}
+    assert DRIVERS.keys() <= set(names.values())
+    assert not any(name.startswith("_") for name in names.values())
 
 
 def test_every_capability_is_probed_and_enabled() -> None:
