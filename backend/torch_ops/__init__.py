@@ -45,6 +45,7 @@ def register() -> None:
     from .selection import enter_selection
     from .softmax import enter_softmax
     from .sorting import enter_sorting
+    from .transformer import enter_transformer
 
     library = torch.library.Library("aten", "IMPL")
     _libraries.append(library)
@@ -56,7 +57,7 @@ def register() -> None:
         enter(library)
     for enter in (enter_losses, enter_random, enter_foreach, enter_optimizers, enter_convolution, enter_pooling):
         enter(library)
-    for enter in (enter_batch_norm, enter_grid_sampling, enter_segments, enter_embedding_bags):
+    for enter in (enter_batch_norm, enter_grid_sampling, enter_segments, enter_embedding_bags, enter_transformer):
         enter(library)
     bounds.install()
     launching.install()

@@ -291,8 +291,10 @@ def _lines(
     (rows, columns), (kept, reduced) = tile, walks
     computing = IN_SOURCE[NAMES[compute]]
     by_name = dict(what.folds)
-    # Operands that are the same for all that is combined are read once.
-    of_rows = [name for name in operands.tensors if not (name in what.places or addresses.moves(name, reduced))]
+    # Operands that are the same for all that is combined are read once, and not at all where nothing is combined and
+    # they may have no elements.
+    once = operands.tensors if reduced.count else _finishing(what, operands.tensors)
+    of_rows = [name for name in once if not (name in what.places or addresses.moves(name, reduced))]
 
     def load(name: str, walks: Sequence[Walk], start: str | None = None) -> str:
         place = addresses.place(name, walks, start)

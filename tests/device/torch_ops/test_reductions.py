@@ -31,6 +31,17 @@ def test_dimensions_and_strides(dims: Any) -> None:
     compare(lambda x: x[:, ::2, :1, 3:].sum(dims), x)
 
 
+def test_nothing_to_combine() -> None:
+    """What is broadcast over no elements has no memory, and must not be read."""
+    backward = torch.ops.aten.native_layer_norm_backward
+
+    def gradients(x: torch.Tensor, weight: torch.Tensor) -> Any:
+        return backward(x.new_ones(()).expand(0, 5), x, [5], x[:, :1], x[:, :1], weight, weight, [True] * 3)
+
+    compare(gradients, values(0, 5), values(5))
+    compare(lambda x: (x.sum(1), x.sum(0)), values(1, 1).expand(3, 1)[:, :0])
+
+
 def test_few_rows_of_many_elements() -> None:
     x = values(3, 50_001)
     compare(lambda x: (x.sum(), x.sum(1), x.amax(1), x.mean(), x.t().contiguous().sum(0)), x, tolerance=(1e-5, 2e-3))
