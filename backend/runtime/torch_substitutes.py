@@ -109,6 +109,12 @@ def _biased(gates: torch.Tensor, bias: _Optional) -> torch.Tensor:
     return gates if bias is None else gates + bias
 
 
+def _to_copy(self: torch.Tensor, *, non_blocking: bool = False, **how: Any) -> torch.Tensor:
+    """aten::_to_copy, as torch does it, except that it never asks for pinned memory: torch has none of a device from
+    outside its tree, and would take a copy to the host that need not be waited for there."""
+    return torch.empty_like(self, **how).copy_(self, non_blocking)
+
+
 def _as_it_is(op: Any) -> Callable[..., Any]:
     """Of an operation whose own kernel looks for a device's part without torch's dispatcher."""
     return lambda *args, **kwargs: fallback(op, *args, **kwargs)
@@ -116,6 +122,7 @@ def _as_it_is(op: Any) -> Callable[..., Any]:
 
 #: By the operation's name.
 SUBSTITUTES: dict[str, Callable[..., Any]] = {
+    "_to_copy": _to_copy,
     "convolution_overrideable": _convolution,
     "convolution_backward_overrideable": _convolution_backward,
     "kaiser_window": _as_it_is(_aten.kaiser_window.default),

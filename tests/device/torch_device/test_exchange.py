@@ -71,6 +71,24 @@ def test_dlpack_shares_within_torch_and_copies_for_the_host() -> None:
     assert torch.ones(2).__dlpack_device__() == (1, 0)
 
 
+def test_copies_to_the_host_that_need_not_be_waited_for() -> None:
+    """They are waited for: a copy that may be read at once, whose memory is not pinned."""
+    x = torch.arange(12.0).reshape(3, 4)
+    for view in (x, x.t(), x[:, ::2], x[:1].expand(3, 4), x.mT[1:, :0]):
+        ours = view.to("spirv", non_blocking=True)
+        for kind in (None, torch.float64, torch.int32):
+            found, right = (one.to("cpu", kind, non_blocking=True, copy=True) for one in (ours, view))
+            assert found.device.type == "cpu" and found.dtype == right.dtype and torch.equal(found, right)
+            there, here = ours.to(kind or torch.half), view.to(kind or torch.half)
+            assert there.stride() == here.stride() and torch.equal(there.cpu(), here)
+    model = torch.nn.Linear(4, 2).to("spirv")
+    weight = model.weight.detach().cpu()
+    assert torch.equal(model.to("cpu", non_blocking=True).weight, weight)
+    leaf = torch.ones(3, device="spirv", requires_grad=True)
+    (leaf.to("cpu", torch.float64, non_blocking=True) * 2).sum().backward()
+    assert leaf.grad.device.type == "spirv" and leaf.grad.tolist() == [2, 2, 2]
+
+
 def test_sharing_between_processes_is_refused() -> None:
     x = torch.ones(3, device="spirv")
     for share in (ForkingPickler.dumps, torch.Tensor.share_memory_):
