@@ -64,10 +64,11 @@ def test_every_kernel_is_taken(known: dict[str, Any]) -> None:
 
 
 def test_a_matmul_keeps_most_of_its_accumulators_in_registers(known: dict[str, Any]) -> None:
-    """It spilled 4,099 before kernels got more subgroups where lanes have few registers."""
+    """It spilled 4,099 before kernels got more subgroups where lanes have few registers, and 101 while the next tiles
+    were loaded ahead."""
     for one in known["shaders"]:
         if one["module"].endswith("-matmul_kernel"):
-            assert one["spilled"] < 200, one
+            assert one["spilled"] < 60, one
 
 
 def test_dots_of_halves_are_matrix_instructions(known: dict[str, Any]) -> None:
