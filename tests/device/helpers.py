@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 import torch
+import triton
+import triton.language as tl
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.measured import capabilities_of
@@ -28,7 +31,7 @@ GUARD = 0xA5
 FLUSHED = (np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16))
 SMALLEST_NORMAL = 2.0**-126
 
-#: Drivers (VkDriverId) that compute with subnormal f32 numbers without a promise that they do.
+#: Drivers (VkDriverId) some of whose versions compute with subnormal numbers without a promise that they do.
 COMPUTING_WITH_SUBNORMALS = frozenset({"mesa_llvmpipe"})
 
 #: Values of a float format at which arithmetic is special; the smallest subnormal is added by special_floats.
@@ -176,30 +179,52 @@ def assert_same(actual: np.ndarray, expected: np.ndarray, what: object = "", *op
 def computes_with_subnormals() -> bool:
     """Whether the device is known to take subnormal f32 numbers for what they are, and not for zero."""
     capabilities = device_capabilities()
-    return capabilities.has("preserve_denormals32") or capabilities.driver in COMPUTING_WITH_SUBNORMALS
+    return capabilities.has("preserve_denormals32") or (
+        capabilities.driver in COMPUTING_WITH_SUBNORMALS and _halves_the_smallest_normal("float32")
+    )
 
 
-def flushed(values: np.ndarray) -> np.ndarray:
-    """``values`` with a zero of their sign for those that are subnormal in f32 (and bfloat16)."""
+@triton.jit
+def _half_kernel(source, out):
+    tl.store(out, tl.load(source) * 0.5)
+
+
+@cache
+def _halves_the_smallest_normal(dtype: str) -> bool:
+    smallest = torch.full((1,), np.finfo(dtype).tiny, dtype=getattr(torch, dtype))
+    out = torch.full_like(smallest, -1)
+    _half_kernel[(1,)](smallest, out)
+    return out.item() != 0
+
+
+def may_be_flushed(dtype: np.dtype) -> bool:
+    """Whether the device may take subnormal numbers of a format for zero. Of f64 that is measured: few do."""
+    if dtype in FLUSHED:
+        return not computes_with_subnormals()
+    return dtype == np.float64 and device_capabilities().has("float64") and not _halves_the_smallest_normal("float64")
+
+
+def flushed(values: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
+    """``values`` with a zero of their sign for those that are subnormal in the format: f64, or f32 (and bfloat16)."""
+    smallest = np.finfo(np.float64).tiny if dtype == np.float64 else SMALLEST_NORMAL
     with np.errstate(invalid="ignore"):  # signalling NaN
         wide = values.astype(np.longdouble)
-    return np.where(np.abs(wide) < SMALLEST_NORMAL, np.copysign(0, wide), wide).astype(values.dtype)
+    return np.where(np.abs(wide) < smallest, np.copysign(0, wide), wide).astype(values.dtype)
 
 
 def accepted(reference: Callable[..., np.ndarray], *operands: np.ndarray, result: Any = None) -> list[np.ndarray]:
     """What a device may compute for ``reference`` of the operands: each element of one of these arrays.
 
     The first is the reference's. It is the only one on a device that computes with subnormal numbers, and for results
-    and operands of other formats than f32 and bfloat16. Elsewhere each operand that is subnormal may count as zero,
+    and operands of formats that no device flushes. Elsewhere each operand that is subnormal may count as zero,
     and a result that is subnormal may be zero; elements without subnormal numbers are the same in all arrays.
     ``result``: the format of the results, by default that of the first operand.
     """
-    if computes_with_subnormals():
-        return [reference(*operands)]
-    ways = [[x, flushed(x)] if x.dtype in FLUSHED and np.any(flushed(x) != x) else [x] for x in operands]
+    ways = [[x, flushed(x, x.dtype)] if may_be_flushed(x.dtype) else [x] for x in operands]
+    ways = [[x, *(other for other in others if np.any(other != x))] for x, *others in ways]
     found = [reference(*choice) for choice in itertools.product(*ways)]
-    if np.dtype(operands[0].dtype if result is None else result) in FLUSHED:
-        found += [flushed(values) for values in found]
+    if may_be_flushed(of_result := np.dtype(operands[0].dtype if result is None else result)):
+        found += [flushed(values, of_result) for values in found]
     return found
 
 

@@ -158,6 +158,23 @@ def rounding_kernel(x_ptr, half_ptr, brain_ptr, n, BLOCK: tl.constexpr):
     tl.store(brain_ptr + at, x.to(tl.bfloat16, fp_downcast_rounding="rtz"), at < n)
 
 
+@triton.jit
+def _there_and_back(source, out, n, NARROW: tl.constexpr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    values = tl.load(source + at, at < n)
+    tl.store(out + at, values.to(NARROW).to(values.dtype), at < n)
+
+
+@pytest.mark.parametrize("wide, narrow", [("float64", "float32"), ("float64", "float16"), ("float32", "float16")])
+def test_a_narrower_type_and_back_rounds(wide, narrow):
+    values = torch.from_numpy(np.random.default_rng(3).normal(size=101).astype(wide))
+    out = torch.full((128,), 7, dtype=values.dtype)
+    _there_and_back[(1,)](values, out, 101, getattr(tl, narrow), 128)
+    rounded = values.to(getattr(torch, narrow)).to(values.dtype)
+    assert torch.equal(out[:101], rounded) and not torch.equal(rounded, values)
+    assert (out[101:] == 7).all()
+
+
 def test_rounding_towards_zero():
     x = cast_sources("float32")
     outputs = Guarded(N, "float16"), Guarded(N, "bfloat16")

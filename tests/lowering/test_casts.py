@@ -34,6 +34,15 @@ def test_one_instruction(filecheck, operation, source, target, instruction):
     filecheck(cast(operation, source, target), f"CHECK: {instruction} \nCHECK-NOT: Convert{{{{ }}}}\nCHECK: OpReturn\n")
 
 
+@pytest.mark.parametrize(("source", "target"), [("f64", "f32"), ("f32", "f16")])
+def test_narrower_floats_are_rounded_whatever_follows(filecheck, source, target):
+    """Mesa 26.2's CPU driver leaves out a conversion and the one back, unless the first is NoContraction. The one back
+    keeps every value: it may be part of what follows."""
+    decorated = "CHECK: OpDecorate %[[NARROW:[0-9]+]] NoContraction\n"
+    filecheck(cast("arith.truncf", source, target), f"{decorated}CHECK: %[[NARROW]] = OpFConvert\n")
+    filecheck(cast("arith.extf", target, source), "CHECK-NOT: NoContraction\nCHECK: OpFConvert\n")
+
+
 def test_single_to_bfloat16_rounds_to_nearest_even(filecheck):
     filecheck(
         cast("arith.truncf", "f32", "bf16"),
