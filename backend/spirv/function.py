@@ -78,17 +78,17 @@ class FunctionBuilder:
             self._definitions[result] = key
         if self._scopes:
             self._scopes[-1].append(key)
-        if self.exact and (
-            opcode in op.CONTRACTIBLE or (opcode == op.FConvert and self._narrows(type_id, operands[0]))
-        ):
+        if self.exact and (opcode in op.CONTRACTIBLE or self._narrows(opcode, type_id, operands)):
             self.module.decorate(result, op.Decoration.NoContraction)
         return result
 
-    def _narrows(self, type_id: int, value: int) -> bool:
-        """Whether a conversion to a floating-point type rounds: a driver may leave it out together with the one back,
-        as Mesa 26.2's CPU driver does, where it is not NoContraction."""
+    def _narrows(self, opcode: int, type_id: int, operands: tuple[int, ...]) -> bool:
+        """Whether an instruction rounds a floating-point number to a narrower type: a driver may leave it out together
+        with the conversion back, as Mesa 26.2's CPU driver does, where it is not NoContraction."""
+        if opcode != op.FConvert:
+            return False
         kinds = self.module.kinds
-        return kinds[type_id][1] < kinds[self.module.type_of[value]][1]
+        return kinds[type_id][1] < kinds[self.module.type_of[operands[0]]][1]
 
     def _simplify(self, opcode: int, type_id: int, operands: tuple[int, ...]) -> int | None:
         """A value that equals the instruction's and was there before, or takes less; None where none is known."""
