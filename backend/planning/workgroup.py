@@ -42,7 +42,8 @@ def matrix_warps(largest: int, dots: int, num_warps: int, capabilities: Capabili
 def _count(largest: int, elements: int, lanes: int, num_warps: int, capabilities: Capabilities) -> int:
     fewer = WARP_REGISTERS // capabilities.traits.lane_registers
     invocations = min(num_warps * WARP * fewer, capabilities.max_workgroup_invocations)
-    most = max(num_warps, invocations // lanes)
+    # Upstream's reductions combine what subgroups have found in two exchanges within one.
+    most = max(num_warps, min(invocations // lanes, lanes * lanes))
     count = num_warps
     while count * 2 <= most and largest > count * lanes * (elements // fewer):
         count *= 2

@@ -226,3 +226,32 @@ def test_dots_of_double_buffers() -> None:
     out = Guarded((32, 32), "float32")
     product[(1,)](torch.from_numpy(a), torch.from_numpy(b), out.tensor, 3, LANES=LANES)
     np.testing.assert_array_equal(out.values(), a @ b)
+
+
+@gluon.jit
+def with_a_conversion_between(x, out, numbers, n, KIND: gl.constexpr, LANES: gl.constexpr):
+    """Each subgroup stores rows and loads columns; of the conversion in between, each has all elements itself."""
+    rows: gl.constexpr = gl.BlockedLayout([1, 1], [1, LANES], [4, 1], [1, 0])
+    columns: gl.constexpr = gl.BlockedLayout([1, 1], [LANES, 1], [1, 4], [0, 1])
+    line: gl.constexpr = gl.BlockedLayout([1], [LANES], [4], [0])
+    i = gl.arange(0, 16, layout=gl.SliceLayout(1, rows))
+    j = gl.arange(0, 16, layout=gl.SliceLayout(0, rows))
+    a = gl.arange(0, 16, layout=gl.SliceLayout(1, columns))
+    b = gl.arange(0, 16, layout=gl.SliceLayout(0, columns))
+    for step in range(n):
+        room = gl.allocate_shared_memory(
+            gl.float32, [16, 16], shared_layout(KIND, 16, 16), gl.load(x + step * 256 + i[:, None] * 16 + j[None, :])
+        )
+        moved = gl.convert_layout(j + step, line)
+        gl.store(out + step * 256 + a[:, None] * 16 + b[None, :], room.load(columns))
+        gl.store(numbers + step * 16 + gl.arange(0, 16, layout=line), moved)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_conversion_between_a_store_and_a_load(kind: str) -> None:
+    """Upstream inserts no barrier there, because a conversion waits. Ours need not, and gets one for that reason."""
+    x = torch.from_numpy(RNG.standard_normal((3, 16, 16), np.float32))
+    out, numbers = torch.zeros_like(x), torch.zeros((3, 16), dtype=torch.int32)
+    with_a_conversion_between[(1,)](x, out, numbers, 3, KIND=kind, LANES=LANES, num_warps=4)
+    assert torch.equal(out, x)
+    assert torch.equal(numbers, torch.arange(16) + torch.arange(3)[:, None])

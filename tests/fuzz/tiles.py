@@ -167,6 +167,8 @@ class Generator:
         if not 16 <= self.M * self.N <= 512:
             self.M = self.N = 8
         self.warps = rng.choice((1, 2, 4, 8, 16))
+        while rng.random() < 0.7 and self.warps > 1 and self.M * self.N < 32 * self.warps:
+            self.warps //= 2  # words of several elements in a lane
         while self.M * self.N > 128 * self.warps:
             self.warps *= 2
         self.kinds = [*"fi", *rng.sample([kind for kind in TYPES if kind not in "fi"], rng.randint(1, 3))]
@@ -306,6 +308,36 @@ class Generator:
         for name, kind in (*carried, *((following, kind) for _, following, kind in ahead)):
             self.pools[kind].append(name)
 
+    def streamed(self, indent: str) -> None:
+        """A tile of whole words that is loaded in one iteration, or in one arm of an ``if``, and used in the next."""
+        rng, inner = self.rng, indent + "    "
+        kind = rng.choice([kind for kind in self.kinds if kind not in "fi"])
+        now, following, counter = self.name(), self.name(), self.name()
+        words = f"{kind}_ptr + start + at"
+        behind = f"{kind}_out + start + {MOST_PROGRAMS} * M * N + at"
+        if rng.random() < 0.4:
+            self.lines += [
+                f"{indent}if {rng.choice(BRANCHES).format(**self._names())}:",
+                f"{inner}{now} = tl.load({words})",
+                f"{indent}else:",
+                f"{inner}{now} = {rng.choice((f'tl.load({words} + M * N)', f'{self.pools[kind][0]}'))}",
+                f"{indent}tl.store({behind}, {now})",
+            ]
+            self.pools[kind].append(now)
+            return
+        self.lines += [
+            f"{indent}{following} = tl.load({words})",
+            indent + rng.choice(LOOPS).format(it=counter),
+            f"{inner}{now} = {following}",
+            f"{inner}{following} = tl.load({words} + {counter} * M * N{rng.choice(('', f', mask={counter} < 2'))})",
+        ]
+        kept = {kind: list(pool) for kind, pool in self.pools.items()}
+        self.pools[kind].append(now)
+        self.block(inner, rng.randint(0, 1))
+        self.pools = kept
+        self.lines.append(f"{inner}tl.store({behind}, {now})")
+        self.pools[kind].append(following)
+
     def branch(self, indent: str) -> None:
         """An ``if`` that changes tiles."""
         rng = self.rng
@@ -335,9 +367,11 @@ class Generator:
                 self.loop(indent)
             elif choice < 0.36 and len(indent) < 16:
                 self.branch(indent)
-            elif choice < 0.46:
+            elif choice < 0.44:
+                self.streamed(indent)
+            elif choice < 0.52:
                 self.through_memory(indent)
-            elif choice < 0.5:
+            elif choice < 0.56:
                 self.counted(indent)
             else:
                 kind, name = rng.choice(self.kinds), self.name()
@@ -359,7 +393,9 @@ def generate(seed: int) -> Tile:
         *(f"    {kind} = tl.load({kind}_ptr + start + at)" for kind in "fi"),
         *(f"    {kind} = {generator._loaded(kind, 'ptr')}" for kind in kinds[2:]),
     ]
-    generator.block("    ", rng.randint(2, 6))
+    generator.block("    ", rng.randint(1, 5))
+    if rng.random() < 0.6:
+        generator.streamed("    ")
     stored = rng.choice(("", ", mask=mask"))
     stores = []
     for kind, pool in generator.pools.items():
@@ -378,5 +414,5 @@ def generate(seed: int) -> Tile:
     )
     return Tile(
         seed, generator.M, generator.N, tuple(head), tuple(generator.lines), tuple(stores),
-        generator.warps, rng.randint(1, MOST_PROGRAMS), traits, rng.choice(UNITS), rng.choice((0, 0, 1, 3)),
+        generator.warps, rng.randint(1, MOST_PROGRAMS), traits, rng.choice(UNITS), rng.choice((0, 0, 0, 1, 3)),
     )  # fmt: skip

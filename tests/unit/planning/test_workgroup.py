@@ -34,6 +34,13 @@ def test_small_subgroups_are_more(largest: int, dot: bool, warps: int, expected:
     assert subgroups(largest, dot, warps, LAVAPIPE) == expected
 
 
+def test_reductions_combine_what_all_subgroups_found_in_two_exchanges() -> None:
+    """Upstream's allocation refuses more subgroups than the square of the lanes along a reduced axis."""
+    narrow = replace(LAVAPIPE, subgroup_size=4)  # LP_NATIVE_VECTOR_WIDTH=128
+    assert subgroups(8192, False, 8, narrow) == 16
+    assert subgroups(8192, False, 32, narrow) == 32  # as asked
+
+
 @pytest.mark.parametrize("lanes", [32, 64])
 def test_warps_are_subgroups_where_these_are_as_large(lanes: int) -> None:
     assert subgroups(65536, False, 4, replace(LAVAPIPE, subgroup_size=lanes)) == 4
