@@ -16,7 +16,7 @@ from ..layouts.linear import LinearLayout, same_copies
 from ..layouts.reduction import ReductionPlan, plan_reduction
 from ..layouts.scan import AcrossWarps, ScanError, plan_scan, simple_layout
 from ..layouts.shuffles import SubgroupShuffle
-from ..layouts.through_shared import ThroughShared
+from ..layouts.through_shared import ConversionError, ThroughShared
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
 from .plans import Conversion, Gather, Plan, Reduction, Scan, Shared
@@ -65,10 +65,10 @@ def _sizes(operation: Operation) -> tuple[int, ...]:
 def plan_convert_layout(operation: Operation, room: Room, target: Target) -> Plan:
     """``ttg.convert_layout``; scratch memory is the operation's where that suffices."""
     source, result = operation.operands[0].type, operation.result.type
-    _, owned = _owned(operation)
-    return conversion(
-        layout_of(source), layout_of(result), element_type(source), owned, room, target, _places(operation, room)
-    )
+    offset, owned = _owned(operation)
+    element, places = element_type(source), _places(operation, room)
+    there = room.limit - (offset or 0)
+    return conversion(layout_of(source), layout_of(result), element, owned, there, room, target, places)
 
 
 def plan_reshape(operation: Operation, room: Room, target: Target) -> Plan:
@@ -83,15 +83,28 @@ def plan_reshape(operation: Operation, room: Room, target: Target) -> Plan:
 def move(source: LinearLayout, result: LinearLayout, element: Type, room: Room, target: Target) -> Conversion:
     """A conversion for an operation that owns no scratch memory: where some is needed, it is beyond upstream's."""
     whole = source.size * bytes_in_memory(element)
-    return conversion(source, result, element, whole, room, target, lambda size: Scratch(room.start, size, True))
+    places: Places = lambda size: Scratch(room.start, size, True)  # noqa: E731
+    return conversion(source, result, element, whole, room.beyond, room, target, places)
 
 
 def conversion(
-    source: LinearLayout, result: LinearLayout, element: Type, owned: int, room: Room, target: Target, places: Places
+    source: LinearLayout,
+    result: LinearLayout,
+    element: Type,
+    owned: int,
+    there: int,
+    room: Room,
+    target: Target,
+    places: Places,
 ) -> Conversion:
-    """How ``element``\\ s in layout ``source`` get to layout ``result``, with ``owned`` bytes of scratch memory."""
+    """How ``element``\\ s in layout ``source`` get to layout ``result``, with ``owned`` bytes of scratch memory, or in
+    more rounds with the bytes that are ``there``, where these are fewer and that is possible."""
     size = bytes_in_memory(element)
-    moves, reason = _few(plan_conversion(source, result, size, owned), source, result, size, room, target)
+    try:
+        found = plan_conversion(source, result, size, max(0, min(owned, there)))
+    except ConversionError:
+        found = plan_conversion(source, result, size, owned)
+    moves, reason = _few(found, source, result, size, room, target)
     if not isinstance(moves, ThroughShared):
         return Conversion((), (), reason, moves, source, result)
     scratch = places(moves.size * size)
