@@ -158,7 +158,8 @@ class _Strips:
         shapes = {type_.shape for sink in sinks if isinstance(type_ := sunk(sink).type, TensorType)}
         along = {sink.attributes["axis"] for sink in sinks if folds(sink)}
         for dim in range(min(len(shape) for shape in shapes)):
-            if len({shape[dim] for shape in shapes}) > 1 or along - {dim}:
+            extents = {shape[dim] for shape in shapes}
+            if len(extents) > 1 or extents == {1} or along - {dim}:
                 continue
             try:
                 run, past_barriers = self._run(block, sinks, dim)

@@ -8,6 +8,8 @@ import torch
 import triton
 import triton.language as tl
 
+from tests.device.helpers import device_capabilities
+
 WARPS = (1, 2, 4, 8)
 
 
@@ -164,3 +166,19 @@ def test_python_numbers_become_the_nearest_ones(name: str) -> None:
     assert torch.equal(y[1], x * 2**-16)
     assert torch.equal(y[2], small.expand(16))
     assert torch.signbit(y[3]).all() and not y[3].any()
+
+
+@triton.jit
+def turned_tile_kernel(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
+    rows, columns = tl.arange(0, M), tl.arange(0, N)
+    x = tl.load(x_ptr + rows[:, None] * N + columns[None, :])
+    tl.store(y_ptr + columns[:, None] * M + rows[None, :], tl.trans(x))
+
+
+def test_a_tile_of_more_bytes_than_there_is_shared_memory_is_transposed():
+    """It goes through it in rounds."""
+    x = torch.arange(64 * 128).reshape(64, 128)
+    y = torch.zeros(128, 64, dtype=torch.int64)
+    compiled = turned_tile_kernel[(1,)](x, y, 64, 128, num_warps=8)
+    assert torch.equal(y, x.T)
+    assert compiled.metadata.shared <= device_capabilities().shared_bytes

@@ -255,3 +255,24 @@ def test_long_rows_are_reduced_piece_by_piece():
     rows = ROWS.replace("64x32", "8x8192").replace("64x1x", "8x1x").replace("64xf32", "8xf32").replace("AXIS", "1")
     _, loops = cut(body.replace(stored, rows), 400)
     assert "spirv.fold" in names(loops[0]) and names(loops[1]).count("tt.store") == 1
+
+
+LINES = """
+#line = #ttg.blocked<{sizePerThread = [1, 4], threadsPerWarp = [1, 8], warpsPerCTA = [1, 4], order = [1, 0]}>
+#other = #ttg.blocked<{sizePerThread = [1, 2], threadsPerWarp = [1, 8], warpsPerCTA = [1, 4], order = [1, 0]}>
+"""
+
+
+def test_a_line_is_not_cut_along_its_axis_of_one():
+    body = """
+    %l = tt.reshape %given : tensor<1024xf32, #row> -> tensor<1x1024xf32, #line>
+    %e = math.exp %l : tensor<1x1024xf32, #line>
+    %s = math.sin %e : tensor<1x1024xf32, #line>
+    %o = ttg.convert_layout %s : tensor<1x1024xf32, #line> -> tensor<1x1024xf32, #other>
+    tt.print ": " {hex = false, isSigned = array<i32: 0>} : %o : tensor<1x1024xf32, #other>
+"""
+    function = parse_module(LINES + MODULE.replace("BODY", body)).functions["k"]
+    assert function.body is not None and cut_in_strips(function, 40)
+    (loop,) = [operation for operation in function.body.entry.operations if operation.name == "scf.for"]
+    bounds = [value.owner.attributes["value"] for value in loop.operands if isinstance(value.owner, Operation)]
+    assert bounds[:2] == [0, 1024]
