@@ -23,7 +23,7 @@ from .venv import enter  # noqa: E402
 VERBS = {
     "demo": ("set up, build and install the wheel, run the example kernels", "run"),
     "test": ("set up, build and install the wheel, run linters and the test suite [--fast] [pytest arguments]", "test"),
-    "dev": ("set up .venv for changing this checkout: its Python files are used where they lie", "test"),
+    "dev": ("set up .venv for changing this checkout: its Python files are used where they lie [--native]", "test"),
     "fuzz": ("run random kernels against upstream's interpreter, float64 and torch [--seeds A:B]", "test"),
     "sync": ("fetch upstream's release wheel and lay it out in build/upstream", "build"),
     "apply": ("apply overlay/ and patches/ to build/upstream", "build"),
@@ -39,6 +39,9 @@ VERBS = {
     "wheel": ("build the wheel into dist/ [setup.py bdist_wheel arguments]", "build"),
 }
 
+
+# Those that explain their arguments themselves.
+_EXPLAINS_ITSELF = ("demo", "fuzz", "rebase", "wheel")
 
 # Those without arguments.
 ALONE = ("packages", "sync", "apply", "status", "export", "recover", "check")
@@ -66,6 +69,9 @@ def main(arguments: list[str]) -> int:
         hint = f"did you mean {close[0]!r}? " if close else ""
         print(f"error: there is no verb {verb!r}: {hint}`python3 -m tools help` lists them", file=sys.stderr)
         return 2
+    if {"-h", "--help"} & set(rest[1:]) and verb not in _EXPLAINS_ITSELF:
+        print(f"usage: python3 -m tools {verb}: {VERBS[verb][0]}")
+        return 0
     if rest[1:] and verb in ALONE:
         print(f"error: {verb} has no argument {rest[1]!r}", file=sys.stderr)
         return 2

@@ -1,8 +1,9 @@
 """The README's first kernel."""
 
-import torch
+import numpy as np
 import triton
 import triton.language as tl
+from triton.backends.spirv import runtime
 
 
 @triton.jit
@@ -11,8 +12,7 @@ def add(x, y, out, n, BLOCK: tl.constexpr):
     tl.store(out + i, tl.load(x + i, mask=i < n) + tl.load(y + i, mask=i < n), mask=i < n)
 
 
-device = triton.runtime.driver.active.get_active_torch_device()
-x, y = torch.rand(1000, device=device), torch.rand(1000, device=device)
-out = torch.empty_like(x)
+x, y = (runtime.from_numpy(np.random.rand(1000).astype(np.float32)) for _ in range(2))
+out = runtime.empty(1000, "float32")
 add[(1,)](x, y, out, 1000, BLOCK=1024)
-print("largest error:", (out - (x + y)).abs().max().item())
+print("largest error:", np.abs(out.to_numpy() - (x.to_numpy() + y.to_numpy())).max())

@@ -36,6 +36,12 @@ def test_usage_names_every_verb_and_needs_the_standard_library_only() -> None:
     assert {path.stem.replace("_", "-") for path in (ROOT / "tools/verbs").glob("[a-z]*.py")} == set(VERBS)
 
 
+@pytest.mark.parametrize("verb", ["check", "dev", "test", "packages"])
+def test_help_of_a_verb_says_what_it_does_and_does_nothing(verb: str) -> None:
+    done = run_tools(verb, "--help")
+    assert (done.returncode, done.stdout) == (0, f"usage: python3 -m tools {verb}: {VERBS[verb][0]}\n")
+
+
 def test_an_unknown_verb() -> None:
     done = run_tools("chekc")
     assert done.returncode == 2
