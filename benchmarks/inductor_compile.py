@@ -3,7 +3,7 @@
 Each graph is compiled by Inductor in this process with all caches off: for ``spirv`` tensors, then as C++ for CPU
 tensors. The first call is timed, of which Triton's part, and the rest: Dynamo, Inductor and the driver, or the C++
 compiler. The kernels that Inductor generated for ``spirv`` are then compiled in turn to SPIR-V and, by upstream's own
-backend, to a cubin for sm_90, for which no GPU is needed. Takes two to four minutes on two cores.
+backend, to a cubin for sm_90, for which no GPU is needed. Takes 80 seconds of processor time on two cores.
 
     python -m benchmarks.inductor_compile [--runs N] [GRAPH …]
 """

@@ -318,6 +318,22 @@ def _flex_attention(module: Any) -> None:
     module._validate_device = validate
 
 
+def _strides(module: Any) -> None:
+    """Whether strides are in order may be unknown: torch 2.13 raises ValueRangeError over divisions by sizes, which
+    convolutions of dynamic images have."""
+    original = module.SizeVarAllocator.guard_or_false
+
+    def guard_or_false(self: Any, left: Any) -> Any:
+        from torch.utils._sympy.value_ranges import ValueRangeError
+
+        try:
+            return original(self, left)
+        except ValueRangeError:
+            return False
+
+    module.SizeVarAllocator.guard_or_false = guard_or_false
+
+
 def _caches(module: Any) -> None:
     """What Inductor keeps on disk was generated for the devices here, by this version: without CUDA its key says
     nothing of either."""
@@ -391,6 +407,7 @@ HOOKS = (
     Hook("replay", "torch._inductor.output_code", ("CompiledFxGraph.post_compile",), _replay),
     Hook("choices", "torch._inductor.choices", ("InductorChoices.get_config_heuristics",), _choices),
     Hook("caches", "torch._inductor.codecache", ("CacheBase.get_system", "clear_on_fresh_cache"), _caches),
+    Hook("strides", "torch._inductor.sizevars", ("SizeVarAllocator.guard_or_false",), _strides),
     Hook("flex_attention", "torch.nn.attention.flex_attention", ("_validate_device",), _flex_attention),
     Hook("flex_decoding", "torch._inductor.kernel.flex.flex_decoding", ("get_split_k",), _flex_decoding),
 )

@@ -52,6 +52,22 @@ def test_the_first_hook_reaches_those_who_import_it_later() -> None:
     assert has_triton() or not driver_is_active()
 
 
+def test_strides_that_torch_cannot_compare_are_not_in_order() -> None:
+    """A stride of a convolution of an image of any size, whose bounds torch cannot compute."""
+    internals.install()
+    import sympy
+    from torch._dynamo.source import ConstantSource
+    from torch._inductor.sizevars import SizeVarAllocator
+    from torch.fx.experimental.symbolic_shapes import DimDynamic, ShapeEnv
+    from torch.utils._sympy.functions import FloorDiv, Mod
+
+    environment = ShapeEnv()
+    size = environment.create_symbol(16, ConstantSource("size"), dynamic_dim=DimDynamic.DYNAMIC)
+    half = FloorDiv(size - 1, 2)
+    comparison = sympy.Eq((half + 1) * Mod(1, (half**2 + 2 * half + 1) / (half + 1)), 0)
+    assert SizeVarAllocator(environment).guard_or_false(comparison) is False
+
+
 def test_what_inductor_keeps_on_disk_is_of_these_devices_and_this_version(monkeypatch: pytest.MonkeyPatch) -> None:
     internals.install()
     from torch._inductor.codecache import CacheBase
