@@ -89,3 +89,23 @@ SIMPLER = frozenset({op.BitwiseXor, op.Bitcast, op.Select, op.LogicalEqual, op.L
 
 #: opcodes whose results those simplifications look through.
 TRANSPARENT = frozenset({op.BitwiseXor, op.Bitcast, op.LogicalNot})
+
+
+def _ways() -> dict[int, int]:
+    """See WAYS."""
+    found: dict[int, int] = {}
+    for bit, opcodes in (
+        (COMMUTES, op.COMMUTATIVE),
+        (SIMPLIFIES, SIMPLER),
+        (DEFINES, TRANSPARENT),
+        (CONTRACTS, op.CONTRACTIBLE | {op.ExtInst, op.FConvert}),
+    ):
+        for opcode in opcodes:
+            found[opcode] = found.get(opcode, 0) | bit
+    return found
+
+
+#: Opcode → which of the sets above it is in, as the bits of one number: what is asked for each instruction. Of ExtInst
+#: and FConvert some may be contracted.
+COMMUTES, SIMPLIFIES, DEFINES, CONTRACTS = 1, 2, 4, 8
+WAYS = _ways()

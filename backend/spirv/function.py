@@ -17,6 +17,8 @@ SELECTION_CONTROL_NONE = 0
 LOOP_CONTROL_NONE = 0
 LOOP_CONTROL_DONT_UNROLL = 2
 
+_ways_of = fold.WAYS.get
+
 
 class FunctionBuilder:
     """Appends instructions to a function, one basic block after the other.
@@ -47,8 +49,6 @@ class FunctionBuilder:
         self._sign_extended: dict[int, int] = {}
         self.block = self._entry
         self._terminated = False
-        #: Decorate floating-point arithmetic so that the driver neither contracts nor reassociates it.
-        self.exact = True
         #: Called for every loop: with its condition where that is known, and after the loop with what that call gave.
         self.watch: tuple[Callable[[int], int], Callable[[int], None]] | None = None
         #: Anchor values that live across barriers (see anchors.py).
@@ -60,13 +60,16 @@ class FunctionBuilder:
 
     # -- single instructions -------------------------------------------------------------------------------------
     def emit(self, opcode: int, type_id: int, *operands: int) -> int:
-        """A pure instruction with a result; gives its id, or that of an equal one."""
-        if opcode in op.COMMUTATIVE and operands[0] > operands[1]:
-            operands = (operands[1], operands[0])
-        if opcode in fold.SIMPLER:
-            simpler = self._simplify(opcode, type_id, operands)
-            if simpler is not None:
-                return simpler
+        """A pure instruction with a result; gives its id, or that of an equal one. Floating-point arithmetic is
+        decorated so that the driver neither contracts nor reassociates it."""
+        ways = _ways_of(opcode)
+        if ways:
+            if ways & fold.COMMUTES and operands[0] > operands[1]:
+                operands = (operands[1], operands[0])
+            if ways & fold.SIMPLIFIES:
+                simpler = self._simplify(opcode, type_id, operands)
+                if simpler is not None:
+                    return simpler
         key = (opcode, type_id, *operands)
         known = self._numbered.get(key)
         if known is not None:
@@ -74,21 +77,24 @@ class FunctionBuilder:
                 self.lines.reuse(known)
             return known
         self._numbered[key] = result = self.effect(opcode, type_id, *operands)
-        if opcode in fold.TRANSPARENT:
-            self._definitions[result] = key
         if self._scopes:
             self._scopes[-1].append(key)
-        if self.exact and (opcode in op.CONTRACTIBLE or self._narrows(opcode, type_id, operands)):
-            self.module.decorate(result, op.Decoration.NoContraction)
+        if ways:
+            if ways & fold.DEFINES:
+                self._definitions[result] = key
+            if ways & fold.CONTRACTS and self._contracts(opcode, type_id, operands):
+                self.module.decorate_new(result, op.Decoration.NoContraction)
         return result
 
-    def _narrows(self, opcode: int, type_id: int, operands: tuple[int, ...]) -> bool:
-        """Whether an instruction rounds a floating-point number to a narrower type: a driver may leave it out together
-        with the conversion back, as Mesa 26.2's CPU driver does, where it is not NoContraction."""
-        if opcode != op.FConvert:
-            return False
-        kinds = self.module.kinds
-        return kinds[type_id][1] < kinds[self.module.type_of[operands[0]]][1]
+    def _contracts(self, opcode: int, type_id: int, operands: tuple[int, ...]) -> bool:
+        """Whether a driver may contract or reassociate an instruction of fold.CONTRACTS. One that rounds a number to a
+        narrower type it may leave out together with the conversion back, as Mesa 26.2's CPU driver does."""
+        if opcode == op.ExtInst:
+            return operands[1] == op.Glsl.Fma
+        if opcode == op.FConvert:
+            kinds = self.module.kinds
+            return kinds[type_id][1] < kinds[self.module.type_of[operands[0]]][1]
+        return True
 
     def _simplify(self, opcode: int, type_id: int, operands: tuple[int, ...]) -> int | None:
         """A value that equals the instruction's and was there before, or takes less; None where none is known."""
@@ -136,10 +142,7 @@ class FunctionBuilder:
 
     def glsl(self, number: int, type_id: int, *operands: int) -> int:
         """An instruction of GLSL.std.450."""
-        result = self.emit(op.ExtInst, type_id, self.module.glsl, number, *operands)
-        if self.exact and number == op.Glsl.Fma:
-            self.module.decorate(result, op.Decoration.NoContraction)
-        return result
+        return self.emit(op.ExtInst, type_id, self.module.glsl, number, *operands)
 
     # -- integers, folded ----------------------------------------------------------------------------------------
     def binary(self, opcode: int, a: int, b: int) -> int:

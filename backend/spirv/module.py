@@ -271,6 +271,10 @@ class ModuleBuilder:
             self._decorated.add(key)
             self._decorations.append([op.Decorate, 0, 0, target, *words])
 
+    def decorate_new(self, target: Id, word: Number) -> None:
+        """The same for an id that was made just now, in less time."""
+        self._decorations.append([op.Decorate, 0, 0, target, word])
+
     def name(self, target: Id, text: str) -> None:
         """A debug name for an id; the first one stays."""
         if target not in self._named:
