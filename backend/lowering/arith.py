@@ -9,8 +9,9 @@ from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import DenseAttr, FloatBits, Operation
-from ..ttgir.types import FloatType, IntegerType, Type
+from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
 from .elementwise import map_registers, map_wanted
+from .errors import UnsupportedOperation
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .lowering import Lowering
@@ -289,6 +290,10 @@ def _compare_floats(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("arith.select")
 def _select(ctx: Lowering, operation: Operation) -> None:
+    if isinstance(operation.result.type, MemDescType):
+        raise UnsupportedOperation(
+            operation, "a branch chooses between buffers", "choose a number, and take that part of one buffer, .index()"
+        )
     condition, true, false = (ctx.registers(operand) for operand in operation.operands)
     if len(condition) == 1 and len(true) > 1:
         condition = condition * len(true)

@@ -142,19 +142,21 @@ class Lowering(Emitter):
         return self.plan.buffers[operation.result]
 
     def carried(self, value: Value) -> list[int]:
-        """The ids that a branch or loop carries for a value; of a buffer the number of its first element."""
+        """The ids that a branch or loop carries for a value; of a buffer, or a slice of one, the number of its first
+        element."""
         lowered = self._values[value]
         if not isinstance(lowered, SharedBuffer):
             return self.registers(value)
         view = lowered.view
-        if view.origin:
+        start = view.start_of_slice()
+        if start is None:
             assert isinstance(value.owner, Operation)
             raise UnsupportedOperation(
                 value.owner,
-                "a loop or branch carries a slice of a buffer",
+                "a loop or branch carries a slice of a buffer whose elements lie otherwise than those of other slices",
                 "carry the buffer, and slice it where it is used",
             )
-        first = self.module.uint(view.first // bytes_in_memory(view.type.element))
+        first = self.module.uint(view.first // bytes_in_memory(view.type.element) + start)
         return [first if lowered.moved is None else self.f.add(lowered.moved, first)]
 
     # -- barriers and workgroup memory ---------------------------------------------------------------------------

@@ -61,6 +61,19 @@ class BufferView:
             return self.type.element, 1
         return self.cell, bits_in_memory(self.type.element) // bits_in_memory(self.cell)
 
+    def start_of_slice(self) -> int | None:
+        """Elements, padding included, by which a slice starts after its buffer, where its own offsets are added to
+        that; None where they are not: swizzled columns mix with others, and padding lies between other columns."""
+        if not self.origin:
+            return 0
+        layout, within = buffer_layout(self.type), 0
+        for extent, bases in zip(self.type.shape, layout.offsets.inputs.values(), strict=True):
+            for basis in bases[: extent.bit_length() - 1]:
+                within |= basis
+        if within & self.origin or any(self.origin % interval for interval, _ in layout.padding):
+            return None
+        return layout.pad(self.origin)
+
     def width(self, limit: int) -> int:
         """Consecutive elements that one access may hold, by where it starts: ``limit`` at most."""
         for number in (self.origin, self.alignment // bytes_in_memory(self.type.element)):

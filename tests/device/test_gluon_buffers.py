@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 import pytest
 import torch
+from triton.backends.spirv.errors import UnsupportedOperation
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
 
@@ -27,6 +30,8 @@ def bits(name: str, *shape: int) -> tuple[np.ndarray, torch.Tensor]:
 def shared_layout(kind, rows, columns):
     if kind == "swizzled":
         return gl.SwizzledSharedLayout(4, 2, 4, [1, 0])
+    if kind == "widely swizzled":  # over 32 columns
+        return gl.SwizzledSharedLayout(8, 1, 4, [1, 0])
     if kind == "padded":
         return gl.PaddedSharedLayout.with_identity_for([[32, 4]], [rows, columns], [1, 0])
     return gl.SwizzledSharedLayout(1, 1, 1, [1, 0])
@@ -255,3 +260,58 @@ def test_a_conversion_between_a_store_and_a_load(kind: str) -> None:
     with_a_conversion_between[(1,)](x, out, numbers, 3, KIND=kind, LANES=LANES, num_warps=4)
     assert torch.equal(out, x)
     assert torch.equal(numbers, torch.arange(16) + torch.arange(3)[:, None])
+
+
+@gluon.jit
+def carried_slices(x, out, n, KIND: gl.constexpr, COLUMNS: gl.constexpr, LANES: gl.constexpr):
+    """Two halves of a buffer change places in each iteration: one is read, the other one written."""
+    rows: gl.constexpr = 32 if COLUMNS else 16
+    columns: gl.constexpr = 16 if COLUMNS else 32
+    half: gl.constexpr = gl.BlockedLayout([1, 4], [LANES // 4, 4], [4, 1], [1, 0])
+    at = gl.arange(0, rows, layout=gl.SliceLayout(1, half))[:, None] * columns
+    at += gl.arange(0, columns, layout=gl.SliceLayout(0, half))[None, :]
+    room = gl.allocate_shared_memory(x.dtype.element_ty, [32, 32], shared_layout(KIND, 32, 32))
+    now = room.slice(0, 16, 1 if COLUMNS else 0)
+    following = room.slice(16, 16, 1 if COLUMNS else 0)
+    now.store(gl.load(x + at))
+    for step in range(n):
+        following.store(gl.load(x + (step + 1) * 512 + at))
+        gl.store(out + step * 512 + at, now.load(half))
+        now, following = following, now
+    gl.store(out + n * 512 + at, now.load(half))
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+@pytest.mark.parametrize("columns", [False, True])
+@pytest.mark.parametrize("kind", [*KINDS, "widely swizzled"])
+def test_slices_that_a_loop_carries(kind: str, columns: bool, name: str) -> None:
+    expected, x = bits(name, 6, 512)
+    out = torch.zeros((6, 512), dtype=x.dtype)
+    launch = functools.partial(carried_slices[(1,)], x, out, KIND=kind, COLUMNS=columns, LANES=LANES)
+    if columns and kind in ("padded", "widely swizzled"):  # the halves' columns mix, or padding lies in between
+        with pytest.raises(UnsupportedOperation, match=r"carries a slice of a buffer whose elements.*slice it where"):
+            launch(5)
+        return
+    launch(5)
+    found = out.view(getattr(torch, expected.dtype.name)).numpy()
+    np.testing.assert_array_equal(found, expected)
+
+
+@gluon.jit
+def chosen_buffer(x, out, n, LANES: gl.constexpr):
+    line: gl.constexpr = gl.BlockedLayout([1], [LANES], [4], [0])
+    plain: gl.constexpr = gl.SwizzledSharedLayout(1, 1, 1, [0])
+    at = gl.arange(0, 64, layout=line)
+    one = gl.allocate_shared_memory(gl.float32, [64], plain, gl.load(x + at))
+    other = gl.allocate_shared_memory(gl.float32, [64], plain, gl.load(x + 64 + at))
+    if n > 2:
+        last = one
+    else:
+        last = other
+    gl.store(out + at, last.load(line))
+
+
+def test_a_choice_between_buffers_is_refused() -> None:
+    """MLIR makes a select of such a branch."""
+    with pytest.raises(UnsupportedOperation, match=r"chooses between buffers.*\.index\(\)"):
+        chosen_buffer[(1,)](torch.ones(128), torch.zeros(64), 2, LANES=LANES)
