@@ -270,15 +270,18 @@ def carried_slices(x, out, n, KIND: gl.constexpr, COLUMNS: gl.constexpr, LANES: 
     half: gl.constexpr = gl.BlockedLayout([1, 4], [LANES // 4, 4], [4, 1], [1, 0])
     at = gl.arange(0, rows, layout=gl.SliceLayout(1, half))[:, None] * columns
     at += gl.arange(0, columns, layout=gl.SliceLayout(0, half))[None, :]
+    turned: gl.constexpr = gl.BlockedLayout([2, 1], [4, LANES // 4], [1, 4], [0, 1])
+    to = gl.arange(0, rows, layout=gl.SliceLayout(1, turned))[:, None] * columns
+    to += gl.arange(0, columns, layout=gl.SliceLayout(0, turned))[None, :]
     room = gl.allocate_shared_memory(x.dtype.element_ty, [32, 32], shared_layout(KIND, 32, 32))
     now = room.slice(0, 16, 1 if COLUMNS else 0)
     following = room.slice(16, 16, 1 if COLUMNS else 0)
     now.store(gl.load(x + at))
     for step in range(n):
         following.store(gl.load(x + (step + 1) * 512 + at))
-        gl.store(out + step * 512 + at, now.load(half))
+        gl.store(out + step * 512 + to, now.load(turned))
         now, following = following, now
-    gl.store(out + n * 512 + at, now.load(half))
+    gl.store(out + n * 512 + to, now.load(turned))
 
 
 @pytest.mark.parametrize("name", WIDTHS)
