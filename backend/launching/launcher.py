@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -19,6 +21,18 @@ from .scratch_memory import ScratchLauncher
 from .signatures import argument_name, flat_signature, has_descriptor
 from .split_grid import PartsLauncher, SplitVariant
 
+_LATER: ContextVar[bool] = ContextVar("reports are read later", default=False)
+
+
+@contextmanager
+def reports_later() -> Iterator[None]:
+    """Launchers that are made meanwhile are made with ``later``: for those who make them through Triton."""
+    token = _LATER.set(True)
+    try:
+        yield
+    finally:
+        _LATER.reset(token)
+
 
 def _make_tensordesc_arg(arg: Any, metadata: Any, _: Any) -> list[Any]:
     if metadata is not None:
@@ -30,7 +44,7 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
     """The callable that a CompiledKernel runs: ``make_launcher`` for the kernel's source and metadata.
 
     ``later``: launches need not wait to learn that the driver cut a loop short: runtime.reporting.raise_reports() says
-    so, which the caller calls before what they wrote is read on the host.
+    so, which the caller calls before what they wrote is read on the host. Launches with CPU or CUDA tensors wait.
 
     ``metadata.arguments``: [index into flat_signature, type] of each passed argument; without it all but the
     constexprs are passed. ``metadata.indirect_arguments``: the block goes into a buffer.
@@ -62,7 +76,7 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
         parts = partial(_parts_launcher, context, entries, end + len(hidden))
         launch = _native_launcher(context, entries, metadata, SplitVariant(context, src, metadata, parts))
     if reports:
-        kind = LaterLauncher if later and says_loops(reports) else ReportingLauncher
+        kind = LaterLauncher if (later or _LATER.get()) and says_loops(reports) else ReportingLauncher
         launch = kind(context, metadata.name, launch, reports, entries)
     if scratch_bytes:
         launch = ScratchLauncher(metadata.name, launch, scratch_bytes, metadata.global_scratch_align)

@@ -133,8 +133,9 @@ class LaterLauncher(ReportingLauncher):
         self._reset(self._kept, [])
 
     def __call__(self, *args: Any) -> None:
-        """As make_launcher's. Within a graph's capture as ReportingLauncher's."""
-        if capturing(self._context) is not None:
+        """As make_launcher's. Within a graph's capture, and with tensors that others than this device may read, as
+        ReportingLauncher's."""
+        if capturing(self._context) is not None or any(map(_read_elsewhere, args[FIRST_ARGUMENT:])):
             super().__call__(*args)
             return
         args = (*args, *[None] * (self._place - len(args)))[: self._place]
@@ -147,6 +148,11 @@ class LaterLauncher(ReportingLauncher):
         if any(header):
             self._reset(self._kept, [])
             self._say(header, records, [])
+
+
+def _read_elsewhere(argument: Any) -> bool:
+    """Whether it is a tensor of torch's that is read with no copy from the device."""
+    return getattr(argument, "is_cpu", False) or getattr(argument, "is_cuda", False)
 
 
 def says_loops(messages: list[dict[str, Any]]) -> bool:

@@ -263,12 +263,16 @@ def _choices(module: Any) -> None:
     module.InductorChoices.get_config_heuristics = get_config_heuristics
 
 
-def _spills(module: Any) -> None:
-    """Inductor compares the number of spilled registers with a limit, and Vulkan does not tell it: none is assumed."""
+def _launchers(module: Any) -> None:
+    """Inductor's kernels do not wait to learn that the driver cut a loop short: copies to the host say so. The number
+    of spilled registers, which Inductor compares with a limit, is none where Vulkan does not tell it."""
     original = module.TritonCompileResult.make_launcher
 
     def make_launcher(self: Any) -> Any:
-        launcher = original(self)
+        from ..launching.launcher import reports_later
+
+        with reports_later():
+            launcher = original(self)
         if launcher.n_spills is None:
             launcher.n_spills = 0
         return launcher
@@ -397,7 +401,7 @@ HOOKS = (
         ),
         _templates,
     ),
-    Hook("spills", "torch._inductor.runtime.triton_heuristics", ("TritonCompileResult.make_launcher",), _spills),
+    Hook("launchers", "torch._inductor.runtime.triton_heuristics", ("TritonCompileResult.make_launcher",), _launchers),
     Hook(
         "graphs",
         "torch._inductor.cudagraph_utils",

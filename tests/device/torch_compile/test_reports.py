@@ -1,0 +1,53 @@
+"""Loops that Mesa's CPU driver of 2022 ends are reported: by the launch where the host may read at once, else later."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+import triton  # noqa: E402
+import triton.language as tl  # noqa: E402
+from triton.backends.spirv.runtime import reporting  # noqa: E402
+from triton.backends.spirv.runtime.context import current  # noqa: E402
+from triton.backends.spirv.runtime.errors import LoopLimitExceeded  # noqa: E402
+
+pytestmark = pytest.mark.usefixtures("own_caches")
+
+
+@triton.jit
+def counted(out, rounds):
+    count = 0
+    for _ in range(rounds):
+        count += 1
+    tl.store(out, count)
+
+
+@torch.compile
+def count_to(x: Any, rounds: int) -> Any:
+    out = torch.zeros_like(x)
+    counted[(1,)](out, rounds)
+    return out
+
+
+@pytest.mark.parametrize("device", ["spirv", "cpu"])
+def test_a_loop_that_the_driver_ends_in_a_compiled_function(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[Any] = []
+    launch = reporting.ReportingLauncher.__call__
+    monkeypatch.setattr(
+        reporting.ReportingLauncher, "__call__", lambda self, *args: (waited.append(self), launch(self, *args))[1]
+    )
+    x = torch.zeros(1, dtype=torch.int32, device=device)
+    assert count_to(x, 1000).item() == 1000
+    assert not waited or device == "cpu"
+    try:
+        out = count_to(x, 70000)
+        if device == "spirv":
+            out = out.cpu()
+        assert out.item() == 70000
+    except LoopLimitExceeded as error:
+        assert current().capabilities.driver == "mesa_llvmpipe" and "'counted'" in str(error)
+        assert "out" in locals() if device == "spirv" else "out" not in locals()
+    torch.spirv.synchronize()  # said once
