@@ -31,7 +31,7 @@ from triton.backends.spirv.ahead_of_time.build import compile_kernel
 from triton.backends.spirv.analysis.barrier_filter import BARRIER, INSERTED, Footprint, Need
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.lowering import Lowering
-from triton.backends.spirv.planning import kernel_plan
+from triton.backends.spirv.planning import barriers
 from triton.backends.spirv.ttgir.ir import Function, Operation
 
 from benchmarks.example_kernels import KERNELS
@@ -96,8 +96,8 @@ class Recorder:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._needs = kernel_plan.barrier_needs
-        kernel_plan.barrier_needs = self._judge
+        self._needs = barriers.barrier_needs
+        barriers.barrier_needs = self._judge
         barrier = Lowering.barrier
 
         def waiting(ctx: Lowering, global_memory: bool = False, **how: int) -> None:
