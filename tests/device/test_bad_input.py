@@ -68,6 +68,19 @@ def test_lost_binary_is_compiled_again(own_cache, tensors):
     assert torch.equal(y, 2 * x)
 
 
+@pytest.mark.parametrize("content", [b"", b"{", b"{}", b"[1]", b"\xdc\xff"])
+def test_damaged_metadata_in_the_cache_are_made_again(own_cache, tensors, content):
+    pytest.importorskip("triton.compiler.loading", reason="this triton lacks the patch 'whole-loads'")
+    x, y = tensors
+    double_kernel[(1,)](x, y, 16, BLOCK=16)
+    (metadata,) = own_cache.rglob("double_kernel.json")
+    metadata.write_bytes(content)
+    double_kernel.device_caches.clear()
+    y.zero_()
+    double_kernel[(1,)](x, y, 16, BLOCK=16)
+    assert torch.equal(y, 2 * x) and metadata.stat().st_size > len(content)
+
+
 def test_files_of_every_stage_are_in_the_cache(own_cache, tensors):
     double_kernel[(1,)](*tensors, 16, BLOCK=16)
     assert {path.suffix for path in own_cache.rglob("double_kernel.*")} >= {".ttir", ".ttgir", ".spv", ".json"}

@@ -1,10 +1,12 @@
-"""A kernel is loaded once, by one thread, and whole or not at all.
+"""A kernel is loaded once, by one thread, and whole or not at all; one whose description in the cache is damaged is
+compiled again.
 
 Threads that launch a kernel for the first time at once would each load it, and see it half loaded: with a launcher, and
 without a function.
 """
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Callable
@@ -33,3 +35,14 @@ def _lock(kernel: Any) -> Any:
     if owner != process:
         kernel.__dict__["_loading"] = _, lock = process, threading.RLock()
     return lock
+
+
+def whole(metadata: str | None) -> str | None:
+    """The path of a kernel's metadata in the cache; None where the file was cut off or damaged, as by a full disk."""
+    if metadata is None:
+        return None
+    try:
+        with open(metadata, encoding="utf-8") as file:
+            return metadata if "target" in json.load(file) else None
+    except (OSError, ValueError, TypeError):
+        return None
