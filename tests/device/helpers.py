@@ -180,7 +180,7 @@ def computes_with_subnormals() -> bool:
     """Whether the device is known to take subnormal f32 numbers for what they are, and not for zero."""
     capabilities = device_capabilities()
     return capabilities.has("preserve_denormals32") or (
-        capabilities.driver in COMPUTING_WITH_SUBNORMALS and _halves_the_smallest_normal("float32")
+        capabilities.driver in COMPUTING_WITH_SUBNORMALS and halves_the_smallest_normal("float32")
     )
 
 
@@ -190,7 +190,8 @@ def _half_kernel(source, out):
 
 
 @cache
-def _halves_the_smallest_normal(dtype: str) -> bool:
+def halves_the_smallest_normal(dtype: str) -> bool:
+    """Whether the device's half of the smallest normal number of a format is not zero."""
     smallest = torch.full((1,), np.finfo(dtype).tiny, dtype=getattr(torch, dtype))
     out = torch.full_like(smallest, -1)
     _half_kernel[(1,)](smallest, out)
@@ -201,7 +202,7 @@ def may_be_flushed(dtype: np.dtype) -> bool:
     """Whether the device may take subnormal numbers of a format for zero. Of f64 that is measured: few do."""
     if dtype in FLUSHED:
         return not computes_with_subnormals()
-    return dtype == np.float64 and device_capabilities().has("float64") and not _halves_the_smallest_normal("float64")
+    return dtype == np.float64 and device_capabilities().has("float64") and not halves_the_smallest_normal("float64")
 
 
 def flushed(values: np.ndarray, dtype: Any = np.float32) -> np.ndarray:
