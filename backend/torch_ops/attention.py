@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch.autograd import forward_ad
 
 from ..runtime import context as vulkan_context
 from . import attention_products
@@ -80,9 +81,14 @@ def _fits(
     query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: _Optional, dropout: float, causal: bool
 ) -> bool:
     """Whether the kernels do it: the rest is composed, what torch refuses among it. Tensors that are being traced are
-    composed, too, so that what compiles them sees the operations."""
+    composed, too, so that what compiles them sees the operations, and so is all within a level of forward-mode
+    differentiation, for which torch has no formula of the kernels' operation."""
     tensors = [t for t in (query, key, value, mask) if t is not None]
-    if dropout or any(type(t) not in (torch.Tensor, torch.nn.Parameter) for t in tensors):
+    if (
+        dropout
+        or forward_ad._current_level >= 0
+        or any(type(t) not in (torch.Tensor, torch.nn.Parameter) for t in tensors)
+    ):
         return False
     if any(t.device != query.device or t.dim() < 2 or not t.numel() for t in tensors):
         return False

@@ -238,7 +238,13 @@ def _narrow_copy(self: torch.Tensor, dim: int, start: int, length: int, *, out: 
     return of_type(out, self.dtype, part.shape).copy_(part)
 
 
+def _zeros(size: Sequence[int], *, dtype: Any = None, device: Any = None, **_: Any) -> torch.Tensor:
+    """aten::_efficientzerotensor, with memory: a tangent that is 0."""
+    return torch.zeros(size, dtype=dtype, device=device)
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
+    "_efficientzerotensor": _zeros,
     "fill_.Tensor": _fill_tensor,
     "cat.out": _cat,
     "narrow_copy.out": _narrow_copy,

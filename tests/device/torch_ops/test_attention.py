@@ -106,3 +106,22 @@ def test_halves_are_as_close_as_rounded_weights_are(compiled: bool, monkeypatch:
     found = F.scaled_dot_product_attention(*(x.to("spirv") for x in (query, key, value))).cpu().double()
     unit = torch.finfo(torch.float16).eps / 2
     assert ((found - exact).abs() <= unit * (exact.abs() + (size if compiled else 0)) + 1e-6).all()
+
+
+def test_forward_mode_differentiation() -> None:
+    """Through torch.func and by hand. The CPU's kernel has none, so that it composes the operation."""
+    q, k, v = _inputs(2, 3, rows=5, keys=7, width=4, value_width=4)
+
+    def directional(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+        def attend(q: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+            return F.scaled_dot_product_attention(q, k, v).contiguous()
+
+        by_hand = torch.autograd.forward_ad
+        with by_hand.dual_level():
+            dual = by_hand.unpack_dual(attend(by_hand.make_dual(q, q.cos()), v))
+            assert dual.tangent is not None
+            first = dual.primal.clone(), dual.tangent.clone()
+        return *first, *torch.func.jvp(attend, (q, v), (q.sin(), v.cos()))
+
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        compare(directional, q, k, v, tolerance=(1e-4, 1e-5))
