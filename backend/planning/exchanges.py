@@ -101,7 +101,7 @@ def conversion(
     more rounds with the bytes that are ``there``, where these are fewer and that is possible."""
     size = bytes_in_memory(element)
     try:
-        found = plan_conversion(source, result, size, max(0, min(owned, there)))
+        found = plan_conversion(source, result, size, max(0, min(owned, there)) if room.rounds else owned)
     except ConversionError:
         found = plan_conversion(source, result, size, owned)
     moves, reason = _few(found, source, result, size, room, target)

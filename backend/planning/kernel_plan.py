@@ -150,8 +150,10 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     buffers = plan_buffers(kernel, explicit)
     refused: dict[Operation, Plan] = {operation: Failed(error=error) for operation, error in buffers.refused.items()}
     fixed: dict[Operation, Plan] = {}
+    # With a dot in pieces, too, they would make code that Mesa's CPU driver compiles for 40 s: refused, as too large.
+    rounds = not any(operation.name == "tt.dot" for operation in operations)
     for words in views(capabilities):
-        room = Room(upstream, limit, explicit, words)
+        room = Room(upstream, limit, explicit, words, rounds)
         given = _Given(room, target, options, late, buffers.views, axis_info, lambda pointer: bool(roots.get(pointer)))
         if not fixed:
             fixed = _planned(operations, FIXED, given)

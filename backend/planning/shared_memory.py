@@ -69,12 +69,14 @@ class View:
 @dataclass(frozen=True)
 class Room:
     """What operations are planned in. ``upstream``: bytes that upstream allocated; ``limit``: bytes of the device;
-    ``explicit``: with the explicit layout; ``words``: seen as words."""
+    ``explicit``: with the explicit layout; ``words``: seen as words; ``rounds``: whether what there is no room for goes
+    through it in rounds."""
 
     upstream: int
     limit: int
     explicit: bool
     words: bool
+    rounds: bool = True
 
     @property
     def start(self) -> int:
