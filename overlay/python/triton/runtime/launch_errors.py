@@ -119,10 +119,3 @@ def _reason(name: str, value: Any, backend: Any) -> str:
 def _item(value: Any) -> Any:
     item = getattr(value, "item", None)
     return item() if item is not None else None
-
-
-def explain_none(source: Any, error: Exception) -> None:
-    """As compiler/front_end_errors.explain(), under the name by which compile() once asked."""
-    from ..compiler.front_end_errors import explain
-
-    explain(source, error)
