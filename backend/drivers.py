@@ -92,6 +92,10 @@ OTHER = Driver()
 #: specifications per compute capability.
 _NVIDIA_REGISTERS = 65536
 
+#: Lanes for AMD's GPUs with matrix units. With the 64 that are the default, fragments of A and B have four copies of
+#: each element in place of two, and upstream's layouts of fragments are for 32. Measured with RADV's compiler alone.
+_WAVE32 = 32
+
 #: By the name of the VkDriverId in lower case, without what all have in common.
 DRIVERS = {
     # Mesa's CPU driver, as seen in 22.3.6 with LLVM 15.
@@ -120,12 +124,12 @@ DRIVERS = {
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
     "nvidia_proprietary": Driver(fused=True, unit_registers=_NVIDIA_REGISTERS, register_statistics=("Register Count",)),
     # XGL, icd/api/vk_pipeline.cpp; it counts the bytes of scratch memory, not spills.
-    "amd_proprietary": Driver(fused=True, register_statistics=("numUsedVgprs",)),
-    "amd_open_source": Driver(fused=True, register_statistics=("numUsedVgprs",)),
+    "amd_proprietary": Driver(fused=True, matrix_lanes=_WAVE32, register_statistics=("numUsedVgprs",)),
+    "amd_open_source": Driver(fused=True, matrix_lanes=_WAVE32, register_statistics=("numUsedVgprs",)),
     "mesa_radv": Driver(
         fused=True,
         narrows_comparisons=True,
-        matrix_lanes=32,  # 64 by default, where fragments of A and B have four copies of each element in place of two
+        matrix_lanes=_WAVE32,
         register_statistics=("VGPRs",),
         spill_statistics=("Spilled VGPRs", "Spilled SGPRs"),
     ),
