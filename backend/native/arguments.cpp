@@ -153,7 +153,8 @@ void check_memory(const Argument& argument, PyObject* object) {
   const py::object count = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(numel.ptr()));
   if (!count) throw py::error_already_set();
   if (!PyLong_Check(count.ptr()) || PyObject_IsTrue(count.ptr()) != 1) return;
-  throw py::value_error(quoted(argument) + ": the " + type_name(object) + " has elements and no memory: its data_ptr() is 0");
+  throw py::value_error(quoted(argument) + ": the " + type_name(object) +
+                        " has elements and no memory: its data_ptr() is 0");
 }
 
 void check_range(const Argument& argument, PyObject* object, bool fits) {

@@ -15,7 +15,7 @@ from triton.compiler.errors import CompilationError
 from triton.runtime.jit import JITFunction
 
 if not hasattr(JITFunction, "relaunch"):
-    pytest.skip("this triton lacks the patch 'launch-errors'", allow_module_level=True)
+    pytest.skip("this triton lacks the patch 'front-end-errors'", allow_module_level=True)
 
 
 @triton.jit

@@ -115,7 +115,8 @@ CHECK: OpVariable %{{[0-9]+}} Workgroup
     )
 
 
-def test_a_slice_that_a_branch_carries_is_refused():
+def test_a_branch_carries_the_first_element_of_a_slice(filecheck):
+    """Byte 512 is element 128, row 8 of 16 elements 128 elements further."""
     body = f"""{ALLOC}    %one = ttg.memdesc_subslice %room[8, 0] : {ROOM} -> {SLICE}
     %other = ttg.memdesc_subslice %room[0, 0] : {ROOM} -> {SLICE}
     %view = scf.if %c -> ({SLICE}) {{
@@ -123,8 +124,15 @@ def test_a_slice_that_a_branch_carries_is_refused():
     }} else {{
       scf.yield %other : {SLICE}
     }}"""
-    with pytest.raises(UnsupportedOperation, match="carries a slice of a buffer"):
-        compile_body(through(body, SLICE, "8x16"), "%p: !tt.ptr<f32>, %x: f32, %c: i1", 1536, PLAIN)
+    filecheck(
+        disassemble(compile_body(through(body, SLICE, "8x16"), "%p: !tt.ptr<f32>, %x: f32, %c: i1", 1536, PLAIN)),
+        """
+CHECK-DAG: %[[WHOLE:[0-9]+]] = OpConstant %{{[0-9]+}} 128{{$}}
+CHECK-DAG: %[[LATER:[0-9]+]] = OpConstant %{{[0-9]+}} 256{{$}}
+CHECK: OpPhi %{{[0-9]+}} %[[LATER]] %{{[0-9]+}} %[[WHOLE]] %{{[0-9]+}}
+CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+""",
+    )
 
 
 def test_a_slice_of_several_buffers_is_refused():

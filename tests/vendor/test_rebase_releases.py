@@ -77,7 +77,7 @@ def go_on(project: Project, option: str, capfd: pytest.CaptureFixture[str]) -> t
 
 
 #: Patches of lines that 3.8.0 has in another form.
-FOR_3_9_0_ALONE = ("launch-errors.patch", "whole-loads.patch")
+FOR_3_9_0_ALONE = ("front-end-errors.patch", "whole-loads.patch")
 
 
 def table(names: list[str], **outcome: str) -> list[str]:
