@@ -149,8 +149,9 @@ DRIVERS = {
     ),
     "intel_proprietary_windows": Driver(lane_registers=32),
     # ir3 has 96 registers for each of 128 lanes and 192 for each of 64. Of 26.2.6 with the smaller subgroups: fp16
-    # attention 128×64 spills 148 in place of 461, and waits for loads a tenth as long by Turnip's own estimate.
+    # attention of 64×64 spills 148 in place of 461, and waits for loads a tenth as long by Turnip's own estimate.
     "mesa_turnip": Driver(lanes=64, lane_registers=128, narrows_comparisons=True, spill_statistics=("STP Count",)),
-    # 256 registers of 16 bits a lane.
+    # A lane has 128 registers, in halves; the more it uses, the fewer lanes are in flight. Of 26.2.6: fp16 attention of
+    # 64×64 has twice the subgroups with 64, each of half the instructions, and 12 spills in place of 226.
     "mesa_honeykrisp": Driver(lane_registers=64, narrows_comparisons=True, spill_statistics=("Spills",)),
 }

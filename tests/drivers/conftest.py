@@ -25,3 +25,9 @@ def examples(tmp_path_factory: pytest.TempPathFactory) -> Callable[[Compiler], d
         return shaders(compiled_examples(folder, compiler), compiler)
 
     return ask
+
+
+@pytest.fixture(scope="module")
+def known(request: pytest.FixtureRequest, examples: Callable[[Compiler], dict[str, Any]]) -> dict[str, Any]:
+    """What the compiler that the test's module names, COMPILER, says of the device and of all examples' kernels."""
+    return examples(request.module.COMPILER)

@@ -5,37 +5,25 @@ FREEDRENO_NOOP_DRM_SHIM names the library that plays the GPU; CONTRIBUTING.md sa
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-import pytest
 from triton.backends.spirv.capabilities import PROFILES
 
-from benchmarks.example_kernels import KERNELS
-from benchmarks.mesa_shaders import Compiler
 from benchmarks.qualcomm_shaders import COMPILER
+from tests.drivers.checks import assert_all_taken, assert_reported
 
 PROFILE = PROFILES[COMPILER.profile]
 
 
-@pytest.fixture(scope="module")
-def known(examples: Callable[[Compiler], dict[str, Any]]) -> dict[str, Any]:
-    """What Turnip says of the device and of all examples' kernels."""
-    return examples(COMPILER)
-
-
 def test_the_profile_is_what_the_driver_reports(known: dict[str, Any]) -> None:
     """Its subgroups have 128 lanes by default, and 64 where a pipeline says so."""
-    device = known["device"]
-    for name in ("driver", "subgroup_size", "shared_bytes", "push_constant_bytes", "max_workgroup_invocations"):
-        assert device[name] == getattr(PROFILE, name), name
-    assert frozenset(device["features"]) == PROFILE.features
+    assert_reported(known["device"], PROFILE)
 
 
 def test_every_kernel_is_taken(known: dict[str, Any]) -> None:
-    assert [one["module"].partition("-")[2] for one in known["shaders"]] == [kernel for _, kernel, _ in KERNELS]
+    assert_all_taken(known["shaders"])
     for one in known["shaders"]:
-        assert one["lanes"] == 64 and one["instructions"] > 0 and one["registers"] <= 48, one
+        assert one["lanes"] == 64 and one["registers"] <= 48, one
 
 
 def test_accesses_are_wide_and_little_is_spilled(known: dict[str, Any]) -> None:

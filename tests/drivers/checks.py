@@ -1,0 +1,36 @@
+"""What is asked of every one of Mesa's compilers without its GPU."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from triton.backends.spirv.capabilities import Capabilities
+
+from benchmarks.example_kernels import KERNELS
+
+#: What a profile says in numbers.
+LIMITS = ("subgroup_size", "shared_bytes", "push_constant_bytes", "max_workgroup_invocations")
+
+
+def assert_reported(
+    device: dict[str, Any], profile: Capabilities, later: Sequence[str] = (), limits: Sequence[str] = LIMITS
+) -> None:
+    """The device has what its profile says, but for features that only ``later`` versions of the driver have."""
+    for name in ("driver", *limits):
+        assert device[name] == getattr(profile, name), name
+    features = frozenset(device["features"])
+    assert features <= profile.features and profile.features - features <= frozenset(later)
+
+
+def assert_matrices_reported(device: dict[str, Any], profile: Capabilities) -> None:
+    """The profile's matrices are among the device's."""
+    reported = {(one["m"], one["n"], one["k"], *one["types"]) for one in device["matrices"]}
+    assert {(one.m, one.n, one.k, *one.types) for one in profile.matrices} <= reported
+
+
+def assert_all_taken(shaders: Sequence[dict[str, Any]]) -> None:
+    """The compiler made something of every example's kernel."""
+    assert [one["module"].partition("-")[2] for one in shaders] == [kernel for _, kernel, _ in KERNELS]
+    for one in shaders:
+        assert one["instructions"] > 0, one
