@@ -229,6 +229,17 @@ def accepted(reference: Callable[..., np.ndarray], *operands: np.ndarray, result
     return found
 
 
+def assert_one_of(actual: np.ndarray, expected: list[np.ndarray], *operands: np.ndarray, what: str = "") -> None:
+    """Fails where an element is that of none of the ``expected`` arrays (accepted): NaN is NaN, and the zeros
+    differ by their sign."""
+    fine = np.any([same(actual, values) for values in expected], axis=0)
+    at = np.flatnonzero(~fine)[:4]
+    assert fine.all(), (
+        f"{what}: {np.count_nonzero(~fine)} of {fine.size} differ: {[x[at] for x in operands]} give "
+        f"{actual[at]}, wanted one of {[values[at] for values in expected]}"
+    )
+
+
 def assert_ulp(actual: np.ndarray, expected: np.ndarray, dtype: str, ulp: float, what: object = "") -> None:
     """Fails where ``actual``, of format ``dtype``, is more than ``ulp`` units in the last place of ``expected``
     (float64) away. Infinities and NaN must be equal; the result may overflow where the tolerance reaches past the

@@ -17,7 +17,7 @@ import numpy as np
 import triton
 from triton.backends.spirv.runtime.arrays import array
 
-from tests.device.helpers import device_capabilities, same
+from tests.device.helpers import device_capabilities
 from tests.device.math.bounds import BOUNDS, NATIVE
 
 mpmath.mp.dps = 40
@@ -117,15 +117,4 @@ def assert_ulps(actual: np.ndarray, expected: list[np.ndarray], bound: float, *o
     assert distance[worst] <= bound, (
         f"{distance[worst]:.4g} ULP at {[x[worst] for x in operands]}: "
         f"{actual[worst]!r}, exactly {[values[worst] for values in expected]!r}"
-    )
-
-
-def assert_one_of(actual: np.ndarray, expected: list[np.ndarray], *operands: np.ndarray) -> None:
-    """Fails where an element is that of none of the ``expected`` arrays (helpers.accepted): NaN is NaN, and the zeros
-    differ by their sign."""
-    fine = np.any([same(actual, values) for values in expected], axis=0)
-    at = np.flatnonzero(~fine)[:4]
-    assert fine.all(), (
-        f"{np.count_nonzero(~fine)} of {fine.size} differ: {[x[at] for x in operands]} give "
-        f"{actual[at]}, wanted one of {[values[at] for values in expected]}"
     )

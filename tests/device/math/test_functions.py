@@ -9,9 +9,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tests.device.helpers import accepted
+from tests.device.helpers import accepted, assert_one_of
 from tests.device.math.bounds import ABSOLUTE, BINARY, BOUNDS
-from tests.device.math.harness import apply, assert_one_of, assert_ulps, device_bound, exactly
+from tests.device.math.harness import apply, assert_ulps, device_bound, exactly
 
 FORMATS = {32: np.float32, 64: np.float64}
 SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1, -1, 0.5, -0.5, 2, -2, 1e30, -1e30, 1.5, 2.5, -2.5])

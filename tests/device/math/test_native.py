@@ -14,9 +14,9 @@ from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.opcodes import Glsl
 
-from tests.device.helpers import accepted, halves_the_smallest_normal
+from tests.device.helpers import accepted, assert_one_of, halves_the_smallest_normal
 from tests.device.math.bounds import BOUNDS
-from tests.device.math.harness import apply, assert_one_of, assert_ulps, exactly, ulps
+from tests.device.math.harness import apply, assert_ulps, exactly, ulps
 
 #: Units in the last place that Exp2 of Mesa 22.3's CPU driver is off, and what exp adds to that.
 MESA, MORE = 3.0, 1.5

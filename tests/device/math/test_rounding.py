@@ -12,8 +12,8 @@ from triton import knobs
 from triton.backends.spirv import drivers
 from triton.backends.spirv.lowering.numerics import precise
 
-from tests.device.helpers import accepted
-from tests.device.math.harness import apply, assert_one_of
+from tests.device.helpers import accepted, assert_one_of
+from tests.device.math.harness import apply
 
 FORMATS = {32: (np.float32, np.uint32, 23, 127), 64: (np.float64, np.uint64, 52, 1023)}
 MODES = ("rn", "rz", "rd", "ru")

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tests.device import helpers
-from tests.device.helpers import accepted, flushed
+from tests.device.helpers import accepted, assert_one_of, flushed
 from tests.device.math import test_functions as functions
 from tests.device.math import test_rounding as rounding
 from tests.device.math import weaker
 from tests.device.math.bounds import BOUNDS
-from tests.device.math.harness import apply, assert_one_of, assert_ulps
+from tests.device.math.harness import apply, assert_ulps
 
 TINY = np.float32(3e-39)
 
