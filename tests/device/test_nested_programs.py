@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -51,6 +52,22 @@ def test_a_failing_program_is_made_small() -> None:
 
     program = next(p for p in map(generate, SEEDS) if " * " in "".join(p.body) and len(p.body) > 5)
     start = Outcome(program, "wrong", False, 0.0)
-    small = minimised(start, wrong)
+    small = minimised(start, wrong).outcome
     assert " * " in "".join(small.program.body) and small.program.number == program.number
     assert len(small.program.body) <= 2 and len(small.program.stores) == 1
+
+
+def test_minimising_ends_in_time_with_the_smallest_program_so_far() -> None:
+    """With a device that gets everything wrong and is slow about it."""
+
+    def slow(programs: Sequence[Program], _: Path) -> list[Outcome[Program]]:
+        time.sleep(0.05)
+        return [Outcome(program, "wrong", False, 0.0) for program in programs]
+
+    start = Outcome(max(map(generate, SEEDS), key=lambda program: len(program.body)), "wrong", False, 0.0)
+    began = time.monotonic()
+    small = minimised(start, slow, seconds=0.2)
+    assert not small.ended and time.monotonic() - began < 5
+    assert len(small.outcome.program.stores) < len(start.program.stores)
+    whole = minimised(start, slow)
+    assert whole.ended and not whole.outcome.program.body

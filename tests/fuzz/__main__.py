@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
-from tests.fuzz import floats, tile_runs, tiles
-from tests.fuzz.minimising import minimised
+from tests.fuzz import floats, steps, tile_runs, tiles
+from tests.fuzz.families import FAMILIES
+from tests.fuzz.minimising import Small, minimised
 from tests.fuzz.programs import FOOTER, HEADER, generate
 from tests.fuzz.running import compare
+from tests.fuzz.steps import Family
 
 #: Programs that one process of the interpreter computes.
 BATCH = 16
 
-#: A kernel that takes longer to compile and run is shown.
+#: Smaller programs that it computes at once.
+MINIMISED = 4
+
+#: A kernel whose compilation and run take more processor time is shown: a busy machine makes none of them slow.
 SLOW_SECONDS = 10.0
 
 
@@ -30,61 +37,95 @@ def seeds(text: str) -> range:
     return range(int(first), int(end))
 
 
-def _programs(chosen: range) -> Iterator[tuple[str, int, str, str, float]]:
+@dataclass(frozen=True)
+class Result:
+    """What became of a kernel. ``fault`` is empty where it computed what was expected; ``source`` is the smallest
+    kernel that was found to fail, ``ended`` whether there was time to find it; ``seconds``: of processor time."""
+
+    sort: str
+    seed: int
+    fault: str
+    source: str
+    seconds: float
+    ended: bool = True
+
+
+def _programs(chosen: range, minimising: float) -> Iterator[Result]:
     for start in range(chosen.start, chosen.stop, BATCH):
         batch = [generate(seed) for seed in range(start, min(start + BATCH, chosen.stop))]
         with tempfile.TemporaryDirectory() as folder:
             outcomes = compare(batch, Path(folder))
         for outcome in outcomes:
-            small = minimised(outcome, compare) if outcome.fault else outcome
-            source = HEADER + small.program.source + FOOTER
-            yield "programs", outcome.program.number, outcome.fault, source, outcome.seconds
+            small = minimised(outcome, compare, minimising, MINIMISED) if outcome.fault else Small(outcome, True)
+            source = HEADER + small.outcome.program.source + FOOTER
+            number = outcome.program.number
+            yield Result("programs", number, outcome.fault, source, outcome.seconds, small.ended)
 
 
-def _tiles(chosen: range) -> Iterator[tuple[str, int, str, str, float]]:
+def _tiles(chosen: range, minimising: float) -> Iterator[Result]:
     for seed in chosen:
         with tempfile.TemporaryDirectory() as folder:
             tile = tiles.generate(seed)
             outcomes = tile_runs.compare([tile], Path(folder))
         if not outcomes:
-            yield "tiles", seed, "it does not run as Python", tiles.HEADER + tile.source, 0.0
+            yield Result("tiles", seed, "it does not run as Python", tiles.HEADER + tile.source, 0.0)
         for outcome in outcomes:
-            small = minimised(outcome, tile_runs.compare) if outcome.fault else outcome
-            yield "tiles", seed, outcome.fault, tiles.HEADER + small.program.source, outcome.seconds
+            small = minimised(outcome, tile_runs.compare, minimising) if outcome.fault else Small(outcome, True)
+            source = tiles.HEADER + small.outcome.program.source
+            yield Result("tiles", seed, outcome.fault, source, outcome.seconds, small.ended)
 
 
-def _floats(chosen: range) -> Iterator[tuple[str, int, str, str, float]]:
+def _floats(chosen: range, minimising: float) -> Iterator[Result]:
     with tempfile.TemporaryDirectory() as folder:
         for seed in chosen:
             for bfloat in (False, True):
                 outcome = floats.run(seed, bfloat, Path(folder))
-                yield "bfloat16" if bfloat else "float32", seed, outcome.fault, outcome.source, outcome.seconds
+                yield Result("bfloat16" if bfloat else "float32", seed, outcome.fault, outcome.source, outcome.seconds)
+
+
+def _family(family: Family, chosen: range, minimising: float) -> Iterator[Result]:
+    with tempfile.TemporaryDirectory() as folder:
+        for seed in chosen:
+            outcome = steps.run(family, seed, Path(folder), minimising)
+            yield Result(family.name, seed, outcome.fault, outcome.source, outcome.seconds)
+
+
+#: What runs the seeds of a sort, by its name.
+SORTS: dict[str, Callable[[range, float], Iterator[Result]]] = {
+    "programs": _programs,
+    "tiles": _tiles,
+    "floats": _floats,
+    **{family.name: functools.partial(_family, family) for family in FAMILIES},
+}
 
 
 def main(arguments: list[str]) -> int:
     """Runs the seeds and says what failed; 1 where something did."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--seeds", type=seeds, default=range(100), metavar="A:B")
+    parser.add_argument("--sorts", nargs="+", choices=list(SORTS), default=list(SORTS), metavar="SORT")
+    parser.add_argument("--minimise-seconds", type=float, default=120.0, metavar="S")
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"))
     options = parser.parse_args(arguments)
     began, counts, failures = time.monotonic(), Counter[str](), 0
     slowest = (0.0, "none")
-    for results in (_programs(options.seeds), _tiles(options.seeds), _floats(options.seeds)):
-        for sort, seed, fault, source, seconds in results:
-            counts[sort] += 1
-            slowest = max(slowest, (seconds, f"{sort} {seed}"))
-            if seconds > SLOW_SECONDS:
-                print(f"slow: {sort} {seed} took {seconds:.1f} s", flush=True)
-            if fault:
-                failures += 1
-                options.out.mkdir(parents=True, exist_ok=True)
-                path = options.out / f"{sort}_{seed}.py"
-                path.write_text(source, encoding="utf-8")
-                print(f"FAILED: {sort} {seed}: {fault}\n  {path}", flush=True)
+    for result in (one for sort in options.sorts for one in SORTS[sort](options.seeds, options.minimise_seconds)):
+        name = f"{result.sort} {result.seed}"
+        counts[result.sort] += 1
+        slowest = max(slowest, (result.seconds, name))
+        if result.seconds > SLOW_SECONDS:
+            print(f"slow: {name} took {result.seconds:.1f} s", flush=True)
+        if result.fault:
+            failures += 1
+            options.out.mkdir(parents=True, exist_ok=True)
+            path = options.out / f"{result.sort}_{result.seed}.py"
+            path.write_text(result.source, encoding="utf-8")
+            rest = "" if result.ended else f" (the smallest one found in {options.minimise_seconds:g} s)"
+            print(f"FAILED: {name}: {result.fault}\n  {path}{rest}", flush=True)
     numbers = ", ".join(f"{count} {sort}" for sort, count in counts.items())
     print(
         f"{sum(counts.values())} kernels ({numbers}) in {time.monotonic() - began:.0f} s, {failures} failed; "
-        f"the slowest, {slowest[1]}, took {slowest[0]:.1f} s"
+        f"the slowest, {slowest[1]}, took {slowest[0]:.1f} s of processor time"
     )
     return 1 if failures else 0
 

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
+from typing import Generic, cast
 
 from tests.fuzz.running import G, Outcome
 
 #: What may stand in for the result of a statement that goes: one value of each kind.
 _STAND_INS = ("x", "y", "b", "w", "f", "i", "h", "q", "e", "g")
+
+
+#: Runs programs and says what became of each one that is well formed.
+Comparing = Callable[[Sequence[G], Path], list[Outcome[G]]]
 
 
 def _indent(line: str) -> int:
@@ -29,35 +36,73 @@ def _removed(body: Sequence[str], start: int) -> tuple[str, ...]:
     return (*body[:start], *body[end:])
 
 
-def _candidates(program: G, number: int) -> Iterator[G]:
-    """Smaller programs; most of them are not well formed, and are left out by the interpreter."""
+def _without_runs(body: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """The body without a half, a quarter and so on of its outermost statements."""
+    outermost = min((_indent(line) for line in body), default=0)
+    starts = [
+        place for place, line in enumerate(body) if _indent(line) == outermost and not line.lstrip().startswith("else")
+    ]
+    ends = [*starts[1:], len(body)]
+    size = len(starts) // 2
+    while size > 1:
+        for first in range(0, len(starts), size):
+            last = min(first + size, len(starts)) - 1
+            yield (*body[: starts[first]], *body[ends[last] :])
+        size //= 2
+
+
+def _candidates(program: G) -> Iterator[G]:
+    """Smaller programs, the smallest ones first. Most are not well formed: the reference leaves them out."""
+    for place in range(len(program.stores)):
+        if len(program.stores) > 1:
+            stores = (*program.stores[:place], *program.stores[place + 1 :])
+            yield cast(G, program.with_body(program.number, program.body, stores))
+    for body in _without_runs(program.body):
+        yield cast(G, program.with_body(program.number, body, program.stores))
     for start, line in enumerate(program.body):
         body = _removed(program.body, start)
-        yield cast(G, program.with_body(number, body, program.stores))
+        yield cast(G, program.with_body(program.number, body, program.stores))
         assigned = re.match(r"\s*(v\d+) = ", line)
         for other in _STAND_INS if assigned else ():
             name = rf"\b{assigned[1]}\b" if assigned else ""
             renamed = tuple(re.sub(name, other, rest) for rest in body)
             stores = tuple(re.sub(name, other, rest) for rest in program.stores)
-            yield cast(G, program.with_body(number, renamed, stores))
-    for place in range(len(program.stores)):
-        if len(program.stores) > 1:
-            stores = (*program.stores[:place], *program.stores[place + 1 :])
-            yield cast(G, program.with_body(number, program.body, stores))
+            yield cast(G, program.with_body(program.number, renamed, stores))
 
 
-def minimised(outcome: Outcome[G], comparing: Callable[[Sequence[G], Path], list[Outcome[G]]]) -> Outcome[G]:
-    """The smallest failing program that taking away one statement at a time leads to."""
-    while True:
-        candidates = [
-            cast(G, program.with_body(outcome.program.number + 1000003 * (index + 1), program.body, program.stores))
-            for index, program in enumerate(_candidates(outcome.program, outcome.program.number))
+@dataclass(frozen=True)
+class Small(Generic[G]):
+    """The smallest failing program that was found. ``ended``: nothing more could be taken away from it; otherwise the
+    time was up."""
+
+    outcome: Outcome[G]
+    ended: bool
+
+
+def _smaller(outcome: Outcome[G], comparing: Comparing[G], batch: int, deadline: float) -> Outcome[G] | None:
+    """The first candidate that fails as ``outcome`` does, of those that there is time for."""
+    candidates = _candidates(outcome.program)
+    first = 0
+    while time.monotonic() < deadline and (some := tuple(itertools.islice(candidates, batch))):
+        numbers = (outcome.program.number + 1000003 * (first + place + 1) for place in range(len(some)))
+        numbered = [
+            cast(G, one.with_body(number, one.body, one.stores)) for one, number in zip(some, numbers, strict=True)
         ]
+        first += len(some)
         with tempfile.TemporaryDirectory() as folder:
-            found = comparing(candidates, Path(folder))
+            found = comparing(numbered, Path(folder))
         failing = [other for other in found if other.fault and other.refused == outcome.refused]
-        if not failing:
-            return outcome
-        best = min(failing, key=lambda other: len(other.program.body) + len(other.program.stores))
-        program = cast(G, best.program.with_body(outcome.program.number, best.program.body, best.program.stores))
-        outcome = Outcome(program, best.fault, best.refused, best.seconds)
+        if failing:
+            best = min(failing, key=lambda other: len(other.program.body) + len(other.program.stores))
+            program = cast(G, best.program.with_body(outcome.program.number, best.program.body, best.program.stores))
+            return Outcome(program, best.fault, best.refused, best.seconds)
+    return None
+
+
+def minimised(outcome: Outcome[G], comparing: Comparing[G], seconds: float = float("inf"), batch: int = 1) -> Small[G]:
+    """The smallest failing program that taking away statements leads to in so many seconds; a kernel that compiles
+    then is not stopped. ``batch``: how many are compared in one call."""
+    deadline = time.monotonic() + seconds
+    while (smaller := _smaller(outcome, comparing, batch, deadline)) is not None:
+        outcome = smaller
+    return Small(outcome, time.monotonic() < deadline)

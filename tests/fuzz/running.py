@@ -41,7 +41,8 @@ G = TypeVar("G", bound=Generated)
 @dataclass(frozen=True)
 class Outcome(Generic[G]):
     """What became of a program: ``fault`` is empty where it computed what was expected. ``refused``: the fault is an
-    error that was raised here, not a wrong value. ``seconds``: to compile and run it here."""
+    error that was raised here, not a wrong value. ``seconds``: of processor time, to compile and run it
+    here."""
 
     program: G
     fault: str
@@ -89,7 +90,7 @@ def compare(programs: Sequence[Program], folder: Path) -> list[Outcome[Program]]
     for program in programs:
         if f"{program.number}_error" in expected:
             continue
-        start = time.monotonic()
+        start = time.process_time()
         fault, refused = "", False
         try:
             for index, output in enumerate(module.run(program.number)):
@@ -99,5 +100,5 @@ def compare(programs: Sequence[Program], folder: Path) -> list[Outcome[Program]]
                     fault = fault or f"output {index}: {wrong} of {wanted.size} values are wrong"
         except Exception as error:
             fault, refused = f"{type(error).__name__}: {error}", True
-        outcomes.append(Outcome(program, fault, refused, time.monotonic() - start))
+        outcomes.append(Outcome(program, fault, refused, time.process_time() - start))
     return outcomes

@@ -1,0 +1,16 @@
+"""The families of kernels that are made of steps."""
+
+from __future__ import annotations
+
+from tests.fuzz.families import atomics, combining, descriptors, dots, integers, returns, shapes
+from tests.fuzz.steps import Family
+
+FAMILIES: tuple[Family, ...] = (
+    integers.FAMILY,
+    combining.FAMILY,
+    shapes.FAMILY,
+    dots.FAMILY,
+    descriptors.FAMILY,
+    atomics.FAMILY,
+    returns.FAMILY,
+)

@@ -1,0 +1,249 @@
+"""Random kernels made of steps, each of which is written together with what NumPy computes for it.
+
+A family (families/) has a way to start a kernel and a way to add one step. What fails is made small by leaving out the
+last steps, and then whatever the wrong value does not depend on.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import random
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+HEADER = '"""Generated."""\nimport triton\nimport triton.language as tl\n\n\n'
+
+#: NumPy's types and Triton's.
+TYPES = {
+    np.dtype(name): f"tl.{'int1' if name == 'bool' else name}"
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64"),
+    )
+}
+
+#: What lies around each memory that a kernel gets, and its length in elements.
+GUARD, GUARDED = 77, 8
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Value:
+    """A name in the kernel and what it holds."""
+
+    name: str
+    array: Array
+
+    @property
+    def type(self) -> str:
+        """Triton's."""
+        return TYPES[self.array.dtype]
+
+
+@dataclass(frozen=True)
+class Line:
+    """A statement, of several lines where it has others in it. ``kept``: for what it does to memory."""
+
+    text: str
+    kept: bool = False
+
+
+@dataclass
+class Writer:
+    """Writes one kernel of one program or several. ``memory``: what the pointers point to at first;
+    ``expected``: what is there afterwards; ``first``: elements in front of what the kernel gets."""
+
+    rng: random.Random
+    numbers: np.random.Generator
+    functions: str = ""
+    lines: list[Line] = field(default_factory=list)
+    values: list[Value] = field(default_factory=list)
+    memory: dict[str, Array] = field(default_factory=dict)
+    expected: dict[str, Array] = field(default_factory=dict)
+    first: dict[str, int] = field(default_factory=dict)
+    programs: int = 1
+    scalar: int = 3
+    named: int = 0
+
+    def name(self) -> str:
+        """A new one."""
+        self.named += 1
+        return f"v{self.named}"
+
+    def pointer(self, array: Array, aligned: bool = False) -> str:
+        """A new pointer to a copy of the array; at 16 bytes where ``aligned``."""
+        name = f"p{len(self.memory)}"
+        self.memory[name], self.expected[name] = array.copy(), array.copy()
+        self.first[name] = 0 if aligned else self.rng.choice((0, 0, 1, 3))
+        return name
+
+    def add(self, text: str, *arrays: Array) -> list[Value]:
+        """New names for what the expression gives."""
+        found = [Value(self.name(), array) for array in arrays]
+        self.lines.append(Line(f"{', '.join(value.name for value in found)} = {text}"))
+        self.values += found
+        return found
+
+    def line(self, text: str, kept: bool = False) -> None:
+        """A statement; ``kept`` for what it does to memory."""
+        self.lines.append(Line(text, kept))
+
+    def load(self, array: Array) -> Value:
+        """A tile from memory of its own."""
+        pointer = self.pointer(array.reshape(-1))
+        return self.add(f"tl.load({pointer} + {place(array.shape)})", array)[0]
+
+    def pick(self, fits: Callable[[Value], bool] = lambda value: True) -> Value | None:
+        """One of the values that fit, rather a late one; None where none does."""
+        fitting = [value for value in self.values if fits(value)]
+        if not fitting:
+            return None
+        return self.rng.choice(fitting[-3:] if self.rng.random() < 0.5 else fitting)
+
+
+def place(shape: tuple[int, ...]) -> str:
+    """Offsets of the elements of a tile that lies in memory without gaps."""
+    terms, stride = [], 1
+    for axis in range(len(shape) - 1, -1, -1):
+        where = ", ".join(":" if other == axis else "None" for other in range(len(shape)))
+        index = f"tl.arange(0, {shape[axis]})" + (f"[{where}]" if len(shape) > 1 else "")
+        terms.append(index if stride == 1 else f"{index} * {stride}")
+        stride *= shape[axis]
+    return "(" + " + ".join(reversed(terms)) + ")" if terms else "0"
+
+
+@dataclass(frozen=True)
+class Family:
+    """A sort of kernels. ``functions``: those that its kernels call."""
+
+    name: str
+    start: Callable[[Writer], None]
+    step: Callable[[Writer], None]
+    functions: str = ""
+    most_steps: int = 8
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel with its memory before and after."""
+
+    lines: tuple[Line, ...]
+    functions: str
+    memory: dict[str, Array]
+    expected: dict[str, Array]
+    first: dict[str, int]
+    warps: int
+    programs: int
+    scalar: int
+
+    @property
+    def source(self) -> str:
+        """The kernel, and how it is launched."""
+        return "\n".join(
+            [
+                f"# num_warps={self.warps}, grid {self.programs}, n={self.scalar}, elements in front {self.first}",
+                "@triton.jit",
+                f"def kernel({', '.join(self.memory)}, n):",
+                *(f"    {part}" for line in self.lines for part in line.text.splitlines()),
+                "",
+            ]
+        )
+
+    def without_idle_lines(self) -> Kernel:
+        """The same without the lines that no store depends on."""
+        needed: set[str] = set()
+        kept = []
+        for line in reversed(self.lines):
+            names = set(re.findall(r"\bv\d+\b", line.text.partition(" = ")[0]))
+            if line.kept or names & needed:
+                kept.append(line)
+                needed |= set(re.findall(r"\bv\d+\b", line.text))
+        text = "\n".join(line.text for line in kept)
+        memory = {name: array for name, array in self.memory.items() if re.search(rf"\b{name}\b", text)}
+        return replace(self, lines=tuple(reversed(kept)), memory=memory)
+
+
+def generate(family: Family, seed: int, steps: int | None = None) -> Kernel:
+    """A kernel of the family; with ``steps``, the first ones of it, of which the last value is stored."""
+    writer = Writer(random.Random(f"{family.name} {seed}"), np.random.default_rng(seed), family.functions)
+    whole = writer.rng.randint(1, family.most_steps)
+    warps = writer.rng.choice((1, 2, 4, 8))
+    family.start(writer)
+    before = len(writer.values)
+    with np.errstate(all="ignore"):
+        for _ in range(whole if steps is None else min(steps, whole)):
+            before = len(writer.values)
+            family.step(writer)
+    for value in writer.values[before:] if steps is not None else writer.values[-4:]:
+        array = value.array.astype(np.int8) if value.array.dtype == bool else value.array
+        pointer = writer.pointer(np.zeros(array.size, array.dtype))
+        writer.expected[pointer] = array.reshape(-1)
+        stored = f"{value.name}.to(tl.int8)" if value.array.dtype == bool else value.name
+        writer.lines.append(Line(f"tl.store({pointer} + {place(array.shape)}, {stored})", kept=True))
+    return Kernel(
+        tuple(writer.lines), writer.functions, writer.memory, writer.expected, writer.first,
+        warps, writer.programs, writer.scalar,
+    )  # fmt: skip
+
+
+def _guarded(array: Array, first: int) -> Array:
+    """The array between elements that have to stay as they are."""
+    around = np.full(GUARDED, GUARD, array.dtype)
+    return np.concatenate([around[:first], array, around])
+
+
+def fault(kernel: Kernel, folder: Path) -> str:
+    """What is wrong after a launch; empty where nothing is."""
+    path = folder / f"steps_{abs(hash(kernel.source))}.py"
+    path.write_text(HEADER + kernel.functions + kernel.source, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    memory = {name: torch.from_numpy(_guarded(array, kernel.first[name])) for name, array in kernel.memory.items()}
+    arguments = [tensor[kernel.first[name] :] for name, tensor in memory.items()]
+    try:
+        module.kernel[(kernel.programs,)](*arguments, kernel.scalar, num_warps=kernel.warps)
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    for name, tensor in memory.items():
+        wanted = _guarded(kernel.expected[name], kernel.first[name])
+        wrong = tensor.numpy() != wanted
+        if wrong.any():
+            where = int(wrong.nonzero()[0][0])
+            return (
+                f"{name}: {int(wrong.sum())} of {wanted.size} values are wrong, the first at {where}: "
+                f"{tensor.numpy()[where]} in place of {wanted[where]}"
+            )
+    return ""
+
+
+@dataclass(frozen=True)
+class StepOutcome:
+    """``fault`` is empty where all values are right. ``seconds``: of processor time."""
+
+    source: str
+    fault: str
+    seconds: float
+
+
+def run(family: Family, seed: int, folder: Path, seconds: float = 60.0) -> StepOutcome:
+    """One kernel; where it fails, the first steps of it that do, as far as they are found in so many seconds."""
+    kernel, start = generate(family, seed), time.process_time()
+    found = fault(kernel, folder)
+    spent, deadline = time.process_time() - start, time.monotonic() + seconds
+    steps = 0
+    while found and steps < family.most_steps and time.monotonic() < deadline:
+        steps += 1
+        smaller = generate(family, seed, steps).without_idle_lines()
+        if why := fault(smaller, folder):
+            return StepOutcome(HEADER + kernel.functions + smaller.source, why, spent)
+    return StepOutcome(HEADER + kernel.functions + kernel.source, found, spent)
