@@ -171,10 +171,16 @@ class Kernel:
         return replace(self, lines=tuple(reversed(kept)), memory=memory)
 
 
+def _unused(writer: Writer) -> list[Value]:
+    """The values that no other one was computed from."""
+    used = {name for line in writer.lines for name in re.findall(r"\bv\d+\b", line.text.partition(" = ")[2])}
+    return [value for value in writer.values if value.name not in used]
+
+
 def generate(family: Family, seed: int, steps: int | None = None) -> Kernel:
-    """A kernel of the family; with ``steps``, the first ones of it, of which the last value is stored."""
+    """A kernel of the family; with ``steps``, the first ones of it, of which the last's values are stored."""
     writer = Writer(random.Random(f"{family.name} {seed}"), np.random.default_rng(seed), family.functions)
-    whole = writer.rng.randint(1, family.most_steps)
+    whole = writer.rng.randint(family.most_steps // 2, family.most_steps)
     warps = writer.rng.choice((1, 2, 4, 8))
     family.start(writer)
     before = len(writer.values)
@@ -182,7 +188,7 @@ def generate(family: Family, seed: int, steps: int | None = None) -> Kernel:
         for _ in range(whole if steps is None else min(steps, whole)):
             before = len(writer.values)
             family.step(writer)
-    for value in writer.values[before:] if steps is not None else writer.values[-4:]:
+    for value in writer.values[before:] if steps is not None else _unused(writer):
         array = value.array.astype(np.int8) if value.array.dtype == bool else value.array
         pointer = writer.pointer(np.zeros(array.size, array.dtype))
         writer.expected[pointer] = array.reshape(-1)

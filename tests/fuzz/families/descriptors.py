@@ -75,7 +75,7 @@ def _loaded(writer: Writer) -> None:
 def _gathered(writer: Writer) -> None:
     """Rows of a matrix."""
     dtype = writer.rng.choice([dtype for dtype in _TYPES if dtype.itemsize <= 4])
-    columns, extents = _BYTES // dtype.itemsize * writer.rng.choice((1, 2, 4)), [writer.rng.randint(8, 20), 64]
+    columns, extents = 2 * _BYTES // dtype.itemsize * writer.rng.choice((1, 2)), [writer.rng.randint(8, 20), 64]
     memory = writer.numbers.integers(1, 100, extents[0] * 64).astype(dtype)
     name, _ = _described(writer, memory, (extents, [64, 1], [1, columns]))
     rows = writer.load(writer.numbers.integers(0, extents[0], writer.rng.choice((8, 16, 32))).astype(np.int32))

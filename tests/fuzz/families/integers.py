@@ -9,6 +9,8 @@ from tests.fuzz.steps import TYPES, Array, Family, Value, Writer
 SIGNED = tuple(np.dtype(f"int{bits}") for bits in (8, 16, 32, 64))
 UNSIGNED = tuple(np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64))
 INTEGERS = SIGNED + UNSIGNED
+#: Tiles that a kernel starts with.
+LOADED = 4
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 
@@ -47,9 +49,17 @@ def _high(a: Array, b: Array) -> Array:
     return wide.astype(np.uint64).astype(a.dtype)
 
 
+def _stirred(writer: Writer, text: str, result: Array) -> None:
+    """The expression, or the exclusive or with a tile that was loaded: comparisons and quotients leave few bits."""
+    if writer.rng.random() < 0.5:
+        loaded = writer.rng.choice(writer.values[:LOADED])
+        text, result = f"{text} ^ {loaded.name}.to({TYPES[result.dtype]})", result ^ loaded.array.astype(result.dtype)
+    writer.add(text, result)
+
+
 def _start(writer: Writer) -> None:
     rows, columns = writer.rng.choice(((1, 64), (8, 8), (4, 32), (16, 16), (32, 4), (2, 128)))
-    for _ in range(3):
+    for _ in range(LOADED):
         writer.load(random_integers(writer, (rows, columns), np.dtype(writer.rng.choice(INTEGERS))))
 
 
@@ -68,7 +78,7 @@ def _mixed(writer: Writer, a: Value, b: Value) -> None:
     if result.dtype == bool:
         dtype = np.dtype(writer.rng.choice(INTEGERS))
         text, result = f"({text}).to({TYPES[dtype]})", result.astype(dtype)
-    writer.add(text, result)
+    _stirred(writer, f"({text})", result)
 
 
 def _same(writer: Writer, a: Value, other: Value) -> None:
@@ -112,8 +122,8 @@ def _same(writer: Writer, a: Value, other: Value) -> None:
         rows.append((f"tl.abs({a.name})", np.abs(x)))
     if bits >= 32:
         rows.append((f"tl.umulhi({a.name}, {b})", _high(x, y)))
-    text, result = writer.rng.choice(rows)
-    writer.add(f"({text}).to({type_})", result)
+    text, result = writer.rng.choice(rows[:5] if writer.rng.random() < 0.4 else rows)
+    _stirred(writer, f"({text}).to({type_})", result)
 
 
 def _converted(writer: Writer, a: Value) -> None:
@@ -148,4 +158,4 @@ def _step(writer: Writer) -> None:
         _converted(writer, a)
 
 
-FAMILY = Family("integers", _start, _step, most_steps=10)
+FAMILY = Family("integers", _start, _step, most_steps=24)

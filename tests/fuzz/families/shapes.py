@@ -117,4 +117,4 @@ def _step(writer: Writer) -> None:
     step(writer, a)
 
 
-FAMILY = Family("shapes", _start, _step, most_steps=10)
+FAMILY = Family("shapes", _start, _step, most_steps=14)
