@@ -98,12 +98,23 @@ std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
   return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT});
 }
 
-std::unique_ptr<Buffer> Device::make_buffer(VkDeviceSize bytes, const Wanted& wanted, const External* external) {
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, external != nullptr ? external->buffer : nullptr};
+VkBuffer Device::create_buffer(VkDeviceSize bytes, const void* next, VkBufferCreateFlags flags) {
+  // vkCreateBuffer may be called with no more: VUID-VkBufferCreateInfo-size-06409.
+  if (bytes > most_buffer_bytes_)
+    throw VulkanError("a Vulkan buffer of " + std::to_string(bytes) +
+                          " bytes cannot be made: the device's buffers have at most " +
+                          std::to_string(most_buffer_bytes_) + " bytes (maxBufferSize)",
+                      VK_ERROR_OUT_OF_DEVICE_MEMORY);
+  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, next, flags};
   info.size = bytes;
   info.usage = kBufferUsage;
   VkBuffer buffer;
   check(vk_.vkCreateBuffer(device_, &info, nullptr, &buffer), "vkCreateBuffer");
+  return buffer;
+}
+
+std::unique_ptr<Buffer> Device::make_buffer(VkDeviceSize bytes, const Wanted& wanted, const External* external) {
+  const VkBuffer buffer = create_buffer(bytes, external != nullptr ? external->buffer : nullptr, 0);
   VkMemoryRequirements needs;
   vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);
   const uint32_t types = external != nullptr ? needs.memoryTypeBits & external->types : needs.memoryTypeBits;

@@ -42,10 +42,12 @@ Device::Device(VkInstance instance, VkPhysicalDevice physical, VkDevice device, 
       shares_semaphores_(shares_semaphores) {
   watch_forks();
   fork_generation_ = fork_generation.load();
-  VkPhysicalDeviceProperties properties;
-  instance_functions_.vkGetPhysicalDeviceProperties(physical, &properties);
-  limits_ = properties.limits;
-  on_host_ = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  VkPhysicalDeviceMaintenance4Properties sizes{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES};
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &sizes};
+  instance_functions_.vkGetPhysicalDeviceProperties2(physical, &properties);
+  limits_ = properties.properties.limits;
+  most_buffer_bytes_ = sizes.maxBufferSize;
+  on_host_ = properties.properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   instance_functions_.vkGetPhysicalDeviceMemoryProperties(physical, &memory_);
   uint32_t count = 0;
   instance_functions_.vkGetPhysicalDeviceQueueFamilyProperties(physical, &count, nullptr);

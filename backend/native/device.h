@@ -310,6 +310,8 @@ class Device : public std::enable_shared_from_this<Device> {
   };
   std::unique_ptr<Buffer> bind(VkBuffer buffer, uint32_t type, VkDeviceSize bytes, VkDeviceSize allocation, bool map,
                                const External* external);
+  // Without memory. Raises where the device's buffers are smaller.
+  VkBuffer create_buffer(VkDeviceSize bytes, const void* next, VkBufferCreateFlags flags);
   std::unique_ptr<Buffer> make_buffer(VkDeviceSize bytes, const Wanted& wanted, const External* external = nullptr);
   // The buffer, bound to its memory, as one of this device's.
   std::unique_ptr<Buffer> adopt(VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes, void* host);
@@ -336,6 +338,7 @@ class Device : public std::enable_shared_from_this<Device> {
   uint32_t timestamp_bits_ = 0;
   bool binds_sparse_ = false;  // the queue can, also memory that was imported
   VkPhysicalDeviceLimits limits_{};
+  VkDeviceSize most_buffer_bytes_ = 0;  // maxBufferSize
   VkPhysicalDeviceMemoryProperties memory_{};
 
   // A sleep is cut into pieces of this length, so that Ctrl-C is heard.

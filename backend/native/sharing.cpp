@@ -64,11 +64,7 @@ std::unique_ptr<Buffer> Device::join(const std::vector<const Buffer*>& parts) {
   constexpr auto handle = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
   const VkExternalMemoryBufferCreateInfo external{VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO, nullptr,
                                                   handle};
-  VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO, &external, VK_BUFFER_CREATE_SPARSE_BINDING_BIT};
-  info.size = total;
-  info.usage = kBufferUsage;
-  VkBuffer buffer;
-  check(vk_.vkCreateBuffer(device_, &info, nullptr, &buffer), "vkCreateBuffer");
+  const VkBuffer buffer = create_buffer(total, &external, VK_BUFFER_CREATE_SPARSE_BINDING_BIT);
   try {
     VkMemoryRequirements needs;
     vk_.vkGetBufferMemoryRequirements(device_, buffer, &needs);

@@ -12,7 +12,7 @@
   X(vkGetDeviceProcAddr)                         \
   X(vkGetPhysicalDeviceExternalBufferProperties) \
   X(vkGetPhysicalDeviceMemoryProperties)         \
-  X(vkGetPhysicalDeviceProperties)               \
+  X(vkGetPhysicalDeviceProperties2)              \
   X(vkGetPhysicalDeviceQueueFamilyProperties)
 
 #define TRITON_SPIRV_DEVICE_FUNCTIONS(X) \
