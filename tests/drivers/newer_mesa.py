@@ -24,16 +24,17 @@ _CHECKOUT = Path(__file__).parents[2]
 
 
 def interpreter(folder: Path, where: Path) -> Path:
-    """The interpreter that runs on the libraries of ``folder``: a script in ``where``, which becomes an environment with
-    the packages of this one. It is the ``sys.executable`` of what it runs, so that child processes are started
-    by it as well. Raises NoMesa."""
+    """The interpreter that runs on the libraries of ``folder``: a script in ``where``, which becomes an environment
+    with the packages of this one. It is the ``sys.executable`` of what it runs, so that child processes are started by
+    it as well. Raises NoMesa."""
     loader, flag, _, *libraries, program = newer_interpreter(folder, _LIBRARY)
     bin_folder = where / "bin"
     bin_folder.mkdir(parents=True, exist_ok=True)
     made = bin_folder / "python"
-    _write(made, _exec([loader, flag, '"$0"', *libraries, program]))
+    _write(made, _exec([loader, flag, _AS_CALLED, *libraries, program]))
     (where / "pyvenv.cfg").write_text(
-        f"home = {Path(program).parent}\ninclude-system-site-packages = false\nversion = {sys.version.split()[0]}\n", encoding="utf-8"
+        f"home = {Path(program).parent}\ninclude-system-site-packages = false\nversion = {sys.version.split()[0]}\n",
+        encoding="utf-8",
     )
     _link(where / "lib", Path(sys.prefix) / "lib")
     for file in Path(sysconfig.get_path("scripts")).iterdir():
@@ -50,8 +51,15 @@ def interpreter(folder: Path, where: Path) -> Path:
     return made
 
 
+#: How a script was called, and where its user has libraries searched first, as words of a shell.
+_AS_CALLED, _USERS_OWN = '"$0"', '"${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}"'
+
+
 def _exec(words: list[str]) -> bytes:
-    quoted = (word if word == '"$0"' else shlex.quote(word) for word in words)
+    """A script that goes on as ``words``. The loader's option replaces LD_LIBRARY_PATH, which keeps its rank here."""
+    quoted = [word if word == _AS_CALLED else shlex.quote(word) for word in words]
+    libraries = quoted.index("--library-path") + 1
+    quoted[libraries] = _USERS_OWN + quoted[libraries]
     return f'#!/bin/sh\nexec {" ".join(quoted)} "$@"\n'.encode()
 
 

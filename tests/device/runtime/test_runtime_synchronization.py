@@ -6,13 +6,14 @@ It knows the buffers of copies and fills, not what a kernel reaches by address. 
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.device.processes import run_script
 
-#: Under the names of layers of 2023 and of those of today.
+#: Under the names of layers of 2023 and of those of today, which print that the old ones are deprecated.
 _SETTINGS = """
 khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,\
 VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT
@@ -76,11 +77,11 @@ def _beside_installed(layer: dict[str, str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("way", ["", "staged"])
 def test_no_hazard(add_file: Path, tmp_path: Path, way: str) -> None:
-    assert _told(add_file, tmp_path, {}, TRITON_SPIRV_HOST_MEMORY=way) == "no hazard\n"
+    assert _told(add_file, tmp_path, {}, TRITON_SPIRV_HOST_MEMORY=way).endswith("no hazard\n")
 
 
 def test_hazards_are_told(add_file: Path, tmp_path: Path, faulty_layer: dict[str, str]) -> None:
     """Where no barrier reaches the validation layer, it finds some: the test above can fail."""
     layer = _beside_installed(faulty_layer)
-    assert "SYNC-HAZARD-" in _told(add_file, tmp_path, layer, FAULTY_BARRIERS="1")
-    assert _told(add_file, tmp_path, layer) == "no hazard\n"
+    assert re.search("SYNC-HAZARD-|_AFTER_WRITE hazard", _told(add_file, tmp_path, layer, FAULTY_BARRIERS="1"))
+    assert _told(add_file, tmp_path, layer).endswith("no hazard\n")
