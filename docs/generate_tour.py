@@ -31,6 +31,10 @@ kernel adds up the rows of a matrix. It is small, and yet has what most kernels 
 load, a reduction and a store. To see the same for a kernel of yours: `triton-spirv disassemble NAME --stage ttgir`.
 
 ## 1. The source
+<!-- python
+import triton
+import triton.language as tl
+-->
 ```python
 {source}
 ```
