@@ -27,7 +27,7 @@ from .torch_engine import run_backward_in_this_thread
 from .torch_exchange import teach_dlpack
 from .torch_fallback import FALLBACKS, fallback
 from .torch_memory import context_of, metadata, new_bytes
-from .torch_modules import keep_ties
+from .torch_modules import keep_ties, scatter_to_one
 from .torch_spirv import MODULE, DeviceModule
 from .torch_substitutes import SUBSTITUTES
 
@@ -178,6 +178,7 @@ def _register() -> None:
     rest.fallback(fallback, _KEY)
     _teach_storages()
     keep_ties()
+    scatter_to_one()
     torch.serialization.register_package(_PACKAGE_PRIORITY, _location, _restore)
     teach_dlpack()
     run_backward_in_this_thread()

@@ -249,4 +249,6 @@ def _bring_back(tensor: torch.Tensor, host: torch.Tensor) -> None:
         return
     if host.size() != tensor.size():
         tensor.resize_(host.size())
+        if host.numel() and is_dense(host):
+            tensor.as_strided_(host.size(), host.stride())
     tensor.copy_(host)

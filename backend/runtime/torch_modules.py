@@ -1,4 +1,5 @@
-"""Parameters that modules share, kept when ``nn.Module.to()`` moves them to the device ``spirv`` or from it.
+"""Modules on the device ``spirv``: parameters that they share are kept when ``nn.Module.to()`` moves them, and
+``nn.DataParallel`` takes one device.
 
 torch moves a parameter in place between the devices that it knows. For others it makes a new one in each place, so that
 a parameter that two modules share would become two.
@@ -11,6 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch.nn.parallel.comm
+
+from .context import NAME
 
 #: (module, name): where a parameter is.
 _Place = tuple[torch.nn.Module, str]
@@ -59,3 +63,22 @@ def _tie(before: torch.nn.Parameter, places: list[_Place]) -> None:
             module._parameters[name] = kept
             if isinstance(module, torch.nn.RNNBase):
                 module._init_flat_weights()  # a list of its own
+
+
+def scatter_to_one() -> None:
+    """Have ``nn.DataParallel`` work with one device, and refuse several: torch has what it needs for CUDA alone."""
+    comm: Any = torch.nn.parallel.comm
+    scatter = comm.scatter
+
+    def scatter_here(tensor: torch.Tensor, devices: Any = None, *args: Any, **how: Any) -> Any:
+        if devices is None or torch.cuda.is_available() and tensor.device.type != NAME:
+            return scatter(tensor, devices, *args, **how)
+        if len(devices) > 1:
+            raise RuntimeError(
+                f"nn.DataParallel has no kernels for several '{NAME}' devices ({devices}): pass device_ids=[0], or use "
+                "nn.parallel.DistributedDataParallel with gloo"
+            )
+        device = devices[0] if isinstance(devices[0], int) else torch.device(devices[0]).index or 0
+        return (tensor.to(torch.device(NAME, device)),)
+
+    comm.scatter = scatter_here

@@ -14,6 +14,7 @@ from .library import enter_by_name
 from .norms import normalise, normalised, parameter_gradients
 from .pointwise import of_type
 from .reducing import SUM, What, reduce_together
+from .shapes import empty_in_order_of
 from .types import OnHost, computed_in
 
 _Optional = torch.Tensor | None
@@ -113,7 +114,7 @@ def _batch_norm_backward(
     scale, like = "rstd", input.new_empty(input.shape[1]) if weight is None else weight
     if weight is not None:
         scale, operands["weight"] = "weight * rstd", _channels(weight, input)
-    out = torch.empty_like(input) if output_mask[0] else None
+    out = empty_in_order_of(input, input.shape) if output_mask[0] else None
     if out is not None and not train:
         run(Body.of(f"{scale} * grad"), {"out": out}, _only(operands, f"{scale} grad"), compute)
     if out is None or not train:

@@ -1,4 +1,5 @@
-"""Indices out of range: kernels note them in device memory and use 0 instead; the next copy to the host raises.
+"""Indices out of range, and other values that torch refuses: kernels note them in device memory and use others
+instead, and the next copy to the host raises.
 
 So a launch need not wait for the device, and memory of others is neither read nor written.
 """
@@ -17,12 +18,21 @@ index = tl.where(bad, 0, index).to(tl.int64)
 #: The same where negative indices count from the end.
 CHECK_WRAPPED = "index = tl.where(index < 0, index + size, index)\n" + CHECK
 
+#: What is noted (CHECK notes INDEX), and the error that it becomes, whose class is that of the CPU's.
+INDEX, PROBABILITY, NEGATIVE_CLASS, LARGE_CLASS = 1, 2, 3, 4
+_ERRORS: dict[int, tuple[type[Exception], str]] = {
+    INDEX: (IndexError, "an index was out of range"),
+    PROBABILITY: (RuntimeError, "a probability was not in [0, 1]"),
+    NEGATIVE_CLASS: (RuntimeError, "Class values must be non-negative:"),
+    LARGE_CLASS: (RuntimeError, "Class values must be smaller than num_classes:"),
+}
+
 _faults: dict[int, torch.Tensor] = {}
 _unread: dict[int, str] = {}
 
 
 def fault_of(device: torch.device, name: str) -> torch.Tensor:
-    """Where kernels of the operation ``name`` note an index that is out of range: an int32 without dimensions."""
+    """Where kernels of the operation ``name`` note what is wrong: an int32 without dimensions."""
     index = device.index or 0
     if index not in _faults:
         _faults[index] = torch.zeros((), dtype=torch.int32, device=device)
@@ -31,14 +41,16 @@ def fault_of(device: torch.device, name: str) -> torch.Tensor:
 
 
 def check(device: int) -> None:
-    """Raise IndexError where an operation since the last check had an index that is out of range."""
+    """Raise IndexError, or what _ERRORS has, where an operation since the last check had a value that is refused."""
     name = _unread.pop(device, None)
     if name is None:
         return
     fault = _faults[device]
-    if fault.item():
+    noted = fault.item()
+    if noted:
         fault.zero_()
-        raise IndexError(f"an index was out of range in {name}, or an operation before it, on '{fault.device}'")
+        error, text = _ERRORS[int(noted)]
+        raise error(f"{text} in {name}, or an operation before it, on '{fault.device}'")
 
 
 def install() -> None:

@@ -1,6 +1,9 @@
 # mypy: allow-untyped-defs
 """Convolutions of one to three dimensions, forward and backward, as matrix products whose operands are never stored.
 
+Images are read and written with their strides, in memory of any order; weights are contiguous. Results have the order
+that torch's have on the CPU: channels come last where those of the input or of the weight do.
+
 With x (N, C, H, W), w (K, C / groups, R, S) and y (N, K, P, Q), y[n, k, p, q] is the sum over c, r, s of
 x[n, c, p stride - padding + r dilation, q …] w[k, c, r, s]. The gradient of x, which is a transposed convolution, is
 the same sum over k, r, s of what w took from x; that of w sums over n, p, q. All three are one kernel each. Where there
@@ -15,9 +18,11 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from torch._prims_common import suggest_memory_format
 
 from ..runtime import torch_substitutes
 from .launching import GRID_LIMIT, launch
+from .shapes import extent
 from .types import OnHost, require
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -48,50 +53,54 @@ def _tile_of(columns, BM: tl.constexpr, BN: tl.constexpr):
 
 @triton.jit
 def _seen(
-    n, c, o, p, q, t, r, s, C, D, H, W, u, v, a, b, d, e, u_, a_, d_, DEEP: tl.constexpr
+    n, c, o, p, q, t, r, s, C, D, H, W, xn, xc, xd, xh, xw, u, v, a, b, d, e, u_, a_, d_, DEEP: tl.constexpr
 ):  # fmt: skip
     """(the place in x that an output (n, o, p, q) sees through a window's element (c, t, r, s), whether x has it)."""
     f, g, h = o * u_ - a_ + t * d_, p * u - a + r * d, q * v - b + s * e
     inside = (g >= 0) & (g < H) & (h >= 0) & (h < W)
     if DEEP:
         inside = inside & (f >= 0) & (f < D)
-    image = n * tl.num_programs(1) + tl.program_id(1)
-    return ((image * C + c) * D + f) * H * W + g * W + h, inside
+    place = n * xn + (tl.program_id(1) * C + c) * xc + g * xh + h * xw
+    return place + f * xd if DEEP else place, inside
 
 
 @triton.jit
 def forward_kernel(
-    y, x, w, bias, N, C, D, H, W, K, O, P, Q, u, v, a, b, d, e, u_, a_, d_,  # noqa: E741
+    y, x, w, bias, N, C, D, H, W, K, O, P, Q, xn, xc, xd, xh, xw, yn, yk, yo, yp, yq,  # noqa: E741
+    u, v, a, b, d, e, u_, a_, d_,
     HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """y of contiguous x, w: strides (u, v), padding (a, b), dilation (d, e); C and K are those of a group."""
-    group, groups = tl.program_id(1), tl.num_programs(1)
+    """y of x and contiguous w: strides (u, v), padding (a, b), dilation (d, e); C and K are those of a group; xn, …,
+    yq: how many elements apart x's and y's are along each axis."""
+    group = tl.program_id(1)
+    sizes = C, D, H, W, xn, xc, xd, xh, xw, u, v, a, b, d, e, u_, a_, d_
     row, k = _tile_of(K, BM, BN)
     n, o, p, q = _split(row, O, P, Q, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
     for start in range(0, C * T * R * S, BK):
         i = start + tl.arange(0, BK)[None, :]
         c, t, r, s = _split(i, T, R, S, DEEP)
-        place, inside = _seen(n, c, o, p, q, t, r, s, C, D, H, W, u, v, a, b, d, e, u_, a_, d_, DEEP)
+        place, inside = _seen(n, c, o, p, q, t, r, s, *sizes, DEEP)
         left = tl.load(x + place, mask=inside & (row < N * O * P * Q) & (i < C * T * R * S), other=0.0)
         j = start + tl.arange(0, BK)[:, None]
         right = tl.load(w + (group * K + k) * C * T * R * S + j, mask=(j < C * T * R * S) & (k < K), other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
     if HAS_BIAS:
         total += tl.load(bias + group * K + k, mask=k < K, other=0.0).to(tl.float32)
-    place = y + (((n * groups + group) * K + k) * O + o) * P * Q + p * Q + q
+    place = y + n * yn + (group * K + k) * yk + o * yo + p * yp + q * yq
     tl.store(place, total.to(y.dtype.element_ty), mask=(row < N * O * P * Q) & (k < K))
 
 
 @triton.jit
 def input_kernel(
-    x, y, w, bias, N, C, D, H, W, K, O, P, Q, u, v, a, b, d, e, u_, a_, d_,  # noqa: E741
+    x, y, w, bias, N, C, D, H, W, K, O, P, Q, xn, xc, xd, xh, xw, yn, yk, yo, yp, yq,  # noqa: E741
+    u, v, a, b, d, e, u_, a_, d_,
     HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """x of contiguous y, w: the gradient of a convolution's input, and the transposed convolution."""
-    group, groups = tl.program_id(1), tl.num_programs(1)
+    """x of y and contiguous w: the gradient of a convolution's input, and the transposed convolution."""
+    group = tl.program_id(1)
     row, c = _tile_of(C, BM, BN)
     n, f, g, h = _split(row, D, H, W, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
@@ -105,7 +114,7 @@ def input_kernel(
             o = o // u_
         p, q = p // u, q // v
         inside = inside & (p < P) & (q < Q)
-        place = (((n * groups + group) * K + k) * O + o) * P * Q + p * Q + q
+        place = n * yn + (group * K + k) * yk + o * yo + p * yp + q * yq
         left = tl.load(y + place, mask=inside, other=0.0)
         j = start + tl.arange(0, BK)[:, None]
         k, t, r, s = _split(j, T, R, S, DEEP)
@@ -114,29 +123,31 @@ def input_kernel(
         total = tl.dot(left, right, total, input_precision="ieee")
     if HAS_BIAS:
         total += tl.load(bias + group * C + c, mask=c < C, other=0.0).to(tl.float32)
-    place = x + (((n * groups + group) * C + c) * D + f) * H * W + g * W + h
+    place = x + n * xn + (group * C + c) * xc + f * xd + g * xh + h * xw
     tl.store(place, total.to(x.dtype.element_ty), mask=(row < N * D * H * W) & (c < C))
 
 
 @triton.jit
 def weight_kernel(
-    w, x, y, N, C, D, H, W, K, O, P, Q, u, v, a, b, d, e, u_, a_, d_,  # noqa: E741
+    w, x, y, N, C, D, H, W, K, O, P, Q, xn, xc, xd, xh, xw, yn, yk, yo, yp, yq,  # noqa: E741
+    u, v, a, b, d, e, u_, a_, d_,
     DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """w, its gradient, of contiguous x and the gradient y of the output."""
-    group, groups = tl.program_id(1), tl.num_programs(1)
+    """w, its gradient, of x and the gradient y of the output."""
+    group = tl.program_id(1)
+    sizes = C, D, H, W, xn, xc, xd, xh, xw, u, v, a, b, d, e, u_, a_, d_
     k, j = _tile_of(C * T * R * S, BM, BN)
     c, t, r, s = _split(j, T, R, S, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
     for start in range(0, N * O * P * Q, BK):
         i = start + tl.arange(0, BK)[None, :]
-        n, inner = i // (O * P * Q), i % (O * P * Q)
-        place = ((n * groups + group) * K + k) * O * P * Q + inner
+        n, o, p, q = _split(i, O, P, Q, DEEP)
+        place = n * yn + (group * K + k) * yk + o * yo + p * yp + q * yq
         left = tl.load(y + place, mask=(i < N * O * P * Q) & (k < K), other=0.0)
         i = start + tl.arange(0, BK)[:, None]
         n, o, p, q = _split(i, O, P, Q, DEEP)
-        place, inside = _seen(n, c, o, p, q, t, r, s, C, D, H, W, u, v, a, b, d, e, u_, a_, d_, DEEP)
+        place, inside = _seen(n, c, o, p, q, t, r, s, *sizes, DEEP)
         right = tl.load(x + place, mask=inside & (i < N * O * P * Q) & (j < C * T * R * S), other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
     place = w + (group * K + k) * C * T * R * S + j
@@ -149,10 +160,16 @@ def _three(values: Sequence[int], fill: int) -> tuple[int, ...]:
 
 
 def _images(tensor: torch.Tensor) -> torch.Tensor:
-    """Of five dimensions, of which those that were not there have size 1."""
+    """Of five dimensions, of which those that were not there have size 1; places in it are counted in 32 bits."""
     while tensor.dim() < 5:
         tensor = tensor.unsqueeze(2)
-    return tensor.contiguous()
+    return tensor if extent(tensor.shape, tensor.stride()) < 2**31 else tensor.contiguous()
+
+
+def _order(x: torch.Tensor, w: torch.Tensor) -> torch.memory_format:
+    """Where the channels of results are in memory, as on the CPU."""
+    own = suggest_memory_format(x)
+    return suggest_memory_format(w) if own == torch.contiguous_format else own
 
 
 def _check(*tensors: _Optional) -> None:
@@ -176,6 +193,8 @@ class _Shape:
             raise OnHost("nothing, or too much, to convolve")
         self.sizes = dict(zip("NCDHW", x.shape, strict=True)) | {"C": x.shape[1] // self.groups}
         self.sizes |= dict(zip("KOPQ", y.shape[1:], strict=True)) | {"K": y.shape[1] // self.groups}
+        self.sizes |= dict(zip(("xn", "xc", "xd", "xh", "xw"), x.stride(), strict=True))
+        self.sizes |= dict(zip(("yn", "yk", "yo", "yp", "yq"), y.stride(), strict=True))
         steps = (("u_", "u", "v"), stride, 1), (("a_", "a", "b"), padding, 0), (("d_", "d", "e"), dilation, 1)
         for names, values, fill in steps:
             self.sizes |= dict(zip(names, _three(values, fill), strict=True))
@@ -228,9 +247,10 @@ def _convolution(
         *(None if t is None else torch.empty_like(t, device="meta") for t in (input, weight, bias)),
         *(stride, padding, dilation, transposed, output_padding, groups),
     )
-    out = torch.empty(meta.shape, dtype=input.dtype, device=input.device)
+    order = _order(input, weight)
+    out = torch.empty(meta.shape, dtype=input.dtype, device=input.device, memory_format=order)
     how = stride, padding, dilation, groups
-    (_to_input if transposed else _forward)(_images(input), _images(weight), bias, _images(out), how)
+    (_to_input if transposed else _forward)(_images(input), _images(weight).contiguous(), bias, _images(out), how)
     return out
 
 
@@ -248,15 +268,17 @@ def _backward(
 ) -> tuple[_Optional, ...]:
     _check(grad_output, input, weight)
     how = stride, padding, dilation, groups
-    grad, x, w = _images(grad_output), _images(input), _images(weight)
+    grad, x, w = _images(grad_output), _images(input), _images(weight).contiguous()
+    order = _order(input, weight)
     grad_input = grad_weight = grad_bias = None
     if output_mask[0]:
-        grad_input = torch.empty(input.shape, dtype=input.dtype, device=input.device)
+        grad_input = torch.empty(input.shape, dtype=input.dtype, device=input.device, memory_format=order)
         (_forward if transposed else _to_input)(grad, w, None, _images(grad_input), how)
     if output_mask[1]:
         grad_weight = torch.empty(weight.shape, dtype=weight.dtype, device=weight.device)
         both = (grad, x) if transposed else (x, grad)
         _to_weight(*both, _images(grad_weight), how)
+        grad_weight = grad_weight.contiguous(memory_format=order)
     if output_mask[2]:
         grad_bias = grad_output.sum((0, *range(2, grad_output.dim())))
     return grad_input, grad_weight, grad_bias

@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from .bounds import CHECK, CHECK_WRAPPED, fault_of
-from .elementwise import Body, run
+from .bounds import CHECK, CHECK_WRAPPED, LARGE_CLASS, NEGATIVE_CLASS, fault_of
+from .elementwise import Body, numbers_along, run
 from .library import enter_by_name
 from .movement import retyped
 from .pointwise import of_type
@@ -42,6 +42,13 @@ _EMBEDDING = Body(
     'tl.atomic_add(self + index * step + zero, source + zero.to(source.dtype), mask=use, sem="relaxed")',
     frozenset(("index",)),
     _PLACES,
+)
+_ONE_HOT = Body(
+    f"tl.store(fault + zero, {NEGATIVE_CLASS}, mask=mask & (index < 0))\n"
+    f"tl.store(fault + zero, {LARGE_CLASS}, mask=mask & (index >= classes))\n"
+    "out = (index == class_).to(tl.int64)",
+    places=frozenset(("fault",)),
+    numbered=frozenset(("class_",)),
 )
 
 
@@ -336,8 +343,25 @@ def _index_put(
     return self
 
 
+def _one_hot(self: torch.Tensor, num_classes: int = -1) -> torch.Tensor:
+    """aten::one_hot, whose classes are checked by its kernel."""
+    if self.dtype != torch.int64 or not self.numel() or num_classes < 1 and num_classes != -1:
+        raise OnHost("classes that are refused, or none")
+    if num_classes == -1:
+        num_classes = max(int(self.max()) + 1, 1)
+    out = torch.empty((*self.shape, num_classes), dtype=torch.int64, device=self.device)
+    operands = {
+        "index": self.unsqueeze(-1),
+        "class_": numbers_along(-1, out),
+        "fault": fault_of(self.device, "one_hot"),
+    }
+    run(_ONE_HOT, {"out": out}, operands, torch.int64, {"classes": num_classes})
+    return out
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
     "gather.out": _gather,
+    "one_hot": _one_hot,
     "index_select": _index_select,
     "scatter_add.out": _scatter_add,
     "scatter.src_out": _scatter,

@@ -15,7 +15,7 @@ from ..runtime import torch_memory
 from . import elementwise
 from .elementwise import Body, numbers_along
 from .library import aten, enter_by_name
-from .pointwise import number, of_type, single
+from .pointwise import number, of_type, output_strides, single
 from .shapes import overlaps_itself, resized, share_memory
 from .types import NAMES, OnHost, as_integer, computed_in
 
@@ -197,7 +197,8 @@ def where(condition: torch.Tensor, self: Any, other: Any, out: torch.Tensor | No
         raise OnHost(f"where of {dtype}")
     shape = torch.broadcast_shapes(condition.shape, self.shape, other.shape)
     if out is None:
-        out = torch.empty(shape, dtype=dtype, device=condition.device)
+        strides = output_strides([t for t in (condition, self, other) if t.device.type != "cpu"], shape)
+        out = torch.empty_strided(shape, strides, dtype=dtype, device=condition.device)
     elif out.dtype != dtype:
         raise OnHost("an output of another type")
     else:

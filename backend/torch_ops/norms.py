@@ -16,6 +16,7 @@ from . import rows
 from .elementwise import Body, run
 from .library import enter_by_name
 from .reducing import MOMENTS, SUM, What, reduce_together
+from .shapes import empty_in_order_of
 from .types import OnHost, computed_in
 
 _Optional = torch.Tensor | None
@@ -73,7 +74,7 @@ def normalise(
     if not x.dtype.is_floating_point or not rows.fits(x.shape, dims):
         mean, rstd = _statistics(x, dims, eps, running)
         return normalised(x, mean, rstd, weight, bias), mean, rstd
-    out = torch.empty_like(x)
+    out = empty_in_order_of(x, x.shape)
     kept = [1 if d - x.dim() in dims or d in dims else size for d, size in enumerate(x.shape)]
     mean, rstd = (torch.empty(kept, dtype=compute, device=x.device) for _ in range(2))
     given = {"weight": weight, "bias": bias, **(running or {})}
@@ -94,7 +95,7 @@ def normalised(
     x: torch.Tensor, mean: torch.Tensor, rstd: torch.Tensor, weight: _Optional, bias: _Optional
 ) -> torch.Tensor:
     operands = {"self": x, "mean": mean, "rstd": rstd, "weight": weight, "bias": bias}
-    out = torch.empty_like(x)
+    out = empty_in_order_of(x, x.shape)
     given = {name: tensor for name, tensor in operands.items() if tensor is not None}
     run(Body.of(_affine(weight, bias)), {"out": out}, given, computed_in(x.dtype))
     return out

@@ -126,7 +126,7 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
     numbers: dict[str, bool | int | float] = {}
     texts = []
     device: torch.device | None = None
-    what: list[Any] = [name, torch.get_default_dtype(), out is None]  # all but addresses and numbers' values
+    what: list[Any] = [name, torch.get_default_dtype()]  # all but addresses and numbers' values
     for key, value in given.items():
         if isinstance(value, torch.Tensor):
             place = value.device
@@ -147,11 +147,11 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
     call = tuple(what)
     resolved = _resolved.get(call)
     if resolved is None:
-        resolved = _resolved[call] = _resolve(name, texts, operands, out is None)
+        resolved = _resolved[call] = _resolve(name, texts, operands)
     if out is None:
         out = empty_strided(resolved.shape, resolved.strides, dtype=resolved.dtype, device=device)
     else:
-        check_output(out, resolved.dtype, resolved.shape, out is given.get("self"))
+        check_output(out, resolved.dtype, resolved.shape, out is given.get("self"), resolved.strides)
     for key, value in numbers.items():
         operands[key] = number(value, resolved.compute)
     elementwise.run(resolved.body, {"out": out}, operands, resolved.compute)
@@ -183,7 +183,7 @@ def number(value: bool | int | float, compute: torch.dtype) -> int | float:
     return int(value)
 
 
-def _resolve(name: str, texts: list[str], operands: dict[str, Any], new: bool) -> Resolved:
+def _resolve(name: str, texts: list[str], operands: dict[str, Any]) -> Resolved:
     tensors = [value for value in operands.values() if isinstance(value, torch.Tensor)]
     if not tensors:
         raise OnHost("no tensor on the device")
@@ -194,16 +194,16 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any], new: bool) -
     if dtype.is_complex or compute.is_complex:
         raise OnHost("complex numbers")
     shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
-    strides = compute_elementwise_output_strides(*expanded_to(tensors, shape)) if new else ()
-    return Resolved(compute, dtype, shape, strides, _body(name, texts, compute))
+    return Resolved(compute, dtype, shape, output_strides(tensors, shape), _body(name, texts, compute))
 
 
-def expanded_to(tensors: list[torch.Tensor], shape: torch.Size) -> list[torch.Tensor]:
-    """Meta tensors of the same strides, expanded: torch's rule for strides asks no more of them."""
-    return [
+def output_strides(tensors: Sequence[torch.Tensor], shape: torch.Size) -> tuple[int, ...]:
+    """Those of a new result of operands that are broadcast to ``shape``: torch's rule asks their strides alone."""
+    expanded = [
         torch.empty_strided(tensor.shape, tensor.stride(), device="meta", dtype=tensor.dtype).expand(shape)
         for tensor in tensors
     ]
+    return tuple(compute_elementwise_output_strides(*expanded))
 
 
 def _body(name: str, texts: list[str], compute: torch.dtype) -> Body:
@@ -236,8 +236,11 @@ def of_type(out: torch.Tensor, dtype: torch.dtype, shape: Sequence[int]) -> torc
     return resized(out, shape)
 
 
-def check_output(out: torch.Tensor, dtype: torch.dtype, shape: torch.Size, inplace: bool = False) -> None:
-    """Give ``out`` the shape of the result. Raises RuntimeError, as torch does, where it cannot hold it."""
+def check_output(
+    out: torch.Tensor, dtype: torch.dtype, shape: torch.Size, inplace: bool = False, strides: tuple[int, ...] = ()
+) -> None:
+    """Give ``out`` the shape of the result, and the ``strides`` with it where it has another one. Raises RuntimeError,
+    as torch does, where it cannot hold the result."""
     if not torch.can_cast(dtype, out.dtype):
         raise RuntimeError(f"result type {_name(dtype)} can't be cast to the desired output type {_name(out.dtype)}")
     if out.shape == shape:
@@ -245,6 +248,8 @@ def check_output(out: torch.Tensor, dtype: torch.dtype, shape: torch.Size, inpla
     if inplace:
         raise RuntimeError(f"output with shape {list(out.shape)} doesn't match the broadcast shape {list(shape)}")
     resized(out, shape)
+    if strides and out.numel():
+        out.as_strided_(shape, strides)
 
 
 _NAMES = {torch.float32: "Float", torch.float64: "Double", torch.float16: "Half", torch.bool: "Bool"}

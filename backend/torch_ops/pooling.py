@@ -11,11 +11,13 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from torch._prims_common import suggest_memory_format
 
 from .launching import grid_of, launch
 from .library import enter_by_name
 from .pointwise import of_type
 from .resampling import pooled
+from .shapes import empty_in_order_of
 from .types import OnHost, require
 
 _BLOCK = 256
@@ -129,7 +131,7 @@ def _max_pool(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
         spans = [d * (k - 1) + 1 for d, k in zip(how[2], window, strict=True)]
         lines = zip(self.shape[-count:], spans, how[0], how[1], strict=True)
         sizes = [pooled(*line, ceil_mode) for line in lines]
-        return _run(self, sizes, window, how, *_outputs(self, out, indices), False)
+        return _run(self, sizes, window, how, *_outputs(self, sizes, out, indices), False)
 
     return pool
 
@@ -150,10 +152,12 @@ def _adaptive(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
 
 
 def _outputs(
-    like: torch.Tensor, out: torch.Tensor | None, indices: torch.Tensor | None
+    like: torch.Tensor, sizes: Sequence[int], out: torch.Tensor | None, indices: torch.Tensor | None
 ) -> tuple[torch.Tensor, torch.Tensor]:
     if out is None or indices is None:
-        return like.new_empty(0), torch.empty(0, dtype=torch.int64, device=like.device)
+        ordered = like.dim() == len(sizes) + 2 and min(sizes) > 0
+        out = empty_in_order_of(like, (*like.shape[: -len(sizes)], *sizes)) if ordered else like.new_empty(0)
+        return out, torch.empty_like(out, dtype=torch.int64)
     return out, indices
 
 
@@ -195,7 +199,10 @@ def _unpool(count: int) -> Callable[..., torch.Tensor]:
         result = torch.zeros(*lead, torch.Size(output_size).numel(), dtype=self.dtype, device=self.device)
         result.scatter_(-1, indices.reshape(*lead, -1), self.reshape(*lead, -1))
         result = result.view(*lead, *output_size)
-        return result if out is None else of_type(out, self.dtype, result.shape).copy_(result)
+        if out is not None:
+            return of_type(out, self.dtype, result.shape).copy_(result)
+        ordered = count == 2 and self.dim() == 4
+        return result.contiguous(memory_format=suggest_memory_format(self)) if ordered else result
 
     return unpool
 

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from ..runtime.torch_random import philox_of
+from .bounds import PROBABILITY, fault_of
 from .elementwise import Body, run
 from .library import enter_by_name
 from .pointwise import of_type
@@ -19,6 +20,12 @@ from .shapes import resized
 from .types import OnHost, computed_in
 
 _UNIFORM = "u = tl.rand(seed, first + i0.to(tl.int64))\n"
+_BY_PROBABILITIES = Body(
+    f"tl.store(fault + zero, {PROBABILITY}, mask=mask & (((p >= 0) & (p <= 1)) == 0))\n"
+    "out = tl.rand(seed, first + place) < p",
+    frozenset(("place",)),
+    frozenset(("fault",)),
+)
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 
 
@@ -89,8 +96,8 @@ def _bernoulli_of(self: torch.Tensor, p: torch.Tensor, *, generator: Any = None)
         return self.copy_(_bernoulli_of(fresh, p, generator=generator))
     seed, first = source.draw(self.numel())
     place = torch.arange(self.numel(), device=self.device).view(self.shape)
-    body = Body("out = tl.rand(seed, first + place) < p", frozenset(("place",)))
-    run(body, {"out": self}, {"p": p, "place": place}, torch.float32, {"seed": seed, "first": first})
+    operands = {"p": p, "place": place, "fault": fault_of(self.device, "bernoulli")}
+    run(_BY_PROBABILITIES, {"out": self}, operands, torch.float32, {"seed": seed, "first": first})
     return self
 
 

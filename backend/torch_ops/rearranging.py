@@ -8,12 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._prims_common import suggest_memory_format
 
 from .elementwise import Body, run
 from .library import enter_by_name
 from .pointwise import of_type
 from .reducing import MAX, SUM, reduce
-from .shapes import resized
+from .shapes import empty_in_order_of, resized
 from .types import NAMES, OnHost, computed_in
 
 _GLU = Body.of("self * fn.sigmoid(gate)")
@@ -59,7 +60,7 @@ def _glu_backward(
 ) -> torch.Tensor:
     compute = _floats(grad_output, self)
     first, gate = _halves(self, dim)
-    out = torch.empty_like(self) if grad_input is None else resized(grad_input, self.shape)
+    out = self.new_empty(self.shape) if grad_input is None else resized(grad_input, self.shape)
     outs = dict(zip(("first", "second"), out.chunk(2, dim), strict=True))
     run(_GLU_BACKWARD, outs, {"grad": grad_output, "self": first, "gate": gate}, compute)
     return out
@@ -159,13 +160,41 @@ def _fold(
 # ---- Others ------------------------------------------------------------------------------------------------------
 
 
+def _pixel_shuffle(self: torch.Tensor, upscale_factor: int) -> torch.Tensor:
+    """Channels of which each makes a pixel of an image that is so many times larger in both directions."""
+    factor = upscale_factor
+    if self.dim() < 3 or factor < 1 or self.shape[-3] % factor**2 or not self.numel():
+        raise OnHost("channels that are refused")
+    *lead, channels, rows, columns = self.shape
+    parts = self.reshape(*lead, channels // factor**2, factor, factor, rows, columns)
+    return _moved(parts, (-5, -2, -4, -1, -3), (*lead, channels // factor**2, rows * factor, columns * factor), self)
+
+
+def _pixel_unshuffle(self: torch.Tensor, downscale_factor: int) -> torch.Tensor:
+    """Its inverse."""
+    factor = downscale_factor
+    if self.dim() < 3 or factor < 1 or self.shape[-2] % factor or self.shape[-1] % factor or not self.numel():
+        raise OnHost("images that are refused")
+    *lead, channels, rows, columns = self.shape
+    parts = self.reshape(*lead, channels, rows // factor, factor, columns // factor, factor)
+    return _moved(parts, (-5, -3, -1, -4, -2), (*lead, channels * factor**2, rows // factor, columns // factor), self)
+
+
+def _moved(parts: torch.Tensor, last: tuple[int, ...], shape: Sequence[int], like: torch.Tensor) -> torch.Tensor:
+    """``parts`` with their last dimensions in the order ``last``, as of ``shape``, with channels in the order of
+    ``like``."""
+    lead = range(parts.dim() - len(last))
+    result = parts.permute(*lead, *last).reshape(tuple(shape))
+    return result.contiguous(memory_format=suggest_memory_format(like)) if result.dim() == 4 else result
+
+
 def _channel_shuffle(self: torch.Tensor, groups: int) -> torch.Tensor:
     if self.dim() < 3 or groups < 1 or self.shape[1] % groups or not self.numel():
         raise OnHost("channels that are refused")
-    last = self.dim() == 4 and self.is_contiguous(memory_format=torch.channels_last) and not self.is_contiguous()
-    if last:
-        raise OnHost("another order of memory")
-    return self.reshape(self.shape[0], groups, -1, *self.shape[2:]).transpose(1, 2).reshape(self.shape)
+    parts = self.reshape(self.shape[0], groups, -1, *self.shape[2:]).transpose(1, 2)
+    out = empty_in_order_of(self, self.shape) if self.dim() == 4 else self.new_empty(self.shape)
+    out.unflatten(1, parts.shape[1:3]).copy_(parts)
+    return out
 
 
 def _eye(n: int, m: int | None = None, *, out: torch.Tensor) -> torch.Tensor:
@@ -314,6 +343,8 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "im2col": _unfold,
     "col2im": _fold,
     "channel_shuffle": _channel_shuffle,
+    "pixel_shuffle": _pixel_shuffle,
+    "pixel_unshuffle": _pixel_unshuffle,
     "eye.out": _eye,
     "eye.m_out": _eye,
     "linalg_cross.out": _cross,

@@ -15,7 +15,7 @@ import torch
 from .elementwise import Body, run
 from .library import enter_by_name
 from .movement import retyped
-from .shapes import resized
+from .shapes import empty_in_order_of, resized
 from .types import IN_SOURCE, NAMES, OnHost, as_integer, computed_in, require
 
 _TABLES = 256  # kept at most
@@ -268,14 +268,18 @@ def _mean_pool_backward(count: int) -> Callable[..., torch.Tensor]:
     return backward
 
 
+def _of_means(like: torch.Tensor, shape: Sequence[int], count: int) -> torch.Tensor:
+    """Channels come last where they do in ``like``, of two dimensions alone, as on the CPU."""
+    plain = torch.empty(shape, dtype=like.dtype, device=like.device)
+    return empty_in_order_of(like, shape) if count == 2 else plain
+
+
 def _adaptive_pool(count: int) -> Callable[..., torch.Tensor]:
     def pool(self: torch.Tensor, output_size: Sequence[int]) -> torch.Tensor:
         if self.dim() not in (count + 1, count + 2) or not all(output_size):
             raise OnHost("sizes that are refused")
         shape = (*self.shape[:-count], *output_size)
-        last = self.dim() == 4 and self.is_contiguous(memory_format=torch.channels_last) and not self.is_contiguous()
-        order = torch.channels_last if last else torch.contiguous_format
-        out = torch.empty(shape, dtype=self.dtype, device=self.device, memory_format=order)
+        out = _of_means(self, shape, count)
         return resample(self, out, _adaptive, [None] * count)
 
     return pool
@@ -283,7 +287,7 @@ def _adaptive_pool(count: int) -> Callable[..., torch.Tensor]:
 
 def _adaptive_pool_backward(count: int) -> Callable[..., torch.Tensor]:
     def backward(grad_output: torch.Tensor, self: torch.Tensor) -> torch.Tensor:
-        out = torch.empty_like(self)
+        out = _of_means(self, self.shape, count)
         return resample(grad_output, out, _adaptive, [None] * count, transposed=True)
 
     return backward
@@ -320,7 +324,7 @@ def _pad(name: str, reflected: bool, count: int) -> Callable[..., torch.Tensor]:
     def pad(self: torch.Tensor, padding: Sequence[int], *, out: torch.Tensor | None = None) -> torch.Tensor:
         shape = meta(torch.empty(self.shape, device="meta", dtype=self.dtype), padding).shape
         if out is None:
-            out = torch.empty(shape, dtype=self.dtype, device=self.device)
+            out = empty_in_order_of(self, shape)
         return resample(self, resized(out, shape), _padding, _before(padding, reflected, count))
 
     return pad
@@ -330,7 +334,7 @@ def _pad_backward(reflected: bool, count: int) -> Callable[..., torch.Tensor]:
     def backward(
         grad_output: torch.Tensor, self: torch.Tensor, padding: Sequence[int], *, grad_input: torch.Tensor | None = None
     ) -> torch.Tensor:
-        out = torch.empty_like(self) if grad_input is None else grad_input
+        out = empty_in_order_of(self, self.shape) if grad_input is None else grad_input
         return resample(
             grad_output, resized(out, self.shape), _padding, _before(padding, reflected, count), transposed=True
         )

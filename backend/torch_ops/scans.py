@@ -173,7 +173,9 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "cumsum.out": _scan(_ADD, 0.0),
     "cumprod.out": _scan(_MULTIPLY, 1.0),
     "_logcumsumexp.out": _scan(_LOG_ADD, -math.inf),
-    "_logcumsumexp": lambda self, dim: _scan(_LOG_ADD, -math.inf)(self, dim, out=torch.empty_like(self)),
+    "_logcumsumexp": lambda self, dim: _scan(_LOG_ADD, -math.inf)(
+        self, dim, out=torch.empty(self.shape, dtype=self.dtype, device=self.device)
+    ),
     "_cummax_helper": _running_extreme("fn.later_greater", True),
     "_cummin_helper": _running_extreme("fn.later_smaller", False),
 }

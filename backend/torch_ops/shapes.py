@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 import torch._prims_common.wrappers
+from torch._prims_common import suggest_memory_format
 
 Dims = tuple[int, ...]
 _torch: Any = torch._C
@@ -70,6 +71,12 @@ def resized(out: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
     if out.shape != torch.Size(shape):
         _prims._maybe_resize_out(out, torch.Size(shape))
     return out
+
+
+def empty_in_order_of(like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
+    """Memory for a result of ``shape``, whose channels come last in memory where those of ``like`` do."""
+    order = suggest_memory_format(like)
+    return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=order)
 
 
 def is_dense(tensor: torch.Tensor) -> bool:

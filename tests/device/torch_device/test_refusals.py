@@ -52,3 +52,15 @@ def test_memory_that_is_not_there() -> None:
     assert isinstance(caught.value, MemoryError) and f"of its {total} bytes are free" in str(caught.value)
     assert f"no room for {4 << 44} bytes" in str(caught.value)
     assert torch.spirv.memory_allocated() <= before and torch.ones(3, device="spirv").sum().item() == 3
+
+
+def test_data_parallel_takes_one_device() -> None:
+    module = nn.Linear(3, 2).to("spirv")
+    x = torch.randn(4, 3, device="spirv")
+    for given in (x, x.cpu()):
+        y = nn.DataParallel(module, device_ids=[0])(given)
+        torch.testing.assert_close(y.cpu(), module(x).cpu())
+    y.sum().backward()
+    assert module.weight.grad is not None and module.weight.grad.device.type == "spirv"
+    with pytest.raises(RuntimeError, match="DistributedDataParallel"):
+        torch.nn.parallel.comm.scatter(x, [0, 1])

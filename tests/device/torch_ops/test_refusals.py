@@ -1,9 +1,10 @@
-"""What torch refuses on the CPU is refused in the same words."""
+"""What torch refuses on the CPU is refused with the same class of error."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from torch.nn import functional as F  # noqa: N812 (torch's own convention)
 
 from .conftest import compare
 
@@ -15,6 +16,33 @@ def test_bits_of_floats(name: str) -> None:
     x = torch.ones(3, dtype=torch.float16, device="spirv")
     with pytest.raises(NotImplementedError, match="not implemented for 'Half'"):
         getattr(torch, name)(x, x)
+
+
+@pytest.mark.parametrize("chance", [1.5, -0.1, float("nan")])
+def test_probabilities(chance: float) -> None:
+    with pytest.raises(RuntimeError, match="not in \\[0, 1\\] in bernoulli"):
+        torch.bernoulli(torch.tensor([0.5, chance, 0.5], device="spirv")).cpu()
+    with pytest.raises(RuntimeError, match="not in \\[0, 1\\] in bernoulli"):
+        torch.empty(2, 2, device="spirv").bernoulli_(torch.tensor([0.5, chance], device="spirv")).tolist()
+    with pytest.raises(RuntimeError, match="to be in \\[0, 1\\]"):
+        torch.empty(3, device="spirv").bernoulli_(chance)
+    assert torch.bernoulli(torch.tensor([0.0, 1.0], device="spirv")).tolist() == [0.0, 1.0]
+
+
+@pytest.mark.parametrize("classes", [[1, 5], [1, -5], [-1, -1], [[1, 0], [2, 3]]])
+def test_classes(classes: list[int]) -> None:
+    for count in (4, -1):
+        here = torch.tensor(classes)
+        try:
+            want = F.one_hot(here, count)
+        except RuntimeError as error:
+            with pytest.raises(RuntimeError, match=str(error).rstrip(".")):
+                F.one_hot(here.to("spirv"), count).cpu()
+        else:
+            assert torch.equal(F.one_hot(here.to("spirv"), count).cpu(), want)
+    with pytest.raises(RuntimeError, match="empty tensor"):
+        F.one_hot(torch.empty(0, dtype=torch.int64, device="spirv"))
+    assert F.one_hot(torch.empty(0, dtype=torch.int64, device="spirv"), 3).shape == (0, 3)
 
 
 @pytest.mark.usefixtures("no_fallbacks")
