@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import glob
+from pathlib import Path
 from typing import Any
+
+from triton import knobs
 
 from .. import settings
 from ..runtime import context as vulkan_context
-from ..runtime.errors import VulkanUnavailable
+from ..runtime.errors import DamagedModule, VulkanUnavailable
 from ..runtime.measured import capabilities_of
 from ..runtime.pipeline import Kernel
 from ..runtime.statistics import FEATURE, executables, registers_and_spills
@@ -14,6 +18,12 @@ from .compile_only import device_properties
 
 #: Vector registers of a CPU's thread, each of which holds a value of every lane, so that a lane has as many.
 HOST_REGISTERS = 16
+
+
+def cache_folders(name: str, spirv: bytes) -> list[str]:
+    """The entries of Triton's cache that hold this module under that name."""
+    files = sorted(Path(knobs.cache.dir).glob(f"*/{glob.escape(name)}.spv"))
+    return [str(file.parent) for file in files if file.read_bytes() == spirv]
 
 
 class DeviceUtils:
@@ -29,7 +39,14 @@ class DeviceUtils:
         there are.
         """
         context = vulkan_context.of_device(device)
-        loaded = Kernel(context, name, kernel)
+        try:
+            loaded = Kernel(context, name, kernel)
+        except DamagedModule as error:
+            folders = cache_folders(name, kernel)
+            if not folders:
+                raise
+            advice = f"it comes from Triton's cache: delete {' and '.join(folders)}, and the kernel is compiled again"
+            raise DamagedModule(f"{error.reason}; {advice}", error.path) from None
         registers, spills = _figures(context, kernel) if settings.STATISTICS.get() else (None, None)
         if registers is None and context.device.kind == "cpu":
             registers = HOST_REGISTERS

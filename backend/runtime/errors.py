@@ -8,11 +8,19 @@ class VulkanUnavailable(RuntimeError):
 
 
 class KernelRejected(RuntimeError):
-    """A SPIR-V module that is damaged, or that the driver refused. ``path`` is where the module was saved."""
+    """A SPIR-V module that is damaged, or that the driver refused. ``reason`` says why, ``path`` is where the module
+    was saved."""
 
-    def __init__(self, message: str, path: str) -> None:
-        super().__init__(f"{message}; the module was saved as {path}: check it with 'spirv-val --target-env vulkan1.3'")
-        self.path = path
+    def __init__(self, reason: str, path: str) -> None:
+        super().__init__(f"{reason}; the module was saved as {path}: check it with 'spirv-val --target-env vulkan1.3'")
+        self.reason, self.path = reason, path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.reason, self.path)
+
+
+class DamagedModule(KernelRejected):
+    """A file that is cut off, or something other than a SPIR-V module."""
 
 
 class NotShareable(ValueError):

@@ -12,7 +12,7 @@ from typing import Any
 from ..spirv import opcodes as op
 from ..spirv.decode import instruction_words, string
 from .context import Context
-from .errors import KernelRejected, ValidationError
+from .errors import DamagedModule, KernelRejected, ValidationError
 from .loader import check, handle, new, vulkan
 from .validate import validate_module
 
@@ -118,7 +118,7 @@ class Kernel:
             try:
                 self.info = read_module(spirv)
             except ValueError as error:
-                raise KernelRejected(f"kernel '{name}': {error}", _save(name, spirv)) from None
+                raise DamagedModule(f"kernel '{name}': {error}", _save(name, spirv)) from None
             validate_module(spirv, name)
             try:
                 self._create(spirv)

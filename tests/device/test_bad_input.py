@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pickle
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -54,8 +55,15 @@ def test_truncated_binary_in_the_cache(own_cache, tensors, size):
     (binary,) = own_cache.rglob("double_kernel.spv")
     os.truncate(binary, size)
     double_kernel.device_caches.clear()
-    with pytest.raises(KernelRejected, match="'double_kernel'.*(not a SPIR-V module|cut off or damaged)"):
+    with pytest.raises(KernelRejected, match="'double_kernel'.*(not a SPIR-V module|cut off or damaged)") as raised:
         double_kernel[(1,)](x, y, 16, BLOCK=16)
+    assert f"comes from Triton's cache: delete {binary.parent}, and the kernel is compiled" in str(raised.value)
+    assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
+    shutil.rmtree(binary.parent)
+    double_kernel.device_caches.clear()
+    y.zero_()
+    double_kernel[(1,)](x, y, 16, BLOCK=16)
+    assert torch.equal(y, 2 * x)
 
 
 def test_lost_binary_is_compiled_again(own_cache, tensors):
