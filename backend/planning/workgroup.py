@@ -26,8 +26,8 @@ LANE_ELEMENTS_DOTS = 128
 
 
 def subgroups(largest: int, dots: bool, num_warps: int, capabilities: Capabilities) -> int:
-    """Subgroups for a kernel with ``num_warps``: at least so many, a power of two. ``largest``: elements of the
-    kernel's largest tensor; ``dots``: whether it has any."""
+    """Subgroups for a kernel with ``num_warps``, a power of two: at least so many, as long as upstream can reduce what
+    they found to one value. ``largest``: elements of the kernel's largest tensor; ``dots``: whether it has any."""
     elements = LANE_ELEMENTS_DOT if dots else LANE_ELEMENTS
     return _count(largest, elements, capabilities.subgroup_size, num_warps, capabilities)
 
@@ -42,9 +42,11 @@ def matrix_warps(largest: int, dots: int, num_warps: int, capabilities: Capabili
 def _count(largest: int, elements: int, lanes: int, num_warps: int, capabilities: Capabilities) -> int:
     fewer = WARP_REGISTERS // capabilities.traits.lane_registers
     invocations = min(num_warps * WARP * fewer, capabilities.max_workgroup_invocations)
-    # Upstream's reductions combine what subgroups have found in two exchanges within one.
-    most = max(num_warps, min(invocations // lanes, lanes * lanes))
-    count = num_warps
+    # Upstream's reductions combine what subgroups have found in two exchanges within one: of more subgroups it has no
+    # reduction. Only subgroups of four lanes come to that, where num_warps is 32.
+    combined = lanes * lanes
+    most = min(max(num_warps, invocations // lanes), combined)
+    count = min(num_warps, combined)
     while count * 2 <= most and largest > count * lanes * (elements // fewer):
         count *= 2
     return count

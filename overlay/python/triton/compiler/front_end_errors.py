@@ -7,6 +7,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -136,9 +137,27 @@ def _function(error: CompilationError) -> str:
 
 
 def _inner_message(error: CompilationError) -> str:
-    """The message of the innermost function where the error is in one that was called, with its name."""
-    inner = _compilation_errors(error)[-1]
-    return f"in {_function(inner)}(): {inner.error_message}" if inner is not error and inner.error_message else ""
+    """The message of the innermost function where the error is in one that was called: the functions on the way to it,
+    and the line in the last one that is not triton.language's own."""
+    _, *called = _compilation_errors(error)
+    if not called or not called[-1].error_message:
+        return ""
+    where = " → ".join(f"{_function(part)}()" for part in called)
+    own = [part for part in called if not _is_of_language(part)]
+    return f"in {where}{_line(own[-1]) if own else ''}: {called[-1].error_message}"
+
+
+def _is_of_language(error: CompilationError) -> bool:
+    """Whether it was in a function of triton.language that is written in Triton, such as sum()."""
+    modules = [module for name, module in list(sys.modules.items()) if name.startswith("triton.language")]
+    named = (getattr(module, _function(error), None) for module in modules)
+    return any(getattr(function, "src", None) == error.src for function in named)
+
+
+def _line(error: CompilationError) -> str:
+    """The line of the function in which it went wrong."""
+    number, lines = getattr(error.node, "lineno", 0), (error.src or "").splitlines()
+    return f", `{lines[number - 1].strip()}`" if 0 < number <= len(lines) else ""
 
 
 def _recursion(error: CompilationError) -> str:
