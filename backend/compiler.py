@@ -151,7 +151,7 @@ class SPIRVBackend(BaseBackend):
 
     def get_codegen_implementation(self, options: SPIRVOptions) -> dict[str, Any]:
         """Functions that the front end calls: a dot on multiply-adds has no smallest size."""
-        return {"min_dot_size": lambda lhs, rhs: (1, 1, 1), "convert_custom_types": _refuse_custom_types}
+        return {"min_dot_size": lambda lhs, rhs: (1, 1, 1), "convert_custom_types": _convert_custom_types}
 
     def get_module_map(self) -> dict[str, ModuleType]:
         """Device implementations of language modules."""
@@ -253,5 +253,8 @@ class SPIRVBackend(BaseBackend):
         return kernel.spirv
 
 
-def _refuse_custom_types(*_: Any, **__: Any) -> None:
-    raise NotImplementedError("fp8e4b15 is not supported by the SPIR-V backend; use fp8e5 or fp8e4nv")
+def _convert_custom_types(*arguments: Any, **options: Any) -> Any:
+    """fp8e4b15 to and from other floats: the inline PTX of upstream's CUDA backend."""
+    from triton.language.extra.cuda.utils import convert_custom_float8_sm80
+
+    return convert_custom_float8_sm80(*arguments, **options)

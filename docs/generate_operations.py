@@ -78,7 +78,7 @@ def outcomes(name: str) -> Iterator[tuple[str, str]]:
 def evidence() -> dict[str, str]:
     """What tests/surface/ makes each operation with."""
     found: dict[str, str] = {}
-    for case in (*operation_kernels.CASES, *operation_kernels.REFUSED):
+    for case in operation_kernels.CASES:
         found |= dict.fromkeys(case.makes.split(), f"kernel `{case.name}`")
         found |= dict.fromkeys(case.passes.split(), f"by a pass of `{case.name}`")
     found |= dict.fromkeys(operation_texts.SCALAR, "TTIR")

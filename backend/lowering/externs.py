@@ -15,6 +15,7 @@ from .hardware import READS
 from .lowering import Lowering
 from .math import erf, in_double
 from .numerics import elementary, exact_functions, integer_functions, native, precise, special
+from .numerics.conversions import from_integer, saturate, to_integer
 from .numerics.numeric import Bool, Int, Numeric, Real
 from .numerics.powers import power_any
 from .numerics.remainder import remainder as fmod
@@ -30,22 +31,6 @@ def absolute(n: Numeric, x: Int | Real) -> Int | Real:
 
 
 # -- conversions -------------------------------------------------------------------------------------------------
-def to_integer(n: Numeric, x: Real, mode: str, width: int, signed: bool) -> Int:
-    """Rounded by ``mode``; past the range its end, NaN 0."""
-    rounded = {"rn": x.rint, "rz": x.trunc, "rd": x.floor, "ru": x.ceil}[mode]()
-    low, high = (-(2.0 ** (width - 1)), 2.0 ** (width - 1)) if signed else (0.0, 2.0**width)
-    inside = (rounded >= low) & (rounded < high)
-    safe = n.where(inside, rounded, 0.0).to_int(width, signed)
-    least, most = (1 << (width - 1), (1 << (width - 1)) - 1) if signed else (0, (1 << width) - 1)
-    value = n.where(rounded >= high, most, safe)
-    return n.where(rounded < low, least, value)
-
-
-def from_integer(n: Numeric, x: Int, mode: str, signed: bool) -> Real:
-    """An integer as a float, rounded by ``mode``."""
-    return precise.from_int(n, x, signed, mode)
-
-
 def to_single(n: Numeric, x: Real, mode: str) -> Real:
     """f64 to f32, rounded by ``mode``."""
     return precise.convert(n, x, mode)
@@ -62,11 +47,6 @@ def hiloint2double(n: Numeric, high: Int, low: Int) -> Real:
 
 
 # -- floats ------------------------------------------------------------------------------------------------------
-def saturate(n: Numeric, x: Real) -> Real:
-    """Clamped to [0, 1]; NaN becomes 0."""
-    return n.where(x > 0.0, n.minimum(x, 1.0), 0.0)
-
-
 def rcp64h(n: Numeric, x: Real) -> Real:
     """1/x with the low 32 bits cleared."""
     return ((1.0 / x).bits() & (0xFFFFFFFF << 32)).as_real()

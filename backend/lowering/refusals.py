@@ -40,7 +40,6 @@ _PIPELINED = Refusal("the passes that pipeline loops are not run for this backen
 
 #: Operations that are never compiled.
 REFUSED: dict[str, Refusal] = {
-    "tt.elementwise_inline_asm": _ASSEMBLY,
     "ttg.inline_asm": _ASSEMBLY,
     "ttg.async_copy_global_to_local": _ASYNC_COPY,
     "ttg.async_commit_group": _ASYNC_COPY,

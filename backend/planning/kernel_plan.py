@@ -10,6 +10,7 @@ from ..analysis.lazy_loads import lazy_loads
 from ..capabilities import Capabilities
 from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.traits import MEDIUM, TRAITS
+from .assembly import plan_assembly
 from .barriers import Barriers, plan_barriers
 from .buffers import BufferView, plan_buffers
 from .demand import Demand, plan_demand
@@ -126,6 +127,7 @@ FIXED: dict[str, Planner] = {
     "tt.store": lambda operation, given: plan_global_access(
         operation, given.axis_info, given.checked, 2, operation.operands[1]
     ),
+    "tt.elementwise_inline_asm": lambda operation, given: plan_assembly(operation),
     **{
         name: lambda operation, given: plan_rolled(operation, given.target.capabilities.traits)
         for name, row in TRAITS.items()

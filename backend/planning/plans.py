@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ..analysis.split_products import WHOLE, Split
 from ..layouts.conversion import Identity, Moves, RegisterPermutation
+from ..layouts.element_sizes import element_type
 from ..layouts.gather import GatherByShuffles
 from ..layouts.linear import LinearLayout
 from ..layouts.matrix_dots import MatrixDot
@@ -18,7 +19,9 @@ from ..layouts.scan import AcrossLanes, AcrossRegisters, AcrossWarps, ScanPlan
 from ..layouts.shuffles import SubgroupShuffle
 from ..layouts.through_shared import ThroughShared
 from ..matrices import MatrixConfiguration
-from ..ttgir.types import MemDescType
+from ..ptx.constraints import Constraints
+from ..ptx.program import Program
+from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
 from .shared_memory import Scratch, SharedAccess
 
 
@@ -178,6 +181,28 @@ class Rolled(Plan):
         if self.registers > self.unrolled:
             return f"a loop over up to {self.registers} registers, {self.together} a round"
         return f"{_counted(self.registers, 'register')} unrolled"
+
+
+@dataclass(frozen=True)
+class InlineAssembly(Plan):
+    """A piece of PTX, run for ``pack`` consecutive elements at a time."""
+
+    program: Program = Program((), {})
+    constraints: Constraints = Constraints((), (), ())
+    pack: int = 1
+
+    def element_width(self, type_: Type) -> int:
+        """Bits of an element of a scalar or tensor."""
+        element = element_type(type_)
+        return element.width if isinstance(element, (IntegerType, FloatType)) else 64
+
+    def together(self, width: int) -> int:
+        """Elements of ``width`` bits that share a register: of a pack, what fills 32 bits."""
+        return max(1, min(self.pack, 32 // width)) if width < 32 else 1
+
+    def summary(self) -> str:
+        packs = f", {self.pack} elements at a time" if self.pack > 1 else ""
+        return f"{_counted(len(self.program.instructions), 'instruction')} of PTX{packs}"
 
 
 @dataclass(frozen=True)

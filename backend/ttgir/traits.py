@@ -206,7 +206,8 @@ _ops("tt.map_elementwise", ended_by=("tt.map_elementwise.return",))
 _ops("tt.reduce.return tt.scan.return tt.map_elementwise.return tt.return", end=End.LEAVE)
 _ops("tt.extern_elementwise", elementwise=True, length=MEDIUM)
 _ops("llvm.intr.assume")
-_ops("tt.elementwise_inline_asm ttg.inline_asm tt.call", ANYTHING, memory=Memory.SCRATCH)
+_ops("tt.elementwise_inline_asm")  # only arithmetic is compiled (backend/ptx/)
+_ops("ttg.inline_asm tt.call", ANYTHING, memory=Memory.SCRATCH)
 _ops("tt.print tt.assert cf.assert", Effect.REPORTS)
 
 # ttg: shared memory

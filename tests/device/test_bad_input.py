@@ -285,11 +285,11 @@ def test_too_much_shared_memory():
 @triton.jit
 def assembly_kernel(x_ptr):
     at = tl.arange(0, 16)
-    x = tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [at], dtype=tl.int32, is_pure=True, pack=1)
+    x = tl.inline_asm_elementwise("ld.global.b32 $0, [$1];", "=r,r", [at], dtype=tl.int32, is_pure=True, pack=1)
     tl.store(x_ptr + at, x)
 
 
-def test_inline_assembly_is_refused_with_the_users_line():
+def test_inline_assembly_that_loads_is_refused_with_the_users_line():
     line = assembly_kernel.fn.__code__.co_firstlineno + 3
     message = rf"test_bad_input\.py:{line}:\d+.*'tt\.elementwise_inline_asm'.*use "
     with pytest.raises(UnsupportedOperation, match=message):

@@ -141,7 +141,7 @@ CHECK: OpReturn
     )
 
 
-def test_unknown_operation_is_refused_with_its_source_line():
+def test_what_a_plan_refuses_is_refused_with_its_source_line():
     text = (
         '    %0 = tt.elementwise_inline_asm "x" {constraints = "=r,r", packed_element = 1 : i32, pure = true} %a '
         ': i32 -> i32 loc("kernel.py":12:5)'

@@ -112,6 +112,9 @@ ROWS = (
     Row("cumprod", "r = gl.cumprod((n & 1) * 2 - 1, 0)", lambda a: np.cumprod((a.n & 1) * 2 - 1, dtype="i4")),
     Row("gather", "r = gl.gather(n, m, 0)", lambda a: a.n[a.m]),
     Row("histogram", "r = gl.histogram(m, 64, layout=L)", lambda a: np.bincount(a.m, minlength=64)),
+    Row("inline_asm_elementwise",
+        "r = gl.inline_asm_elementwise('max.s32 $0, $1, $2;', '=r,r,r', [n, m], gl.int32, True, 1)",
+        lambda a: np.maximum(a.n, a.m)),
     Row("map_elementwise", "r = gl.map_elementwise(larger, n, m)", lambda a: np.maximum(a.n, a.m)),
     Row("dot_fma",
         "a = gl.convert_layout(gl.reshape(x, [8, 8]), gl.DotOperandLayout(0, Q, 0))\n"
@@ -137,4 +140,4 @@ ELSEWHERE = {
 }
 
 #: Function → what its refusal says.
-REFUSED = {"inline_asm": "inline assembly", "inline_asm_elementwise": "inline assembly", "warp_specialize": "warp"}
+REFUSED = {"inline_asm": "inline assembly", "warp_specialize": "warp"}

@@ -4,11 +4,7 @@ what is refused, with the reason."""
 from __future__ import annotations
 
 #: Name → why a kernel that uses it is refused, as the error says it.
-REFUSED: dict[str, str] = {
-    "inline_asm_elementwise": "inline assembly is the machine language of one vendor's GPUs",
-    "make_block_ptr": "Block pointers have been removed in favor of the tensor descriptor API",
-    "float8e4b15": "fp8e4b15 is not supported by the SPIR-V backend; use fp8e5 or fp8e4nv",
-}
+REFUSED: dict[str, str] = {"make_block_ptr": "Block pointers have been removed in favor of the tensor descriptor API"}
 
 #: Values of optional parameters that are refused.
 REFUSED_VALUES: dict[str, str] = {
@@ -21,7 +17,7 @@ REFUSED_METHODS: dict[str, str] = {"advance": "Block pointers have been removed"
 #: Element types: each is loaded, stored and converted to and from.
 DTYPES = (
     "int1 int8 int16 int32 int64 uint8 uint16 uint32 uint64 "
-    "float16 bfloat16 float32 float64 float8e4nv float8e5 float8e4b8 float8e5b16"
+    "float16 bfloat16 float32 float64 float8e4nv float8e5 float8e4b8 float8e5b16 float8e4b15"
 ).split()
 
 #: Methods that upstream declares and does not define: they give None, on every backend.

@@ -207,6 +207,9 @@ ROWS: list[Row] = [
         lambda a: np.sort(a.n.reshape(2, 32))[:, ::-1]),
     Row("histogram", "r = tl.histogram(m, 64, mask=i < 50)",
         lambda a: np.bincount(a.m[:50], minlength=64).astype("i4")),
+    Row("inline_asm_elementwise",
+        "r = tl.inline_asm_elementwise('lop3.b32 $0, $1, $2, 7, 0x96;', '=r,r,r', [n, m], tl.int32, True, 1)",
+        lambda a: a.n ^ a.m ^ 7),
     Row("map_elementwise", "a, b = tl.map_elementwise(halves, n, pack=2)\nr = a * 100 + b",
         lambda a: a.m * 0 + np.trunc(a.n / 2).astype("i4") * 100 + a.n - 1),
     # -- dots

@@ -34,16 +34,11 @@ class Case:
 
 CASES: list[Case] = []
 
-#: Kernels with operations that are refused; ``makes`` is the one that the refusal names.
-REFUSED: list[Case] = []
 
-
-def _case(
-    signature: str, makes: str, passes: str = "", options: dict[str, Any] | None = None, cases: list[Case] = CASES
-) -> Callable[[Any], Any]:
+def _case(signature: str, makes: str, passes: str = "", options: dict[str, Any] | None = None) -> Callable[[Any], Any]:
     def add(function: Any) -> Any:
         kernel = triton.jit(function)
-        cases.append(Case(kernel, signature, makes, passes, options or {}))
+        CASES.append(Case(kernel, signature, makes, passes, options or {}))
         return kernel
 
     return add
@@ -258,8 +253,8 @@ def externs(x):
     tl.store(x + at, libdevice.acos(tl.load(x + at)))
 
 
-# -- refused -----------------------------------------------------------------------------------------------------
-@_case("*i32", "tt.elementwise_inline_asm", cases=REFUSED)
+@_case("*i32", "tt.elementwise_inline_asm")
 def inline_assembly(x):
-    value = tl.load(x)
-    tl.store(x, tl.inline_asm_elementwise("mov.b32 $0, $1;", "=r,r", [value], tl.int32, is_pure=True, pack=1))
+    at = tl.arange(0, 128)
+    value = tl.load(x + at)
+    tl.store(x + at, tl.inline_asm_elementwise("brev.b32 $0, $1;", "=r,r", [value], tl.int32, is_pure=True, pack=1))

@@ -99,7 +99,6 @@ def test_functions_give_what_numpy_gives(number: int, tmp_path: Path) -> None:
 
 CALLS = {
     "inline_asm": "r = n\ngl.inline_asm('nop;')",
-    "inline_asm_elementwise": "r = gl.inline_asm_elementwise('mov.b32 $0, $1;', '=r,r', [n], gl.int32, True, 1)",
     "warp_specialize": "r = n\ngl.warp_specialize([(store_one, (w_ptr,)), (store_one, (w_ptr,))], [1], [24])",
 }
 

@@ -13,7 +13,7 @@ from triton.backends.spirv.ttgir.parser import parse_module
 
 from docs.generate_operations import evidence, operations, outcomes
 from tests.surface import operation_kernels, operation_texts
-from tests.surface.compiling import Compiled, compile_case, compile_text, read_case, read_text
+from tests.surface.compiling import Compiled, compile_case, compile_text, read_text
 from tests.surface.operation_kernels import Case
 from tests.surface.operation_texts import SCALAR, Text, scalar_module
 
@@ -69,13 +69,6 @@ def test_module(text: Text) -> None:
     _validated(compiled)
 
 
-@pytest.mark.parametrize("case", operation_kernels.REFUSED, ids=lambda case: case.makes)
-def test_kernel_is_refused_by_the_operation_and_its_line(case: Case) -> None:
-    assert case.makes in _read(read_case(case))
-    with pytest.raises(UnsupportedOperation, match=rf"operation_kernels\.py:\d+:\d+: .*'{case.makes}'"):
-        compile_case(case)
-
-
 @pytest.mark.parametrize("text", operation_texts.REFUSED, ids=lambda text: text.makes)
 def test_text_is_refused_by_the_operation(text: Text) -> None:
     names = set(text.makes.split())
@@ -91,17 +84,12 @@ def test_every_operation_has_its_evidence() -> None:
 
 
 def test_evidence_is_of_what_became_of_the_operation() -> None:
-    refused = {name for table in (operation_kernels.REFUSED, operation_texts.REFUSED) for entry in table
-               for name in entry.makes.split()}  # fmt: skip
+    refused = {name for entry in operation_texts.REFUSED for name in entry.makes.split()}
     assert {name for name in operations() if next(outcomes(name))[0] == "refused"} == refused
 
 
 def test_an_operation_stands_with_one_kernel_or_text() -> None:
-    named = [
-        name
-        for entry in (*operation_kernels.CASES, *operation_kernels.REFUSED)
-        for name in (entry.makes + " " + entry.passes).split()
-    ]
+    named = [name for entry in operation_kernels.CASES for name in (entry.makes + " " + entry.passes).split()]
     named += [name for text in (*operation_texts.MODULES, *operation_texts.REFUSED) for name in text.makes.split()]
     named += SCALAR
     assert sorted(named) == sorted(set(named))

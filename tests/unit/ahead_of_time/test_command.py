@@ -34,7 +34,7 @@ def add(x, y, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def refused(x):
-    tl.store(x, tl.inline_asm_elementwise("mov.u32 $0, $1;", "=r,r", [tl.load(x)], tl.int32, True, 1))
+    tl.store(x, tl.inline_asm_elementwise("bar.sync 0;", "=r,r", [tl.load(x)], tl.int32, True, 1))
 
 @triton.jit
 def wrong(x):
