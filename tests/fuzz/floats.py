@@ -64,7 +64,7 @@ SINGLE: dict[str, Callable[..., Bounded]] = {
     "tl.log(tl.abs({a}) + 1.0)": lambda a, b: _monotonic(np.log, 4)(_rounded(np.abs(a[0]) + 1, a[1])),
     "tl.sqrt(tl.abs({a}) + 1.0)": lambda a, b: _monotonic(np.sqrt, 6)(_rounded(np.abs(a[0]) + 1, a[1])),
     "tl.erf({a})": lambda a, b: _monotonic(_erf, 4)(a),
-    "tl.sigmoid({a})": lambda a, b: _monotonic(lambda x: 1 / (1 + np.exp(-np.clip(x, -80, 80))), 12)(a),
+    "tl.sigmoid({a})": lambda a, b: _monotonic(lambda x: np.exp(-np.logaddexp(0, -x)), 12)(a),
     "{a} * 0.0 + tl.sum({a}, 0)": lambda a, b: _sum(a),
     "tl.clamp({a}, -1.5, 2.0)": lambda a, b: (np.clip(a[0], -1.5, 2), a[1]),
 }
