@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from math import gcd
+from math import gcd, prod
 
 from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_layout
 from ..layouts.element_sizes import bits_in_memory, bytes_in_memory
-from ..layouts.shared import SharedLayout, encoding_rank
+from ..layouts.shared import SharedLayout, encoding_rank, shared_layout
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.traits import Pointers, traits
 from ..ttgir.types import IntegerType, MemDescType, Type
@@ -208,10 +208,17 @@ def _size(value: Value) -> int:
     return bytes_in_memory(value.type.element)
 
 
+def _parts(type_: MemDescType) -> int:
+    """Dimensions in front of those that the encoding lays out: of buffers one after the other."""
+    return len(type_.shape) - (encoding_rank(type_.encoding) or len(type_.shape))
+
+
 def _whole(operation: Operation, source: BufferView, what: str) -> None:
-    """Refuses a view of a slice."""
+    """Refuses a view of a slice; some of an allocation's buffers count as whole where the view is one of them."""
     shape, allocated = source.type.shape, source.type.alloc_shape
-    if source.origin or allocated[-len(shape) :] not in ((), shape):
+    allocated = allocated[-len(shape) :] or shape
+    first = 1 if what == "indexed" and _parts(source.type) else 0
+    if source.origin or allocated[first:] != shape[first:]:
         raise UnsupportedOperation(operation, f"a slice of a buffer cannot be {what}", "slice last")
 
 
@@ -224,6 +231,28 @@ def index_step(operation: Operation) -> tuple[int, tuple[tuple[int, int], ...]]:
 def _step_of_index(operation: Operation) -> int:
     step, padding = index_step(operation)
     return gcd(step, *(pad for _, pad in padding)) * _size(operation.result)
+
+
+def _start_among_parts(operation: Operation) -> int:
+    """``ttg.memdesc_subslice`` of an allocation's buffers: elements, padding included, in front of the first one.
+    Raises UnsupportedOperation for a slice of each buffer."""
+    type_, offsets = operation.operands[0].type, tuple(operation.attributes["offsets"])
+    assert isinstance(type_, MemDescType) and isinstance(operation.result.type, MemDescType)
+    if any(offsets[1:]) or operation.result.type.shape[1:] != type_.shape[1:]:
+        raise UnsupportedOperation(
+            operation, "a slice of each of several buffers", "index each of them, and slice last"
+        )
+    outer = _parts(type_)
+    layout = shared_layout(type_.encoding, type_.shape[outer:])
+    return layout.pad(offsets[0] * prod(type_.shape[1:outer]) * layout.elements.size)
+
+
+def _step_of_slice(operation: Operation) -> int:
+    source = operation.operands[0]
+    assert isinstance(source.type, MemDescType)
+    if _parts(source.type):
+        return _start_among_parts(operation) * _size(source)
+    return _layout(source).pad(_slice_origin(operation)) * _size(source)
 
 
 def _slice_origin(operation: Operation) -> int:
@@ -255,8 +284,9 @@ def _indexed(operation: Operation, views: Mapping[Value, BufferView]) -> BufferV
 
 def _sliced(operation: Operation, views: Mapping[Value, BufferView]) -> BufferView:
     source = views[operation.operands[0]]
-    if (encoding_rank(source.type.encoding) or len(source.type.shape)) < len(source.type.shape):
-        raise UnsupportedOperation(operation, "a slice of the buffers of one allocation", "index each of them")
+    if _parts(source.type):
+        moved = _start_among_parts(operation) * _size(operation.operands[0])
+        return replace(source, first=source.first + moved, alignment=gcd(source.alignment, moved))
     _layout(operation.result)
     return replace(source, origin=source.origin ^ _slice_origin(operation))
 
@@ -287,7 +317,5 @@ _VIEWS: dict[str, Callable[[Operation, Mapping[Value, BufferView]], BufferView]]
 _STEPS: dict[str, Callable[[Operation], int]] = {
     "ttg.local_alloc": lambda operation: int(operation.attributes["allocation.offset"]),
     "ttg.memdesc_index": _step_of_index,
-    "ttg.memdesc_subslice": lambda operation: (
-        _layout(operation.operands[0]).pad(_slice_origin(operation)) * _size(operation.operands[0])
-    ),
+    "ttg.memdesc_subslice": _step_of_slice,
 }

@@ -318,3 +318,33 @@ def test_a_choice_between_buffers_is_refused() -> None:
     """MLIR makes a select of such a branch."""
     with pytest.raises(UnsupportedOperation, match=r"chooses between buffers.*\.index\(\)"):
         chosen_buffer[(1,)](torch.ones(128), torch.zeros(64), 2, LANES=LANES)
+
+
+@gluon.jit
+def halves_of_four_buffers(x, out, n, KIND: gl.constexpr, LANES: gl.constexpr):
+    """Two buffers of four are written while the other two, which are read, take their place in the next iteration."""
+    rows: gl.constexpr = gl.BlockedLayout([1, 4], [LANES // 4, 4], [4, 1], [1, 0])
+    i = gl.arange(0, 16, layout=gl.SliceLayout(1, rows))
+    j = gl.arange(0, 16, layout=gl.SliceLayout(0, rows))
+    at = i[:, None] * 16 + j[None, :]
+    room = gl.allocate_shared_memory(x.dtype.element_ty, [4, 16, 16], shared_layout(KIND, 16, 16))
+    now, following = room.slice(0, 2, 0), room.slice(2, 2, 0)
+    for part in gl.static_range(2):
+        now.index(part).store(gl.load(x + part * 256 + at))
+    for step in range(n):
+        for part in gl.static_range(2):
+            following.index(part).store(gl.load(x + (step * 2 + 2 + part) * 256 + at))
+        gl.store(out + step * 512 + at, now.index(step % 2).load(rows))
+        gl.store(out + step * 512 + 256 + at, now.slice(1, 1, 0).index(0).permute((1, 0)).load(rows))
+        now, following = following, now
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+@pytest.mark.parametrize("kind", ["plain", "swizzled"])
+def test_some_of_several_buffers_are_carried_and_indexed(kind: str, name: str) -> None:
+    expected, x = bits(name, 8, 16, 16)
+    out = torch.zeros((3, 2, 16, 16), dtype=x.dtype)
+    halves_of_four_buffers[(1,)](x, out, 3, KIND=kind, LANES=LANES)
+    found = out.view(getattr(torch, expected.dtype.name)).numpy()
+    np.testing.assert_array_equal(found[:, 0], expected[[0, 3, 4]])
+    np.testing.assert_array_equal(found[:, 1], expected[[1, 3, 5]].transpose(0, 2, 1))

@@ -135,12 +135,27 @@ CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
     )
 
 
-def test_a_slice_of_several_buffers_is_refused():
+def test_some_of_several_buffers_start_at_the_first_of_them(filecheck):
+    """Of four buffers of 256 elements at byte 512, the last two start at element 128 + 512."""
     two = ROOMS.replace("4x16x16xf32", "2x16x16xf32").replace("mutable>", "mutable, 4x16x16>")
     body = f"""{ALLOCS}    %some = ttg.memdesc_subslice %rooms[2, 0, 0] : {ROOMS} -> {two}
     %view = ttg.memdesc_index %some[%i] : {two} -> {ROOM}"""
-    with pytest.raises(UnsupportedOperation, match="a slice of the buffers of one allocation; index each of them"):
-        compile_body(through(body, ROOM), ARGUMENTS, 512 + 4096, PLAIN)
+    filecheck(
+        disassemble(compile_body(through(body, ROOM), ARGUMENTS, 512 + 4096, PLAIN)),
+        """
+CHECK-DAG: %[[FIRST:[0-9]+]] = OpConstant %{{[0-9]+}} 640{{$}}
+CHECK-DAG: OpIAdd %{{[0-9]+}} %{{[0-9]+}} %[[FIRST]]
+CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
+""",
+    )
+
+
+def test_a_slice_of_each_of_several_buffers_is_refused():
+    rows = ROOMS.replace("4x16x16xf32", "4x8x16xf32").replace("mutable>", "mutable, 4x16x16>")
+    body = f"""{ALLOCS}    %some = ttg.memdesc_subslice %rooms[0, 8, 0] : {ROOMS} -> {rows}
+    %view = ttg.memdesc_index %some[%i] : {rows} -> {SLICE}"""
+    with pytest.raises(UnsupportedOperation, match="a slice of each of several buffers; index each of them, and slice"):
+        compile_body(through(body, SLICE, "8x16"), ARGUMENTS, 512 + 4096, PLAIN)
 
 
 def test_elements_that_would_not_be_aligned_are_refused():
