@@ -397,6 +397,32 @@ def test_fp8_is_rounded_once() -> None:
     np.testing.assert_array_equal(out.values(), expected)
 
 
+def test_fp4_is_rounded_once() -> None:
+    """e2m1 (ml_dtypes' float4_e2m1fn), the first operand in the upper half."""
+    rng = np.random.default_rng(1)
+    x, y = ((rng.integers(-56, 57, COUNT) / 8).astype(np.float32) for _ in range(2))
+    x[:3], y[:3] = (np.nan, np.inf, -np.inf), (-0.0, 0.25, -0.75)
+    asm = "{ .reg .b8 t; cvt.rn.satfinite.e2m1x2.f32 t, $1, $2; mov.b32 $0, {t, t, t, t}; and.b32 $0, $0, 255; }"
+    actual = run(asm, "=r,f,f", "int32", x, y)
+
+    def codes(values: Array) -> Array:
+        found = np.clip(values, -6, 6).astype(ml_dtypes.float4_e2m1fn).view(np.uint8).astype(np.int32)
+        return np.where(np.isnan(values), 7, found & 15)
+
+    np.testing.assert_array_equal(actual, codes(x) << 4 | codes(y))
+
+
+@pytest.mark.parametrize("mode", ["rz", "rp"])
+def test_scales_are_powers_of_two(mode: str) -> None:
+    x = np.exp2(np.random.default_rng(2).uniform(-126, 127, COUNT)).astype(np.float32)
+    x[:5] = (1.0, 2.0**-126, 1.5, np.inf, np.nan)
+    actual = run(f"cvt.{mode}.satfinite.ue8m0x2.f32 $0, 0.0, $1;", "=h,r", "int16", x.view(np.int32))
+    with np.errstate(all="ignore"):
+        log = np.log2(x.astype(np.float64))
+        expected = np.clip((np.floor(log) if mode == "rz" else np.ceil(log)) + 127, 0, 254)
+    np.testing.assert_array_equal(actual, np.where(np.isnan(x), 255, np.nan_to_num(expected)).astype(np.int16))
+
+
 @triton.jit
 def through_fp8e4b15(x_ptr, wide_ptr, back_ptr, N: tl.constexpr):
     offsets = tl.arange(0, N)

@@ -6,14 +6,11 @@ from ...ptx.program import Instruction, PtxError, Register, Vector
 from ...ptx.types import TYPES, Type
 from ..numerics import precise
 from ..numerics.conversions import from_integer, saturate, to_integer
-from ..numerics.float_formats import format_to_f32, round_to_format
 from ..numerics.numeric import Bool, Int, Numeric, Real
 from .floats import flushed
 from .forms import ROUNDING, check_count, check_modifiers, type_named
+from .narrow_formats import NARROW, convert_pair
 from .registers import Registers, Value
-
-#: Pairs of fp8 numbers by their names in cvt.
-FP8 = {"e4m3x2": "f8E4M3FN", "e5m2x2": "f8E5M2"}
 
 
 def move(registers: Registers, instruction: Instruction) -> None:
@@ -88,13 +85,13 @@ def convert(registers: Registers, instruction: Instruction) -> None:
         raise PtxError(f"'{instruction}' names no two types")
     *modifiers, to, of = instruction.modifiers
     guard = registers.predicate(instruction.guard) if instruction.guard else None
-    if to in FP8 or of in FP8:
-        _fp8(registers, instruction, modifiers, to, of, guard)
+    if to in NARROW or of in NARROW:
+        convert_pair(registers, instruction, modifiers, to, of, guard)
         return
     target, source = type_named(to, instruction), type_named(of, instruction)
     check_modifiers(instruction, tuple(modifiers), _ROUNDINGS | _TO_INTEGER | _RANGES)
     if "satfinite" in modifiers:
-        raise PtxError(f"'.satfinite' of '{instruction}' is translated to e4m3x2 and e5m2x2 alone")
+        raise PtxError(f"'.satfinite' of '{instruction}' is translated to formats of at most 8 bits alone")
     if target.count == 2:
         check_count(instruction, 3)
         if of != "f32" or "rn" not in modifiers:
@@ -187,31 +184,3 @@ def _float_to_float(
     if "sat" in modifiers:
         value = saturate(value.n, value)
     return flushed(n, value) if "ftz" in modifiers and target.width == 32 else value
-
-
-def _fp8(
-    registers: Registers, instruction: Instruction, modifiers: list[str], to: str, of: str, guard: Bool | None
-) -> None:
-    """Two f32 to a register with two fp8 numbers, the first in the upper byte; and those to f16x2."""
-    emitter, n = registers.emitter, registers.n
-    if to in FP8 and of == "f32" and {"rn", "satfinite"} == set(modifiers):
-        check_count(instruction, 3)
-        high, low = (
-            Int(n, emitter.f.zero_extend(round_to_format(emitter, value.id, FP8[to]), 32))
-            for value in (registers.read(operand, TYPES["f32"]) for operand in instruction.operands[1:])
-        )
-        registers.write(instruction.operands[0], TYPES["b16"], low | (high << 8), guard)
-        return
-    if of in FP8 and to == "f16x2" and modifiers == ["rn"]:
-        check_count(instruction, 2)
-        pair = registers.read(instruction.operands[1], TYPES["b16"])
-        assert isinstance(pair, Int)
-        low, high = (
-            registers.untyped(Real(n, format_to_f32(emitter, byte.id, FP8[of])), TYPES["f16"])
-            for byte in (pair & 0xFF, (pair >> 8) & 0xFF)
-        )
-        registers.write(instruction.operands[0], TYPES["b32"], low | (high << 16), guard)
-        return
-    raise PtxError(
-        f"'{instruction}' is not translated", "of fp8, cvt.rn.satfinite.e4m3x2.f32, e5m2x2 and back to f16x2 are"
-    )
