@@ -28,6 +28,7 @@ from .torch_exchange import teach_dlpack
 from .torch_fallback import FALLBACKS, fallback
 from .torch_memory import context_of, metadata, new_bytes
 from .torch_modules import keep_ties, scatter_to_one
+from .torch_refusals import refuse_layouts
 from .torch_spirv import MODULE, DeviceModule
 from .torch_substitutes import SUBSTITUTES
 
@@ -48,7 +49,6 @@ _METADATA = (
     "set_.source_Storage",
     "set_.source_Tensor",
     "_unsafe_view",
-    "alias",
     "view_as_real",
     "view_as_complex",
 )
@@ -176,6 +176,7 @@ def _register() -> None:
         aten.impl("_copy_from", torch.library.fallthrough_kernel, key)
     rest = torch.library.Library("_", "IMPL")
     rest.fallback(fallback, _KEY)
+    refuse_layouts(rest)
     _teach_storages()
     keep_ties()
     scatter_to_one()

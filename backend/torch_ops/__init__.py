@@ -46,6 +46,7 @@ def register() -> None:
     from .softmax import enter_softmax
     from .sorting import enter_sorting
     from .transformer import enter_transformer
+    from .weight_norm import enter_weight_norm
 
     library = torch.library.Library("aten", "IMPL")
     _libraries.append(library)
@@ -59,5 +60,6 @@ def register() -> None:
         enter(library)
     for enter in (enter_batch_norm, enter_grid_sampling, enter_segments, enter_embedding_bags, enter_transformer):
         enter(library)
+    enter_weight_norm(library)
     bounds.install()
     launching.install()

@@ -19,12 +19,13 @@ index = tl.where(bad, 0, index).to(tl.int64)
 CHECK_WRAPPED = "index = tl.where(index < 0, index + size, index)\n" + CHECK
 
 #: What is noted (CHECK notes INDEX), and the error that it becomes, whose class is that of the CPU's.
-INDEX, PROBABILITY, NEGATIVE_CLASS, LARGE_CLASS = 1, 2, 3, 4
+INDEX, PROBABILITY, NEGATIVE_CLASS, LARGE_CLASS, ZERO_DIVISION = 1, 2, 3, 4, 5
 _ERRORS: dict[int, tuple[type[Exception], str]] = {
     INDEX: (IndexError, "an index was out of range"),
     PROBABILITY: (RuntimeError, "a probability was not in [0, 1]"),
     NEGATIVE_CLASS: (RuntimeError, "Class values must be non-negative:"),
     LARGE_CLASS: (RuntimeError, "Class values must be smaller than num_classes:"),
+    ZERO_DIVISION: (RuntimeError, "ZeroDivisionError: integers were divided by 0"),
 }
 
 _faults: dict[int, torch.Tensor] = {}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._prims_common import suggest_memory_format
 
 from . import rows
 from .elementwise import Body, run
@@ -201,7 +202,8 @@ def _group_norm(
         return torch.empty_like(input), *(input.new_empty((N, group)) for _ in range(2))
     out, mean, rstd = normalise(x, (2, 3), _grouped(weight, group), _grouped(bias, group), eps)
     kind = input.dtype
-    return out.view(input.shape), mean.view(N, group).to(kind), rstd.view(N, group).to(kind)
+    out = out.view(input.shape).contiguous(memory_format=suggest_memory_format(input))
+    return out, mean.view(N, group).to(kind), rstd.view(N, group).to(kind)
 
 
 def _grouped(weight: _Optional, group: int) -> _Optional:

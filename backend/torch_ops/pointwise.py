@@ -18,6 +18,7 @@ from torch._prims_common import compute_elementwise_output_strides, elementwise_
 from ..runtime.context import NAME
 from ..runtime.torch_memory import empty_strided
 from . import elementwise
+from .bounds import ZERO_DIVISION, fault_of
 from .elementwise import TILE, Body
 from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, INTEGERS_ONLY, PROMOTIONS, TO_BOOL
 from .library import composed, enter, overloads
@@ -33,6 +34,10 @@ _NUMBERS = ("number", "Optional[number]", "float", "int", "bool")
 _FLOAT_LIMIT = 3.5e38
 #: Elements of a program of long expressions.
 _LONG_TILE = 256
+
+#: Divisions whose divisor must not be 0 where it is an integer.
+_DIVISIONS = frozenset((("floor_divide",), ("remainder",), ("fmod",), ("div", "trunc"), ("div", "floor")))
+_CHECK_DIVISOR = f"tl.store(fault + zero, {ZERO_DIVISION}, mask=mask & (other == 0))\n"
 
 #: (operation, expression): what an operation computes, by its text arguments.
 Choose = Callable[[dict[str, Any], torch.dtype], Body]
@@ -154,6 +159,8 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
         check_output(out, resolved.dtype, resolved.shape, out is given.get("self"), resolved.strides)
     for key, value in numbers.items():
         operands[key] = number(value, resolved.compute)
+    if resolved.body.places:
+        operands["fault"] = fault_of(out.device, name)
     elementwise.run(resolved.body, {"out": out}, operands, resolved.compute)
     return out
 
@@ -226,6 +233,8 @@ def _body(name: str, texts: list[str], compute: torch.dtype) -> Body:
         and "0.0" in expression
     ):
         raise OnHost(f"{name} of {compute}")
+    if not compute.is_floating_point and (name, *texts) in _DIVISIONS:
+        return Body(f"{_CHECK_DIVISOR}out = {expression}", places=frozenset(("fault",)))
     return Body.of(expression, tile=_LONG_TILE if "sp." in expression else TILE)
 
 

@@ -136,10 +136,18 @@ def _cauchy(self: torch.Tensor, median: float = 0.0, sigma: float = 1.0, *, gene
 def _geometric(self: torch.Tensor, p: float, *, generator: Any = None) -> torch.Tensor:
     if not 0 < p < 1:
         raise OnHost("a probability that is refused")
+    if self.dtype in _INTEGERS:
+        if p < _RAREST:
+            raise OnHost("numbers of more digits than a float32 has")
+        drawn = torch.empty(self.shape, dtype=torch.float32, device=self.device)
+        limit = torch.iinfo(self.dtype).max
+        return self.copy_(_geometric(drawn, p, generator=generator).clamp_(max=min(limit, 1 << 31)))
     text = _UNIFORM + "out = fn.maximum(libdevice.ceil(libdevice.log(1 - u) / rate), u * 0 + 1)"
     return _drawn(self, text, generator, rate=math.log1p(-p))
 
 
+#: Of rarer events the tries are not counted in float32.
+_RAREST = 1e-5
 _INTEGERS = {torch.uint8: 8, torch.int8: 7, torch.int16: 15, torch.int32: 31, torch.int64: 63}
 _FLOAT_BITS = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
 
@@ -169,6 +177,16 @@ def _random(self: torch.Tensor, *limits: int | None, generator: Any = None, **na
     )
     run(Body(text), {"out": self}, {}, torch.int64, {"seed": seed, "first": first, "count": count, "start": low})
     return self
+
+
+def _permutation(n: int, *, generator: Any = None, out: torch.Tensor) -> torch.Tensor:
+    """The order of 62 random bits for each."""
+    if philox_of(generator) is None or n < 1 or out.dtype not in _INTEGERS:
+        raise OnHost("a generator of the CPU's, or a permutation that is refused")
+    low, high = (
+        torch.empty(n, dtype=torch.int64, device=out.device).random_(0, 1 << 31, generator=generator) for _ in range(2)
+    )
+    return resized(out, (n,)).copy_(((high << 31) | low).argsort())
 
 
 def _multinomial(
@@ -243,6 +261,7 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "random_": _random,
     "random_.from": _random,
     "random_.to": _random,
+    "randperm.generator_out": _permutation,
     "multinomial": _multinomial,
     "multinomial.out": _multinomial_out,
     "native_dropout": _dropout,

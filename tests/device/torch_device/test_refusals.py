@@ -64,3 +64,20 @@ def test_data_parallel_takes_one_device() -> None:
     assert module.weight.grad is not None and module.weight.grad.device.type == "spirv"
     with pytest.raises(RuntimeError, match="DistributedDataParallel"):
         torch.nn.parallel.comm.scatter(x, [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("make", "what"),
+    [
+        (lambda x: x.to_sparse(), "sparse tensors"),
+        (lambda x: x.to_sparse_csr().to_dense(), "sparse tensors"),
+        (lambda x: torch.sparse_coo_tensor(torch.zeros(2, 2, dtype=torch.long, device="spirv"), x[0, :2]), "sparse"),
+        (lambda x: F.embedding(x.long(), x.requires_grad_(), sparse=True).sum().backward(), "sparse tensors"),
+        (lambda x: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8), "quantized tensors"),
+        (lambda x: torch.nested.nested_tensor([x, x]) * 2, "nested tensors of layout=torch.strided"),
+    ],
+    ids=["coo", "csr", "indices", "embedding", "quantized", "nested"],
+)
+def test_tensors_of_other_layouts(make: Callable[[Any], Any], what: str) -> None:
+    with pytest.raises(NotImplementedError, match=f"the device 'spirv' has no kernels of {what}"):
+        make(torch.ones(2, 3, device="spirv"))

@@ -93,3 +93,31 @@ def test_repeats() -> None:
     )
     with pytest.raises(RuntimeError, match="negative"):
         x.to("spirv").repeat_interleave((repeats - 1).to("spirv"), 0)
+
+
+def test_weight_norm() -> None:
+    def run(x: torch.Tensor, w: torch.Tensor) -> Any:
+        layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(5, 4, bias=False).to(x.device))
+        with torch.no_grad():
+            layer.weight = w
+        y = layer(x)
+        (y * y.detach()).sum().backward()
+        return y.detach(), [parameter.grad for parameter in layer.parameters()]
+
+    compare(run, values(3, 5), values(4, 5), tolerance=(1e-4, 1e-4))
+
+
+def test_permutations_and_tries() -> None:
+    order = torch.randperm(1000, device="spirv")
+    assert torch.equal(order.sort().values.cpu(), torch.arange(1000)) and order.tolist() != list(range(1000))
+    tries = torch.empty(4000, dtype=torch.int64, device="spirv").geometric_(0.25).cpu()
+    assert tries.min() == 1 and abs(tries.float().mean() - 4) < 0.3
+
+
+def test_a_subclass_of_tensors() -> None:
+    class Named(torch.Tensor):
+        pass
+
+    x = values(3).to("spirv").as_subclass(Named)
+    assert type(x + 1) is Named and x.device.type == "spirv"
+    torch.testing.assert_close((x + 1).as_subclass(torch.Tensor).cpu(), x.cpu().as_subclass(torch.Tensor) + 1)

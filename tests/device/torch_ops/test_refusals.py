@@ -29,6 +29,25 @@ def test_probabilities(chance: float) -> None:
     assert torch.bernoulli(torch.tensor([0.0, 1.0], device="spirv")).tolist() == [0.0, 1.0]
 
 
+_DIVISIONS = {
+    "floor_divide": lambda x, y: x // y,
+    "remainder": lambda x, y: x % y,
+    "fmod": torch.fmod,
+    "trunc": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
+    "inplace": lambda x, y: x.floor_divide_(y),
+}
+
+
+@pytest.mark.parametrize("name", _DIVISIONS)
+def test_integers_divided_by_0(name: str) -> None:
+    x = torch.tensor([7, -7, 3], dtype=torch.int32)
+    compare(_DIVISIONS[name], x, torch.tensor([2, 3, -1], dtype=torch.int32))
+    compare(_DIVISIONS[name], x.float(), torch.tensor([2.0, 0.0, -1.0]))
+    for divisor in (0, torch.tensor([2, 0, 1], dtype=torch.int32, device="spirv")):
+        with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+            _DIVISIONS[name](x.to("spirv"), divisor).cpu()
+
+
 @pytest.mark.parametrize("classes", [[1, 5], [1, -5], [-1, -1], [[1, 0], [2, 3]]])
 def test_classes(classes: list[int]) -> None:
     for count in (4, -1):
