@@ -18,7 +18,7 @@ def raw_stream(_: int) -> int:
 
 
 class DeviceCode:
-    """Methods of Inductor's DeviceOpOverrides: internals.py puts its class below."""
+    """Methods of Inductor's DeviceOpOverrides: internals/ puts its class below."""
 
     def import_get_raw_stream_as(self, name: str) -> str:
         """A statement of one line: Inductor indents it."""

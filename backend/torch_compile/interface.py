@@ -77,7 +77,7 @@ class _Worker:
 
 
 class SPIRVInterface:
-    """Methods of Dynamo's DeviceInterface: internals.py puts its class below."""
+    """Methods of Dynamo's DeviceInterface: internals/ puts its class below."""
 
     Worker = _Worker
     Event = staticmethod(make_event)

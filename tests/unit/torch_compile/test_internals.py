@@ -22,10 +22,19 @@ def test_torch_has_what_the_hook_needs(hook: internals.Hook) -> None:
     assert hook.name not in internals.BROKEN
 
 
+def test_every_change_is_a_hook() -> None:
+    rooms = (internals.devices, internals.generation, internals.replays, internals.templates)
+    changes = {
+        value for room in rooms for value in vars(room).values() if getattr(value, "__module__", "") == room.__name__
+    }
+    assert changes == {hook.change for hook in internals.HOOKS}
+
+
 def test_a_hook_without_its_place_is_left_out_and_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(internals, "BROKEN", {})
+    broken: dict[str, str] = {}
+    monkeypatch.setattr(internals.hook, "BROKEN", broken)
     called: list[Any] = []
     hook = internals.Hook("sample", "torch.somewhere", ("present.part", "gone.part"), called.append)
     module: Any = ModuleType("torch.somewhere")
@@ -33,7 +42,7 @@ def test_a_hook_without_its_place_is_left_out_and_told(
     module.present.part = 1
     hook.apply(module)
     assert not called
-    assert "torch.somewhere.gone.part" in internals.BROKEN["sample"] and "'sample'" in caplog.text
+    assert "torch.somewhere.gone.part" in broken["sample"] and "'sample'" in caplog.text
 
 
 def test_a_device_with_a_broken_hook_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

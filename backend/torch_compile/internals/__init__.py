@@ -1,0 +1,82 @@
+"""Everything of torch's compiler that torch keeps private and this backend touches: ``HOOKS`` names each, and nothing
+outside of this package touches more.
+
+Written for torch 2.13 and tried with the versions of ``TORCH_VERSIONS``. A hook names the module, what it needs there,
+and the change, which is a function of devices.py, generation.py, templates.py or replays.py. Where torch has moved
+something, the hook is left out: ``BROKEN`` has it with what is missing, torch.compile refuses the device with that
+text, and tests/unit/torch_compile/test_internals.py fails by its name.
+"""
+
+from __future__ import annotations
+
+from ..after_import import after_import
+from ..broken import BROKEN
+from . import devices, generation, replays, templates
+from .hook import TORCH_VERSIONS, Hook
+
+__all__ = ["BROKEN", "HOOKS", "TORCH_VERSIONS", "Hook", "install"]
+
+HOOKS = (
+    Hook("has_triton", "torch.utils._triton", ("has_triton",), devices.has_triton),
+    Hook(
+        "device_interface",
+        "torch._dynamo.device_interface",
+        ("DeviceInterface", "register_interface_for_device"),
+        devices.device_interface,
+    ),
+    Hook("compile_target", "torch._inductor.runtime.hints", ("DeviceProperties.create",), devices.compile_target),
+    Hook(
+        "choice_of_driver", "torch._inductor.runtime.triton_helpers", ("set_driver_to_gpu",), devices.choice_of_driver
+    ),
+    Hook("gpu_types", "torch._inductor.utils", ("GPU_TYPES", "get_gpu_type", "is_big_gpu"), devices.gpu_types),
+    Hook(
+        "code_generation",
+        "torch._inductor.codegen.common",
+        (
+            *("DeviceOpOverrides", "register_device_op_overrides"),
+            *("init_backend_registration", "register_backend_for_device"),
+        ),
+        generation.code_generation,
+    ),
+    Hook("benchmarker", "torch._inductor.runtime.benchmarking", ("register_benchmarker",), generation.benchmarker),
+    Hook(
+        "templates",
+        "torch._inductor.template_heuristics.triton",
+        (
+            "BaseConfigHeuristic.preprocess_mm_configs",
+            *("GemmConfig", "ConvConfig", "FlexConfig", "FlexBwDConfig", "FlexDecodeConfig"),
+            *("MMTemplateConfigMixin", "AddMMConfigMixin", "MMPlusMMTemplateConfigMixin", "INT8MMTemplateConfigMixin"),
+            *("mm_template.uid", "bmm_template.uid", "mm_plus_mm_template.uid", "register_template_heuristic"),
+        ),
+        templates.templates,
+    ),
+    Hook(
+        "launchers",
+        "torch._inductor.runtime.triton_heuristics",
+        ("TritonCompileResult.make_launcher",),
+        generation.launchers,
+    ),
+    Hook(
+        "graphs",
+        "torch._inductor.cudagraph_utils",
+        ("check_multiple_devices_or_any_cpu_nodes", "format_default_skip_message"),
+        replays.graphs,
+    ),
+    Hook("replay", "torch._inductor.output_code", ("CompiledFxGraph.post_compile",), replays.replay),
+    Hook("choices", "torch._inductor.choices", ("InductorChoices.get_config_heuristics",), templates.choices),
+    Hook("caches", "torch._inductor.codecache", ("CacheBase.get_system", "clear_on_fresh_cache"), generation.caches),
+    Hook("strides", "torch._inductor.sizevars", ("SizeVarAllocator.guard_or_false",), generation.strides),
+    Hook("flex_attention", "torch.nn.attention.flex_attention", ("_validate_device",), templates.flex_attention),
+    Hook("flex_decoding", "torch._inductor.kernel.flex.flex_decoding", ("get_split_k",), templates.flex_decoding),
+)
+
+_installed: list[bool] = []
+
+
+def install() -> None:
+    """Has each hook made when torch imports its module. A second call does nothing."""
+    if _installed:
+        return
+    _installed.append(True)
+    for hook in HOOKS:
+        after_import(hook.module, hook.apply)

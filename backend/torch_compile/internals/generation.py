@@ -1,0 +1,90 @@
+"""What Inductor generates for the device, launches, times and keeps on disk."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from ...autoload import NAME
+
+
+def code_generation(module: Any) -> None:
+    from ..generated import DeviceCode, NoCppWrapper
+    from ..interface import why_unavailable
+
+    overrides = type("SPIRVDeviceOpOverrides", (DeviceCode, module.DeviceOpOverrides), {})
+    module.register_device_op_overrides(NAME, overrides())
+
+    original = module.init_backend_registration
+
+    @functools.cache
+    def init_backend_registration() -> None:
+        from torch._inductor.codegen.triton import TritonScheduling
+        from torch._inductor.codegen.wrapper import PythonWrapperCodegen
+
+        class SPIRVScheduling(TritonScheduling):
+            def __init__(self, scheduler: Any) -> None:
+                reason = why_unavailable()
+                if reason is not None:
+                    raise RuntimeError(reason)
+                super().__init__(scheduler)
+
+        module.register_backend_for_device(NAME, SPIRVScheduling, PythonWrapperCodegen, NoCppWrapper)
+        original()
+
+    module.init_backend_registration = init_backend_registration
+
+
+def benchmarker(module: Any) -> None:
+    from ..generated import bench
+
+    module.register_benchmarker(NAME, bench, override=True)
+
+
+def launchers(module: Any) -> None:
+    """Inductor's kernels do not wait to learn that the driver cut a loop short: copies to the host say so. The number
+    of spilled registers, which Inductor compares with a limit, is none where Vulkan does not tell it."""
+    original = module.TritonCompileResult.make_launcher
+
+    def make_launcher(self: Any) -> Any:
+        from ...launching.launcher import reports_later
+
+        with reports_later():
+            launcher = original(self)
+        if launcher.n_spills is None:
+            launcher.n_spills = 0
+        return launcher
+
+    module.TritonCompileResult.make_launcher = make_launcher
+
+
+def strides(module: Any) -> None:
+    """Whether strides are in order may be unknown: torch 2.13 raises ValueRangeError over divisions by sizes, which
+    convolutions of dynamic images have."""
+    original = module.SizeVarAllocator.guard_or_false
+
+    def guard_or_false(self: Any, left: Any) -> Any:
+        from torch.utils._sympy.value_ranges import ValueRangeError
+
+        try:
+            return original(self, left)
+        except ValueRangeError:
+            return False
+
+    module.SizeVarAllocator.guard_or_false = guard_or_false
+
+
+def caches(module: Any) -> None:
+    """What Inductor keeps on disk was generated for the devices here, by this version: without CUDA its key says
+    nothing of either."""
+    original = module.CacheBase.get_system
+
+    @module.clear_on_fresh_cache
+    @functools.cache
+    def get_system() -> Any:
+        from ..properties import cache_key, driver_is_active
+
+        found = original()
+        return {**found, "hash": cache_key(found["hash"])} if driver_is_active() else found
+
+    module.CacheBase.get_system = staticmethod(get_system)
