@@ -10,14 +10,13 @@ from typing import Any, NamedTuple
 
 from triton._C.libtriton import ir, passes
 
-from .layouts.buffers import buffer_bytes
 from .layouts.element_sizes import bits_in_memory
 from .transforms.dot_precision import OF_F32
 from .transforms.exchanged_pointers import EXCHANGES
 from .transforms.sink_loads import APART, are_apart
 from .ttgir.attributes import AttributeReader
 from .ttgir.lexer import Tokens
-from .ttgir.types import MemDescType, TensorType
+from .ttgir.types import TensorType
 
 #: What ``ttg.target`` says of the module.
 TARGET = "spirv:vulkan1.3"
@@ -108,11 +107,10 @@ TTGIR: Pipeline = (
 )
 
 
-#: Offsets in shared memory (``allocation.offset``, ``ttg.shared``), and in a program's global scratch memory
-#: (``ttg.global_scratch_memory_offset``, ``_size``, ``_alignment``).
-ALLOCATE: Pipeline = (
+#: The last passes; offsets in a program's global scratch memory (``ttg.global_scratch_memory_offset``, ``_size``,
+#: ``_alignment``).
+LAST: Pipeline = (
     _only_on(passes.ttgpuir, "add_combine_tensor_select_and_if", "scf.if"),
-    Pass(passes.ttgpuir, "add_allocate_shared_memory"),
     _only_on(passes.ttgpuir, "add_allocate_global_scratch_memory", "ttg.global_scratch_alloc", "tt.call"),
 )
 
@@ -248,61 +246,6 @@ def _found(order: list[str], marks: set[str]) -> frozenset[str]:
     return frozenset(
         {*order, *marks, *([APART] if are_apart(order) else []), *([SEVERAL_FUNCTIONS] if several else [])}
     )
-
-
-def least_shared(module: Any, explicit: bool) -> int:
-    """Bytes of shared memory that a module takes at least, of those that upstream allocated: the buffers that tensors
-    are stored to; with the ``explicit`` layout of workgroup memory all of them, where there is such a buffer."""
-    ranges: list[tuple[int, int]] = []
-    reader = AttributeReader()
-
-    def visit(operation: Any) -> None:
-        if operation.get_name() == "ttg.local_alloc" and operation.get_num_operands():
-            offset = operation.get_int_attr("allocation.offset")
-            type_ = reader.type(Tokens(str(operation.get_result(0).get_type())))
-            if offset is not None and isinstance(type_, MemDescType):
-                ranges.append((offset, offset + buffer_bytes(type_)))
-
-    module.walk(visit)
-    if ranges and explicit:
-        return int(module.get_int_attr("ttg.shared"))
-    total = end = 0
-    for first, last in sorted(ranges):
-        total += max(0, last - max(first, end))
-        end = max(end, last)
-    return total
-
-
-def insert_barriers(module: Any) -> frozenset[int]:
-    """Upstream's membar analysis: a ``ttg.barrier local`` wherever shared memory needs one. Returns which of the
-    module's barriers those are, as numbers in the order of its text."""
-    before = _names(module)
-    # The analysis only borrows the allocation: it must live until run() returns.
-    allocation = passes.analysis.allocation(module)
-    passes.analysis.membar(allocation).run()
-    return _added(before, _names(module))
-
-
-def _names(module: Any) -> list[str]:
-    names: list[str] = []
-    module.walk(lambda operation: names.append(operation.get_name()))
-    return names
-
-
-def _added(before: list[str], after: list[str]) -> frozenset[int]:
-    """Which barriers of ``after`` are new: the other operations are those of ``before``, in the same order. Of barriers
-    next to each other the last ones count as new."""
-    added: set[int] = set()
-    kept = number = 0
-    for name in after:
-        if kept < len(before) and name == before[kept]:
-            kept += 1
-        else:
-            assert name == "ttg.barrier", f"membar inserted {name}"
-            added.add(number)
-        number += name == "ttg.barrier"
-    assert kept == len(before), "membar removed an operation"
-    return frozenset(added)
 
 
 def parse(text: str, context: Any) -> Any:

@@ -11,10 +11,10 @@ from typing import Any
 from triton.runtime.errors import OutOfResources
 
 from . import passes
-from .analysis.barrier_filter import mark_inserted
 from .analysis.turned_tiles import LOOPS, TURNS, turns_carried_tile
 from .capabilities import Capabilities
 from .options import SPIRVOptions
+from .planning.kernel_plan import least_shared
 from .planning.ladder import Attempt, attempts
 from .planning.matrix_units import matrix_units
 from .planning.module_plan import Planned, plan_module
@@ -22,6 +22,8 @@ from .planning.native_math import native_math
 from .planning.options import Options
 from .planning.workgroup import WARP, matrix_warps, subgroups
 from .transforms import table
+from .transforms.kernel import kernel_of
+from .ttgir.ir import Module
 from .ttgir.parser import parse_module
 from .ttgir.printer import print_module
 
@@ -67,7 +69,8 @@ class LayoutSearch:
         self._moved = self._suits = True
         #: What was given last.
         self.attempt: Attempt | None = None
-        self._attempts = attempts(count, options.num_warps, warps, loads_matrices(capabilities, options))
+        padded = loads_matrices(capabilities, options)
+        self._attempts = attempts(count, options.num_warps, warps, padded, found.dots > 0)
 
     def next(self) -> Any:
         """The TTGIR of the next attempt that gives another one than those before; None where there is none."""
@@ -129,30 +132,27 @@ def _turns_tiles(ttir: str) -> bool:
 
 
 def _cut(attempt: Attempt) -> table.Settings:
-    return table.Settings(attempt.moved_loads, pieces=attempt.pieces)
+    return table.Settings(attempt.moved_loads, pieces=attempt.pieces, tight=attempt.tight)
 
 
 def plan(module: Any, attempt: Attempt | None, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
-    """TTGIR with shared memory allocated and barriers inserted by upstream, rewritten and planned. ``attempt``: how
-    LayoutSearch laid it out; None where the kernel names its layouts. ``name``: of the TTGIR in errors."""
-    return _plan_allocated(_allocated(module, attempt, capabilities, options), name, capabilities, options)
+    """TTGIR rewritten and planned. ``attempt``: how LayoutSearch laid it out; None where the kernel names its layouts.
+    ``name``: of the TTGIR in errors."""
+    source = _finished(module, attempt, name, capabilities, options)
+    return plan_module(source, capabilities, planning_options(capabilities, options, attempt))
 
 
-def _allocated(module: Any, attempt: Attempt | None, capabilities: Capabilities, options: SPIRVOptions) -> Any:
+def _finished(
+    module: Any, attempt: Attempt | None, name: str, capabilities: Capabilities, options: SPIRVOptions
+) -> Module:
+    """The module after upstream's last passes."""
     padded, units = attempt is not None and attempt.padded, matrix_units(options.matrix_units, capabilities)
     registers = capabilities.traits.lane_registers
     settings = table.Settings(matrix_loads=padded, matrices=units.configurations, registers=registers)
     names = passes.operation_names(module)
-    module = transformed(module, table.Stage.BEFORE_ALLOCATION, settings, names) or module
-    passes.run(module, passes.ALLOCATE, "allocate_shared_memory", names)
-    return module
-
-
-def _plan_allocated(module: Any, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
-    inserted = passes.insert_barriers(module)
-    source = parse_module(str(module), name)
-    mark_inserted(source, inserted)
-    return plan_module(source, capabilities, planning_options(capabilities, options))
+    module = transformed(module, table.Stage.LAST, settings, names) or module
+    passes.run(module, passes.LAST, "finish_ttgir", names)
+    return parse_module(str(module), name)
 
 
 def plan_what_fits(
@@ -160,29 +160,26 @@ def plan_what_fits(
 ) -> Planned:
     """The plan of ``module``, or where the device has less shared memory than that takes, of what comes next in
     ``search``, whose ``attempt`` it then is. Raises OutOfSharedMemory where nothing fits."""
-    candidate, required = module, 0
+    candidate, required = module, 1 << 62
     while candidate is not None:
         attempt = search.attempt if search is not None else None
-        allocated = _allocated(candidate, attempt, capabilities, options)
-        # What is too large already is left before its barriers are placed and it is planned, which takes longest.
-        # Fragments of matrix units come later, and may leave buffers out.
-        required = (
-            passes.least_shared(allocated, capabilities.has("explicit_workgroup_layout"))
-            if attempt is None or not attempt.matrices
-            else 0
-        )
-        if required <= capabilities.shared_bytes:
-            planned = _plan_allocated(allocated, name, capabilities, options)
+        source = _finished(candidate, attempt, name, capabilities, options)
+        # What is too large already is left before it is planned, which takes longest. Fragments of matrix units come
+        # later, and may leave buffers out.
+        least = least_shared(kernel_of(source)) if attempt is None or not attempt.matrices else 0
+        if least <= capabilities.shared_bytes:
+            planned = plan_module(source, capabilities, planning_options(capabilities, options, attempt))
             if planned.plan.fits:
                 return planned
-            required = planned.plan.shared_bytes
+            least = planned.plan.shared_bytes
+        required = min(required, least)
         candidate = search.next() if search is not None else None
     if search is not None:
         _TOO_LARGE[search.key] = required
     raise OutOfSharedMemory(module.get_entry_func_name(), required, capabilities.shared_bytes)
 
 
-def planning_options(capabilities: Capabilities, options: SPIRVOptions) -> Options:
+def planning_options(capabilities: Capabilities, options: SPIRVOptions, attempt: Attempt | None) -> Options:
     """What the compile options and the device say to planning and lowering."""
     units = matrix_units(options.matrix_units, capabilities)
     return Options(
@@ -195,6 +192,7 @@ def planning_options(capabilities: Capabilities, options: SPIRVOptions) -> Optio
         matrices=units.configurations,
         emulate_matrices=units.emulated,
         matrix_loads=loads_matrices(capabilities, options),
+        tight=attempt is None or attempt.tight,
     )
 
 

@@ -1,18 +1,14 @@
-"""Which of upstream's workgroup barriers this backend does without, counted over the examples and small kernels.
+"""Which barriers for workgroup memory kernels get, counted over the examples and small kernels.
 
-Compiles every kernel for every profile; no device is needed. Each barrier that upstream's membar analysis inserted is
-counted as one of
+Compiles every kernel for every profile; no device is needed.
 
-==========  ==========================================================================================
-kept        a workgroup barrier stands there
-no pair     none: no accesses that it parts overlap as this backend lowers them
-own bytes   none: invocations meet only their own bytes again (RULES of analysis/barrier_filter.py)
-subgroup    a subgroup barrier: subgroups meet only their own bytes again (RULES)
-==========  ==========================================================================================
-
-``silent``: operations for which upstream reserved scratch memory that they do not use; ``made up``: those for which a
-barrier has to stand all the same. ``one subgroup``: the workgroup barriers of kernels that have one subgroup, which are
-subgroup barriers instead.
+============  ========================================================================================
+workgroup     barriers of the workgroup before operations
+subgroup      barriers of each subgroup, because subgroups meet only their own bytes again
+own bytes     none: invocations meet only their own bytes again (RULES of analysis/barriers.py)
+inside        barriers of the workgroup inside of operations that exchange elements through memory
+one subgroup  of all these, those of kernels that have one subgroup: subgroup barriers instead
+============  ========================================================================================
 
     python -m benchmarks.barriers [--kernels] [PROFILE ...]
 """
@@ -28,15 +24,15 @@ from typing import Any
 import triton
 import triton.language as tl
 from triton.backends.spirv.ahead_of_time.build import compile_kernel
-from triton.backends.spirv.analysis.barrier_filter import BARRIER, INSERTED, Footprint, Need
+from triton.backends.spirv.analysis.barriers import Footprint, Need
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.lowering import Lowering
-from triton.backends.spirv.planning import barriers
+from triton.backends.spirv.planning import kernel_plan
 from triton.backends.spirv.ttgir.ir import Function, Operation
 
 from benchmarks.example_kernels import KERNELS
 
-COLUMNS = ("membar", "kept", "no pair", "own bytes", "subgroup", "silent", "made up", "one subgroup")
+COLUMNS = ("workgroup", "subgroup", "own bytes", "inside", "one subgroup")
 
 
 @triton.jit
@@ -92,47 +88,32 @@ SMALL: tuple[tuple[Any, int, int], ...] = (
 
 
 class Recorder:
-    """Counts what happens to the barriers of each kernel that is compiled; ``counts`` are those since ``take``."""
+    """Counts the barriers of each kernel that is compiled; ``counts`` are those since ``take``."""
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self._needs = barriers.barrier_needs
-        barriers.barrier_needs = self._judge
+        self._needs = kernel_plan.barrier_needs
+        kernel_plan.barrier_needs = self._judge
         barrier = Lowering.barrier
 
         def waiting(ctx: Lowering, global_memory: bool = False, **how: int) -> None:
-            self.counts["one subgroup"] += ctx.num_warps == 1 and not global_memory
+            self.counts["one subgroup" if ctx.num_warps == 1 else "all"] += not global_memory
             barrier(ctx, global_memory, **how)
 
         Lowering.barrier = waiting  # type: ignore[method-assign, assignment]
 
-    def _judge(self, kernel: Function, footprint: Callable[[Operation], Any]) -> dict[Operation, Need]:
-        assert kernel.body is not None
+    def _judge(self, kernel: Function, footprint: Callable[[Operation], Footprint]) -> dict[Operation, Need]:
         self.counts.clear()
-        weaker, without_rules = self._needs(kernel, footprint), self._needs(kernel, footprint, {})
-        operations = [inner for top in kernel.body.entry.operations for inner in top.walk()]
-        for operation in operations:
-            if operation.name == BARRIER and INSERTED in operation.attributes:
-                self.counts["membar"] += 1
-                need = weaker.get(operation, Need.WORKGROUP)
-                self.counts[
-                    "kept"
-                    if need == Need.WORKGROUP
-                    else "subgroup"
-                    if need == Need.SUBGROUP
-                    else "no pair"
-                    if operation in without_rules
-                    else "own bytes"
-                ] += 1
-        scratch = [operation for operation in operations if "allocation.offset" in operation.attributes]
-        silent = [operation for operation in scratch if footprint(operation) == Footprint(waits=True)]
-        self.counts["silent"] = len(silent)
-        self.counts["made up"] = len(silent) - sum(operation in weaker for operation in silent)
-        return weaker
+        found = self._needs(kernel, footprint)
+        for need in found.values():
+            self.counts["workgroup" if need == Need.WORKGROUP else "subgroup"] += 1
+        self.counts["own bytes"] = len(self._needs(kernel, footprint, {})) - len(found)
+        return found
 
     def take(self) -> Counter[str]:
         """The counts of the kernel that was compiled last."""
         taken, self.counts = self.counts, Counter()
+        taken["inside"] = taken.pop("all", 0) + taken["one subgroup"] - taken["workgroup"]
         return taken
 
 

@@ -55,9 +55,8 @@ function that combines two elements. `passes.TTIR` lists upstream's passes that 
 ```
 Each tensor has an encoding now: `#blocked` says how many elements a lane, a warp and the workgroup hold, and in
 which order. `ttg.num-warps` and `ttg.threads-per-warp` are the workgroup, here one subgroup (`num_warps={warps}`)
-of {lanes} lanes, so that a lane holds two of the 64 elements. On this module upstream allocates shared memory next;
-this kernel needs none. Then `backend/ttgir/` makes objects of its text, and `backend/layouts/linear.py` maps of its
-encodings.
+of {lanes} lanes, so that a lane holds two of the 64 elements. Then `backend/ttgir/`
+makes objects of its text, and `backend/layouts/linear.py` maps of its encodings.
 
 ## 4. SPIR-V: what one invocation does
 ```

@@ -52,6 +52,6 @@ def _is_lazy(load: Operation, matrices: Sequence[MatrixConfiguration], matrix_lo
         waiting.discard(operation)
         if not waiting:
             return True
-        if traits(operation).effects & _CLOBBERS or operation.regions or "allocation.offset" in operation.attributes:
+        if traits(operation).effects & _CLOBBERS or operation.regions:
             return False
     return False

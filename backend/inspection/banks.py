@@ -89,7 +89,7 @@ def _accesses(operation: Operation, plan: KernelPlan) -> Iterator[Transfers]:
 
 
 def _of_conversion(planned: Conversion, moves: ThroughShared, element: Type, plan: KernelPlan) -> Iterator[Transfers]:
-    size, limit, start = bytes_in_memory(element), plan.room.width_limit(element), planned.scratch[0].offset
+    size, limit, start = bytes_in_memory(element), plan.view.width_limit(element), planned.scratch[0].offset
     for what, layout, sides in (
         ("store", moves.store, [step.stores for step in moves.rounds]),
         ("load", moves.load, [step.loads for step in moves.rounds]),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..analysis.axis_info import AxisInfoAnalysis
-from ..analysis.barrier_filter import Need
+from ..analysis.barriers import BARRIER, Need
 from ..layouts.buffers import buffer_bytes
 from ..layouts.conversion import Identity, RegisterPermutation
 from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
@@ -18,6 +18,7 @@ from ..layouts.vectors import contiguous_registers
 from ..planning.kernel_plan import KernelPlan
 from ..planning.memory import CHECKED
 from ..planning.plans import Conversion, GlobalAccess
+from ..planning.shared_memory import POOL, aligned
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.spelling import Spelling
 from ..ttgir.types import MemDescType, PointerType, TensorType, Type
@@ -215,14 +216,15 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
     and last use. ``total``: bytes that the kernel takes, ``extent``: the end of the last buffer."""
     steps = list(operations(function))
     number = {operation: place for place, operation in enumerate(steps)}
-    barriers = {**plan.barriers.needs, **plan.barriers.implied}
+    barriers = {**dict.fromkeys((one for one in steps if one.name == BARRIER), Need.WORKGROUP), **plan.barriers}
     buffers: list[dict[str, Any]] = []
     for operation in steps:
         start = end = number[operation]
         if operation.name == "ttg.local_alloc":
             type_ = operation.result.type
             assert isinstance(type_, MemDescType)
-            found = [(int(operation.attributes["allocation.offset"]), buffer_bytes(type_))]
+            view = plan.buffers.get(operation.result)
+            found = [(view.first, buffer_bytes(type_))] if view is not None else []
             end = max((_last(use, operation, number) for use in _uses(operation.result)), default=start)
         else:
             planned = plan.plans.get(operation)
@@ -238,10 +240,11 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
             }
             for offset, size in dict.fromkeys(found)
         ]
+    _put_pools_in_a_row(buffers)
     return {
         "total": plan.shared_bytes,
         "extent": max((buffer["offset"] + buffer["size"] for buffer in buffers), default=0),
-        "limit": plan.room.limit,
+        "limit": plan.view.limit,
         "steps": len(steps),
         "buffers": buffers,
         "barriers": [
@@ -256,11 +259,22 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
     }
 
 
-_WHOSE = {
-    Need.NOTHING: "none is needed here, and none is emitted",
-    Need.SUBGROUP: "of the subgroup",
-    Need.WORKGROUP: "of the workgroup",
-}
+def _put_pools_in_a_row(buffers: list[dict[str, Any]]) -> None:
+    """Offsets as if the arrays of all types lay one after the other."""
+    start = 0
+    for pool in sorted({buffer["offset"] // POOL for buffer in buffers}):
+        own = [buffer for buffer in buffers if buffer["offset"] // POOL == pool]
+        extent = max(aligned(buffer["offset"] % POOL + buffer["size"]) for buffer in own)
+        for buffer in own:
+            buffer["pool"] = pool
+            buffer["moved"] = start + buffer["offset"] % POOL
+        start += extent
+    for buffer in buffers:
+        buffer["offset"] = buffer.pop("moved")
+        del buffer["pool"]
+
+
+_WHOSE = {Need.SUBGROUP: "of the subgroup", Need.WORKGROUP: "of the workgroup"}
 
 
 def _last(use: Operation, alloc: Operation, number: dict[Operation, int]) -> int:

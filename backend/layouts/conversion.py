@@ -42,7 +42,7 @@ def plan_conversion(source: LinearLayout, result: LinearLayout, element_bytes: i
     """How each lane gets the registers of ``result`` from those of ``source``.
 
     ``element_bytes``: size of an element in memory. ``scratch_bytes``: workgroup memory that the operation owns
-    (upstream's allocation; 0 where it has none). Raises ConversionError where workgroup memory is needed and
+    (0 where it has none). Raises ConversionError where workgroup memory is needed and
     ``scratch_bytes`` does not suffice, ValueError for layouts of different tensors or of different workgroups.
     """
     if source.size != result.size or not source.is_surjective:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.linear import LinearLayout
 from ..planning.plans import Shared
+from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, Glsl, Scope, Semantics, StorageClass
 from ..ttgir.ir import Operation, Value
@@ -216,7 +217,7 @@ def share(ctx: Lowering, operation: Operation, type_: Type, results: list[int], 
     )
     flat = LinearLayout.from_flat(layout.inputs, (layout.size,))
     offset = take(ctx, plan.scratch[0])
-    places = [f.add(place, module.uint(offset // size)) for place in coordinates(ctx, flat, 0)]
+    places = [f.add(place, module.uint(first_element(offset, size))) for place in coordinates(ctx, flat, 0)]
     end = offset + layout.size * size
 
     def write() -> list[int]:

@@ -140,5 +140,4 @@ def _return(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("ttg.barrier")
 def _barrier(ctx: Lowering, operation: Operation) -> None:
-    global_memory = operation.attributes.get("addrSpace", "local") != "local"
-    ctx.wait(ctx.plan.barriers.needs[operation], global_memory)
+    ctx.barrier(operation.attributes.get("addrSpace", "local") != "local")

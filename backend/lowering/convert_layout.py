@@ -9,6 +9,7 @@ from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.shuffles import Exchange, SubgroupShuffle
 from ..layouts.through_shared import ThroughShared
 from ..planning.plans import Conversion
+from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
@@ -75,7 +76,7 @@ def _through_shared(
 ) -> list[int]:
     f, module, shared = ctx.f, ctx.module, ctx.shared
     size = bits_in_memory(element) // 8
-    base = module.uint(byte_offset // size)
+    base = module.uint(first_element(byte_offset, size))
     end = byte_offset + plan.size * size
     limit = shared.width_limit(element)
     stores = [f.add(place, base) for place in coordinates(ctx, plan.store, 0)]

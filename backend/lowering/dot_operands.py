@@ -20,7 +20,6 @@ from ..ttgir.types import FloatType, TensorType, Type
 from .floats import convert
 from .linear import apply_bases, combine, image, thread_part, unique_owner
 from .lowering import Lowering
-from .scratch import take
 from .shared import element_index, read, store_tensor
 from .shared_memory import SharedBuffer, SharedOperand
 
@@ -193,8 +192,6 @@ def _apply(bases: list[int], value: int) -> int:
 
 def indexed(ctx: Lowering, plan: Dot, *operands: OperandSource) -> list[OperandSource]:
     """The operands where ``k`` may be any id: those in registers in workgroup memory or in arrays, as planned."""
-    if plan.scratch:
-        take(ctx, plan.scratch[0])
     found: list[OperandSource] = []
     for one, place in zip(operands, plan.operands, strict=True):
         if not isinstance(one, _InRegisters):

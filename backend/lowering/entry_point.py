@@ -62,7 +62,7 @@ def emit(planned: Planned) -> LoweredKernel:
     source, plan, capabilities, options = planned.source, planned.plan, planned.capabilities, planned.options
     kernel = kernel_of(source)
     module = ModuleBuilder()
-    shared = SharedMemory(module, plan.room, plan.view)
+    shared = SharedMemory(module, plan.view)
     function = FunctionBuilder(module, module.void)
     function.biased = capabilities.traits.narrows_comparisons
     if options.debug_info:

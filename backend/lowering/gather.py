@@ -11,6 +11,7 @@ from ..layouts.gather import INDEX, GatherByShuffles
 from ..layouts.gf2 import span_values
 from ..layouts.linear import LinearLayout
 from ..planning.plans import Gather
+from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import TensorType
@@ -72,7 +73,7 @@ def _through_shared(
     size = bits_in_memory(element) // 8
     layout = ctx.layout(source)
     start = take(ctx, plan.scratch[0])
-    base, end = module.uint(start // size), start + layout.size * size
+    base, end = module.uint(first_element(start, size)), start + layout.size * size
     stores = coordinates(ctx, layout.reshape((layout.size,)), 0)
     first: dict[int, int] = {}
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..layouts.element_sizes import bits_in_memory
 from ..planning.exchanges import COUNTER
 from ..planning.plans import Shared
+from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import TensorType
@@ -25,7 +26,7 @@ def _histogram(ctx: Lowering, operation: Operation) -> None:
     assert isinstance(result, TensorType)
     bins = result.size
     start = take(ctx, ctx.plan_of(operation, Shared).scratch[0])
-    base, end = module.uint(start // COUNTER_BYTES), start + bins * COUNTER_BYTES
+    base, end = module.uint(first_element(start, COUNTER_BYTES)), start + bins * COUNTER_BYTES
     places = [f.add(place, base) for place in coordinates(ctx, ctx.layout(result), 0)]
     zero = module.uint(0)
 

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeAlias, TypeVar
 
-from ..analysis.barrier_filter import Need
+from ..analysis.barriers import Need
 from ..capabilities import Capabilities
 from ..layouts.element_sizes import bytes_in_memory
 from ..planning.buffers import BufferView
 from ..planning.kernel_plan import KernelPlan
 from ..planning.options import Options
 from ..planning.plans import Failed, Plan
+from ..planning.shared_memory import first_element
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Scope
@@ -156,7 +157,7 @@ class Lowering(Emitter):
                 "a loop or branch carries a slice of a buffer whose elements lie otherwise than those of other slices",
                 "carry the buffer, and slice it where it is used",
             )
-        first = self.module.uint(view.first // bytes_in_memory(view.type.element) + start)
+        first = self.module.uint(first_element(view.first, bytes_in_memory(view.type.element)) + start)
         return [first if lowered.moved is None else self.f.add(lowered.moved, first)]
 
     # -- barriers and workgroup memory ---------------------------------------------------------------------------
@@ -172,9 +173,9 @@ class Lowering(Emitter):
         """The invocations of each subgroup wait for each other, and see each other's writes to shared memory."""
         self.shared.barrier(self.f, False, Scope.Subgroup, Scope.Subgroup)
 
-    def wait(self, need: Need, global_memory: bool = False) -> None:
+    def wait(self, need: Need) -> None:
         """A planned barrier, as strong as it has to be."""
         if need == Need.WORKGROUP:
-            self.barrier(global_memory)
+            self.barrier()
         elif need == Need.SUBGROUP:
             self.subgroup_barrier()

@@ -14,6 +14,7 @@ from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.linear import unflatten
 from ..layouts.matrix_dots import Fragment
 from ..planning.plans import MatrixProducts
+from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..spirv.opcodes import MatrixUse
 from ..ttgir.ir import Operation, Value
@@ -100,7 +101,7 @@ def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedO
     def offset(row: int, column: int) -> int:
         return row * lie.stride + column if lie.row_major else column * lie.stride + row
 
-    start = module.uint(buffer.view.first // bytes_in_memory(tensor))
+    start = module.uint(first_element(buffer.view.first, bytes_in_memory(tensor)))
     for bit, basis in enumerate(layout.bases["warp"]):
         moved = offset(*basis)
         if moved:

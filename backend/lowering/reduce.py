@@ -9,6 +9,7 @@ from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.reduction import PartialResults
 from ..layouts.strips import array_places
 from ..planning.plans import Reduction
+from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.traits import traits
@@ -29,7 +30,7 @@ def _reduce(ctx: Lowering, operation: Operation) -> None:
     planned = ctx.plan_of(operation, Reduction)
     plan = planned.steps
     assert plan is not None
-    byte_offset = take(ctx, planned.scratch[0]) if planned.scratch else 0
+    starts = [take(ctx, place) for place in planned.scratch]
     combine = combiner(ctx, operation)
     operands = [ctx.registers(operand) for operand in operation.operands]
     totals = [
@@ -38,7 +39,7 @@ def _reduce(ctx: Lowering, operation: Operation) -> None:
     for mask in plan.lane_masks:
         totals = [combine(total, [shuffle_xor(ctx, value, mask) for value in total]) for total in totals]
     if plan.across_warps:
-        totals = _across_warps(ctx, operation, plan.across_warps, totals, types, byte_offset, combine)
+        totals = _across_warps(ctx, operation, plan.across_warps, totals, types, starts, combine)
     for number, result in enumerate(operation.results):
         ctx.define(result, [totals[group][number] for group in plan.results])
 
@@ -79,7 +80,7 @@ def _across_warps(
     step: PartialResults,
     totals: list[list[int]],
     types: list[Type],
-    byte_offset: int,
+    starts: list[int],
     combine: Combine,
 ) -> list[list[int]]:
     """Stores each warp's part, then every invocation reads and combines all parts: all in ascending order, or where the
@@ -90,7 +91,6 @@ def _across_warps(
     loads = coordinates(ctx, step.load, 0)
     partial_places = step.load.images("partial")
     sizes = [bits_in_memory(type_) // 8 for type_ in types]
-    starts = [byte_offset + offset for offset in step.operand_offsets]
     own_first = _order_is_free(operation, step.partials)
     owner = not_duplicate(ctx, step.duplicate_lanes, step.duplicate_warps)
     width = min(step.width, *(shared.width_limit(type_) for type_ in types))
@@ -98,7 +98,7 @@ def _across_warps(
     results = list(totals)
 
     def index(place: int, start: int, size: int) -> int:
-        return f.shr(f.add(place, module.uint(start // size)), width.bit_length() - 1)
+        return f.shr(f.add(place, module.uint(first_element(start, size))), width.bit_length() - 1)
 
     def write(vectors: list[tuple[int, ...]]) -> list[int]:
         for vector in vectors:

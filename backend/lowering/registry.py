@@ -34,6 +34,9 @@ def lower(ctx: Lowering, operation: Operation) -> None:
     rule = RULES.get(operation.name)
     if rule is None:
         raise refusal(operation)
+    need = ctx.plan.barriers.get(operation)
+    if need is not None:
+        ctx.wait(need)
     try:
         if ctx.f.lines is None:
             rule(ctx, operation)
@@ -47,9 +50,6 @@ def lower(ctx: Lowering, operation: Operation) -> None:
         raise LoweringError(
             f"{operation.location}: while lowering '{operation.name}': {type(error).__name__}: {error}"
         ) from error
-    implied = ctx.plan.barriers.implied.get(operation)
-    if implied is not None:
-        ctx.wait(implied)
 
 
 def _lower_with_places(ctx: Lowering, rule: Rule, operation: Operation) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.scan import PART, AcrossLanes, AcrossRegisters, AcrossWarps
 from ..planning.plans import Conversion, Scan
+from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
@@ -64,7 +65,6 @@ class _Scan:
         assert plan.steps is not None
         self.ctx, self.plan, self.types, self.combine = ctx, plan.steps, types, combine
         self.places = list(plan.places)
-        self.used_scratch = False
 
     def run(self, operands: list[list[int]]) -> list[list[int]]:
         """The registers of each operand, scanned."""
@@ -182,12 +182,8 @@ class _Scan:
         self, step: AcrossWarps, totals: list[list[State]], before: list[list[_Before | None]], last: bool
     ) -> None:
         ctx, f, module, shared = self.ctx, self.ctx.f, self.ctx.module, self.ctx.shared
-        if self.used_scratch:
-            ctx.barrier()
-        self.used_scratch = True
-        base = take(ctx, self.places.pop(0))
         sizes = [bits_in_memory(type_) // 8 for type_ in self.types]
-        starts = [base + offset for offset in step.operand_offsets]
+        starts = [take(ctx, place) for place in self.places.pop(0)]
         ends = [start + step.size * size for start, size in zip(starts, sizes, strict=True)]
         stores, loads = coordinates(ctx, step.store, 0), coordinates(ctx, step.load, 0)
         flat = [total for blocks in totals for total in blocks]
@@ -195,7 +191,7 @@ class _Scan:
         def write() -> list[int]:
             for total, place in zip(flat, stores, strict=True):
                 for type_, value, start, size, end in zip(self.types, total, starts, sizes, ends, strict=True):
-                    shared.store(ctx, type_, f.add(place, module.uint(start // size)), [value], end, start)
+                    shared.store(ctx, type_, f.add(place, module.uint(first_element(start, size))), [value], end, start)
             return []
 
         f.if_(not_duplicate(ctx, step.duplicate_lanes, step.duplicate_warps), write)
@@ -222,7 +218,7 @@ class _Scan:
                         shared.load(
                             ctx,
                             type_,
-                            f.add(f.add(place, module.uint(part)), module.uint(start // size)),
+                            f.add(f.add(place, module.uint(part)), module.uint(first_element(start, size))),
                             1,
                             end,
                             start,

@@ -7,9 +7,7 @@ from .lowering import Lowering
 
 
 def take(ctx: Lowering, scratch: Scratch) -> int:
-    """The byte offset of workgroup memory that was planned. What lies beyond upstream's allocation belongs to the
-    caller until the next call, before which all invocations wait for each other."""
-    if scratch.beyond:
+    """The byte offset of workgroup memory that was planned, which is the caller's until it takes more."""
+    if scratch.waits:
         ctx.barrier()
-        ctx.shared.extend(scratch.offset + scratch.size)
     return scratch.offset

@@ -8,6 +8,7 @@ from ..layouts.buffers import buffer_layout, tensor_offsets
 from ..layouts.element_sizes import bits_in_memory, bytes_in_memory
 from ..layouts.shared import SharedLayout
 from ..planning.plans import BufferAccess
+from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import IntegerType, TensorType, Type
@@ -36,7 +37,7 @@ def element_index(ctx: Lowering, buffer: SharedBuffer, offset: int) -> int:
     assert view.first % size == 0, buffer
     if view.origin:
         offset = f.xor(offset, ctx.module.uint(view.origin))
-    index = f.add(padded(ctx, offset, buffer_layout(view.type)), ctx.module.uint(view.first // size))
+    index = f.add(padded(ctx, offset, buffer_layout(view.type)), ctx.module.uint(first_element(view.first, size)))
     return index if buffer.moved is None else f.add(index, buffer.moved)
 
 
@@ -139,7 +140,7 @@ def _local_alloc(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("ttg.local_dealloc")
 def _local_dealloc(ctx: Lowering, operation: Operation) -> None:
-    """Upstream's allocation has already reused the bytes."""
+    """Its bytes are reused after its last use (planning/allocation.py)."""
 
 
 @lowers("ttg.local_store")

@@ -1,13 +1,11 @@
-"""Workgroup memory: where upstream's byte offsets become SPIR-V variables, and how elements are read and written.
+"""Workgroup memory: where planned byte offsets become SPIR-V variables, and how elements are read and written.
 
 With VK_KHR_workgroup_memory_explicit_layout there is one block, seen through an aliased array for each access type.
-Without it there is one array an element type, over the bytes that are accessed through it; two types at one offset
-then do not alias, which upstream's allocation never relies on. Its items are vectors, and one element is reached
-as a component of its item.
+Without it there is one array an element type, each over bytes of its own (planning/shared_memory.py). Its items are
+vectors, and one element is reached as a component of its item.
 
 Mesa's CPU driver makes a loop over lanes of each component, whatever its width. There, buffers are seen as 64-bit
-words, whatever their elements; a buffer that is written in less than words goes to the array of its type instead, as
-planning/shared_memory.py has found out.
+words, whatever their elements; a buffer that is written in less than words goes to the array of its type instead.
 """
 
 from __future__ import annotations
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory
 from ..planning.buffers import BufferView
-from ..planning.shared_memory import VECTOR, WORD, Room, View
+from ..planning.shared_memory import POOL, VECTOR, WORD, View, first_element
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
@@ -67,23 +65,18 @@ class _Array:
 class SharedMemory:
     """The workgroup variables of one module, as they were planned."""
 
-    def __init__(self, module: ModuleBuilder, room: Room, view: View) -> None:
+    def __init__(self, module: ModuleBuilder, view: View) -> None:
         self._module = module
-        self._room, self._view = room, view
-        self._explicit = room.explicit
-        self._total = room.upstream
-        self._arrays: dict[tuple[int, bool], _Array] = {}
+        self._view = view
+        self._explicit = view.explicit
+        self._arrays: dict[tuple[int, int], _Array] = {}
 
     def width_limit(self, type_: Type) -> int:
         """The most consecutive elements of ``type_`` that one access may take."""
-        return self._room.width_limit(type_)
-
-    def extend(self, end: int) -> None:
-        """Makes the workgroup memory reach to byte ``end`` at least."""
-        self._total = max(self._total, end)
+        return self._view.width_limit(type_)
 
     def _array(self, item: int, item_bytes: int, part: int, start: int, end: int) -> _Array:
-        key = item, not self._explicit and start >= self._room.start
+        key = item, start // POOL
         array = self._arrays.get(key)
         if array is None:
             pointer_type = self._module.pointer(StorageClass.Workgroup, item)
@@ -91,7 +84,7 @@ class SharedMemory:
                 self._module.id(), item, item_bytes, self._module.kinds[part][1], pointer_type, self._module.id(), start
             )
             self._module.type_of[array.first] = self._module.u32
-        array.start = min(array.start, start)
+        array.start = 0 if self._explicit else min(array.start, start)
         array.extent = max(array.extent, end)
         return array
 
@@ -128,8 +121,8 @@ class SharedMemory:
         count = how.parts * how.per_part
         return PackedElements(how.element, how.element, count, 1, how.boolean, how.bits)
 
-    def _worded(self, start: int, end: int) -> bool:
-        return self._view.words and (start, end) not in self._view.narrow
+    def _worded(self, start: int) -> bool:
+        return self._view.worded(start)
 
     def _word_pointer(self, emitter: Emitter, bits: int, index: int, start: int, end: int) -> int:
         """A pointer to vector or word ``index``, counted in ``bits``, of the workgroup memory."""
@@ -148,7 +141,7 @@ class SharedMemory:
             item = how.type_id(emitter)
             pointer = self._whole(f, how, item, index, start, end)
             return unpack(emitter, how, f.load(item, pointer, MemoryAccess.NonPrivatePointer))
-        if self._worded(start, end):
+        if self._worded(start):
             return self._load_words(emitter, how, index, start, end)
         return self._load_items(emitter, self._item(emitter, type_), index, count, start, end)
 
@@ -205,7 +198,7 @@ class SharedMemory:
             pointer = self._whole(f, how, how.type_id(emitter), index, start, end)
             f.store(pointer, pack(emitter, how, values), MemoryAccess.NonPrivatePointer)
             return
-        if self._worded(start, end) and how.bits >= WORD:
+        if self._worded(start) and how.bits >= WORD:
             word = self._module.int(WORD)
             type_id = self._module.vector(word, 2) if how.bits == MAX_BITS else word
             f.store(
@@ -214,7 +207,7 @@ class SharedMemory:
                 MemoryAccess.NonPrivatePointer,
             )
             return
-        assert not self._worded(start, end), f"bytes {start} to {end} are written in less than words, unplanned"
+        assert not self._worded(start), f"bytes {start} to {end} are written in less than words, unplanned"
         self._store_items(emitter, self._item(emitter, type_), index, values, start, end)
 
     def _store_items(
@@ -246,7 +239,7 @@ class SharedMemory:
         """A pointer to integer ``index`` of so many ``bits``, for atomic instructions. Its buffer lies within the bytes
         from ``start`` to before ``end``."""
         word = IntegerType(bits)
-        assert not self._worded(start, end), f"bytes {start} to {end} are updated in less than words, unplanned"
+        assert not self._worded(start), f"bytes {start} to {end} are updated in less than words, unplanned"
         if self._explicit:
             return self._whole(emitter.f, packing(emitter, word, 1), self._module.int(bits), index, start, end)
         return self._component(emitter, self._item(emitter, word), index, start, end)
@@ -278,11 +271,12 @@ class SharedMemory:
         """Declares the variables. Returns the bytes of workgroup memory that the module takes."""
         module = self._module
         total = 0
+        whole = max((array.extent for array in self._arrays.values()), default=0)
         for array in self._arrays.values():
-            first = 0 if self._explicit else array.start // array.item_bytes
+            first = first_element(array.start, array.item_bytes)
             module.define_uint(array.first, first)
-            extent = self._total if self._explicit else array.extent
-            length = max(1, -(-extent // array.item_bytes) - first)
+            extent = whole if self._explicit else array.extent
+            length = max(1, -(-(extent % POOL) // array.item_bytes) - first)
             if self._explicit:
                 module.extension(EXPLICIT_LAYOUT)
                 module.capability(Capability_.WorkgroupMemoryExplicitLayoutKHR)

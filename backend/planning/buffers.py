@@ -1,4 +1,4 @@
-"""Buffers in shared memory and their views: which bytes of upstream's allocation a ``!ttg.memdesc`` value is.
+"""Buffers in shared memory and their views: which bytes of workgroup memory a ``!ttg.memdesc`` value is.
 
 A view is a part of its buffer (``memdesc_index``, ``memdesc_subslice``), or the same bytes under another shape, layout
 or element type. All that is known before the kernel runs is decided here; what is left, an index or which buffer a
@@ -11,15 +11,15 @@ each type, and these do not alias.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import gcd, prod
 
 from ..errors import UnsupportedOperation
 from ..layouts.buffers import buffer_bytes, buffer_layout
 from ..layouts.element_sizes import bits_in_memory, bytes_in_memory
 from ..layouts.shared import SharedLayout, encoding_rank, shared_layout
-from ..ttgir.ir import Function, Operation, Value
+from ..ttgir.ir import Operation, Value
 from ..ttgir.traits import Pointers, traits
 from ..ttgir.types import IntegerType, MemDescType, Type
 from .shared_memory import item_kind
@@ -90,57 +90,77 @@ class Buffers:
     refused: Mapping[Operation, Exception]
 
 
-def plan_buffers(function: Function, explicit: bool) -> Buffers:
-    """The views of a function. ``explicit``: memory may be accessed as elements of any type."""
-    assert function.body is not None
-    operations = [inner for block in function.body.blocks for top in block.operations for inner in top.walk()]
-    groups = _groups(operations)
+Offsets = Mapping[Operation, int]
+
+
+def plan_buffers(operations: Sequence[Operation], groups: Sequence[Group], offsets: Offsets, explicit: bool) -> Buffers:
+    """The views of a kernel of these ``operations``, whose buffers lie at ``offsets`` (planning/allocation.py).
+    ``explicit``: memory may be accessed as elements of any type."""
+    bounds = {group: _Bounds(group) for group in groups}
+    group_of = {value: bounds[group] for group in groups for value in group.values}
     views: dict[Value, BufferView] = {}
     refused: dict[Operation, Exception] = {}
     for operation in operations:
-        _measure(operation, groups)
-        if operation.name == "ttg.local_atomic_scatter_rmw" and operation.operands[0] in groups:
-            groups[operation.operands[0]].atomic = True
-    for value, group in groups.items():
+        _measure(operation, group_of, offsets)
+    for value, measured in group_of.items():
         if not isinstance(value.owner, Operation) or traits(value.owner).pointers is Pointers.CARRIED:
-            views[value] = replace(group.view(value, explicit), moved=True, alignment=group.alignment)
+            views[value] = replace(measured.view(value, explicit), moved=True, alignment=measured.alignment)
     for operation in operations:
         rule = _VIEWS.get(operation.name)
         if rule is None or (operation.name != "ttg.local_alloc" and operation.operands[0] not in views):
             continue
         value = operation.result
         try:
-            place = rule(operation, views)
+            place = rule(operation, views, offsets)
         except (ValueError, NotImplementedError) as error:  # it has no layout here, or no size
             refused[operation] = error
             continue
-        whole = groups[value].view(value, explicit)
+        whole = group_of[value].view(value, explicit)
         views[value] = replace(place, type=whole.type, start=whole.start, end=whole.end, cell=whole.cell)
     return Buffers(views, refused)
 
 
 # -- values that may be the same buffer --------------------------------------------------------------------------
-@dataclass
-class _Group:
-    """Values that may be the same buffer: the bytes of all buffers that they may be, and what the places of their
-    elements are multiples of, in bytes. ``atomic``: atomic instructions act on its elements, then integers."""
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Values that may be the same buffer, and the operations that allocate one of them. ``atomic``: atomic instructions
+    act on its elements, then integers."""
 
-    values: list[Value] = field(default_factory=list)
+    values: tuple[Value, ...]
+    allocations: tuple[Operation, ...]
+    atomic: bool
+
+    def cell(self, explicit: bool) -> Type | None:
+        """What it is accessed as, where that is not the elements of each view."""
+        elements = [one.type.element for one in self.values if isinstance(one.type, MemDescType)]
+        several = not explicit and (self.atomic or len({item_kind(element) for element in elements}) > 1)
+        return IntegerType(min(map(bits_in_memory, elements))) if several else None
+
+    def element(self, explicit: bool) -> Type:
+        """What it is accessed as."""
+        type_ = self.values[0].type
+        assert isinstance(type_, MemDescType)
+        return self.cell(explicit) or type_.element
+
+
+@dataclass
+class _Bounds:
+    """The bytes of all buffers that the values of a group may be, and what the places of their elements are multiples
+    of, in bytes."""
+
+    group: Group
     start: int = 1 << 62
     end: int = 0
     alignment: int = 0
-    atomic: bool = False
 
     def view(self, value: Value, explicit: bool) -> BufferView:
         """Of ``value``, as far as the group decides it."""
         assert isinstance(value.type, MemDescType)
-        elements = [one.type.element for one in self.values if isinstance(one.type, MemDescType)]
-        several = not explicit and (self.atomic or len({item_kind(element) for element in elements}) > 1)
-        cell = IntegerType(min(map(bits_in_memory, elements))) if several else None
-        return BufferView(value.type, self.start, self.end, 0, cell=cell)
+        return BufferView(value.type, self.start, self.end, 0, cell=self.group.cell(explicit))
 
 
-def _groups(operations: list[Operation]) -> dict[Value, _Group]:
+def buffer_groups(operations: Sequence[Operation]) -> list[Group]:
+    """All buffers and views of a kernel, in the order of its first ones."""
     parents: dict[Value, Value] = {}
 
     def root(value: Value) -> Value:
@@ -154,10 +174,17 @@ def _groups(operations: list[Operation]) -> dict[Value, _Group]:
         for first, second in _flows(operation):
             if isinstance(first.type, MemDescType):
                 parents[root(first)] = root(second)
-    found: dict[Value, _Group] = {}
+    found: dict[Value, list[Value]] = {}
     for value in list(parents):
-        found.setdefault(root(value), _Group()).values.append(value)
-    return {value: group for group in found.values() for value in group.values}
+        found.setdefault(root(value), []).append(value)
+    allocated: dict[Value, list[Operation]] = {}
+    atomic = set()
+    for operation in operations:
+        if operation.name == "ttg.local_alloc":
+            allocated.setdefault(root(operation.result), []).append(operation)
+        elif operation.name == "ttg.local_atomic_scatter_rmw":
+            atomic.add(root(operation.operands[0]))
+    return [Group(tuple(values), tuple(allocated.get(key, ())), key in atomic) for key, values in found.items()]
 
 
 def _flows(operation: Operation) -> Iterator[tuple[Value, Value]]:
@@ -180,18 +207,18 @@ def _flows(operation: Operation) -> Iterator[tuple[Value, Value]]:
                 yield from zip(region.entry.terminator.operands, operation.results, strict=False)
 
 
-def _measure(operation: Operation, groups: Mapping[Value, _Group]) -> None:
+def _measure(operation: Operation, bounds: Mapping[Value, _Bounds], offsets: Offsets) -> None:
     """Adds what an operation contributes to its group's bytes and alignment."""
     rule = _STEPS.get(operation.name)
     if rule is None:
         return
-    group = groups[operation.result]
+    group = bounds[operation.result]
     type_ = operation.result.type
     assert isinstance(type_, MemDescType)
     try:
-        group.alignment = gcd(group.alignment, rule(operation))
+        group.alignment = gcd(group.alignment, rule(operation, offsets))
         if operation.name == "ttg.local_alloc":
-            offset = int(operation.attributes["allocation.offset"])
+            offset = offsets[operation]
             group.start, group.end = min(group.start, offset), max(group.end, offset + buffer_bytes(type_))
     except (ValueError, NotImplementedError):  # refused where it is a view
         group.alignment = 1
@@ -261,13 +288,16 @@ def _slice_origin(operation: Operation) -> int:
     return layout.offsets.apply_flat(**{f"dim{dim}": offset for dim, offset in enumerate(offsets)})
 
 
-def _alloc(operation: Operation, _: Mapping[Value, BufferView]) -> BufferView:
-    offset = int(operation.attributes["allocation.offset"])
+Views = Mapping[Value, BufferView]
+
+
+def _alloc(operation: Operation, _: Views, offsets: Offsets) -> BufferView:
+    offset = offsets[operation]
     assert isinstance(operation.result.type, MemDescType)
     return replace(BufferView.whole(operation.result.type, offset), alignment=gcd(offset, 1 << 30))
 
 
-def _renamed(operation: Operation, views: Mapping[Value, BufferView]) -> BufferView:
+def _renamed(operation: Operation, views: Views, _: Offsets) -> BufferView:
     """The same bytes under an encoding that upstream has rewritten to fit."""
     source = views[operation.operands[0]]
     if operation.name == "ttg.memdesc_reshape":
@@ -276,13 +306,13 @@ def _renamed(operation: Operation, views: Mapping[Value, BufferView]) -> BufferV
     return source
 
 
-def _indexed(operation: Operation, views: Mapping[Value, BufferView]) -> BufferView:
+def _indexed(operation: Operation, views: Views, _: Offsets) -> BufferView:
     source = views[operation.operands[0]]
     _whole(operation, source, "indexed")
     return replace(source, moved=True, alignment=gcd(source.alignment, _step_of_index(operation)))
 
 
-def _sliced(operation: Operation, views: Mapping[Value, BufferView]) -> BufferView:
+def _sliced(operation: Operation, views: Views, _: Offsets) -> BufferView:
     source = views[operation.operands[0]]
     if _parts(source.type):
         moved = _start_among_parts(operation) * _size(operation.operands[0])
@@ -291,7 +321,7 @@ def _sliced(operation: Operation, views: Mapping[Value, BufferView]) -> BufferVi
     return replace(source, origin=source.origin ^ _slice_origin(operation))
 
 
-def _reinterpreted(operation: Operation, views: Mapping[Value, BufferView]) -> BufferView:
+def _reinterpreted(operation: Operation, views: Views, _: Offsets) -> BufferView:
     source, size = views[operation.operands[0]], _size(operation.result)
     moved = _layout(operation.operands[0]).pad(source.origin) * _size(operation.operands[0]) if source.origin else 0
     alignment = gcd(source.alignment, moved)
@@ -304,7 +334,7 @@ def _reinterpreted(operation: Operation, views: Mapping[Value, BufferView]) -> B
     return replace(source, first=source.first + moved, origin=0, alignment=alignment)
 
 
-_VIEWS: dict[str, Callable[[Operation, Mapping[Value, BufferView]], BufferView]] = {
+_VIEWS: dict[str, Callable[[Operation, Views, Offsets], BufferView]] = {
     "ttg.local_alloc": _alloc,
     "ttg.memdesc_trans": _renamed,
     "ttg.memdesc_reshape": _renamed,
@@ -314,8 +344,8 @@ _VIEWS: dict[str, Callable[[Operation, Mapping[Value, BufferView]], BufferView]]
 }
 
 #: Operation → bytes that it moves the start of a buffer by a multiple of.
-_STEPS: dict[str, Callable[[Operation], int]] = {
-    "ttg.local_alloc": lambda operation: int(operation.attributes["allocation.offset"]),
-    "ttg.memdesc_index": _step_of_index,
-    "ttg.memdesc_subslice": _step_of_slice,
+_STEPS: dict[str, Callable[[Operation, Offsets], int]] = {
+    "ttg.local_alloc": lambda operation, offsets: offsets[operation],
+    "ttg.memdesc_index": lambda operation, _: _step_of_index(operation),
+    "ttg.memdesc_subslice": lambda operation, _: _step_of_slice(operation),
 }

@@ -3,6 +3,8 @@ the loop finds the operands, and which accumulators it updates."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ..analysis.matrix_dots import choose, is_matrix_dot, split_of, unfolded
 from ..drivers import Driver
 from ..errors import UnsupportedOperation
@@ -16,7 +18,7 @@ from ..ttgir.types import MemDescType, TensorType
 from .exchanges import layout_of
 from .options import Options
 from .plans import Dot, MatrixProducts, Operand, Plan
-from .shared_memory import Room, Scratch, SharedAccess, aligned
+from .shared_memory import Part, Room, SharedAccess, aligned
 
 
 def plan_dot(operation: Operation, room: Room, driver: Driver, options: Options, late: frozenset[Operation]) -> Plan:
@@ -38,17 +40,19 @@ def plan_dot(operation: Operation, room: Room, driver: Driver, options: Options,
     operands = tuple(Operand(isinstance(value.owner, Operation) and value.owner in late) for value in (a, b))
     if unroll == steps:
         return Dot((), (), "", steps, steps, operands, parts)
-    moved, size = _moved((a, b), operands, room)
+    moved = _moved((a, b), operands, room)
     held = [one for one in moved if not one.late and one.buffer is None]
     if held and steps * count <= driver.dot_unroll_registers:
-        reason = f"an operand in registers finds no room in the {max(room.share, 0)} bytes beyond upstream's"
+        reason = f"an operand in registers finds no room in the {max(room.share, 0)} bytes of shared memory left"
         return Dot((), (), reason, steps, steps, operands, parts)
+    buffers = [(one.buffer, buffer_bytes(one.buffer), one) for one in moved if one.buffer is not None]
+    scratch = room.place(*(Part(buffer.element, size, one.width) for buffer, size, one in buffers))
+    places = iter(scratch)
+    moved = tuple(one if one.buffer is None else replace(one, offset=next(places).offset) for one in moved)
     accesses = tuple(
-        SharedAccess(one.buffer.element, one.offset, one.offset + buffer_bytes(one.buffer), one.width)
-        for one in moved
-        if one.buffer is not None
+        SharedAccess(buffer.element, place.offset, place.offset + size, one.width)
+        for (buffer, size, one), place in zip(buffers, scratch, strict=True)
     )
-    scratch = (Scratch(room.start, size, True),) if accesses else ()
     reason = f"{count * steps} multiply-adds are more than {driver.dot_unroll}"
     return Dot(accesses, scratch, reason, steps, unroll, moved, parts)
 
@@ -85,21 +89,21 @@ def _plan_products(operation: Operation, options: Options, late: frozenset[Opera
     return MatrixProducts((), (), "", *chosen, options.emulate_matrices, (left, right), split_of(operation))
 
 
-def _moved(values: tuple[Value, ...], operands: tuple[Operand, ...], room: Room) -> tuple[tuple[Operand, ...], int]:
-    """The operands where those in registers that find room are in workgroup memory, and the bytes that takes."""
-    size = 0
+def _moved(values: tuple[Value, ...], operands: tuple[Operand, ...], room: Room) -> tuple[Operand, ...]:
+    """The operands where those in registers that find room are in workgroup memory."""
+    left = room.share
     found: list[Operand] = []
     for value, operand, k_axis in zip(values, operands, (1, 0), strict=True):
         if not operand.late:
             tensor = value.type
             assert isinstance(tensor, TensorType)
             buffer = operand_buffer(tensor, k_axis)
-            if size + buffer_bytes(buffer) <= room.share:
-                width = buffer_width(tensor, buffer, room.width_limit(buffer.element))
-                operand = Operand(False, buffer, room.start + size, width)
-                size = aligned(size + buffer_bytes(buffer))
+            if buffer_bytes(buffer) <= left:
+                width = buffer_width(tensor, buffer, room.view.width_limit(buffer.element))
+                operand = Operand(False, buffer, 0, width)
+                left -= aligned(buffer_bytes(buffer))
         found.append(operand)
-    return tuple(found), size
+    return tuple(found)
 
 
 def operand_buffer(tensor: TensorType, k_axis: int) -> MemDescType:

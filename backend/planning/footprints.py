@@ -1,8 +1,6 @@
-"""Which bytes of upstream's allocation in workgroup memory each operation reads and writes, by its plan: what
-analysis/barrier_filter.py judges barriers by.
+"""Which bytes of workgroup memory each operation reads and writes, by its plan: what analysis/barriers.py judges by.
 
-An operation that is not known here may read and write everything, and waits for nobody. Bytes beyond upstream's
-allocation do not count: their users wait for each other themselves.
+An operation that is not known here may read and write everything, and waits for nobody.
 """
 
 from __future__ import annotations
@@ -10,17 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ..analysis.barrier_filter import NO_ACCESS, Access, Footprint, Frame
+from ..analysis.barriers import NO_ACCESS, Access, Footprint, Frame
 from ..layouts.buffers import buffer_bytes, buffer_layout, tensor_offsets
 from ..layouts.element_sizes import bytes_in_memory
 from ..ttgir.ir import Operation, Value
-from ..ttgir.traits import TOUCHES_SHARED, TRAITS, Effect, Memory, traits
+from ..ttgir.traits import TOUCHES_SHARED, TRAITS, Effect, End, traits
 from ..ttgir.types import MemDescType, TensorType, Type
 from .buffers import BufferView
-from .plans import Failed, Plan
+from .plans import Plan
 from .shared_memory import ALIGNMENT, aligned
 
 _ALL = 1 << 62
+#: Memory semantics of atomic operations around which there are barriers of their own.
+_ORDERED = frozenset({"acquire", "release", "acq_rel"})
 
 
 @dataclass
@@ -34,38 +34,48 @@ class Footprints:
 
     def __call__(self, operation: Operation) -> Footprint:
         rule = _RULES.get(operation.name)
+        plan = self.plans.get(operation)
         try:
             if rule is not None:
                 return rule(self, operation)
-            if "allocation.offset" in operation.attributes:
-                return self._scratch(operation)
+            if plan is not None and plan.scratch:
+                return self._scratch(operation, plan)
         except (ValueError, NotImplementedError):  # a layout or type that the lowering will refuse
             return _anything(operation)
-        if traits(operation).effects & (TOUCHES_SHARED | Effect.WAITS):
+        row = traits(operation)
+        if row.effects & (TOUCHES_SHARED | Effect.WAITS):
             return _anything(operation)
-        if operation.regions and any(_concerns(inner) for inner in operation.walk()):
+        if operation.regions and any(self._concerns(inner) for inner in operation.walk()):
             return _anything(operation)
-        if any(isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results)):
+        if row.end is End.NOT and any(
+            isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results)
+        ):
             return _anything(operation)
-        loads = [
-            owner
-            for owner in (operand.owner for operand in operation.operands)
-            if isinstance(owner, Operation) and owner in self.late
-        ]
-        if not loads:
-            return NO_ACCESS
-        return Footprint(tuple(self.buffer_access(operation, load.operands[0], False) for load in loads))
+        return Footprint(self._late_reads(operation), operation.attributes.get("sem") in _ORDERED)
 
-    def _scratch(self, operation: Operation) -> Footprint:
+    def _late_reads(self, operation: Operation) -> tuple[Access, ...]:
+        loads = [owner for operand in operation.operands if (owner := operand.owner) in self.late]
+        return tuple(self.buffer_access(operation, load.operands[0], False) for load in loads)
+
+    def _scratch(self, operation: Operation, plan: Plan) -> Footprint:
+        """It is written, and read after a wait; and so on."""
+        written, read = (
+            tuple(
+                Access(operation, *_widened(place.offset, place.offset + place.size), write) for place in plan.scratch
+            )
+            for write in (True, False)
+        )
+        late = self._late_reads(operation)
+        return Footprint((*late, *written), True, (*late, *read))
+
+    def _concerns(self, operation: Operation) -> bool:
+        """Whether an operation inside of a region that is not followed may have to do with workgroup memory."""
         plan = self.plans.get(operation)
-        size = int(operation.attributes.get("allocation.size", 0))
-        if traits(operation).memory is not Memory.SCRATCH or not size or plan is None or isinstance(plan, Failed):
-            return _anything(operation)
-        if not plan.owns_scratch:
-            return Footprint(waits=True)
-        start = int(operation.attributes["allocation.offset"])
-        written, read = (Access(operation, *_widened(start, start + size), write) for write in (True, False))
-        return Footprint((written,), True, (read,))
+        return (
+            (plan is not None and bool(plan.scratch))
+            or bool(traits(operation).effects & (TOUCHES_SHARED | Effect.WAITS))
+            or any(isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results))
+        )
 
     def buffer_access(self, operation: Operation, buffer: Value, write: bool, tensor: Type | None = None) -> Access:
         """The access of ``operation`` to ``buffer``; ``tensor``: the type whose layout says who accesses what."""
@@ -84,15 +94,6 @@ class Footprints:
 
 def _anything(operation: Operation) -> Footprint:
     return Footprint((Access(operation, 0, _ALL, True),))
-
-
-def _concerns(operation: Operation) -> bool:
-    """Whether an operation inside of a region that is not followed may have to do with workgroup memory."""
-    return (
-        "allocation.offset" in operation.attributes
-        or bool(traits(operation).effects & (TOUCHES_SHARED | Effect.WAITS))
-        or any(isinstance(value.type, MemDescType) for value in (*operation.operands, *operation.results))
-    )
 
 
 def _widened(start: int, end: int) -> tuple[int, int]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from ..analysis.axis_info import AxisInfoAnalysis
+from ..analysis.barriers import Need, barrier_needs
 from ..analysis.lazy_loads import lazy_loads
 from ..capabilities import Capabilities
 from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.traits import MEDIUM, TRAITS
+from .allocation import Lifetimes, allocations, least_bytes
 from .assembly import plan_assembly
-from .barriers import Barriers, plan_barriers
-from .buffers import BufferView, plan_buffers
+from .buffers import BufferView, Group, buffer_groups, plan_buffers
 from .demand import Demand, plan_demand
 from .dots import plan_dot
 from .exchanges import (
@@ -39,7 +41,11 @@ from .options import Options
 from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
 from .rolling import plan_rolled
-from .shared_memory import Room, View, narrow_buffers, taken, views
+from .shared_memory import Room, View, views
+
+#: Rounds of a conversion, at most, in kernels with dots: with more of them they would make code that Mesa's CPU driver
+#: compiles for 40 s. There are better ways, but where nothing else fits (ladder.py).
+ROUNDS_WITH_DOTS = 4
 
 
 @dataclass(repr=False)
@@ -47,16 +53,15 @@ class KernelPlan:
     """What is decided of a kernel.
 
     ``plans``: of each operation that has one. ``late``: the loads that are left to the dots that use them.
-    ``barriers``: which are emitted. ``room``, ``view``: of workgroup memory, of which the kernel takes ``shared_bytes``
-    at most. ``buffers``: where the buffers in it lie. ``watched``: loops are counted, because the driver may cut them
-    short. ``reports``: the kernel tells the host something, if only that an access was outside of its tensor.
-    ``demand``: which registers of tensors are read.
+    ``barriers``: before which operations all invocations wait for each other, or those of a subgroup. ``view``: of
+    workgroup memory, of which the kernel takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie.
+    ``watched``: loops are counted, because the driver may cut them short. ``reports``: the kernel tells the host
+    something, if only that an access was outside of its tensor. ``demand``: which registers of tensors are read.
     """
 
     plans: dict[Operation, Plan]
     late: frozenset[Operation]
-    barriers: Barriers
-    room: Room
+    barriers: Mapping[Operation, Need]
     view: View
     shared_bytes: int
     buffers: Mapping[Value, BufferView]
@@ -68,14 +73,15 @@ class KernelPlan:
     @property
     def fits(self) -> bool:
         """Whether the device has the workgroup memory that the kernel takes."""
-        return self.shared_bytes <= self.room.limit
+        return self.shared_bytes <= self.view.limit
 
 
 @dataclass(frozen=True)
 class _Given:
     """What planners work with."""
 
-    room: Room
+    view: View
+    room: Callable[[Operation], Room]
     target: Target
     options: Options
     late: frozenset[Operation]
@@ -99,27 +105,31 @@ _EXCHANGES: dict[str, Callable[[Operation, Room, Target], Plan]] = {
 #: Operation → its planner, where its plan depends on the room there is in workgroup memory.
 PLANNERS: dict[str, Planner] = {
     **{
-        name: lambda operation, given, plan=plan: plan(operation, given.room, given.target)  # type: ignore[misc]
+        name: lambda operation, given, plan=plan: plan(operation, given.room(operation), given.target)  # type: ignore[misc]
         for name, plan in _EXCHANGES.items()
     },
-    "ttg.local_alloc": lambda operation, given: plan_local_alloc(operation, given.room, given.buffers),
-    "ttg.local_store": lambda operation, given: plan_local_store(operation, given.room, given.buffers),
+    "ttg.local_atomic_scatter_rmw": lambda operation, given: plan_shared_atomic(
+        operation, given.room(operation), given.target, given.buffers
+    ),
+    "tt.dot": lambda operation, given: plan_dot(
+        operation, given.room(operation), given.target.capabilities.traits, given.options, given.late
+    ),
+}
+
+#: The same for accesses to buffers.
+BUFFERS: dict[str, Planner] = {
+    "ttg.local_alloc": lambda operation, given: plan_local_alloc(operation, given.view, given.buffers),
+    "ttg.local_store": lambda operation, given: plan_local_store(operation, given.view, given.buffers),
     "ttg.local_load": lambda operation, given: plan_local_load(
-        operation, given.room, given.buffers, operation in given.late
+        operation, given.view, given.buffers, operation in given.late
     ),
     **dict.fromkeys(
         ("ttg.local_gather", "ttg.local_scatter"),
         lambda operation, given: plan_element_access(operation, given.buffers),
     ),
-    "ttg.local_atomic_scatter_rmw": lambda operation, given: plan_shared_atomic(
-        operation, given.room, given.target, given.buffers
-    ),
-    "tt.dot": lambda operation, given: plan_dot(
-        operation, given.room, given.target.capabilities.traits, given.options, given.late
-    ),
 }
 
-#: The same for those whose plan does not.
+#: The same for those whose plan depends on no memory.
 FIXED: dict[str, Planner] = {
     "tt.load": lambda operation, given: plan_global_access(
         operation, given.axis_info, given.checked, 1, operation.result
@@ -138,41 +148,128 @@ FIXED: dict[str, Planner] = {
 
 def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, options: Options) -> KernelPlan:
     """The plans of all operations of ``kernel``, the only function left of ``source``. What fits in workgroup memory is
-    decided here: as words where that fits, else as it is."""
-    assert kernel.body is not None
-    operations = [inner for block in kernel.body.blocks for top in block.operations for inner in top.walk()]
+    decided here: the first of the ways to see it in which everything fits, with the fewest bytes; else operations take
+    less than they would like to."""
+    operations = operations_of(kernel)
     late = lazy_loads(kernel, options.matrices, options.matrix_loads)
     axis_info = AxisInfoAnalysis(kernel)
     warps, lanes = (int(source.attributes[name]) for name in ("ttg.num-warps", "ttg.threads-per-warp"))
     target = Target(capabilities, warps, lanes)
     pointers = plan_pointers(kernel, options.check_bounds)
     roots = pointers.roots or {}
-    upstream, limit = int(source.attributes.get("ttg.shared", 0)), capabilities.shared_bytes
-    explicit = capabilities.has("explicit_workgroup_layout")
-    buffers = plan_buffers(kernel, explicit)
-    refused: dict[Operation, Plan] = {operation: Failed(error=error) for operation, error in buffers.refused.items()}
-    fixed: dict[Operation, Plan] = {}
-    # With a dot in pieces, too, they would make code that Mesa's CPU driver compiles for 40 s: refused, as too large.
-    rounds = not any(operation.name == "tt.dot" for operation in operations)
-    for words in views(capabilities):
-        room = Room(upstream, limit, explicit, words, rounds)
-        given = _Given(room, target, options, late, buffers.views, axis_info, lambda pointer: bool(roots.get(pointer)))
-        if not fixed:
-            fixed = _planned(operations, FIXED, given)
-        plans = {**fixed, **_planned(operations, PLANNERS, given), **refused}
-        accesses = [access for plan in plans.values() for access in plan.accesses]
-        beyond = [scratch for plan in plans.values() for scratch in plan.scratch if scratch.beyond]
-        view = View(words, narrow_buffers(accesses) if words else frozenset())
-        shared_bytes = taken(room, view, accesses, beyond)
-        if shared_bytes <= limit:
-            break
-    barriers = plan_barriers(kernel, operations, plans, Footprints(plans, late, buffers.views))
+    groups = buffer_groups(operations)
+    kernel_memory = _Memory(operations, groups, Lifetimes(operations, late), options.tight)
+
+    def given(view: View, offsets: Mapping[Operation, int], room: Callable[[Operation], Room]) -> _Given:
+        buffers = plan_buffers(operations, groups, offsets, view.explicit).views
+        return _Given(view, room, target, options, late, buffers, axis_info, lambda pointer: bool(roots.get(pointer)))
+
+    chosen = kernel_memory.laid_out(views(capabilities), given)
+    explicit, nowhere = chosen.view.explicit, kernel_memory.nowhere
+    refused = plan_buffers(operations, groups, nowhere, explicit).refused
+    plans = {
+        **_planned(operations, FIXED, given(chosen.view, nowhere, lambda _: Room(chosen.view))),
+        **chosen.plans,
+        **{operation: Failed(error=error) for operation, error in refused.items()},
+    }
+    barriers = barrier_needs(kernel, Footprints(plans, late, chosen.buffers))
     watched = watches_loops(kernel, capabilities, plans)
     reports = watched or options.check_bounds or may_report(kernel)
     demand = plan_demand(kernel, plans, options.check_bounds)
     return KernelPlan(
-        plans, late, barriers, room, view, shared_bytes, buffers.views, pointers, watched, reports, demand
+        plans, late, barriers, chosen.view, chosen.bytes, chosen.buffers, pointers, watched, reports, demand
     )
+
+
+@dataclass(frozen=True)
+class _LaidOut:
+    """A way to use workgroup memory, and the ``bytes`` that it takes."""
+
+    bytes: int
+    view: View
+    buffers: Mapping[Value, BufferView]
+    plans: dict[Operation, Plan]
+
+
+#: What makes the input of planners.
+_Givens = Callable[[View, Mapping[Operation, int], Callable[[Operation], Room]], _Given]
+
+
+@dataclass(frozen=True)
+class _Memory:
+    """What the operations of a kernel take of workgroup memory. ``tight``: they may take little, where that makes long
+    code."""
+
+    operations: list[Operation]
+    groups: list[Group]
+    lifetimes: Lifetimes
+    tight: bool
+
+    @property
+    def nowhere(self) -> dict[Operation, int]:
+        """Places of buffers before there are any."""
+        return dict.fromkeys((one for group in self.groups for one in group.allocations), 0)
+
+    def laid_out(self, ways: Sequence[View], given: _Givens) -> _LaidOut:
+        """In the first of the ``ways`` to see memory in which all fits, else in the one with the fewest bytes. Where
+        memory is divided among types, operations take less of it then."""
+        dots = any(operation.name == "tt.dot" for operation in self.operations)
+        rounds = 0 if self.tight or not dots else ROUNDS_WITH_DOTS
+        least: _LaidOut | None = None
+        limit = ways[0].limit
+        for most in (limit, *((limit // 2, limit // 4, limit // 8) if not ways[0].explicit else ())):
+            if least is not None and not _takes_more(least.plans, most):
+                continue
+            for view in ways:
+                found = min(self._ways(view, most, rounds, given), key=lambda one: one.bytes)
+                if least is None or found.bytes < least.bytes:
+                    least = found
+                if found.bytes <= limit:
+                    return found
+        assert least is not None
+        return least
+
+    def _ways(self, view: View, most: int, rounds: int, given: _Givens) -> Iterator[_LaidOut]:
+        pools = self._pools(view, given(view, self.nowhere, lambda _: Room(view)))
+        for allocation in allocations(self.groups, pools, self.lifetimes):
+            room = partial(allocation.room, view=view, most=most, rounds=rounds)
+            how = given(view, allocation.offsets, room)
+            plans = _planned(self.operations, {**BUFFERS, **PLANNERS}, how)
+            accesses = [access for plan in plans.values() for access in plan.accesses]
+            yield _LaidOut(view.taken(accesses), view, how.buffers, plans)
+
+    def _pools(self, view: View, given: _Given) -> dict[int, int]:
+        """The first offset of the pool of each group, by its number."""
+        narrow: set[Value] = set()
+        if view.words:
+            for operation, plan in _planned(self.operations, BUFFERS, given).items():
+                if any(access.narrow for access in plan.accesses):
+                    narrow.update((*operation.operands, *operation.results))
+        return {
+            number: view.pool(
+                group.element(view.explicit), group.atomic or any(value in narrow for value in group.values)
+            )
+            for number, group in enumerate(self.groups)
+        }
+
+
+def _takes_more(plans: Mapping[Operation, Plan], most: int) -> bool:
+    """Whether an operation has more than ``most`` bytes for itself."""
+    return any(one.size > most for plan in plans.values() for one in plan.scratch)
+
+
+def operations_of(kernel: Function) -> list[Operation]:
+    """All operations of a kernel, outer ones before those inside."""
+    assert kernel.body is not None
+    return [inner for block in kernel.body.blocks for top in block.operations for inner in top.walk()]
+
+
+def least_shared(kernel: Function) -> int:
+    """Bytes of workgroup memory that a kernel takes at least, as far as that can be said at little cost."""
+    operations = operations_of(kernel)
+    if kernel.body is None or len(kernel.body.blocks) > 1 or any(one.name == "tt.call" for one in operations):
+        return 0
+    return least_bytes(buffer_groups(operations), Lifetimes(operations, frozenset()))
 
 
 def _planned(operations: list[Operation], planners: dict[str, Planner], given: _Given) -> dict[Operation, Plan]:

@@ -1,7 +1,8 @@
 """What is tried where a kernel takes more shared memory than the device has, in this order: buffers of matrix
 operands are not padded; dots on matrix units have fewer steps of K, so that their operands need smaller buffers; no
 matrix units; loads of dot operands stay where upstream left them; half as many subgroups, down to ``num_warps``; dots
-of fewer steps of K."""
+of fewer steps of K; and at last with conversions in rounds, which make long code next to dots, and operands that a loop
+does not change copied to shared memory in each iteration."""
 
 from __future__ import annotations
 
@@ -12,14 +13,16 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Attempt:
     """One way to lay a kernel out: for how many subgroups, whether loads of dot operands go down to their dots
-    (transforms/sink_loads.py), whether dots are for matrix units, and with ``padded`` buffers, and in how many
-    ``pieces`` dots are cut along K (transforms/split_dots.py), 0 for none."""
+    (transforms/sink_loads.py), whether dots are for matrix units, and with ``padded`` buffers, in how many ``pieces``
+    dots are cut along K (transforms/split_dots.py), 0 for none. ``tight``: conversions of a kernel with dots may go
+    through shared memory in rounds, and buffers are filled in loops that use them (transforms/refill_buffers.py)."""
 
     subgroups: int
     moved_loads: bool = True
     matrices: bool = False
     padded: bool = False
     pieces: int = 0
+    tight: bool = False
 
     def summary(self) -> str:
         """A few words."""
@@ -30,6 +33,8 @@ class Attempt:
             parts.append("loads of dot operands stay where upstream left them")
         if self.pieces:
             parts.append(f"dots in {self.pieces} pieces of K")
+        if self.tight:
+            parts.append("conversions in rounds, buffers filled in loops")
         return ", ".join(parts)
 
 
@@ -39,10 +44,12 @@ PIECES = (2, 4, 8)
 MATRIX_PIECES = (2,)
 
 
-def attempts(subgroups: int, num_warps: int, matrix_warps: int = 0, padded: bool = False) -> Iterator[Attempt]:
+def attempts(
+    subgroups: int, num_warps: int, matrix_warps: int = 0, padded: bool = False, dots: bool = True
+) -> Iterator[Attempt]:
     """All attempts, the best one first. ``subgroups``: those that the kernel should have (workgroup.py) without matrix
     units; ``matrix_warps``: warps of 32 lanes that it should have on these, 0 where they may not be used, and whether
-    with ``padded`` buffers."""
+    with ``padded`` buffers. ``dots``: whether it has any."""
     if matrix_warps and padded:
         yield Attempt(matrix_warps, False, True, True)
     if matrix_warps:
@@ -56,5 +63,8 @@ def attempts(subgroups: int, num_warps: int, matrix_warps: int = 0, padded: bool
         if subgroups <= num_warps:
             break
         subgroups //= 2
-    for pieces in PIECES:
-        yield Attempt(best, True, pieces=pieces)
+    if dots:
+        for pieces in PIECES:
+            yield Attempt(best, True, pieces=pieces)
+        for pieces in (0, *PIECES):
+            yield Attempt(best, True, pieces=pieces, tight=True)

@@ -14,7 +14,7 @@ from ..ttgir.types import TensorType
 from .buffers import BufferView
 from .exchanges import Target, layout_of, plan_atomic
 from .plans import BufferAccess, GlobalAccess, Plan
-from .shared_memory import Room, SharedAccess
+from .shared_memory import Room, SharedAccess, View
 
 #: Why accesses of one element are planned where there could be wider ones.
 CHECKED = "every access is checked"
@@ -24,23 +24,24 @@ CHECKED = "every access is checked"
 Views = Mapping[Value, BufferView]
 
 
-def plan_local_alloc(operation: Operation, room: Room, views: Views) -> Plan:
+def plan_local_alloc(operation: Operation, seen: View, views: Views) -> Plan:
     """``ttg.local_alloc``, with or without a tensor that is stored."""
-    if not operation.operands or operation.result not in views:
-        return BufferAccess(offset=int(operation.attributes["allocation.offset"]))
-    return _store(operation.operands[0], views[operation.result], room)
+    if operation.result not in views:
+        return BufferAccess()
+    view = views[operation.result]
+    return _store(operation.operands[0], view, seen) if operation.operands else BufferAccess(offset=view.first)
 
 
-def plan_local_store(operation: Operation, room: Room, views: Views) -> Plan:
+def plan_local_store(operation: Operation, seen: View, views: Views) -> Plan:
     """``ttg.local_store``."""
     source, buffer = operation.operands
-    return _store(source, views[buffer], room) if buffer in views else Plan()
+    return _store(source, views[buffer], seen) if buffer in views else Plan()
 
 
-def _store(source: Value, view: BufferView, room: Room) -> Plan:
+def _store(source: Value, view: BufferView, seen: View) -> Plan:
     tensor = source.type
     assert isinstance(tensor, TensorType)
-    width = buffer_width(tensor, view.type, view.width(room.width_limit(view.type.element)))
+    width = buffer_width(tensor, view.type, view.width(seen.width_limit(view.type.element)))
     return _accessed(view, width, min(width, 1 << len(layout_of(tensor).bases["register"])))
 
 
@@ -51,7 +52,7 @@ def _accessed(view: BufferView, width: int, stored: int = 0, late: bool = False)
     return BufferAccess((access,), (), "", view.first, width, late)
 
 
-def plan_local_load(operation: Operation, room: Room, views: Views, late: bool) -> Plan:
+def plan_local_load(operation: Operation, seen: View, views: Views, late: bool) -> Plan:
     """``ttg.local_load``; ``late``: it is left to the dots that use it."""
     buffer, tensor = operation.operands[0], operation.result.type
     if buffer not in views:
@@ -60,7 +61,7 @@ def plan_local_load(operation: Operation, room: Room, views: Views, late: bool) 
     assert isinstance(tensor, TensorType)
     if late:
         return _accessed(view, 1, late=True)
-    return _accessed(view, buffer_width(tensor, view.type, view.width(room.width_limit(view.type.element))))
+    return _accessed(view, buffer_width(tensor, view.type, view.width(seen.width_limit(view.type.element))))
 
 
 def plan_element_access(operation: Operation, views: Views) -> Plan:

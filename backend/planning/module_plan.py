@@ -1,4 +1,4 @@
-"""A TTGIR module, allocated by upstream, rewritten and planned: all that is done before anything is emitted."""
+"""A TTGIR module rewritten and planned: all that is done before anything is emitted."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def plan_module(source: Module, capabilities: Capabilities, options: Options) ->
     )
     transforms.transform(source, transforms.due(transforms.Stage.FRAGMENTS, (), settings), settings)
     _check_shape(source, capabilities)
-    transforms.transform(source, transforms.due(transforms.Stage.ALLOCATED, (), settings), settings)
+    transforms.transform(source, transforms.due(transforms.Stage.PLANNING, (), settings), settings)
     return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)
 
 

@@ -18,7 +18,8 @@ class Options:
     ``split_grid``: a launch is a part of the grid, and its arguments say which (abi/block.py).
     ``native_math``: what of capabilities.NATIVE_MATH kernels may use.
     ``matrices``: the configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead;
-    ``matrix_loads``: dots may load fragments from shared memory.
+    ``matrix_loads``: dots may load fragments from shared memory. ``tight``: operations may take little shared memory,
+    where that makes long code.
     """
 
     fuse_multiply_add: bool = True
@@ -30,3 +31,4 @@ class Options:
     emulate_matrices: bool = False
     split_grid: bool = False
     matrix_loads: bool = False
+    tight: bool = False

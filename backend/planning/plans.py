@@ -1,6 +1,6 @@
 """What is decided of an operation before it is lowered: one class a family of operations.
 
-``accesses``: to workgroup memory. ``scratch``: the workgroup memory that it has for itself, None where it needs none.
+``accesses``: to workgroup memory. ``scratch``: the workgroup memory that it has for itself, in the order of its use.
 ``reason``: why a cheaper way was not possible; empty where the cheapest was taken.
 """
 
@@ -22,7 +22,7 @@ from ..matrices import MatrixConfiguration
 from ..ptx.constraints import Constraints
 from ..ptx.program import Program
 from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
-from .shared_memory import Scratch, SharedAccess
+from .shared_memory import POOL, Scratch, SharedAccess
 
 
 def _counted(count: int, what: str) -> str:
@@ -37,17 +37,12 @@ class Plan:
     scratch: tuple[Scratch, ...] = ()
     reason: str = ""
 
-    @property
-    def owns_scratch(self) -> bool:
-        """Whether it uses the scratch memory that upstream gave it."""
-        return any(not scratch.beyond for scratch in self.scratch)
-
     def summary(self) -> str:
         """A few words."""
         return ""
 
     def _where(self) -> str:
-        places = [f"{one.size} bytes at {one.offset}{' (beyond)' if one.beyond else ''}" for one in self.scratch]
+        places = [f"{one.size} bytes at {one.offset % POOL}" for one in self.scratch]
         return f" in {', '.join(places)}" if places else ""
 
 
@@ -101,11 +96,11 @@ class Reduction(Plan):
 
 @dataclass(frozen=True)
 class Scan(Plan):
-    """``steps``: how blocks are joined; ``places``: the workgroup memory of those steps that need some. ``before`` and
-    ``after``: conversions of each operand and result, where its layout cannot be scanned."""
+    """``steps``: how blocks are joined; ``places``: the workgroup memory of those steps that need some, for each
+    operand. ``before`` and ``after``: conversions of each operand and result, where its layout cannot be scanned."""
 
     steps: ScanPlan | None = None
-    places: tuple[Scratch, ...] = ()
+    places: tuple[tuple[Scratch, ...], ...] = ()
     before: tuple[Conversion, ...] = ()
     after: tuple[Conversion, ...] = ()
 
@@ -148,7 +143,9 @@ class BufferAccess(Plan):
 
     def summary(self) -> str:
         return (
-            f"read by its dots from byte {self.offset}" if self.late else f"{_counted(self.width, 'element')} an access"
+            f"read by its dots from byte {self.offset % POOL}"
+            if self.late
+            else f"{_counted(self.width, 'element')} an access"
         )
 
 
@@ -220,7 +217,7 @@ class Operand:
         if self.late:
             return "in its buffer"
         if self.buffer is not None:
-            return f"moved to byte {self.offset}"
+            return f"moved to byte {self.offset % POOL}"
         return "in an array" if looped else "in registers"
 
 

@@ -1,15 +1,17 @@
-"""The workgroup memory of a kernel: what an operation may take of it, how it is seen, and what all take together.
+"""Workgroup memory: how a kernel sees it, and what an operation may take of it.
 
 With VK_KHR_workgroup_memory_explicit_layout there is one block, seen through an array for each type of access. Without
-it there is one array for each type of item, over the bytes that are accessed through it: every type costs memory of
-its own. On drivers with 64-bit words (capabilities.traits) buffers are seen as words, whatever their elements: but
-those that are written in less than words keep the array of their type.
+it there is an array for each type of item, each with memory of its own. On drivers with 64-bit words
+(capabilities.traits) memory is seen as words, whatever lies in it: but what is written in less than words lies in the
+array of its type.
+
+What shares memory is a pool. Offsets in workgroup memory say which: those of each pool begin at a multiple of POOL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..capabilities import Capabilities
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory
@@ -21,9 +23,13 @@ VECTOR = 4
 WORD = 64
 #: Bytes that memory starts at a multiple of: those of the widest access.
 ALIGNMENT = MAX_BITS // 8
+#: Bytes from the first offset of a pool to that of the next: more than any device has.
+POOL = 1 << 24
 
 #: Floats that SPIR-V has; all others are integers of their width in memory.
 _NATIVE = frozenset({"f16", "f32", "f64"})
+#: The items that have a pool of their own, where there are no words; pool 0 is that of words, or the only one.
+_KINDS = [("integer", bits) for bits in (8, 16, 32, 64)] + [("float", bits) for bits in (16, 32, 64)]
 
 
 def aligned(size: int) -> int:
@@ -31,14 +37,19 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
+def first_element(offset: int, size: int) -> int:
+    """The number in its pool of the element of ``size`` bytes at ``offset``."""
+    return offset % POOL // size
+
+
 @dataclass(frozen=True)
 class Scratch:
-    """``size`` bytes of workgroup memory at byte ``offset`` for one operation: upstream's allocation for it, or
-    ``beyond`` all of upstream's, where they belong to the operation until the next one that has such."""
+    """``size`` bytes of workgroup memory at ``offset``, for one operation while it runs. ``waits``: all invocations
+    wait for each other first, because the operation has used such memory before."""
 
     offset: int
     size: int
-    beyond: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,67 +65,12 @@ class SharedAccess:
     @property
     def narrow(self) -> bool:
         """Whether less than a word is written at once."""
-        return 0 < self.stored * bits_in_memory(self.type) < WORD
+        return is_narrow(self.type, self.stored)
 
 
-@dataclass(frozen=True)
-class View:
-    """How workgroup memory without the explicit layout is seen. ``words``: as 64-bit words, but for the buffers in
-    ``narrow``: the bytes from the first number to before the second."""
-
-    words: bool = False
-    narrow: frozenset[tuple[int, int]] = frozenset()
-
-
-@dataclass(frozen=True)
-class Room:
-    """What operations are planned in. ``upstream``: bytes that upstream allocated; ``limit``: bytes of the device;
-    ``explicit``: with the explicit layout; ``words``: seen as words; ``rounds``: whether what there is no room for goes
-    through it in rounds."""
-
-    upstream: int
-    limit: int
-    explicit: bool
-    words: bool
-    rounds: bool = True
-
-    @property
-    def start(self) -> int:
-        """Where the memory beyond upstream's allocation begins."""
-        return aligned(self.upstream)
-
-    @property
-    def beyond(self) -> int:
-        """Bytes beyond upstream's allocation."""
-        return self.limit - self.start
-
-    @property
-    def share(self) -> int:
-        """What of it an operation should take that could do without. Where there is an array for each type of item,
-        half of the memory is left to others."""
-        return self.beyond - (0 if self.explicit else self.limit // 2)
-
-    def width_limit(self, type_: Type) -> int:
-        """The most consecutive elements of ``type_`` that one access may hold."""
-        limit = MAX_BITS // bits_in_memory(type_)
-        return limit if self.explicit or self.words else min(limit, VECTOR)
-
-    def scratch(self, size: int, owned_at: int | None, owned: int) -> Scratch:
-        """``size`` bytes: of the ``owned`` bytes of upstream's at ``owned_at``, or beyond."""
-        if owned_at is not None and size <= owned:
-            return Scratch(owned_at, size)
-        return Scratch(self.start, size, beyond=True)
-
-
-def views(capabilities: Capabilities) -> tuple[bool, ...]:
-    """Whether workgroup memory is seen as words: what is tried, the better one first."""
-    explicit = capabilities.has("explicit_workgroup_layout")
-    return (True, False) if not explicit and capabilities.traits.word_bits == WORD else (False,)
-
-
-def narrow_buffers(accesses: Iterable[SharedAccess]) -> frozenset[tuple[int, int]]:
-    """The buffers that are written in less than words."""
-    return frozenset((access.start, access.end) for access in accesses if access.narrow)
+def is_narrow(type_: Type, stored: int) -> bool:
+    """Whether ``stored`` consecutive elements are less than a word; 0 are not."""
+    return 0 < stored * bits_in_memory(type_) < WORD
 
 
 def item_kind(type_: Type) -> tuple[str, int]:
@@ -122,24 +78,118 @@ def item_kind(type_: Type) -> tuple[str, int]:
     return "float" if isinstance(type_, FloatType) and type_.name in _NATIVE else "integer", bits_in_memory(type_)
 
 
-def _item(type_: Type) -> tuple[str, int, int]:
-    """The type of the items that elements of ``type_`` lie in without words, and its bytes."""
-    kind, bits = item_kind(type_)
-    return kind, bits, min(VECTOR, MAX_BITS // bits) * bits // 8
+def _item_bytes(type_: Type) -> int:
+    """Bytes of the items that elements of ``type_`` lie in without words."""
+    bits = bits_in_memory(type_)
+    return min(VECTOR, MAX_BITS // bits) * bits // 8
 
 
-def taken(room: Room, view: View, accesses: Iterable[SharedAccess], beyond: Iterable[Scratch]) -> int:
-    """The most bytes of workgroup memory that a module with these accesses takes."""
-    accesses = list(accesses)
-    if not accesses:
-        return 0
-    if room.explicit:
-        return aligned(max([room.upstream, *(scratch.offset + scratch.size for scratch in beyond)]))
-    arrays: dict[tuple[object, bool], tuple[int, int, int]] = {}
-    for access in accesses:
-        worded = view.words and (access.start, access.end) not in view.narrow
-        item = ("word", WORD, ALIGNMENT) if worded else _item(access.type)
-        key = item, access.start >= room.start
-        _, start, end = arrays.get(key, (0, access.start, 0))
-        arrays[key] = item[2], min(start, access.start), max(end, access.end)
-    return sum(max(1, -(-end // size) - start // size) * size for size, start, end in arrays.values())
+@dataclass(frozen=True)
+class View:
+    """How a kernel sees the device's ``limit`` bytes of workgroup memory. ``explicit``: with the explicit layout;
+    ``words``: as 64-bit words."""
+
+    limit: int
+    explicit: bool
+    words: bool
+
+    @property
+    def single(self) -> bool:
+        """Whether everything shares one pool, but what is written in less than words."""
+        return self.explicit or self.words
+
+    def width_limit(self, type_: Type) -> int:
+        """The most consecutive elements of ``type_`` that one access may hold."""
+        limit = MAX_BITS // bits_in_memory(type_)
+        return limit if self.single else min(limit, VECTOR)
+
+    def pool(self, type_: Type, narrow: bool) -> int:
+        """The first offset of the pool that holds elements of ``type_``; ``narrow``: written in less than words."""
+        if self.explicit or (self.words and not narrow):
+            return 0
+        return (1 + _KINDS.index(item_kind(type_))) * POOL
+
+    def worded(self, offset: int) -> bool:
+        """Whether what lies at ``offset`` is accessed as words."""
+        return self.words and offset < POOL
+
+    def taken(self, accesses: Iterable[SharedAccess]) -> int:
+        """The most bytes of workgroup memory that a module with these accesses takes."""
+        pools: dict[int, tuple[int, int, int]] = {}
+        for access in accesses:
+            pool = access.start // POOL
+            size = ALIGNMENT if pool == 0 else _item_bytes(access.type)
+            _, start, end = pools.get(pool, (0, access.start, 0))
+            pools[pool] = size, 0 if self.explicit else min(start, access.start), max(end, access.end)
+        return sum(max(1, -(-end // size) - start // size) * size for size, start, end in pools.values())
+
+
+def views(capabilities: Capabilities) -> tuple[View, ...]:
+    """How workgroup memory may be seen, the better way first."""
+    explicit = capabilities.has("explicit_workgroup_layout")
+    words = (True, False) if not explicit and capabilities.traits.word_bits == WORD else (False,)
+    return tuple(View(capabilities.shared_bytes, explicit, seen) for seen in words)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Scratch memory that is asked for: ``size`` bytes of elements of ``type``, ``stored`` of which are written at a
+    time or more."""
+
+    type: Type
+    size: int
+    stored: int = 1
+
+
+@dataclass(frozen=True)
+class Room:
+    """What an operation is planned in. ``busy``: pool → the bytes of buffers that are live meanwhile, from the first
+    number to before the second, ascending. ``most``: bytes that the operation may take, if it can do with less.
+    ``rounds``: that conversions go through memory in, at most; 0 for any number. ``later``: the operation has used
+    scratch memory before."""
+
+    view: View
+    busy: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    most: int = 1 << 62
+    rounds: int = 0
+    later: bool = False
+
+    @property
+    def free(self) -> int:
+        """Bytes that the operation may take."""
+        others = sum(max(end for _, end in taken) - pool for pool, taken in self.busy.items() if pool and taken)
+        limit = self.view.limit - others
+        start = widest = 0
+        for first, end in [*self.busy.get(0, ()), (limit, limit)]:
+            widest = max(widest, min(first, limit) - start)
+            start = max(start, aligned(end))
+        return max(0, min(widest // ALIGNMENT * ALIGNMENT, self.most))
+
+    @property
+    def share(self) -> int:
+        """What of it an operation should take that could do without. Where there is an array for each type of item,
+        half of the memory is left to others."""
+        return self.free - (0 if self.view.explicit else self.view.limit // 2)
+
+    def place(self, *parts: Part) -> tuple[Scratch, ...]:
+        """Memory for ``parts`` that are used at the same time: the lowest bytes that are free."""
+        found: list[Scratch] = []
+        for part in parts:
+            pool = self.view.pool(part.type, is_narrow(part.type, part.stored))
+            taken = sorted([*self.busy.get(pool, ()), *((one.offset, one.offset + one.size) for one in found)])
+            found.append(Scratch(lowest_gap(taken, pool, part.size), part.size, self.later and not found))
+        return tuple(found)
+
+    def again(self) -> Room:
+        """For what the operation does after it has used such memory."""
+        return replace(self, later=True)
+
+
+def lowest_gap(taken: Sequence[tuple[int, int]], start: int, size: int) -> int:
+    """The lowest offset from ``start`` on with ``size`` bytes that overlap none of ``taken``, which ascend."""
+    for first, end in taken:
+        if end > start:
+            if first >= start + size:
+                break
+            start = max(start, aligned(end))
+    return start

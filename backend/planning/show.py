@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePath
 
-from ..analysis.barrier_filter import BARRIER, Need
+from ..analysis.barriers import BARRIER, Need
 from ..ttgir.ir import Function, Location, Operation
 from .kernel_plan import KernelPlan
 
-_BARRIERS = {Need.NOTHING: "none is needed", Need.SUBGROUP: "within the subgroup", Need.WORKGROUP: "of the workgroup"}
+_BARRIERS = {Need.SUBGROUP: "within the subgroup", Need.WORKGROUP: "of the workgroup"}
 
 
 def plan_lines(kernel: Function, plan: KernelPlan, places: bool = True) -> list[tuple[str, Operation | None]]:
@@ -31,19 +31,17 @@ def plan_text(kernel: Function, plan: KernelPlan) -> str:
 
 
 def _memory(plan: KernelPlan) -> str:
-    room, view = plan.room, plan.view
-    if room.explicit:
+    view = plan.view
+    if view.explicit:
         seen = "one block"
     elif view.words:
-        narrow = len(view.narrow)
+        accesses = {(one.start, one.end) for planned in plan.plans.values() for one in planned.accesses}
+        narrow = sum(not view.worded(start) for start, _ in accesses)
         seen = f"64-bit words, but for {narrow} buffer{'' if narrow == 1 else 's'}"
     else:
         seen = "an array for each type"
     fits = "" if plan.fits else ": more than the device has"
-    return (
-        f"shared memory: {plan.shared_bytes} of {room.limit} bytes{fits}; {room.upstream} allocated by upstream; "
-        f"seen as {seen}"
-    )
+    return f"shared memory: {plan.shared_bytes} of {view.limit} bytes{fits}; seen as {seen}"
 
 
 def _rows(kernel: Function, plan: KernelPlan) -> Iterator[tuple[Operation, str]]:
@@ -68,10 +66,10 @@ def _place(location: Location | None) -> str:
 
 def _text(operation: Operation, plan: KernelPlan) -> str:
     if operation.name == BARRIER:
-        return _BARRIERS[plan.barriers.needs[operation]]
+        return _BARRIERS[Need.WORKGROUP]
     planned = plan.plans.get(operation)
     summary = planned.summary() if planned is not None else ""
     if planned is not None and summary and planned.reason:
         summary = f"{summary}, because {planned.reason}"
-    implied = plan.barriers.implied.get(operation)
-    return summary if implied is None else f"{summary}; then a barrier {_BARRIERS[implied]}, which upstream relies on"
+    need = plan.barriers.get(operation)
+    return summary if need is None else f"after a barrier {_BARRIERS[need]}{': ' if summary else ''}{summary}"

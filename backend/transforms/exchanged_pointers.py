@@ -1,8 +1,5 @@
-"""Refuses pointers among what invocations exchange, before upstream's allocation ends the process on them.
-
-``tt.gather`` and ``tt.scan`` get scratch memory by the bits of their elements, which upstream's allocation only knows
-of integers and floats.
-"""
+"""Refuses pointers among what ``tt.gather`` and ``tt.scan`` exchange between invocations: no path of the lowering is
+tested for them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Calls (``tt.call``) replaced by the body of the function that is called.
 
 Vulkan drivers inline every function of a compute shader, so a SPIR-V function a callee would save code only until
-there, and would need tensors as parameters, one a register. A callee's shared memory and global scratch memory,
-moreover, start at offsets that the call has: others at every call, but constants in each copy. Upstream's membar
-analysis has already taken calls into account.
+there, and would need tensors as parameters, one a register. A callee's global scratch memory, moreover, starts at an
+offset that the call has: another at every call, but a constant in each copy.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ from ..ttgir.ir import UNKNOWN, Block, Function, Location, Module, Operation, Re
 from .rewriting import drop_uses, replace_uses
 from .structure import structure
 
-#: Offsets of an operation in its function's memory; a call has those of its callee's: shared memory, and global scratch
-#: memory.
-OFFSETS = ("allocation.offset", "ttg.global_scratch_memory_offset")
+#: Offsets of an operation in its function's global scratch memory; a call has those of its callee's.
+OFFSETS = ("ttg.global_scratch_memory_offset",)
 
 
 def single_block_body(function: Function, module: Module) -> None:

@@ -13,10 +13,10 @@ from .sinking import sink
 
 def sink_buffers(module: Module) -> bool:
     """Moves the ``ttg.local_alloc`` of every function that have a value. Whether any was moved."""
-    return sink(module, _is_filled, _first_use)
+    return sink(module, is_filled, _first_use)
 
 
-def _is_filled(operation: Operation) -> bool:
+def is_filled(operation: Operation) -> bool:
     """Whether it fills a buffer that is never written again: whose type is not ``mutable``."""
     if operation.name != "ttg.local_alloc" or not operation.operands:
         return False

@@ -1,9 +1,8 @@
 """Moves the loads of dot operands from shared memory down to their dots.
 
-Upstream's passes leave such a load where its buffer was filled. With other buffers filled between it and the dot,
-upstream's allocation may give them the bytes of the first, which nothing reads any more: the load cannot be left until
-the dot then (analysis/lazy_loads.py), and all of K is held in registers. Moved before the allocation, it keeps its
-buffer, for which there must be room.
+Upstream's passes leave such a load where its buffer was filled. With other buffers filled between it and the dot, it is
+not left until the dot (analysis/lazy_loads.py): all of K is held in registers, and the buffer's bytes are free. Moved
+down, it keeps its buffer, for which there must be room.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from .kernel import kernel_of, one_block
 from .matrix_buffers import pad_matrix_buffers
 from .operand_buffers import place_operands
 from .prefetch import prefetch_dot_operands
+from .refill_buffers import refill_buffers
 from .sink_buffers import sink_buffers
 from .sink_loads import APART, sink_loads
 from .split_dots import split_dots
@@ -27,13 +28,13 @@ from .transposed_operands import buffer_transposed_operands
 
 
 class Stage(Enum):
-    """When a rewrite runs. Before the allocation its result goes back to upstream as text."""
+    """When a rewrite runs. Before the last passes its result goes back to upstream as text."""
 
     BEFORE_LAYOUTS = "before upstream chooses layouts"
     LAYOUTS_CHOSEN = "after upstream's layouts were chosen"
-    BEFORE_ALLOCATION = "before upstream allocates shared memory"
-    FRAGMENTS = "after upstream's allocation and barriers, before anything asks which lane holds an element"
-    ALLOCATED = "after upstream's allocation and barriers, before planning"
+    LAST = "before upstream's last passes"
+    FRAGMENTS = "after upstream's passes, before anything asks which lane holds an element"
+    PLANNING = "after upstream's passes, before planning"
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,8 @@ class Settings:
     ``moved_loads``: loads of dot operands go down to their dots. ``prefetch``: the next iteration's dot operands are
     loaded ahead, in loops of more than one of the ``stages``. ``shared_banks``: workgroup memory is banked, so that dot
     operands are laid out for it. ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in
-    so many along K, and buffers are filled late; 0 where they are not. ``strips``: of instructions that
+    so many along K, and buffers are filled late; 0 where they are not. ``tight``: buffers are filled anew in each
+    iteration. ``strips``: of instructions that
     element-by-element code may have before its tensors are cut in strips; 0 for any number. ``rows``: subgroups should
     not exchange anything. ``matrices``: what the target's matrix units multiply, with subgroups of ``lanes``, each of
     which has so many ``registers``.
@@ -55,6 +57,7 @@ class Settings:
     shared_banks: bool = False
     matrix_loads: bool = False
     pieces: int = 0
+    tight: bool = False
     strips: int = 0
     rows: bool = False
     matrices: tuple[MatrixConfiguration, ...] = ()
@@ -119,26 +122,29 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform("fill buffers late", Stage.LAYOUTS_CHOSEN, _alone(sink_buffers), (_among("ttg.local_alloc"),), "pieces"),
     Transform("sink loads of dot operands", Stage.LAYOUTS_CHOSEN, _alone(sink_loads), (_among(APART),), "moved_loads"),
     Transform(
+        "fill buffers in loops", Stage.LAYOUTS_CHOSEN, _alone(refill_buffers), (_among("ttg.local_alloc"),), "tight"
+    ),
+    Transform(
         "lay subgroups along rows", Stage.LAYOUTS_CHOSEN, _alone(lay_subgroups_along_rows), (ALONG,), "rows", BOUND
     ),
-    Transform("refuse exchanged pointers", Stage.BEFORE_ALLOCATION, _alone(refuse_exchanged_pointers), (ON_POINTERS,)),
+    Transform("refuse exchanged pointers", Stage.LAST, _alone(refuse_exchanged_pointers), (ON_POINTERS,)),
     Transform(
         "read transposed matrix operands from buffers",
-        Stage.BEFORE_ALLOCATION,
+        Stage.LAST,
         _alone(buffer_transposed_operands),
         (_among("ttg.convert_layout"), _among("tt.trans"), _among("tt.dot")),
         "matrices",
     ),
     Transform(
         "load invariant matrix operands before loops",
-        Stage.BEFORE_ALLOCATION,
+        Stage.LAST,
         lambda module, settings: hoist_invariant_operands(module, settings.registers),
         (_among("scf.for"), _among("ttg.local_load"), _among("tt.dot")),
         "matrices",
     ),
     Transform(
         "pad buffers of matrix operands",
-        Stage.BEFORE_ALLOCATION,
+        Stage.LAST,
         _alone(pad_matrix_buffers),
         (_among("ttg.local_alloc"), _among("tt.dot")),
         "matrix_loads",
@@ -150,16 +156,16 @@ TRANSFORMS: tuple[Transform, ...] = (
         (),
         "matrices",
     ),
-    Transform("structure branches and inline calls", Stage.ALLOCATED, _alone(one_block)),
-    Transform("prefetch dot operands", Stage.ALLOCATED, _prefetch, (), "prefetch"),
+    Transform("structure branches and inline calls", Stage.PLANNING, _alone(one_block)),
+    Transform("prefetch dot operands", Stage.PLANNING, _prefetch, (), "prefetch"),
     Transform(
         "cut long tensors in strips",
-        Stage.ALLOCATED,
+        Stage.PLANNING,
         lambda module, settings: cut_in_strips(kernel_of(module), settings.strips),
         (),
         "strips",
     ),
-    Transform("lay out buffers of dot operands", Stage.ALLOCATED, _alone(_place), (), "shared_banks"),
+    Transform("lay out buffers of dot operands", Stage.PLANNING, _alone(_place), (), "shared_banks"),
 )
 
 

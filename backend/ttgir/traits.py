@@ -50,7 +50,7 @@ class Pointers(Enum):
 
 
 class Memory(Enum):
-    """The shared memory that upstream's allocation gives an operation (``allocation.offset``)."""
+    """The shared memory that an operation may have."""
 
     NONE = auto()
     #: It lives until it is freed.
@@ -118,7 +118,7 @@ def traits(operation: Operation) -> Traits:
 
 
 def takes_shared_memory(name: str) -> bool:
-    """Whether upstream's allocation may give an operation of this name shared memory."""
+    """Whether an operation of this name may have shared memory."""
     return TRAITS.get(name, WORST).memory is not Memory.NONE
 
 

@@ -4,6 +4,7 @@ out. docs/running.md says what the tutorials themselves do."""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -14,6 +15,8 @@ import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 from triton.language.extra import libdevice  # noqa: E402
 from triton.runtime import driver  # noqa: E402
+
+from examples.flash_attention import key_gradients_kernel  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -199,3 +202,25 @@ def test_08_pointers_from_memory(device: Any) -> None:
     addresses = [torch.tensor([x.data_ptr() for x in group], device=device) for group in (sources, targets)]
     doubled_in_groups[(2,)](*addresses, torch.tensor(sizes, dtype=torch.int32, device=device), 3, BLOCK=64)
     assert all(torch.equal(target, source * 2) for source, target in zip(sources, targets, strict=True))
+
+
+def test_06_gradients_with_the_tutorials_blocks(device: Any) -> None:
+    """128 keys and values of 64 channels are 32 KiB: all that Mesa's CPU driver has for the whole kernel."""
+    length, head, scale = 150, 64, 0.125
+    torch.manual_seed(0)
+    q, k, v, grad = (torch.randn((2, length, head), device=device, dtype=torch.float16) for _ in range(4))
+    exact = [one.cpu().double().requires_grad_() for one in (q, k, v)]
+    scores = exact[0] @ exact[1].mT * scale
+    scores = scores.masked_fill(~torch.ones(length, length, dtype=torch.bool).tril(), float("-inf"))
+    out = scores.softmax(-1) @ exact[2]
+    out.backward(grad.cpu().double())
+    log_sum = (scores.logsumexp(-1) / math.log(2)).float().to(device)
+    product = (out * grad.cpu().double()).sum(-1).float().to(device)
+    found = [torch.full((2 * length + 1, head), 7.0, device=device) for _ in range(2)]
+    key_gradients_kernel[(triton.cdiv(length, 128), 2)](
+        q, k, v, grad, log_sum.detach(), product.detach(), *found, length, scale,
+        HEAD=head, BLOCK_M=32, BLOCK_N=128, CAUSAL=True,
+    )  # fmt: skip
+    for one, wanted in zip(found, exact[1:], strict=True):
+        torch.testing.assert_close(one[:-1].view(2, length, head).cpu().double(), wanted.grad, rtol=0, atol=1e-2)
+        assert (one[-1] == 7).all()

@@ -21,14 +21,16 @@ def through(views: str, view: str, shape: str = "16x16", element: str = "f32") -
     return f"""{views}
     %v = tt.splat %x : {element} -> {tensor}#rows>
     ttg.local_store %v, %view : {tensor}#rows> -> {view}
-    ttg.barrier local {{inserted}}
     %l = ttg.local_load %view : {view} -> {tensor}#columns>
     %ptr = tt.splat %p : !tt.ptr<{element}> -> tensor<{shape}x!tt.ptr<{element}>, #columns>
-    tt.store %ptr, %l : tensor<{shape}x!tt.ptr<{element}>, #columns>"""
+    tt.store %ptr, %l : tensor<{shape}x!tt.ptr<{element}>, #columns>{FREED if "%before" in views else ""}"""
 
 
-ALLOC = f"    %room = ttg.local_alloc {{allocation.offset = 512 : i32}} : () -> {ROOM}\n"
-ALLOCS = f"    %rooms = ttg.local_alloc {{allocation.offset = 512 : i32}} : () -> {ROOMS}\n"
+#: Live at the same time and larger, so that others begin behind its 8,192 bytes.
+FIRST = "    %before = ttg.local_alloc : () -> !ttg.memdesc<32x64xf32, #shared, #smem, mutable>\n"
+FREED = "\n    ttg.local_dealloc %before : !ttg.memdesc<32x64xf32, #shared, #smem, mutable>"
+ALLOC = f"{FIRST}    %room = ttg.local_alloc : () -> {ROOM}\n"
+ALLOCS = f"{FIRST}    %rooms = ttg.local_alloc : () -> {ROOMS}\n"
 INDEX = f"{ALLOCS}    %view = ttg.memdesc_index %rooms[%i] : {ROOMS} -> {ROOM}"
 SLICED = f"{ALLOC}    %view = ttg.memdesc_subslice %room[8, 0] : {ROOM} -> {SLICE}"
 ARGUMENTS = "%p: !tt.ptr<f32>, %x: f32, %i: i32"
@@ -36,12 +38,12 @@ ARGUMENTS = "%p: !tt.ptr<f32>, %x: f32, %i: i32"
 
 @pytest.mark.parametrize("capabilities", [PLAIN, EXPLICIT])
 def test_an_index_moves_by_whole_buffers(capabilities, filecheck):
-    """256 elements of 16 × 16 from one to the next; byte 512 is element 128."""
+    """256 elements of 16 × 16 from one to the next; byte 8,192 is element 2,048."""
     filecheck(
         disassemble(compile_body(through(INDEX, ROOM), ARGUMENTS, 512 + 4096, capabilities)),
         """
 CHECK-DAG: %[[SHIFT:[0-9]+]] = OpConstant %{{[0-9]+}} 8{{$}}
-CHECK-DAG: %[[FIRST:[0-9]+]] = OpConstant %{{[0-9]+}} 128{{$}}
+CHECK-DAG: %[[FIRST:[0-9]+]] = OpConstant %{{[0-9]+}} 2048{{$}}
 CHECK-DAG: OpShiftLeftLogical %{{[0-9]+}} %{{[0-9]+}} %[[SHIFT]]
 CHECK-DAG: OpIAdd %{{[0-9]+}} %{{[0-9]+}} %[[FIRST]]
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
@@ -81,7 +83,7 @@ CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 
 
 HALVES = "!ttg.memdesc<32x16xf16, #shared, #smem, mutable>"
-REINTERPRETED = f"""    %room = ttg.local_alloc {{allocation.offset = 0 : i32}} : () -> {ROOM}
+REINTERPRETED = f"""    %room = ttg.local_alloc : () -> {ROOM}
     %wide = tt.splat %y : f32 -> tensor<16x16xf32, #rows>
     ttg.local_store %wide, %room : tensor<16x16xf32, #rows> -> {ROOM}
     ttg.barrier local
@@ -116,7 +118,7 @@ CHECK: OpVariable %{{[0-9]+}} Workgroup
 
 
 def test_a_branch_carries_the_first_element_of_a_slice(filecheck):
-    """Byte 512 is element 128, row 8 of 16 elements 128 elements further."""
+    """Byte 8,192 is element 2,048, row 8 of 16 elements 128 elements further."""
     body = f"""{ALLOC}    %one = ttg.memdesc_subslice %room[8, 0] : {ROOM} -> {SLICE}
     %other = ttg.memdesc_subslice %room[0, 0] : {ROOM} -> {SLICE}
     %view = scf.if %c -> ({SLICE}) {{
@@ -127,8 +129,8 @@ def test_a_branch_carries_the_first_element_of_a_slice(filecheck):
     filecheck(
         disassemble(compile_body(through(body, SLICE, "8x16"), "%p: !tt.ptr<f32>, %x: f32, %c: i1", 1536, PLAIN)),
         """
-CHECK-DAG: %[[WHOLE:[0-9]+]] = OpConstant %{{[0-9]+}} 128{{$}}
-CHECK-DAG: %[[LATER:[0-9]+]] = OpConstant %{{[0-9]+}} 256{{$}}
+CHECK-DAG: %[[WHOLE:[0-9]+]] = OpConstant %{{[0-9]+}} 2048{{$}}
+CHECK-DAG: %[[LATER:[0-9]+]] = OpConstant %{{[0-9]+}} 2176{{$}}
 CHECK: OpPhi %{{[0-9]+}} %[[LATER]] %{{[0-9]+}} %[[WHOLE]] %{{[0-9]+}}
 CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 """,
@@ -159,7 +161,7 @@ def test_a_slice_of_each_of_several_buffers_is_refused():
 
 
 def test_elements_that_would_not_be_aligned_are_refused():
-    body = """    %room = ttg.local_alloc {allocation.offset = 0 : i32} :
+    body = """    %room = ttg.local_alloc :
         () -> !ttg.memdesc<2x16x16xi8, #padded, #smem, mutable>
     %one = ttg.memdesc_index %room[%i] :
         !ttg.memdesc<2x16x16xi8, #padded, #smem, mutable> -> !ttg.memdesc<16x16xi8, #padded, #smem, mutable>

@@ -11,19 +11,19 @@ from tests.lowering.harness import LAVAPIPE, PLAIN, compile_body, disassemble
 EXPLICIT = replace(LAVAPIPE, features=LAVAPIPE.features | {"explicit_workgroup_layout"})
 
 
-def through_shared(element: str, capabilities=LAVAPIPE, offset: int = 0) -> str:
+def through_shared(element: str, capabilities=LAVAPIPE) -> str:
     """A kernel that writes a 16 × 16 tensor to shared memory and reads it in another layout."""
     tensor = f"tensor<16x16x{element}, "
     memory = f"!ttg.memdesc<16x16x{element}, #shared, #smem, mutable>"
     body = f"""    %v = tt.load %p : !tt.ptr<{element}>
     %t = tt.splat %v : {element} -> {tensor}#rows>
-    %m = ttg.local_alloc {{allocation.offset = {offset} : i32}} : () -> {memory}
+    %m = ttg.local_alloc : () -> {memory}
     ttg.local_store %t, %m : {tensor}#rows> -> {memory}
     ttg.barrier local
     %l = ttg.local_load %m : {memory} -> {tensor}#columns>
     %ptr = tt.splat %p : !tt.ptr<{element}> -> tensor<16x16x!tt.ptr<{element}>, #columns>
     tt.store %ptr, %l : tensor<16x16x!tt.ptr<{element}>, #columns>"""
-    return disassemble(compile_body(body, f"%p: !tt.ptr<{element}>", offset + 16 * 16 * 8, capabilities))
+    return disassemble(compile_body(body, f"%p: !tt.ptr<{element}>", 0, capabilities))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,3 @@ CHECK: OpControlBarrier
 CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} NonPrivatePointer
 """,
     )
-
-
-def test_offset_of_the_buffer_is_counted_in_elements(filecheck):
-    filecheck(through_shared("f32", offset=512), "CHECK: OpConstant %{{[0-9]+}} 128{{$}}\n")

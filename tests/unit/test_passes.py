@@ -15,7 +15,7 @@ from tests.surface.compiling import compile_case
 from tests.surface.operation_kernels import CASES
 from tests.unit.ahead_of_time.words import arguments
 
-PIPELINES = (passes.TTIR, passes.layouts(4, 8, 1), passes.TTGIR, passes.ALLOCATE, passes.GLUON)
+PIPELINES = (passes.TTIR, passes.layouts(4, 8, 1), passes.TTGIR, passes.LAST, passes.GLUON)
 #: What makes every pass of every pipeline run.
 EVERYTHING = frozenset().union(*(row.only_on for pipeline in PIPELINES for row in pipeline))
 

@@ -7,8 +7,10 @@ from triton.backends.spirv.planning.ladder import MATRIX_PIECES, PIECES, Attempt
 
 def test_subgroups_are_halved_down_to_those_asked_for() -> None:
     smaller = [Attempt(16, pieces=pieces) for pieces in PIECES]
+    tight = [Attempt(16, pieces=pieces, tight=True) for pieces in (0, *PIECES)]
     halved = [Attempt(count, moved) for count in (16, 8, 4) for moved in (True, False)]
-    assert list(attempts(16, 4)) == [*halved, *smaller]
+    assert list(attempts(16, 4)) == [*halved, *smaller, *tight]
+    assert list(attempts(16, 4, dots=False)) == halved
     assert list(attempts(4, 4))[:3] == [Attempt(4, True), Attempt(4, False), Attempt(4, pieces=2)]
 
 

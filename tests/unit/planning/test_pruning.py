@@ -9,7 +9,7 @@ import pytest
 import triton
 from triton import knobs
 from triton.backends.compiler import GPUTarget
-from triton.backends.spirv import passes
+from triton.backends.spirv import passes, stages
 from triton.backends.spirv.capabilities import PROFILES
 from triton.runtime.errors import OutOfResources
 
@@ -44,22 +44,22 @@ def test_what_cannot_fit_is_neither_planned_nor_emitted(
     profile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
-    calls = {"insert_barriers": 0, "run": 0}
-    for name in calls:
+    calls = {"plan_module": 0, "run": 0}
+    for owner, name in ((stages, "plan_module"), (passes, "run")):
 
-        def counted(*arguments: object, name: str = name, function: object = getattr(passes, name)) -> object:
+        def counted(*arguments: object, name: str = name, function: object = getattr(owner, name)) -> object:
             calls[name] += 1
             return function(*arguments)  # type: ignore[operator]
 
-        monkeypatch.setattr(passes, name, counted)
+        monkeypatch.setattr(owner, name, counted)
     for m, n, k, fits in CONFIGURATIONS:
-        calls["insert_barriers"] = 0
+        calls["plan_module"] = 0
         if fits:
-            assert compile_matmul(m, n, k, profile) <= 8 * KIB and calls["insert_barriers"]
+            assert compile_matmul(m, n, k, profile) <= 8 * KIB and calls["plan_module"]
             continue
         with pytest.raises(OutOfResources, match="shared memory, Required: \\d+, Hardware limit: 8192"):
             compile_matmul(m, n, k, profile)
-        assert not calls["insert_barriers"]
+        assert not calls["plan_module"]
         calls["run"] = 0
         with pytest.raises(OutOfResources, match="shared memory"):
             compile_matmul(m, n, k, profile)

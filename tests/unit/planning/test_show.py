@@ -38,9 +38,7 @@ def line(lines: list[str], name: str) -> str:
 
 def test_each_operation_has_its_place_its_plan_and_the_reason() -> None:
     lines = shown(LAVAPIPE)
-    assert lines[0] == (
-        "shared memory: 4096 of 32768 bytes; 2048 allocated by upstream; seen as 64-bit words, but for 2 buffers"
-    )
+    assert lines[0] == ("shared memory: 4096 of 32768 bytes; seen as 64-bit words, but for 2 buffers")
     assert lines[1] == "pointers: 64-bit addresses from a, b, c"
     assert all(one.startswith("kernels.py:") for one in lines[2:])
     assert line(lines, "tt.load").endswith("1 element of 16 bits an access, because the layout gives a lane runs of 1")
@@ -54,7 +52,7 @@ def test_accumulators_that_are_too_many_for_one_loop_are_updated_in_parts(monkey
 
 def test_what_does_not_fit_is_said() -> None:
     lines = shown(replace(LAVAPIPE, shared_bytes=1024))
-    assert "2048 of 1024 bytes: more than the device has; 2048 allocated by upstream; seen as an array" in lines[0]
+    assert "2048 of 1024 bytes: more than the device has; seen as an array" in lines[0]
 
 
 @pytest.mark.parametrize(

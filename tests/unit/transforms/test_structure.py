@@ -177,7 +177,7 @@ EARLY = """
     tt.return %s, %a : i32, i32"""
 
 TWICE = """
-    %x:2 = tt.call @early(%a, %b) {allocation.offset = 64 : i32} : (i32, i32) -> (i32, i32)
+    %x:2 = tt.call @early(%a, %b) {ttg.global_scratch_memory_offset = 64 : i32} : (i32, i32) -> (i32, i32)
     %y:2 = tt.call @early(%x#0, %x#1) : (i32, i32) -> (i32, i32)
     tt.return %y#1, %y#0 : i32, i32"""
 
@@ -200,25 +200,26 @@ def test_calls_are_replaced_by_the_bodies() -> None:
     assert interpret(module, 1) == [0]
 
 
-def test_shared_memory_of_a_callee_starts_at_the_offset_of_the_call() -> None:
+def test_global_scratch_memory_of_a_callee_starts_at_the_offset_of_the_call() -> None:
     layout = "#ttg.blocked<{sizePerThread = [1], threadsPerWarp = [8], warpsPerCTA = [4], order = [0]}>"
     other = "#ttg.blocked<{sizePerThread = [2], threadsPerWarp = [8], warpsPerCTA = [4], order = [0]}>"
+    types = f"tensor<64xi32, {layout}> -> tensor<64xi32, {other}>"
     convert = f"""
     %t = tt.splat %a : i32 -> tensor<64xi32, {layout}>
-    %u = ttg.convert_layout %t {{allocation.offset = 16 : i32}} : tensor<64xi32, {layout}> -> tensor<64xi32, {other}>
+    %u = ttg.convert_layout %t {{ttg.global_scratch_memory_offset = 16 : i32}} : {types}
     tt.return %a, %b : i32, i32"""
     text = with_functions(
         function("""
-        %x:2 = tt.call @outer(%seed, %seed) {allocation.offset = 1024 : i32} : (i32, i32) -> (i32, i32)
-        %y:2 = tt.call @inner(%seed, %seed) {allocation.offset = 256 : i32} : (i32, i32) -> (i32, i32)
+        %x:2 = tt.call @outer(%seed, %seed) {ttg.global_scratch_memory_offset = 1024 : i32} : (i32, i32) -> (i32, i32)
+        %y:2 = tt.call @inner(%seed, %seed) {ttg.global_scratch_memory_offset = 256 : i32} : (i32, i32) -> (i32, i32)
         tt.return %x#0 : i32"""),
         inner=convert,
         outer="""
-    %x:2 = tt.call @inner(%a, %b) {allocation.offset = 128 : i32} : (i32, i32) -> (i32, i32)
+    %x:2 = tt.call @inner(%a, %b) {ttg.global_scratch_memory_offset = 128 : i32} : (i32, i32) -> (i32, i32)
     tt.return %x#0, %x#1 : i32, i32""",
     )
     offsets = [
-        operation.attributes["allocation.offset"]
+        operation.attributes["ttg.global_scratch_memory_offset"]
         for operation in body(structured(text)).entry.operations
         if operation.name == "ttg.convert_layout"
     ]

@@ -1,4 +1,4 @@
-"""What becomes of membar's barriers in the module: gone, of a subgroup, or of the workgroup."""
+"""Which barriers stand in the module: none, of a subgroup, or of the workgroup."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MEMDESC = "!ttg.memdesc<16x16xf32, #shared, #smem, mutable>"
 #: A store and a load of the same buffer, with a barrier between.
 BODY = """
     %v = tt.splat %x : f32 -> tensor<16x16xf32, #rows>
-    %m = ttg.local_alloc {{allocation.offset = 0 : i32}} : () -> {memdesc}
+    %m = ttg.local_alloc : () -> {memdesc}
     ttg.local_store %v, %m : tensor<16x16xf32, #rows> -> {memdesc}
     {barrier}
     %l = ttg.local_load %m : {memdesc} -> tensor<16x16xf32, {layout}>
@@ -24,7 +24,7 @@ BODY = """
     tt.store %s, %l : tensor<16x16x!tt.ptr<f32>, {layout}>"""
 
 
-def compiled(layout: str, barrier: str = "ttg.barrier local {inserted}", capabilities=LAVAPIPE) -> str:
+def compiled(layout: str, barrier: str = "", capabilities=LAVAPIPE) -> str:
     body = BODY.format(layout=layout, barrier=barrier, memdesc=MEMDESC)
     return disassemble(compile_body(body, ARGUMENTS, 1024, capabilities))
 
@@ -63,7 +63,7 @@ CHECK-NOT: OpControlBarrier
 @pytest.mark.parametrize(
     ("layout", "barrier"),
     [
-        ("#columns", "ttg.barrier local {inserted}"),  # bytes of other subgroups
+        ("#columns", ""),  # bytes of other subgroups
         ("#rows", "ttg.barrier local"),  # of the user
         (PAIRS, "ttg.barrier local"),
     ],
@@ -98,7 +98,7 @@ def one_subgroup(barrier: str) -> str:
 
 
 def test_a_workgroup_of_one_subgroup_waits_as_a_subgroup(filecheck):
-    for barrier in ("ttg.barrier local {inserted}", "ttg.barrier local"):
+    for barrier in ("", "ttg.barrier local"):
         filecheck(
             one_subgroup(barrier),
             """
@@ -122,32 +122,37 @@ CHECK-NOT: OpControlBarrier
     )
 
 
-#: Upstream reserves scratch memory for the conversion, which needs none, over a buffer that is read before.
+#: A conversion that needs no memory, between accesses to a buffer.
 SILENT = """
     %r = tt.make_range {{end = 16 : i32, start = 0 : i32}} : tensor<16xi32, #ttg.slice<{{dim = 0, parent = #rows}}>>
-    %m = ttg.local_alloc {{allocation.offset = 0 : i32}} : () -> {memdesc}
+    %v = tt.splat %x : f32 -> tensor<16x16xf32, #rows>
+    %m = ttg.local_alloc : () -> {memdesc}
+    {before}
+    %d = ttg.convert_layout %r : tensor<16xi32, #ttg.slice<{{dim = 0, parent = #rows}}>> -> tensor<16xi32, #one>
     %l = ttg.local_load %m : {memdesc} -> tensor<16x16xf32, #columns>
-    {barrier}
-    %d = ttg.convert_layout %r {{allocation.offset = {offset} : i32, allocation.size = 64 : i32}} : tensor<16xi32, #ttg.slice<{{dim = 0, parent = #rows}}>> -> tensor<16xi32, #one>
     {after}
     %s = tt.splat %p : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>, #columns>
-    tt.store %s, %l : tensor<16x16x!tt.ptr<f32>, #columns>"""  # noqa: E501
+    tt.store %s, %l : tensor<16x16x!tt.ptr<f32>, #columns>"""
+STORE = f"ttg.local_store %v, %m : tensor<16x16xf32, #rows> -> {MEMDESC}"
 
 
-@pytest.mark.parametrize(
-    ("barrier", "after", "count"),
-    [
-        ("ttg.barrier local {inserted}", "", 0),
-        ("", "", 0),  # nothing is parted by the wait that the conversion stands for either
-        ("ttg.barrier local", "", 1),
-        (
-            "",
-            "%w = tt.splat %x : f32 -> tensor<16x16xf32, #rows>\n    ttg.local_store %w, %m : "
-            f"tensor<16x16xf32, #rows> -> {MEMDESC}",
-            1,
-        ),
-    ],
-)
-def test_scratch_memory_that_is_not_used(barrier, after, count):
-    body = SILENT.format(memdesc=MEMDESC, barrier=barrier, offset=0, after=after)
-    assert disassemble(compile_body(body, ARGUMENTS, 1024)).count("OpControlBarrier") == count
+@pytest.mark.parametrize(("before", "after", "count"), [("", "", 0), (STORE, "", 1), ("", STORE, 1), (STORE, STORE, 2)])
+def test_an_operation_without_memory_stands_for_no_barrier(before, after, count):
+    body = SILENT.format(memdesc=MEMDESC, before=before, after=after)
+    assert disassemble(compile_body(body, ARGUMENTS)).count("OpControlBarrier") == count
+
+
+def test_an_operation_that_waits_does():
+    """Its own barrier parts the store from the load, and one behind it what it reads from the next store."""
+    tensor = "tensor<16x16xf32, {}>"
+    convert = f"%d = ttg.convert_layout %v : {tensor.format('#rows')} -> {tensor.format('#columns')}"
+    body = f"""
+    %v = tt.splat %x : f32 -> tensor<16x16xf32, #rows>
+    %m = ttg.local_alloc : () -> {MEMDESC}
+    {STORE}
+    {convert}
+    %l = ttg.local_load %m : {MEMDESC} -> tensor<16x16xf32, #columns>
+    %both = arith.addf %d, %l : tensor<16x16xf32, #columns>
+    %s = tt.splat %p : !tt.ptr<f32> -> tensor<16x16x!tt.ptr<f32>, #columns>
+    tt.store %s, %both : tensor<16x16x!tt.ptr<f32>, #columns>"""
+    assert disassemble(compile_body(body, ARGUMENTS)).count("OpControlBarrier") == 1

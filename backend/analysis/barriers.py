@@ -1,38 +1,33 @@
-"""Which of membar's barriers are not needed, or only within a subgroup.
+"""Before which operations invocations must wait for each other, and whether those of a subgroup or of the workgroup.
 
-Upstream's membar analysis (see passes.insert_barriers) is the only one that inserts barriers: it knows which bytes
-operations were given, not what they become on this backend. Here every one of its barriers is judged by the accesses
-that are really made:
+Judged are the accesses that operations make to workgroup memory as they will be lowered:
 
-* the pairs that it parts are those of an access that can reach it and one that can be reached from it, on any path
-  through branches and loops without another workgroup barrier, whose bytes overlap and of which one writes;
+* a pair of accesses meets if the later one can follow the earlier one on any path through branches and loops without
+  a workgroup barrier between, their bytes overlap and one of them writes;
 * RULES says what must stand between a pair: nothing, a subgroup barrier, or (everything that no rule knows) a workgroup
   barrier;
-* the barrier becomes what the most demanding of its pairs needs.
+* in the order of the kernel, an operation gets a barrier before it where one of its accesses meets an earlier one that
+  needs anything;
+* then each of these barriers becomes what the most demanding of its pairs needs. They are judged one after the other,
+  each against those that are still there, so that every pair keeps one as strong as it needs.
 
-Barriers are judged one after the other, each against those that are still there, so that every pair that needs a
-workgroup barrier keeps one: at first membar's barriers, and the waits that it counts on (planning/barriers.py), part
-every pair; a barrier goes only where no pair that it alone parts needs it. Those waits take part: an operation that
-makes no access, lowered without any barrier, has to be made up for by one only where a pair needs it. What the user
-wrote is never touched.
+Barriers that the user wrote, and the waits inside of operations that exchange elements through memory of their own,
+part pairs like any other, and are never touched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ..layouts.distributed import LANE, REGISTER, WARP
 from ..layouts.gf2 import Span
 from ..layouts.linear import LinearLayout
-from ..ttgir.ir import Block, Function, Module, Operation
+from ..ttgir.ir import Block, Function, Operation
 from ..ttgir.traits import TRAITS
 
 BARRIER = "ttg.barrier"
-
-#: The attribute of a barrier that membar inserted (see mark_inserted).
-INSERTED = "inserted"
 
 
 class Need(IntEnum):
@@ -71,17 +66,12 @@ class Access:
 
 @dataclass(frozen=True)
 class Footprint:
-    """What an operation does to workgroup memory that upstream allocated: the accesses ``before``, then if ``waits`` a
-    wait of all invocations (planning/barriers.py), then those ``after``."""
+    """What an operation does to workgroup memory: the accesses ``before``, then if ``waits`` a wait of all invocations,
+    then those ``after``."""
 
     before: tuple[Access, ...] = ()
     waits: bool = False
     after: tuple[Access, ...] = ()
-
-    @property
-    def silent(self) -> bool:
-        """Whether there is no access."""
-        return not self.before and not self.after
 
 
 NO_ACCESS = Footprint()
@@ -134,19 +124,13 @@ def pair_need(earlier: Access, later: Access, rules: Mapping[tuple[str, str], Ru
 # -- paths -------------------------------------------------------------------------------------------------------
 @dataclass(eq=False, slots=True)
 class _Node:
-    """A place on the paths through a function: ``accesses``, or the barrier of ``operation``, which is as strong as
-    ``state`` and may be weakened where ``open``."""
+    """A place on the paths through a function: ``accesses`` of ``operation``, or a barrier as strong as ``state``."""
 
     accesses: tuple[Access, ...] = ()
     operation: Operation | None = None
     state: Need = Need.NOTHING
-    open: bool = False
     following: list[_Node] = field(default_factory=list)
     previous: list[_Node] = field(default_factory=list)
-
-
-class _Unstructured(Exception):
-    """A region of several blocks: its paths are not known."""
 
 
 class _Paths:
@@ -154,8 +138,8 @@ class _Paths:
 
     def __init__(self, function: Function, footprint: Callable[[Operation], Footprint]) -> None:
         self._footprint = footprint
-        self.waits: list[_Node] = []
-        self.barriers: list[_Node] = []
+        #: The nodes with accesses, in the order of the kernel.
+        self.accesses: list[_Node] = []
         assert function.body is not None
         self._block(_only_block(function.body.blocks), _Node())
 
@@ -171,22 +155,21 @@ class _Paths:
             if structure is not None:
                 last = structure(self, operation, last)
             elif operation.name == BARRIER:
-                last = self._after(
-                    last, operation=operation, state=Need.WORKGROUP, open=INSERTED in operation.attributes
-                )
-                self.barriers.append(last)
+                last = self._after(last, state=Need.WORKGROUP)
             else:
                 last = self._plain(self._footprint(operation), operation, last)
         return last
 
     def _plain(self, footprint: Footprint, operation: Operation, last: _Node) -> _Node:
-        if footprint.before:
-            last = self._after(last, accesses=footprint.before)
+        last = self._access(footprint.before, operation, last)
         if footprint.waits:
-            last = self._after(last, operation=operation, state=Need.WORKGROUP, open=footprint.silent)
-            self.waits.append(last)
-        if footprint.after:
-            last = self._after(last, accesses=footprint.after)
+            last = self._after(last, state=Need.WORKGROUP)
+        return self._access(footprint.after, operation, last)
+
+    def _access(self, accesses: tuple[Access, ...], operation: Operation, last: _Node) -> _Node:
+        if accesses:
+            last = self._after(last, accesses=accesses, operation=operation)
+            self.accesses.append(last)
         return last
 
     def _if(self, operation: Operation, last: _Node) -> _Node:
@@ -214,8 +197,7 @@ _STRUCTURES: dict[str, Callable[[_Paths, Operation, _Node], _Node]] = {
 
 
 def _only_block(blocks: list[Block]) -> Block:
-    if len(blocks) != 1:
-        raise _Unstructured
+    assert len(blocks) == 1, "branches between blocks are structured before (transforms/structure.py)"
     return blocks[0]
 
 
@@ -225,9 +207,10 @@ def _connect(first: _Node, second: _Node) -> None:
 
 
 def _reached(start: _Node, backwards: bool) -> list[Access]:
-    """The accesses that come next to ``start`` on some path, up to the nearest workgroup barriers."""
+    """The accesses that come next to ``start`` on some path, up to the nearest workgroup barriers: its own, too, where
+    a loop leads back to it."""
     found: list[Access] = []
-    seen = {id(start)}
+    seen: set[int] = set()
     pending = [start]
     while pending:
         node = pending.pop()
@@ -241,9 +224,14 @@ def _reached(start: _Node, backwards: bool) -> list[Access]:
 
 
 def _judge(node: _Node, rules: Mapping[tuple[str, str], Rule]) -> Need:
-    need = Need.NOTHING
+    """What the barrier ``node`` has to be."""
     later = _reached(node, backwards=False)
-    for first in _reached(node, backwards=True) if later else []:
+    return _strongest(_reached(node, backwards=True), later, rules) if later else Need.NOTHING
+
+
+def _strongest(earlier: Sequence[Access], later: Sequence[Access], rules: Mapping[tuple[str, str], Rule]) -> Need:
+    need = Need.NOTHING
+    for first in earlier:
         for second in later:
             need = max(need, pair_need(first, second, rules))
             if need == Need.WORKGROUP:
@@ -251,40 +239,26 @@ def _judge(node: _Node, rules: Mapping[tuple[str, str], Rule]) -> Need:
     return need
 
 
+def _insert_before(node: _Node) -> _Node:
+    """A workgroup barrier on all paths to ``node``."""
+    made = _Node(operation=node.operation, state=Need.WORKGROUP)
+    made.previous, made.following = node.previous, [node]
+    for other in made.previous:
+        other.following = [made if one is node else one for one in other.following]
+    node.previous = [made]
+    return made
+
+
 def barrier_needs(
     function: Function, footprint: Callable[[Operation], Footprint], rules: Mapping[tuple[str, str], Rule] = RULES
 ) -> dict[Operation, Need]:
-    """What each of membar's barriers in ``function``, and each wait that it counts on at a silent operation, has to be,
-    where less than a workgroup barrier. Empty for a function with branches between blocks."""
-    try:
-        paths = _Paths(function, footprint)
-    except _Unstructured:
-        return {}
-    weaker: dict[Operation, Need] = {}
-    # Waits first: one that a barrier right before it stands for is then no reason to remove that barrier.
-    for node in [*paths.waits, *paths.barriers]:
-        if node.open:
-            node.state = _judge(node, rules)
-            if node.state != Need.WORKGROUP:
-                assert node.operation is not None
-                weaker[node.operation] = node.state
-    return weaker
-
-
-# -- whose barriers ----------------------------------------------------------------------------------------------
-def mark_inserted(module: Module, inserted: frozenset[int]) -> None:
-    """Gives those of a module's barriers whose numbers, in the order of its text, are in ``inserted`` the attribute
-    that lets them be judged, and takes it from all others."""
-    barriers = (
-        inner
-        for function in module.functions.values()
-        if function.body is not None
-        for block in function.body.blocks
-        for operation in block.operations
-        for inner in operation.walk()
-        if inner.name == BARRIER
-    )
-    for number, operation in enumerate(barriers):
-        operation.attributes.pop(INSERTED, None)
-        if number in inserted and operation.attributes.get("addrSpace") == "local":
-            operation.attributes[INSERTED] = True
+    """Before which operations of ``function`` a barrier must stand, and which."""
+    paths = _Paths(function, footprint)
+    barriers = [
+        _insert_before(node)
+        for node in paths.accesses
+        if _strongest(_reached(node, backwards=True), node.accesses, rules) != Need.NOTHING
+    ]
+    for barrier in barriers:
+        barrier.state = _judge(barrier, rules)
+    return {barrier.operation: barrier.state for barrier in barriers if barrier.operation and barrier.state}

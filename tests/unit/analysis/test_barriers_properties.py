@@ -1,18 +1,10 @@
-"""What barrier_filter.py concludes, against the definitions: all pairs of invocations, all paths."""
+"""What analysis/barriers.py concludes, against the definitions: all pairs of invocations, all paths."""
 
 from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from triton.backends.spirv.analysis.barrier_filter import (
-    NO_ACCESS,
-    Access,
-    Footprint,
-    Frame,
-    Need,
-    barrier_needs,
-    own_places,
-)
+from triton.backends.spirv.analysis.barriers import NO_ACCESS, Access, Footprint, Frame, Need, barrier_needs, own_places
 from triton.backends.spirv.layouts.gf2 import combine
 from triton.backends.spirv.layouts.linear import LinearLayout
 from triton.backends.spirv.ttgir.ir import Block, Function, Operation, Region
@@ -64,7 +56,7 @@ def test_own_places_against_all_pairs_of_invocations(
 
 
 STEPS = st.recursive(
-    st.sampled_from("abcd|||u"),
+    st.sampled_from("aabbccddu"),
     lambda inner: st.one_of(
         st.tuples(st.just("for"), st.lists(inner, max_size=4)),
         st.tuples(st.just("if"), st.lists(inner, max_size=3), st.lists(inner, max_size=3)),
@@ -76,7 +68,7 @@ NEEDS = st.fixed_dictionaries({(x, y): st.sampled_from(list(Need)) for x in "abc
 
 
 @given(st.lists(STEPS, max_size=6), NEEDS)
-def test_every_pair_that_was_parted_still_is(steps: list, needs: dict[tuple[str, str], Need]) -> None:
+def test_every_pair_is_parted(steps: list, needs: dict[tuple[str, str], Need]) -> None:
     block = Block(parent=Region())
     steps = build(block, steps)
     assert block.parent is not None
@@ -88,16 +80,16 @@ def test_every_pair_that_was_parted_still_is(steps: list, needs: dict[tuple[str,
         return Footprint((Access(operation, 0, 4, operation.name in "ab"),)) if known else NO_ACCESS
 
     rules = {pair: (lambda earlier, later, need=need: need) for pair, need in needs.items()}
-    weaker = barrier_needs(function, footprint, rules)
+    found = barrier_needs(function, footprint, rules)
     for path in paths(steps):
         for start, first in enumerate(path):
-            strongest = before = Need.NOTHING
+            strongest = Need.NOTHING
             for operation in path[start + 1 :]:
+                strongest = max(strongest, found.get(operation, Need.NOTHING))
                 if operation.name == "ttg.barrier":
-                    before, strongest = Need.WORKGROUP, max(strongest, weaker.get(operation, Need.WORKGROUP))
+                    strongest = Need.WORKGROUP
                 elif first.name in "ab" or operation.name in "ab":
-                    wanted = needs.get((first.name, operation.name), Need.NOTHING)
-                    assert before == Need.NOTHING or strongest >= wanted
+                    assert strongest >= needs.get((first.name, operation.name), Need.NOTHING)
 
 
 def build(block: Block, steps: list) -> list:
@@ -105,8 +97,7 @@ def build(block: Block, steps: list) -> list:
     made: list = []
     for step in steps:
         if isinstance(step, str):
-            attributes = {"|": {"inserted": True, "addrSpace": "local"}, "u": {"addrSpace": "all"}}.get(step, {})
-            operation = Operation("ttg.barrier" if step in "|u" else step, [], [], attributes, block=block)
+            operation = Operation("ttg.barrier" if step == "u" else step, [], [], {}, block=block)
             made.append(operation)
         else:
             operation = Operation(f"scf.{step[0]}", [], [], {}, block=block)
