@@ -1,0 +1,206 @@
+"""Compiles every kernel of public packages for devices that are not present, and says what is refused.
+
+    pip download --no-deps -d wheels sglang fla-core …
+    for wheel in wheels/*.whl; do python -m zipfile -e $wheel packages; done
+    python -m benchmarks.package_kernels packages [--profile nvidia-hopper --profile lavapipe] [--output results.jsonl]
+
+A kernel is compiled where upstream's own front end and its passes for CUDA, to LLVM IR, accept a guess at its
+signature (signatures.py); of the others the script says nothing. What the packages import need not be installed
+(imports.py). Each file is imported in a process of its own. The exit status is 1 where a kernel is refused for anything
+but the size of shared memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import triton
+from triton._C.libtriton import ir
+from triton.backends.compiler import GPUTarget
+from triton.backends.spirv.capabilities import PROFILES
+from triton.compiler import ASTSource
+from triton.compiler.compiler import make_backend
+from triton.runtime.errors import OutOfResources
+from triton.runtime.jit import JITFunction
+
+from .imports import install, module_name
+from .signatures import ELEMENTS, guess, unwrapped
+
+CUDA = GPUTarget("cuda", 90, 32)
+#: For one compilation, and of processor time for a file.
+SECONDS, FILE_SECONDS = 60, 900
+T = TypeVar("T")
+
+
+class OutOfTime(Exception):
+    """A compilation takes too long."""
+
+
+def _ring(*_: Any) -> None:
+    raise OutOfTime(f"not done after {SECONDS} s")
+
+
+def timed(function: Callable[[], T]) -> T:
+    """Calls it, for SECONDS at most."""
+    signal.alarm(SECONDS)
+    try:
+        return function()
+    finally:
+        signal.alarm(0)
+
+
+def compile_upstream(source: ASTSource) -> None:
+    """Through upstream's stages for CUDA, to LLVM IR."""
+    backend = make_backend(CUDA)
+    options = backend.parse_options({"num_warps": 4})
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    module = source.make_ir(
+        CUDA, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
+    stages: dict[str, Callable[[Any, dict[str, Any]], Any]] = {}
+    backend.add_stages(stages, options, source.language)
+    metadata = {"target": CUDA, **options.__dict__}
+    for stage in ("ttir", "ttgir", "llir"):
+        module = stages[stage](module, metadata)
+
+
+def accepted(kernel: JITFunction[Any]) -> ASTSource | None:
+    """The first guess that upstream compiles."""
+    for element in ELEMENTS:
+        try:
+            source = ASTSource(kernel, *guess(kernel, element), {})
+            timed(lambda source=source: compile_upstream(source))  # type: ignore[misc]
+        except OutOfTime:
+            return None
+        except Exception:  # a guess that is wrong may end in anything
+            continue
+        return source
+    return None
+
+
+def compiled(source: ASTSource, profile: str) -> tuple[str, str]:
+    """("compiled", ""), or what kind of refusal, and its message."""
+    capabilities = PROFILES[profile]
+    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    try:
+        timed(lambda: triton.compile(source, target=target, options={"num_warps": 4}))
+    except OutOfResources as error:
+        return "too large", str(error)
+    except Exception as error:
+        return "refused", f"{type(error).__name__}: {error}"
+    return "compiled", ""
+
+
+def _launched(file: Path) -> set[str]:
+    """The names that a file launches: ``name[grid](…)``."""
+    names = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
+            value = node.func.value
+            names.add(value.id if isinstance(value, ast.Name) else getattr(value, "attr", ""))
+    return names
+
+
+def kernels(file: Path, name: str) -> Iterator[tuple[str, JITFunction[Any]]]:
+    """The kernels that a file defines: what it launches, and what is called one."""
+    module = timed(lambda: __import__(name, fromlist=["*"]))
+    launched = _launched(file)
+    for place, value in list(vars(module).items()):
+        kernel = unwrapped(value)
+        if kernel is not None and kernel.__module__ == name and (place in launched or "kernel" in place.lower()):
+            yield f"{name}:{place}", kernel
+
+
+def examine(file: Path, folders: Sequence[Path], profiles: Sequence[str], output: Path) -> None:
+    """Appends a line to ``output`` for each kernel of a file."""
+    for place, kernel in kernels(file, module_name(file, folders)):
+        source = accepted(kernel)
+        row: dict[str, Any] = {"kernel": place, "guessed": source is not None, "profiles": {}}
+        for profile in profiles if source is not None else ():
+            start = time.process_time()
+            outcome, message = compiled(source, profile)
+            row["profiles"][profile] = [outcome, message, round(time.process_time() - start, 2)]
+        with output.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row) + "\n")
+
+
+def report(rows: Sequence[dict[str, Any]], profiles: Sequence[str]) -> bool:
+    """Prints a table, what is refused and the slowest; whether nothing is refused but for its size."""
+    tables: dict[str, Counter[str]] = defaultdict(Counter)
+    refusals: dict[str, list[str]] = defaultdict(list)
+    slowest: list[tuple[float, str, str]] = []
+    for row in rows:
+        table = tables[row["kernel"].partition(".")[0]]
+        table["kernels"] += 1
+        table["guessed"] += row["guessed"]
+        for profile, (outcome, message, seconds) in row["profiles"].items():
+            table[f"{outcome} {profile}"] += 1
+            slowest.append((seconds, profile, row["kernel"]))
+            if outcome == "refused":
+                refusals[message].append(f"{profile} {row['kernel']}")
+    kinds = [f"{outcome} {profile}" for profile in profiles for outcome in ("compiled", "too large", "refused")]
+    print("| package | kernels | guessed |", " | ".join(kinds), "|")
+    for package, table in sorted(tables.items()):
+        print(
+            f"| {package} | {table['kernels']} | {table['guessed']} |",
+            " | ".join(str(table[kind]) for kind in kinds),
+            "|",
+        )
+    for message, places in sorted(refusals.items()):
+        print(f"{len(places)} × {message}\n    {', '.join(places[:3])}")
+    for seconds, profile, place in sorted(slowest, reverse=True)[:5]:
+        print(f"{seconds:8.2f} s of processor time: {place} for {profile}")
+    return not refusals
+
+
+def main() -> None:
+    """The command line: see above."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folders", nargs="+", type=Path, help="folders that hold packages")
+    parser.add_argument("--profile", action="append", choices=sorted(PROFILES), help="what is compiled for")
+    parser.add_argument("--output", type=Path, default=Path("package_kernels.jsonl"), help="a line for each kernel")
+    parser.add_argument("--limit", type=int, help="examine so many files")
+    options = parser.parse_args()
+    profiles = options.profile or ["nvidia-hopper", "lavapipe"]
+    folders = [folder.resolve() for folder in options.folders]
+    files = sorted(
+        file
+        for folder in folders
+        for file in folder.rglob("*.py")
+        if "test" not in file.stem and "@triton.jit" in file.read_text(encoding="utf-8", errors="replace")
+    )[: options.limit]
+    install(folders)
+    signal.signal(signal.SIGALRM, _ring)
+    options.output.write_text("", encoding="utf-8")
+    for file in files:
+        child = os.fork()
+        if child == 0:
+            resource.setrlimit(resource.RLIMIT_CPU, (FILE_SECONDS, FILE_SECONDS))
+            quiet = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(quiet, 1)
+            os.dup2(quiet, 2)
+            try:
+                examine(file, folders, profiles, options.output)
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+    rows = [json.loads(line) for line in options.output.read_text(encoding="utf-8").splitlines()]
+    print(f"{len(files)} files")
+    sys.exit(not report(rows, profiles))
+
+
+if __name__ == "__main__":
+    main()
