@@ -23,14 +23,15 @@ import torch._dynamo
 import torch.distributed  # noqa: F401
 import triton
 import triton.language as tl
+from triton.runtime.jit import KernelInterface
 
 #: Imported for real, or not at all: a stand-in of a part of them would hide that it is missing.
 REAL = ("triton", "torch", "numpy", "sympy", "mpmath")
 
 
 def _decorated(*arguments: Any, **options: Any) -> Any:
-    """What a call of a stand-in gives: the function that it decorates, or a stand-in that may decorate."""
-    if len(arguments) == 1 and callable(arguments[0]) and not options:
+    """What a call of a stand-in gives: the function or kernel that it decorates, or a stand-in that may decorate."""
+    if len(arguments) == 1 and not options and (callable(arguments[0]) or isinstance(arguments[0], KernelInterface)):
         return arguments[0]
     return MagicMock(side_effect=_decorated)
 
