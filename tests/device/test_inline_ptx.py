@@ -353,7 +353,7 @@ def halves(x_ptr, y_ptr, out_ptr, n, ASM: tl.constexpr, N: tl.constexpr):
 
 
 @pytest.mark.parametrize("name", ["float16", "bfloat16"])
-@pytest.mark.parametrize("operation", ["mul", "fma.rn", "max"])
+@pytest.mark.parametrize("operation", ["mul", "fma.rn", "fma.rn.sat", "max"])
 def test_two_halves_in_a_register(name: str, operation: str) -> None:
     x, y = pairs(name, COUNT)
     kind = {"float16": "f16x2", "bfloat16": "bf16x2"}[name]
@@ -365,7 +365,8 @@ def test_two_halves_in_a_register(name: str, operation: str) -> None:
         if operation == "max":
             return extreme(largest=True)(a.astype(S), b.astype(S)).astype(x.dtype)
         wide = a.astype(np.float64) * b.astype(np.float64)
-        return (wide + a.astype(np.float64) if third else wide).astype(x.dtype)
+        value = (wide + a.astype(np.float64) if third else wide).astype(x.dtype)
+        return clamped(value.astype(S)).astype(x.dtype) if "sat" in operation else value
 
     with np.errstate(all="ignore"):
         expected = accepted(reference, x, y)
@@ -486,6 +487,7 @@ REFUSED = {
     "{ add.u32 $0, $1, 1;": "a '{' is not closed",
     "@$1 add.u32 $0, $1, 1;": "'$1' is a number, not a predicate",
     "lg2.approx.f64 $0, $1;": "lg2 takes f32",
+    "add.ftz.f16x2 $0, $1, $1;": "'.ftz' is translated of f32 and bf16, not of .f16x2",
     "add.u32 $0, $1, 1.5;": "1.5 stands where an integer should",
 }
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ...ptx.program import PtxError
 from ...ptx.types import Type
 from ..numerics import elementary, native, precise
 from ..numerics.conversions import saturate
@@ -20,7 +21,7 @@ def _mode(modifiers: Sequence[str]) -> str:
 
 
 def flushed(n: Numeric, x: Real) -> Real:
-    """Zero, with the sign, in place of a subnormal f32."""
+    """Zero, with the sign, in place of a subnormal f32, or bf16, whose exponents are the same."""
     bits = x.bits()
     return n.where(x.magnitude().ult(0x00800000), bits & 0x80000000, bits).as_real()
 
@@ -29,7 +30,9 @@ def _with_modifiers(compute: Callable[..., Real]) -> Formula:
     """``.ftz`` flushes what goes in and out, ``.sat`` clamps to [0, 1]."""
 
     def formula(n: Numeric, modifiers: Sequence[str], type_: Type, *values: Real) -> Real:
-        flush = "ftz" in modifiers and type_.width == 32
+        flush = "ftz" in modifiers
+        if flush and type_.width != 32 and type_.kind != "bf":
+            raise PtxError(f"'.ftz' is translated of f32 and bf16, not of .{type_.name}")
         result = compute(n, modifiers, *(flushed(n, value) if flush else value for value in values))
         if "sat" in modifiers:
             result = saturate(n, result)
@@ -76,9 +79,8 @@ def _fused_wide(n: Numeric, modifiers: Sequence[str], a: Real, b: Real, c: Real)
 
 def _fused(n: Numeric, modifiers: Sequence[str], type_: Type, a: Real, b: Real, c: Real) -> Value:
     """``a b + c``, rounded once. Products of numbers of 16 bits are exact in f32, and their sums are rounded to odd."""
-    if type_.width == 16:
-        return precise.odd_sum(n, a * b, c)
-    return _with_modifiers(_fused_wide)(n, modifiers, type_, a, b, c)
+    compute = _fused_wide if type_.width > 16 else lambda n, modifiers, a, b, c: precise.odd_sum(n, a * b, c)
+    return _with_modifiers(compute)(n, modifiers, type_, a, b, c)
 
 
 def _absolute(n: Numeric, x: Real) -> Real:
