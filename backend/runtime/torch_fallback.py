@@ -18,7 +18,7 @@ import torch
 
 from ..settings import ERROR, TORCH_FALLBACK, WARN
 from .context import NAME
-from .torch_memory import WRITING, context_of, host_view, is_dense, is_ours, window, write_back
+from .torch_memory import WRITING, before_reading, context_of, host_view, is_dense, is_ours, window, write_back
 
 #: Operations that ran on the CPU, with copies both ways, by name.
 FALLBACKS: Counter[str] = Counter()
@@ -221,6 +221,7 @@ def _host_views(tensors: list[torch.Tensor], unread: set[int]) -> dict[int, torc
         memory = torch.empty(end - begin, dtype=torch.uint8)
         alone = group[0]
         if end > begin and not (len(group) == 1 and id(alone) in unread and is_dense(alone)):
+            before_reading(alone)
             context_of(alone).native.download(memory.data_ptr(), begin, end - begin)
         for tensor in group:
             hosts[id(tensor)] = host_view(tensor, memory, begin)

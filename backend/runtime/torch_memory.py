@@ -225,7 +225,8 @@ def host_view(tensor: torch.Tensor, memory: torch.Tensor, start: int) -> torch.T
     return torch._neg_view(result) if tensor.is_neg() else result
 
 
-def _before_reading(tensor: torch.Tensor) -> None:
+def before_reading(tensor: torch.Tensor) -> None:
+    """Raise what kernels have noted: the host is about to read the tensor."""
     for check in BEFORE_READING:
         check(device_index(tensor.device))
 
@@ -235,7 +236,7 @@ def _host_copy(tensor: torch.Tensor, read: bool = True) -> torch.Tensor:
     address, bytes_ = window(tensor)
     host = torch.empty(bytes_, dtype=torch.uint8)
     if bytes_ and read:
-        _before_reading(tensor)
+        before_reading(tensor)
         context_of(tensor).native.download(host.data_ptr(), address, bytes_)
     return host_view(tensor, host, address)
 
@@ -284,7 +285,7 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
     if not is_ours(dst):
         if same and dst.device.type == "cpu":
             address, bytes_ = window(self)
-            _before_reading(self)
+            before_reading(self)
             context_of(self).native.download(dst.data_ptr(), address, bytes_)
         else:
             dst.copy_(_host_copy(self))

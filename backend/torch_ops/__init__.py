@@ -22,6 +22,7 @@ def register() -> None:
     from .attention import enter_attention
     from .batch_norm import enter_batch_norm
     from .cases import enter_cases
+    from .complex_numbers import enter_complex_numbers
     from .convolution import enter_convolution
     from .embedding_bags import enter_embedding_bags
     from .foreach import enter_foreach
@@ -60,6 +61,7 @@ def register() -> None:
         enter(library)
     for enter in (enter_batch_norm, enter_grid_sampling, enter_segments, enter_embedding_bags, enter_transformer):
         enter(library)
-    enter_weight_norm(library)
+    for enter in (enter_weight_norm, enter_complex_numbers):
+        enter(library)
     bounds.install()
     launching.install()

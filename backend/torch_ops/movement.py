@@ -39,6 +39,8 @@ def _copy(self: torch.Tensor, dst: torch.Tensor) -> bool:
 
 def copied(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
     """Copy on one device, with a kernel. Raises OnHost."""
+    if self.is_conj() and not dst.is_conj() and self.dtype == dst.dtype and not self.is_neg():
+        return aten.conj_physical.out(torch._conj(self), out=dst)  # type: ignore[no-any-return]
     if self.is_neg() or self.is_conj() or dst.is_neg() or dst.is_conj() or self._is_zerotensor():
         raise OnHost("a pending change of sign")
     if self.dtype == dst.dtype:

@@ -23,6 +23,7 @@ from .elementwise import TILE, Body
 from .expressions import BITWISE, BY_TEXT, DEFAULT, EXPRESSIONS, INTEGERS, INTEGERS_ONLY, PROMOTIONS, TO_BOOL
 from .library import composed, enter, overloads
 from .shapes import resized
+from .splitting import lines_of, parts, split
 from .types import OnHost, computed_in
 
 #: Numbers that take part in type promotion; others (alpha, value …) follow the type.
@@ -58,13 +59,15 @@ class _Operation:
 
 @dataclass(frozen=True)
 class Resolved:
-    """What follows from the types, shapes and strides of a call's operands."""
+    """What follows from the types, shapes and strides of a call's operands. ``split``: complex numbers' parts are
+    computed with."""
 
     compute: torch.dtype
     dtype: torch.dtype
     shape: torch.Size
     strides: tuple[int, ...]
     body: Body
+    split: bool = False
 
 
 _resolved: dict[Any, Resolved] = {}
@@ -128,7 +131,7 @@ def _implementation(op: torch._ops.OpOverload, name: str) -> Callable[..., Any]:
 def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.Tensor:
     """The operation ``name`` of the tables, of arguments by their schema's names, into ``out`` or a new tensor."""
     operands: dict[str, Any] = {}
-    numbers: dict[str, bool | int | float] = {}
+    numbers: dict[str, bool | int | float | complex] = {}
     texts = []
     device: torch.device | None = None
     what: list[Any] = [name, torch.get_default_dtype()]  # all but addresses and numbers' values
@@ -141,7 +144,7 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
                 what += key, value.dtype, value.shape, value.stride()
                 continue
             value = single(value)
-        if isinstance(value, (bool, int, float)):
+        if isinstance(value, (bool, int, float, complex)):
             operands[key] = numbers[key] = value
             what += key, type(value)
         elif isinstance(value, str):
@@ -153,10 +156,16 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
     resolved = _resolved.get(call)
     if resolved is None:
         resolved = _resolved[call] = _resolve(name, texts, operands)
+    if resolved.split and out is not None and out.dtype != resolved.dtype:
+        raise OnHost("an output of another type")
     if out is None:
         out = empty_strided(resolved.shape, resolved.strides, dtype=resolved.dtype, device=device)
     else:
         check_output(out, resolved.dtype, resolved.shape, out is given.get("self"), resolved.strides)
+    if resolved.split:
+        outputs = dict(zip(("out_re", "out_im"), parts(out), strict=True)) if out.is_complex() else {"out": out}
+        elementwise.run(resolved.body, outputs, split(operands), resolved.compute)
+        return out
     for key, value in numbers.items():
         operands[key] = number(value, resolved.compute)
     if resolved.body.places:
@@ -173,9 +182,9 @@ def single(tensor: torch.Tensor) -> bool | int | float:
     return tensor.item()  # type: ignore[no-any-return]
 
 
-def number(value: bool | int | float, compute: torch.dtype) -> int | float:
+def number(value: bool | int | float | complex, compute: torch.dtype) -> int | float:
     """A number as a kernel that computes in ``compute`` is passed it. Raises OnHost where it does not fit."""
-    if compute.is_complex:
+    if compute.is_complex or isinstance(value, complex):
         raise OnHost("complex numbers")
     if compute.is_floating_point:
         value = float(value)
@@ -197,11 +206,13 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any]) -> Resolved:
     promoting = [v for k, v in operands.items() if isinstance(v, torch.Tensor) or k in _PROMOTING]
     kind = PROMOTIONS.get(f"{name}:{texts[0]}" if texts else name, DEFAULT)
     compute, dtype = elementwise_dtypes(*promoting, type_promotion_kind=kind)
-    compute = torch.bool if name in BITWISE and dtype == torch.bool else computed_in(compute)
-    if dtype.is_complex or compute.is_complex:
-        raise OnHost("complex numbers")
     shape = torch.broadcast_shapes(*(tensor.shape for tensor in tensors))
-    return Resolved(compute, dtype, shape, output_strides(tensors, shape), _body(name, texts, compute))
+    strides = output_strides(tensors, shape)
+    if dtype.is_complex or compute.is_complex:
+        lines, compute, dtype = lines_of(name, texts, compute)
+        return Resolved(compute, dtype, shape, strides, Body(lines), split=True)
+    compute = torch.bool if name in BITWISE and dtype == torch.bool else computed_in(compute)
+    return Resolved(compute, dtype, shape, strides, _body(name, texts, compute))
 
 
 def output_strides(tensors: Sequence[torch.Tensor], shape: torch.Size) -> tuple[int, ...]:

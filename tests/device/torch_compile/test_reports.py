@@ -32,6 +32,23 @@ def count_to(x: Any, rounds: int) -> Any:
     return out
 
 
+@torch.compile
+def counted_on_the_host(x: Any, rounds: int) -> Any:
+    out = torch.zeros_like(x)
+    counted[(1,)](out, rounds)
+    return out.cpu() + 1
+
+
+def test_copies_to_the_host_in_a_compiled_function_say_so() -> None:
+    x = torch.zeros(1, dtype=torch.int32, device="spirv")
+    assert counted_on_the_host(x, 1000).item() == 1001
+    try:
+        assert counted_on_the_host(x, 70000).item() == 70001
+    except LoopLimitExceeded as error:
+        assert current().capabilities.driver == "mesa_llvmpipe" and "'counted'" in str(error)
+    torch.spirv.synchronize()
+
+
 @pytest.mark.parametrize("device", ["spirv", "cpu"])
 def test_a_loop_that_the_driver_ends_in_a_compiled_function(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[Any] = []

@@ -1,0 +1,63 @@
+"""Complex numbers, element by element: kernels compute with the real and the imaginary parts, which are views.
+
+``pointwise.py`` comes here where a result or an operand is complex. What is not in the table is left to the CPU.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .elementwise import Body, run
+from .library import enter_by_name
+from .pointwise import output_strides
+from .shapes import resized
+from .splitting import parts
+from .types import OnHost, computed_in
+
+_COMPLEX = {torch.float32: torch.complex64, torch.float64: torch.complex128}
+_POLAR = Body("out_re = self * libdevice.cos(other)\nout_im = self * libdevice.sin(other)")
+_PAIR = Body("out_re = self\nout_im = other")
+_CONJUGATE = Body("out_re = self_re\nout_im = -self_im")
+
+
+def enter_complex_numbers(library: torch.library.Library) -> None:
+    """Enter operations that pointwise.py has no real expressions of."""
+    enter_by_name(library, _TABLE)
+
+
+def _from_two(body: Body) -> Callable[..., torch.Tensor]:
+    def made(one: torch.Tensor, two: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+        if one.dtype != two.dtype or one.device != two.device or out.dtype != _COMPLEX.get(one.dtype):
+            raise OnHost("numbers that are refused")
+        shape = torch.broadcast_shapes(one.shape, two.shape)
+        if out.shape != shape:
+            strides = output_strides((one, two), shape)
+            resized(out, shape)
+            out.as_strided_(shape, strides)
+        real, imaginary = parts(out)
+        run(body, {"out_re": real, "out_im": imaginary}, {"self": one, "other": two}, computed_in(one.dtype))
+        return out
+
+    return made
+
+
+def _conjugate(self: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    if not self.is_complex() or out.dtype != self.dtype:
+        raise OnHost("numbers that are not complex")
+    if out.shape != self.shape:
+        strides = output_strides((self,), self.shape)
+        resized(out, self.shape)
+        out.as_strided_(self.shape, strides)
+    (re, im), (real, imaginary) = parts(self), parts(out)
+    run(_CONJUGATE, {"out_re": real, "out_im": imaginary}, {"self_re": re, "self_im": im}, computed_in(re.dtype))
+    return out
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "complex.out": _from_two(_PAIR),
+    "polar.out": _from_two(_POLAR),
+    "conj_physical.out": _conjugate,
+}
