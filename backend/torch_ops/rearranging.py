@@ -163,7 +163,7 @@ def _fold(
 def _pixel_shuffle(self: torch.Tensor, upscale_factor: int) -> torch.Tensor:
     """Channels of which each makes a pixel of an image that is so many times larger in both directions."""
     factor = upscale_factor
-    if self.dim() < 3 or factor < 1 or self.shape[-3] % factor**2 or not self.numel():
+    if self.dim() < 3 or factor < 1 or self.shape[-3] % factor**2:
         raise OnHost("channels that are refused")
     *lead, channels, rows, columns = self.shape
     parts = self.reshape(*lead, channels // factor**2, factor, factor, rows, columns)
@@ -173,7 +173,7 @@ def _pixel_shuffle(self: torch.Tensor, upscale_factor: int) -> torch.Tensor:
 def _pixel_unshuffle(self: torch.Tensor, downscale_factor: int) -> torch.Tensor:
     """Its inverse."""
     factor = downscale_factor
-    if self.dim() < 3 or factor < 1 or self.shape[-2] % factor or self.shape[-1] % factor or not self.numel():
+    if self.dim() < 3 or factor < 1 or self.shape[-2] % factor or self.shape[-1] % factor:
         raise OnHost("images that are refused")
     *lead, channels, rows, columns = self.shape
     parts = self.reshape(*lead, channels, rows // factor, factor, columns // factor, factor)

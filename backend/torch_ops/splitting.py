@@ -20,6 +20,9 @@ square = (re * re + im * im) * size
 out_re = ({n}_re * re + {n}_im * im) / square
 out_im = ({n}_im * re - {n}_re * im) / square"""
 _EXP = "size = libdevice.exp(self_re)\nout_re, out_im = size * libdevice.cos(self_im), size * libdevice.sin(self_im)"
+_SGN = """size = libdevice.hypot(self_re, self_im)
+size = tl.where(size == 0, size + 1, size)
+out_re, out_im = self_re / size, self_im / size"""
 #: Operation → lines for its result's parts ``out_re`` and ``out_im``, or for ``out`` where it is not complex.
 _LINES = {
     "add": _SUM.format("+", "+"),
@@ -28,6 +31,7 @@ _LINES = {
     "div": _DIVIDE.format(n="self", d="other"),
     "neg": "out_re = -self_re\nout_im = -self_im",
     "exp": _EXP,
+    "sgn": _SGN,
     "abs": "out = libdevice.hypot(self_re, self_im)",
     "angle": "out = libdevice.atan2(self_im, self_re)",
     "eq": "out = (self_re == other_re) & (self_im == other_im)",

@@ -23,7 +23,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "sub": lambda a, b, x: (a - b, x - a, 1j - a, a - x),
     "mul": lambda a, b, x: (a * b, a * x, 3 * a, a * (1 - 2j), x * 2j),
     "div": lambda a, b, x: (a / b, a / x, x / a, a / 2, a / (b * 1e25)),
-    "parts": lambda a, b, x: (a.abs(), a.angle(), -a, a.exp(), torch.view_as_real(a * b)),
+    "parts": lambda a, b, x: (a.abs(), a.angle(), -a, a.exp(), a.sgn(), (a * 0).sgn(), torch.view_as_real(a * b)),
     "conj": lambda a, b, x: (a * b.conj(), a.conj().clone(), (a.conj() + 1).resolve_conj(), a.t().conj().contiguous()),
     "equal": lambda a, b, x: (a == b, a != b, a == a, a == 1),
     "polar": lambda a, b, x: (torch.polar(x.abs(), x), torch.complex(x, -x), torch.polar(x[:1].abs().expand(5, 7), x)),
