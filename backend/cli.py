@@ -20,7 +20,8 @@ from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
 from .matrices import MatrixConfiguration
 from .runtime import context
-from .runtime.devices import DeviceInfo, choose, devices
+from .runtime.device_choice import choose
+from .runtime.devices import DeviceInfo, devices
 from .runtime.errors import VulkanUnavailable
 from .runtime.measured import capabilities_of
 

@@ -52,7 +52,7 @@ def unavailable_reason() -> str | None:
     """Why no kernel can be run, with what to do about it; None where one can."""
     if compile_only():
         return None
-    from .runtime.devices import selected
+    from .runtime.device_choice import selected
     from .runtime.errors import VulkanUnavailable
     from .runtime.native_module import native
 

@@ -10,16 +10,33 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
+class Faults:
+    """What a driver gets wrong, or ends without a word, and kernels work around. The defaults are no fault.
+
+    ``own_modules``: modules must be compiled for this driver, since it needs what follows. ``loop_limit``: it ends
+    loops after some number of iterations, counted over all loops of an invocation, without a word; so many need no
+    watching. ``max_nesting``: how deep regions may nest. ``folds_zeros``: it folds additions and products with the
+    constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind barriers, in time
+    that grows beyond measure (spirv/anchors.py). ``narrows_comparisons``: it compares a sign-extended number with a
+    64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong (Mesa's nir_opt_algebraic.py,
+    "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C).
+    """
+
+    own_modules: bool = False
+    loop_limit: int | None = None
+    max_nesting: int = 120  # the lowering's own recursion
+    folds_zeros: bool = False
+    coroutines: bool = False
+    narrows_comparisons: bool = False
+
+
+#: Of a driver that is not known to have any.
+NO_FAULTS = Faults()
+
+
+@dataclass(frozen=True)
 class Driver:
     """The defaults are those of a GPU's driver of which nothing is known.
-
-    **Faults.** ``own_modules``: modules must be compiled for this driver, since it needs what follows.
-    ``loop_limit``: it ends loops after some number of iterations, counted over all loops of an invocation, without a
-    word; so many need no watching. ``max_nesting``: how deep regions may nest. ``folds_zeros``: it folds additions
-    and products with the constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind
-    barriers, in time that grows beyond measure (spirv/anchors.py). ``narrows_comparisons``: it compares a sign-extended
-    number with a 64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong (Mesa's
-    nir_opt_algebraic.py, "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C).
 
     **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
     ``exact_division``: division and square root are correctly rounded. ``rounds_doubles``: so do RoundEven and Trunc of
@@ -49,12 +66,7 @@ class Driver:
     first one that is there counts. ``spill_statistics``: names of registers that went to memory, which add up.
     """
 
-    own_modules: bool = False
-    loop_limit: int | None = None
-    max_nesting: int = 120
-    folds_zeros: bool = False
-    coroutines: bool = False
-    narrows_comparisons: bool = False
+    faults: Faults = NO_FAULTS
 
     fused: bool = False
     exact_division: bool = False
@@ -85,7 +97,7 @@ class Driver:
     spill_statistics: tuple[str, ...] = ()
 
 
-#: A driver of which nothing is known. The lowering's own recursion limits how deep regions nest.
+#: A driver of which nothing is known.
 OTHER = Driver()
 
 #: Of a multiprocessor of each compute capability from 5.0 to 12.1: CUDA Programming Guide, table of technical
@@ -96,16 +108,21 @@ _NVIDIA_REGISTERS = 65536
 #: each element in place of two, and upstream's layouts of fragments are for 32. Measured with RADV's compiler alone.
 _WAVE32 = 32
 
+#: Of all of Mesa's compilers for GPUs.
+_OF_NIR = Faults(narrows_comparisons=True)
+
 #: By the name of the VkDriverId in lower case, without what all have in common.
 DRIVERS = {
     # Mesa's CPU driver, as seen in 22.3.6 with LLVM 15.
     "mesa_llvmpipe": Driver(
-        own_modules=True,
-        loop_limit=32768,  # LP_MAX_TGSI_LOOP_ITERATIONS is 65535; half of it is left for loops over registers
-        max_nesting=72,  # LP_MAX_TGSI_NESTING is 80; eight are left for what rules emit
-        folds_zeros=True,
-        coroutines=True,
-        narrows_comparisons=True,
+        faults=Faults(
+            own_modules=True,
+            loop_limit=32768,  # LP_MAX_TGSI_LOOP_ITERATIONS is 65535; half of it is left for loops over registers
+            max_nesting=72,  # LP_MAX_TGSI_NESTING is 80; eight are left for what rules emit
+            folds_zeros=True,
+            coroutines=True,
+            narrows_comparisons=True,
+        ),
         exact_division=True,  # the CPU's own
         rounds_doubles=False,  # without AVX-512, RoundEven of a double rounds towards zero, and Trunc loses -0
         native_math=False,
@@ -128,13 +145,13 @@ DRIVERS = {
     "amd_open_source": Driver(fused=True, matrix_lanes=_WAVE32, register_statistics=("numUsedVgprs",)),
     "mesa_radv": Driver(
         fused=True,
-        narrows_comparisons=True,
+        faults=_OF_NIR,
         matrix_lanes=_WAVE32,
         register_statistics=("VGPRs",),
         spill_statistics=("Spilled VGPRs", "Spilled SGPRs"),
     ),
     "mesa_nvk": Driver(
-        narrows_comparisons=True,
+        faults=_OF_NIR,
         unit_registers=_NVIDIA_REGISTERS,
         register_statistics=("Number of GPRs",),
         spill_statistics=("Spills to memory",),
@@ -143,15 +160,15 @@ DRIVERS = {
     # "Spill Count" to Mesa 24, "Spill count" in 25, then "Spills".
     "intel_open_source_mesa": Driver(
         lane_registers=32,
-        narrows_comparisons=True,
+        faults=_OF_NIR,
         prefetch=False,  # the next tiles would be spilled: a 64×64×32 matmul takes 85,116 cycles in place of 66,838
         spill_statistics=("Spill Count", "Spill count", "Spills"),
     ),
     "intel_proprietary_windows": Driver(lane_registers=32),
     # ir3 has 96 registers for each of 128 lanes and 192 for each of 64. Of 26.2.6 with the smaller subgroups: fp16
     # attention of 64×64 spills 148 in place of 461, and waits for loads a tenth as long by Turnip's own estimate.
-    "mesa_turnip": Driver(lanes=64, lane_registers=128, narrows_comparisons=True, spill_statistics=("STP Count",)),
+    "mesa_turnip": Driver(lanes=64, lane_registers=128, faults=_OF_NIR, spill_statistics=("STP Count",)),
     # A lane has 128 registers, in halves; the more it uses, the fewer lanes are in flight. Of 26.2.6: fp16 attention of
     # 64×64 has twice the subgroups with 64, each of half the instructions, and 12 spills in place of 226.
-    "mesa_honeykrisp": Driver(lane_registers=64, narrows_comparisons=True, spill_statistics=("Spills",)),
+    "mesa_honeykrisp": Driver(lane_registers=64, faults=_OF_NIR, spill_statistics=("Spills",)),
 }

@@ -121,7 +121,7 @@ class LayoutSearch:
         names = passes.operation_names(module)
         changed = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings, names)
         self._moved = changed is not None
-        rows = table.Settings(moved_loads=False, rows=self._capabilities.traits.coroutines)
+        rows = table.Settings(moved_loads=False, rows=self._capabilities.traits.faults.coroutines)
         if changed is None:
             return transformed(module, table.Stage.LAYOUTS_CHOSEN, rows, names) or module
         return transformed(changed, table.Stage.LAYOUTS_CHOSEN, rows) or changed

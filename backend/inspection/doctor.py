@@ -16,7 +16,8 @@ from pathlib import Path
 from .. import settings
 from ..capabilities import FEATURES
 from ..runtime import context, manifests
-from ..runtime.devices import choose, devices
+from ..runtime.device_choice import choose
+from ..runtime.devices import devices
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.loader import vulkan
 from ..runtime.pipeline_cache import folder as pipeline_folder

@@ -33,7 +33,7 @@ def _bind(ctx: Lowering, values: list[Value], registers: list[int]) -> None:
 def lower_block(ctx: Lowering, block: Block, targets: list[Value]) -> list[int]:
     """Lowers the operations of a block up to its terminator; gives the registers of the values it yields, which become
     ``targets``."""
-    limit = ctx.capabilities.traits.max_nesting
+    limit = ctx.capabilities.traits.faults.max_nesting
     if ctx.f.nesting > limit:
         assert block.parent is not None and block.parent.parent is not None
         raise UnsupportedOperation(

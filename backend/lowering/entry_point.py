@@ -63,8 +63,7 @@ def emit(planned: Planned) -> LoweredKernel:
     kernel = kernel_of(source)
     module = ModuleBuilder()
     shared = SharedMemory(module, plan.view)
-    function = FunctionBuilder(module, module.void)
-    function.biased = capabilities.traits.narrows_comparisons
+    function = FunctionBuilder(module, module.void, faults=capabilities.traits.faults)
     if options.debug_info:
         function.lines = source_lines(kernel)
     assert kernel.body is not None
@@ -76,7 +75,6 @@ def emit(planned: Planned) -> LoweredKernel:
     shared_bytes = shared.finish()
     assert shared_bytes <= plan.shared_bytes, f"{shared_bytes} bytes of shared memory, {plan.shared_bytes} planned"
     size = ctx.num_warps * ctx.subgroup_size
-    function.anchored = capabilities.traits.coroutines
     module.add_function(function.finish())
     module.set_entry(
         function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1], *float_modes(module, capabilities.has)]

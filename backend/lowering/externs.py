@@ -14,7 +14,7 @@ from .errors import UnsupportedOperation
 from .hardware import READS
 from .lowering import Lowering
 from .math import erf, in_double
-from .numerics import elementary, exact_functions, integer_functions, native, precise, special
+from .numerics import elementary, exact_functions, integer_functions, native, precise, quotients, special
 from .numerics.conversions import from_integer, saturate, to_integer
 from .numerics.numeric import Bool, Int, Numeric, Real
 from .numerics.powers import power_any
@@ -76,7 +76,7 @@ def subtract(n: Numeric, a: Real, b: Real, mode: str) -> Real:
 
 def reciprocal(n: Numeric, x: Real, mode: str) -> Real:
     """1/x."""
-    return precise.divide(n, n.real(1.0), x, mode)
+    return quotients.divide(n, n.real(1.0), x, mode)
 
 
 #: Functions of the arithmetic's own width.
@@ -90,9 +90,9 @@ _ROUNDED: dict[str, Formula] = {
     "add": precise.add,
     "sub": subtract,
     "mul": precise.multiply,
-    "div": precise.divide,
+    "div": quotients.divide,
     "fma": precise.fma,
-    "sqrt": precise.sqrt,
+    "sqrt": quotients.sqrt,
     "rcp": reciprocal,
     "double2float": to_single,
 }

@@ -15,7 +15,7 @@ from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import multiply_high
 from .lowering import Lowering
-from .numerics import elementary, exact_functions, integer_functions, native, precise, special
+from .numerics import elementary, exact_functions, integer_functions, native, precise, quotients, special
 from .numerics.numeric import Bool, Int, Numeric, Real
 from .numerics.powers import power, power_any
 from .registry import lowers
@@ -229,13 +229,13 @@ def _count_bits(ctx: Lowering, operation: Operation) -> None:
 @lowers("tt.precise_sqrt")
 def _precise_sqrt(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
-    map_rolled(ctx, operation, lambda a: in_format(ctx, type_, precise.sqrt, a))
+    map_rolled(ctx, operation, lambda a: in_format(ctx, type_, quotients.sqrt, a))
 
 
 @lowers("tt.precise_divf")
 def _precise_divide(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
-    map_rolled(ctx, operation, lambda a, b: in_format(ctx, type_, precise.divide, a, b))
+    map_rolled(ctx, operation, lambda a, b: in_format(ctx, type_, quotients.divide, a, b))
 
 
 @lowers("tt.approx_divf")

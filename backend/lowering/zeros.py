@@ -22,7 +22,7 @@ def kept_zero(emitter: Emitter, value: int, type_: Type) -> int:
     """``value``, of float type ``type_``; where it is the constant +0 and the driver folds it, an equal value that is
     computed at run time."""
     known = emitter.module.constants.get(value)
-    if known is None or known != 0 or math.copysign(1, known) < 0 or not emitter.capabilities.traits.folds_zeros:
+    if known is None or known != 0 or math.copysign(1, known) < 0 or not emitter.capabilities.traits.faults.folds_zeros:
         return value
     f = emitter.f
     zero = f.shr(emitter.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", 2), UNUSED_BIT)

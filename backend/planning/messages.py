@@ -23,7 +23,7 @@ def may_report(kernel: Function) -> bool:
 
 def watches_loops(kernel: Function, capabilities: Capabilities, plans: Mapping[Operation, Plan]) -> bool:
     """Whether a loop might be cut short by the driver, which counts loops over registers, too."""
-    limit = capabilities.traits.loop_limit
+    limit = capabilities.traits.faults.loop_limit
     if limit is None:
         return False
 

@@ -278,7 +278,7 @@ def check_target(abi: Abi, context: Context) -> None:
     """Raises IncompatibleModule where the device cannot run what was compiled for the ABI's target."""
     has, target, device = context.capabilities, Capabilities.parse(abi.target), context.device
     problems = []
-    if target.driver != has.driver and (target.driver != ANY_DRIVER or has.traits.own_modules):
+    if target.driver != has.driver and (target.driver != ANY_DRIVER or has.traits.faults.own_modules):
         problems.append(f"it was compiled for the driver {target.driver}, not {has.driver}")
     if abi.subgroup_size != has.subgroup_size:
         problems.append(f"it needs subgroups of {abi.subgroup_size}, the device has {has.subgroup_size}")

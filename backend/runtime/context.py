@@ -19,7 +19,9 @@ from ..capabilities import Capabilities
 from ..settings import IMPORTED, STAGED, ZERO_COPY
 from .allocator import DeviceAllocator
 from .cuda import CudaSharing
-from .devices import SHARING_EXTENSIONS, DeviceInfo, choose, compute_queue_family, is_chosen, select
+from .device_choice import choose, is_chosen, select
+from .device_features import SHARING_EXTENSIONS
+from .devices import DeviceInfo, compute_queue_family
 from .devices import devices as all_devices
 from .errors import ValidationError, VulkanUnavailable
 from .host_memory import BufferPool, Loan

@@ -1,137 +1,31 @@
-"""The Vulkan devices of this machine: what each can do, and which one is used."""
+"""The Vulkan devices of this machine, and what each can do."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
-from .. import settings
-from ..capabilities import FLOAT_CONTROLS, REQUIRED, Capabilities
+from ..capabilities import REQUIRED, Capabilities
 from ..drivers import DRIVERS, OTHER
 from .compute_units import ComputeUnits, compute_units
+from .device_features import (
+    CAPABILITY_FEATURES,
+    EXTENSIONS,
+    FEATURE_STRUCTS,
+    device_extensions,
+    feature_chain,
+    features_of,
+    float_controls,
+)
 from .errors import VulkanUnavailable
-from .loader import INSTALL, Chain, check, instance, remedy, vulkan
+from .loader import Chain, instance, remedy, vulkan
 from .matrix_properties import MatrixProperties, matrix_properties
 
 #: Kinds of VkPhysicalDeviceType, best first.
 KINDS = ("discrete", "integrated", "virtual", "cpu", "other")
 _KIND_OF_TYPE = {2: "discrete", 1: "integrated", 3: "virtual", 4: "cpu", 0: "other"}
-
-#: Extensions that let another API use a device's memory and order its work.
-SHARING_EXTENSIONS = ("VK_KHR_external_memory_fd", "VK_KHR_external_semaphore_fd")
-
-#: Extensions that are enabled where the device has them.
-EXTENSIONS = (
-    "VK_EXT_external_memory_host",
-    "VK_KHR_workgroup_memory_explicit_layout",
-    "VK_EXT_shader_atomic_float",
-    "VK_KHR_shader_clock",
-    "VK_NV_shader_sm_builtins",
-    "VK_KHR_cooperative_matrix",
-    "VK_KHR_shader_bfloat16",
-    "VK_KHR_pipeline_executable_properties",
-    *SHARING_EXTENSIONS,
-)
-
-#: Feature structure → (the extension that defines it, the features that are enabled where the device has them).
-FEATURE_STRUCTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
-    "VkPhysicalDeviceFeatures2": (None, ("shaderFloat64", "shaderInt64", "shaderInt16", "sparseBinding")),
-    "VkPhysicalDeviceVulkan11Features": (
-        None,
-        (
-            "storageBuffer16BitAccess",
-            "uniformAndStorageBuffer16BitAccess",
-            "storagePushConstant16",
-            "variablePointersStorageBuffer",
-            "variablePointers",
-        ),
-    ),
-    "VkPhysicalDeviceVulkan12Features": (
-        None,
-        (
-            "storageBuffer8BitAccess",
-            "uniformAndStorageBuffer8BitAccess",
-            "storagePushConstant8",
-            "shaderFloat16",
-            "shaderInt8",
-            "shaderBufferInt64Atomics",
-            "shaderSharedInt64Atomics",
-            "scalarBlockLayout",
-            "shaderSubgroupExtendedTypes",
-            "hostQueryReset",
-            "timelineSemaphore",
-            "bufferDeviceAddress",
-            "vulkanMemoryModel",
-            "vulkanMemoryModelDeviceScope",
-            "vulkanMemoryModelAvailabilityVisibilityChains",
-        ),
-    ),
-    "VkPhysicalDeviceVulkan13Features": (
-        None,
-        (
-            "subgroupSizeControl",
-            "computeFullSubgroups",
-            "synchronization2",
-            "maintenance4",
-            "shaderZeroInitializeWorkgroupMemory",
-            "shaderIntegerDotProduct",
-        ),
-    ),
-    "VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR": (
-        "VK_KHR_workgroup_memory_explicit_layout",
-        (
-            "workgroupMemoryExplicitLayout",
-            "workgroupMemoryExplicitLayoutScalarBlockLayout",
-            "workgroupMemoryExplicitLayout8BitAccess",
-            "workgroupMemoryExplicitLayout16BitAccess",
-        ),
-    ),
-    "VkPhysicalDeviceShaderAtomicFloatFeaturesEXT": (
-        "VK_EXT_shader_atomic_float",
-        (
-            "shaderBufferFloat32Atomics",
-            "shaderBufferFloat32AtomicAdd",
-            "shaderBufferFloat64Atomics",
-            "shaderBufferFloat64AtomicAdd",
-            "shaderSharedFloat32Atomics",
-            "shaderSharedFloat32AtomicAdd",
-            "shaderSharedFloat64Atomics",
-            "shaderSharedFloat64AtomicAdd",
-        ),
-    ),
-    "VkPhysicalDeviceShaderClockFeaturesKHR": ("VK_KHR_shader_clock", ("shaderDeviceClock",)),
-    "VkPhysicalDeviceShaderSMBuiltinsFeaturesNV": ("VK_NV_shader_sm_builtins", ("shaderSMBuiltins",)),
-    "VkPhysicalDeviceCooperativeMatrixFeaturesKHR": ("VK_KHR_cooperative_matrix", ("cooperativeMatrix",)),
-    "VkPhysicalDeviceShaderBfloat16FeaturesKHR": (
-        "VK_KHR_shader_bfloat16",
-        ("shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"),
-    ),
-    "VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR": (
-        "VK_KHR_pipeline_executable_properties",
-        ("pipelineExecutableInfo",),
-    ),
-}
-
-#: Key of capabilities.FEATURES → the Vulkan features that it needs, all of them.
-CAPABILITY_FEATURES: dict[str, tuple[str, ...]] = {
-    "float16": ("shaderFloat16",),
-    "float64": ("shaderFloat64",),
-    "int8": ("shaderInt8",),
-    "int16": ("shaderInt16",),
-    "storage8": ("storageBuffer8BitAccess",),
-    "storage16": ("storageBuffer16BitAccess",),
-    "explicit_workgroup_layout": FEATURE_STRUCTS["VkPhysicalDeviceWorkgroupMemoryExplicitLayoutFeaturesKHR"][1],
-    "int64_atomics": ("shaderBufferInt64Atomics",),
-    "device_clock": ("shaderDeviceClock",),
-    "multiprocessor_built_ins": ("shaderSMBuiltins",),
-    "float32_atomic_add": ("shaderBufferFloat32AtomicAdd",),
-    "float64_atomic_add": ("shaderBufferFloat64AtomicAdd",),
-    "matrices": ("cooperativeMatrix",),
-    "bfloat16_matrices": ("cooperativeMatrix", "shaderBFloat16Type", "shaderBFloat16CooperativeMatrix"),
-}
 
 _PROPERTY_STRUCTS = (
     "VkPhysicalDeviceProperties2",
@@ -177,33 +71,6 @@ class DeviceInfo:
         return f"{self.name} ({self.kind}, Vulkan {self.api_version[0]}.{self.api_version[1]}{lacking})"
 
 
-def feature_chain(extensions: frozenset[str], enabled: frozenset[str] = frozenset()) -> Chain:
-    """The feature structures that a device with these extensions knows, with the features ``enabled`` set."""
-    structs = [name for name, (extension, _) in FEATURE_STRUCTS.items() if extension is None or extension in extensions]
-    chain = Chain(structs)
-    for name in structs:
-        for feature in FEATURE_STRUCTS[name][1]:
-            if feature in enabled:
-                setattr(_features_of(chain, name), feature, 1)
-    return chain
-
-
-def _features_of(chain: Chain, struct: str) -> Any:
-    return chain[struct].features if struct == "VkPhysicalDeviceFeatures2" else chain[struct]
-
-
-def device_extensions(physical: Any) -> frozenset[str]:
-    """The names of all extensions of a VkPhysicalDevice."""
-    vk = vulkan()
-    ffi = vk.ffi
-    count = ffi.new("uint32_t*")
-    function = vk.lib.vkEnumerateDeviceExtensionProperties
-    check(function(physical, ffi.NULL, count, ffi.NULL), "vkEnumerateDeviceExtensionProperties")
-    found = ffi.new("VkExtensionProperties[]", max(1, count[0]))
-    check(function(physical, ffi.NULL, count, found), "vkEnumerateDeviceExtensionProperties")
-    return frozenset(ffi.string(entry.extensionName).decode() for entry in found[0 : count[0]])
-
-
 #: VkDriverId → its name in vulkan_core.h 1.4.335, where the binding's header has none or a provisional one.
 _LATER_DRIVERS = {26: "mesa_honeykrisp", 27: "vulkan_sc_emulation_on_vulkan", 28: "mesa_kosmickrisp"}
 
@@ -238,7 +105,7 @@ def probe(physical: Any) -> DeviceInfo:
         for struct, (extension, names) in FEATURE_STRUCTS.items()
         if extension is None or extension in extensions
         for feature in names
-        if getattr(_features_of(features, struct), feature)
+        if getattr(features_of(features, struct), feature)
     )
 
     has_import = "VK_EXT_external_memory_host" in extensions
@@ -275,7 +142,7 @@ def probe(physical: Any) -> DeviceInfo:
                 vulkan13.maxComputeWorkgroupSubgroups * subgroup_size,
             ),
             features=frozenset(key for key, needs in CAPABILITY_FEATURES.items() if supported.issuperset(needs))
-            | _float_controls(properties["VkPhysicalDeviceVulkan12Properties"], supported),
+            | float_controls(properties["VkPhysicalDeviceVulkan12Properties"], supported),
         )
     return DeviceInfo(
         name=name,
@@ -310,31 +177,6 @@ def _matrices(physical: Any, supported: frozenset[str]) -> tuple[MatrixPropertie
 def _driver_version(vulkan12: Any, basic: Any) -> str:
     text = vulkan().ffi.string(vulkan12.driverInfo).decode(errors="replace")
     return f"{text} {basic.driverVersion:#x}".strip()
-
-
-#: Float control → the property that says whether its widths can be chosen apart (VkShaderFloatControlsIndependence).
-_INDEPENDENCE = {
-    "round_to_nearest_even": "roundingModeIndependence",
-    "preserve_denormals": "denormBehaviorIndependence",
-}
-_INDEPENDENCE_32_BIT_ONLY, _INDEPENDENCE_NONE = 0, 2
-
-
-def _float_controls(vulkan12: Any, supported: frozenset[str]) -> frozenset[str]:
-    """The float controls that can be asked for together, each with its width.
-
-    Where the driver cannot choose widths apart, those that must agree are all there or all left out."""
-    widths = [32, *([16] if "shaderFloat16" in supported else []), *([64] if "shaderFloat64" in supported else [])]
-    found = set()
-    for control, name in FLOAT_CONTROLS.items():
-        present = {width for width in widths if getattr(vulkan12, f"{name}{width}")}
-        independence = getattr(vulkan12, _INDEPENDENCE[control]) if control in _INDEPENDENCE else None
-        if independence == _INDEPENDENCE_NONE and present != set(widths):
-            present = set()
-        elif independence == _INDEPENDENCE_32_BIT_ONLY and not present.issuperset(set(widths) - {32}):
-            present &= {32}
-        found |= {f"{control}{width}" for width in present}
-    return frozenset(found)
 
 
 def _compute_queue_family(physical: Any) -> int | None:
@@ -377,71 +219,3 @@ def _ranked(pid: int) -> tuple[DeviceInfo, ...]:
 def devices() -> tuple[DeviceInfo, ...]:
     """All Vulkan devices, best first: usable ones, then by kind. Raises VulkanUnavailable without a loader."""
     return _ranked(os.getpid())
-
-
-def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo:
-    """The device to use: the first of ``found``, or the one that ``wanted`` (TRITON_SPIRV_DEVICE) names.
-
-    ``wanted`` is an index into ``found`` (one or two digits), a UUID (with or without hyphens), or a part of the name
-    ("4090", say), in any case.
-    Raises VulkanUnavailable where there is none, it is not there, or it lacks something required.
-    """
-    listing = "; ".join(f"{index}: {device.describe()}" for index, device in enumerate(found))
-    if not found:
-        raise VulkanUnavailable("no Vulkan device was found; " + remedy("install Mesa's CPU driver"))
-    chosen = found[0]
-    if wanted:
-        matching = _matching(found, wanted)
-        if not matching:
-            raise VulkanUnavailable(
-                f"TRITON_SPIRV_DEVICE={wanted!r} matches no Vulkan device; the devices are {listing}"
-            )
-        chosen = matching[0]
-    if chosen.lacks:
-        raise VulkanUnavailable(
-            f"{chosen.describe()} cannot run Triton kernels: it lacks {', '.join(chosen.lacks)}; "
-            f"the Vulkan devices are {listing}; Mesa's CPU driver has all that is needed: "
-            f"{INSTALL}"
-        )
-    return chosen
-
-
-#: A longer number is a part of a name: no machine has a hundred devices.
-_INDEX_DIGITS = 2
-
-
-def _matching(found: Sequence[DeviceInfo], wanted: str) -> list[DeviceInfo]:
-    if wanted.isdecimal() and len(wanted) <= _INDEX_DIGITS:
-        return [found[int(wanted)]] if int(wanted) < len(found) else []
-    plain = wanted.replace("-", "").lower()
-    by_uuid = [device for device in found if device.uuid == plain]
-    return by_uuid or [device for device in found if wanted.lower() in device.name.lower()]
-
-
-def is_chosen() -> bool:
-    """Whether TRITON_SPIRV_DEVICE or LOCAL_RANK says which device this process uses."""
-    return bool(settings.DEVICE.get() or os.environ.get("LOCAL_RANK"))
-
-
-def choose(found: Sequence[DeviceInfo]) -> tuple[DeviceInfo, str]:
-    """The device that this process uses, and why. Raises VulkanUnavailable, and ValueError on a wrong LOCAL_RANK.
-
-    TRITON_SPIRV_DEVICE decides. Without it, where LOCAL_RANK is set (torchrun does so), the ranks share the devices of
-    the best kind in turn; otherwise it is the best device.
-    """
-    wanted = settings.DEVICE.get()
-    if wanted:
-        return select(found, wanted), f"TRITON_SPIRV_DEVICE={wanted}"
-    best = select(found)
-    rank = os.environ.get("LOCAL_RANK", "")
-    if not rank:
-        return best, "the first of the best kind"
-    if not rank.isdecimal():
-        raise ValueError(f"LOCAL_RANK={rank!r} is not a number")
-    alike = [device for device in found if device.kind == best.kind and not device.lacks]
-    return alike[int(rank) % len(alike)], f"LOCAL_RANK={rank}, of {len(alike)} {best.kind} device(s)"
-
-
-def selected() -> DeviceInfo:
-    """The device that this process uses. Raises VulkanUnavailable."""
-    return choose(devices())[0]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..capabilities import Capabilities
-from .devices import DeviceInfo, feature_chain
+from .device_features import feature_chain
+from .devices import DeviceInfo
 from .loader import check, new, vulkan
 
 _COMPUTE_STAGE = 0x20

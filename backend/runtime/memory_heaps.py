@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .devices import DeviceInfo, device_extensions
+from .device_features import device_extensions
+from .devices import DeviceInfo
 from .loader import Chain, vulkan
 
 _BUDGET = "VkPhysicalDeviceMemoryBudgetPropertiesEXT"

@@ -13,7 +13,7 @@ import torch
 from .. import settings
 from . import context as vulkan_context
 from .context import NAME
-from .devices import selected
+from .device_choice import selected
 from .errors import VulkanUnavailable
 from .torch_spirv import MODULE
 from .torch_streams import Stream

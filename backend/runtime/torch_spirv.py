@@ -12,7 +12,7 @@ import torch
 
 from . import context as vulkan_context
 from . import torch_streams
-from .devices import selected
+from .device_choice import selected
 from .errors import VulkanUnavailable
 from .memory_heaps import device_memory
 from .streams import DeviceInterface, device_index

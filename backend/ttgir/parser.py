@@ -7,6 +7,7 @@ from typing import Any, NoReturn
 from .assembly import FORMATS
 from .attributes import AttributeReader
 from .custom import RULES, function
+from .generic_form import generic
 from .ir import Block, Function, Module, Operation, Region, Successor, Value
 from .lexer import END, TTGIRSyntaxError
 from .locations import Locations
@@ -133,8 +134,6 @@ class Parser(ValueReader):
         if where is not None:
             self._located.append((owner, *where))
 
-    # Values
-
     # Operations
 
     def operation(self, block: Block) -> Operation:
@@ -164,7 +163,7 @@ class Parser(ValueReader):
         name = items[start]
         self.i += 1
         if name[0] == '"':
-            op = self._generic(unescape_name(self, name, start), start)
+            op = generic(self, start)
         else:
             rule = RULES.get(name)
             if rule is not None:
@@ -245,90 +244,6 @@ class Parser(ValueReader):
             for region in regions:
                 region.parent = op
         return op
-
-    def _generic(self, name: str, start: int) -> Operation:
-        """``(operands)[successors] <{properties}> ({regions}) {attributes} : type`` after the quoted name."""
-        self.expect("(")
-        operands = self.uses()
-        self.expect(")")
-        targets: list[Block] = []
-        if self.accept("["):
-            targets.append(self.successor())
-            while self.accept(","):
-                targets.append(self.successor())
-            self.expect("]")
-        attributes: dict[str, Any] = {}
-        if self.accept("<"):
-            attributes = self.reader.dictionary(self)
-            self.expect(">")
-        regions: list[Region] = []
-        if self.accept("("):
-            regions.append(self.region(isolated=name in _ISOLATED))
-            while self.accept(","):
-                regions.append(self.region(isolated=name in _ISOLATED))
-            self.expect(")")
-        if self.items[self.i] == "{":
-            at = self.i
-            for key, value in self.reader.dictionary(self).items():
-                if key in attributes:
-                    self.error(f"attribute '{key}' is given twice", at)
-                attributes[key] = value
-        self.expect(":")
-        at = self.i
-        type_ = self.reader.function_type(self)
-        if len(type_.inputs) != len(operands):
-            self.error(f"{len(operands)} operands, but {len(type_.inputs)} operand types", at)
-        for operand, input_type in zip(operands, type_.inputs, strict=True):
-            self.bind(operand, input_type, at)
-        row = FORMATS.get(name)
-        segments = attributes.pop("operandSegmentSizes", None)
-        attributes.pop("resultSegmentSizes", None)
-        if row is not None:
-            row.complete(self, attributes, start)
-            if row.results_of(list(type_.results)) is None:
-                self.error(f"'{name}' has another number of results", at)
-            if segments is None:
-                segments = row.split(len(operands))
-        elif name not in RULES and "." not in name:
-            self.error(f"unknown operation '{name}'", start)
-        if segments is None:
-            segments = (len(operands),) if row is None else None
-        if segments is None or sum(segments) != len(operands) or (row and len(segments) != len(row.operands)):
-            self.error(f"'{name}' has another number of operands than the {len(operands)} given", start)
-        return self.build(
-            name,
-            operands,
-            list(type_.results),
-            attributes,
-            tuple(segments),
-            regions,
-            self._successors(name, targets, operands, segments, attributes, start),
-        )
-
-    def _successors(
-        self,
-        name: str,
-        targets: list[Block],
-        operands: list[Value],
-        segments: tuple[int, ...],
-        attributes: dict[str, Any],
-        start: int,
-    ) -> list[Successor]:
-        """``targets`` with the operands that each is passed."""
-        if not targets:
-            return []
-        counts = {
-            "cf.br": segments,
-            "cf.cond_br": segments[1:],
-            "cf.switch": (*segments[1:2], *attributes.get("case_operand_segments", ())),
-        }.get(name)
-        if counts is None or len(counts) != len(targets):
-            self.error(f"'{name}' has other successors than the {len(targets)} given", start)
-        found, at = [], len(operands) - sum(counts)
-        for target, count in zip(targets, counts, strict=True):
-            found.append(Successor(target, operands[at : at + count]))
-            at += count
-        return found
 
     # Regions and blocks
 
@@ -429,15 +344,3 @@ class Parser(ValueReader):
             self.fail("expected an argument name (%name)")
         self.i += 1
         return name
-
-
-#: Operations whose regions see no names from outside.
-_ISOLATED = frozenset({"ttg.warp_specialize.partitions", "tt.func", "builtin.module"})
-
-
-def unescape_name(parser: Parser, literal: str, at: int) -> str:
-    """The operation name inside the quotes of the generic form."""
-    name = literal[1:-1]
-    if not name or not all(part.isidentifier() for part in name.split(".")):
-        parser.fail("expected an operation name", at)
-    return name

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 #: Files that recurse into each other as the grammar of what they read or print does.
 RECURSION = [
-    {f"backend.ttgir.{name}" for name in ("assembly", "custom", "formats", "parser", "readers")},
+    {f"backend.ttgir.{name}" for name in ("assembly", "custom", "formats", "generic_form", "parser", "readers")},
     {"backend.ttgir.custom_printers", "backend.ttgir.printer"},
 ]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from triton import knobs
 from triton.backends.spirv import drivers
-from triton.backends.spirv.lowering.numerics import precise
+from triton.backends.spirv.lowering.numerics import quotients
 
 from tests.device.helpers import accepted, assert_one_of
 from tests.device.math.harness import apply
@@ -132,8 +132,8 @@ def test_rounding_to_nearest_without_the_devices_own(name, width, off, monkeypat
     """What devices get whose division and root are ``off`` units wrong."""
     for name_, driver in drivers.DRIVERS.items():
         monkeypatch.setitem(drivers.DRIVERS, name_, replace(driver, exact_division=False))
-    monkeypatch.setattr(precise, "quotient_estimate", lambda a, b: ((a / b).bits() + off).as_real())
-    monkeypatch.setattr(precise, "root_estimate", lambda x: (x.sqrt().bits() + off).as_real())
+    monkeypatch.setattr(quotients, "quotient_estimate", lambda a, b: ((a / b).bits() + off).as_real())
+    monkeypatch.setattr(quotients, "root_estimate", lambda x: (x.sqrt().bits() + off).as_real())
     with knobs.cache.scope():
         knobs.cache.dir = str(tmp_path)
         from tests.device.math import harness

@@ -107,7 +107,7 @@ def test_fork_before_the_first_launch_works(add_file: Path) -> None:
     script = (
         _RUN
         + """
-from triton.backends.spirv.runtime.devices import selected
+from triton.backends.spirv.runtime.device_choice import selected
 selected()
 pid = os.fork()
 run()

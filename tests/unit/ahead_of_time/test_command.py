@@ -363,7 +363,8 @@ def test_no_device_is_needed(kernels: Path) -> None:
 
 def test_drivers_with_workarounds_need_a_target_of_their_own() -> None:
     for known in DRIVERS.values():
-        assert known.own_modules or not (known.loop_limit or known.folds_zeros or known.coroutines)
+        faults = known.faults
+        assert faults.own_modules or not (faults.loop_limit or faults.folds_zeros or faults.coroutines)
     assert PROFILES["generic"].driver == ANY_DRIVER
 
 

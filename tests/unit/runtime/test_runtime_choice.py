@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 from triton.backends.spirv import cli
-from triton.backends.spirv.runtime import devices as spirv_devices
-from triton.backends.spirv.runtime.devices import DeviceInfo, choose
+from triton.backends.spirv.runtime import device_choice
+from triton.backends.spirv.runtime.device_choice import choose
+from triton.backends.spirv.runtime.devices import DeviceInfo
 from triton.backends.spirv.runtime.errors import VulkanUnavailable
 
 
@@ -57,7 +58,7 @@ def test_a_rank_that_is_no_number(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_info_names_what_a_device_lacks(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     only = (replace(FOUND[3], name="Old"),)
     monkeypatch.setattr(cli, "devices", lambda: only)
-    monkeypatch.setattr(spirv_devices, "devices", lambda: only)
+    monkeypatch.setattr(device_choice, "devices", lambda: only)
     assert cli.main(["info", "--json"]) == 1
     told = json.loads(capsys.readouterr().out)
     assert told["devices"][0]["lacks"] == ["Vulkan 1.3"] and not told["devices"][0]["usable"]

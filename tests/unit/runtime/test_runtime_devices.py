@@ -9,7 +9,9 @@ from triton.backends.spirv import cli, driver
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, REQUIRED
 from triton.backends.spirv.drivers import DRIVERS
 from triton.backends.spirv.runtime import VulkanUnavailable, devices
-from triton.backends.spirv.runtime.devices import CAPABILITY_FEATURES, FEATURE_STRUCTS, DeviceInfo, select
+from triton.backends.spirv.runtime.device_choice import select
+from triton.backends.spirv.runtime.device_features import CAPABILITY_FEATURES, FEATURE_STRUCTS
+from triton.backends.spirv.runtime.devices import DeviceInfo
 from triton.backends.spirv.runtime.pipeline import ModuleInfo, read_module
 
 

@@ -13,7 +13,7 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.driver import SPIRVDriver
 from triton.backends.spirv.launching.compile_only import CompileOnlyLauncher
 from triton.backends.spirv.launching.signatures import flat_signature
-from triton.backends.spirv.runtime import devices as spirv_devices
+from triton.backends.spirv.runtime import device_choice
 from triton.backends.spirv.runtime.buffer import DeviceBuffer
 
 
@@ -47,7 +47,7 @@ def compile_only(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("compile_only")
 def test_compile_only(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    monkeypatch.setattr(spirv_devices, "selected", lambda: pytest.fail("a device was looked for"))
+    monkeypatch.setattr(device_choice, "selected", lambda: pytest.fail("a device was looked for"))
     driver = SPIRVDriver()
     assert driver.get_current_target().arch == PROFILES["generic"].arch()
     monkeypatch.setenv("TRITON_SPIRV_TARGET", "nvidia-hopper")

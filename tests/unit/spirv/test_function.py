@@ -6,6 +6,7 @@ import random
 import subprocess
 
 import pytest
+from triton.backends.spirv.drivers import Faults
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.module import ModuleBuilder
@@ -176,7 +177,7 @@ def test_constants_that_are_added_one_after_the_other_are_one():
 def test_signed_comparisons_of_64_bits_are_unsigned_where_the_driver_narrows_them():
     kernel = Kernel()
     f, module = kernel.f, kernel.module
-    f.biased = True
+    f.faults = Faults(narrows_comparisons=True)
     wide = f.add(f.zero_extend(kernel.number, 64), module.uint(7, 64))
     for number in (
         f.compare(op.SLessThan, wide, module.uint(5, 64)),

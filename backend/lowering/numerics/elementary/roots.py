@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....spirv import opcodes as op
 from ..numeric import Int, Numeric, Real
-from ..precise import near_quotient, near_root
+from ..quotients import near_quotient, near_root
 
 
 def sqrt(n: Numeric, x: Real) -> Real:
