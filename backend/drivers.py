@@ -19,7 +19,9 @@ class Faults:
     constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind barriers, in time
     that grows beyond measure (spirv/anchors.py). ``narrows_comparisons``: it compares a sign-extended number with a
     64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong (Mesa's nir_opt_algebraic.py,
-    "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C).
+    "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C). ``unmasked_loads``: a load
+    whose address all lanes of a subgroup share it does even where none of them is active, and crashes where nothing is
+    mapped (lowering/global_memory.py).
     """
 
     own_modules: bool = False
@@ -28,6 +30,7 @@ class Faults:
     folds_zeros: bool = False
     coroutines: bool = False
     narrows_comparisons: bool = False
+    unmasked_loads: bool = False
 
 
 #: Of a driver that is not known to have any.
@@ -122,6 +125,7 @@ DRIVERS = {
             folds_zeros=True,
             coroutines=True,
             narrows_comparisons=True,
+            unmasked_loads=True,  # 26.2.6; not 22.3.6 or 25.0.7
         ),
         exact_division=True,  # the CPU's own
         rounds_doubles=False,  # without AVX-512, RoundEven of a double rounds towards zero, and Trunc loses -0

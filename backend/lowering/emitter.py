@@ -19,6 +19,9 @@ from ..spirv.opcodes import BuiltIn, Capability_, StorageClass
 from ..ttgir.types import TensorType, Type
 from .element_types import ElementTypes
 
+#: More than the number of a lane has.
+_LANE_BITS = 16
+
 
 @dataclass(frozen=True)
 class Part:
@@ -82,6 +85,12 @@ class Emitter:
         self._input(BuiltIn.SubgroupLocalInvocationId, "lane")
         if self.num_warps > 1:
             self._input(BuiltIn.SubgroupId, "warp")
+        if self.capabilities.traits.faults.unmasked_loads:
+            self.lane_zero()  # numbered here, it is the same everywhere; left out where nothing uses it
+
+    def lane_zero(self) -> int:
+        """A 64-bit 0 that drivers have to treat as another one for each lane."""
+        return self.f.zero_extend(self.f.shr(self.lane, _LANE_BITS), 64)
 
     @property
     def lane(self) -> int:

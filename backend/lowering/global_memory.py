@@ -33,9 +33,18 @@ def load_elements(emitter: Emitter, address: int, type_: Type, count: int, volat
     """Loads ``count`` consecutive elements of ``type_`` from an address aligned to all of them."""
     how = packing(emitter, element_type(type_), count)
     access = emitter.global_access | (MemoryAccess.Volatile if volatile else 0)
-    return unpack(
-        emitter, how, emitter.f.load(how.type_id(emitter), _pointer(emitter, address, how), access, how.bits // 8)
-    )
+    pointer = _pointer(emitter, _lane_address(emitter, address), how)
+    return unpack(emitter, how, emitter.f.load(how.type_id(emitter), pointer, access, how.bits // 8))
+
+
+def _lane_address(emitter: Emitter, address: int) -> int:
+    """The same address, for a driver with the fault ``unmasked_loads`` as one that depends on the lane: with a zero
+    that is made of the lane's number. Outside of selections and loops all lanes are active."""
+    f = emitter.f
+    if not f.nesting or not emitter.capabilities.traits.faults.unmasked_loads:
+        return address
+    base, offset = f.base_and_constant(address)
+    return f.add(f.add(base, emitter.lane_zero()), emitter.module.uint(offset, 64))
 
 
 def store_elements(emitter: Emitter, address: int, type_: Type, values: Sequence[int]) -> None:

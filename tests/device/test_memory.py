@@ -271,3 +271,26 @@ def test_tensor_descriptors():
     descriptor_kernel[(3,)](to_torch(x), out.tensor, 40, 52, BM=16, BN=16)
     with np.errstate(over="ignore"):
         assert_same(out.values(), x * 2, "descriptor")
+
+
+@triton.jit
+def unmapped_kernel(address, out, n, BLOCK: tl.constexpr):
+    """Reads nothing where ``n`` is 0: by a mask, a branch, loops, and by lanes that share an address."""
+    nothing = address.to(tl.int64).to(tl.pointer_type(tl.float32))
+    at = tl.arange(0, BLOCK)
+    total = tl.load(nothing, mask=n > 0, other=1.0) + tl.load(nothing + n * n, mask=n > 0, other=2.0)
+    if n > 0:
+        total += tl.load(nothing) + tl.load(nothing + 1)
+    for i in range(n):
+        total += tl.load(nothing + i)
+        total += tl.sum(tl.load(nothing + at * 0, mask=at < n, other=0.0))
+    shared = tl.load(nothing + at * 0, mask=at < n, other=4.0)
+    each = tl.load(nothing + at, mask=at < n, other=8.0)
+    tl.store(out + at, total + shared + each)
+
+
+def test_what_no_lane_reads_is_not_read():
+    """Nothing is mapped at the first addresses. A driver may not read for lanes that are inactive either."""
+    out = Guarded(16, "float32")
+    unmapped_kernel[(1,)](16, out.tensor, 0, BLOCK=16)
+    assert_same(out.values(), np.full(16, 15.0, np.float32))

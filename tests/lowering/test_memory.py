@@ -170,3 +170,23 @@ def test_device_without_byte_access_refuses_bytes():
     body = "    %v = tt.load %p : !tt.ptr<i8>\n    tt.store %p, %v : !tt.ptr<i8>"
     with pytest.raises(UnsupportedOperation, match="'tt.load'.*8-bit elements in memory"):
         compile_body(body, "%p: !tt.ptr<i8>", capabilities=poor)
+
+
+@pytest.mark.parametrize("loop", [False, True])
+def test_a_load_inside_control_flow_has_an_address_of_its_own_in_each_lane(filecheck, loop):
+    """For a driver that does loads of one address for lanes that are inactive, too."""
+    load = "%v = tt.load %p : !tt.ptr<f32>\n    tt.store %p, %v : !tt.ptr<f32>"
+    around = (
+        f"    %c0 = arith.constant 0 : i32\n    %c1 = arith.constant 1 : i32\n"
+        f"    scf.for %i = %c0 to %n step %c1 : i32 {{\n    {load}\n    }}"
+    )
+    text = disassemble(compile_body(around if loop else f"    {load}", "%p: !tt.ptr<f32>, %n: i32"))
+    within = """
+CHECK: %[[BITS:[0-9]+]] = OpConstant %{{[0-9]+}} 16
+CHECK: %[[HIGH:[0-9]+]] = OpShiftRightLogical %{{[0-9]+}} %{{[0-9]+}} %[[BITS]]
+CHECK: %[[ZERO:[0-9]+]] = OpUConvert %{{[0-9]+}} %[[HIGH]]
+CHECK: OpLoopMerge
+CHECK: %[[ADDRESS:[0-9]+]] = OpIAdd {{.*}}%[[ZERO]]
+CHECK: OpConvertUToPtr %{{[0-9]+}} %[[ADDRESS]]
+"""
+    filecheck(text, within if loop else "CHECK-NOT: OpShiftRightLogical\nCHECK: OpReturn")

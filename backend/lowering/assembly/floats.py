@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ...ptx.program import PtxError
 from ...ptx.types import Type
-from ..numerics import elementary, native, precise
+from ..numerics import elementary, native, precise, quotients
 from ..numerics.conversions import saturate
 from ..numerics.numeric import Bool, Int, Numeric, Real
 from .forms import ROUNDING, Form, Formula, form
@@ -57,15 +57,15 @@ def _multiply(n: Numeric, modifiers: Sequence[str], a: Real, b: Real) -> Real:
 
 
 def _divide(n: Numeric, modifiers: Sequence[str], a: Real, b: Real) -> Real:
-    return a / b if {"approx", "full"} & set(modifiers) else precise.divide(n, a, b, _mode(modifiers))
+    return a / b if {"approx", "full"} & set(modifiers) else quotients.divide(n, a, b, _mode(modifiers))
 
 
 def _reciprocal(n: Numeric, modifiers: Sequence[str], a: Real) -> Real:
-    return 1.0 / a if "approx" in modifiers else precise.divide(n, n.real(1.0), a, _mode(modifiers))
+    return 1.0 / a if "approx" in modifiers else quotients.divide(n, n.real(1.0), a, _mode(modifiers))
 
 
 def _root(n: Numeric, modifiers: Sequence[str], a: Real) -> Real:
-    return elementary.sqrt(n, a) if "approx" in modifiers else precise.sqrt(n, a, _mode(modifiers))
+    return elementary.sqrt(n, a) if "approx" in modifiers else quotients.sqrt(n, a, _mode(modifiers))
 
 
 def _plain(function: Callable[..., Real]) -> Formula:

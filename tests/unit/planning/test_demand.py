@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 
 import pytest
+from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.errors import LoweringError
 from triton.backends.spirv.lowering.entry_point import emit
 from triton.backends.spirv.planning.demand import ALL
@@ -15,7 +16,7 @@ from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.transforms.kernel import kernel_of
 from triton.backends.spirv.ttgir.parser import parse_module
 
-from tests.lowering.harness import LAVAPIPE, module_text
+from tests.lowering.harness import LAVAPIPE, PLAIN, module_text
 
 POINTER = "%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}"
 #: Pointers %at to consecutive elements, made of %n; two vectors of 4 a lane.
@@ -27,9 +28,11 @@ POINTERS = """
 FIRSTS = 0b00010001
 
 
-def planned(rest: str, arguments: str = POINTER, options: Options | None = None) -> Planned:
+def planned(
+    rest: str, arguments: str = POINTER, options: Options | None = None, capabilities: Capabilities = LAVAPIPE
+) -> Planned:
     text = module_text(POINTERS.format(rest=rest), arguments)
-    return plan_module(parse_module(text), LAVAPIPE, options or Options())
+    return plan_module(parse_module(text), capabilities, options or Options())
 
 
 def read(kernel: Planned) -> dict[str, int]:
@@ -136,7 +139,7 @@ def test_no_instruction_of_addresses_is_emitted_in_vain(monkeypatch: pytest.Monk
     bodies = []
     finish = FunctionBuilder.finish
     monkeypatch.setattr(FunctionBuilder, "finish", lambda f: bodies.append(list(f._body)) or finish(f))
-    emit(planned(f"{LOAD}\n{STORE}"))
+    emit(planned(f"{LOAD}\n{STORE}", capabilities=PLAIN))
     assert bodies and all(len(live(body)[0]) == len(body) for body in bodies)
 
 
