@@ -17,7 +17,7 @@ from ..layouts.buffers import buffer_bytes
 from ..ttgir.ir import Block, Operation, Value
 from ..ttgir.traits import traits
 from ..ttgir.types import MemDescType
-from .buffers import Group
+from .buffers import BufferGroup
 from .shared_memory import POOL, Room, View, aligned, lowest_gap
 
 
@@ -89,7 +89,7 @@ def _parent(block: Block | None) -> Operation | None:
 
 
 @dataclass(frozen=True)
-class Allocation:
+class SharedAllocation:
     """``offsets``: of each ``ttg.local_alloc``. ``taken``: of each group of buffers its bytes and lifetime."""
 
     offsets: Mapping[Operation, int]
@@ -115,7 +115,9 @@ _ORDERS: tuple[Callable[[_Item], tuple[int, ...]], ...] = (
 )
 
 
-def allocations(groups: Sequence[Group], pools: Mapping[int, int], lifetimes: Lifetimes) -> list[Allocation]:
+def allocations(
+    groups: Sequence[BufferGroup], pools: Mapping[int, int], lifetimes: Lifetimes
+) -> list[SharedAllocation]:
     """Ways to place the buffers of ``groups``, all of them different. ``pools``: of each, by its number there, the
     first offset of its pool."""
     items = [
@@ -123,7 +125,7 @@ def allocations(groups: Sequence[Group], pools: Mapping[int, int], lifetimes: Li
         for number, group in enumerate(groups)
         if (sizes := tuple((one, aligned(_bytes(one))) for one in group.allocations))
     ]
-    found: list[Allocation] = []
+    found: list[SharedAllocation] = []
     for order in _ORDERS:
         made = _placed(sorted(items, key=order), lifetimes)
         if all(made.offsets != other.offsets for other in found):
@@ -140,7 +142,7 @@ def _bytes(allocation: Operation) -> int:
         return 0
 
 
-def _placed(items: Sequence[_Item], lifetimes: Lifetimes) -> Allocation:
+def _placed(items: Sequence[_Item], lifetimes: Lifetimes) -> SharedAllocation:
     offsets: dict[Operation, int] = {}
     taken: list[tuple[tuple[int, int], Lifetime]] = []
     for item in items:
@@ -152,10 +154,10 @@ def _placed(items: Sequence[_Item], lifetimes: Lifetimes) -> Allocation:
             offsets[allocation] = place
             place += size
         taken.append(((start, place), item.life))
-    return Allocation(offsets, tuple(taken), lifetimes)
+    return SharedAllocation(offsets, tuple(taken), lifetimes)
 
 
-def least_bytes(groups: Sequence[Group], lifetimes: Lifetimes) -> int:
+def least_bytes(groups: Sequence[BufferGroup], lifetimes: Lifetimes) -> int:
     """Bytes that the buffers which tensors are stored to take at least: the most that are live at once."""
     changes: dict[int, int] = {}
     for group in groups:

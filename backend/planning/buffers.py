@@ -93,7 +93,9 @@ class Buffers:
 Offsets = Mapping[Operation, int]
 
 
-def plan_buffers(operations: Sequence[Operation], groups: Sequence[Group], offsets: Offsets, explicit: bool) -> Buffers:
+def plan_buffers(
+    operations: Sequence[Operation], groups: Sequence[BufferGroup], offsets: Offsets, explicit: bool
+) -> Buffers:
     """The views of a kernel of these ``operations``, whose buffers lie at ``offsets`` (planning/allocation.py).
     ``explicit``: memory may be accessed as elements of any type."""
     bounds = {group: _Bounds(group) for group in groups}
@@ -122,7 +124,7 @@ def plan_buffers(operations: Sequence[Operation], groups: Sequence[Group], offse
 
 # -- values that may be the same buffer --------------------------------------------------------------------------
 @dataclass(frozen=True, eq=False)
-class Group:
+class BufferGroup:
     """Values that may be the same buffer, and the operations that allocate one of them. ``atomic``: atomic instructions
     act on its elements, then integers."""
 
@@ -148,7 +150,7 @@ class _Bounds:
     """The bytes of all buffers that the values of a group may be, and what the places of their elements are multiples
     of, in bytes."""
 
-    group: Group
+    group: BufferGroup
     start: int = 1 << 62
     end: int = 0
     alignment: int = 0
@@ -159,7 +161,7 @@ class _Bounds:
         return BufferView(value.type, self.start, self.end, 0, cell=self.group.cell(explicit))
 
 
-def buffer_groups(operations: Sequence[Operation]) -> list[Group]:
+def buffer_groups(operations: Sequence[Operation]) -> list[BufferGroup]:
     """All buffers and views of a kernel, in the order of its first ones."""
     parents: dict[Value, Value] = {}
 
@@ -184,7 +186,7 @@ def buffer_groups(operations: Sequence[Operation]) -> list[Group]:
             allocated.setdefault(root(operation.result), []).append(operation)
         elif operation.name == "ttg.local_atomic_scatter_rmw":
             atomic.add(root(operation.operands[0]))
-    return [Group(tuple(values), tuple(allocated.get(key, ())), key in atomic) for key, values in found.items()]
+    return [BufferGroup(tuple(values), tuple(allocated.get(key, ())), key in atomic) for key, values in found.items()]
 
 
 def _flows(operation: Operation) -> Iterator[tuple[Value, Value]]:

@@ -18,7 +18,7 @@ from ..ttgir.types import MemDescType, TensorType
 from .exchanges import layout_of
 from .options import Options
 from .plans import Dot, MatrixProducts, Operand, Plan
-from .shared_memory import Part, Room, SharedAccess, aligned
+from .shared_memory import Room, ScratchPart, SharedAccess, aligned
 
 
 def plan_dot(operation: Operation, room: Room, driver: Driver, options: Options, late: frozenset[Operation]) -> Plan:
@@ -46,7 +46,7 @@ def plan_dot(operation: Operation, room: Room, driver: Driver, options: Options,
         reason = f"an operand in registers finds no room in the {max(room.share, 0)} bytes of shared memory left"
         return Dot((), (), reason, steps, steps, operands, parts)
     buffers = [(one.buffer, buffer_bytes(one.buffer), one) for one in moved if one.buffer is not None]
-    scratch = room.place(*(Part(buffer.element, size, one.width) for buffer, size, one in buffers))
+    scratch = room.place(*(ScratchPart(buffer.element, size, one.width) for buffer, size, one in buffers))
     places = iter(scratch)
     moved = tuple(one if one.buffer is None else replace(one, offset=next(places).offset) for one in moved)
     accesses = tuple(

@@ -21,7 +21,7 @@ from ..layouts.through_shared import ConversionError, ThroughShared
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
 from .plans import Conversion, Gather, Plan, Reduction, Scan, Shared
-from .shared_memory import Part, Room, Scratch, SharedAccess
+from .shared_memory import Room, Scratch, ScratchPart, SharedAccess
 
 Planned = TypeVar("Planned")
 
@@ -91,7 +91,7 @@ def conversion(source: LinearLayout, result: LinearLayout, element: Type, room: 
         return Conversion((), (), reason, moves, source, result)
     limit = room.view.width_limit(element)
     stored = min(min(len(vector), limit) for step in moves.rounds for vector in step.stores)
-    scratch = room.place(Part(element, moves.size * size, stored))
+    scratch = room.place(ScratchPart(element, moves.size * size, stored))
     return Conversion(_accesses(scratch, (element,), stored), scratch, reason, moves, source, result)
 
 
@@ -136,7 +136,9 @@ def plan_reduce(operation: Operation, room: Room, target: Target) -> Plan:
     types = [element_type(operand.type) for operand in operation.operands]
     width = min(across.width, *(room.view.width_limit(type_) for type_ in types))
     stored = min(min(width, len(groups)) for groups in across.rounds)
-    scratch = room.place(*(Part(type_, across.size * size, stored) for type_, size in zip(types, sizes, strict=True)))
+    scratch = room.place(
+        *(ScratchPart(type_, across.size * size, stored) for type_, size in zip(types, sizes, strict=True))
+    )
     accesses = _accesses(scratch, types, stored)
     return Reduction(accesses, scratch, "several subgroups hold elements of one result", steps)
 
@@ -174,7 +176,9 @@ def plan_scan_operation(operation: Operation, room: Room, target: Target) -> Pla
     places: list[tuple[Scratch, ...]] = []
     for step in steps.steps:
         if isinstance(step, AcrossWarps):
-            found = room.place(*(Part(type_, step.size * size) for type_, size in zip(types, sizes, strict=True)))
+            found = room.place(
+                *(ScratchPart(type_, step.size * size) for type_, size in zip(types, sizes, strict=True))
+            )
             places.append(found)
             used(found, _accesses(found, types, 1))
     if before:
@@ -191,7 +195,7 @@ def plan_gather_operation(operation: Operation, room: Room, target: Target) -> P
     if shuffles is not None:
         return Gather((), (), "", shuffles)
     element = element_type(source.type)
-    scratch = room.place(Part(element, layout.size * bytes_in_memory(element)))
+    scratch = room.place(ScratchPart(element, layout.size * bytes_in_memory(element)))
     return Gather(_accesses(scratch, (element,), 1), scratch, "an index may name an element of another subgroup", None)
 
 
@@ -199,7 +203,7 @@ def plan_histogram(operation: Operation, room: Room, target: Target) -> Plan:
     """``tt.histogram``: a counter a bin."""
     result = operation.result.type
     assert isinstance(result, TensorType)
-    scratch = room.place(Part(COUNTER, result.size * bytes_in_memory(COUNTER)))
+    scratch = room.place(ScratchPart(COUNTER, result.size * bytes_in_memory(COUNTER)))
     return Shared(_accesses(scratch, (COUNTER,), 1), scratch)
 
 
@@ -217,5 +221,5 @@ def plan_atomic(operation: Operation, room: Room, target: Target) -> Plan:
         return Shared()
     else:
         size = bytes_in_memory(element)
-    scratch = room.place(Part(element, size))
+    scratch = room.place(ScratchPart(element, size))
     return Shared(_accesses(scratch, (element,), 1), scratch, "several invocations hold the same element")

@@ -14,7 +14,7 @@ from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.traits import MEDIUM, TRAITS
 from .allocation import Lifetimes, allocations, least_bytes
 from .assembly import plan_assembly
-from .buffers import BufferView, Group, buffer_groups, plan_buffers
+from .buffers import BufferGroup, BufferView, buffer_groups, plan_buffers
 from .demand import Demand, plan_demand
 from .dots import plan_dot
 from .exchanges import (
@@ -201,7 +201,7 @@ class _Memory:
     code."""
 
     operations: list[Operation]
-    groups: list[Group]
+    groups: list[BufferGroup]
     lifetimes: Lifetimes
     tight: bool
 

@@ -132,7 +132,7 @@ def views(capabilities: Capabilities) -> tuple[View, ...]:
 
 
 @dataclass(frozen=True)
-class Part:
+class ScratchPart:
     """Scratch memory that is asked for: ``size`` bytes of elements of ``type``, ``stored`` of which are written at a
     time or more."""
 
@@ -171,7 +171,7 @@ class Room:
         half of the memory is left to others."""
         return self.free - (0 if self.view.explicit else self.view.limit // 2)
 
-    def place(self, *parts: Part) -> tuple[Scratch, ...]:
+    def place(self, *parts: ScratchPart) -> tuple[Scratch, ...]:
         """Memory for ``parts`` that are used at the same time: the lowest bytes that are free."""
         found: list[Scratch] = []
         for part in parts:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from .program import Instruction, Literal, Operand, Program, PtxError, Register, Vector
+from .program import Constant, Instruction, Operand, Program, PtxError, Register, Vector
 from .types import TYPES
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -189,14 +189,14 @@ class _Parser:
         return self._register()
 
 
-def _literal(kind: str, text: str) -> Literal:
+def _literal(kind: str, text: str) -> Constant:
     if kind == "bits":
-        return Literal("f32" if text[1] in "fF" else "f64", int(text[2:], 16))
+        return Constant("f32" if text[1] in "fF" else "f64", int(text[2:], 16))
     if kind == "real":
-        return Literal("real", float(text))
+        return Constant("real", float(text))
     digits = text.rstrip("U")
     octal = re.fullmatch(r"(-?)0([0-7]+)", digits)
-    return Literal("integer", int(octal[1] + octal[2], 8) if octal else int(digits, 0))
+    return Constant("integer", int(octal[1] + octal[2], 8) if octal else int(digits, 0))
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

@@ -24,7 +24,7 @@ class Register:
 
 
 @dataclass(frozen=True)
-class Literal:
+class Constant:
     """A constant. ``kind``: "integer"; "f32" or "f64" for the bits of such a number (``0f3F800000``); "real" for a
     decimal number, whose type is that of the instruction."""
 
@@ -39,7 +39,7 @@ class Vector:
     parts: tuple[Register | None, ...]
 
 
-Operand: TypeAlias = "Register | Literal | Vector"
+Operand: TypeAlias = "Register | Constant | Vector"
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Type:
+class PtxType:
     """``kind``: "b" bits, "u" and "s" integers, "f" and "bf" floats, "pred". ``count`` of ``width`` bits each."""
 
     name: str
@@ -33,11 +33,11 @@ class Type:
 TYPES = {
     type_.name: type_
     for type_ in (
-        Type("pred", "pred", 1),
-        *(Type(f"{kind}{width}", kind, width) for kind in "bus" for width in (8, 16, 32, 64)),
-        *(Type(f"f{width}", "f", width) for width in (16, 32, 64)),
-        Type("bf16", "bf", 16),
-        Type("f16x2", "f", 16, 2),
-        Type("bf16x2", "bf", 16, 2),
+        PtxType("pred", "pred", 1),
+        *(PtxType(f"{kind}{width}", kind, width) for kind in "bus" for width in (8, 16, 32, 64)),
+        *(PtxType(f"f{width}", "f", width) for width in (16, 32, 64)),
+        PtxType("bf16", "bf", 16),
+        PtxType("f16x2", "f", 16, 2),
+        PtxType("bf16x2", "bf", 16, 2),
     )
 }

@@ -9,7 +9,7 @@ import pytest
 from triton.backends.spirv.lowering.assembly.instructions import NAMES
 from triton.backends.spirv.ptx.constraints import parse_constraints
 from triton.backends.spirv.ptx.parser import parse
-from triton.backends.spirv.ptx.program import Literal, PtxError, Register, Vector
+from triton.backends.spirv.ptx.program import Constant, PtxError, Register, Vector
 
 PAGE = Path(__file__).parents[2] / "docs" / "inline-ptx.md"
 
@@ -30,17 +30,17 @@ def test_names_are_those_of_the_innermost_braces() -> None:
 @pytest.mark.parametrize(
     ("text", "literal"),
     [
-        ("0f3F800000", Literal("f32", 0x3F800000)),
-        ("0d3FF0000000000000", Literal("f64", 0x3FF0000000000000)),
-        ("0x1fU", Literal("integer", 31)),
-        ("0b101", Literal("integer", 5)),
-        ("017", Literal("integer", 15)),
-        ("-7", Literal("integer", -7)),
-        ("20.", Literal("real", 20.0)),
-        ("-1.5e-3", Literal("real", -1.5e-3)),
+        ("0f3F800000", Constant("f32", 0x3F800000)),
+        ("0d3FF0000000000000", Constant("f64", 0x3FF0000000000000)),
+        ("0x1fU", Constant("integer", 31)),
+        ("0b101", Constant("integer", 5)),
+        ("017", Constant("integer", 15)),
+        ("-7", Constant("integer", -7)),
+        ("20.", Constant("real", 20.0)),
+        ("-1.5e-3", Constant("real", -1.5e-3)),
     ],
 )
-def test_constants(text: str, literal: Literal) -> None:
+def test_constants(text: str, literal: Constant) -> None:
     assert parse(f"mov.b32 $0, {text};").instructions[0].operands[1] == literal
 
 

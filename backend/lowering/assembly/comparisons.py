@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ...ptx.program import Instruction, PtxError
-from ...ptx.types import TYPES, Type
+from ...ptx.types import TYPES, PtxType
 from ..numerics.numeric import Bool, Int, Real
 from .floats import flushed
 from .forms import check_count, check_modifiers, resolve, type_named
@@ -45,7 +45,7 @@ def _of_floats(name: str, a: Real, b: Real) -> Bool | None:
     return None
 
 
-def _of_integers(name: str, type_: Type, a: Int, b: Int) -> Bool | None:
+def _of_integers(name: str, type_: PtxType, a: Int, b: Int) -> Bool | None:
     if name in ("eq", "ne"):
         return a.eq(b) if name == "eq" else a.ne(b)
     if type_.kind == "b" or (name in _UNSIGNED and type_.signed):
@@ -58,7 +58,7 @@ def _of_integers(name: str, type_: Type, a: Int, b: Int) -> Bool | None:
     return None
 
 
-def _compared(registers: Registers, instruction: Instruction, type_: Type) -> tuple[Bool, Bool]:
+def _compared(registers: Registers, instruction: Instruction, type_: PtxType) -> tuple[Bool, Bool]:
     """What the operands after the first compare as, and the opposite; each joined with a predicate where the
     instruction says so."""
     name, *rest = instruction.modifiers

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...ptx.program import PtxError
-from ...ptx.types import Type
+from ...ptx.types import PtxType
 from ..numerics import elementary, native, precise, quotients
 from ..numerics.conversions import saturate
 from ..numerics.numeric import Bool, Int, Numeric, Real
-from .forms import ROUNDING, Form, Formula, form
+from .forms import ROUNDING, Formula, InstructionForm, form
 from .registers import Value
 
 _ALL = "f16 f16x2 bf16 bf16x2 f32 f64"
@@ -29,7 +29,7 @@ def flushed(n: Numeric, x: Real) -> Real:
 def _with_modifiers(compute: Callable[..., Real]) -> Formula:
     """``.ftz`` flushes what goes in and out, ``.sat`` clamps to [0, 1]."""
 
-    def formula(n: Numeric, modifiers: Sequence[str], type_: Type, *values: Real) -> Real:
+    def formula(n: Numeric, modifiers: Sequence[str], type_: PtxType, *values: Real) -> Real:
         flush = "ftz" in modifiers
         if flush and type_.width != 32 and type_.kind != "bf":
             raise PtxError(f"'.ftz' is translated of f32 and bf16, not of .{type_.name}")
@@ -77,7 +77,7 @@ def _fused_wide(n: Numeric, modifiers: Sequence[str], a: Real, b: Real, c: Real)
     return precise.fma(n, a, b, c, _mode(modifiers))
 
 
-def _fused(n: Numeric, modifiers: Sequence[str], type_: Type, a: Real, b: Real, c: Real) -> Value:
+def _fused(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Real, b: Real, c: Real) -> Value:
     """``a b + c``, rounded once. Products of numbers of 16 bits are exact in f32, and their sums are rounded to odd."""
     compute = _fused_wide if type_.width > 16 else lambda n, modifiers, a, b, c: precise.odd_sum(n, a * b, c)
     return _with_modifiers(compute)(n, modifiers, type_, a, b, c)
@@ -116,7 +116,7 @@ def _extreme(largest: bool) -> Callable[..., Real]:
     return compute
 
 
-def _tested(n: Numeric, modifiers: Sequence[str], type_: Type, x: Real) -> Bool:
+def _tested(n: Numeric, modifiers: Sequence[str], type_: PtxType, x: Real) -> Bool:
     smallest = 1 << n.mantissa
     tests: dict[str, Callable[[], Bool]] = {
         "finite": x.is_finite,
@@ -132,7 +132,7 @@ def _tested(n: Numeric, modifiers: Sequence[str], type_: Type, x: Real) -> Bool:
 _TESTS = "finite infinite number notanumber normal subnormal"
 
 #: Instruction → what it computes on floats.
-FLOATS: dict[str, Form] = {
+FLOATS: dict[str, InstructionForm] = {
     "add": form(_with_modifiers(_add), _ALL, modifiers=f"{_ROUNDINGS} ftz sat"),
     "sub": form(_with_modifiers(_subtract), _ALL, modifiers=f"{_ROUNDINGS} ftz sat"),
     "mul": form(_with_modifiers(_multiply), _ALL, modifiers=f"{_ROUNDINGS} ftz sat"),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ...ptx.program import Instruction, PtxError
-from ...ptx.types import TYPES, Type
+from ...ptx.types import TYPES, PtxType
 from ..numerics.numeric import Numeric
 from .registers import Registers, Value
 
@@ -18,7 +18,7 @@ Formula = Callable[..., Value]
 
 
 @dataclass(frozen=True)
-class Form:
+class InstructionForm:
     """``arguments``: the type of each, "t" for the instruction's own, "w" for twice its width; ``result`` likewise.
     ``modifiers``: those that may stand before the type."""
 
@@ -29,22 +29,26 @@ class Form:
     modifiers: frozenset[str] = frozenset()
 
 
-def form(formula: Formula, types: str, arguments: str = "t t", result: str = "t", modifiers: str = "") -> Form:
+def form(
+    formula: Formula, types: str, arguments: str = "t t", result: str = "t", modifiers: str = ""
+) -> InstructionForm:
     """A row of a table, with names apart by spaces."""
-    return Form(formula, frozenset(types.split()), tuple(arguments.split()), result, frozenset(modifiers.split()))
+    return InstructionForm(
+        formula, frozenset(types.split()), tuple(arguments.split()), result, frozenset(modifiers.split())
+    )
 
 
-def type_named(name: str, instruction: Instruction) -> Type:
+def type_named(name: str, instruction: Instruction) -> PtxType:
     """The type of that name. Raises PtxError."""
     if name not in TYPES:
         raise PtxError(f"'{instruction}' names no type that is translated")
     return TYPES[name]
 
 
-def resolve(name: str, type_: Type) -> Type:
+def resolve(name: str, type_: PtxType) -> PtxType:
     """A type of a row."""
     if name == "t":
-        return Type(type_.name, type_.kind, type_.width)
+        return PtxType(type_.name, type_.kind, type_.width)
     return TYPES[f"{type_.kind}{2 * type_.width}"] if name == "w" else TYPES[name]
 
 
@@ -61,7 +65,7 @@ def check_modifiers(instruction: Instruction, given: tuple[str, ...], known: fro
             raise PtxError(f"'.{modifier}' of '{instruction}' is not translated")
 
 
-def apply(registers: Registers, instruction: Instruction, row: Form) -> None:
+def apply(registers: Registers, instruction: Instruction, row: InstructionForm) -> None:
     """Emits an instruction by its row: component by component where the type has two."""
     type_ = type_named(instruction.modifiers[-1], instruction)
     modifiers = instruction.modifiers[:-1]

@@ -8,7 +8,7 @@ from ...ptx.program import Instruction, PtxError
 from ...ptx.types import TYPES
 from .comparisons import select, select_by_sign, set_number, set_predicate
 from .floats import FLOATS
-from .forms import Form, apply
+from .forms import InstructionForm, apply
 from .integers import INTEGERS, PREDICATES, WIDE
 from .moves import convert, move
 from .registers import Registers
@@ -43,7 +43,7 @@ def execute(registers: Registers, instruction: Instruction) -> None:
     apply(registers, instruction, _row(instruction))
 
 
-def _row(instruction: Instruction) -> Form:
+def _row(instruction: Instruction) -> InstructionForm:
     name = instruction.modifiers[-1]
     type_ = TYPES.get(name)
     table = FLOATS if type_ and type_.floating else INTEGERS

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ...ptx.program import PtxError
-from ...ptx.types import Type
+from ...ptx.types import PtxType
 from ...spirv import opcodes as op
 from ..integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from ..numerics import integer_functions
 from ..numerics.numeric import Bool, Int, Numeric
-from .forms import Form, Formula, form
+from .forms import Formula, InstructionForm, form
 
 _NUMBERS = "u16 u32 u64 s16 s32 s64"
 _WORDS = "u32 u64 s32 s64"
@@ -22,7 +22,7 @@ def _plain(function: Callable[..., Int | Bool]) -> Formula:
     return lambda n, modifiers, type_, *values: function(n, *values)
 
 
-def less(type_: Type, a: Int, b: Int) -> Bool:
+def less(type_: PtxType, a: Int, b: Int) -> Bool:
     """``a < b``, signed or not as the type is."""
     return a.slt(b) if type_.signed else a.ult(b)
 
@@ -30,7 +30,7 @@ def less(type_: Type, a: Int, b: Int) -> Bool:
 def _saturated(compute: Callable[[Int, Int], Int]) -> Formula:
     """A sum or difference; with ``.sat`` of s32 its ends past the range."""
 
-    def formula(n: Numeric, modifiers: Sequence[str], type_: Type, a: Int, b: Int) -> Int:
+    def formula(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int) -> Int:
         if "sat" not in modifiers:
             return compute(a, b)
         if type_.name != "s32":
@@ -43,7 +43,7 @@ def _saturated(compute: Callable[[Int, Int], Int]) -> Formula:
     return formula
 
 
-def _product(n: Numeric, modifiers: Sequence[str], type_: Type, a: Int, b: Int) -> Int:
+def _product(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int) -> Int:
     """``.lo``, ``.hi`` or ``.wide``: the low half of a product, the high half, or all of it."""
     if "wide" in modifiers:
         return a * b if type_.width == 16 else a.resize(64, type_.signed) * b.resize(64, type_.signed)
@@ -54,23 +54,23 @@ def _product(n: Numeric, modifiers: Sequence[str], type_: Type, a: Int, b: Int) 
     return a * b
 
 
-def _product_and_sum(n: Numeric, modifiers: Sequence[str], type_: Type, a: Int, b: Int, c: Int) -> Int:
+def _product_and_sum(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int, c: Int) -> Int:
     return _product(n, modifiers, type_, a, b) + c
 
 
-def _divide(n: Numeric, modifiers: Sequence[str], type_: Type, a: Int, b: Int) -> Int:
+def _divide(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int) -> Int:
     return Int(n, (signed_divide if type_.signed else unsigned_divide)(n.emitter, a.id, b.id))
 
 
-def _remainder(n: Numeric, modifiers: Sequence[str], type_: Type, a: Int, b: Int) -> Int:
+def _remainder(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int) -> Int:
     return Int(n, (signed_remainder if type_.signed else unsigned_remainder)(n.emitter, a.id, b.id))
 
 
-def _minimum(n: Numeric, modifiers: Sequence[str], type_: Type, a: Int, b: Int) -> Int:
+def _minimum(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int) -> Int:
     return n.where(less(type_, a, b), a, b)  # type: ignore[no-any-return]
 
 
-def _maximum(n: Numeric, modifiers: Sequence[str], type_: Type, a: Int, b: Int) -> Int:
+def _maximum(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int) -> Int:
     return n.where(less(type_, a, b), b, a)  # type: ignore[no-any-return]
 
 
@@ -78,7 +78,7 @@ def _absolute(n: Numeric, a: Int) -> Int:
     return n.where(a.slt(0), -a, a)  # type: ignore[no-any-return]
 
 
-def _difference(n: Numeric, modifiers: Sequence[str], type_: Type, a: Int, b: Int, c: Int) -> Int:
+def _difference(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int, c: Int) -> Int:
     return integer_functions.sad(n, a, b, c, type_.signed)
 
 
@@ -90,15 +90,15 @@ def _shift(n: Numeric, opcode: int, x: Int, amount: Int) -> Int:
     return Int(n, safe_shift(n.emitter, opcode, x.id, amount.id))
 
 
-def _left(n: Numeric, modifiers: Sequence[str], type_: Type, x: Int, amount: Int) -> Int:
+def _left(n: Numeric, modifiers: Sequence[str], type_: PtxType, x: Int, amount: Int) -> Int:
     return _shift(n, op.ShiftLeftLogical, x, amount)
 
 
-def _right(n: Numeric, modifiers: Sequence[str], type_: Type, x: Int, amount: Int) -> Int:
+def _right(n: Numeric, modifiers: Sequence[str], type_: PtxType, x: Int, amount: Int) -> Int:
     return _shift(n, op.ShiftRightArithmetic if type_.signed else op.ShiftRightLogical, x, amount)
 
 
-def _funnel(n: Numeric, modifiers: Sequence[str], type_: Type, low: Int, high: Int, amount: Int) -> Int:
+def _funnel(n: Numeric, modifiers: Sequence[str], type_: PtxType, low: Int, high: Int, amount: Int) -> Int:
     """``high:low`` shifted; ``.l`` gives the upper half, ``.r`` the lower."""
     pool = (high.resize(64) << 32) | low.resize(64)
     amount = n.where(amount.ugt(32), 32, amount) if "clamp" in modifiers else amount & 31
@@ -153,7 +153,7 @@ def _mask(n: Numeric, width: int, length: Int) -> Int:
     return ~ones
 
 
-def _extract(n: Numeric, modifiers: Sequence[str], type_: Type, x: Int, start: Int, length: Int) -> Int:
+def _extract(n: Numeric, modifiers: Sequence[str], type_: PtxType, x: Int, start: Int, length: Int) -> Int:
     """bfe: ``length`` bits from ``start`` on, both of 8 bits; of a signed number what is past the end is its sign."""
     start, length = start & 0xFF, length & 0xFF
     field = _right(n, modifiers, type_, x, start)
@@ -166,14 +166,14 @@ def _extract(n: Numeric, modifiers: Sequence[str], type_: Type, x: Int, start: I
     return n.where(negative, field | ~mask, field & mask)  # type: ignore[no-any-return]
 
 
-def _insert(n: Numeric, modifiers: Sequence[str], type_: Type, x: Int, into: Int, start: Int, length: Int) -> Int:
+def _insert(n: Numeric, modifiers: Sequence[str], type_: PtxType, x: Int, into: Int, start: Int, length: Int) -> Int:
     """bfi: the low ``length`` bits of ``x`` in place of those from ``start`` on."""
     start, length = start & 0xFF, length & 0xFF
     mask = _shift(n, op.ShiftLeftLogical, _mask(n, type_.width, length), start)
     return (_shift(n, op.ShiftLeftLogical, x, start) & mask) | (into & ~mask)
 
 
-def _bytes_product(n: Numeric, modifiers: Sequence[str], type_: Type, a: Int, b: Int, c: Int) -> Int:
+def _bytes_product(n: Numeric, modifiers: Sequence[str], type_: PtxType, a: Int, b: Int, c: Int) -> Int:
     """dp4a: the sum of the products of the four bytes of each, and ``c``; both of one sign here."""
     for place in range(4):
         left, right = ((x << (24 - 8 * place)).sar(24) if type_.signed else (x >> (8 * place)) & 0xFF for x in (a, b))
@@ -186,7 +186,7 @@ _OR: Formula = _plain(lambda n, a, b: a | b)
 _XOR: Formula = _plain(lambda n, a, b: a ^ b)
 
 #: Instruction → what it computes on integers.
-INTEGERS: dict[str, Form] = {
+INTEGERS: dict[str, InstructionForm] = {
     "add": form(_saturated(lambda a, b: a + b), _NUMBERS, modifiers="sat"),
     "sub": form(_saturated(lambda a, b: a - b), _NUMBERS, modifiers="sat"),
     "mul": form(_product, _NUMBERS, modifiers="lo hi"),
@@ -220,13 +220,13 @@ INTEGERS: dict[str, Form] = {
 }
 
 #: The same with the modifier ``.wide``, whose result is twice as wide.
-WIDE: dict[str, Form] = {
+WIDE: dict[str, InstructionForm] = {
     "mul": form(_product, "u16 u32 s16 s32", result="w", modifiers="wide"),
     "mad": form(_product_and_sum, "u16 u32 s16 s32", "t t w", "w", "wide"),
 }
 
 #: On predicates.
-PREDICATES: dict[str, Form] = {
+PREDICATES: dict[str, InstructionForm] = {
     "and": form(_AND, "pred"),
     "or": form(_OR, "pred"),
     "xor": form(_XOR, "pred"),

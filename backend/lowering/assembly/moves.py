@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...ptx.program import Instruction, PtxError, Register, Vector
-from ...ptx.types import TYPES, Type
+from ...ptx.types import TYPES, PtxType
 from ..numerics import precise
 from ..numerics.conversions import from_integer, saturate, to_integer
 from ..numerics.numeric import Bool, Int, Numeric, Real
@@ -40,7 +40,7 @@ def move(registers: Registers, instruction: Instruction) -> None:
         registers.write(target, bits, value, guard)
 
 
-def _parts(instruction: Instruction, vector: Vector, type_: Type, registers: Registers) -> int:
+def _parts(instruction: Instruction, vector: Vector, type_: PtxType, registers: Registers) -> int:
     """Bits of each part."""
     count = len(vector.parts)
     width = type_.bits // count
@@ -49,7 +49,7 @@ def _parts(instruction: Instruction, vector: Vector, type_: Type, registers: Reg
     return width
 
 
-def _joined(registers: Registers, instruction: Instruction, source: Vector, type_: Type) -> Int:
+def _joined(registers: Registers, instruction: Instruction, source: Vector, type_: PtxType) -> Int:
     width = _parts(instruction, source, type_, registers)
     container = max(type_.bits, 32)
     result = registers.n.integer(0, container)
@@ -63,7 +63,7 @@ def _joined(registers: Registers, instruction: Instruction, source: Vector, type
 
 
 def _take_apart(
-    registers: Registers, instruction: Instruction, target: Vector, bits: Int, type_: Type, guard: Bool | None
+    registers: Registers, instruction: Instruction, target: Vector, bits: Int, type_: PtxType, guard: Bool | None
 ) -> None:
     width = _parts(instruction, target, type_, registers)
     if bits.width != max(type_.bits, 32):
@@ -114,12 +114,12 @@ def convert(registers: Registers, instruction: Instruction) -> None:
     registers.write(instruction.operands[0], target, value, guard)
 
 
-def _half(type_: Type) -> Type:
+def _half(type_: PtxType) -> PtxType:
     return TYPES["f16" if type_.kind == "f" else "bf16"]
 
 
 def _converted(
-    registers: Registers, instruction: Instruction, modifiers: list[str], source: Type, target: Type, value: Value
+    registers: Registers, instruction: Instruction, modifiers: list[str], source: PtxType, target: PtxType, value: Value
 ) -> Value:
     n = registers.numeric(target if target.floating else source)
     mode = next((ROUNDING[modifier.removesuffix("i")] for modifier in modifiers if modifier not in _RANGES), "")
@@ -143,7 +143,7 @@ def _converted(
     return value.resize(64, source.signed) if target.width == 64 and value.width == 32 else _truncated(value, target)
 
 
-def _truncated(value: Int, target: Type) -> Int:
+def _truncated(value: Int, target: PtxType) -> Int:
     """The low bits of an integer, as a number of the target's type."""
     if value.width == 64 and target.width < 64:
         value = value.resize(32)
@@ -153,7 +153,7 @@ def _truncated(value: Int, target: Type) -> Int:
     return value
 
 
-def _narrow(value: Int, target: Type) -> Int:
+def _narrow(value: Int, target: PtxType) -> Int:
     """An s32 clamped to the range of a narrower type."""
     n = value.n
     low, high = (
@@ -164,7 +164,7 @@ def _narrow(value: Int, target: Type) -> Int:
 
 
 def _float_to_float(
-    n: Numeric, instruction: Instruction, modifiers: list[str], mode: str, source: Type, target: Type, value: Real
+    n: Numeric, instruction: Instruction, modifiers: list[str], mode: str, source: PtxType, target: PtxType, value: Real
 ) -> Real:
     """A float of another format, or of its own as an integer (``.rni``)."""
     rounded = next((modifier for modifier in modifiers if modifier in _TO_INTEGER), None)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias, TypeVar
 
-from ...ptx.program import Literal, Operand, PtxError, Register, Vector
-from ...ptx.types import Type
+from ...ptx.program import Constant, Operand, PtxError, Register, Vector
+from ...ptx.types import PtxType
 from ...ttgir.types import FloatType
 from ..emitter import Emitter
 from ..floats import convert
@@ -37,7 +37,7 @@ class Registers:
         self.n = Numeric(emitter, 32)
         self._held: dict[str, Int | Bool] = {}
 
-    def numeric(self, type_: Type) -> Numeric:
+    def numeric(self, type_: PtxType) -> Numeric:
         """The arithmetic that a type is computed in."""
         return Numeric(self.emitter, 64) if type_.floating and type_.width == 64 else self.n
 
@@ -88,9 +88,9 @@ class Registers:
         return type(value)(self.n, self.n.f.select(guard.id, value.id, old.id))
 
     # -- typed values --------------------------------------------------------------------------------------------
-    def read(self, operand: Operand, type_: Type) -> Value:
+    def read(self, operand: Operand, type_: PtxType) -> Value:
         """A value of a type with one component."""
-        if isinstance(operand, Literal):
+        if isinstance(operand, Constant):
             return self._literal(operand, type_)
         if isinstance(operand, Vector):
             raise PtxError("'{ }' stands where one register should")
@@ -107,7 +107,7 @@ class Registers:
         bits = self.bits(operand)
         return bits & 0xFFFF, bits >> 16
 
-    def typed(self, bits: Int, type_: Type) -> Value:
+    def typed(self, bits: Int, type_: PtxType) -> Value:
         """Bits as a value of a type with one component."""
         if type_.floating:
             if type_.width == 16:
@@ -121,7 +121,7 @@ class Registers:
         above = 32 - type_.width
         return (bits << above).sar(above) if type_.signed else bits & ((1 << type_.width) - 1)
 
-    def untyped(self, value: Value, type_: Type) -> Int:
+    def untyped(self, value: Value, type_: PtxType) -> Int:
         """The bits of a value with one component, in an integer of at least 32."""
         if isinstance(value, Bool):
             raise PtxError(f"a predicate is no value of .{type_.name}")
@@ -133,7 +133,7 @@ class Registers:
         code = convert(self.emitter, value.id, _F32, _NARROW[type_.kind])
         return Int(self.n, f.zero_extend(f.bitcast(code, self.emitter.elements.integer(16)), 32))
 
-    def write(self, operand: Operand, type_: Type, value: Value, guard: Bool | None) -> None:
+    def write(self, operand: Operand, type_: PtxType, value: Value, guard: Bool | None) -> None:
         """Writes a value of a type with one component; a signed one is extended to the register's width."""
         if not isinstance(operand, Register):
             raise PtxError("a result is written to a register")
@@ -150,12 +150,12 @@ class Registers:
             bits = bits & ((1 << type_.width) - 1)
         self.set_bits(operand, bits, guard)
 
-    def _as_element(self, bits: Int, type_: Type) -> int:
+    def _as_element(self, bits: Int, type_: PtxType) -> int:
         f = self.emitter.f
         narrow = f.zero_extend(bits.id, 16)
         return f.bitcast(narrow, self.emitter.type_id(_NARROW[type_.kind]))
 
-    def _literal(self, literal: Literal, type_: Type) -> Value:
+    def _literal(self, literal: Constant, type_: PtxType) -> Value:
         if type_.kind == "pred":
             raise PtxError(f"{literal.value} stands where a predicate should")
         if literal.kind in ("f32", "f64"):

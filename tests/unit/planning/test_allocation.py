@@ -8,7 +8,7 @@ import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.planning.kernel_plan import KernelPlan, least_shared, operations_of, plan_kernel
 from triton.backends.spirv.planning.options import Options
-from triton.backends.spirv.planning.shared_memory import POOL, Part, Room, View, lowest_gap
+from triton.backends.spirv.planning.shared_memory import POOL, Room, ScratchPart, View, lowest_gap
 from triton.backends.spirv.transforms.kernel import kernel_of, one_block
 from triton.backends.spirv.ttgir.ir import Function, Module
 from triton.backends.spirv.ttgir.parser import parse_module
@@ -136,6 +136,6 @@ def test_gaps() -> None:
     assert lowest_gap([(0, 60), (0, 32)], 0, 8) == 64  # a multiple of 16
     room = Room(View(1024, True, False), {0: [(256, 512)]})
     assert room.free == 512
-    first, second = room.place(Part(FloatType("f32"), 200), Part(IntegerType(32), 512))
+    first, second = room.place(ScratchPart(FloatType("f32"), 200), ScratchPart(IntegerType(32), 512))
     assert (first.offset, second.offset, first.waits) == (0, 512, False)
-    assert room.again().place(Part(FloatType("f32"), 200))[0].waits
+    assert room.again().place(ScratchPart(FloatType("f32"), 200))[0].waits
