@@ -304,7 +304,7 @@ LIBRARIES = {
 }
 
 
-def _take_first_configurations() -> None:
+def take_first_configurations() -> None:
     """Autotuned kernels are not tuned: compiling every configuration takes minutes on a CPU. The first that the device
     has room for is taken."""
     from triton.runtime.autotuner import Autotuner
@@ -340,11 +340,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.libraries", description=__doc__.split("\n")[0])
     parser.add_argument("--device", default="cpu", help="device of the tensors: cpu (the default) or spirv")
     parser.add_argument("--tune", action="store_true", help="tune autotuned kernels")
+    parser.add_argument("--limit", type=float, metavar="S", help="seconds for each operator; no limit by default")
     parser.add_argument("--here", action="store_true", help="in this process, not each operator in one of its own")
     parser.add_argument("names", nargs="*", metavar="NAME", help="libraries or operators; all where none is named")
     options = parser.parse_args()
     if not options.tune:
-        _take_first_configurations()
+        take_first_configurations()
     statuses = []
     for library, operators in LIBRARIES.items():
         if importlib.util.find_spec(PACKAGES[library]) is None:
@@ -357,13 +358,18 @@ def main() -> int:
                 continue
             if not options.here:  # a kernel that does not end in time leaves its process no device
                 command = [sys.executable, "-m", "benchmarks.libraries", "--here", "--device", options.device, path]
-                statuses.append(subprocess.run(command + ["--tune"] * options.tune, check=False).returncode)
+                try:
+                    done = subprocess.run(command + ["--tune"] * options.tune, check=False, timeout=options.limit)
+                    statuses.append(done.returncode)
+                except subprocess.TimeoutExpired:
+                    print(f"{library:24} {operator.name:28} did not end in {options.limit:g} s", flush=True)
+                    statuses.append(1)
                 continue
-            began = time.perf_counter()
+            began = time.process_time()
             right, verdict = _verdict(operator, options.device)
             statuses.append(int(not right))
-            seconds = time.perf_counter() - began
-            print(f"{library:24} {operator.name:28} {verdict}  ({seconds:.1f} s)", flush=True)
+            seconds = time.process_time() - began
+            print(f"{library:24} {operator.name:28} {verdict}  ({seconds:.1f} s of processor time)", flush=True)
     if not options.here:
         print(f"{statuses.count(0)} of {len(statuses)} operators are right")
     return int(any(statuses))

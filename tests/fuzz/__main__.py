@@ -23,7 +23,7 @@ from tests.fuzz.steps import Family
 BATCH = 16
 
 #: Smaller programs that it computes at once.
-MINIMISED = 4
+MINIMISED = 16
 
 #: A kernel whose compilation and run take more processor time is shown: a busy machine makes none of them slow.
 SLOW_SECONDS = 10.0

@@ -51,12 +51,37 @@ def _without_runs(body: Sequence[str]) -> Iterator[tuple[str, ...]]:
         size //= 2
 
 
+def _without_idle(body: Sequence[str], stores: Sequence[str]) -> tuple[str, ...]:
+    """The body without assignments to what nothing reads, and without the branches and loops that become empty."""
+    lines = list(body)
+    while True:
+        for place, line in enumerate(lines):
+            assigned = re.match(r"\s*(v\d+) = ", line)
+            following = lines[place + 1] if place + 1 < len(lines) else ""
+            if assigned is not None:
+                name, target = re.compile(rf"\b{assigned[1]}\b"), f"{assigned[1]} = "
+                read = (other.lstrip().removeprefix(target) for other in (*lines, *stores))
+                idle = not any(map(name.search, read))
+            else:
+                idle = line.endswith(":") and _indent(following) <= _indent(line)
+                idle = idle and not following.lstrip().startswith("else")
+            if idle:
+                del lines[place]
+                break
+        else:
+            return tuple(lines)
+
+
 def _candidates(program: G) -> Iterator[G]:
     """Smaller programs, the smallest ones first. Most are not well formed: the reference leaves them out."""
     for place in range(len(program.stores)):
         if len(program.stores) > 1:
             stores = (*program.stores[:place], *program.stores[place + 1 :])
-            yield cast(G, program.with_body(program.number, program.body, stores))
+            body = _without_idle(program.body, stores)
+            yield cast(G, program.with_body(program.number, body, stores))
+    body = _without_idle(program.body, program.stores)
+    if len(body) < len(program.body):
+        yield cast(G, program.with_body(program.number, body, program.stores))
     for body in _without_runs(program.body):
         yield cast(G, program.with_body(program.number, body, program.stores))
     for start, line in enumerate(program.body):
