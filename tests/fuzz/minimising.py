@@ -51,6 +51,16 @@ def _without_runs(body: Sequence[str]) -> Iterator[tuple[str, ...]]:
         size //= 2
 
 
+def _unwrapped(body: Sequence[str], start: int) -> tuple[str, ...]:
+    """The body with what is in the branch or loop at ``start`` in its place."""
+    end = start + 1
+    while end < len(body) and _indent(body[end]) > _indent(body[start]):
+        end += 1
+    depth = _indent(body[start + 1]) - _indent(body[start]) if end > start + 1 else 0
+    inner = tuple(line[depth:] for line in body[start + 1 : end])
+    return (*body[:start], *inner, *_removed(body, start)[start:])
+
+
 def _without_idle(body: Sequence[str], stores: Sequence[str]) -> tuple[str, ...]:
     """The body without assignments to what nothing reads, and without the branches and loops that become empty."""
     lines = list(body)
@@ -87,6 +97,8 @@ def _candidates(program: G) -> Iterator[G]:
     for start, line in enumerate(program.body):
         body = _removed(program.body, start)
         yield cast(G, program.with_body(program.number, body, program.stores))
+        if line.endswith(":") and not line.lstrip().startswith("else"):
+            yield cast(G, program.with_body(program.number, _unwrapped(program.body, start), program.stores))
         assigned = re.match(r"\s*(v\d+) = ", line)
         for other in _STAND_INS if assigned else ():
             name = rf"\b{assigned[1]}\b" if assigned else ""
