@@ -35,6 +35,9 @@ Build a Triton wheel with it, in a checkout of Triton for every Vulkan device:
     pip install dist/triton-*.whl
     TRITON_DEFAULT_BACKEND={name} python your_kernel.py
 
+That wheel has no other plugin. `TRITON_PLUGIN_DIRS="$PWD;{folder}"` keeps the SPIR-V backend,
+which is the checkout itself.
+
 Test it in an environment with Triton and pytest: `python -m pytest {folder}`. docs/writing-a-backend.md there says
 what each method is for.
 """
