@@ -109,19 +109,22 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     began, counts, failures = time.monotonic(), Counter[str](), 0
     slowest = (0.0, "none")
-    for result in (one for sort in options.sorts for one in SORTS[sort](options.seeds, options.minimise_seconds)):
-        name = f"{result.sort} {result.seed}"
-        counts[result.sort] += 1
-        slowest = max(slowest, (result.seconds, name))
-        if result.seconds > SLOW_SECONDS:
-            print(f"slow: {name} took {result.seconds:.1f} s", flush=True)
-        if result.fault:
-            failures += 1
-            options.out.mkdir(parents=True, exist_ok=True)
-            path = options.out / f"{result.sort}_{result.seed}.py"
-            path.write_text(result.source, encoding="utf-8")
-            rest = "" if result.ended else f" (the smallest one found in {options.minimise_seconds:g} s)"
-            print(f"FAILED: {name}: {result.fault}\n  {path}{rest}", flush=True)
+    try:
+        for result in (one for sort in options.sorts for one in SORTS[sort](options.seeds, options.minimise_seconds)):
+            name = f"{result.sort} {result.seed}"
+            counts[result.sort] += 1
+            slowest = max(slowest, (result.seconds, name))
+            if result.seconds > SLOW_SECONDS:
+                print(f"slow: {name} took {result.seconds:.1f} s", flush=True)
+            if result.fault:
+                failures += 1
+                options.out.mkdir(parents=True, exist_ok=True)
+                path = options.out / f"{result.sort}_{result.seed}.py"
+                path.write_text(result.source, encoding="utf-8")
+                rest = "" if result.ended else f" (the smallest one found in {options.minimise_seconds:g} s)"
+                print(f"FAILED: {name}: {result.fault}\n  {path}{rest}", flush=True)
+    except KeyboardInterrupt:
+        print("stopped", flush=True)
     numbers = ", ".join(f"{count} {sort}" for sort, count in counts.items())
     print(
         f"{sum(counts.values())} kernels ({numbers}) in {time.monotonic() - began:.0f} s, {failures} failed; "
