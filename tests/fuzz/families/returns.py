@@ -81,7 +81,8 @@ def _step(writer: Writer) -> None:
     names: dict[str, Any] = {"tl": _TL}
     exec(text, names)  # noqa: S102
     wide = v.array.astype(np.int64), w.array.astype(np.int64)
-    tile, _ = names[name](*wide, writer.scalar, writer.scalar)
+    number = np.int32(writer.scalar)  # which overflows as the kernel's do
+    tile, _ = names[name](*wide, number, number)
     other = writer.name()
     writer.line(f"{other}, {other}_number = {name}({v.name}.to(tl.int64), {w.name}.to(tl.int64), n, n)")
     writer.add(f"{other} ^ 3", np.asarray(tile).astype(np.int64) ^ 3)
