@@ -53,6 +53,8 @@ def _software() -> Iterator[Finding]:
         yield Finding(GOOD, f"{system}; triton {triton}, {kind}")
     torch = _version("torch")
     yield Finding(GOOD, f"torch {torch}" if torch else "torch is not installed; arrays of triton-spirv work without it")
+    if _version("numpy") is None:
+        yield Finding(NOTE, "NumPy is not installed: arrays of triton-spirv need it", "pip install numpy")
     try:
         context.native()
     except VulkanUnavailable as error:
@@ -151,6 +153,9 @@ def _tools() -> Iterator[Finding]:
 
 def _trial() -> Iterator[Finding]:
     if _version("triton") is None:
+        return
+    if _version("numpy") is None:
+        yield Finding(NOTE, "no kernel was tried: that takes NumPy", "pip install numpy")
         return
     command = [sys.executable, "-m", f"{__package__}.trial"]
     environment = os.environ | {"TRITON_SPIRV_BACKEND": "1", "TRITON_ALWAYS_COMPILE": "1"}

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from triton.backends.spirv.inspection import doctor as inspection_doctor
 
 
 def doctor(**variables: str) -> tuple[int, str]:
@@ -57,3 +58,15 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path) -> None:
     file.touch()
     status, output = doctor(TRITON_CACHE_DIR=str(file / "cache"))
     assert status == 1 and f"FAULT  Triton's cache {file}/cache cannot be written" in output
+
+
+def test_without_numpy_the_kernel_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The wheel does not ask for NumPy, because torch's tensors do without it."""
+    version = inspection_doctor._version
+    monkeypatch.setattr(inspection_doctor, "_version", lambda name: None if name == "numpy" else version(name))
+    found = [*inspection_doctor._software(), *inspection_doctor._trial()]
+    assert [one.what for one in found if one.remedy == "pip install numpy"] == [
+        "NumPy is not installed: arrays of triton-spirv need it",
+        "no kernel was tried: that takes NumPy",
+    ]
+    assert not any(one.state == inspection_doctor.FAULT for one in found)
