@@ -1,4 +1,5 @@
-"""Strides of results: those of the CPU's, where channels come last in memory, and of transposed operands."""
+"""Strides of results: those of the CPU's, where channels come last in memory, and of transposed operands. Results of
+convolutions are contiguous, as torch's compiler expects."""
 
 from __future__ import annotations
 
@@ -33,12 +34,33 @@ def test_convolutions(name: str) -> None:
     def run(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor) -> Any:
         x, w, bias = (tensor.detach().requires_grad_() for tensor in (x, w, bias))
         y = function(x, w, bias)
-        return y.detach(), *torch.autograd.grad((y * y.detach()).sum(), (x, w, bias))
+        results = y.detach(), *torch.autograd.grad((y * y.detach()).sum(), (x, w, bias))
+        assert x.device.type == "cpu" or all(result.is_contiguous() for result in results)
+        return [result.contiguous() for result in results]
 
     x, w = values(*size), values(*weight)
     x = x if order is None else x.contiguous(memory_format=order)
     w = w if weights_order is None else w.contiguous(memory_format=weights_order)
     compare(run, x, w, values(weight[1] if name == "transposed" else weight[0]), tolerance=(1e-4, 1e-3))
+
+
+@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
+def test_compiled_convolutions_of_channels_last(backend: str) -> None:
+    """What torch's compiler predicts of the strides holds: it asserts them, and views depend on them."""
+
+    def flattened(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return F.conv2d(F.pad(x, (1, 1, 1, 1)), w).relu().flatten(1)
+
+    x, w = values(2, 3, 7, 9).contiguous(memory_format=_LAST), values(5, 3, 3, 3)
+    compiled = torch.compile(flattened, backend=backend)
+
+    def run(x: torch.Tensor, w: torch.Tensor) -> Any:
+        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
+        y = (flattened if x.device.type == "cpu" else compiled)(x, w)
+        gradients = torch.autograd.grad((y * y.detach()).sum(), (x, w))
+        return y.detach(), *(gradient.contiguous() for gradient in gradients)
+
+    compare(run, x, w, tolerance=(1e-4, 1e-3))
 
 
 def test_convolutions_of_views() -> None:
