@@ -334,7 +334,10 @@ def _pad_backward(reflected: bool, count: int) -> Callable[..., torch.Tensor]:
     def backward(
         grad_output: torch.Tensor, self: torch.Tensor, padding: Sequence[int], *, grad_input: torch.Tensor | None = None
     ) -> torch.Tensor:
-        out = empty_in_order_of(self, self.shape) if grad_input is None else grad_input
+        out = grad_input
+        if out is None:
+            # torch's compiler asserts that the gradient of replication is contiguous, which the CPU's is not.
+            out = empty_in_order_of(self, self.shape) if reflected else self.new_empty(self.shape)
         return resample(
             grad_output, resized(out, self.shape), _padding, _before(padding, reflected, count), transposed=True
         )
