@@ -273,12 +273,12 @@ def large_dot_kernel(x_ptr, y_ptr, N: tl.constexpr):
 
 
 def test_too_much_shared_memory():
-    x = torch.zeros(128, 128)
+    x = torch.zeros(256, 256)
     limit = device_capabilities().shared_bytes
     message = rf"^kernel 'large_dot_kernel': .*shared memory, Required: \d{{5,}}, Hardware limit: {limit}"
     for _ in range(2):  # the second one is not planned again
         with pytest.raises(OutOfResources, match=message) as raised:
-            large_dot_kernel[(1,)](x, x, 128, num_warps=8)
+            large_dot_kernel[(1,)](x, x, 256, num_warps=8)
     assert str(pickle.loads(pickle.dumps(raised.value))) == str(raised.value)
 
 

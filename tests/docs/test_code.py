@@ -37,7 +37,9 @@ def test_the_python_of_a_page_runs(page: str, tmp_path: Path) -> None:
 
 def test_a_fragment_of_a_file_is_in_that_file() -> None:
     named = [
-        (page, text, match) for page, text in _TEXTS.items() for match in re.finditer("fragment: of (.+) -->", text)
+        (page, text, match)
+        for page, text in _TEXTS.items()
+        for match in re.finditer("^<!-- fragment: of (.+) -->", text, re.MULTILINE)
     ]
     for page, text, match in named:
         line = text[: match.start()].count("\n") + 1

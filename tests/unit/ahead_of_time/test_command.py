@@ -119,7 +119,7 @@ def _compile(path: Path, kernel: str, signature: str, *options: str) -> int:
         ("add", ADD, ("-t", "generic", "-w", "16"), "num_warps=16 needs workgroups of 512 invocations"),
         ("refused", "*i32", (), "inline"),
         ("wrong", "*i32", (), "undefined"),
-        ("large", "*fp32, 128", (), "bytes of shared memory, the target has 32768"),
+        ("large", "*fp32, 256", (), "bytes of shared memory, the target has 32768"),
     ],
 )
 def test_requests_that_are_refused(
