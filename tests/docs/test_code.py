@@ -39,8 +39,9 @@ def test_a_fragment_of_a_file_is_in_that_file() -> None:
     named = [
         (page, text, match)
         for page, text in _TEXTS.items()
-        for match in re.finditer("^<!-- fragment: of (.+) -->", text, re.MULTILINE)
+        for match in re.finditer("^ *<!-- fragment: of (.+) -->", text, re.MULTILINE)
     ]
+    assert named
     for page, text, match in named:
         line = text[: match.start()].count("\n") + 1
         block = next(one for one in blocks(text) if one.first > line)
