@@ -28,6 +28,9 @@ from triton.runtime.jit import KernelInterface
 #: Imported for real, or not at all: a stand-in of a part of them would hide that it is missing.
 REAL = ("triton", "torch", "numpy", "sympy", "mpmath")
 
+#: What packages hand on by names of their own: ``from package.utilities import tl, triton``.
+TRITON = {"triton": triton, "tl": tl}
+
 
 def _decorated(*arguments: Any, **options: Any) -> Any:
     """What a call of a stand-in gives: the function or kernel that it decorates, or a stand-in that may decorate."""
@@ -46,7 +49,7 @@ class StandIn(types.ModuleType):
             return "0.0.0"
         if name.startswith("__"):
             raise AttributeError(name)
-        value = {"triton": triton, "tl": tl}.get(name) or MagicMock(side_effect=_decorated)
+        value = TRITON.get(name) or MagicMock(side_effect=_decorated)
         setattr(self, name, value)
         return value
 
@@ -62,6 +65,8 @@ class Package(types.ModuleType):
             return "0.0.0"
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in TRITON:
+            return TRITON[name]
         try:
             return import_module(f"{self.__name__}.{name}")
         except Exception:  # the module is broken, or the name is defined by what was not run

@@ -54,6 +54,7 @@ def test_kernels_are_guessed_compiled_and_refused(tmp_path: Path) -> None:
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('a dependency')", encoding="utf-8")
     (package / "kernels.py").write_text(KERNELS, encoding="utf-8")
+    (package / "handed_on").mkdir()
     (package / "parts.py").write_text(PARTS, encoding="utf-8")
     output = tmp_path / "rows.jsonl"
     done = subprocess.run(
