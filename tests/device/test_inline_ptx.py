@@ -413,6 +413,38 @@ def test_fp4_is_rounded_once() -> None:
     np.testing.assert_array_equal(actual, codes(x) << 4 | codes(y))
 
 
+@triton.jit
+def eight_numbers(codes_ptr, out_ptr, N: tl.constexpr):
+    """Words of eight e2m1 numbers, of which four are taken out."""
+    at = tl.arange(0, N)
+    parts = tl.inline_asm_elementwise(
+        """{
+            .reg .b8 b0, b1, b2, b3; .reg .b32 p0, p1;
+            mov.b32 {b0, b1, b2, b3}, $4;
+            cvt.rn.f16x2.e2m1x2 p0, b0;
+            cvt.rn.f16x2.e2m1x2 p1, b3;
+            mov.b32 {$0, $1}, p0;
+            mov.b32 {$2, $3}, p1;
+        }""",
+        "=h,=h,=h,=h,r",
+        [tl.load(codes_ptr + at)],
+        dtype=(tl.float16, tl.float16, tl.float16, tl.float16),
+        is_pure=True,
+        pack=1,
+    )
+    for i in tl.static_range(4):
+        tl.store(out_ptr + i * N + at, parts[i])
+
+
+def test_fp4_is_unpacked() -> None:
+    words = np.random.default_rng(3).integers(0, 1 << 32, 64, dtype=np.uint32)
+    words[0] = 0x76543210
+    out = Guarded((4, 64), "float16")
+    eight_numbers[(1,)](to_torch(words.view(np.int32)), out.tensor, 64)
+    codes = np.stack([words >> shift & 15 for shift in (0, 4, 24, 28)]).astype(np.uint8)
+    np.testing.assert_array_equal(out.values(), codes.view(ml_dtypes.float4_e2m1fn).astype(np.float16))
+
+
 @pytest.mark.parametrize("mode", ["rz", "rp"])
 def test_scales_are_powers_of_two(mode: str) -> None:
     x = np.exp2(np.random.default_rng(2).uniform(-126, 127, COUNT)).astype(np.float32)

@@ -45,11 +45,11 @@ def test_constants(text: str, literal: Constant) -> None:
 
 
 def test_parts_guards_comments_and_two_results() -> None:
-    text = "// one\n.reg .pred p, q; /* two */ setp.lt.s32 p|q, $1, ${2}; @!p mov.b64 {$0, _}, $3;"
+    text = "// one\n.reg .pred p, q; /* two */ setp.lt.s32 p|q, $1, ${2}; @!p mov.b64 {_, $0}, $3;"
     compare, move = parse(text).instructions
     assert str(compare) == "setp.lt.s32" and compare.second == Register("q#1")
     assert compare.operands[2] == Register("$2")
-    assert move.guard == Register("p#0", negated=True) and move.operands[0] == Vector((Register("$0"), None))
+    assert move.guard == Register("p#0", negated=True) and move.operands[0] == Vector((None, Register("$0")))
 
 
 @pytest.mark.parametrize(

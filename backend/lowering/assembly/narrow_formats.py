@@ -18,20 +18,23 @@ from .registers import Registers
 
 @dataclass(frozen=True)
 class Narrow:
-    """``bits`` of a number; ``encode`` gives its code for an f32 by the rounding named. ``decoded``: the format's name
-    in numerics/float_formats.py, where pairs are converted back."""
+    """``bits`` of a number; ``encode`` gives its code for an f32 by the rounding named. ``decode``: the f32 of a code,
+    where pairs are converted back."""
 
     bits: int
     roundings: frozenset[str]
     encode: Callable[[Numeric, Real, str], Int]
-    decoded: str = ""
+    decode: Callable[[Numeric, Int], Real] | None = None
 
 
 def _fp8(name: str) -> Narrow:
     def encode(n: Numeric, x: Real, mode: str) -> Int:
         return Int(n, n.f.zero_extend(round_to_format(n.emitter, x.id, name), 32))
 
-    return Narrow(8, frozenset({"rn"}), encode, name)
+    def decode(n: Numeric, code: Int) -> Real:
+        return Real(n, format_to_f32(n.emitter, code.id, name))
+
+    return Narrow(8, frozenset({"rn"}), encode, decode)
 
 
 #: Half-way points between the numbers of e2m1, 0, 0.5, 1, 1.5, 2, 3, 4 and 6; whether a tie is rounded up, to even.
@@ -45,6 +48,13 @@ def _e2m1(n: Numeric, x: Real, mode: str) -> Int:
     for tie, up in _E2M1_TIES:
         code = code + n.where(size >= tie if up else size > tie, n.integer(1, 32), 0)
     return n.where(x.is_nan(), n.integer(7, 32), code | ((x.bits() >> 31) << 3))  # type: ignore[no-any-return]
+
+
+def _of_e2m1(n: Numeric, code: Int) -> Real:
+    """Exact. Below 1 there are 0 and 0.5; the others have their exponent and significand in the code."""
+    size = code & 7
+    bits = n.where(size.ult(2), size * 0x3F000000, (size + 2 * 126) << 22)
+    return (bits | ((code >> 3) << 31)).as_real()  # type: ignore[no-any-return]
 
 
 def _ue8m0(n: Numeric, x: Real, mode: str) -> Int:
@@ -64,7 +74,7 @@ def _ue8m0(n: Numeric, x: Real, mode: str) -> Int:
 NARROW = {
     "e4m3x2": _fp8("f8E4M3FN"),
     "e5m2x2": _fp8("f8E5M2"),
-    "e2m1x2": Narrow(4, frozenset({"rn"}), _e2m1),
+    "e2m1x2": Narrow(4, frozenset({"rn"}), _e2m1, _of_e2m1),
     "ue8m0x2": Narrow(8, frozenset({"rz", "rp"}), _ue8m0),
 }
 
@@ -72,7 +82,7 @@ NARROW = {
 def convert_pair(
     registers: Registers, instruction: Instruction, modifiers: list[str], to: str, of: str, guard: Bool | None
 ) -> None:
-    """``cvt.rn.satfinite.e4m3x2.f32 d, a, b`` and ``cvt.rn.f16x2.e4m3x2 d, a``."""
+    """``cvt.rn.satfinite.e4m3x2.f32 d, a, b`` and ``cvt.rn.f16x2.e4m3x2 d, a``, also to bf16x2."""
     n = registers.n
     target, source = NARROW.get(to), NARROW.get(of)
     rest = set(modifiers) - {"satfinite"}
@@ -87,18 +97,19 @@ def convert_pair(
             instruction.operands[0], TYPES[f"b{2 * target.bits}"], codes[1] | (codes[0] << target.bits), guard
         )
         return
-    if source and source.decoded and to == "f16x2" and modifiers == ["rn"]:
+    if source and source.decode and to in ("f16x2", "bf16x2") and modifiers == ["rn"]:
         check_count(instruction, 2)
-        pair = registers.read(instruction.operands[1], TYPES["b16"])
+        pair = registers.read(instruction.operands[1], TYPES[f"b{2 * source.bits}"])
         assert isinstance(pair, Int)
+        mask = (1 << source.bits) - 1
         low, high = (
-            registers.untyped(Real(n, format_to_f32(n.emitter, byte.id, source.decoded)), TYPES["f16"])
-            for byte in (pair & 0xFF, (pair >> 8) & 0xFF)
+            registers.untyped(source.decode(n, code), TYPES[to.removesuffix("x2")])
+            for code in (pair & mask, (pair >> source.bits) & mask)
         )
         registers.write(instruction.operands[0], TYPES["b32"], low | (high << 16), guard)
         return
     raise PtxError(
         f"'{instruction}' is not translated",
         "of narrow formats, cvt.rn.satfinite to e4m3x2, e5m2x2 and e2m1x2, cvt.rz and cvt.rp.satfinite to ue8m0x2 from "
-        "f32, and cvt.rn.f16x2 from e4m3x2 and e5m2x2 are",
+        "f32, and cvt.rn to f16x2 and bf16x2 from e4m3x2, e5m2x2 and e2m1x2 are",
     )
