@@ -124,9 +124,10 @@ def kernels(file: Path, name: str) -> Iterator[tuple[str, JITFunction[Any]]]:
             yield f"{name}:{place}", kernel
 
 
-def examine(file: Path, folders: Sequence[Path], profiles: Sequence[str], output: Path) -> None:
-    """Appends a line to ``output`` for each kernel of a file."""
-    for place, kernel in kernels(file, module_name(file, folders)):
+def examine(file: Path, folders: Sequence[Path], profiles: Sequence[str], output: Path) -> bool:
+    """Appends a line to ``output`` for each kernel of a file; whether the file could be run to its end."""
+    name = module_name(file, folders)
+    for place, kernel in kernels(file, name):
         source = accepted(kernel)
         row: dict[str, Any] = {"kernel": place, "guessed": source is not None, "profiles": {}}
         for profile in profiles if source is not None else ():
@@ -135,6 +136,7 @@ def examine(file: Path, folders: Sequence[Path], profiles: Sequence[str], output
             row["profiles"][profile] = [outcome, message, round(time.process_time() - start, 2)]
         with output.open("a", encoding="utf-8") as stream:
             stream.write(json.dumps(row) + "\n")
+    return "__failed__" not in vars(sys.modules[name])
 
 
 def report(rows: Sequence[dict[str, Any]], profiles: Sequence[str]) -> bool:
@@ -185,6 +187,7 @@ def main() -> None:
     install(folders)
     signal.signal(signal.SIGALRM, _ring)
     options.output.write_text("", encoding="utf-8")
+    incomplete = 0
     for file in files:
         child = os.fork()
         if child == 0:
@@ -192,13 +195,14 @@ def main() -> None:
             quiet = os.open(os.devnull, os.O_WRONLY)
             os.dup2(quiet, 1)
             os.dup2(quiet, 2)
+            whole = False
             try:
-                examine(file, folders, profiles, options.output)
+                whole = examine(file, folders, profiles, options.output)
             finally:
-                os._exit(0)
-        os.waitpid(child, 0)
+                os._exit(not whole)
+        incomplete += os.waitpid(child, 0)[1] != 0
     rows = [json.loads(line) for line in options.output.read_text(encoding="utf-8").splitlines()]
-    print(f"{len(files)} files")
+    print(f"{len(files)} files, of which {incomplete} ended with an error and may hold more kernels")
     sys.exit(not report(rows, profiles))
 
 

@@ -55,6 +55,7 @@ def test_kernels_are_guessed_compiled_and_refused(tmp_path: Path) -> None:
     (package / "__init__.py").write_text("raise ImportError('a dependency')", encoding="utf-8")
     (package / "kernels.py").write_text(KERNELS, encoding="utf-8")
     (package / "handed_on").mkdir()
+    (package / "broken.py").write_text("import triton  # @triton.jit\nraise RuntimeError", encoding="utf-8")
     (package / "parts.py").write_text(PARTS, encoding="utf-8")
     output = tmp_path / "rows.jsonl"
     done = subprocess.run(
@@ -70,4 +71,5 @@ def test_kernels_are_guessed_compiled_and_refused(tmp_path: Path) -> None:
         "toy.kernels:nonsense_kernel": "not guessed",
     }, done.stderr
     assert done.returncode == 1
+    assert "3 files, of which 1 ended with an error" in done.stdout
     assert "| toy | 3 | 2 | 1 | 0 | 1 |" in done.stdout and "exchanges values between threads" in done.stdout
