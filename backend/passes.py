@@ -12,7 +12,6 @@ from triton._C.libtriton import ir, passes
 
 from .layouts.element_sizes import bits_in_memory
 from .transforms.dot_precision import OF_F32
-from .transforms.exchanged_pointers import EXCHANGES
 from .transforms.sink_loads import APART, are_apart
 from .ttgir.attributes import AttributeReader
 from .ttgir.lexer import Tokens
@@ -195,10 +194,9 @@ def survey(module: Any) -> Survey:
         order.append(name)
         for index in range(operation.get_num_results()):
             largest = max(largest, math.prod(operation.get_result(index).get_shape() or ()))
-        if name in _LOOKED_INTO:
-            marks.update(_marks(name, operation))
-            if name == "tt.dot":
-                left.add(str(operation.get_operand(0).get_type()))
+        if name == "tt.dot":
+            marks.update(_marks(operation))
+            left.add(str(operation.get_operand(0).get_type()))
 
     module.walk(visit)
     dots = sum(name in DOTS for name in order)
@@ -214,31 +212,24 @@ def _tensors(types: Collection[str]) -> list[TensorType]:
 
 
 def operation_names(module: Any) -> frozenset[str]:
-    """The names of a module's operations, ``"<name> on pointers"`` for those that exchange pointers, OF_F32 for dots of
-    f32, APART for loads that are apart from their dots, SEVERAL_FUNCTIONS: what decides whether its text has to be read
-    at all, and which passes have something to do."""
+    """The names of a module's operations, OF_F32 for dots of f32, APART for loads that are apart from their dots,
+    SEVERAL_FUNCTIONS: what decides whether its text has to be read at all, and which passes have something to do."""
     order: list[str] = []
     marks: set[str] = set()
 
     def visit(operation: Any) -> None:
         name = operation.get_name()
         order.append(name)
-        if name in _LOOKED_INTO:
-            marks.update(_marks(name, operation))
+        if name == "tt.dot":
+            marks.update(_marks(operation))
 
     module.walk(visit)
     return _found(order, marks)
 
 
-_LOOKED_INTO = EXCHANGES | {"tt.dot"}
-
-
-def _marks(name: str, operation: Any) -> list[str]:
-    """What else operation_names() calls one of _LOOKED_INTO."""
-    if name == "tt.dot":
-        return [OF_F32] if "xf32" in str(operation.get_operand(0).get_type()) else []
-    operands = (operation.get_operand(index) for index in range(operation.get_num_operands()))
-    return [f"{name} on pointers"] if any("!tt.ptr" in str(operand.get_type()) for operand in operands) else []
+def _marks(dot: Any) -> list[str]:
+    """What else operation_names() calls a dot."""
+    return [OF_F32] if "xf32" in str(dot.get_operand(0).get_type()) else []
 
 
 def _found(order: list[str], marks: set[str]) -> frozenset[str]:

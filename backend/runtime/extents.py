@@ -108,8 +108,8 @@ def bounds_table(kernel: str, messages: Sequence[dict[str, Any]], entries: Seque
             if message["unchecked"]:
                 _log.warning(
                     "kernel '%s': the bounds of %d of its memory operations are not checked, because their "
-                    "pointers may come from elsewhere than its arguments: from memory, from integers, into a "
-                    "function of tl.map_elementwise",
+                    "pointers may come from elsewhere than its arguments: from memory, from integers, from "
+                    "tl.reduce, into a function of tl.map_elementwise",
                     kernel,
                     message["unchecked"],
                 )

@@ -11,7 +11,6 @@ from ..analysis.matrix_dots import splits_floats
 from ..matrices import MatrixConfiguration
 from ..ttgir.ir import Module
 from .dot_precision import OF_F32, share_precision
-from .exchanged_pointers import ON_POINTERS, refuse_exchanged_pointers
 from .fragments import arrange_fragments
 from .invariant_operands import hoist_invariant_operands
 from .kernel import kernel_of, one_block
@@ -127,7 +126,6 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform(
         "lay subgroups along rows", Stage.LAYOUTS_CHOSEN, _alone(lay_subgroups_along_rows), (ALONG,), "rows", BOUND
     ),
-    Transform("refuse exchanged pointers", Stage.LAST, _alone(refuse_exchanged_pointers), (ON_POINTERS,)),
     Transform(
         "read transposed matrix operands from buffers",
         Stage.LAST,

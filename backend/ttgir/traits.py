@@ -181,7 +181,8 @@ _ops("tt.get_program_id tt.get_num_programs", repeatable=True)
 _ops("tt.int_to_ptr tt.ptr_to_int tt.fp_to_fp tt.clampf tt.approx_divf tt.mulhiui", elementwise=True)
 _ops("tt.precise_sqrt tt.precise_divf", elementwise=True, length=MEDIUM)
 _ops("tt.dot tt.dot_scaled ttg.fp4_to_fp")
-_ops("tt.gather tt.histogram", memory=Memory.SCRATCH)
+_ops("tt.gather", pointers=Pointers.EXCHANGED, memory=Memory.SCRATCH)
+_ops("tt.histogram", memory=Memory.SCRATCH)
 _ops("ttg.convert_layout", pointers=Pointers.EXCHANGED, memory=Memory.SCRATCH)
 
 # tt: memory

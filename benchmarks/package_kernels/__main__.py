@@ -6,8 +6,8 @@
 
 A kernel is compiled where upstream's own front end and its passes for CUDA, to LLVM IR, accept a guess at its
 signature (signatures.py); of the others the script says nothing. What the packages import need not be installed
-(imports.py). Each file is imported in a process of its own. The exit status is 1 where a kernel is refused for anything
-but the size of shared memory.
+(imports.py). Each file is imported in a process of its own. With ``--resume`` a run that was ended goes on where it
+was. The exit status is 1 where a kernel is refused for anything but the size of shared memory.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import argparse
 import ast
 import json
 import os
+import random
 import resource
 import signal
 import sys
@@ -134,8 +135,7 @@ def examine(file: Path, folders: Sequence[Path], profiles: Sequence[str], output
             start = time.process_time()
             outcome, message = compiled(source, profile)
             row["profiles"][profile] = [outcome, message, round(time.process_time() - start, 2)]
-        with output.open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps(row) + "\n")
+        _append(output, row)
     return "__failed__" not in vars(sys.modules[name])
 
 
@@ -168,13 +168,42 @@ def report(rows: Sequence[dict[str, Any]], profiles: Sequence[str]) -> bool:
     return not refusals
 
 
+def _rows(output: Path) -> list[dict[str, Any]]:
+    """The lines of an output; one that is cut off is left out."""
+    lines = output.read_text(encoding="utf-8").splitlines() if output.exists() else []
+    return [json.loads(line) for line in lines if line.endswith("}")]
+
+
+def _append(output: Path, row: dict[str, Any]) -> None:
+    with output.open("a", encoding="utf-8") as stream:
+        stream.write(json.dumps(row) + "\n")
+
+
+def _in_process(file: Path, folders: Sequence[Path], profiles: Sequence[str], output: Path) -> None:
+    """Examines a file in a process of its own. Its last line says whether the file could be run to its end."""
+    child = os.fork()
+    if child == 0:
+        resource.setrlimit(resource.RLIMIT_CPU, (FILE_SECONDS, FILE_SECONDS))
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, 1)
+        os.dup2(quiet, 2)
+        whole = False
+        try:
+            whole = examine(file, folders, profiles, output)
+        finally:
+            os._exit(not whole)
+    _append(output, {"file": str(file), "whole": os.waitpid(child, 0)[1] == 0})
+
+
 def main() -> None:
     """The command line: see above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", nargs="+", type=Path, help="folders that hold packages")
     parser.add_argument("--profile", action="append", choices=sorted(PROFILES), help="what is compiled for")
     parser.add_argument("--output", type=Path, default=Path("package_kernels.jsonl"), help="a line for each kernel")
-    parser.add_argument("--limit", type=int, help="examine so many files")
+    parser.add_argument("--resume", action="store_true", help="leave out the files that --output has")
+    parser.add_argument("--limit", type=int, metavar="N", help="examine N files, chosen at random")
+    parser.add_argument("--seed", type=int, default=0, help="of that choice (default: 0)")
     options = parser.parse_args()
     profiles = options.profile or ["nvidia-hopper", "lavapipe"]
     folders = [folder.resolve() for folder in options.folders]
@@ -183,27 +212,25 @@ def main() -> None:
         for folder in folders
         for file in folder.rglob("*.py")
         if "test" not in file.stem and "@triton.jit" in file.read_text(encoding="utf-8", errors="replace")
-    )[: options.limit]
+    )
+    random.Random(options.seed).shuffle(files)
+    files = files[: options.limit]
+    before = _rows(options.output) if options.resume else []
+    options.output.write_text("".join(json.dumps(row) + "\n" for row in before), encoding="utf-8")
+    done = {row["file"] for row in before if "file" in row}
     install(folders)
     signal.signal(signal.SIGALRM, _ring)
-    options.output.write_text("", encoding="utf-8")
-    incomplete = 0
-    for file in files:
-        child = os.fork()
-        if child == 0:
-            resource.setrlimit(resource.RLIMIT_CPU, (FILE_SECONDS, FILE_SECONDS))
-            quiet = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(quiet, 1)
-            os.dup2(quiet, 2)
-            whole = False
-            try:
-                whole = examine(file, folders, profiles, options.output)
-            finally:
-                os._exit(not whole)
-        incomplete += os.waitpid(child, 0)[1] != 0
-    rows = [json.loads(line) for line in options.output.read_text(encoding="utf-8").splitlines()]
+    for number, file in enumerate(files):
+        if str(file) in done:
+            continue
+        _in_process(file, folders, profiles, options.output)
+        if sys.stderr.isatty():
+            print(f"{number + 1} of {len(files)} files", end="\r", file=sys.stderr)
+    rows = _rows(options.output)
+    incomplete = sum(not row["whole"] for row in rows if "file" in row)
     print(f"{len(files)} files, of which {incomplete} ended with an error and may hold more kernels")
-    sys.exit(not report(rows, profiles))
+    kernels_found = {row["kernel"]: row for row in rows if "kernel" in row}  # a run that was ended has some twice
+    sys.exit(not report(list(kernels_found.values()), profiles))
 
 
 if __name__ == "__main__":

@@ -169,29 +169,6 @@ def test_autotuning_leaves_out_what_has_too_many_warps():
 
 
 @triton.jit
-def gathered_pointers_kernel(x_ptr, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    tl.store(x_ptr + i, tl.load(tl.gather(x_ptr + i, BLOCK - 1 - i, 0)))
-
-
-@triton.jit
-def first(a, b):
-    return a
-
-
-@triton.jit
-def scanned_pointers_kernel(x_ptr, BLOCK: tl.constexpr):
-    i = tl.arange(0, BLOCK)
-    tl.store(x_ptr + i, tl.load(tl.associative_scan(x_ptr + i, 0, first)))
-
-
-@pytest.mark.parametrize("kernel", [gathered_pointers_kernel, scanned_pointers_kernel])
-def test_pointers_are_not_exchanged(kernel):
-    with pytest.raises(UnsupportedOperation, match=r"test_bad_input\.py:\d+.*exchanges pointers.*x\.to\(tl\.int64\)"):
-        kernel[(1,)](torch.ones(64), BLOCK=64)
-
-
-@triton.jit
 def third_kernel(x_ptr, BLOCK: tl.constexpr):
     i = tl.arange(0, BLOCK)
     tl.store(x_ptr + i, (tl.load(x_ptr + i).to(tl.float64) / 3).to(tl.float32))

@@ -406,7 +406,8 @@ def test_pointers_without_an_argument_are_not_checked(caplog):
     assert (out.to_numpy() == 2).all()
     assert [record.getMessage() for record in caplog.records] == [
         "kernel 'table_kernel': the bounds of 2 of its memory operations are not checked, because their pointers may "
-        "come from elsewhere than its arguments: from memory, from integers, into a function of tl.map_elementwise"
+        "come from elsewhere than its arguments: from memory, from integers, from tl.reduce, into a function of "
+        "tl.map_elementwise"
     ]
     # Beside them the others are.
     error = failure(lambda: table_kernel[(1,)](table, out[:60], x.data_ptr(), BLOCK=64, check_bounds=True))

@@ -58,12 +58,15 @@ def test_kernels_are_guessed_compiled_and_refused(tmp_path: Path) -> None:
     (package / "broken.py").write_text("import triton  # @triton.jit\nraise RuntimeError", encoding="utf-8")
     (package / "parts.py").write_text(PARTS, encoding="utf-8")
     output = tmp_path / "rows.jsonl"
-    done = subprocess.run(
-        [sys.executable, "-m", "benchmarks.package_kernels", tmp_path / "packages", "--profile", "lavapipe",
-         "--output", output],
-        cwd=ROOT, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    rows = {row["kernel"]: row for row in map(json.loads, output.read_text(encoding="utf-8").splitlines())}
+    command = [sys.executable, "-m", "benchmarks.package_kernels", tmp_path / "packages", "--profile", "lavapipe",
+               "--output", output]  # fmt: skip
+
+    def run(*options: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run([*command, *options], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+
+    done = run()
+    lines = [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
+    rows = {row["kernel"]: row for row in lines if "kernel" in row}
     outcomes = {name: row["profiles"].get("lavapipe", ["not guessed"])[0] for name, row in rows.items()}
     assert outcomes == {
         "toy.kernels:sums": "compiled",
@@ -73,3 +76,8 @@ def test_kernels_are_guessed_compiled_and_refused(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "3 files, of which 1 ended with an error" in done.stdout
     assert "| toy | 3 | 2 | 1 | 0 | 1 |" in done.stdout and "exchanges values between threads" in done.stdout
+    (package / "later.py").write_text(PARTS.replace("row_of", "later_kernel"), encoding="utf-8")
+    output.write_text(output.read_text(encoding="utf-8") + '{"kernel": "cut o', encoding="utf-8")
+    resumed = run("--resume")
+    assert "4 files, of which 1 ended" in resumed.stdout and "| toy | 4 | " in resumed.stdout, resumed.stderr
+    assert output.read_text(encoding="utf-8").count("sums") == 1
