@@ -15,11 +15,12 @@ from .analysis.turned_tiles import LOOPS, TURNS, turns_carried_tile
 from .capabilities import Capabilities
 from .options import SPIRVOptions
 from .planning.kernel_plan import least_shared
-from .planning.ladder import Attempt, attempts
-from .planning.matrix_units import matrix_units
+from .planning.ladder import NAMED_LAYOUTS, Attempt, attempts
+from .planning.matrix_units import MatrixUnits, matrix_units
 from .planning.module_plan import Planned, plan_module
 from .planning.native_math import native_math
 from .planning.options import Options
+from .planning.rewrites import rewrites
 from .planning.workgroup import WARP, matrix_warps, subgroups
 from .transforms import table
 from .transforms.kernel import kernel_of
@@ -68,8 +69,8 @@ class LayoutSearch:
         warps = matrix_warps(found.largest, found.dots, options.num_warps, capabilities) if matrices else 0
         self._moved = self._suits = True
         #: What was given last.
-        self.attempt: Attempt | None = None
-        padded = loads_matrices(capabilities, options)
+        self.attempt = NAMED_LAYOUTS
+        padded = loads_matrices(capabilities, self._units)
         self._attempts = attempts(count, options.num_warps, warps, padded, found.dots > 0)
 
     def next(self) -> Any:
@@ -88,19 +89,16 @@ class LayoutSearch:
 
     def _for_matrix_units(self, attempt: Attempt) -> Any:
         """A kernel whose dots are all for matrix units; None where one of them is not."""
-        settings = table.Settings(matrices=self._units.configurations, lanes=self._capabilities.subgroup_size)
-        module = passes.parse(self._ttir, self._context)
-        if attempt.pieces:
-            module = transformed(module, table.Stage.BEFORE_LAYOUTS, _cut(attempt))
-            if module is None:
-                return None
+        settings = self._rewrites(attempt)
+        module = _cut(passes.parse(self._ttir, self._context), settings)
+        if module is None:
+            return None
         module = transformed(module, table.Stage.BEFORE_LAYOUTS, settings) or module
         layouts = passes.layouts(attempt.subgroups, WARP, self._options.num_ctas)
         passes.run(module, layouts, "make_layouts", self._names, self._copies)
         passes.accelerate_dots(module, self._names, self._copies)
         passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), self._copies)
-        if attempt.pieces:
-            module = transformed(module, table.Stage.LAYOUTS_CHOSEN, _cut(attempt)) or module
+        module = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings) or module
         tried = parse_module(str(module), "kernel.ttgir")
         self._suits = table.transform(tried, table.due(table.Stage.FRAGMENTS, (), settings), settings)
         return module if self._suits else None
@@ -109,48 +107,45 @@ class LayoutSearch:
         module, self._module = self._module, None  # the passes change it in place
         if module is None:
             module = passes.parse(self._ttir, self._context)
-        settings = _cut(attempt)
-        if attempt.pieces:
-            module = transformed(module, table.Stage.BEFORE_LAYOUTS, settings)
-            if module is None:
-                return None
+        settings = self._rewrites(attempt)
+        module = _cut(module, settings)
+        if module is None:
+            return None
         lanes, ctas = self._options.warp_size, self._options.num_ctas
         passes.run(module, passes.layouts(attempt.subgroups, lanes, ctas), "make_layouts", self._names, self._copies)
         passes.decompose_scaled_dots(module, self._names)
         passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), self._copies)
         names = passes.operation_names(module)
-        changed = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings, names)
-        self._moved = changed is not None
-        rows = table.Settings(moved_loads=False, rows=self._capabilities.traits.faults.coroutines)
-        if changed is None:
-            return transformed(module, table.Stage.LAYOUTS_CHOSEN, rows, names) or module
-        return transformed(changed, table.Stage.LAYOUTS_CHOSEN, rows) or changed
+        moved = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings, names)
+        self._moved = moved is not None
+        if moved is not None:
+            module, names = moved, passes.operation_names(moved)
+        return transformed(module, table.Stage.LOADS_MOVED, settings, names) or module
+
+    def _rewrites(self, attempt: Attempt) -> table.Settings:
+        options = planning_options(self._capabilities, self._options, attempt)
+        return rewrites(self._capabilities, options, attempt)
+
+
+def _cut(module: Any, settings: table.Settings) -> Any:
+    """``module`` with its dots cut in pieces; None where no dot can be."""
+    return transformed(module, table.Stage.CUT, settings) if settings.pieces else module
 
 
 def _turns_tiles(ttir: str) -> bool:
     return any(map(turns_carried_tile, parse_module(ttir, "kernel.ttir").functions.values()))
 
 
-def _cut(attempt: Attempt) -> table.Settings:
-    return table.Settings(attempt.moved_loads, pieces=attempt.pieces, tight=attempt.tight)
+def plan(module: Any, attempt: Attempt, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
+    """TTGIR rewritten and planned. ``attempt``: how LayoutSearch laid it out. ``name``: of the TTGIR in errors."""
+    planning = planning_options(capabilities, options, attempt)
+    return plan_module(_finished(module, attempt, name, capabilities, planning), capabilities, planning, attempt)
 
 
-def plan(module: Any, attempt: Attempt | None, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
-    """TTGIR rewritten and planned. ``attempt``: how LayoutSearch laid it out; None where the kernel names its layouts.
-    ``name``: of the TTGIR in errors."""
-    source = _finished(module, attempt, name, capabilities, options)
-    return plan_module(source, capabilities, planning_options(capabilities, options, attempt))
-
-
-def _finished(
-    module: Any, attempt: Attempt | None, name: str, capabilities: Capabilities, options: SPIRVOptions
-) -> Module:
+def _finished(module: Any, attempt: Attempt, name: str, capabilities: Capabilities, options: Options) -> Module:
     """The module after upstream's last passes."""
-    padded, units = attempt is not None and attempt.padded, matrix_units(options.matrix_units, capabilities)
-    registers = capabilities.traits.lane_registers
-    settings = table.Settings(matrix_loads=padded, matrices=units.configurations, registers=registers)
     names = passes.operation_names(module)
-    module = transformed(module, table.Stage.LAST, settings, names) or module
+    module = transformed(module, table.Stage.LAST, rewrites(capabilities, options, attempt), names) or module
     passes.run(module, passes.LAST, "finish_ttgir", names)
     return parse_module(str(module), name)
 
@@ -162,13 +157,14 @@ def plan_what_fits(
     ``search``, whose ``attempt`` it then is. Raises OutOfSharedMemory where nothing fits."""
     candidate, required = module, 1 << 62
     while candidate is not None:
-        attempt = search.attempt if search is not None else None
-        source = _finished(candidate, attempt, name, capabilities, options)
+        attempt = search.attempt if search is not None else NAMED_LAYOUTS
+        planning = planning_options(capabilities, options, attempt)
+        source = _finished(candidate, attempt, name, capabilities, planning)
         # What is too large already is left before it is planned, which takes longest. Fragments of matrix units come
         # later, and may leave buffers out.
-        least = least_shared(kernel_of(source)) if attempt is None or not attempt.matrices else 0
+        least = 0 if search is not None and attempt.matrices else least_shared(kernel_of(source))
         if least <= capabilities.shared_bytes:
-            planned = plan_module(source, capabilities, planning_options(capabilities, options, attempt))
+            planned = plan_module(source, capabilities, planning, attempt)
             if planned.plan.fits:
                 return planned
             least = planned.plan.shared_bytes
@@ -179,7 +175,7 @@ def plan_what_fits(
     raise OutOfSharedMemory(module.get_entry_func_name(), required, capabilities.shared_bytes)
 
 
-def planning_options(capabilities: Capabilities, options: SPIRVOptions, attempt: Attempt | None) -> Options:
+def planning_options(capabilities: Capabilities, options: SPIRVOptions, attempt: Attempt) -> Options:
     """What the compile options and the device say to planning and lowering."""
     units = matrix_units(options.matrix_units, capabilities)
     return Options(
@@ -191,14 +187,13 @@ def planning_options(capabilities: Capabilities, options: SPIRVOptions, attempt:
         stages=options.num_stages,
         matrices=units.configurations,
         emulate_matrices=units.emulated,
-        matrix_loads=loads_matrices(capabilities, options),
-        tight=attempt is None or attempt.tight,
+        matrix_loads=loads_matrices(capabilities, units),
+        tight=attempt.tight,
     )
 
 
-def loads_matrices(capabilities: Capabilities, options: SPIRVOptions) -> bool:
+def loads_matrices(capabilities: Capabilities, units: MatrixUnits) -> bool:
     """Whether dots load fragments from shared memory."""
-    units = matrix_units(options.matrix_units, capabilities)
     fragments = bool(units.configurations) and not units.emulated
     return fragments and capabilities.traits.matrix_loads and capabilities.has("explicit_workgroup_layout")
 

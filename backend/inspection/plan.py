@@ -10,7 +10,7 @@ from triton._C.libtriton import ir
 from .. import passes
 from ..capabilities import Capabilities
 from ..options import SPIRVOptions, own
-from ..planning.ladder import Attempt
+from ..planning.ladder import NAMED_LAYOUTS, Attempt
 from ..planning.module_plan import Planned
 from ..planning.show import plan_lines, plan_text
 from ..stages import LayoutSearch, plan
@@ -30,8 +30,8 @@ def planned_again(
     ir.load_dialects(context)
     module = passes.parse(ttgir, context)
     options = SPIRVOptions(**own(metadata))
-    attempt = Attempt(**metadata["layout"]) if metadata["layout"] is not None else None
-    if ttir is not None and attempt is not None:
+    attempt = Attempt(**metadata["layout"]) if metadata["layout"] is not None else NAMED_LAYOUTS
+    if ttir is not None and attempt != NAMED_LAYOUTS:
         search = LayoutSearch(passes.parse(ttir, context), capabilities, options)
         search.next()  # this is ``ttgir``
         while search.attempt != attempt:

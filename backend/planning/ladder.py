@@ -38,6 +38,9 @@ class Attempt:
         return ", ".join(parts)
 
 
+#: A kernel that names its layouts, such as Gluon's: there is nothing to try.
+NAMED_LAYOUTS = Attempt(subgroups=0, moved_loads=False, matrices=True, tight=True)
+
 #: In how many pieces dots are cut, one after the other.
 PIECES = (2, 4, 8)
 #: The same on matrix units: of more pieces each is smaller, but not what makes pieces of a tile.

@@ -10,7 +10,9 @@ from ..transforms import table as transforms
 from ..transforms.kernel import kernel_of
 from ..ttgir.ir import Module
 from .kernel_plan import KernelPlan, plan_kernel
+from .ladder import NAMED_LAYOUTS, Attempt
 from .options import Options
+from .rewrites import rewrites
 
 
 @dataclass(frozen=True, repr=False)
@@ -24,18 +26,12 @@ class Planned:
     options: Options
 
 
-def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
-    """Rewrites and plans the only public function of ``source``. Raises UnsupportedOperation for
-    what this backend refuses, LoweringError for a module it does not understand."""
-    driver = capabilities.traits
-    settings = transforms.Settings(
-        prefetch=driver.prefetch,
-        stages=options.stages,
-        shared_banks=driver.shared_banks,
-        strips=driver.unrolled_elementwise,
-        matrices=options.matrices,
-        lanes=capabilities.subgroup_size,
-    )
+def plan_module(
+    source: Module, capabilities: Capabilities, options: Options, attempt: Attempt = NAMED_LAYOUTS
+) -> Planned:
+    """Rewrites and plans the only public function of ``source``, which was laid out in ``attempt``. Raises
+    UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand."""
+    settings = rewrites(capabilities, options, attempt)
     transforms.transform(source, transforms.due(transforms.Stage.FRAGMENTS, (), settings), settings)
     _check_shape(source, capabilities)
     transforms.transform(source, transforms.due(transforms.Stage.PLANNING, (), settings), settings)

@@ -29,8 +29,10 @@ from .transposed_operands import buffer_transposed_operands
 class Stage(Enum):
     """When a rewrite runs. Before the last passes its result goes back to upstream as text."""
 
+    CUT = "before anything else"
     BEFORE_LAYOUTS = "before upstream chooses layouts"
     LAYOUTS_CHOSEN = "after upstream's layouts were chosen"
+    LOADS_MOVED = "after those"
     LAST = "before upstream's last passes"
     FRAGMENTS = "after upstream's passes, before anything asks which lane holds an element"
     PLANNING = "after upstream's passes, before planning"
@@ -105,27 +107,25 @@ def _among(*names: str) -> frozenset[str]:
 
 TRANSFORMS: tuple[Transform, ...] = (
     Transform(
+        "cut dots along K",
+        Stage.CUT,
+        lambda module, settings: split_dots(module, settings.pieces),
+        (_among("tt.dot"),),
+        "pieces",
+    ),
+    Transform(
         "give dots of f32 one precision",
         Stage.BEFORE_LAYOUTS,
         lambda module, settings: share_precision(module, splits_floats(settings.matrices)),
         (_among(OF_F32),),
         "matrices",
     ),
-    Transform(
-        "cut dots along K",
-        Stage.BEFORE_LAYOUTS,
-        lambda module, settings: split_dots(module, settings.pieces),
-        (_among("tt.dot"),),
-        "pieces",
-    ),
     Transform("fill buffers late", Stage.LAYOUTS_CHOSEN, _alone(sink_buffers), (_among("ttg.local_alloc"),), "pieces"),
     Transform("sink loads of dot operands", Stage.LAYOUTS_CHOSEN, _alone(sink_loads), (_among(APART),), "moved_loads"),
     Transform(
         "fill buffers in loops", Stage.LAYOUTS_CHOSEN, _alone(refill_buffers), (_among("ttg.local_alloc"),), "tight"
     ),
-    Transform(
-        "lay subgroups along rows", Stage.LAYOUTS_CHOSEN, _alone(lay_subgroups_along_rows), (ALONG,), "rows", BOUND
-    ),
+    Transform("lay subgroups along rows", Stage.LOADS_MOVED, _alone(lay_subgroups_along_rows), (ALONG,), "rows", BOUND),
     Transform(
         "read transposed matrix operands from buffers",
         Stage.LAST,

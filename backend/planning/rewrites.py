@@ -1,0 +1,27 @@
+"""Which rewrites of TTGIR run (transforms/table.py): on what device, with which compile options, in which attempt."""
+
+from __future__ import annotations
+
+from ..capabilities import Capabilities
+from ..transforms.table import Settings
+from .ladder import Attempt
+from .options import Options
+
+
+def rewrites(capabilities: Capabilities, options: Options, attempt: Attempt) -> Settings:
+    """The settings of all stages of ``attempt``."""
+    driver = capabilities.traits
+    return Settings(
+        moved_loads=attempt.moved_loads,
+        prefetch=driver.prefetch,
+        stages=options.stages,
+        shared_banks=driver.shared_banks,
+        matrix_loads=attempt.padded,
+        pieces=attempt.pieces,
+        tight=attempt.tight,
+        strips=driver.unrolled_elementwise,
+        rows=driver.faults.coroutines,
+        matrices=options.matrices if attempt.matrices else (),
+        lanes=capabilities.subgroup_size,
+        registers=driver.lane_registers,
+    )
