@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import sys
-from functools import cache
+from functools import cache, wraps
 from glob import glob
 from importlib import import_module
 from importlib.abc import MetaPathFinder
@@ -106,6 +106,47 @@ def claim(module: Any) -> None:
         if name.startswith(_FUNCTIONS):
             setattr(torch._C, name, _ours(name, getattr(torch._C, name)))
     torch._C._accelerator_getAccelerator = _accelerator
+    if isinstance(module, Placeholder):
+        _register_first()
+
+
+def _register_first() -> None:
+    """Have the device registered before what registering changes: modules then keep shared parameters shared
+    (runtime/torch_modules.py), and storages have an allocator (runtime/torch_device.py)."""
+    import torch
+
+    def names_us(device: Any) -> bool:
+        if isinstance(device, (str, torch.device)):
+            return str(device).partition(":")[0] == NAME
+        return type(device) is int and _accelerator() == torch.device(NAME)
+
+    def registered(device: Any) -> bool:
+        placeholder = torch.spirv  # type: ignore[attr-defined]
+        if isinstance(placeholder, Placeholder) and names_us(device):
+            placeholder._lazy_init()
+            return True
+        return False
+
+    def method(original: Any, of_device: bool = False) -> Any:
+        @wraps(original)
+        def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+            registered(NAME if of_device else kwargs.get("device", args[0] if args else None))
+            return original(self, *args, **kwargs)
+
+        return run
+
+    modules: Any = torch.nn.Module
+    modules.to, modules.to_empty = method(modules.to), method(modules.to_empty)
+    setattr(modules, NAME, method(getattr(modules, NAME), of_device=True))
+    storages: Any = torch.UntypedStorage
+    new = storages.__new__
+
+    def new_storage(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if registered(kwargs.get("device")):
+            return cls(*args, **kwargs)  # registering has put another function in this one's place
+        return new(cls, *args, **kwargs)
+
+    storages.__new__ = staticmethod(new_storage)
 
 
 def _with_ours(name: str) -> Any:

@@ -54,10 +54,23 @@ def test_torch_knows_the_device_and_triton_is_imported_when_it_is_used() -> None
         "torch.spirv.current_device() == 0",
         "torch.spirv.device_count() >= 1",
         "torch.full((2,), 7, device=torch.device('spirv')).sum().item() == 14",
+        "torch.UntypedStorage(8, device='spirv').device.type == 'spirv'",
     ],
 )
 def test_any_first_use_will_do(use: str) -> None:
     assert python(f"import torch; print({use})") == "True\n"
+
+
+@pytest.mark.parametrize("move", ["to('spirv')", "to(device=torch.device('spirv', 0))", "spirv()"])
+def test_a_model_whose_move_is_the_first_use_keeps_shared_parameters(move: str) -> None:
+    told = python(
+        "import torch\n"
+        "embedding, head = torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False)\n"
+        "head.weight = embedding.weight\n"
+        f"model = torch.nn.Sequential(embedding, head).{move}\n"
+        "print(model[0].weight is model[1].weight, model[0].weight.device)\n"
+    )
+    assert told == "True spirv:0\n"
 
 
 def test_a_saved_tensor_is_loaded_before_any_other_use(tmp_path: Path) -> None:
