@@ -131,6 +131,8 @@ class SPIRVBackend(BaseBackend):
         known["sanitize_overflow"] = known.get("sanitize_overflow", True) and bool(known.get("debug"))
         if "check_bounds" not in known:
             known["check_bounds"] = settings.CHECK_BOUNDS.get()
+        if "check_races" not in known:
+            known["check_races"] = settings.CHECK_RACES.get()
         if "debug_info" not in known:
             known["debug_info"] = settings.DEBUG_INFO.get()
         known["matrix_units"] = str(known.get("matrix_units", settings.MATRIX_UNITS.get()))

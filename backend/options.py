@@ -63,6 +63,8 @@ class SPIRVOptions:
     fpsan_homomorphic_casts: bool = False
     #: Check every access against the bounds of its tensor: TRITON_SPIRV_CHECK_BOUNDS where a launch does not say.
     check_bounds: bool = False
+    #: Check every access to shared memory for races: TRITON_SPIRV_CHECK_RACES where a launch does not say.
+    check_races: bool = False
     #: Source lines and names of variables in the module: TRITON_SPIRV_DEBUG_INFO where a launch does not say.
     debug_info: bool = False
     #: Whether dots use the device's matrix units, or emulated ones: planning/matrix_units.py. Where a launch does not

@@ -127,6 +127,13 @@ CHECK_BOUNDS = Setting(
     "1",
     "check every access against its tensor: an error with the place instead of corrupted memory",
 )
+CHECK_RACES = Setting(
+    "TRITON_SPIRV_CHECK_RACES",
+    flag,
+    False,
+    "1",
+    "check every access to shared memory: an error with both places where two invocations race",
+)
 DEBUG_INFO = Setting(
     "TRITON_SPIRV_DEBUG_INFO",
     flag,

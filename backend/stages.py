@@ -181,6 +181,7 @@ def planning_options(capabilities: Capabilities, options: SPIRVOptions, attempt:
     return Options(
         fuse_multiply_add=options.enable_fp_fusion,
         check_bounds=options.check_bounds,
+        check_races=options.check_races,
         debug_info=options.debug_info,
         split_grid=options.split_grid,
         native_math=native_math(options.native_math, capabilities),

@@ -1,6 +1,8 @@
-"""The report buffer, by which a kernel tells the host of failures, values that it prints, and accesses out of bounds.
+"""The report buffer, by which a kernel tells the host of failures, values that it prints, accesses out of bounds, and
+races.
 
-Little-endian. It begins with a header; what checks of bounds need follows in kernels that have them, then the records.
+Little-endian. It begins with a header; what checks of bounds and of races need follows in kernels that have them, then
+the records.
 ``docs/abi.md`` has the tables.
 """
 
@@ -34,3 +36,13 @@ BEFORE, SPAN, DISTANCE = 0, 8, 16
 def bounds_bytes(rows: int) -> int:
     """What checks of bounds take between the header and the records, for so many arguments."""
     return ROWS_AT - HEADER.size + rows * ROW.size
+
+
+#: In kernels with checks of races: the address of the memory in which they note accesses, zero at first. Then words:
+#: how many accesses raced, modulo 2³²; of the first 1 + its message, 1 + the message of the other access, the number of
+#: its granule, its invocation and the other's, and the program id x, y, z.
+RACES = struct.Struct("<Q9I")
+#: The numbers of those words.
+RACE_COUNT, RACE_ACCESS = 2, 3
+#: Bytes of device memory that a launch has for noting accesses, at most, if one program needs no more.
+SHADOW_BYTES = 64 << 20

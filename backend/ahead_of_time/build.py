@@ -18,7 +18,7 @@ from .errors import RequestError
 from .features import required_features
 
 #: What the JSON tells of how the kernel was compiled.
-OPTIONS = ("num_warps", "num_stages", "debug", "check_bounds", "enable_fp_fusion", "triton_version")
+OPTIONS = ("num_warps", "num_stages", "debug", "check_bounds", "check_races", "enable_fp_fusion", "triton_version")
 _ELEMENT = f"(?:{'|'.join((*SCALARS, *POINTEES))})"
 _POINTER = re.compile(rf"\*k?{_ELEMENT}")
 _DESCRIPTOR = re.compile(rf"tensordesc<{_ELEMENT}\[\s*\d+\s*(?:,\s*\d+\s*)*\]>")

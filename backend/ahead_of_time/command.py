@@ -64,6 +64,12 @@ def add_request(parser: argparse.ArgumentParser, required: bool) -> None:
         default=None,
         help="check every access against the tensors that are passed, at the cost of speed",
     )
+    parser.add_argument(
+        "--check-races",
+        action="store_true",
+        default=None,
+        help="check every access to shared memory for races, at the cost of speed",
+    )
 
 
 def run_compile(options: argparse.Namespace) -> int:
@@ -114,7 +120,9 @@ def fusion() -> dict[str, object]:
 
 def requested(options: argparse.Namespace) -> dict[str, object]:
     """The compile options that add_request's arguments ask for."""
-    return {name: getattr(options, name) for name in ("num_warps", "num_stages", "debug", "check_bounds")}
+    return {
+        name: getattr(options, name) for name in ("num_warps", "num_stages", "debug", "check_bounds", "check_races")
+    }
 
 
 def target(text: str) -> Capabilities:

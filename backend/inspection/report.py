@@ -29,7 +29,7 @@ from .speed import speed
 PAGE = Path(__file__).with_name("page")
 
 #: Options of a kernel in the cache that it is compiled with again; the others follow from the target.
-_OPTIONS = ("num_warps", "num_stages", "debug", "check_bounds", "enable_fp_fusion", "sanitize_overflow")
+_OPTIONS = ("num_warps", "num_stages", "debug", "check_bounds", "check_races", "enable_fp_fusion", "sanitize_overflow")
 
 #: (fact, name in the compiler's metadata).
 _FACTS = (
@@ -39,6 +39,7 @@ _FACTS = (
     ("shared memory", "shared"),
     ("bytes of arguments", "argument_bytes"),
     ("bounds checked", "check_bounds"),
+    ("races checked", "check_races"),
 )
 
 

@@ -81,7 +81,7 @@ class Bounds:
         message = self._reports.message(
             "access",
             operation.location,
-            callers=_callers(operation.location),
+            callers=callers(operation.location),
             bytes=size,
             access=operation.name.removeprefix("tt."),
             rows=[self._rows[number] for number in numbers],
@@ -154,10 +154,10 @@ class Bounds:
         return self._at(emitter, offset, emitter.module.int(64))
 
 
-def _callers(location: Location) -> list[str]:
+def callers(location: Location) -> list[str]:
     """Where the function of ``location`` was called, and so on up to the kernel."""
     caller = location.caller
-    return [f"{caller.file}:{caller.line}", *_callers(caller)] if caller else []
+    return [f"{caller.file}:{caller.line}", *callers(caller)] if caller else []
 
 
 def _one_an_element(emitter: Emitter, type_: Type) -> list[int]:

@@ -135,6 +135,8 @@ def _if(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("tt.return")
 def _return(ctx: Lowering, operation: Operation) -> None:
+    if ctx.shared.watch is not None:
+        ctx.shared.watch.end()
     ctx.f.return_()
 
 

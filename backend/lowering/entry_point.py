@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, ArgumentBlock, hidden_arguments
+from ..abi.report_buffer import HEADER, RACES
 from ..capabilities import Capabilities
 from ..planning.module_plan import Planned, plan_module
 from ..planning.options import Options
@@ -22,9 +23,11 @@ from .debug_info import source_lines
 from .emitter import Part
 from .global_scratch import GlobalScratch
 from .lowering import Lowering
+from .race_check import RaceCheck
 from .registry import lower
 from .reports import Reports, watch_loops
 from .shared_memory import SharedMemory
+from .shared_watch import Survey, Watch
 
 
 @dataclass(frozen=True)
@@ -59,10 +62,18 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
 
 def emit(planned: Planned) -> LoweredKernel:
     """The kernel as it was planned. Raises UnsupportedOperation for what this backend refuses."""
+    if not planned.plan.races:
+        return _emit(planned, None)
+    survey = Survey()
+    _emit(planned, survey)
+    return _emit(planned, RaceCheck(survey))
+
+
+def _emit(planned: Planned, watch: Watch | None) -> LoweredKernel:
     source, plan, capabilities, options = planned.source, planned.plan, planned.capabilities, planned.options
     kernel = kernel_of(source)
     module = ModuleBuilder()
-    shared = SharedMemory(module, plan.view)
+    shared = SharedMemory(module, plan.view, watch)
     function = FunctionBuilder(module, module.void, faults=capabilities.traits.faults)
     if options.debug_info:
         function.lines = source_lines(kernel)
@@ -106,11 +117,14 @@ def _enter(ctx: Lowering, kernel: Function, scratch: bool) -> ArgumentBlock:
     if ctx.options.split_grid:
         ctx.part = Part([addresses[axis] for axis in FIRST_PROGRAM], [addresses[axis] for axis in GRID_SIZE])
     bounds = Bounds(kernel, pointers.roots) if pointers.roots is not None else None
-    ctx.reports = Reports(addresses.get(REPORTS, 0), bounds.bytes if bounds else 0)
+    checks = (bounds.bytes if bounds else 0) + (RACES.size if plan.races else 0)
+    ctx.reports = Reports(addresses.get(REPORTS, 0), checks)
     if bounds is not None:
         ctx.bounds = bounds
         arguments = kernel.body.entry.arguments
         bounds.read(ctx, ctx.reports, {number: ctx.scalar(arguments[number]) for number in bounds.arguments})
+    if isinstance(ctx.shared.watch, RaceCheck):
+        ctx.shared.watch.begin(ctx, ctx.reports, HEADER.size + (bounds.bytes if bounds else 0))
     if plan.watched:
         watch_loops(ctx, ctx.reports)
     return block

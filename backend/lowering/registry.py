@@ -38,10 +38,11 @@ def lower(ctx: Lowering, operation: Operation) -> None:
     if need is not None:
         ctx.wait(need)
     try:
-        if ctx.f.lines is None:
-            rule(ctx, operation)
+        if ctx.shared.watch is None:
+            _carry_out(ctx, rule, operation)
         else:
-            _lower_with_places(ctx, rule, operation)
+            with ctx.shared.watch.during(operation):
+                _carry_out(ctx, rule, operation)
     except (UnsupportedOperation, LoweringError):
         raise
     except NotImplementedError as error:
@@ -52,7 +53,10 @@ def lower(ctx: Lowering, operation: Operation) -> None:
         ) from error
 
 
-def _lower_with_places(ctx: Lowering, rule: Rule, operation: Operation) -> None:
+def _carry_out(ctx: Lowering, rule: Rule, operation: Operation) -> None:
+    if ctx.f.lines is None:
+        rule(ctx, operation)
+        return
     with located(ctx.f, operation):
         rule(ctx, operation)
     for result in operation.results:

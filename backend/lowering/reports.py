@@ -19,11 +19,11 @@ from .emitter import Emitter
 
 class Reports:
     """The report buffer of one kernel: ``address`` is the id of its address, ``messages`` what they are about.
-    ``bounds_bytes`` lie between its header and its records (bounds_check.py)."""
+    ``checks_bytes`` lie between its header and its records (bounds_check.py, race_check.py)."""
 
-    def __init__(self, address: int, bounds_bytes: int = 0) -> None:
+    def __init__(self, address: int, checks_bytes: int = 0) -> None:
         self.address = address
-        self._records = HEADER.size + bounds_bytes
+        self._records = HEADER.size + checks_bytes
         self.messages: list[dict[str, Any]] = []
 
     def message(self, kind: str, location: Location, **facts: Any) -> int:

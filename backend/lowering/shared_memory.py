@@ -23,6 +23,7 @@ from ..spirv.opcodes import Capability_, MemoryAccess, Scope, Semantics, Storage
 from ..ttgir.types import IntegerType, TensorType, Type
 from .emitter import Emitter
 from .packing import PackedElements, pack, packing, unpack
+from .shared_watch import Bytes, Kind, Watch
 
 EXPLICIT_LAYOUT = "SPV_KHR_workgroup_memory_explicit_layout"
 EXPLICIT_LAYOUT_CAPABILITY = {
@@ -65,8 +66,10 @@ class _Array:
 class SharedMemory:
     """The workgroup variables of one module, as they were planned."""
 
-    def __init__(self, module: ModuleBuilder, view: View) -> None:
+    def __init__(self, module: ModuleBuilder, view: View, watch: Watch | None = None) -> None:
         self._module = module
+        #: Who is called for each access and barrier.
+        self.watch = watch
         self._view = view
         self._explicit = view.explicit
         self._arrays: dict[tuple[int, int], _Array] = {}
@@ -137,6 +140,7 @@ class SharedMemory:
         """Reads ``count`` consecutive elements of scalar ``type_`` from element ``index`` × ``count`` of the workgroup
         memory. The buffer that they are in lies within the bytes from ``start`` to before ``end``."""
         f, how = emitter.f, packing(emitter, type_, count)
+        self._seen(Kind.READ, how, index, start, end)
         if self._explicit:
             item = how.type_id(emitter)
             pointer = self._whole(f, how, item, index, start, end)
@@ -194,6 +198,7 @@ class SharedMemory:
         """Writes consecutive elements at element ``index`` × ``len(values)`` of the workgroup memory."""
         f = emitter.f
         how = packing(emitter, type_, len(values))
+        self._seen(Kind.WRITE, how, index, start, end)
         if self._explicit:
             pointer = self._whole(f, how, how.type_id(emitter), index, start, end)
             f.store(pointer, pack(emitter, how, values), MemoryAccess.NonPrivatePointer)
@@ -240,9 +245,15 @@ class SharedMemory:
         from ``start`` to before ``end``."""
         word = IntegerType(bits)
         assert not self._worded(start), f"bytes {start} to {end} are updated in less than words, unplanned"
+        how = packing(emitter, word, 1)
+        self._seen(Kind.UPDATE, how, index, start, end)
         if self._explicit:
-            return self._whole(emitter.f, packing(emitter, word, 1), self._module.int(bits), index, start, end)
+            return self._whole(emitter.f, how, self._module.int(bits), index, start, end)
         return self._component(emitter, self._item(emitter, word), index, start, end)
+
+    def _seen(self, kind: Kind, how: PackedElements, index: int, start: int, end: int) -> None:
+        if self.watch is not None:
+            self.watch.access(kind, Bytes(index, how.bits // 8, start, end))
 
     def increment(self, emitter: Emitter, index: int, end: int, start: int = 0) -> None:
         """Adds 1 to the 32-bit word at element ``index``, atomically within the workgroup."""
@@ -265,7 +276,11 @@ class SharedMemory:
             | Semantics.MakeVisible
             | (Semantics.UniformMemory if global_memory else 0)
         )
+        if self.watch is not None:
+            self.watch.settle()
         f.do(op.ControlBarrier, self._module.uint(scope), self._module.uint(memory_scope), self._module.uint(semantics))
+        if self.watch is not None:
+            self.watch.barrier(scope)
 
     def finish(self) -> int:
         """Declares the variables. Returns the bytes of workgroup memory that the module takes."""

@@ -57,6 +57,7 @@ class KernelPlan:
     workgroup memory, of which the kernel takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie.
     ``watched``: loops are counted, because the driver may cut them short. ``reports``: the kernel tells the host
     something, if only that an access was outside of its tensor. ``demand``: which registers of tensors are read.
+    ``races``: accesses to workgroup memory are checked.
     """
 
     plans: dict[Operation, Plan]
@@ -69,6 +70,7 @@ class KernelPlan:
     watched: bool
     reports: bool
     demand: Demand
+    races: bool
 
     @property
     def fits(self) -> bool:
@@ -173,11 +175,12 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
         **{operation: Failed(error=error) for operation, error in refused.items()},
     }
     barriers = barrier_needs(kernel, Footprints(plans, late, chosen.buffers))
-    watched = watches_loops(kernel, capabilities, plans)
-    reports = watched or options.check_bounds or may_report(kernel)
+    races = options.check_races and chosen.bytes > 0
+    watched = watches_loops(kernel, capabilities, plans, races)
+    reports = watched or options.check_bounds or races or may_report(kernel)
     demand = plan_demand(kernel, plans, options.check_bounds)
     return KernelPlan(
-        plans, late, barriers, chosen.view, chosen.bytes, chosen.buffers, pointers, watched, reports, demand
+        plans, late, barriers, chosen.view, chosen.bytes, chosen.buffers, pointers, watched, reports, demand, races
     )
 
 

@@ -21,11 +21,14 @@ def may_report(kernel: Function) -> bool:
     )
 
 
-def watches_loops(kernel: Function, capabilities: Capabilities, plans: Mapping[Operation, Plan]) -> bool:
-    """Whether a loop might be cut short by the driver, which counts loops over registers, too."""
+def watches_loops(kernel: Function, capabilities: Capabilities, plans: Mapping[Operation, Plan], checks: bool) -> bool:
+    """Whether a loop might be cut short by the driver, which counts loops over registers, too. ``checks``: there are
+    others that check accesses."""
     limit = capabilities.traits.faults.loop_limit
     if limit is None:
         return False
+    if checks:
+        return True
 
     def rounds(operation: Operation) -> int:
         plan = plans.get(operation)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from .allocator import OutOfDeviceMemory
     from .arrays import Array, array
     from .buffer import DeviceBuffer, empty, from_numpy, full, zeros
-    from .errors import KernelRejected, OutOfBounds, ValidationError, VulkanUnavailable
+    from .errors import KernelRejected, OutOfBounds, SharedMemoryRace, ValidationError, VulkanUnavailable
     from .graph import Graph
     from .kernel_file import IncompatibleModule
 
@@ -27,6 +27,7 @@ _MODULES = {
     "LoadedKernel": "ahead_of_time",
     "OutOfBounds": "errors",
     "OutOfDeviceMemory": "allocator",
+    "SharedMemoryRace": "errors",
     "TensorDescriptor": "ahead_of_time",
     "ValidationError": "errors",
     "VulkanUnavailable": "errors",
@@ -47,6 +48,7 @@ __all__ = [
     "LoadedKernel",
     "OutOfBounds",
     "OutOfDeviceMemory",
+    "SharedMemoryRace",
     "TensorDescriptor",
     "ValidationError",
     "VulkanUnavailable",

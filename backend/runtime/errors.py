@@ -57,6 +57,35 @@ class OutOfBounds(RuntimeError, IndexError):
         self.program, self.file, self.line, self.count = program, file, line, count
 
 
+class SharedMemoryRace(RuntimeError):
+    """Two invocations of a workgroup accessed the same bytes of shared memory, one of them at least to write, with no
+    barrier between, in a kernel that checks for races.
+
+    ``byte`` of shared memory, the numbers of the two ``invocations`` in the workgroup (that of the later access first),
+    ``program`` (x, y, z), ``file`` and ``line`` of the later access and ``other_file`` and ``other_line`` of the
+    earlier one are those of the first race of the launch; ``count`` tells how many accesses raced.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        kernel: str = "",
+        byte: int = 0,
+        invocations: tuple[int, ...] = (),
+        program: tuple[int, ...] = (),
+        file: str = "",
+        line: int = 0,
+        other_file: str = "",
+        other_line: int = 0,
+        count: int = 0,
+    ) -> None:
+        super().__init__(message)
+        self.kernel, self.byte, self.invocations, self.program = kernel, byte, invocations, program
+        self.file, self.line, self.other_file, self.other_line = file, line, other_file, other_line
+        self.count = count
+
+
 class LoopLimitExceeded(RuntimeError):
     """The driver ended a loop of the kernel too early: what the launch wrote is wrong."""
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from ..abi.launch_arguments import FIRST_ARGUMENT
+from ..abi.launch_arguments import FIRST_ARGUMENT, LaunchArgument
 from ..abi.report_buffer import CURSOR, FAILURE, HEADER, RECORD, RECORDS
 from .context import Context
 from .errors import KernelAssertionError, LoopLimitExceeded
@@ -22,6 +22,7 @@ from .extents import bounds_table
 from .graph import capturing
 from .host_memory import Loan
 from .launch import Entry
+from .races import race_table
 
 _FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
 
@@ -30,7 +31,7 @@ class ReportingLauncher:
     """Runs a kernel with a report buffer as its last argument, waits, and says what it reported.
 
     ``messages``: what the kernel's metadata has as ``reports``. ``entries``: as make_launcher's, the buffer's the last.
-    Raises KernelAssertionError, LoopLimitExceeded and OutOfBounds.
+    Raises KernelAssertionError, LoopLimitExceeded, OutOfBounds and SharedMemoryRace.
     """
 
     def __init__(
@@ -45,6 +46,8 @@ class ReportingLauncher:
         self._place = FIRST_ARGUMENT + entries[-1][0][0]
         self._bounds = bounds_table(name, messages, entries)
         self._records = HEADER.size + (self._bounds.bytes if self._bounds else 0)
+        self._races = race_table(name, messages, self._records)
+        self._records += self._races.bytes if self._races else 0
         prints = any(message["kind"] == "print" for message in messages)
         self._bytes = self._records + (RECORDS * RECORD.size if prints else 0)
 
@@ -55,17 +58,20 @@ class ReportingLauncher:
         extents = bounds.extents(args[FIRST_ARGUMENT:]) if bounds else []
         context, loan = self._context, Loan()
         buffer = loan.take(context.staging_pool, self._bytes)
+        races = self._races
+        shadow = races.shadow_bytes(args[: LaunchArgument.STREAM]) if races else 0
+        noted = (loan.take(context.device_pool, shadow), shadow) if shadow else None
         graph = capturing(context)
         if graph is not None:
             graph.keep(loan)
             self._launch(*args, buffer.address)
             graph.add_report(
-                lambda: self._reset(buffer, extents), lambda: partial(self._say, *self._read(buffer), extents)
+                lambda: self._reset(buffer, extents, noted), lambda: partial(self._say, *self._read(buffer), extents)
             )
             return
         since = context.native.submitted
         try:
-            self._reset(buffer, extents)
+            self._reset(buffer, extents, noted)
             self._launch(*args, buffer.address)
             context.native.synchronize_host()
             header, records = self._read(buffer)
@@ -75,9 +81,14 @@ class ReportingLauncher:
         loan.end()
         self._say(header, records, extents)
 
-    def _reset(self, buffer: Any, extents: list[Any]) -> None:
-        bounds = self._bounds
-        ctypes.memmove(buffer.host, bytes(HEADER.size) + (bounds.pack(extents) if bounds else b""), self._records)
+    def _reset(self, buffer: Any, extents: list[Any], noted: tuple[Any, int] | None = None) -> None:
+        """``noted``: the memory that accesses are noted in, and how many bytes of it."""
+        bounds, races, address = self._bounds, self._races, 0
+        if noted is not None:
+            address = noted[0].address
+            self._context.native.fill(address, noted[1], 0)
+        written = bytes(HEADER.size) + (bounds.pack(extents) if bounds else b"")
+        ctypes.memmove(buffer.host, written + (races.pack(address) if races else b""), self._records)
 
     def _read(self, buffer: Any) -> tuple[bytes, bytes]:
         header = ctypes.string_at(buffer.host, self._records)
@@ -91,10 +102,12 @@ class ReportingLauncher:
             self._print(records, count)
         error = self._failure(self._messages[failure - 1]) if failure else None
         outside = self._bounds.failure(header, extents, self._messages) if self._bounds else None
-        if outside and error:
-            outside.add_note(str(error))
-        if outside or error:
-            raise outside or error  # type: ignore[misc]
+        race = self._races.failure(header, self._messages) if self._races else None
+        found: list[RuntimeError] = [one for one in (race, outside, error) if one is not None]
+        for other in found[1:]:
+            found[0].add_note(str(other))
+        if found:
+            raise found[0]
 
     @property
     def transfers(self) -> dict[str, str]:

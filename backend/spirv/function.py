@@ -30,6 +30,8 @@ class FunctionBuilder(InstructionBuilder):
         self._terminated = False
         #: Called for every loop: with its condition where that is known, and after the loop with what that call gave.
         self.watch: tuple[Callable[[int], int], Callable[[int], None]] | None = None
+        #: Called before a selection or loop begins, and where what it may leave out ends.
+        self.settle: Callable[[], None] | None = None
 
     def label(self, block: int) -> None:
         """Starts a block."""
@@ -75,6 +77,7 @@ class FunctionBuilder(InstructionBuilder):
         if known is not None:
             chosen = then if known else otherwise
             return list(chosen() if chosen else defaults)
+        self._settle()
         true_block, merge = module.id(), module.id()
         false_block = module.id() if otherwise else merge
         start = self.block
@@ -90,10 +93,15 @@ class FunctionBuilder(InstructionBuilder):
             for a, b in zip(true_values, false_values, strict=True)
         ]
 
+    def _settle(self) -> None:
+        if self.settle is not None:
+            self.settle()
+
     def _arm(self, block: int, body: Callable[[], Sequence[int]], merge: int) -> tuple[list[int], int]:
         self.label(block)
         self.push_scope()
         values = list(body())
+        self._settle()
         self.pop_scope()
         end = self.block
         self.branch(merge)
@@ -122,6 +130,7 @@ class FunctionBuilder(InstructionBuilder):
         """The general loop: ``before(carried)`` gives the condition and the values passed on; while it holds,
         ``after(passed)`` gives the next carried values. Returns the values passed on at the exit."""
         module = self.module
+        self._settle()
         header, check, body, latch, merge = (module.id() for _ in range(5))
         start = self.block
         self.branch(header)
@@ -140,11 +149,13 @@ class FunctionBuilder(InstructionBuilder):
         self.label(check)
         # The check dominates everything after the loop, so what it numbers stays known.
         condition, passed = before(carried)
+        self._settle()
         watched = self.watch[0](condition) if self.watch else 0
         self.do(op.BranchConditional, condition, body, merge)
         self.label(body)
         self.push_scope()
         following = list(after(list(passed)))
+        self._settle()
         self.pop_scope()
         self.branch(latch)
         self.label(latch)

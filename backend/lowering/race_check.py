@@ -1,0 +1,312 @@
+"""Accesses to workgroup memory checked against those of other invocations: the compile option ``check_races``.
+
+Two invocations race that access the same bytes, one of them at least to write, not both atomically, with no barrier
+between: of the workgroup, or of the subgroup where both are of the same. Without a barrier Vulkan promises no order,
+not even within a subgroup (Vulkan specification, appendix "Memory Model": a subgroup's invocations need not run in
+lockstep).
+
+A kernel is emitted twice. A Survey notes which accesses there are; the smallest of them is one granule, and accesses
+that share no granule do not race. Then each access is emitted with its check.
+
+For each granule and kind of access there are, in device memory of the program's own, two words: the number of the last
+barrier before the latest of these accesses, above the number of an invocation that made one since that barrier. One
+word has the highest such invocation, the other the lowest (as 4095 less its number), and AtomicUMax keeps both in
+whatever order invocations arrive. If both name the invocation that checks, no other made such an access. Where
+subgroups wait on their own, there is a second pair, which counts their barriers, too. A further word says which access
+of the source was the latest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
+from typing import Any
+
+from ..abi.report_buffer import RACE_ACCESS, RACE_COUNT, SHADOW_BYTES
+from ..planning.shared_memory import POOL
+from ..spirv import opcodes as op
+from ..spirv.function import LOOP_CONTROL_DONT_UNROLL as DONT_UNROLL
+from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
+from ..ttgir.ir import Location
+from .bounds_check import callers
+from .emitter import Emitter
+from .reports import Reports
+from .shared_watch import Bytes, Kind, Survey, Watch
+
+#: Kind → those that it races with.
+CONFLICTS: Mapping[Kind, tuple[Kind, ...]] = {
+    Kind.READ: (Kind.WRITE, Kind.UPDATE),
+    Kind.WRITE: (Kind.WRITE, Kind.READ, Kind.UPDATE),
+    Kind.UPDATE: (Kind.WRITE, Kind.READ),
+}
+_VERBS = {Kind.READ: "reads", Kind.WRITE: "writes", Kind.UPDATE: "updates"}
+
+#: Bits of a word that are the number of an invocation; those above are that of a barrier.
+_BITS = 12
+_INVOCATIONS = 1 << _BITS
+#: Numbers that barriers have. What comes after more of them is not checked.
+_BARRIERS = 1 << (32 - _BITS)
+
+#: Accesses that wait to be checked by one loop, at most, and granules that it checks at a time.
+_WAITING = 64
+_TOGETHER = 2
+
+
+@dataclass(frozen=True)
+class _Clock:
+    """A number of barriers, in a variable, and by how much the numbers of invocations must differ, as an exclusive or,
+    to race where it is the same: from ``low`` to before ``high``."""
+
+    variable: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True)
+class _Finding:
+    """An earlier access that races: whether there is one, the exclusive or of both invocations, and the address of
+    the word that says which access it was."""
+
+    exists: int
+    difference: int
+    site: int
+
+
+@dataclass(frozen=True)
+class _Batch:
+    """Accesses that are checked by one loop: of one ``kind`` and ``message``, to ``granules`` each, by the invocation
+    of the numbers ``own``."""
+
+    kind: Kind
+    message: int
+    granules: int
+    own: tuple[int, int]
+
+
+class RaceCheck(Watch):
+    """Checks the accesses that ``survey`` found."""
+
+    def __init__(self, survey: Survey) -> None:
+        super().__init__()
+        self._granule = survey.granule
+        counts = {pool: -(-end // survey.granule) for pool, end in sorted(survey.ends.items())}
+        starts = accumulate(counts.values(), initial=0)
+        #: Pool → the number of its first granule.
+        self._first = dict(zip(counts, starts, strict=False))
+        self._kinds = sorted(survey.kinds)
+        self._subgroups_wait = survey.subgroups_wait
+        self._granules = sum(counts.values())
+        self._clocks: list[_Clock] = []
+        self._messages: dict[tuple[Any, ...], int] = {}
+        self._batch: _Batch | None = None
+        self._waiting: list[int] = []
+
+    def begin(self, emitter: Emitter, reports: Reports, at: int) -> None:
+        """Reads, in the entry block, what checks need. ``at``: the byte of the report buffer at which RACES begins."""
+        f, module = emitter.f, emitter.module
+        self._emitter, self._reports, self._at = emitter, reports, at
+        size = emitter.subgroup_size
+        assert size * emitter.num_warps <= _INVOCATIONS
+        several = emitter.num_warps > 1
+        ways = [(size, _INVOCATIONS)] if several and self._subgroups_wait else [(1, _INVOCATIONS)]
+        ways += [(1, size)] if several and self._subgroups_wait else []
+        self._words = len(self._kinds) * (2 * len(ways) + 1)
+        bytes_ = self._granules * self._words * 4
+        programs = max(1, SHADOW_BYTES // bytes_)
+        granules = {"granule": self._granule, "pools": sorted(self._first.values())}
+        reports.message("races", Location(), bytes=bytes_, programs=programs, **granules)
+        program = self._program()
+        checked = f.compare(op.ULessThan, program, module.uint(programs, 64))
+        shadow = f.load(module.int(64), self._pointer(reports.address, at, 64), 0, 8)
+        place = f.mul(f.select(checked, program, module.uint(0, 64)), module.uint(bytes_, 64))
+        self._shadow = f.add(shadow, place)
+        first = f.select(checked, module.uint(1), module.uint(_BARRIERS))
+        for low, high in ways:
+            clock = _Clock(f.variable(module.u32), low, high)
+            f.store(clock.variable, first)
+            self._clocks.append(clock)
+        #: Of this invocation's races: how many, then of the first the words of RACES from RACE_ACCESS on.
+        self._count, *self._told = (f.variable(module.u32, module.null(module.u32)) for _ in range(5))
+        self._list = f.variable(module.array(module.u32, _WAITING))
+        f.settle = self.settle
+        self._invocation = f.add(f.mul(emitter.warp, module.uint(size)), emitter.lane)
+        self._program_ids = [emitter.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
+
+    def _program(self) -> int:
+        """The number of the program in its grid, 64 bits."""
+        emitter, f = self._emitter, self._emitter.f
+        program = emitter.module.uint(0, 64)
+        for axis in (2, 1, 0):
+            extent = emitter.workgroup_built_in(BuiltIn.NumWorkgroups, "num_workgroups", axis)
+            number = emitter.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis)
+            program = f.add(f.mul(program, f.zero_extend(extent, 64)), f.zero_extend(number, 64))
+        return program
+
+    # -- barriers ------------------------------------------------------------------------------------------------
+    def barrier(self, scope: int) -> None:
+        f, module = self._emitter.f, self._emitter.module
+        every = scope != Scope.Subgroup or len(self._clocks) == 1
+        for clock in self._clocks if every else self._clocks[1:]:
+            f.store(clock.variable, f.add(f.load(module.u32, clock.variable), module.uint(1)))
+
+    # -- accesses ------------------------------------------------------------------------------------------------
+    def access(self, kind: Kind, where: Bytes) -> None:
+        f, module = self._emitter.f, self._emitter.module
+        count = where.size // self._granule
+        assert count and where.size % self._granule == 0
+        first = f.add(f.mul(where.index, module.uint(count)), module.uint(self._first[where.start // POOL]))
+        some = _Batch(kind, self._message(kind), min(count, _TOGETHER), self._own(kind))
+        for start in range(0, count, _TOGETHER):
+            if some != self._batch or len(self._waiting) == _WAITING:
+                self.settle()
+            self._batch = some
+            self._waiting.append(f.add(first, module.uint(start)))
+
+    def settle(self) -> None:
+        f, module, batch = self._emitter.f, self._emitter.module, self._batch
+        waiting, self._waiting, self._batch = self._waiting, [], None
+        if batch is None:
+            return
+        settle, f.settle = f.settle, None
+        watch, f.watch = f.watch, None
+        now = [f.load(module.u32, clock.variable) for clock in self._clocks]
+
+        def check() -> list[int]:
+            numbers = [f.shl(number, _BITS) for number in now]
+            if len(waiting) == 1:
+                self._check(batch, waiting[0], numbers)
+                return []
+            word = module.pointer(StorageClass.Function, module.u32)
+            for number, first in enumerate(waiting):
+                f.store(f.access(word, self._list, module.uint(number)), first)
+
+            def one(carried: list[int]) -> list[int]:
+                self._check(batch, f.load(module.u32, f.access(word, self._list, carried[0])), numbers)
+                return [f.add(carried[0], module.uint(1))]
+
+            last = module.uint(len(waiting))
+            f.loop([module.uint(0)], lambda carried: f.compare(op.ULessThan, carried[0], last), one, DONT_UNROLL)
+            return []
+
+        # The last clock counts all barriers.
+        f.if_(f.compare(op.ULessThan, now[-1], module.uint(_BARRIERS)), check)
+        f.settle, f.watch = settle, watch
+
+    def _check(self, batch: _Batch, first: int, numbers: list[int]) -> None:
+        """Checks and notes the access to granules from ``first`` on."""
+        f, module = self._emitter.f, self._emitter.module
+        addresses = [self._address(f.add(first, module.uint(granule))) for granule in range(batch.granules)]
+        findings = [finding for address in addresses for finding in self._noted(batch, address, numbers)]
+        exists = reduce(f.logical_or, (finding.exists for finding in findings))
+        f.if_(exists, lambda: self._tell(batch, findings, first))
+        for address in addresses:
+            site = self._pointer(address, 4 * self._site(batch.kind), 32)
+            f.store(site, module.uint(batch.message + 1), MemoryAccess.NonPrivatePointer, 4)
+
+    def _noted(self, batch: _Batch, address: int, numbers: list[int]) -> list[_Finding]:
+        """Notes the access to the granule whose words are at ``address``; gives what earlier accesses race with it."""
+        f, module, kind = self._emitter.f, self._emitter.module, batch.kind
+        scope, relaxed = module.uint(Scope.Workgroup), module.uint(Semantics.Relaxed)
+        findings: list[_Finding] = []
+        for other in dict.fromkeys((kind, *CONFLICTS[kind])):
+            if other not in self._kinds:
+                continue
+            site = f.add(address, module.uint(4 * self._site(other), 64))
+            for number, clock in enumerate(self._clocks):
+                for lowest in (0, 1):
+                    pointer = self._pointer(address, 4 * (self._word(other) + 2 * number + lowest), 32)
+                    mine = f.or_(numbers[number], batch.own[lowest])
+                    if other == kind:
+                        known = f.effect(op.AtomicUMax, module.u32, pointer, scope, relaxed, mine)
+                    else:
+                        known = f.effect(op.AtomicLoad, module.u32, pointer, scope, relaxed)
+                    if other in CONFLICTS[kind]:
+                        difference = f.xor(known, mine)
+                        span = module.uint(clock.high - clock.low)
+                        exists = f.compare(op.ULessThan, f.sub(difference, module.uint(clock.low)), span)
+                        findings.append(_Finding(exists, difference, site))
+        return findings
+
+    def _own(self, kind: Kind) -> tuple[int, int]:
+        """The number of the invocation, of those that write the same the first; and 4095 less it."""
+        f, module, (lanes, warps) = self._emitter.f, self._emitter.module, self._copies
+        copies = lanes + warps * self._emitter.subgroup_size if kind == Kind.WRITE else 0
+        own = f.and_(self._invocation, module.uint(_INVOCATIONS - 1 - copies)) if copies else self._invocation
+        return own, f.xor(own, module.uint(_INVOCATIONS - 1))
+
+    def _tell(self, batch: _Batch, findings: list[_Finding], granule: int) -> list[int]:
+        """Counts the access; the first one of the invocation leaves its place."""
+        f, module = self._emitter.f, self._emitter.module
+        earlier = f.load(module.u32, self._count)
+        f.store(self._count, f.add(earlier, module.uint(1)))
+
+        def describe() -> list[int]:
+            difference, address = findings[-1].difference, findings[-1].site
+            for finding in reversed(findings[:-1]):
+                difference = f.select(finding.exists, finding.difference, difference)
+                address = f.select(finding.exists, finding.site, address)
+            site = f.load(module.u32, self._pointer(address, 0, 32), MemoryAccess.NonPrivatePointer, 4)
+            other = f.xor(batch.own[0], f.and_(difference, module.uint(_INVOCATIONS - 1)))
+            for variable, value in zip(self._told, (module.uint(batch.message + 1), site, granule, other), strict=True):
+                f.store(variable, value)
+            return []
+
+        f.if_(f.compare(op.IEqual, earlier, module.uint(0)), describe)
+        return []
+
+    def _message(self, kind: Kind) -> int:
+        """The message of such an access by the operation that is emitted."""
+        operation = self._operation
+        location = operation.location if operation is not None else Location()
+        name = operation.name if operation is not None else ""
+        key = kind, name, str(location)
+        if key not in self._messages:
+            self._messages[key] = self._reports.message(
+                "shared_access", location, callers=callers(location), verb=_VERBS[kind], operation=name
+            )
+        return self._messages[key]
+
+    # -- the end -------------------------------------------------------------------------------------------------
+    def end(self) -> None:
+        """Reports what the invocation found, at the end of the kernel."""
+        self.settle()
+        f, module = self._emitter.f, self._emitter.module
+        found = f.load(module.u32, self._count)
+
+        def report() -> list[int]:
+            scope, relaxed = module.uint(Scope.Device), module.uint(Semantics.Relaxed)
+            module.capability(Capability_.VulkanMemoryModelDeviceScope)
+            earlier = f.effect(op.AtomicIAdd, module.u32, self._report(RACE_COUNT), scope, relaxed, found)
+            f.if_(f.compare(op.IEqual, earlier, module.uint(0)), describe)
+            return []
+
+        def describe() -> list[int]:
+            access, other_access, granule, other = (f.load(module.u32, variable) for variable in self._told)
+            words = (access, other_access, granule, self._invocation, other, *self._program_ids)
+            for number, word in enumerate(words):
+                f.store(self._report(RACE_ACCESS + number), word, MemoryAccess.NonPrivatePointer, 4)
+            return []
+
+        f.if_(f.compare(op.INotEqual, found, module.uint(0)), report)
+
+    # -- places --------------------------------------------------------------------------------------------------
+    def _address(self, granule: int) -> int:
+        f, module = self._emitter.f, self._emitter.module
+        return f.add(self._shadow, f.zero_extend(f.mul(granule, module.uint(4 * self._words)), 64))
+
+    def _word(self, kind: Kind) -> int:
+        """The first word of a kind in its granule's."""
+        return self._kinds.index(kind) * (2 * len(self._clocks) + 1)
+
+    def _site(self, kind: Kind) -> int:
+        return self._word(kind) + 2 * len(self._clocks)
+
+    def _report(self, word: int) -> int:
+        return self._pointer(self._reports.address, self._at + 4 * word, 32)
+
+    def _pointer(self, address: int, offset: int, bits: int) -> int:
+        f, module = self._emitter.f, self._emitter.module
+        place = f.add(address, module.uint(offset, 64))
+        return f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, module.int(bits)), place)

@@ -1,0 +1,99 @@
+"""Accesses to workgroup memory and barriers as they are emitted: who is called for each, and a survey of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from ..planning.shared_memory import POOL
+from ..spirv.opcodes import Scope
+from ..ttgir.ir import Operation
+
+
+class Kind(IntEnum):
+    """What an access does; UPDATE does it atomically."""
+
+    READ = 0
+    WRITE = 1
+    UPDATE = 2
+
+
+@dataclass(frozen=True)
+class Bytes:
+    """``size`` bytes, a power of two, at ``index`` (an id) times that in their pool. They are in the buffer of bytes
+    ``start`` to before ``end``."""
+
+    index: int
+    size: int
+    start: int
+    end: int
+
+
+class Watch:
+    """What is called for each access and barrier of a kernel, in the order in which they are emitted. This one does
+    nothing about them."""
+
+    def __init__(self) -> None:
+        self._operation: Operation | None = None
+        self._copies = 0, 0
+
+    @contextmanager
+    def during(self, operation: Operation) -> Iterator[None]:
+        """What is emitted in the block belongs to ``operation``."""
+        outer, self._operation = self._operation, operation
+        try:
+            yield
+        finally:
+            self._operation = outer
+
+    @contextmanager
+    def copied(self, lanes: int, warps: int) -> Iterator[None]:
+        """What is written in the block, invocations write alike whose numbers of lane and subgroup differ in these bits
+        only."""
+        outer, self._copies = self._copies, (lanes, warps)
+        try:
+            yield
+        finally:
+            self._copies = outer
+
+    def access(self, kind: Kind, where: Bytes) -> None:
+        """The invocation accesses ``where`` now."""
+
+    def settle(self) -> None:
+        """What comes next may run without what was before, or apart from it: a barrier, a branch or a loop."""
+
+    def barrier(self, scope: int) -> None:
+        """The invocations of ``scope`` have waited for each other."""
+
+    def end(self) -> None:
+        """The kernel ends."""
+
+
+@dataclass
+class Survey(Watch):
+    """What there is to watch. ``granule``: bytes of the smallest access. ``ends``: of each pool, the bytes from its
+    first offset to the last that is accessed."""
+
+    granule: int = 1 << 32
+    ends: dict[int, int] = field(default_factory=dict)
+    kinds: set[Kind] = field(default_factory=set)
+    scopes: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def access(self, kind: Kind, where: Bytes) -> None:
+        pool = where.start // POOL
+        self.granule = min(self.granule, where.size)
+        self.ends[pool] = max(self.ends.get(pool, 0), where.end - pool * POOL)
+        self.kinds.add(kind)
+
+    def barrier(self, scope: int) -> None:
+        self.scopes.add(scope)
+
+    @property
+    def subgroups_wait(self) -> bool:
+        """Whether subgroups wait where the workgroup does not."""
+        return Scope.Subgroup in self.scopes
