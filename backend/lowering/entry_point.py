@@ -27,7 +27,7 @@ from .race_check import RaceCheck
 from .registry import lower
 from .reports import Reports, watch_loops
 from .shared_memory import SharedMemory
-from .shared_watch import Survey, Watch
+from .shared_watch import SharedSurvey, Watch
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def emit(planned: Planned) -> LoweredKernel:
     """The kernel as it was planned. Raises UnsupportedOperation for what this backend refuses."""
     if not planned.plan.races:
         return _emit(planned, None)
-    survey = Survey()
+    survey = SharedSurvey()
     _emit(planned, survey)
     return _emit(planned, RaceCheck(survey))
 

@@ -5,8 +5,8 @@ between: of the workgroup, or of the subgroup where both are of the same. Withou
 not even within a subgroup (Vulkan specification, appendix "Memory Model": a subgroup's invocations need not run in
 lockstep).
 
-A kernel is emitted twice. A Survey notes which accesses there are; the smallest of them is one granule, and accesses
-that share no granule do not race. Then each access is emitted with its check.
+A kernel is emitted twice. A SharedSurvey notes which accesses there are; the smallest of them is one granule, and
+accesses that share no granule do not race. Then each access is emitted with its check.
 
 For each granule and kind of access there are, in device memory of the program's own, two words: the number of the last
 barrier before the latest of these accesses, above the number of an invocation that made one since that barrier. One
@@ -33,7 +33,7 @@ from ..ttgir.ir import Location
 from .bounds_check import callers
 from .emitter import Emitter
 from .reports import Reports
-from .shared_watch import Bytes, Kind, Survey, Watch
+from .shared_watch import Bytes, Kind, SharedSurvey, Watch
 
 #: Kind → those that it races with.
 CONFLICTS: Mapping[Kind, tuple[Kind, ...]] = {
@@ -88,7 +88,7 @@ class _Batch:
 class RaceCheck(Watch):
     """Checks the accesses that ``survey`` found."""
 
-    def __init__(self, survey: Survey) -> None:
+    def __init__(self, survey: SharedSurvey) -> None:
         super().__init__()
         self._granule = survey.granule
         counts = {pool: -(-end // survey.granule) for pool, end in sorted(survey.ends.items())}

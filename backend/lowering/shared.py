@@ -12,7 +12,7 @@ from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import IntegerType, TensorType, Type
-from .linear import apply_bases, combine, coordinates, image
+from .linear import apply_bases, combine, coordinates, free_bits, image
 from .lowering import Lowering
 from .packing import join_words, split_word
 from .registry import lowers
@@ -93,9 +93,11 @@ def _cells(ctx: Lowering, value: int, type_: Type, cell: Type) -> list[int]:
 
 def store_tensor(ctx: Lowering, buffer: SharedBuffer, type_: TensorType, registers: Sequence[int], width: int) -> None:
     """Writes a tensor into its buffer, ``width`` registers at a time."""
-    places = coordinates(ctx, tensor_offsets(type_, buffer.view.type), 0)
-    for start in range(0, len(registers), width):
-        write(ctx, buffer, element_index(ctx, buffer, places[start]), registers[start : start + width])
+    offsets = tensor_offsets(type_, buffer.view.type)
+    places = coordinates(ctx, offsets, 0)
+    with ctx.shared.copied(*free_bits(offsets)):
+        for start in range(0, len(registers), width):
+            write(ctx, buffer, element_index(ctx, buffer, places[start]), registers[start : start + width])
 
 
 def tensor_reader(

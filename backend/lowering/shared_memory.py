@@ -11,6 +11,7 @@ words, whatever their elements; a buffer that is written in less than words goes
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory
@@ -30,6 +31,9 @@ EXPLICIT_LAYOUT_CAPABILITY = {
     8: Capability_.WorkgroupMemoryExplicitLayout8BitAccessKHR,
     16: Capability_.WorkgroupMemoryExplicitLayout16BitAccessKHR,
 }
+
+
+_ALWAYS = nullcontext()
 
 
 @dataclass(frozen=True)
@@ -250,6 +254,10 @@ class SharedMemory:
         if self._explicit:
             return self._whole(emitter.f, how, self._module.int(bits), index, start, end)
         return self._component(emitter, self._item(emitter, word), index, start, end)
+
+    def copied(self, lanes: int, warps: int) -> AbstractContextManager[None]:
+        """In the block invocations write alike that differ in these bits of lane and subgroup only."""
+        return _ALWAYS if self.watch is None else self.watch.copied(lanes, warps)
 
     def _seen(self, kind: Kind, how: PackedElements, index: int, start: int, end: int) -> None:
         if self.watch is not None:

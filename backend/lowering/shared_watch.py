@@ -72,7 +72,7 @@ class Watch:
 
 
 @dataclass
-class Survey(Watch):
+class SharedSurvey(Watch):
     """What there is to watch. ``granule``: bytes of the smallest access. ``ends``: of each pool, the bytes from its
     first offset to the last that is accessed."""
 

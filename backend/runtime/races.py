@@ -12,8 +12,8 @@ from .errors import SharedMemoryRace
 
 class RaceTable:
     """What the report buffer of ``kernel`` holds at byte ``at``. ``facts``: its message of kind ``races``. A program
-    needs ``bytes`` of device memory, and the first ``programs`` of a launch are checked. The bytes of each of ``pools``,
-    arrays of shared memory that are counted apart, begin at that granule, of ``granule`` bytes each."""
+    needs ``bytes`` of device memory, and the first ``programs`` of a launch are checked. A granule is ``granule`` bytes
+    of shared memory; ``pools`` has the first granule of each array in it."""
 
     def __init__(self, kernel: str, at: int, facts: dict[str, Any]) -> None:
         self._kernel, self._at = kernel, at

@@ -105,6 +105,11 @@ def copy_kernel(x_ptr, y_ptr):
     tl.store(y_ptr, tl.load(x_ptr))
 
 
+@triton.jit
+def sum_kernel(x_ptr, y_ptr):
+    tl.store(y_ptr, tl.sum(tl.load(x_ptr + tl.arange(0, 1024)), 0))
+
+
 def test_cache_key_and_code_differ() -> None:
     sources = [
         ASTSource(copy_kernel, {"x_ptr": "*fp32", "y_ptr": "*fp32"}, attrs={(0,): SPIRVBackend.parse_attr(description)})
@@ -117,24 +122,25 @@ def test_cache_key_and_code_differ() -> None:
     assert attributes == [0, 1]
 
 
-def test_checks_of_bounds_are_in_the_cache_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    backend = SPIRVBackend(TARGET)
+@pytest.mark.parametrize("name", ["check_bounds", "check_races"])
+def test_checks_are_in_the_cache_key(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    backend, variable = SPIRVBackend(TARGET), f"TRITON_SPIRV_{name.upper()}"
 
     def options(value: str | None, **asked: bool) -> SPIRVOptions:
         if value is None:
-            monkeypatch.delenv("TRITON_SPIRV_CHECK_BOUNDS", raising=False)
+            monkeypatch.delenv(variable, raising=False)
         else:
-            monkeypatch.setenv("TRITON_SPIRV_CHECK_BOUNDS", value)
+            monkeypatch.setenv(variable, value)
         return backend.parse_options(asked)
 
     off, on = options(None), options("1")
-    assert (off.check_bounds, on.check_bounds) == (False, True)
+    assert (getattr(off, name), getattr(on, name)) == (False, True)
     assert off.hash() != on.hash()
-    assert options("0").hash() == options("").hash() == options("1", check_bounds=False).hash() == off.hash()
-    assert options(None, check_bounds=True).hash() == on.hash()
-    with pytest.raises(ValueError, match="TRITON_SPIRV_CHECK_BOUNDS must be 0 or 1, not 'maybe'"):
+    assert options("0").hash() == options("").hash() == options("1", **{name: False}).hash() == off.hash()
+    assert options(None, **{name: True}).hash() == on.hash()
+    with pytest.raises(ValueError, match=f"{variable} must be 0 or 1, not 'maybe'"):
         options("maybe")
-    monkeypatch.delenv("TRITON_SPIRV_CHECK_BOUNDS")
-    source = ASTSource(copy_kernel, {"x_ptr": "*fp32", "y_ptr": "*fp32"})
-    compiled = [triton.compile(source, target=TARGET, options={"check_bounds": value}) for value in (False, True)]
+    monkeypatch.delenv(variable)
+    source = ASTSource(sum_kernel, {"x_ptr": "*fp32", "y_ptr": "*fp32"})
+    compiled = [triton.compile(source, target=TARGET, options={name: value}) for value in (False, True)]
     assert compiled[0].hash != compiled[1].hash and compiled[0].kernel != compiled[1].kernel
