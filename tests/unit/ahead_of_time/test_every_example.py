@@ -15,6 +15,7 @@ from triton.backends.spirv.runtime.kernel_file import json_path, read_abi
 from triton.backends.spirv.spirv.disassemble import disassemble
 
 from benchmarks.example_kernels import KERNELS
+from tests import uniform_barriers
 from tests.unit.ahead_of_time import words
 
 RECORDED = words.recorded()
@@ -46,7 +47,8 @@ def test_compiles_and_validates(
     example: str, kernel: str, signature: str, profile: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     module = tmp_path / f"{kernel}.spv"
-    status = cli.main(words.arguments(example, kernel, signature, profile, module))
+    with uniform_barriers.checked():
+        status = cli.main(words.arguments(example, kernel, signature, profile, module))
     assert status == 0, capfd.readouterr().err
     tool = shutil.which("spirv-val")
     assert tool is not None, "apt-get install spirv-tools"
