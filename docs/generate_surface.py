@@ -12,6 +12,7 @@ import triton.language as tl
 import triton.language.semantic  # noqa: F401  (a name of triton.language once a kernel was compiled)
 from triton.backends.spirv.functions.cuda_symbols import CUDA_SYMBOLS
 from triton.backends.spirv.functions.forms import FORMS
+from triton.backends.spirv.functions.hip_symbols import HIP_SYMBOLS
 from triton.backends.spirv.options import FOREIGN
 
 from docs import pages
@@ -53,6 +54,8 @@ def page() -> str:
         f"| `tl.extra.libdevice` | {len(FORMS)} | {sum(map(len, FORMS.values()))} forms (docs/math.md) |\n",
         f"| `tl.extra.cuda.libdevice` | {len({form.name for form in CUDA_SYMBOLS.values()})} | {len(CUDA_SYMBOLS)} "
         "forms, computed as those of `tl.extra.libdevice` |\n",
+        f"| `tl.extra.hip.libdevice` | {len({form.name for forms in HIP_SYMBOLS.values() for form in forms})} | "
+        f"{sum(map(len, HIP_SYMBOLS.values()))} forms, likewise |\n",
         f"| launch options without effect | {len(FOREIGN)} | those of other backends, which are accepted "
         "without effect |\n",
         "\n## Refused\n\n| name | why |\n| --- | --- |\n",

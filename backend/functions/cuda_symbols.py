@@ -6,7 +6,7 @@ takes f32; the tables have the others.
 
 from __future__ import annotations
 
-from .forms import FORMS, SYMBOLS, Form
+from .forms import FORMS, Form
 
 #: Functions with names of their own for some types: argument types → symbol.
 _NAMED = {
@@ -73,8 +73,3 @@ def _forms() -> dict[str, Form]:
 
 #: Symbol → form.
 CUDA_SYMBOLS = _forms()
-
-
-def form_of(symbol: str) -> Form | None:
-    """The form that a symbol of either library names; None for any other symbol."""
-    return SYMBOLS.get(symbol) or CUDA_SYMBOLS.get(symbol)

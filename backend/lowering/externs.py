@@ -1,5 +1,5 @@
-"""``tt.extern_elementwise``: the functions of ``tl.extra.libdevice``, of CUDA's libdevice and of ``tl.extra.cuda``, by
-symbol."""
+"""``tt.extern_elementwise``: the functions of ``tl.extra.libdevice``, of CUDA's and HIP's libdevice and of
+``tl.extra.cuda``, by symbol."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ..functions.cuda_symbols import form_of
 from ..functions.forms import IN_DOUBLE, Form
+from ..functions.symbols import form_of
+from ..layouts.element_sizes import element_type
 from ..ttgir.ir import Operation
+from ..ttgir.types import IntegerType
 from .errors import UnsupportedOperation
 from .hardware import READS
 from .lowering import Lowering
@@ -195,7 +197,7 @@ def _extern(ctx: Lowering, operation: Operation) -> None:
     if symbol in READS:
         READS[symbol](ctx, operation)
         return
-    form = form_of(symbol)
+    form = form_of(symbol, [operand.type for operand in operation.operands])
     if form is None:
         raise UnsupportedOperation(
             operation,
@@ -208,7 +210,7 @@ def _extern(ctx: Lowering, operation: Operation) -> None:
             f"libdevice.{form.name} has signatures in functions/forms.py, and no emitter",
             "a function of tl.extra.libdevice that has one, or add it to EMITTERS in lowering/externs.py",
         )
-    emitter = EMITTERS[form.name]
+    emitter, given = EMITTERS[form.name], element_type(operation.result.type)
     if form.name in _SIGNED:
         emitter = partial(emitter, signed=form.arguments[0][0] == "i")
 
@@ -224,6 +226,8 @@ def _extern(ctx: Lowering, operation: Operation) -> None:
         result = emitter(n, *values)
         if isinstance(result, Bool):
             return n.where(result, n.integer(1, 32), 0).id
+        if isinstance(result, Int) and isinstance(given, IntegerType) and given.width > result.width:
+            return result.resize(given.width).id  # HIP's clz gives 64 bits of 64
         return result.id
 
     map_rolled(ctx, operation, emit)

@@ -8,7 +8,7 @@ asks the plans how often these loops turn.
 from __future__ import annotations
 
 from ..drivers import Driver
-from ..functions.cuda_symbols import form_of
+from ..functions.symbols import form_of
 from ..layouts.element_sizes import element_type
 from ..ttgir.ir import Operation
 from ..ttgir.traits import in_loop, traits
@@ -41,7 +41,7 @@ def plan_rolled(operation: Operation, driver: Driver) -> Plan:
 def _length(operation: Operation, driver: Driver) -> int:
     """Instructions of the code of one register; 0 where that is one at most."""
     if operation.name == "tt.extern_elementwise":
-        form = form_of(operation.attributes["symbol"])
+        form = form_of(operation.attributes["symbol"], [operand.type for operand in operation.operands])
         return 0 if form is None else form.length
     if operation.name == "math.fma" and fma_is_one_instruction(element_type(operation.result.type), driver):
         return 0

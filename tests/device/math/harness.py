@@ -27,6 +27,7 @@ _SOURCE = """import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 from triton.language.extra.cuda import libdevice as nv
+from triton.language.extra.hip import libdevice as amd
 
 
 @triton.jit

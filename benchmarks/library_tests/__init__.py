@@ -1,0 +1,1 @@
+"""The tests that public kernel libraries carry, on CPU tensors."""

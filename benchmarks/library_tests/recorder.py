@@ -1,0 +1,89 @@
+"""A plugin of pytest's: chooses tests at random, and writes what became of each."""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import random
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from triton.backends.spirv.errors import UnsupportedOperation
+from triton.runtime.errors import OutOfResources
+
+
+def _cause(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> BaseException | None:
+    """The first error of these kinds that led to ``error``."""
+    while error is not None and not isinstance(error, kinds):
+        error = error.__cause__ or error.__context__
+    return error
+
+
+def _outcome(error: BaseException) -> tuple[str, str]:
+    """What kind of failure an error is, and its message in a line."""
+    refusal = _cause(error, (UnsupportedOperation, OutOfResources))
+    text = " ".join(str(refusal or error).split())[:400]
+    if refusal is not None:
+        return "refused", text
+    return ("wrong" if isinstance(error, AssertionError) else "error"), f"{type(error).__name__}: {text}"
+
+
+class Recorder:
+    """``sample`` tests of each file, at random, without those that ``output`` has a line of. A test that takes longer
+    than ``seconds`` ends the process."""
+
+    def __init__(self, output: Path, sample: int, seed: int, seconds: float) -> None:
+        self.output, self.sample, self.seed, self.seconds = output, sample, seed, seconds
+        self.found = ("passed", "")
+        self.began = 0.0
+
+    def _write(self, test: str, outcome: str, message: str = "", seconds: float = 0.0) -> None:
+        row = {"test": test, "outcome": outcome, "message": message, "seconds": round(seconds, 1)}
+        with self.output.open("a", encoding="utf-8") as stream:
+            stream.write(json.dumps(row) + "\n")
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Chooses."""
+        files: dict[str, list[pytest.Item]] = {}
+        for item in items:
+            files.setdefault(item.nodeid.partition("::")[0], []).append(item)
+        known = {json.loads(line)["test"] for line in self.output.read_text(encoding="utf-8").splitlines()}
+        chosen = []
+        for file, tests in files.items():
+            some = set(random.Random(f"{self.seed} {file}").sample(range(len(tests)), min(self.sample, len(tests))))
+            chosen += [test for index, test in enumerate(tests) if index in some and test.nodeid not in known]
+        items[:] = chosen
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Writes a line before a test and one after it."""
+        self.found, self.began = ("passed", ""), time.process_time()
+        self._write(item.nodeid, "not ended")
+        with open(os.devnull, "w", encoding="utf-8") as nowhere:
+            faulthandler.dump_traceback_later(self.seconds, exit=True, file=nowhere)
+            try:
+                result = yield
+            finally:
+                faulthandler.cancel_dump_traceback_later()
+        self._write(item.nodeid, *self.found, time.process_time() - self.began)
+        return result
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[Any]) -> Iterator[Any]:
+        """Remembers how a test ended."""
+        report: pytest.TestReport = yield
+        if report.skipped:
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+            self.found = ("skipped", str(reason).removeprefix("Skipped: "))
+        elif report.failed and call.excinfo is not None:
+            self.found = _outcome(call.excinfo.value)
+        return report
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """A file that cannot be imported has one line."""
+        if report.failed:
+            self._write(report.nodeid, "error", str(report.longrepr).strip().splitlines()[-1])

@@ -1,0 +1,40 @@
+"""Which tests of which libraries are run, and which of their failures are not this project's.
+
+A row of ``known`` is an expression that ``test: message`` is searched for, with the reason. Wheels carry no tests; of
+the libraries' source distributions these do.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Suite:
+    """``files``: patterns of the test files in the source distribution. ``without``: those of them that test no kernel,
+    by the reason. ``replaced``: in the text of each file, so that tests which ask for CUDA tensors get CPU tensors."""
+
+    package: str
+    version: str
+    files: str
+    without: tuple[str, ...] = ()
+    replaced: tuple[tuple[str, str], ...] = ()
+    known: tuple[tuple[str, str], ...] = ()
+
+
+SUITES = (
+    Suite(
+        "liger-kernel",
+        "0.8.5",
+        "test/transformers/test_*.py",
+        # how models of transformers are patched, which needs these models, and torch's own flex attention
+        without=("auto_model", "monkey_patch", "trainer_integration", "transformers", "flex_attention", "utils"),
+    ),
+    Suite("conch-triton-kernels", "1.3", "tests/*_test.py"),
+    Suite(
+        "cut-cross-entropy",
+        "25.1.1",
+        "tests/test_*.py",
+        replaced=(("not torch.cuda.is_available()", "False"), ('device="cuda"', 'device="cpu"')),
+    ),
+)
