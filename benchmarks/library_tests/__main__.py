@@ -1,8 +1,8 @@
 """Runs tests that public kernel libraries carry on CPU tensors, and says what became of them.
 
-    pip install --no-deps liger-kernel==0.8.5 conch-triton-kernels==1.3 cut-cross-entropy==25.1.1
-    pip install transformers einops
-    pip download --no-deps --no-binary :all: -d sources liger-kernel==0.8.5 conch-triton-kernels==1.3 …
+    packages="$(python -m benchmarks.library_tests --packages)"
+    pip install transformers einops && pip install --no-deps $packages
+    pip download --no-deps --no-binary :all: -d sources $packages
     python -m benchmarks.library_tests sources [--sample 12] [--each 120] [--output results.jsonl]
 
 Of each file so many tests are chosen at random; a limit ends each. A test is ``refused`` where this backend refuses a
@@ -121,16 +121,20 @@ def report(suite: Suite, rows: dict[str, dict[str, Any]]) -> bool:
 def main() -> int:
     """The command line: see above."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sources", type=Path, help="folder of source distributions")
+    parser.add_argument("sources", type=Path, nargs="?", default=Path("sources"), help="their source distributions")
     parser.add_argument("files", nargs="*", help=argparse.SUPPRESS)
     parser.add_argument("--only", action="append", metavar="PACKAGE", help="the tests of this library")
     parser.add_argument("--sample", type=int, default=12, metavar="N", help="tests of each file (default: 12)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice (default: 0)")
     parser.add_argument("--each", type=float, default=120, metavar="S", help="seconds for a test (default: 120)")
     parser.add_argument("--output", type=Path, default=Path("library_tests.jsonl"), help="a line for each test")
+    parser.add_argument("--packages", action="store_true", help="print what pip has to download")
     parser.add_argument("--resume", action="store_true", help="leave out the tests that --output has")
     parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.packages:
+        print(*(f"{suite.package}=={suite.version}" for suite in SUITES))
+        return 0
     if options.here:
         return run_here(options.sources, options)
     right = True

@@ -7,7 +7,7 @@
 A kernel is compiled where upstream's own front end and its passes for CUDA, to LLVM IR, accept a guess at its
 signature (signatures.py); of the others the script says nothing. What the packages import need not be installed
 (imports.py). Each file is imported in a process of its own. With ``--resume`` a run that was ended goes on where it
-was. The exit status is 1 where a kernel is refused for anything but the size of shared memory.
+was. The exit status is 1 where one fails: where its compilation ends in an error that is no refusal.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ import triton
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.errors import UnsupportedOperation
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
 from triton.runtime.errors import OutOfResources
@@ -42,6 +43,9 @@ CUDA = GPUTarget("cuda", 90, 32)
 #: For one compilation, and of processor time for a file.
 SECONDS, FILE_SECONDS = 60, 900
 T = TypeVar("T")
+
+#: What becomes of a kernel: shared memory that is too small, SECONDS that pass, a refusal by name, any other error.
+OUTCOMES = ("compiled", "too large", "too slow", "refused", "failed")
 
 
 class OutOfTime(Exception):
@@ -92,16 +96,26 @@ def accepted(kernel: JITFunction[Any]) -> ASTSource | None:
     return None
 
 
+def _refusal(error: BaseException | None) -> UnsupportedOperation | None:
+    """The refusal that led to an error."""
+    while error is not None and not isinstance(error, UnsupportedOperation):
+        error = error.__cause__ or error.__context__
+    return error
+
+
 def compiled(source: ASTSource, profile: str) -> tuple[str, str]:
-    """("compiled", ""), or what kind of refusal, and its message."""
+    """One of OUTCOMES, and the message of what is not compiled."""
     capabilities = PROFILES[profile]
     target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
     try:
         timed(lambda: triton.compile(source, target=target, options={"num_warps": 4}))
     except OutOfResources as error:
         return "too large", str(error)
+    except OutOfTime as error:
+        return "too slow", str(error)
     except Exception as error:
-        return "refused", f"{type(error).__name__}: {error}"
+        refusal = _refusal(error)
+        return ("refused", str(refusal)) if refusal else ("failed", f"{type(error).__name__}: {error}")
     return "compiled", ""
 
 
@@ -140,7 +154,7 @@ def examine(file: Path, folders: Sequence[Path], profiles: Sequence[str], output
 
 
 def report(rows: Sequence[dict[str, Any]], profiles: Sequence[str]) -> bool:
-    """Prints a table, what is refused and the slowest; whether nothing is refused but for its size."""
+    """Prints a table, what is refused and the slowest; whether nothing failed."""
     tables: dict[str, Counter[str]] = defaultdict(Counter)
     refusals: dict[str, list[str]] = defaultdict(list)
     slowest: list[tuple[float, str, str]] = []
@@ -151,9 +165,9 @@ def report(rows: Sequence[dict[str, Any]], profiles: Sequence[str]) -> bool:
         for profile, (outcome, message, seconds) in row["profiles"].items():
             table[f"{outcome} {profile}"] += 1
             slowest.append((seconds, profile, row["kernel"]))
-            if outcome == "refused":
-                refusals[message].append(f"{profile} {row['kernel']}")
-    kinds = [f"{outcome} {profile}" for profile in profiles for outcome in ("compiled", "too large", "refused")]
+            if outcome not in ("compiled", "too large"):
+                refusals[f"{outcome}: {message}"].append(f"{profile} {row['kernel']}")
+    kinds = [f"{outcome} {profile}" for profile in profiles for outcome in OUTCOMES]
     print("| package | kernels | guessed |", " | ".join(kinds), "|")
     for package, table in sorted(tables.items()):
         print(
@@ -165,7 +179,7 @@ def report(rows: Sequence[dict[str, Any]], profiles: Sequence[str]) -> bool:
         print(f"{len(places)} × {message}\n    {', '.join(places[:3])}")
     for seconds, profile, place in sorted(slowest, reverse=True)[:5]:
         print(f"{seconds:8.2f} s of processor time: {place} for {profile}")
-    return not refusals
+    return not any(message.startswith("failed") for message in refusals)
 
 
 def _rows(output: Path) -> list[dict[str, Any]]:
