@@ -21,6 +21,7 @@ from .errors import UnsupportedOperation
 from .lowering import Lowering
 from .numerics.numeric import Int
 from .registry import lowers
+from .rolled import in_rounds
 
 
 def _bits(registers: Registers, ctx: Lowering, value: int, width: int) -> Int:
@@ -45,51 +46,60 @@ def _element(ctx: Lowering, bits: Int, type_: Type, width: int) -> int:
 def _inline_assembly(ctx: Lowering, operation: Operation) -> None:
     plan = ctx.plan_of(operation, InlineAssembly)
     operands = [ctx.registers(operand) for operand in operation.operands]
-    results: list[list[int]] = [[] for _ in operation.results]
     count = len(operands[0]) if operands else ctx.register_count(operation.results[0].type)
-    known: dict[tuple[tuple[int, ...], ...], list[list[int]]] = {}
+    packs: list[tuple[int, ...]] = []
     for start in range(0, count, plan.pack):
-        pack = tuple(tuple(registers[start : start + plan.pack]) for registers in operands)
-        if pack not in known:
-            try:
-                known[pack] = _run(ctx, operation, plan, pack)
-            except PtxError as error:
-                raise UnsupportedOperation(operation, f"inline assembly: {error.reason}", error.instead) from error
-        for registers, elements in zip(results, known[pack], strict=True):
-            registers += elements[: count - start]
-    for result, registers in zip(operation.results, results, strict=True):
-        ctx.define(result, registers)
+        pack: list[int] = []
+        for registers in operands:
+            elements = registers[start : start + plan.pack]
+            zeros = [ctx.module.null(ctx.f.type_of(registers[0]))] * (plan.pack - len(elements))
+            pack += [*elements, *zeros]
+        packs.append(tuple(pack))
+
+    def emit(*elements: int) -> list[int]:
+        try:
+            return _run(ctx, operation, plan, elements)
+        except PtxError as error:
+            raise UnsupportedOperation(operation, f"inline assembly: {error.reason}", error.instead) from error
+
+    distinct = list(dict.fromkeys(packs))
+    if len(distinct) <= plan.unrolled:
+        known = {pack: emit(*pack) for pack in distinct}
+    else:
+        types = [ctx.type_id(result.type) for result in operation.results for _ in range(plan.pack)]
+        known = in_rounds(ctx, distinct, types, plan.together, emit)
+    for number, result in enumerate(operation.results):
+        place = slice(number * plan.pack, (number + 1) * plan.pack)
+        ctx.define(result, [element for pack in packs for element in known[pack][place]][:count])
 
 
-def _run(ctx: Lowering, operation: Operation, plan: InlineAssembly, pack: Sequence[Sequence[int]]) -> list[list[int]]:
-    """The elements of each result of one pack."""
+def _run(ctx: Lowering, operation: Operation, plan: InlineAssembly, elements: Sequence[int]) -> list[int]:
+    """The elements of the results of one pack, result after result; ``elements`` are those of the operands."""
     widths = {f"${index}": width for index, width in enumerate(plan.constraints.results + plan.constraints.arguments)}
     registers = Registers(ctx, {**widths, **plan.program.widths})
     names = iter(plan.constraints.names)
-    for operand, elements in zip(operation.operands, pack, strict=True):
+    for number, operand in enumerate(operation.operands):
         width = plan.element_width(operand.type)
-        together = plan.together(width)
-        padded = [_bits(registers, ctx, value, width) for value in elements]
-        padded += [registers.n.integer(0, max(width, 32))] * (plan.pack - len(elements))
+        together = plan.sharing(width)
+        of_operand = elements[number * plan.pack : (number + 1) * plan.pack]
+        values = [_bits(registers, ctx, value, width) for value in of_operand]
         for start in range(0, plan.pack, together):
-            bits = padded[start]
+            bits = values[start]
             for place in range(1, together):
-                bits = bits | (padded[start + place] << (place * width))
+                bits = bits | (values[start + place] << (place * width))
             registers.set_bits(Register(next(names)), bits)
     for instruction in plan.program.instructions:
         execute(registers, instruction)
-    results: list[list[int]] = []
+    results: list[int] = []
     place = 0
     for result in operation.results:
         type_ = element_type(result.type)
         width = plan.element_width(result.type)
-        elements_of: list[int] = []
-        for _ in range(plan.pack // plan.together(width)):
+        for _ in range(plan.pack // plan.sharing(width)):
             bits = registers.bits(Register(f"${place}"))
             place += 1
-            elements_of += [
+            results += [
                 _element(ctx, bits >> (width * index) if index else bits, type_, width)
-                for index in range(plan.together(width))
+                for index in range(plan.sharing(width))
             ]
-        results.append(elements_of)
     return results

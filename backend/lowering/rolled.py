@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..planning.plans import Rolled
 from ..spirv import opcodes as op
@@ -18,21 +18,32 @@ def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int]) ->
     plan = ctx.plan_of(operation, Rolled)
     rows = list(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
     distinct = list(dict.fromkeys(rows))
-    count, together = len(distinct), plan.together
-    if count <= plan.unrolled:
+    if len(distinct) <= plan.unrolled:
         map_registers(ctx, operation, emit)
         return
+    results = in_rounds(ctx, distinct, [ctx.type_id(operation.result.type)], plan.together, lambda *ids: [emit(*ids)])
+    ctx.define(operation.result, [results[row][0] for row in rows])
+
+
+def in_rounds(
+    ctx: Lowering,
+    rows: Sequence[tuple[int, ...]],
+    result_types: Sequence[int],
+    together: int,
+    emit: Callable[..., Sequence[int]],
+) -> dict[tuple[int, ...], list[int]]:
+    """Row → the results of ``emit(*row)``, which have the types ``result_types``: in a loop, ``together`` rows a round.
+    All rows have values of the same types."""
     f, module = ctx.f, ctx.module
-    types = [f.type_of(value) for value in distinct[0]]
-    result_type = ctx.type_id(operation.result.type)
-    # The last round computes elements of its own where the count is not a multiple, from zeros.
+    count, types = len(rows), [f.type_of(value) for value in rows[0]]
+    # The last round computes rows of its own where the count is not a multiple, from zeros.
     rounded = -(-count // together) * together
 
     def array(type_id: int) -> tuple[int, int]:
         return f.variable(module.array(type_id, rounded)), module.pointer(StorageClass.Function, type_id)
 
-    inputs, output = [array(type_id) for type_id in types], array(result_type)
-    padded = distinct + [tuple(map(module.null, types))] * (rounded - count)
+    inputs, outputs = [array(type_id) for type_id in types], [array(type_id) for type_id in result_types]
+    padded = [*rows, *[tuple(map(module.null, types))] * (rounded - count)]
     for index, row in enumerate(padded):
         for (variable, pointer), value in zip(inputs, row, strict=True):
             f.store(f.access(pointer, variable, module.uint(index)), value)
@@ -44,7 +55,9 @@ def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int]) ->
                 f.load(type_id, f.access(pointer, variable, index))
                 for (variable, pointer), type_id in zip(inputs, types, strict=True)
             ]
-            f.store(f.access(output[1], output[0], index), emit(*values))
+            targets = [f.access(pointer, variable, index) for variable, pointer in outputs]
+            for target, result in zip(targets, emit(*values), strict=True):
+                f.store(target, result)
         return [f.add(carried[0], module.uint(together))]
 
     f.loop(
@@ -53,6 +66,10 @@ def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int]) ->
         body,
         LOOP_CONTROL_DONT_UNROLL,
     )
-    loaded = [f.load(result_type, f.access(output[1], output[0], module.uint(index))) for index in range(count)]
-    place = {row: value for row, value in zip(distinct, loaded, strict=True)}
-    ctx.define(operation.result, [place[row] for row in rows])
+    return {
+        row: [
+            f.load(type_id, f.access(pointer, variable, module.uint(index)))
+            for (variable, pointer), type_id in zip(outputs, result_types, strict=True)
+        ]
+        for index, row in enumerate(rows)
+    }

@@ -3,18 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
+from ..drivers import Driver
 from ..errors import UnsupportedOperation
 from ..layouts.element_sizes import element_type
 from ..ptx.constraints import parse_constraints
 from ..ptx.parser import parse
-from ..ptx.program import PtxError
+from ..ptx.program import Program, PtxError
 from ..ttgir.ir import Operation, Value
+from ..ttgir.traits import MEDIUM, SHORT
 from ..ttgir.types import PointerType
 from .plans import InlineAssembly, Plan
+from .rolling import rounds
+
+#: Instructions of SPIR-V that one of PTX becomes, roughly, its operands' bits taken apart and put together.
+_SHORT = 5
+_LONGER = {
+    **dict.fromkeys("ex2 lg2 sin cos tanh".split(), MEDIUM),
+    **dict.fromkeys("div rcp sqrt rsqrt cvt rem".split(), SHORT),
+}
 
 
-def plan_assembly(operation: Operation) -> Plan:
+def _length(program: Program) -> int:
+    """Of a piece's code for one pack. Sums and products that are not rounded to nearest are long."""
+    return sum(
+        MEDIUM
+        if {"rz", "rm", "rp"} & set(instruction.modifiers) and instruction.name in ("add", "sub", "mul", "fma")
+        else _LONGER.get(instruction.name, _SHORT)
+        for instruction in program.instructions
+    )
+
+
+def plan_assembly(operation: Operation, driver: Driver) -> Plan:
     """The plan of a ``tt.elementwise_inline_asm``. Raises UnsupportedOperation."""
     attributes = operation.attributes
     try:
@@ -27,7 +48,8 @@ def plan_assembly(operation: Operation) -> Plan:
         _check(plan, "argument", plan.constraints.arguments, operation.operands)
     except PtxError as error:
         raise UnsupportedOperation(operation, f"inline assembly: {error.reason}", error.instead) from error
-    return plan
+    loop = rounds(operation, max(1, _length(plan.program)), plan.pack, driver)
+    return replace(plan, reason=loop.reason, registers=loop.registers, unrolled=loop.unrolled, together=loop.together)
 
 
 def _check(plan: InlineAssembly, what: str, given: tuple[int, ...], values: Iterable[Value]) -> None:
@@ -36,7 +58,7 @@ def _check(plan: InlineAssembly, what: str, given: tuple[int, ...], values: Iter
         if isinstance(element_type(value.type), PointerType):
             raise PtxError(f"{what} {len(wanted)} is a pointer", "load and store with tl.load and tl.store")
         width = plan.element_width(value.type)
-        together = plan.together(width)
+        together = plan.sharing(width)
         wanted += [width * together] * (plan.pack // together)
     if len(wanted) != len(given):
         raise PtxError(

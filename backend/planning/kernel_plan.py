@@ -139,7 +139,7 @@ FIXED: dict[str, Planner] = {
     "tt.store": lambda operation, given: plan_global_access(
         operation, given.axis_info, given.checked, 2, operation.operands[1]
     ),
-    "tt.elementwise_inline_asm": lambda operation, given: plan_assembly(operation),
+    "tt.elementwise_inline_asm": lambda operation, given: plan_assembly(operation, given.target.capabilities.traits),
     **{
         name: lambda operation, given: plan_rolled(operation, given.target.capabilities.traits)
         for name, row in TRAITS.items()

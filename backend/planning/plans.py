@@ -181,8 +181,8 @@ class Rolled(Plan):
 
 
 @dataclass(frozen=True)
-class InlineAssembly(Plan):
-    """A piece of PTX, run for ``pack`` consecutive elements at a time."""
+class InlineAssembly(Rolled):
+    """A piece of PTX, run for ``pack`` consecutive elements at a time; ``registers`` counts packs."""
 
     program: Program = Program((), {})
     constraints: Constraints = Constraints((), (), ())
@@ -193,13 +193,14 @@ class InlineAssembly(Plan):
         element = element_type(type_)
         return element.width if isinstance(element, (IntegerType, FloatType)) else 64
 
-    def together(self, width: int) -> int:
+    def sharing(self, width: int) -> int:
         """Elements of ``width`` bits that share a register: of a pack, what fills 32 bits."""
         return max(1, min(self.pack, 32 // width)) if width < 32 else 1
 
     def summary(self) -> str:
         packs = f", {self.pack} elements at a time" if self.pack > 1 else ""
-        return f"{_counted(len(self.program.instructions), 'instruction')} of PTX{packs}"
+        rolled = f", in {super().summary()}" if self.registers > self.unrolled else ""
+        return f"{_counted(len(self.program.instructions), 'instruction')} of PTX{packs}{rolled}"
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,15 @@ def plan_rolled(operation: Operation, driver: Driver) -> Plan:
     In a loop of the kernel a round is longer, and is made only where that spares more: rounds of all its iterations add
     up to the driver's limit."""
     length = _length(operation, driver)
-    if not length:
-        return Plan()
-    type_ = operation.result.type
+    return rounds(operation, length, 1, driver) if length else Plan()
+
+
+def rounds(operation: Operation, length: int, pack: int, driver: Driver) -> Rolled:
+    """A loop over registers, ``pack`` of them at a time, where code of ``length`` instructions for each pack is too
+    much to be repeated."""
+    type_ = operation.results[0].type
     registers = 1 << len(layout_of(type_).bases["register"]) if isinstance(type_, TensorType) else 1
+    registers = -(-registers // pack)
     if in_loop(operation):
         budget = driver.unrolled_in_loop
         together = max(1, budget // length)

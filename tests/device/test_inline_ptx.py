@@ -544,3 +544,45 @@ def test_constraints_that_do_not_fit(registers: str, message: str) -> None:
     with pytest.raises(Exception, match="inline assembly") as caught:
         run("mov.b32 $0, $1;", registers, "int32", np.zeros(COUNT, np.int32))
     assert message in str(caught.value), caught.value
+
+
+@triton.jit
+def long_piece_kernel(x_ptr, n_ptr, power_ptr, log_ptr, n_out_ptr, steps, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    x, n = tl.load(x_ptr + i), tl.load(n_ptr + i)
+    log = x
+    for _ in range(steps):
+        power, log = tl.inline_asm_elementwise(
+            "{ .reg .f32 t; ex2.approx.f32 $0, $2; lg2.approx.f32 t, $0; mul.f32 $1, t, 0f3F000000; }",
+            "=f,=f,f",
+            [log],
+            (tl.float32, tl.float32),
+            is_pure=True,
+            pack=1,
+        )
+        tl.store(power_ptr + i, power)
+    # Four bytes share a register; without its remainders the piece would be short.
+    n = tl.inline_asm_elementwise(
+        "{ .reg .b32 t; rem.u32 t, $1, 0x7FFFFFFF; rem.u32 t, t, 9; rem.u32 t, t, 7; xor.b32 $0, $1, 0x01020304; }",
+        "=r,r",
+        [n],
+        tl.uint8,
+        is_pure=True,
+        pack=4,
+    )
+    tl.store(log_ptr + i, log)
+    tl.store(n_out_ptr + i, n)
+
+
+@pytest.mark.parametrize(("block", "warps"), [(2048, 2), (512, 4)])
+def test_long_pieces_on_large_tiles(block: int, warps: int) -> None:
+    rng = np.random.default_rng(4)
+    x, n = rng.uniform(-8, 8, block).astype(np.float32), rng.integers(0, 256, block).astype(np.uint8)
+    power, log, n_out = torch.zeros(block), torch.zeros(block), torch.zeros(block, dtype=torch.uint8)
+    steps = 2
+    long_piece_kernel[(1,)](
+        torch.from_numpy(x), torch.from_numpy(n), power, log, n_out, steps, BLOCK=block, num_warps=warps
+    )
+    assert np.allclose(power.numpy(), np.exp2(x.astype(np.float64) / 2), rtol=1e-5)
+    assert np.allclose(log.numpy(), x.astype(np.float64) / 4, rtol=1e-4, atol=1e-5)
+    assert np.array_equal((n_out.numpy() ^ n).reshape(-1, 4), np.tile([4, 3, 2, 1], (block // 4, 1)))

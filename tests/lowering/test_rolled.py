@@ -87,3 +87,19 @@ def test_an_instruction_has_no_plan() -> None:
     assert "math.fma" in plan(body(64, fma)) and loops(body(64, fma))
     fused = replace(LAVAPIPE, driver="mesa_radv")
     assert "math.fma" not in plan(body(64, fma), fused) and not loops(body(64, fma), fused)
+
+
+ASSEMBLY = (
+    '%y, %w = tt.elementwise_inline_asm "{{ ex2.approx.f32 $0, $2; lg2.approx.f32 $1, $2; }}" '
+    '{{constraints = "=f,=f,f", packed_element = 1 : i32, pure = true}} %x : tensor<{elements}xf32, #one> -> '
+    "tensor<{elements}xf32, #one>, tensor<{elements}xf32, #one>\n    tt.store %a, %w : "
+    "tensor<{elements}x!tt.ptr<f32>, #one>"
+)
+
+
+@pytest.mark.parametrize(("registers", "expected"), [(2, 0), (16, 1)])
+def test_inline_assembly_with_several_results(registers: int, expected: int) -> None:
+    text = body(registers, ASSEMBLY)
+    assert loops(text) == expected
+    said = "2 instructions of PTX" + ", in a loop over up to 16 registers, 1 a round" * expected
+    assert said in plan(text)
