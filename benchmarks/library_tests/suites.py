@@ -29,12 +29,20 @@ SUITES = (
         "test/transformers/test_*.py",
         # how models of transformers are patched, which needs these models, and torch's own flex attention
         without=("auto_model", "monkey_patch", "trainer_integration", "transformers", "flex_attention", "utils"),
+        known=(
+            ("variable 'NUM_SMS'", "it counts the multiprocessors of GPUs only"),
+            ("'torch.cpu' has no attribute 'get_device_properties'", "the file asks for the properties of a GPU"),
+            ("test_group_norm.* grads? different", "PyTorch's gradient on the CPU is further from float64"),
+        ),
     ),
     Suite("conch-triton-kernels", "1.3", "tests/*_test.py"),
     Suite(
         "cut-cross-entropy",
         "25.1.1",
         "tests/test_*.py",
+        known=(
+            (r"test_indexed_dot.*-5e-07\]", "5e-7 is less than sums of their size, in another order, may differ by"),
+        ),
         replaced=(("not torch.cuda.is_available()", "False"), ('device="cuda"', 'device="cpu"')),
     ),
 )

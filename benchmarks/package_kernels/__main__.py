@@ -140,7 +140,7 @@ def kernels(file: Path, name: str) -> Iterator[tuple[str, JITFunction[Any]]]:
 
 
 def examine(file: Path, folders: Sequence[Path], profiles: Sequence[str], output: Path) -> bool:
-    """Appends a line to ``output`` for each kernel of a file; whether the file could be run to its end."""
+    """Appends a line to ``output`` for each kernel of a file; whether all statements of the file could be run."""
     name = module_name(file, folders)
     for place, kernel in kernels(file, name):
         source = accepted(kernel)
@@ -194,7 +194,7 @@ def _append(output: Path, row: dict[str, Any]) -> None:
 
 
 def _in_process(file: Path, folders: Sequence[Path], profiles: Sequence[str], output: Path) -> None:
-    """Examines a file in a process of its own. Its last line says whether the file could be run to its end."""
+    """Examines a file in a process of its own. Its last line says whether all statements of the file could be run."""
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (FILE_SECONDS, FILE_SECONDS))
@@ -242,7 +242,7 @@ def main() -> None:
             print(f"{number + 1} of {len(files)} files", end="\r", file=sys.stderr)
     rows = _rows(options.output)
     incomplete = sum(not row["whole"] for row in rows if "file" in row)
-    print(f"{len(files)} files, of which {incomplete} ended with an error and may hold more kernels")
+    print(f"{len(files)} files, of which {incomplete} have statements that failed, and may hold more kernels")
     kernels_found = {row["kernel"]: row for row in rows if "kernel" in row}  # a run that was ended has some twice
     sys.exit(not report(list(kernels_found.values()), profiles))
 

@@ -5,7 +5,9 @@ attributes can be called, used as a decorator and indexed. ``triton`` and ``torc
 """
 
 from __future__ import annotations
+import __future__
 
+import ast
 import importlib.util
 import os
 import sys
@@ -87,13 +89,23 @@ class _Empty(Loader):
 
 
 class _Source(SourceFileLoader):
-    """Runs a module as far as it goes; ``__failed__`` is the error that ended it."""
+    """Runs a module statement by statement, past those that fail; ``__failed__`` is the first error."""
 
     def exec_module(self, module: types.ModuleType) -> None:
+        names = module.__dict__
         try:
-            super().exec_module(module)
-        except Exception as error:
-            module.__dict__["__failed__"] = error
+            tree = ast.parse(self.get_data(self.path), self.path)
+        except SyntaxError as error:
+            names["__failed__"], tree = error, ast.Module([], [])
+        futures = [node.names for node in tree.body if isinstance(node, ast.ImportFrom) and node.module == "__future__"]
+        flags = 0
+        for alias in (alias for aliases in futures for alias in aliases):
+            flags |= getattr(__future__, alias.name).compiler_flag
+        for node in tree.body:
+            try:
+                exec(compile(ast.Module([node], []), self.path, "exec", flags, True), names)
+            except Exception as error:
+                names.setdefault("__failed__", error)
         module.__class__ = Package
 
 
@@ -120,10 +132,13 @@ class _Inside(MetaPathFinder):
 
 
 class _Nowhere(MetaPathFinder):
-    """Everything else."""
+    """Everything else, but for parts of packages that are installed: these know how to do without them."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        return None if name.split(".")[0] in REAL else ModuleSpec(name, _Empty(StandIn), is_package=True)
+        top = name.split(".")[0]
+        if top in REAL or not isinstance(sys.modules.get(top, StandIn("")), (StandIn, Package)):
+            return None
+        return ModuleSpec(name, _Empty(StandIn), is_package=True)
 
 
 def install(folders: Sequence[Path]) -> None:
