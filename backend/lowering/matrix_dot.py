@@ -97,6 +97,8 @@ def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedO
     assert lie is not None
     layout = ctx.layout(tensor)
     images = layout.images("register")
+    rows, columns = unit.configuration.extents[use]
+    lines = (rows, columns) if lie.row_major else (columns, rows)
 
     def offset(row: int, column: int) -> int:
         return row * lie.stride + column if lie.row_major else column * lie.stride + row
@@ -111,7 +113,7 @@ def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedO
         assert fragment[0] is not None
         place = offset(*unflatten(images[fragment[0]], layout.shape))
         index = f.add(start, module.uint(place))
-        pointer = ctx.shared.element(ctx, tensor.element, index, buffer.view.start, buffer.view.end)
+        pointer = ctx.shared.matrix(ctx, tensor.element, index, lines, lie.stride, buffer.view.start, buffer.view.end)
         return unit.load(use, pointer, lie)
 
     return load

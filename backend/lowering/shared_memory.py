@@ -10,6 +10,7 @@ words, whatever their elements; a buffer that is written in less than words goes
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -95,11 +96,16 @@ class SharedMemory:
         array.extent = max(array.extent, end)
         return array
 
-    def element(self, emitter: Emitter, type_: Type, index: int, start: int, end: int) -> int:
-        """A pointer to element ``index`` of the workgroup memory, seen as elements of ``type_``: it is in the buffer of
+    def matrix(
+        self, emitter: Emitter, type_: Type, index: int, lines: tuple[int, int], stride: int, start: int, end: int
+    ) -> int:
+        """A pointer to element ``index`` of the workgroup memory, seen as elements of ``type_``, from where a subgroup
+        reads a matrix: ``lines``, how many and of how many elements each, ``stride`` apart. They are in the buffer of
         bytes from ``start`` to before ``end``. For devices with the explicit layout."""
         assert self._explicit
         how = packing(emitter, type_, 1)
+        if self.watch is not None:
+            self._seen_matrix(emitter, how.bits // 8, index, lines, stride, start, end)
         return self._whole(emitter.f, how, how.type_id(emitter), index, start, end)
 
     def _whole(self, f: FunctionBuilder, how: PackedElements, item: int, index: int, start: int, end: int) -> int:
@@ -262,6 +268,23 @@ class SharedMemory:
     def _seen(self, kind: Kind, how: PackedElements, index: int, start: int, end: int) -> None:
         if self.watch is not None:
             self.watch.access(kind, Bytes(index, how.bits // 8, start, end))
+
+    def _seen_matrix(
+        self, emitter: Emitter, size: int, index: int, lines: tuple[int, int], stride: int, start: int, end: int
+    ) -> None:
+        """Which lane reads what is the driver's choice: here each reads a share of the lines."""
+        f, module, (count, length) = emitter.f, self._module, lines
+        together = math.gcd(length, stride, MAX_BITS // 8 // size)
+        pieces = count * length // together
+        first = f.shr(index, together.bit_length() - 1)
+        for round_ in range(0, pieces, emitter.subgroup_size):
+            piece = f.and_(f.add(emitter.lane, module.uint(round_)), module.uint(pieces - 1))
+            line = f.shr(piece, (length // together).bit_length() - 1)
+            place = f.add(
+                f.mul(line, module.uint(stride // together)), f.and_(piece, module.uint(length // together - 1))
+            )
+            assert self.watch is not None
+            self.watch.access(Kind.READ, Bytes(f.add(first, place), size * together, start, end))
 
     def increment(self, emitter: Emitter, index: int, end: int, start: int = 0) -> None:
         """Adds 1 to the 32-bit word at element ``index``, atomically within the workgroup."""

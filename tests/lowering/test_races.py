@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.entry_point import LoweredKernel, lower_module
+from triton.backends.spirv.lowering.shared_memory import SharedMemory
+from triton.backends.spirv.lowering.shared_watch import Bytes, Kind, Watch
 from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.planning.shared_memory import View
+from triton.backends.spirv.spirv.function import FunctionBuilder
+from triton.backends.spirv.spirv.module import ModuleBuilder
 from triton.backends.spirv.ttgir.parser import parse_module
 
 from tests.lowering.harness import disassemble, module_text
@@ -75,3 +82,34 @@ def test_nothing_is_emitted_without_the_option_or_without_shared_memory(profile)
         "shared_access",
         "shared_access",
     ]
+
+
+class Collected(Watch):
+    """The accesses of one invocation, whose addresses are constants."""
+
+    def __init__(self, module: ModuleBuilder) -> None:
+        super().__init__()
+        self._module = module
+        self.bytes: set[int] = set()
+
+    def access(self, kind: Kind, where: Bytes) -> None:
+        first = int(self._module.constants[where.index]) * where.size
+        assert kind == Kind.READ and first % where.size == 0
+        self.bytes.update(range(first, first + where.size))
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 32])
+@pytest.mark.parametrize(
+    ("lines", "stride", "first", "size"), [((16, 16), 40, 320, 2), ((8, 32), 36, 4, 1), ((16, 8), 8, 0, 2)]
+)
+def test_lanes_share_the_lines_of_a_matrix(lanes, lines, stride, first, size):
+    """Together they read its bytes and no others."""
+    module = ModuleBuilder()
+    watch = Collected(module)
+    shared = SharedMemory(module, View(1 << 16, True, False), watch)
+    for lane in range(lanes):
+        emitter = SimpleNamespace(f=FunctionBuilder(module, module.void), lane=module.uint(lane), subgroup_size=lanes)
+        shared._seen_matrix(emitter, size, module.uint(first), lines, stride, 0, 1 << 16)
+    count, length = lines
+    places = {first + line * stride + column for line in range(count) for column in range(length)}
+    assert watch.bytes == {place * size + byte for place in places for byte in range(size)}
