@@ -445,6 +445,74 @@ def test_fp4_is_unpacked() -> None:
     np.testing.assert_array_equal(out.values(), codes.view(ml_dtypes.float4_e2m1fn).astype(np.float16))
 
 
+@triton.jit
+def at_random(x_ptr, random_ptr, out_ptr, ASM: tl.constexpr, N: tl.constexpr):
+    """Four numbers, or two, of each row of four."""
+    at = tl.arange(0, N)
+    code = tl.inline_asm_elementwise(
+        ASM,
+        "=r,f,f,f,f,r",
+        [
+            tl.load(x_ptr + 4 * at),
+            tl.load(x_ptr + 4 * at + 1),
+            tl.load(x_ptr + 4 * at + 2),
+            tl.load(x_ptr + 4 * at + 3),
+            tl.load(random_ptr + at),
+        ],
+        dtype=tl.int32,
+        is_pure=True,
+        pack=1,
+    )
+    tl.store(out_ptr + at, code)
+
+
+FOUR, TWO = "{$1, $2, $3, $4}, $5", "$3, $4, $5"
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "bits", "asm"),
+    [
+        ("e4m3", ml_dtypes.float8_e4m3fn, 8, f"cvt.rs.satfinite.e4m3x4.f32 $0, {FOUR};"),
+        ("e5m2", ml_dtypes.float8_e5m2, 8, f"cvt.rs.satfinite.e5m2x4.f32 $0, {FOUR};"),
+        ("e2m1", ml_dtypes.float4_e2m1fn, 8,
+         f"{{ .reg .b16 t; cvt.rs.satfinite.e2m1x4.f32 t, {FOUR}; cvt.u32.u16 $0, t; }}"),
+        ("f16", np.float16, 13, f"cvt.rs.satfinite.f16x2.f32 $0, {TWO};"),
+        ("bf16", ml_dtypes.bfloat16, 16, f"cvt.rs.satfinite.bf16x2.f32 $0, {TWO};"),
+        ("f16 to infinity", np.float16, 13, f"cvt.rs.f16x2.f32 $0, {TWO};"),
+    ],
+)  # fmt: skip
+def test_rounding_at_random(name: str, dtype: Any, bits: int, asm: str) -> None:
+    """A number goes to the next one where the random number and the first discarded bits carry."""
+    count, rng = 256, np.random.default_rng(6)
+    width = 4 if name == "e2m1" else np.dtype(dtype).itemsize * 8
+    grid = np.arange(1 << (width - 1), dtype=np.uint16 if width == 16 else np.uint8).view(dtype).astype(np.float64)
+    grid = np.sort(grid[np.isfinite(grid)])
+    x = rng.choice(grid, (count, 4)) * rng.uniform(0.98, 1.02, (count, 4)) * rng.choice([-1, 1], (count, 4))
+    x = np.clip(x, -3e38, 3e38).astype(np.float32)
+    x[0], x[1] = (0.0, -0.0, np.inf, -np.inf), (np.nan, 1.0, np.nan, 1e-38)
+    random = rng.integers(0, 1 << 32, count, dtype=np.uint32)
+    out = np.zeros(count, np.int32)
+    at_random[(1,)](to_torch(x), to_torch(random.view(np.int32)), result := to_torch(out), asm, count)
+    parts = 4 if width < 16 else 2
+    for place in range(parts):
+        code = (result.numpy().view(np.uint32) >> (place * width)) & ((1 << width) - 1)
+        actual = code.astype(np.uint16 if width == 16 else np.uint8).view(dtype).astype(np.float64)
+        value = x[:, 3 - place].astype(np.float64)
+        part = (random >> (place * (32 // parts))) & ((1 << bits) - 1)
+        size = np.minimum(np.nan_to_num(np.abs(value), posinf=grid[-1]), grid[-1])
+        below = np.clip(np.searchsorted(grid, size, "right") - 1, 0, len(grid) - 2)
+        discarded = np.floor((size - grid[below]) / (grid[below + 1] - grid[below]) * 2.0**bits)
+        expected = np.where(part + discarded >= 2.0**bits, grid[below + 1], grid[below]) * np.sign(value)
+        if name == "f16 to infinity":
+            expected = np.where(np.isinf(value), value, expected)
+            past = np.abs(value) > grid[-1]
+            actual, expected = actual[~past | np.isinf(value)], expected[~past | np.isinf(value)]
+            value = value[~past | np.isinf(value)]
+        nan = np.isnan(value)
+        np.testing.assert_array_equal(actual[~nan], expected[~nan])
+        assert np.isnan(actual[nan]).all() or (actual[nan] == 6).all()
+
+
 @pytest.mark.parametrize("mode", ["rz", "rp"])
 def test_scales_are_powers_of_two(mode: str) -> None:
     x = np.exp2(np.random.default_rng(2).uniform(-126, 127, COUNT)).astype(np.float32)

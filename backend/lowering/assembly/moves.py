@@ -11,6 +11,7 @@ from .floats import flushed
 from .forms import ROUNDING, check_count, check_modifiers, type_named
 from .narrow_formats import NARROW, convert_pair
 from .registers import Registers, Value
+from .stochastic import convert_at_random
 
 
 def move(registers: Registers, instruction: Instruction) -> None:
@@ -85,6 +86,9 @@ def convert(registers: Registers, instruction: Instruction) -> None:
         raise PtxError(f"'{instruction}' names no two types")
     *modifiers, to, of = instruction.modifiers
     guard = registers.predicate(instruction.guard) if instruction.guard else None
+    if "rs" in modifiers:
+        convert_at_random(registers, instruction, modifiers, to, of, guard)
+        return
     if to in NARROW or of in NARROW:
         convert_pair(registers, instruction, modifiers, to, of, guard)
         return

@@ -50,14 +50,14 @@ FORMATS = {
 }
 
 
-#: Formats that constants are printed of in decimal.
-_BF16 = FloatFormat(16, 7, 127, 0x7FC0, 0x7F7F, 0x7F80, 0x7F80)
+#: No conversion goes through a table here: it is the upper half of an f32.
+BF16 = FloatFormat(16, 7, 127, 0x7FC0, 0x7F7F, 0x7F80, 0x7F80)
 
 
 def decimal_code(value: float, name: str) -> int:
     """The code of the number of a format (bf16, or one of FORMATS) that is nearest to ``value``, a finite number within
     its range: MLIR prints as many digits as tell it from its neighbours, no more."""
-    fmt = _BF16 if name == "bf16" else FORMATS[name]
+    fmt = BF16 if name == "bf16" else FORMATS[name]
     magnitude = abs(value)
     exponent = max(math.frexp(magnitude)[1] - 1, 1 - fmt.bias) if magnitude else 1 - fmt.bias
     significand = round(math.ldexp(magnitude, fmt.mantissa - exponent))  # to even; the scaling is exact
