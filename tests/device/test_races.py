@@ -12,8 +12,9 @@ import torch
 import triton
 import triton.language as tl
 from triton import knobs
+from triton.backends.spirv import cli
 from triton.backends.spirv.lowering.shared_memory import SharedMemory
-from triton.backends.spirv.runtime import OutOfBounds, SharedMemoryRace
+from triton.backends.spirv.runtime import OutOfBounds, SharedMemoryRace, load
 from triton.runtime import driver
 
 from tests.device.helpers import device_capabilities
@@ -240,13 +241,27 @@ def test_with_what_else_is_checked(barriers):
     assert "argument 'y_ptr' at index 256" in outside and failed.endswith("assertion failed: positive")
 
 
-def test_more_programs_than_are_checked():
+def test_more_programs_than_are_checked_and_than_an_axis_holds():
+    """The grid is launched in parts, which share the memory that accesses are noted in."""
     x, y = torch.rand(16, 16), torch.zeros(16, 16)
-    columns_kernel.device_caches.clear()
-    kernel = columns_kernel[(40000,)](x, y, SIZE=16, check_races=True)
+    transposing_kernel.device_caches.clear()
+    kernel = transposing_kernel[(65537,)](x, y, SIZE=16, check_races=True)
     (facts,) = (message for message in kernel.metadata.reports if message["kind"] == "races")
-    assert facts["programs"] < 40000 and facts["bytes"] * facts["programs"] <= 64 << 20
-    assert torch.allclose(y, x - x.sum(0).cumsum(0), atol=1e-4)
+    assert facts["programs"] < 65537 and facts["bytes"] * facts["programs"] <= 64 << 20
+    assert (y == x.half().float().T).all()
+
+
+def test_kernel_of_a_file(barriers, tmp_path):
+    module = tmp_path / "transposing.spv"
+    arguments = ["-s", "*fp32, *fp32, 16", "--check-races", "-o", str(module)]
+    x, y = torch.rand(16, 16), torch.zeros(16, 16)
+    assert cli.main(["compile", f"{__file__}:transposing_kernel", *arguments]) == 0
+    load(module)[(2,)](x, y)
+    assert (y == x.half().float().T).all()
+    barriers.left_out = 0
+    assert cli.main(["compile", f"{__file__}:transposing_kernel", *arguments]) == 0
+    with pytest.raises(SharedMemoryRace):
+        load(module)[(2,)](x, y)
 
 
 @triton.jit
