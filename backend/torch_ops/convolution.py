@@ -18,6 +18,7 @@ from typing import Any
 import torch
 import triton
 import triton.language as tl
+from torch._prims_common import suggest_memory_format
 
 from ..runtime import torch_substitutes
 from .launching import GRID_LIMIT, launch
@@ -165,6 +166,15 @@ def _images(tensor: torch.Tensor) -> torch.Tensor:
     return tensor if extent(tensor.shape, tensor.stride()) < 2**31 else tensor.contiguous()
 
 
+def order_of(x: torch.Tensor, w: torch.Tensor) -> torch.memory_format:
+    """Where the channels of results are in memory, as on the CPU: last where those of x or of w are. Both are images,
+    or lines, which torch convolves as contiguous images of height 1."""
+    if x.dim() == 3:
+        x, w = x.contiguous().unsqueeze(2), w.unsqueeze(2)
+    own = suggest_memory_format(x)
+    return suggest_memory_format(w) if own == torch.contiguous_format else own
+
+
 def _check(*tensors: _Optional) -> None:
     first = tensors[0]
     for tensor in tensors:
@@ -240,8 +250,8 @@ def _convolution(
         *(None if t is None else torch.empty_like(t, device="meta") for t in (input, weight, bias)),
         *(stride, padding, dilation, transposed, output_padding, groups),
     )
-    # Contiguous, whatever the images are: torch's compiler expects that of devices that it does not know.
-    out = torch.empty(meta.shape, dtype=input.dtype, device=input.device)
+    order = order_of(input, weight)
+    out = torch.empty(meta.shape, dtype=input.dtype, device=input.device, memory_format=order)
     how = stride, padding, dilation, groups
     (_to_input if transposed else _forward)(_images(input), _images(weight).contiguous(), bias, _images(out), how)
     return out
@@ -262,14 +272,17 @@ def _backward(
     _check(grad_output, input, weight)
     how = stride, padding, dilation, groups
     grad, x, w = _images(grad_output), _images(input), _images(weight).contiguous()
+    order = order_of(input, weight)
     grad_input = grad_weight = grad_bias = None
     if output_mask[0]:
-        grad_input = torch.empty(input.shape, dtype=input.dtype, device=input.device)
+        grad_input = torch.empty(input.shape, dtype=input.dtype, device=input.device, memory_format=order)
         (_forward if transposed else _to_input)(grad, w, None, _images(grad_input), how)
     if output_mask[1]:
         grad_weight = torch.empty(weight.shape, dtype=weight.dtype, device=weight.device)
         both = (grad, x) if transposed else (x, grad)
         _to_weight(*both, _images(grad_weight), how)
+        if order != torch.contiguous_format:
+            grad_weight = torch.empty_like(grad_weight, memory_format=order).copy_(grad_weight)
     if output_mask[2]:
         grad_bias = grad_output.sum((0, *range(2, grad_output.dim())))
     return grad_input, grad_weight, grad_bias

@@ -2,16 +2,16 @@
 outside of this package touches more.
 
 Written for torch 2.13 and tried with the versions of ``TORCH_VERSIONS``. A hook names the module, what it needs there,
-and the change, which is a function of devices.py, generation.py, templates.py or replays.py. Where torch has moved
-something, the hook is left out: ``BROKEN`` has it with what is missing, torch.compile refuses the device with that
-text, and tests/unit/torch_compile/test_internals.py fails by its name.
+and the change, which is a function of one of this package's files: devices.py, generation.py, convolutions.py,
+templates.py, replays.py. Where torch has moved something, the hook is left out: ``BROKEN`` has it with what is missing,
+torch.compile refuses the device with that text, and tests/unit/torch_compile/test_internals.py fails by its name.
 """
 
 from __future__ import annotations
 
 from ..after_import import after_import
 from ..broken import BROKEN
-from . import devices, generation, replays, templates
+from . import convolutions, devices, generation, replays, templates
 from .hook import TORCH_VERSIONS, Hook
 
 __all__ = ["BROKEN", "HOOKS", "TORCH_VERSIONS", "Hook", "install"]
@@ -65,7 +65,20 @@ HOOKS = (
     Hook("replay", "torch._inductor.output_code", ("CompiledFxGraph.post_compile",), replays.replay),
     Hook("choices", "torch._inductor.choices", ("InductorChoices.get_config_heuristics",), templates.choices),
     Hook("caches", "torch._inductor.codecache", ("CacheBase.get_system", "clear_on_fresh_cache"), generation.caches),
+    Hook("remainders", "torch.utils._sympy.functions", ("Mod.eval",), generation.remainders),
     Hook("strides", "torch._inductor.sizevars", ("SizeVarAllocator.guard_or_false",), generation.strides),
+    Hook(
+        "predicted_strides",
+        "torch._subclasses.fake_impls",
+        ("op_implementations_dict", "conv"),
+        convolutions.predicted_strides,
+    ),
+    Hook(
+        "gradients",
+        "torch._inductor.kernel.conv",
+        ("aten_convolution_backward_fallback", "convolution_backward_lowering"),
+        convolutions.gradients,
+    ),
     Hook("flex_attention", "torch.nn.attention.flex_attention", ("_validate_device",), templates.flex_attention),
     Hook("flex_decoding", "torch._inductor.kernel.flex.flex_decoding", ("get_split_k",), templates.flex_decoding),
 )

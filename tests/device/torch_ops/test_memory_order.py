@@ -1,5 +1,5 @@
-"""Strides of results: those of the CPU's, where channels come last in memory, and of transposed operands. Results of
-convolutions are contiguous, as torch's compiler expects."""
+"""Strides of results: those of the CPU's, where channels come last in memory, and of transposed operands; and that
+torch's compiler predicts those of convolutions."""
 
 from __future__ import annotations
 
@@ -23,44 +23,69 @@ _CONVOLUTIONS: dict[str, tuple[Callable[..., Any], tuple[int, ...], Any, tuple[i
     "of a weight": (F.conv2d, (2, 3, 7, 9), None, (5, 3, 3, 3), _LAST),
     "of both, in groups": (lambda x, w, b: F.conv2d(x, w, b, 2, 1, 1, 2), (2, 6, 5, 5), _LAST, (4, 3, 3, 3), _LAST),
     "transposed": (F.conv_transpose2d, (2, 3, 5, 4), _LAST, (3, 4, 3, 3), None),
+    "depthwise": (lambda x, w, b: F.conv2d(x, w, b, 1, 1, 1, 6), (2, 6, 5, 5), _LAST, (6, 1, 3, 3), None),
+    "1d": (F.conv1d, (2, 3, 9), None, (4, 3, 3), None),
     "3d": (F.conv3d, (2, 3, 4, 5, 6), _LAST_3D, (4, 3, 2, 3, 3), None),
+    "transposed 3d": (F.conv_transpose3d, (2, 3, 4, 5, 6), _LAST_3D, (3, 4, 2, 3, 3), None),
 }
+_BY_INDUCTOR = ("2d", "depthwise", "transposed 3d")
 
 
-@pytest.mark.parametrize("name", _CONVOLUTIONS)
-def test_convolutions(name: str) -> None:
-    function, size, order, weight, weights_order = _CONVOLUTIONS[name]
-
-    def run(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor) -> Any:
-        x, w, bias = (tensor.detach().requires_grad_() for tensor in (x, w, bias))
-        y = function(x, w, bias)
-        results = y.detach(), *torch.autograd.grad((y * y.detach()).sum(), (x, w, bias))
-        assert x.device.type == "cpu" or all(result.is_contiguous() for result in results)
-        return [result.contiguous() for result in results]
-
+def _arguments(name: str) -> tuple[torch.Tensor, ...]:
+    _, size, order, weight, weights_order = _CONVOLUTIONS[name]
     x, w = values(*size), values(*weight)
     x = x if order is None else x.contiguous(memory_format=order)
     w = w if weights_order is None else w.contiguous(memory_format=weights_order)
-    compare(run, x, w, values(weight[1] if name == "transposed" else weight[0]), tolerance=(1e-4, 1e-3))
+    return x, w, values(weight[1] if name.startswith("transposed") else weight[0])
 
 
-@pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
-def test_compiled_convolutions_of_channels_last(backend: str) -> None:
-    """What torch's compiler predicts of the strides holds: it asserts them, and views depend on them."""
+def _step(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Its result, that with a view which exists for contiguous results alone, and the gradients."""
 
-    def flattened(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
-        return F.conv2d(F.pad(x, (1, 1, 1, 1), "replicate"), w).relu().flatten(1)
+    def run(*tensors: torch.Tensor) -> Any:
+        tensors = tuple(tensor.detach().requires_grad_() for tensor in tensors)
+        y, z = function(*tensors)
+        return y.detach(), z.detach(), *torch.autograd.grad((z * z.detach()).sum() + y.sum(), tensors)
 
-    x, w = values(2, 3, 7, 9).contiguous(memory_format=_LAST), values(5, 3, 3, 3)
-    compiled = torch.compile(flattened, backend=backend)
+    return run
 
-    def run(x: torch.Tensor, w: torch.Tensor) -> Any:
-        x, w = x.detach().requires_grad_(), w.detach().requires_grad_()
-        y = (flattened if x.device.type == "cpu" else compiled)(x, w)
-        gradients = torch.autograd.grad((y * y.detach()).sum(), (x, w))
-        return y.detach(), *(gradient.contiguous() for gradient in gradients)
 
-    compare(run, x, w, tolerance=(1e-4, 1e-3))
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [(name, how) for name in _CONVOLUTIONS for how in ("eager", "aot_eager")] + [(n, "inductor") for n in _BY_INDUCTOR],
+)
+def test_convolutions(name: str, how: str) -> None:
+    """Values and strides, of gradients too. Compiled, sizes are dynamic: what torch's compiler predicts of the strides
+    holds, which it asserts, and views depend on."""
+    function = _CONVOLUTIONS[name][0]
+
+    def flattened(x: torch.Tensor, w: torch.Tensor, bias: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        y = function(x, w, bias)
+        return y, y.relu().flatten(1)
+
+    torch._dynamo.reset()
+    compiled = flattened if how == "eager" else torch.compile(flattened, backend=how, dynamic=True)
+
+    def run(*tensors: torch.Tensor) -> Any:
+        return _step(flattened if tensors[0].device.type == "cpu" else compiled)(*tensors)
+
+    arguments = _arguments(name)
+    compare(run, *arguments, tolerance=(1e-4, 1e-3))
+    ours, theirs = run(*(tensor.to("spirv") for tensor in arguments)), run(*arguments)
+    assert [result.stride() for result in ours] == [result.stride() for result in theirs]
+
+
+def test_images_of_any_size_are_compiled_once() -> None:
+    """Forward and backward: torch's own lowering of the gradients compiles again for each size."""
+    from torch._dynamo.testing import CompileCounterWithBackend
+
+    torch._dynamo.reset()
+    counter = CompileCounterWithBackend("inductor")
+    model = torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3, padding=1), torch.nn.ReLU(), torch.nn.Conv2d(4, 4, 3, 2, 1))
+    compiled = torch.compile(model.to("spirv"), backend=counter, dynamic=True)
+    for height, width in ((16, 12), (20, 16), (12, 24)):
+        compiled(torch.randn(2, 3, height, width, device="spirv")).square().mean().backward()
+    assert counter.frame_count == 1
 
 
 def test_convolutions_of_views() -> None:

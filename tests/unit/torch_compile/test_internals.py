@@ -23,9 +23,12 @@ def test_torch_has_what_the_hook_needs(hook: internals.Hook) -> None:
 
 
 def test_every_change_is_a_hook() -> None:
-    rooms = (internals.devices, internals.generation, internals.replays, internals.templates)
+    rooms = (internals.convolutions, internals.devices, internals.generation, internals.replays, internals.templates)
     changes = {
-        value for room in rooms for value in vars(room).values() if getattr(value, "__module__", "") == room.__name__
+        value
+        for room in rooms
+        for name, value in vars(room).items()
+        if getattr(value, "__module__", "") == room.__name__ and not name.startswith("_")
     }
     assert changes == {hook.change for hook in internals.HOOKS}
 
@@ -75,6 +78,23 @@ def test_strides_that_torch_cannot_compare_are_not_in_order() -> None:
     half = FloorDiv(size - 1, 2)
     comparison = sympy.Eq((half + 1) * Mod(1, (half**2 + 2 * half + 1) / (half + 1)), 0)
     assert SizeVarAllocator(environment).guard_or_false(comparison) is False
+
+
+def test_remainders_of_even_products() -> None:
+    """sympy says that (10 s + 20) (t + 2) / 18 is an integer, whatever s and t are."""
+    internals.install()
+    import sympy
+    from torch.utils._sympy.functions import Mod
+
+    s, t = sympy.symbols("s t", integer=True, positive=True)
+    for product in ((10 * s + 20) * (t + 2), t * (2 * s + 4), 36 * s * t, (6 * s + 18) * (t + 1)):
+        for divisor in (2, 4, 6, 10, 18, 36):
+            remainder = Mod(product, sympy.Integer(divisor))
+            for values in ({s: 5, t: 7}, {s: 3, t: 4}):
+                assert remainder.subs(values) == product.subs(values) % divisor, (product, divisor)
+    assert Mod(36 * s * t, sympy.Integer(18)) == Mod((6 * s + 18) * (t + 1), sympy.Integer(6)) == 0, (
+        "what is known stays"
+    )
 
 
 def test_what_inductor_keeps_on_disk_is_of_these_devices_and_this_version(monkeypatch: pytest.MonkeyPatch) -> None:
