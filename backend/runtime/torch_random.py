@@ -117,6 +117,13 @@ class Generator(_C.Generator):  # type: ignore[misc]
         return f"<torch.Generator device={self._device!s} seed={self.philox.seed}>"
 
 
+def default_generator(device: Any) -> Generator:
+    """A generator whose numbers are those of calls without one, and whose seed is theirs."""
+    made = Generator(device)
+    made.philox = GENERATOR
+    return made
+
+
 #: By the address of the part in C++: what operations are given has another object in Python around it.
 _generators: weakref.WeakValueDictionary[int, Generator] = weakref.WeakValueDictionary()
 

@@ -17,7 +17,7 @@ from .errors import VulkanUnavailable
 from .memory_heaps import device_memory
 from .streams import DeviceInterface, device_index
 from .torch_fallback import FALLBACKS
-from .torch_random import GENERATOR
+from .torch_random import GENERATOR, Generator, default_generator
 
 
 @dataclass(frozen=True)
@@ -126,7 +126,22 @@ class DeviceModule(DeviceInterface):
         """The device's queue."""
         return torch_streams.Stream(device)
 
+    def is_current_stream_capturing(self) -> bool:
+        """Graphs are captured by ``triton.backends.spirv.runtime.Graph``, not by streams."""
+        return False
+
+    def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
+        """Devices do not read each other's memory: copies go through the host."""
+        return False
+
     # ---- Random numbers ----
+
+    @property
+    def default_generators(self) -> tuple[Generator, ...]:
+        """The generator of calls without one, once for each device."""
+        return tuple(
+            default_generator(torch.device(vulkan_context.NAME, index)) for index in range(self.device_count())
+        )
 
     def manual_seed(self, seed: int) -> None:
         """Seed the devices' generator, and the CPU's, which makes random numbers that the devices do not."""

@@ -10,12 +10,28 @@ _FIGURES = {
     "get_max_simd_tflops": "the number of its multiprocessors and their operations in a cycle",
     "set_gpu_clock": "clocks that can be set; nvidia-smi sets those of NVIDIA's GPUs",
 }
-#: Names that drivers of CUDA and their device interfaces have → what to use instead.
+_TARGET = "what kernels are compiled for is triton.runtime.driver.active.get_current_target().arch"
+_MONITORED = "Vulkan does not report it: use the vendor's tool"
+_GRAPHS = 'use triton.backends.spirv.runtime.Graph, or torch.compile(mode="reduce-overhead")'
+_MEMORY = "the device has one pool, without a limit of its own: torch.spirv.empty_cache() gives idle memory back"
+_STATISTICS = "use torch.spirv.memory_stats() and reset_peak_memory_stats()"
+#: Names that drivers of CUDA, their device interfaces and modules of torch's other devices have → what to use instead.
 _NAMES = {
     "get_device_capability": "compute capabilities are NVIDIA's. What a device can do is in "
     "triton.runtime.driver.active.get_current_target().arch",
     "get_device_properties": "the limits of a device are in "
     "triton.runtime.driver.active.utils.get_device_properties(0)",
+    **dict.fromkeys(("get_arch_list", "get_gencode_flags"), _TARGET),
+    **dict.fromkeys(("clock_rate", "power_draw", "temperature", "utilization", "memory_usage"), _MONITORED),
+    "device_memory_used": "torch.spirv.mem_get_info() has what is free and what there is",
+    **dict.fromkeys(("graph", "graph_pool_handle", "make_graphed_callables"), _GRAPHS),
+    **dict.fromkeys(("MemPool", "use_mem_pool", "change_current_allocator"), _MEMORY),
+    **dict.fromkeys(("get_per_process_memory_fraction", "set_per_process_memory_fraction"), _MEMORY),
+    **dict.fromkeys(("memory_snapshot", "memory_stats_as_nested_dict", "reset_accumulated_memory_stats"), _STATISTICS),
+    **dict.fromkeys(("StreamContext", "streams"), "use torch.spirv.stream(s) and torch.Stream"),
+    "get_stream_from_external": "a device has one queue: use torch.spirv.current_stream()",
+    "device_of": "use torch.spirv.device(x.device)",
+    "is_tf32_supported": "TF32 is NVIDIA's. Products of float32 are computed in float32",
 }
 
 

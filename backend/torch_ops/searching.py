@@ -19,6 +19,7 @@ from .types import NAMES, OnHost, computed_in
 _FEW = 16
 #: Elements of slices that are sorted one by one.
 _MOST_COLUMNS = 64
+_INTEGERS = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
 #: Halves [low, end) of the row that begins at ``begin`` until nothing is left.
 _SEARCH = """low = zero.to(tl.int64)
 end = low + size
@@ -226,7 +227,7 @@ def _unique_dim(
 
 
 def _bincount(self: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0) -> torch.Tensor:
-    if self.dim() != 1 or self.dtype not in (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8):
+    if self.dim() != 1 or self.dtype not in _INTEGERS:
         raise OnHost("numbers that are refused")
     if weights is not None and (weights.dtype != torch.float32 or weights.shape != self.shape):
         raise OnHost("weights that are not float32")
@@ -241,19 +242,26 @@ def _bincount(self: torch.Tensor, weights: torch.Tensor | None = None, minlength
 
 
 def _histc(self: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> torch.Tensor:  # noqa: A002
-    """How many elements are in each of ``bins`` parts of min … max, the last of which has its end."""
-    low, high = float(min), float(max)
-    if self.dtype not in (torch.float32, torch.float16, torch.bfloat16) or bins < 1 or high < low or not self.numel():
+    """How many elements are in each of ``bins`` parts of min … max, the last of which has its end. Of integers, which
+    torch's CPU refuses, as CUDA's: parts begin at whole numbers, and counts are of their type."""
+    whole = self.dtype in _INTEGERS
+    if not whole and self.dtype not in (torch.float32, torch.float16, torch.bfloat16):
         raise OnHost("numbers that are refused")
-    if low == high:
-        low, high = (float(x) for x in torch.stack((self.amin(), self.amax())).tolist())
+    low, high = (int(min), int(max)) if whole else (float(min), float(max))
+    if bins < 1 or high < low or (not whole and not self.numel()):
+        raise OnHost("a range that is refused")
+    if low == high and self.numel():
+        low, high = torch.stack((self.amin(), self.amax())).tolist()
         low, high = (low - 1, high + 1) if low == high else (low, high)
     if not math.isfinite(low) or not math.isfinite(high):
         raise OnHost("a range that is refused")
-    x = self.reshape(-1).to(torch.float32)
-    place = ((x - low) * bins / (high - low)).to(torch.int64).clamp_(0, bins - 1)
-    total = torch.zeros(bins, dtype=torch.float32, device=self.device)
-    total.scatter_add_(0, place, ((x >= low) & (x <= high)).to(torch.float32))
+    kind = torch.int64 if whole else torch.float32
+    total = torch.zeros(bins, dtype=kind, device=self.device)
+    if self.numel():
+        x = self.reshape(-1).to(kind)
+        parts = (x - low) * bins
+        place = parts.div(high - low, rounding_mode="trunc") if whole else (parts / (high - low)).to(torch.int64)
+        total.scatter_add_(0, place.clamp_(0, bins - 1), ((x >= low) & (x <= high)).to(kind))
     return total.to(self.dtype)
 
 

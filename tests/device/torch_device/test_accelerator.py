@@ -189,3 +189,23 @@ torch.accelerator.synchronize()
     assert lines[0] == "None False 0", told.stderr
     assert lines[1].startswith("torch.accelerator stands for no device")
     assert lines[-2:] == ["True False", "spirv True"]
+
+
+@pytest.mark.parametrize("name", sorted(set(torch.cuda.__all__) & set(torch.xpu.__all__)))
+def test_names_of_other_devices_modules_are_there_or_say_what_to_use(name: str) -> None:
+    """What code for any device may ask of ``torch.cuda`` and ``torch.xpu`` alike."""
+    if not hasattr(torch.spirv, name):
+        with pytest.raises(AttributeError, match=f"no attribute '{name}': [^ ]"):
+            getattr(torch.spirv, name)
+
+
+def test_default_generators() -> None:
+    (generator, *_) = torch.spirv.default_generators
+    assert len(torch.spirv.default_generators) == torch.spirv.device_count() and generator.device.type == "spirv"
+    drawn = []
+    for chosen in (None, generator):
+        torch.spirv.manual_seed(5)
+        drawn.append(torch.rand(4, device="spirv", generator=chosen).tolist())
+    assert drawn[0] == drawn[1] and generator.initial_seed() == torch.spirv.initial_seed() == 5
+    assert torch.spirv.is_current_stream_capturing() is False
+    assert torch.spirv.can_device_access_peer(0, 0) is False

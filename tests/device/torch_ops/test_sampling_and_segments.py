@@ -127,3 +127,15 @@ def test_what_is_there_once() -> None:
     compare(lambda x: torch.unique_consecutive(x, **how), x)
     compare(lambda x, w: (x.bincount(), x.bincount(w, minlength=9)), x[:, 2].contiguous(), torch.rand(5))
     compare(lambda x: (x.histc(5), x.histc(4, -1, 1)), values(70))
+
+
+@pytest.mark.parametrize("dtype", [torch.int32, torch.int64, torch.uint8])
+def test_histograms_of_integers(dtype: torch.dtype) -> None:
+    """torch's CPU refuses them, CUDA does not: experts that tokens go to are counted so."""
+    x = torch.tensor([0, 3, 3, 1, 0, 3, 5, 9], dtype=dtype)
+    on_device = x.to("spirv")
+    counts = on_device.histc(4, 0, 3)
+    assert counts.dtype == dtype and counts.tolist() == [2, 1, 0, 3]
+    assert on_device.histc(3, 1, 9).tolist() == [4, 1, 1]
+    assert on_device.histc(5).tolist() == x.to(torch.float32).histc(5).tolist()
+    assert on_device[:0].histc(3, 0, 2).tolist() == [0, 0, 0]
