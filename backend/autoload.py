@@ -6,9 +6,9 @@ by half a second. Nothing of triton is imported here before something of it is n
 - ``torch.device("spirv")`` is known at once. The operations are registered when a device is first used.
 - torch's compiler learns of Vulkan devices when it is imported itself.
 
-Where triton is missing it does nothing. It steps aside, so that only the second holds, where another backend has or may
-take torch's one place for a device from outside (PrivateUse1), and where torch has an accelerator of its own:
-torch.accelerator would mean this device then.
+Where triton is missing, and with a torch older than OLDEST_TORCH, it does nothing. It steps aside, so that only the
+second holds, where another backend has or may take torch's one place for a device from outside (PrivateUse1), and where
+torch has an accelerator of its own: torch.accelerator would mean this device then.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from typing import Any
 
 NAME = "spirv"
 _PACKAGE = f"triton.backends.{NAME}"
+#: The first release of torch whose tensors can be on the device. Kernels take CPU tensors of older ones, too.
+OLDEST_TORCH = "2.13"
 #: Imported by all of torch's compiler before it asks anything about a device.
 _TORCH_COMPILER = "torch.utils._triton"
 #: Where this backend's settings are, next to this file: in a triton that has it inside, and in the plugin-only wheel.
@@ -244,11 +246,20 @@ def _others_are_loaded() -> bool:
     return points is not None and any(point.module != __name__ for point in points)
 
 
+def is_too_old(torch_version: str) -> bool:
+    """Whether a version of torch comes before OLDEST_TORCH."""
+    return _release(torch_version) < _release(OLDEST_TORCH)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
+
+
 def autoload() -> None:
     """torch's entry point."""
     import torch
 
-    if find_spec("triton") is None:
+    if find_spec("triton") is None or is_too_old(torch.__version__):
         return
     if _TORCH_COMPILER in sys.modules:
         _install()

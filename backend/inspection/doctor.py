@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .. import settings
+from ..autoload import OLDEST_TORCH, is_too_old
 from ..capabilities import FEATURES
 from ..runtime import context, manifests
 from ..runtime.device_choice import choose
@@ -52,7 +53,16 @@ def _software() -> Iterator[Finding]:
         kind = "the patched wheel" if "+spirv" in triton else "with the SPIR-V plugin"
         yield Finding(GOOD, f"{system}; triton {triton}, {kind}")
     torch = _version("torch")
-    yield Finding(GOOD, f"torch {torch}" if torch else "torch is not installed; arrays of triton-spirv work without it")
+    if torch is None:
+        yield Finding(GOOD, "torch is not installed; arrays of triton-spirv work without it")
+    elif is_too_old(torch):
+        yield Finding(
+            NOTE,
+            f"torch {torch}: kernels take its CPU tensors; the device 'spirv' needs torch {OLDEST_TORCH} or newer",
+            "pip install --upgrade torch, then install this wheel again",
+        )
+    else:
+        yield Finding(GOOD, f"torch {torch}")
     if _version("numpy") is None:
         yield Finding(NOTE, "NumPy is not installed: arrays of triton-spirv need it", "pip install numpy")
     try:

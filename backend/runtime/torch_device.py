@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from .. import AT_REGISTRATION
-from ..autoload import claim
+from ..autoload import OLDEST_TORCH, claim, is_too_old
 from . import torch_memory
 from .context import NAME
 from .torch_autocast import enter_autocast
@@ -141,9 +141,14 @@ def module() -> DeviceModule:
 
 def register() -> None:
     """Make the device known to torch. A second call does nothing. Raises RuntimeError where another backend took the
-    place of torch's one device from outside (PrivateUse1)."""
+    place of torch's one device from outside (PrivateUse1), and where torch is too old."""
     if _registered:
         return
+    if is_too_old(torch.__version__):
+        raise RuntimeError(
+            f"torch {torch.__version__} is too old for the device '{NAME}', which needs {OLDEST_TORCH} or newer: "
+            "install that, or use CPU tensors or triton.backends.spirv.runtime's buffers"
+        )
     with _registering:
         if getattr(torch, NAME, None) is not MODULE:  # else another thread has done it, or this one is at it
             _register()

@@ -103,6 +103,21 @@ def test_it_steps_aside_for_another_backend(tmp_path: Path) -> None:
     assert told.startswith("other\n") and "is taken by 'other'" in told
 
 
+def test_an_older_torch_is_as_it_was() -> None:
+    told = python(
+        "import sys, torch, triton_spirv_autoload\n"
+        "torch.__version__ = torch.torch_version.TorchVersion('2.12.1+cpu')\n"
+        "before = list(sys.meta_path)\n"
+        "triton_spirv_autoload.autoload()\n"
+        f"print({_NAMED}, sys.meta_path == before)\n"
+        "from triton.backends.spirv.runtime import torch_device\n"
+        "try: torch_device.register()\n"
+        "except RuntimeError as error: print(error)\n",
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+    )
+    assert told.startswith("privateuseone True\ntorch 2.12.1+cpu is too old for the device 'spirv', which needs 2.13")
+
+
 def test_without_triton_torch_is_as_it_was() -> None:
     told = python(
         "import sys; sys.modules['triton'] = None\n"
