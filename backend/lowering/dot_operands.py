@@ -18,7 +18,7 @@ from ..spirv.opcodes import StorageClass
 from ..ttgir.ir import Value
 from ..ttgir.types import FloatType, TensorType, Type
 from .floats import convert
-from .linear import apply_bases, combine, image, thread_part, unique_owner
+from .linear import apply_bases, combine, image, thread_part
 from .lowering import Lowering
 from .shared import element_index, read, store_tensor
 from .shared_memory import SharedBuffer, SharedOperand
@@ -78,12 +78,7 @@ class _InRegisters(OperandSource):
         ctx, value = self._ctx, self.value
         type_ = value.type
         assert isinstance(type_, TensorType)
-
-        def write() -> list[int]:
-            store_tensor(ctx, buffer, type_, ctx.registers(value), width)
-            return []
-
-        ctx.f.if_(unique_owner(ctx, ctx.layout(type_)), write)
+        store_tensor(ctx, buffer, type_, ctx.registers(value), width)
         return _InMemory(ctx, SharedOperand(type_, buffer), self._axis, self._k_axis, self._compute)
 
 

@@ -87,17 +87,12 @@ def coordinates(emitter: Emitter, layout: LinearLayout, dimension: int, wanted: 
     ]
 
 
-def free_bits(layout: LinearLayout) -> tuple[int, int]:
-    """The bits of the numbers of a lane and a warp that move nothing."""
-    lanes, warps = (
-        sum(1 << bit for bit, basis in enumerate(layout.inputs[name]) if not basis) for name in ("lane", "warp")
-    )
-    return lanes, warps
-
-
 def unique_owner(emitter: Emitter, layout: LinearLayout) -> int:
     """A boolean id, true in exactly one invocation for each element: lane and warp bits that move nothing are zero."""
-    return not_duplicate(emitter, *free_bits(layout))
+    free = {
+        name: sum(1 << bit for bit, basis in enumerate(layout.inputs[name]) if not basis) for name in ("lane", "warp")
+    }
+    return not_duplicate(emitter, free["lane"], free["warp"])
 
 
 def owns(emitter: Emitter, type_: Type) -> int:

@@ -76,13 +76,11 @@ class _Finding:
 
 @dataclass(frozen=True)
 class _Batch:
-    """Accesses that are checked by one loop: of one ``kind`` and ``message``, to ``granules`` each, by the invocation
-    of the numbers ``own``."""
+    """Accesses that are checked by one loop: of one ``kind`` and ``message``, to ``granules`` each."""
 
     kind: Kind
     message: int
     granules: int
-    own: tuple[int, int]
 
 
 class RaceCheck(Watch):
@@ -131,7 +129,9 @@ class RaceCheck(Watch):
         self._count, *self._told = (f.variable(module.u32, module.null(module.u32)) for _ in range(5))
         self._list = f.variable(module.array(module.u32, _WAITING))
         f.settle = self.settle
-        self._invocation = f.add(f.mul(emitter.warp, module.uint(size)), emitter.lane)
+        invocation = f.add(f.mul(emitter.warp, module.uint(size)), emitter.lane)
+        #: The number of the invocation, and 4095 less it.
+        self._own = invocation, f.xor(invocation, module.uint(_INVOCATIONS - 1))
         self._program_ids = [emitter.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
 
     def _program(self) -> int:
@@ -157,7 +157,7 @@ class RaceCheck(Watch):
         count = where.size // self._granule
         assert count and where.size % self._granule == 0
         first = f.add(f.mul(where.index, module.uint(count)), module.uint(self._first[where.start // POOL]))
-        some = _Batch(kind, self._message(kind), min(count, _TOGETHER), self._own(kind))
+        some = _Batch(kind, self._message(kind), min(count, _TOGETHER))
         for start in range(0, count, _TOGETHER):
             if some != self._batch or len(self._waiting) == _WAITING:
                 self.settle()
@@ -217,7 +217,7 @@ class RaceCheck(Watch):
             for number, clock in enumerate(self._clocks):
                 for lowest in (0, 1):
                     pointer = self._pointer(address, 4 * (self._word(other) + 2 * number + lowest), 32)
-                    mine = f.or_(numbers[number], batch.own[lowest])
+                    mine = f.or_(numbers[number], self._own[lowest])
                     if other == kind:
                         known = f.effect(op.AtomicUMax, module.u32, pointer, scope, relaxed, mine)
                     else:
@@ -228,13 +228,6 @@ class RaceCheck(Watch):
                         exists = f.compare(op.ULessThan, f.sub(difference, module.uint(clock.low)), span)
                         findings.append(_Finding(exists, difference, site))
         return findings
-
-    def _own(self, kind: Kind) -> tuple[int, int]:
-        """The number of the invocation, of those that write the same the first; and 4095 less it."""
-        f, module, (lanes, warps) = self._emitter.f, self._emitter.module, self._copies
-        copies = lanes + warps * self._emitter.subgroup_size if kind == Kind.WRITE else 0
-        own = f.and_(self._invocation, module.uint(_INVOCATIONS - 1 - copies)) if copies else self._invocation
-        return own, f.xor(own, module.uint(_INVOCATIONS - 1))
 
     def _tell(self, batch: _Batch, findings: list[_Finding], granule: int) -> list[int]:
         """Counts the access; the first one of the invocation leaves its place."""
@@ -248,7 +241,7 @@ class RaceCheck(Watch):
                 difference = f.select(finding.exists, finding.difference, difference)
                 address = f.select(finding.exists, finding.site, address)
             site = f.load(module.u32, self._pointer(address, 0, 32), MemoryAccess.NonPrivatePointer, 4)
-            other = f.xor(batch.own[0], f.and_(difference, module.uint(_INVOCATIONS - 1)))
+            other = f.xor(self._own[0], f.and_(difference, module.uint(_INVOCATIONS - 1)))
             for variable, value in zip(self._told, (module.uint(batch.message + 1), site, granule, other), strict=True):
                 f.store(variable, value)
             return []
@@ -284,7 +277,7 @@ class RaceCheck(Watch):
 
         def describe() -> list[int]:
             access, other_access, granule, other = (f.load(module.u32, variable) for variable in self._told)
-            words = (access, other_access, granule, self._invocation, other, *self._program_ids)
+            words = (access, other_access, granule, self._own[0], other, *self._program_ids)
             for number, word in enumerate(words):
                 f.store(self._report(RACE_ACCESS + number), word, MemoryAccess.NonPrivatePointer, 4)
             return []

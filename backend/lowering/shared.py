@@ -12,7 +12,7 @@ from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import IntegerType, TensorType, Type
-from .linear import apply_bases, combine, coordinates, free_bits, image
+from .linear import apply_bases, combine, coordinates, image, owns, unique_owner
 from .lowering import Lowering
 from .packing import join_words, split_word
 from .registry import lowers
@@ -92,12 +92,20 @@ def _cells(ctx: Lowering, value: int, type_: Type, cell: Type) -> list[int]:
 
 
 def store_tensor(ctx: Lowering, buffer: SharedBuffer, type_: TensorType, registers: Sequence[int], width: int) -> None:
-    """Writes a tensor into its buffer, ``width`` registers at a time."""
+    """Writes a tensor into its buffer, ``width`` registers at a time. Of invocations with the same elements one writes:
+    writes of two race, even of the same value (Vulkan specification, "Data Race")."""
     offsets = tensor_offsets(type_, buffer.view.type)
     places = coordinates(ctx, offsets, 0)
-    with ctx.shared.copied(*free_bits(offsets)):
+
+    def store() -> list[int]:
         for start in range(0, len(registers), width):
             write(ctx, buffer, element_index(ctx, buffer, places[start]), registers[start : start + width])
+        return []
+
+    if any(not basis for name in ("lane", "warp") for basis in offsets.inputs[name]):
+        ctx.f.if_(unique_owner(ctx, offsets), store)
+    else:
+        store()
 
 
 def tensor_reader(
@@ -226,5 +234,11 @@ def _local_scatter(ctx: Lowering, operation: Operation) -> None:
     buffer, axis = _buffer(ctx, operation, 0), int(operation.attributes["axis"])
     ctx.plan_of(operation, BufferAccess)
     places = indexed_places(ctx, buffer, operation.operands[2], axis)
-    for place, value in zip(places, ctx.registers(operation.operands[1]), strict=True):
-        write(ctx, buffer, place, [value])
+    values = operation.operands[1]
+
+    def store() -> list[int]:
+        for place, value in zip(places, ctx.registers(values), strict=True):
+            write(ctx, buffer, place, [value])
+        return []
+
+    ctx.f.if_(owns(ctx, values.type), store)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 
 from ..layouts.element_sizes import MAX_BITS, bits_in_memory
@@ -32,9 +31,6 @@ EXPLICIT_LAYOUT_CAPABILITY = {
     8: Capability_.WorkgroupMemoryExplicitLayout8BitAccessKHR,
     16: Capability_.WorkgroupMemoryExplicitLayout16BitAccessKHR,
 }
-
-
-_ALWAYS = nullcontext()
 
 
 @dataclass(frozen=True)
@@ -260,10 +256,6 @@ class SharedMemory:
         if self._explicit:
             return self._whole(emitter.f, how, self._module.int(bits), index, start, end)
         return self._component(emitter, self._item(emitter, word), index, start, end)
-
-    def copied(self, lanes: int, warps: int) -> AbstractContextManager[None]:
-        """In the block invocations write alike that differ in these bits of lane and subgroup only."""
-        return _ALWAYS if self.watch is None else self.watch.copied(lanes, warps)
 
     def _seen(self, kind: Kind, how: PackedElements, index: int, start: int, end: int) -> None:
         if self.watch is not None:

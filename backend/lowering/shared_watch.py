@@ -37,7 +37,6 @@ class Watch:
 
     def __init__(self) -> None:
         self._operation: Operation | None = None
-        self._copies = 0, 0
 
     @contextmanager
     def during(self, operation: Operation) -> Iterator[None]:
@@ -47,16 +46,6 @@ class Watch:
             yield
         finally:
             self._operation = outer
-
-    @contextmanager
-    def copied(self, lanes: int, warps: int) -> Iterator[None]:
-        """What is written in the block, invocations write alike whose numbers of lane and subgroup differ in these bits
-        only."""
-        outer, self._copies = self._copies, (lanes, warps)
-        try:
-            yield
-        finally:
-            self._copies = outer
 
     def access(self, kind: Kind, where: Bytes) -> None:
         """The invocation accesses ``where`` now."""

@@ -150,8 +150,8 @@ def test_each_barrier_that_is_left_out_is_a_race(kernel, spare, barriers):
 
 
 @pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")
-def test_copies_of_an_element_may_all_be_written(barriers, tmp_path):
-    """All subgroups store the same eight elements."""
+def test_one_invocation_writes_of_those_with_the_same_elements(barriers, tmp_path):
+    """All subgroups have the same eight elements."""
     path = tmp_path / "copies.ttgir"
     path.write_text(COPIES)
     x, y = torch.arange(8, dtype=torch.int32), torch.zeros(8, dtype=torch.int32)
