@@ -15,7 +15,7 @@ from .analysis.turned_tiles import LOOPS, TURNS, turns_carried_tile
 from .capabilities import Capabilities
 from .options import SPIRVOptions
 from .planning.kernel_plan import least_shared
-from .planning.ladder import NAMED_LAYOUTS, Attempt, attempts
+from .planning.ladder import NAMED_LAYOUTS, Attempt, attempts, sliced
 from .planning.matrix_units import MatrixUnits, matrix_units
 from .planning.module_plan import Planned, plan_module
 from .planning.native_math import native_math
@@ -139,15 +139,22 @@ def _turns_tiles(ttir: str) -> bool:
 def plan(module: Any, attempt: Attempt, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
     """TTGIR rewritten and planned. ``attempt``: how LayoutSearch laid it out. ``name``: of the TTGIR in errors."""
     planning = planning_options(capabilities, options, attempt)
-    return plan_module(_finished(module, attempt, name, capabilities, planning), capabilities, planning, attempt)
+    source = parse_module(_last(module, attempt, capabilities, planning), name)
+    _sliced(source, attempt, capabilities, planning)
+    return plan_module(source, capabilities, planning, attempt)
 
 
-def _finished(module: Any, attempt: Attempt, name: str, capabilities: Capabilities, options: Options) -> Module:
-    """The module after upstream's last passes."""
+def _last(module: Any, attempt: Attempt, capabilities: Capabilities, options: Options) -> str:
+    """The text of the module after upstream's last passes."""
     names = passes.operation_names(module)
     module = transformed(module, table.Stage.LAST, rewrites(capabilities, options, attempt), names) or module
     passes.run(module, passes.LAST, "finish_ttgir", names)
-    return parse_module(str(module), name)
+    return str(module)
+
+
+def _sliced(source: Module, attempt: Attempt, capabilities: Capabilities, options: Options) -> bool:
+    settings = rewrites(capabilities, options, attempt)
+    return table.transform(source, table.due(table.Stage.FITTING, (), settings), settings)
 
 
 def plan_what_fits(
@@ -157,18 +164,24 @@ def plan_what_fits(
     ``search``, whose ``attempt`` it then is. Raises OutOfSharedMemory where nothing fits."""
     candidate, required = module, 1 << 62
     while candidate is not None:
-        attempt = search.attempt if search is not None else NAMED_LAYOUTS
-        planning = planning_options(capabilities, options, attempt)
-        source = _finished(candidate, attempt, name, capabilities, planning)
-        # What is too large already is left before it is planned, which takes longest. Fragments of matrix units come
-        # later, and may leave buffers out.
-        least = 0 if search is not None and attempt.matrices else least_shared(kernel_of(source))
-        if least <= capabilities.shared_bytes:
-            planned = plan_module(source, capabilities, planning, attempt)
-            if planned.plan.fits:
-                return planned
-            least = planned.plan.shared_bytes
-        required = min(required, least)
+        chosen = search.attempt if search is not None else NAMED_LAYOUTS
+        planning = planning_options(capabilities, options, chosen)
+        text = _last(candidate, chosen, capabilities, planning)
+        for attempt in sliced(chosen, capabilities.traits.slices_dots):
+            source = parse_module(text, name)
+            if not _sliced(source, attempt, capabilities, planning) and attempt.share:
+                continue
+            # What is too large already is left before it is planned, which takes longest. Fragments of matrix units
+            # come later, and may leave buffers out.
+            least = 0 if search is not None and attempt.matrices else least_shared(kernel_of(source))
+            if least <= capabilities.shared_bytes:
+                planned = plan_module(source, capabilities, planning, attempt)
+                if planned.plan.fits:
+                    if search is not None:
+                        search.attempt = attempt
+                    return planned
+                least = planned.plan.shared_bytes
+            required = min(required, least)
         candidate = search.next() if search is not None else None
     if search is not None:
         _TOO_LARGE[search.key] = required

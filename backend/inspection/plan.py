@@ -34,7 +34,7 @@ def planned_again(
     if ttir is not None and attempt != NAMED_LAYOUTS:
         search = LayoutSearch(passes.parse(ttir, context), capabilities, options)
         search.next()  # this is ``ttgir``
-        while search.attempt != attempt:
+        while search.attempt is not None and search.attempt.layouts != attempt.layouts:
             module = search.next()
     return plan(module, attempt, f"{metadata.get('name', 'kernel')}.ttgir", capabilities, options)
 

@@ -24,6 +24,7 @@ from . import (
     scan,
     shared,
     shared_atomics,
+    slices,
     tensor,
 )
 
@@ -51,5 +52,6 @@ __all__ = [
     "scan",
     "shared",
     "shared_atomics",
+    "slices",
     "tensor",
 ]

@@ -19,6 +19,7 @@ def rewrites(capabilities: Capabilities, options: Options, attempt: Attempt) -> 
         matrix_loads=attempt.padded,
         pieces=attempt.pieces,
         tight=attempt.tight,
+        sliced=capabilities.shared_bytes // attempt.share if attempt.share else 0,
         strips=driver.unrolled_elementwise,
         rows=driver.faults.coroutines,
         matrices=options.matrices if attempt.matrices else (),

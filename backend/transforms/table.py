@@ -20,6 +20,7 @@ from .prefetch import prefetch_dot_operands
 from .refill_buffers import refill_buffers
 from .sink_buffers import sink_buffers
 from .sink_loads import APART, sink_loads
+from .slice_dots import slice_dots
 from .split_dots import split_dots
 from .strips import cut_in_strips
 from .subgroups_along_rows import ALONG, BOUND, lay_subgroups_along_rows
@@ -34,6 +35,7 @@ class Stage(Enum):
     LAYOUTS_CHOSEN = "after upstream's layouts were chosen"
     LOADS_MOVED = "after those"
     LAST = "before upstream's last passes"
+    FITTING = "after upstream's passes, where shared memory does not suffice"
     FRAGMENTS = "after upstream's passes, before anything asks which lane holds an element"
     PLANNING = "after upstream's passes, before planning"
 
@@ -46,10 +48,10 @@ class Settings:
     loaded ahead, in loops of more than one of the ``stages``. ``shared_banks``: workgroup memory is banked, so that dot
     operands are laid out for it. ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in
     so many along K, and buffers are filled late; 0 where they are not. ``tight``: buffers are filled anew in each
-    iteration. ``strips``: of instructions that
-    element-by-element code may have before its tensors are cut in strips; 0 for any number. ``rows``: subgroups should
-    not exchange anything. ``matrices``: what the target's matrix units multiply, with subgroups of ``lanes``, each of
-    which has so many ``registers``.
+    iteration. ``sliced``: bytes of shared memory past which the operands of a dot are stored in slices of K; 0 where
+    they are not. ``strips``: of instructions that element-by-element code may have before its tensors are cut in
+    strips; 0 for any number. ``rows``: subgroups should not exchange anything. ``matrices``: what the target's matrix
+    units multiply, with subgroups of ``lanes``, each of which has so many ``registers``.
     """
 
     moved_loads: bool = True
@@ -59,6 +61,7 @@ class Settings:
     matrix_loads: bool = False
     pieces: int = 0
     tight: bool = False
+    sliced: int = 0
     strips: int = 0
     rows: bool = False
     matrices: tuple[MatrixConfiguration, ...] = ()
@@ -146,6 +149,13 @@ TRANSFORMS: tuple[Transform, ...] = (
         _alone(pad_matrix_buffers),
         (_among("ttg.local_alloc"), _among("tt.dot")),
         "matrix_loads",
+    ),
+    Transform(
+        "multiply slices of K in a loop",
+        Stage.FITTING,
+        lambda module, settings: slice_dots(kernel_of(module), settings.sliced),
+        (),
+        "sliced",
     ),
     Transform(
         "lay out matrix fragments",

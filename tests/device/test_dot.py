@@ -280,13 +280,30 @@ def tall_steps_kernel(a_ptr, b_ptr, out_ptr, K, M: tl.constexpr, N: tl.constexpr
     tl.store(out_ptr + rows[:, None] * N + columns[None, :], total)
 
 
-def test_a_tile_that_takes_more_shared_memory_than_there_is_is_multiplied_in_pieces():
+def test_a_tile_that_takes_more_shared_memory_than_there_is_is_multiplied_in_slices():
     """A and B take 96 KiB whole. K is odd: rows of A are not aligned."""
     a, b = operands("float32", (128, 201), (201, 64))
     out = Guarded((128, 64), "float32", offset=1)
     compiled = tall_steps_kernel[(1,)](to_torch(a), to_torch(b), out.tensor, 201, 128, 64, 128)
     assert 0 < compiled.metadata.shared <= 32768
     check(out.values(), a, b, None, "float32", "float32")
+
+
+@triton.jit
+def turned_steps_kernel(a_ptr, b_ptr, out_ptr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """Both operands are transposes, whose steps of K lie in other registers and lanes."""
+    rows, columns, steps = tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    a, b = tl.load(a_ptr + steps[:, None] * M + rows), tl.load(b_ptr + columns[:, None] * K + steps)
+    tl.store(out_ptr + rows[:, None] * N + columns, tl.dot(tl.trans(a), tl.trans(b)))
+
+
+@pytest.mark.parametrize(("shape", "dtype"), [((64, 32, 256), "float32"), ((32, 64, 512), "float16")])
+def test_slices_of_transposes(shape, dtype):
+    m, n, k = shape
+    a, b = operands(dtype, (k, m), (n, k))
+    out = Guarded((m, n), "float32", offset=1)
+    turned_steps_kernel[(1,)](to_torch(a), to_torch(b), out.tensor, m, n, k)
+    check(out.values(), np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), None, dtype, "float32")
 
 
 def test_infinities_and_nan_reach_the_result():

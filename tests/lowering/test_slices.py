@@ -1,0 +1,39 @@
+"""Dots whose operands take too much shared memory: a loop over slices of K."""
+
+from __future__ import annotations
+
+import subprocess
+
+from triton.backends.spirv.lowering.entry_point import lower_module
+from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.transforms.slice_dots import slice_dots
+from triton.backends.spirv.ttgir.parser import parse_module
+
+from tests.lowering.harness import LAVAPIPE, disassemble, module_text
+from tests.lowering.test_dot import dot
+
+
+def sliced(limit: int) -> str:
+    """A product of 32×32×64, whose operands take 16,384 bytes."""
+    body = dot(32, 32, 64).replace("    ttg.barrier local\n", "")
+    module = parse_module(module_text(body, "%p: !tt.ptr<f32>"))
+    assert slice_dots(kernel_of(module), limit) == (limit < 16384)
+    spirv = lower_module(module, LAVAPIPE, Options()).spirv
+    subprocess.run(["spirv-val", "--target-env", "vulkan1.3", "-"], input=spirv, check=True)
+    return disassemble(spirv)
+
+
+def test_a_slice_is_stored_and_multiplied_in_each_iteration(filecheck):
+    text = sliced(8192)
+    filecheck(
+        text,
+        "CHECK: OpLoopMerge %{{[0-9]+}} %{{[0-9]+}} DontUnroll\n"
+        "CHECK: OpControlBarrier\nCHECK: OpStore\nCHECK: OpControlBarrier\nCHECK: Fma\n",
+    )
+    # Of 32 accumulators an invocation, no more than 512 multiply-adds: one body.
+    assert 0 < text.count(" Fma ") <= 512
+
+
+def test_what_fits_stays_whole():
+    assert sliced(8192).count("OpLoopMerge") == sliced(16384).count("OpLoopMerge") + 1
