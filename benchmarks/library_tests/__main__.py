@@ -6,9 +6,9 @@
     python -m benchmarks.library_tests sources [--sample 12] [--each 120] [--output results.jsonl]
 
 Of each file so many tests are chosen at random; a limit ends each. A test is ``refused`` where this backend refuses a
-kernel, ``wrong`` where an assertion fails, and an ``error`` otherwise; failures that are the library's, or those of its
-test, have a reason in suites.py. The exit status is 1 where a result is wrong without one. Autotuned kernels run in the
-first configuration that fits.
+kernel, ``wrong`` where an assertion of the test fails, and an ``error`` otherwise. Failures that are the library's, or
+those of its test, have a reason in suites.py. The exit status is 1 where a result is wrong without one. Autotuned
+kernels run in the first configuration that fits.
 """
 
 from __future__ import annotations

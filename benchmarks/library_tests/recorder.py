@@ -7,6 +7,7 @@ import json
 import os
 import random
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,10 @@ def _outcome(error: BaseException) -> tuple[str, str]:
     text = " ".join(str(refusal or error).split())[:400]
     if refusal is not None:
         return "refused", text
-    return ("wrong" if isinstance(error, AssertionError) else "error"), f"{type(error).__name__}: {text}"
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    by_test = any(part.startswith("test") for part in Path(place.filename).parts[-2:])  # torch/testing, too
+    kind = "wrong" if isinstance(error, AssertionError) and by_test else "error"
+    return kind, f"{type(error).__name__}: {text} ({Path(place.filename).name}:{place.lineno})"
 
 
 class Recorder:

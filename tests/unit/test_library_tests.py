@@ -22,6 +22,9 @@ def test_skipped(): pytest.skip("no reason")
 def test_wrong(): assert 1 == 2
 def test_wrong_by_the_library(): raise AssertionError("of the library")
 def test_error(): raise KeyError("name")
+def test_assertion_of_the_library():
+    from a_library import refuse
+    refuse()
 def test_refused():
     try:
         raise OutOfResources(9, 3, "shared memory")
@@ -32,6 +35,7 @@ def test_after_it(): assert "cpu" in __doc__
 """
 FILES = {
     "tests/test_outcomes.py": '"""device=\'cuda\'"""' + OUTCOMES,
+    "a_library.py": "def refuse(): assert False",
     "tests/test_broken.py": "import there.is_none",
     "tests/test_left_out.py": "def test_never(): assert False",
     "tests/test_many.py": "import pytest\n@pytest.mark.parametrize('i', range(50))\ndef test(i): pass",
@@ -52,7 +56,7 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
             member = tarfile.TarInfo(f"a_library-1.0/{name}")
             member.size = len(text.encode())
             archive.addfile(member, io.BytesIO(text.encode()))
-    options = argparse.Namespace(output=tmp_path / "out.jsonl", sample=8, seed=1, each=5.0, resume=False)
+    options = argparse.Namespace(output=tmp_path / "out.jsonl", sample=9, seed=1, each=5.0, resume=False)
     root = library_tests.unpacked(SUITE, tmp_path, tmp_path)
     assert root is not None
     rows = library_tests.run(SUITE, root, options)
@@ -63,16 +67,17 @@ def test_what_becomes_of_tests(tmp_path: Path, capsys: pytest.CaptureFixture[str
         "wrong": "wrong",
         "wrong_by_the_library": "wrong",
         "error": "error",
+        "assertion_of_the_library": "error",
         "refused": "refused",
         "endless": "not ended",
         "after_it": "passed",
     }
     assert rows["tests/test_broken.py"]["outcome"] == "error"
     many = [name for name in rows if "test_many" in name]
-    assert len(many) == 8
+    assert len(many) == 9
     assert not library_tests.report(SUITE, rows)
     shown = capsys.readouterr().out
-    assert "a-library 1.0: 16 run: 10 passed, 1 known, 1 wrong, 1 refused, 2 error, 1 not ended, 1 skipped" in shown
+    assert "a-library 1.0: 18 run: 11 passed, 1 known, 1 wrong, 1 refused, 3 error, 1 not ended, 1 skipped" in shown
     assert "1 × its own mistake" in shown and "out of resource: shared memory" in shown
     # What is known is not run again; what was wrong with a reason is no failure.
     options.resume = True
