@@ -30,6 +30,12 @@ class Barriers:
         self.count = 0
 
 
+_BUFFER = "!ttg.memdesc<8xi32, #shared, #ttg.shared_memory, mutable>"
+STORED = f"ttg.local_alloc %value : (tensor<8xi32, #source>) -> {_BUFFER}"
+SCATTERED = f"""ttg.local_alloc : () -> {_BUFFER}
+    "ttg.local_scatter"(%m, %value, %at) <{{axis = 0 : i32}}> :
+      ({_BUFFER}, tensor<8xi32, #source>, tensor<8xi32, #source>) -> ()"""
+
 #: Eight elements go through a buffer; each subgroup holds all of them.
 COPIES = """
 #source = #ttg.blocked<{sizePerThread = [1], threadsPerWarp = [8], warpsPerCTA = [4], order = [0]}>
@@ -150,10 +156,12 @@ def test_each_barrier_that_is_left_out_is_a_race(kernel, spare, barriers):
 
 
 @pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")
-def test_one_invocation_writes_of_those_with_the_same_elements(barriers, tmp_path):
+@pytest.mark.parametrize("scattered", [False, True])
+def test_one_invocation_writes_of_those_with_the_same_elements(scattered, barriers, tmp_path):
     """All subgroups have the same eight elements."""
     path = tmp_path / "copies.ttgir"
-    path.write_text(COPIES)
+    assert STORED in COPIES
+    path.write_text(COPIES.replace(STORED, SCATTERED) if scattered else COPIES)
     x, y = torch.arange(8, dtype=torch.int32), torch.zeros(8, dtype=torch.int32)
 
     def run() -> None:
