@@ -56,16 +56,16 @@ class Driver:
     faster on them than on multiply-adds. ``matrix_loads``: so are loads of whole fragments from workgroup memory, of
     padded rows, than loads of their registers.
 
-    **Its compiler.** ``dot_unroll``: the most multiply-adds that a dot's loop body holds, ``dot_registers`` the most
-    accumulators that it updates, ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand
-    would need an indexed array else. ``slices_dots``: dots whose operands find no room multiply slices of K in a loop
-    (transforms/slice_dots.py), before anything else is tried. ``shared_banks``: workgroup memory is banked, as on a
-    GPU, so that dot operands are laid out for it. ``prefetch``: the next iteration's dot operands are loaded ahead
-    (transforms/prefetch.py). ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
-    32-bit shuffles that a layout conversion may take; None: any number. ``unrolled_instructions``: of unrolled code
-    that one operation may take; ``unrolled_in_loop``: the same in loops of the kernel, for half of it; 0: any number.
-    ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips (transforms/strips.py);
-    0: any number.
+    **Its compiler.** ``dot_unroll``: the most multiply-adds that a dot's loop body holds, ``dots_unroll`` those of all
+    dots of a kernel (0: any number), ``dot_registers`` the most accumulators that it updates, ``dot_unroll_registers``
+    the most multiply-adds that are unrolled where an operand would need an indexed array else. ``slices_dots``: dots
+    whose operands find no room multiply slices of K in a loop (transforms/slice_dots.py), before anything else is
+    tried. ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot operands are laid out for it.
+    ``prefetch``: the next iteration's dot operands are loaded ahead (transforms/prefetch.py). ``word_bits``: of the
+    components that narrower elements travel in. ``most_shuffles``: 32-bit shuffles that a layout conversion may take;
+    None: any number. ``unrolled_instructions``: of unrolled code that one operation may take; ``unrolled_in_loop``: the
+    same in loops of the kernel, for half of it; 0: any number. ``unrolled_elementwise``: instructions of
+    element-by-element code that is not cut in strips (transforms/strips.py); 0: any number.
 
     **Its statistics** (runtime/statistics.py). ``register_statistics``: names of the registers of an invocation; the
     first one that is there counts. ``spill_statistics``: names of registers that went to memory, which add up.
@@ -88,6 +88,7 @@ class Driver:
     matrix_loads: bool = True
 
     dot_unroll: int = 2048
+    dots_unroll: int = 0
     dot_unroll_registers: int = 2048
     dot_registers: int = 512
     slices_dots: bool = False
@@ -135,6 +136,7 @@ DRIVERS = {
         native_math=False,
         matrix_units=False,  # of Mesa 26.1: multiply-adds too, in more code
         dot_unroll=512,  # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
+        dots_unroll=2048,  # eight dots of 64 accumulators take 13.6 s in place of 27.2
         dot_registers=64,  # of 16 vector registers
         slices_dots=True,  # a product of 128×256×64 with 8 warps takes 1.6 s to compile in place of 13, and runs faster
         dot_unroll_registers=16384,  # 9 s in place of 75 where 1,024 registers would be looked up in an array

@@ -20,9 +20,15 @@ from .options import Options
 from .plans import Dot, MatrixProducts, Operand, Plan
 from .shared_memory import Room, ScratchPart, SharedAccess, aligned
 
+#: Steps of K that the body of a loop keeps, however many dots there are: one access reads so many.
+LEAST_UNROLL = 4
 
-def plan_dot(operation: Operation, room: Room, driver: Driver, options: Options, late: frozenset[Operation]) -> Plan:
-    """The body holds as many steps as keep it under the target's budget of multiply-adds. Operands in registers, among
+
+def plan_dot(
+    operation: Operation, room: Room, driver: Driver, options: Options, late: frozenset[Operation], dots: int = 1
+) -> Plan:
+    """The body holds as many steps as keep it under the target's budget of multiply-adds, and under the share of one of
+    the kernel's ``dots`` where it is a loop's. Operands in registers, among
     which a loop cannot choose, go to workgroup memory, the first that find room, and to arrays."""
     a, b, accumulator = operation.operands
     type_ = accumulator.type
@@ -37,6 +43,9 @@ def plan_dot(operation: Operation, room: Room, driver: Driver, options: Options,
     steps = unroll = a.type.shape[-1]
     while unroll > 1 and unroll * count > driver.dot_unroll:
         unroll //= 2
+    if unroll < steps and driver.dots_unroll:
+        while unroll > LEAST_UNROLL and unroll * count * dots > driver.dots_unroll:
+            unroll //= 2
     operands = tuple(Operand(isinstance(value.owner, Operation) and value.owner in late) for value in (a, b))
     if unroll == steps:
         return Dot((), (), "", steps, steps, operands, parts)

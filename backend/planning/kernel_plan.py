@@ -91,6 +91,7 @@ class _Given:
     buffers: Mapping[Value, BufferView]
     axis_info: AxisInfoAnalysis
     checked: Callable[[Value], bool]
+    dots: int
 
 
 Planner = Callable[[Operation, _Given], Plan]
@@ -115,7 +116,7 @@ PLANNERS: dict[str, Planner] = {
         operation, given.room(operation), given.target, given.buffers
     ),
     "tt.dot": lambda operation, given: plan_dot(
-        operation, given.room(operation), given.target.capabilities.traits, given.options, given.late
+        operation, given.room(operation), given.target.capabilities.traits, given.options, given.late, given.dots
     ),
 }
 
@@ -162,11 +163,14 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     pointers = plan_pointers(kernel, options.check_bounds)
     roots = pointers.roots or {}
     groups = buffer_groups(operations)
+    dots = sum(one.name == "tt.dot" for one in operations)
     kernel_memory = _Memory(operations, groups, Lifetimes(operations, late), options.tight)
 
     def given(view: View, offsets: Mapping[Operation, int], room: Callable[[Operation], Room]) -> _Given:
         buffers = plan_buffers(operations, groups, offsets, view.explicit).views
-        return _Given(view, room, target, options, late, buffers, axis_info, lambda pointer: bool(roots.get(pointer)))
+        return _Given(
+            view, room, target, options, late, buffers, axis_info, lambda pointer: bool(roots.get(pointer)), dots
+        )
 
     chosen = kernel_memory.laid_out(views(capabilities), given)
     explicit, nowhere = chosen.view.explicit, kernel_memory.nowhere

@@ -54,6 +54,18 @@ def test_large_dot_is_a_loop_whose_body_stays_small(filecheck):
     assert 16 <= text.count(" Fma ") <= 1024
 
 
+def test_several_dots_share_what_is_unrolled(monkeypatch):
+    """Of two loops each body has half as many multiply-adds; a dot without a loop keeps all."""
+    single, double = dot(32, 32, 128), dot(32, 32, 128)
+    double += "\n" + dot(32, 32, 128).replace("%", "%z").replace("%zp :", "%p :")
+    driven_by = driven(monkeypatch, LAVAPIPE, dot_unroll=512, dots_unroll=512)
+    one, two = (
+        disassemble(compile_body(body, "%p: !tt.ptr<f32>", capabilities=driven_by)).count(" Fma ")
+        for body in (single, double)
+    )
+    assert one == two == 512
+
+
 @pytest.mark.parametrize(
     ("element", "result", "instruction"),
     [
