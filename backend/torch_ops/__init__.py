@@ -24,6 +24,7 @@ def register() -> None:
     from .cases import enter_cases
     from .complex_numbers import enter_complex_numbers
     from .convolution import enter_convolution
+    from .ctc import enter_ctc
     from .embedding_bags import enter_embedding_bags
     from .foreach import enter_foreach
     from .grid_sampling import enter_grid_sampling
@@ -61,7 +62,7 @@ def register() -> None:
         enter(library)
     for enter in (enter_batch_norm, enter_grid_sampling, enter_segments, enter_embedding_bags, enter_transformer):
         enter(library)
-    for enter in (enter_weight_norm, enter_complex_numbers):
+    for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc):
         enter(library)
     bounds.install()
     launching.install()
