@@ -197,7 +197,7 @@ def _compare_integers(ctx: Lowering, operation: Operation) -> None:
 # -- floats ------------------------------------------------------------------------------------------------------
 def float_binary(ctx: Lowering, opcode: int, type_: Type) -> Callable[[int, int], int]:
     """An emitter of a two-operand float instruction on elements of ``type_``."""
-    type_id = ctx.type_id(compute_type(type_))
+    type_id = ctx.type_id(compute_type(ctx, type_))
 
     def emit(a: int, b: int) -> int:
         a, b = (widen(ctx, kept_zero(ctx, value, type_), type_) for value in (a, b))
@@ -230,14 +230,14 @@ def _float_remainder(ctx: Lowering, operation: Operation) -> None:
 @lowers("arith.negf")
 def _negate(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
-    type_id = ctx.type_id(compute_type(type_))
+    type_id = ctx.type_id(compute_type(ctx, type_))
     map_registers(ctx, operation, lambda a: narrow(ctx, ctx.f.emit(op.FNegate, type_id, widen(ctx, a, type_)), type_))
 
 
 def choose_float(ctx: Lowering, number: int, propagate_nan: bool, type_: Type, a: int, b: int) -> int:
     """min or max: GLSL's NMin and NMax give the other operand for a NaN; with ``propagate_nan`` the result is NaN."""
     f, module = ctx.f, ctx.module
-    type_id = ctx.type_id(compute_type(type_))
+    type_id = ctx.type_id(compute_type(ctx, type_))
     wide_a, wide_b = widen(ctx, a, type_), widen(ctx, b, type_)
     chosen = f.glsl(number, type_id, wide_a, wide_b)
     if propagate_nan:

@@ -8,7 +8,7 @@ from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, IntegerType, PointerType, Type
 from .elementwise import map_registers
 from .errors import UnsupportedOperation
-from .floats import compute_type, convert, convert_toward_zero, is_native, narrow, widen
+from .floats import compute_type, convert, convert_toward_zero, narrow, widen
 from .integers import magnitude
 from .lowering import Lowering
 from .registry import lowers
@@ -90,12 +90,12 @@ def _integer_to_float(ctx: Lowering, operation: Operation) -> None:
     f = ctx.f
     signed = operation.name == "arith.sitofp"
     opcode = op.ConvertSToF if signed else op.ConvertUToF
-    type_id = ctx.type_id(compute_type(target))
+    type_id = ctx.type_id(compute_type(ctx, target))
 
     def emit(value: int) -> int:
         if source == BOOL:
             value = boolean_as_integer(ctx, value, 32, -1 if signed else 1)
-        elif not is_native(target) and source.width in _MERGED:  # type: ignore[attr-defined]
+        elif not ctx.elements.is_native(target) and source.width in _MERGED:  # type: ignore[attr-defined]
             return narrow(ctx, _round_to_odd(ctx, value, signed), target)
         return narrow(ctx, f.emit(opcode, type_id, value), target)
 
@@ -108,7 +108,7 @@ def _float_to_integer(ctx: Lowering, operation: Operation) -> None:
     f, module = ctx.f, ctx.module
     opcode = op.ConvertFToS if operation.name == "arith.fptosi" else op.ConvertFToU
     if target == BOOL:
-        zero = module.null(ctx.type_id(compute_type(source)))
+        zero = module.null(ctx.type_id(compute_type(ctx, source)))
         map_registers(ctx, operation, lambda a: f.emit(op.FUnordNotEqual, module.bool, widen(ctx, a, source), zero))
         return
     type_id = ctx.type_id(target)

@@ -22,7 +22,6 @@ from ..ttgir.ir import Operation
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .dot_operands import Fetch, OperandSource, as_type, indexed, operand
 from .errors import UnsupportedOperation
-from .floats import is_native
 from .lowering import Lowering
 from .matrix_dot import lower_matrix_dot
 from .numerics.float_formats import FORMATS
@@ -150,7 +149,7 @@ def _compute_type(operation: Operation, result: Type) -> Type:
 
 def _multiply_add(ctx: Lowering, compute: Type) -> Callable[[int, int, int], int]:
     f = ctx.f
-    if is_native(compute):
+    if ctx.elements.is_native(compute):
         type_id = ctx.type_id(compute)
         return lambda a, b, c: f.glsl(Glsl.Fma, type_id, a, b, c)
     return lambda a, b, c: f.add(f.mul(a, b), c)

@@ -3,7 +3,7 @@
 ==================  =====================================================================
 i1                  bool (one byte in memory)
 i8 … i64            integer of that width
-f16, f32, f64       float of that width
+f16, f32, f64       float of that width; f16 where the device has no such floats: as bf16
 bf16                16-bit integer holding the bits; computed with in f32
 fp8                 8-bit integer holding the bits
 pointer             64-bit integer, the byte address
@@ -48,6 +48,12 @@ class ElementTypes:
         type_ = element_type(type_)
         return self.integer(8) if type_ == IntegerType(1) else self.type_id(type_)
 
+    def is_native(self, type_: Type) -> bool:
+        """Whether values of ``type_`` are floats of SPIR-V, which computes with them."""
+        if not isinstance(type_, FloatType) or type_.name not in NATIVE_FLOATS:
+            return False
+        return type_.name != "f16" or self._capabilities.has("float16")
+
     def integer(self, width: int) -> int:
         """An integer type, if the device has it."""
         self._require(INTEGER_FEATURE.get(width), f"{width}-bit integers")
@@ -61,7 +67,7 @@ class ElementTypes:
         if isinstance(type_, IndexType):
             return self.integer(32)
         if isinstance(type_, FloatType):
-            if type_.name in NATIVE_FLOATS:
+            if self.is_native(type_):
                 self._require(NATIVE_FLOATS[type_.name], f"{type_.name} arithmetic")
                 return self._module.float(type_.width)
             if type_.width in (8, 16):

@@ -8,7 +8,6 @@ __all__ = ["LoweringError", "UnsupportedOperation", "missing"]
 
 #: Feature of a device → what to use where it has none.
 _WITHOUT = {
-    "float16": "use float32, or bfloat16, which is computed in float32",
     "float64": "use float32",
     "int8": "use int32",
     "int16": "use int32",

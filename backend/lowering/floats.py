@@ -1,27 +1,22 @@
 """Conversions between float formats, and the computing format of each.
 
-bf16 and fp8 have no arithmetic in core SPIR-V: they are widened to f32, computed with, and rounded to nearest even.
+bf16 and fp8 have no arithmetic in core SPIR-V, and f16 has none on some devices. They are widened to f32, computed
+with, and rounded to nearest even.
 """
 
 from __future__ import annotations
 
 from ..spirv import opcodes as op
 from ..ttgir.types import FloatType, Type
-from .element_types import NATIVE_FLOATS
 from .emitter import Emitter
 from .numerics.float_formats import FORMATS, format_to_f32, round_to_format
 
-F32 = FloatType("f32")
+F16, F32 = FloatType("f16"), FloatType("f32")
 
 
-def is_native(type_: Type) -> bool:
-    """Whether SPIR-V computes with this float type itself."""
-    return isinstance(type_, FloatType) and type_.name in NATIVE_FLOATS
-
-
-def compute_type(type_: Type) -> Type:
+def compute_type(emitter: Emitter, type_: Type) -> Type:
     """The float type that arithmetic on ``type_`` is done in."""
-    return type_ if is_native(type_) else F32
+    return type_ if emitter.elements.is_native(type_) else F32
 
 
 def bf16_to_f32(emitter: Emitter, value: int) -> int:
@@ -61,7 +56,7 @@ def f64_to_f32_round_to_odd(emitter: Emitter, value: int) -> int:
 
 def widen(emitter: Emitter, value: int, type_: Type) -> int:
     """A value of float ``type_`` as its compute_type."""
-    if is_native(type_):
+    if emitter.elements.is_native(type_):
         return value
     assert isinstance(type_, FloatType)
     if type_.name == "bf16":
@@ -73,7 +68,7 @@ def widen(emitter: Emitter, value: int, type_: Type) -> int:
 
 def narrow(emitter: Emitter, value: int, type_: Type) -> int:
     """The compute_type value rounded to ``type_``."""
-    if is_native(type_):
+    if emitter.elements.is_native(type_):
         return value
     assert isinstance(type_, FloatType)
     if type_.name == "bf16":
@@ -85,8 +80,8 @@ def narrow(emitter: Emitter, value: int, type_: Type) -> int:
 
 def f32_to_f16(emitter: Emitter, value: int) -> int:
     """Round to nearest, ties to even: one instruction where the device lets the module ask for that rounding."""
-    f16 = emitter.module.float(16)
-    if emitter.capabilities.has("round_to_nearest_even16"):
+    f16 = emitter.type_id(F16)
+    if emitter.elements.is_native(F16) and emitter.capabilities.has("round_to_nearest_even16"):
         return emitter.f.emit(op.FConvert, f16, value)
     return emitter.f.bitcast(round_to_format(emitter, value, "f16"), f16)
 
@@ -102,7 +97,7 @@ def convert(emitter: Emitter, value: int, source: Type, target: Type) -> int:
             return f.emit(op.FConvert, module.float(32), value)
         value, source = f64_to_f32_round_to_odd(emitter, value), F32
     wide = widen(emitter, value, source)
-    if compute_type(source).name == "f16" and target.name != "f16":  # type: ignore[attr-defined]
+    if compute_type(emitter, source).name == "f16" and target.name != "f16":  # type: ignore[attr-defined]
         wide = f.emit(op.FConvert, module.float(64 if target.name == "f64" else 32), wide)
     elif target.name == "f64":
         return f.emit(op.FConvert, module.float(64), wide)

@@ -90,7 +90,7 @@ LENGTHY |= {name: ELEMENTARY.pop(name) for name in list(ELEMENTARY) if TRAITS[na
 @lowers(*EXACT)
 def _exact(ctx: Lowering, operation: Operation) -> None:
     type_ = element_type(operation.result.type)
-    type_id, number = ctx.type_id(compute_type(type_)), EXACT[operation.name]
+    type_id, number = ctx.type_id(compute_type(ctx, type_)), EXACT[operation.name]
     map_registers(ctx, operation, lambda a: narrow(ctx, ctx.f.glsl(number, type_id, widen(ctx, a, type_)), type_))
 
 

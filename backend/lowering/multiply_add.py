@@ -10,7 +10,6 @@ from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import Type
-from .floats import is_native
 from .lowering import Lowering
 from .zeros import kept_zero
 
@@ -24,7 +23,11 @@ def _product(value: Value, user: Operation) -> Operation | None:
 
 def fuse_multiply_add(ctx: Lowering, operation: Operation, type_: Type) -> bool:
     """Lowers an ``arith.addf`` or ``arith.subf`` with a product operand to Fma. Returns whether it did."""
-    if operation.name not in ("arith.addf", "arith.subf") or not ctx.options.fuse_multiply_add or not is_native(type_):
+    if (
+        operation.name not in ("arith.addf", "arith.subf")
+        or not ctx.options.fuse_multiply_add
+        or not ctx.elements.is_native(type_)
+    ):
         return False
     left, right = operation.operands
     product = _product(left, operation)
