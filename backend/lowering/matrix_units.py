@@ -17,7 +17,7 @@ from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, Glsl, MatrixOperands, MatrixUse, MemoryAccess, Scope
 from ..ttgir.types import FloatType, IntegerType, Type
 from .convert_layout import convert_registers
-from .floats import F32, widen
+from .floats import F32, convert
 from .lowering import Lowering
 
 #: Cooperative Matrix Layout (SPV_KHR_cooperative_matrix).
@@ -163,11 +163,9 @@ class EmulatedMatrices(MatrixUnit):
         return [self._wide(value, type_) for value in moved]
 
     def _wide(self, value: int, type_: Type) -> int:
-        ctx, f = self.ctx, self.ctx.f
         if isinstance(type_, IntegerType):
-            return f.sign_extend(value, 32)
-        wide = widen(ctx, value, type_)
-        return f.emit(op.FConvert, ctx.type_id(F32), wide) if type_ == FloatType("f16") else wide
+            return self.ctx.f.sign_extend(value, 32)
+        return convert(self.ctx, value, type_, F32)
 
     def multiply(self, left: object, right: object, result: object) -> list[int]:
         assert isinstance(left, list) and isinstance(right, list) and isinstance(result, list)

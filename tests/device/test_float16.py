@@ -104,11 +104,13 @@ def test_arithmetic_is_that_of_halves() -> None:
         assert np.array_equal(less, x < y)
 
 
-def test_dots_reductions_scans_and_atomic_operations() -> None:
+@pytest.mark.parametrize("units", ["0", "nvidia-hopper"])
+def test_dots_reductions_scans_and_atomic_operations(units: str) -> None:
     random = np.random.default_rng(8)
     x, y = random.integers(-4, 5, (16, 32)).astype(np.float16), random.integers(-4, 5, (32, 16)).astype(np.float16)
     out, total, sums = (torch.zeros(shape, dtype=torch.float16) for shape in ((16, 16), 16, 16))
-    product_kernel[(1,)](*(torch.from_numpy(v) for v in (x, y)), out, total, sums, M=16, K=32)
+    halves = (torch.from_numpy(values) for values in (x, y))
+    product_kernel[(1,)](*halves, out, total, sums, M=16, K=32, matrix_units=units)
     assert np.array_equal(out.numpy(), x @ y)
     assert np.array_equal(total.numpy(), x.max(1))
     assert np.array_equal(sums.numpy(), np.cumsum(x.sum(1)))
