@@ -35,6 +35,7 @@ SHARED_FILES = {
     "scan": _STEPS,
     "shared": _STEPS,
     "shared_memory": _STEPS,
+    "slices": _STEPS,
     "strips": "what a strip of a tensor holds, and the loop over strips",
     "types": "element types: TTGIR's, and torch's",
 }

@@ -18,7 +18,7 @@ from .registers import Registers
 
 
 @dataclass(frozen=True)
-class Target:
+class RandomlyRounded:
     """``count`` numbers of a format; ``random`` bits for each."""
 
     format: FloatFormat
@@ -30,15 +30,15 @@ _E2M1 = FloatFormat(4, 1, 1, 7, 7, 7)
 
 #: By their names in cvt.rs.
 TARGETS = {
-    "f16x2": Target(FORMATS["f16"], 2, 13),
-    "bf16x2": Target(BF16, 2, 16),
-    "e4m3x4": Target(FORMATS["f8E4M3FN"], 4, 8),
-    "e5m2x4": Target(FORMATS["f8E5M2"], 4, 8),
-    "e2m1x4": Target(_E2M1, 4, 8),
+    "f16x2": RandomlyRounded(FORMATS["f16"], 2, 13),
+    "bf16x2": RandomlyRounded(BF16, 2, 16),
+    "e4m3x4": RandomlyRounded(FORMATS["f8E4M3FN"], 4, 8),
+    "e5m2x4": RandomlyRounded(FORMATS["f8E5M2"], 4, 8),
+    "e2m1x4": RandomlyRounded(_E2M1, 4, 8),
 }
 
 
-def _code(n: Numeric, x: Real, random: Int, target: Target, saturate: bool) -> Int:
+def _code(n: Numeric, x: Real, random: Int, target: RandomlyRounded, saturate: bool) -> Int:
     """The code of an f32, rounded away from zero where ``random`` carries out of the bits that are discarded."""
     form, size = target.format, x.magnitude()
     drop, smallest = 23 - form.mantissa, 128 - form.bias

@@ -9,7 +9,7 @@ from triton.backends.spirv.analysis.pointer_roots import written_arguments
 from triton.backends.spirv.lowering.registry import RULES
 from triton.backends.spirv.planning.footprints import _RULES
 from triton.backends.spirv.planning.kernel_plan import PLANNERS
-from triton.backends.spirv.transforms import strip_loops
+from triton.backends.spirv.transforms import slice_dots, strip_loops
 from triton.backends.spirv.ttgir import custom
 from triton.backends.spirv.ttgir.assembly import FORMATS
 from triton.backends.spirv.ttgir.ir import Operation, Region
@@ -28,7 +28,7 @@ from triton.backends.spirv.ttgir.traits import (
 )
 
 #: Those that are read, and this backend's own, which a rewrite of TTGIR makes.
-OPERATIONS = FORMATS.keys() | custom.RULES.keys() | set(strip_loops.OPERATIONS)
+OPERATIONS = FORMATS.keys() | custom.RULES.keys() | {*strip_loops.OPERATIONS, slice_dots.STORE}
 
 
 def test_every_operation_that_is_read_has_a_row_and_no_other():
