@@ -17,7 +17,8 @@ from ..spirv import opcodes as op
 from ..spirv.opcodes import Capability_, Glsl, MatrixOperands, MatrixUse, MemoryAccess, Scope
 from ..ttgir.types import FloatType, IntegerType, Type
 from .convert_layout import convert_registers
-from .floats import F32, convert
+from .dot_operands import as_type
+from .floats import F32
 from .lowering import Lowering
 
 #: Cooperative Matrix Layout (SPV_KHR_cooperative_matrix).
@@ -160,12 +161,7 @@ class EmulatedMatrices(MatrixUnit):
         plan = plan_conversion(held, wanted, bits_in_memory(type_) // 8)
         assert isinstance(plan, Identity | RegisterPermutation | SubgroupShuffle)
         moved = convert_registers(ctx, Conversion(moves=plan, source=held, target=wanted), list(components), type_)
-        return [self._wide(value, type_) for value in moved]
-
-    def _wide(self, value: int, type_: Type) -> int:
-        if isinstance(type_, IntegerType):
-            return self.ctx.f.sign_extend(value, 32)
-        return convert(self.ctx, value, type_, F32)
+        return [as_type(ctx, value, type_, F32) for value in moved]
 
     def multiply(self, left: object, right: object, result: object) -> list[int]:
         assert isinstance(left, list) and isinstance(right, list) and isinstance(result, list)
