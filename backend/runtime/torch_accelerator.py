@@ -1,5 +1,6 @@
 """What ``torch.accelerator`` asks of the device ``spirv``: functions of ``torch._C`` by the end of their names, which
-autoload.py puts in the place of torch's own (``torch._C._accelerator_…``). Those ask a device's part in C++."""
+autoload/accelerator.py puts in the place of torch's own (``torch._C._accelerator_…``). Those ask a device's part
+in C++."""
 
 from __future__ import annotations
 

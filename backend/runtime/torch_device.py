@@ -18,7 +18,8 @@ from typing import Any
 import torch
 
 from .. import AT_REGISTRATION
-from ..autoload import OLDEST_TORCH, claim, is_too_old
+from ..autoload import OLDEST_TORCH, is_too_old
+from ..autoload.claim import claim
 from . import torch_memory
 from .context import NAME
 from .torch_autocast import enter_autocast
@@ -162,7 +163,7 @@ def _register() -> None:
             "Vulkan memory through triton.backends.spirv.runtime's buffers, not as torch tensors"
         )
     MODULE.__dict__["_lazy_init"] = register  # threads that make their first tensor now wait for the end
-    if hasattr(torch, NAME):  # autoload.py has taken it
+    if hasattr(torch, NAME):  # autoload/ has taken it
         setattr(torch, NAME, MODULE)
         sys.modules[f"torch.{NAME}"] = MODULE  # type: ignore[assignment]
     else:

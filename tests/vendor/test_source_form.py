@@ -102,14 +102,18 @@ def test_of_this_repository_upstream_is_shown_the_plugin_alone(
         assert json.loads(archive.read("seen.json"))["parts"] == [["backend"]]
 
 
-def test_what_torch_calls_at_its_import_is_in_the_wheel(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("file", ["autoload.py", "autoload/__init__.py"])
+def test_what_torch_calls_at_its_import_is_in_the_wheel(
+    project: Project, monkeypatch: pytest.MonkeyPatch, file: str
+) -> None:
     plugin = project.root.parent / "plugin"
     shutil.copytree(TOY_PLUGIN, plugin)
-    (plugin / "backend" / "autoload.py").write_text("def autoload():\n    pass\n")
+    (plugin / "backend" / file).parent.mkdir(exist_ok=True)
+    (plugin / "backend" / file).write_text("def autoload():\n    pass\n")
     monkeypatch.setenv("TRITON_PLUGIN_DIRS", str(plugin))
     with zipfile.ZipFile(source_form.build_wheel(project)) as archive:
         assert archive.testzip() is None
-        assert archive.read("triton_toy_autoload.py") == (plugin / "backend" / "autoload.py").read_bytes()
+        assert archive.read(f"triton_toy_{file}") == (plugin / "backend" / file).read_bytes()
         points = archive.read("triton-1.0.dist-info/entry_points.txt").decode()
         assert "own = own:main" in points and "[torch.backends]\ntoy = triton_toy_autoload:autoload" in points
         record = archive.read("triton-1.0.dist-info/RECORD").decode().splitlines()

@@ -269,7 +269,7 @@ def test_the_plugin_alone(plugin_wheel: Path) -> None:
     assert plugin_wheel.stat().st_size < 2_000_000
     with zipfile.ZipFile(plugin_wheel) as archive:
         tops = {name.split("/")[0] for name in archive.namelist()}
-        assert tops == {"triton_spirv", "triton_spirv_autoload.py", "triton", dist_info(archive)}
+        assert tops == {"triton_spirv", "triton_spirv_autoload", "triton", dist_info(archive)}
         assert [name for name in archive.namelist() if name.startswith("triton/")] == ["triton/backends/spirv.py"]
         metadata = Parser().parsestr(read(archive, "METADATA"))
         assert metadata["Name"] == "triton-spirv"
@@ -279,7 +279,8 @@ def test_the_plugin_alone(plugin_wheel: Path) -> None:
         ]
         assert dict(entry_points(archive)["triton.backends"]) == {"spirv": "triton_spirv"}
         assert dict(entry_points(archive)["torch.backends"]) == {"spirv": "triton_spirv_autoload:autoload"}
-        assert archive.read("triton_spirv_autoload.py") == (ROOT / "backend" / "autoload.py").read_bytes()
+        for path in (ROOT / "backend" / "autoload").glob("*.py"):
+            assert archive.read(f"triton_spirv_autoload/{path.name}") == path.read_bytes()
         assert read(archive, "licenses/LICENSE") == (ROOT / "LICENSE").read_text()
         assert {component["name"] for component in bill(archive)["components"]} == {"pybind11", "triton", "vulkan"}
         inside = {name.removeprefix("triton_spirv/") for name in archive.namelist()}

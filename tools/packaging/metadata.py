@@ -101,7 +101,7 @@ def metadata_text(upstream: str, who: Identity, dependencies: list[str], licence
 
 def entry_points_text(upstream: str, plugins: list[Plugin], left_out: frozenset[str] = frozenset()) -> str:
     """Upstream's entry points less the backends `left_out`, one for each plugin, the command of a cli.py, and
-    what torch calls at its import where there is an autoload.py."""
+    what torch calls at its import where there is an autoload."""
     parser = configparser.ConfigParser(delimiters=("=",), interpolation=None)
     parser.optionxform = str  # type: ignore[assignment,method-assign]
     parser.read_string(upstream)

@@ -121,7 +121,7 @@ def collect(project: Project, release: bool = False) -> Content:
     left_out: list[str] = []
     for name, path in {**plugin.files(), **native}.items():
         inside = name.removeprefix(f"{plugin.package}/")
-        if name == f"{plugin.autoload}.py":
+        if name in plugin.autoload_files():
             entries[name] = Entry(path, False)
         elif inside == name:
             left_out.append(name)

@@ -41,8 +41,16 @@ class Plugin:
 
     @property
     def autoload(self) -> str | None:
-        """The module outside of triton that torch calls at its own import: backend/autoload.py, where there is one."""
-        return f"triton_{self.name}_autoload" if (self.folder / "backend" / "autoload.py").is_file() else None
+        """The module outside of triton that torch calls at its own import: backend/autoload.py, or the package
+        backend/autoload, where there is one."""
+        return f"triton_{self.name}_autoload" if self.autoload_files() else None
+
+    def autoload_files(self) -> dict[str, Path]:
+        """Path in the wheel → file of that module."""
+        place, top = self.folder / "backend" / "autoload", f"triton_{self.name}_autoload"
+        if (alone := place.with_suffix(".py")).is_file():
+            return {f"{top}.py": alone}
+        return {f"{top}/{rel}": path for rel, path in _walk(place).items()} if (place / "__init__.py").is_file() else {}
 
     @property
     def licences(self) -> list[Path]:
@@ -55,8 +63,7 @@ class Plugin:
         found = {f"{self.package}/{rel}": path for rel, path in _walk(self.folder / "backend").items()}
         if self.has_native:
             found = {rel: path for rel, path in found.items() if not _EXTENSION_MODULE.match(path.name)}
-        if self.autoload:
-            found[f"{self.autoload}.py"] = self.folder / "backend" / "autoload.py"
+        found |= self.autoload_files()
         for part in ("language", "tools"):
             folder = self.folder / part
             if folder.is_dir() and not _is_this_package(folder):

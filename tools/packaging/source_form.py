@@ -150,8 +150,7 @@ def _with_entry_points(wheel: Path, target: Path, plugins: list[Plugin]) -> None
         known = built.read(points).decode() if points in built.namelist() else ""
         added = {points: entry_points_text(known, plugins).encode()}
         for plugin in plugins:
-            if plugin.autoload:
-                added[f"{plugin.autoload}.py"] = (plugin.folder / "backend" / "autoload.py").read_bytes()
+            added |= {name: path.read_bytes() for name, path in plugin.autoload_files().items()}
         for member in built.infolist():
             if member.filename not in (record, *added):
                 out.writestr(member, built.read(member))

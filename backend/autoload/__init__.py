@@ -1,0 +1,104 @@
+"""What torch calls at the end of its own import (its entry point group ``torch.backends``).
+
+The wheel installs this package under a second name, outside of triton, because importing triton would make ``import
+torch`` slower by half a second. It imports nothing of triton before something of it is needed:
+
+- ``torch.device("spirv")`` is known at once. The operations are registered when a device is first used.
+- torch's compiler learns of Vulkan devices when it is imported itself.
+
+Where triton is missing, and with a torch older than OLDEST_TORCH, it does nothing. It steps aside, so that only the
+second holds, where another backend has or may take torch's one place for a device from outside (PrivateUse1), and where
+torch has an accelerator of its own: torch.accelerator would mean this device then.
+
+Here is what is decided; ``claim.py`` takes the place.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from .placeholder import NAME, PACKAGE, Placeholder
+
+#: The first release of torch whose tensors can be on the device. Kernels take CPU tensors of older ones, too.
+OLDEST_TORCH = "2.13"
+#: Imported by all of torch's compiler before it asks anything about a device.
+_TORCH_COMPILER = "torch.utils._triton"
+#: Where this backend's settings are, next to this package: in a triton that has it inside, or in the plugin-only wheel.
+_SETTINGS = (f"triton/backends/{NAME}/settings.py", f"triton_{NAME}/settings.py")
+
+
+def is_too_old(torch_version: str) -> bool:
+    """Whether a version of torch comes before OLDEST_TORCH."""
+    return _release(torch_version) < _release(OLDEST_TORCH)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    return tuple(map(int, version.split(".")[:2]))
+
+
+class _BeforeTorchCompiler(MetaPathFinder):
+    """Makes torch's compiler know Vulkan devices when it is about to be imported."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        """The module's own spec, with what the installed hooks make of it."""
+        if fullname != _TORCH_COMPILER:
+            return None
+        sys.meta_path.remove(self)
+        _install()
+        return find_spec(fullname)
+
+
+def _install() -> None:
+    import_module(f"{PACKAGE}.torch_compile.internals").install()
+
+
+def _asked_for() -> bool:
+    """As driver.py decides it."""
+    if os.environ.get("TRITON_DEFAULT_BACKEND") == NAME:
+        return True
+    for place in _SETTINGS:
+        path = Path(__file__).parents[1] / place
+        if path.is_file() and (spec := spec_from_file_location(f"_triton_{NAME}_settings", path)) and spec.loader:
+            sys.modules[spec.name] = settings = module_from_spec(spec)
+            spec.loader.exec_module(settings)
+            return bool(settings.BACKEND.get())
+    return False
+
+
+def _other_accelerator() -> bool:
+    """Whether torch has a device of its own here, found without a call of a driver, which would cost its start."""
+    import torch
+
+    if torch.version.cuda is not None or torch.version.hip is not None:
+        return os.path.exists("/dev/nvidiactl") or os.path.exists("/dev/kfd") or sys.platform == "win32"
+    return torch.backends.mps.is_built() or torch.xpu._is_compiled() or torch.mtia._is_compiled()
+
+
+def _others_are_loaded() -> bool:
+    """Whether torch calls other backends too, which may want the place: torch's list of them, as it is loading them."""
+    points = sys._getframe(2).f_locals.get("backend_extensions")
+    return points is not None and any(point.module != __name__ for point in points)
+
+
+def autoload() -> None:
+    """torch's entry point."""
+    import torch
+
+    if find_spec("triton") is None or is_too_old(torch.__version__):
+        return
+    if _TORCH_COMPILER in sys.modules:
+        _install()
+    else:
+        sys.meta_path.insert(0, _BeforeTorchCompiler())
+    free = torch._C._get_privateuse1_backend_name() == "privateuseone"
+    if free and not _others_are_loaded() and (not _other_accelerator() or _asked_for()):
+        from .claim import claim
+
+        claim(Placeholder())
