@@ -38,7 +38,7 @@ def interpreter(folder: Path, where: Path) -> Path:
     )
     _link(where / "lib", Path(sys.prefix) / "lib")
     for file in Path(sysconfig.get_path("scripts")).iterdir():
-        if file.name.startswith("python"):
+        if file.name.startswith("python") or file.is_dir():  # __pycache__
             continue
         with file.open("rb") as opened:
             first, rest = opened.readline(), opened.read()
