@@ -32,7 +32,8 @@ LEAST_STEPS = 8
 
 @dataclass(frozen=True)
 class _Stored:
-    """An operand that is stored to a buffer for one dot. ``views``: those of the buffer, ``load``: of the last one."""
+    """An operand that is stored to a buffer. ``views``: those of the buffer, ``load``: of the last one. Other dots may
+    read them, too."""
 
     allocation: Operation
     views: tuple[Operation, ...]
@@ -60,7 +61,7 @@ def slice_dots(function: Function, limit: int) -> bool:
 
 def _slice(dot: Operation, limit: int) -> bool:
     a, b = (_stored(operand, dot) for operand in dot.operands[:2])
-    if a is None or b is None or a.allocation is b.allocation:
+    if a is None or b is None:
         return False
     type_ = dot.operands[0].type
     assert isinstance(type_, TensorType)
@@ -74,29 +75,26 @@ def _slice(dot: Operation, limit: int) -> bool:
 
 
 def _stored(operand: Value, dot: Operation) -> _Stored | None:
-    """How an operand of two dimensions came into a buffer that nothing else reads, in the block of its ``dot``."""
+    """How an operand of two dimensions came into a buffer that nothing else writes, in the block of its ``dot``."""
     load, type_ = operand.owner, operand.type
     if not isinstance(type_, TensorType) or type_.rank != 2:
         return None
     if not isinstance(type_.encoding, DotOperandEncoding) or not isinstance(type_.encoding.parent, BlockedEncoding):
         return None
-    if not isinstance(load, Operation) or load.name != "ttg.local_load" or not _only(load, dot):
+    if not isinstance(load, Operation) or load.name != "ttg.local_load":
         return None
     views: list[Operation] = []
-    user, owner = load, load.operands[0].owner
-    while isinstance(owner, Operation) and owner.name == "ttg.memdesc_trans" and _only(owner, user):
+    owner = load.operands[0].owner
+    while isinstance(owner, Operation) and owner.name == "ttg.memdesc_trans":
         views.insert(0, owner)
-        user, owner = owner, owner.operands[0].owner
+        owner = owner.operands[0].owner
     if not isinstance(owner, Operation) or owner.name != "ttg.local_alloc" or not owner.operands:
         return None
     buffer = owner.result.type
     assert isinstance(buffer, MemDescType)
-    plain = isinstance(buffer.encoding, SwizzledSharedEncoding)
-    return _Stored(owner, tuple(views), load) if plain and _only(owner, user) and owner.block is dot.block else None
-
-
-def _only(operation: Operation, user: Operation) -> bool:
-    return operation.result.uses == [user] and operation.block is user.block
+    plain = isinstance(buffer.encoding, SwizzledSharedEncoding) and not buffer.mutable
+    here = all(one.block is dot.block for one in (owner, *views, load))
+    return _Stored(owner, tuple(views), load) if plain and here else None
 
 
 def _roll(dot: Operation, a: _Stored, b: _Stored, slices: int) -> None:
@@ -136,8 +134,8 @@ def _roll(dot: Operation, a: _Stored, b: _Stored, slices: int) -> None:
     append(body, "scf.yield", [product.result], segments=(1,), location=dot.location)
     replace_uses(dot.result, loop.result)
     drop_uses(dot)
-    for one in (a, b):
-        for operation in _users_first(one):
+    for operation in dict.fromkeys((*_users_first(a), *_users_first(b))):
+        if not operation.result.uses:
             drop_uses(operation)
             block.operations.remove(operation)
     block.operations += after

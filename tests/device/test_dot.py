@@ -306,6 +306,25 @@ def test_slices_of_transposes(shape, dtype):
     check(out.values(), np.ascontiguousarray(a.T), np.ascontiguousarray(b.T), None, dtype, "float32")
 
 
+@triton.jit
+def shared_operand_kernel(a_ptr, b_ptr, out_ptr, SIZE: tl.constexpr):
+    """The first dot's left operand is the second's, and both operands of the third."""
+    i = tl.arange(0, SIZE)
+    at = i[:, None] * SIZE + i
+    a, b = tl.load(a_ptr + at), tl.load(b_ptr + at)
+    first, second = tl.dot(a, b, input_precision="ieee"), tl.dot(a, tl.trans(b), input_precision="ieee")
+    tl.store(out_ptr + at, first + second * tl.dot(a, tl.trans(a), input_precision="ieee"))
+
+
+def test_slices_of_an_operand_of_several_dots():
+    a, b = operands("float32", (64, 64), (64, 64))
+    out = Guarded((64, 64), "float32", offset=1)
+    shared_operand_kernel[(1,)](to_torch(a), to_torch(b), out.tensor, 64)
+    wide = a.astype(np.float64), b.astype(np.float64)
+    expected = wide[0] @ wide[1] + (wide[0] @ wide[1].T) * (wide[0] @ wide[0].T)
+    np.testing.assert_allclose(out.values(), expected, rtol=1e-5, atol=1e-4 * np.abs(expected).max())
+
+
 def test_infinities_and_nan_reach_the_result():
     a, b = operands("float32", (16, 16), (16, 16))
     a[3, 2], b[5, 7], a[9, 0] = np.inf, np.nan, -np.inf

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import functools
 import sys
 import tempfile
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.kernel_times import KernelTimes, Observer, table
 from tests.fuzz import floats, steps, tile_runs, tiles
 from tests.fuzz.families import FAMILIES
 from tests.fuzz.minimising import Small, minimised
@@ -99,6 +101,15 @@ SORTS: dict[str, Callable[[range, float], Iterator[Result]]] = {
 }
 
 
+@contextlib.contextmanager
+def _stopped() -> Iterator[None]:
+    """Ctrl-C ends the block."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        print("stopped", flush=True)
+
+
 def main(arguments: list[str]) -> int:
     """Runs the seeds and says what failed; 1 where something did."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
@@ -106,12 +117,18 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--sorts", nargs="+", choices=list(SORTS), default=list(SORTS), metavar="SORT")
     parser.add_argument("--minimise-seconds", type=float, default=120.0, metavar="S")
     parser.add_argument("--out", type=Path, default=Path("build/fuzz"))
+    parser.add_argument("--times", type=int, default=0, metavar="N", help="show the N kernels that took longest")
     options = parser.parse_args(arguments)
+    observer, kernels = Observer(), list[KernelTimes]()
     began, counts, failures = time.monotonic(), Counter[str](), 0
     slowest = (0.0, "none")
-    try:
+    watching = observer.watching() if options.times else contextlib.nullcontext()
+    with watching, _stopped():
         for result in (one for sort in options.sorts for one in SORTS[sort](options.seeds, options.minimise_seconds)):
             name = f"{result.sort} {result.seed}"
+            for times in observer.taken():  # of programs, those of a batch at once: their names have the seed
+                times.place = result.sort if result.sort == "programs" else name
+                kernels.append(times)
             counts[result.sort] += 1
             slowest = max(slowest, (result.seconds, name))
             if result.seconds > SLOW_SECONDS:
@@ -123,13 +140,13 @@ def main(arguments: list[str]) -> int:
                 path.write_text(result.source, encoding="utf-8")
                 rest = "" if result.ended else f" (the smallest one found in {options.minimise_seconds:g} s)"
                 print(f"FAILED: {name}: {result.fault}\n  {path}{rest}", flush=True)
-    except KeyboardInterrupt:
-        print("stopped", flush=True)
     numbers = ", ".join(f"{count} {sort}" for sort, count in counts.items())
     print(
         f"{sum(counts.values())} kernels ({numbers}) in {time.monotonic() - began:.0f} s, {failures} failed; "
         f"the slowest, {slowest[1]}, took {slowest[0]:.1f} s of processor time"
     )
+    if options.times:
+        print(table(kernels, options.times))
     return 1 if failures else 0
 
 

@@ -37,3 +37,16 @@ def test_a_slice_is_stored_and_multiplied_in_each_iteration(filecheck):
 
 def test_what_fits_stays_whole():
     assert sliced(8192).count("OpLoopMerge") == sliced(16384).count("OpLoopMerge") + 1
+
+
+def test_operands_of_several_dots_are_sliced_for_each():
+    body = dot(32, 32, 64).replace("    ttg.barrier local\n", "")
+    product = next(line for line in body.splitlines() if "tt.dot" in line)
+    body = body.replace(product, f"{product}\n{product.replace('%d =', '%e =').replace('%lb, %c', '%lb, %d')}")
+    module = parse_module(module_text(body.replace("tt.store %ptr, %d", "tt.store %ptr, %e"), "%p: !tt.ptr<f32>"))
+    kernel = kernel_of(module)
+    assert slice_dots(kernel, 8192)
+    assert kernel.body is not None
+    names = [one.name for top in kernel.body.blocks[0].operations for one in top.walk()]
+    assert names.count("spirv.store_slice") == 4
+    assert names.count("ttg.local_alloc") == 4, "the whole operands are no longer stored"

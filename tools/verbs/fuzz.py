@@ -19,9 +19,10 @@ def run(project: Project, arguments: list[str]) -> int:
         "--minimise-seconds", default="120", metavar="S", help="time to make a failing kernel small (default: 120)"
     )
     parser.add_argument("--out", default="build/fuzz", help="folder for failing kernels (default: build/fuzz)")
+    parser.add_argument("--times", default="0", metavar="N", help="show the N kernels that took longest to compile")
     options = parser.parse_args(arguments)
     ensure_installed(project)
     command = [sys.executable, "-m", "tests.fuzz", "--seeds", options.seeds, "--out", options.out]
-    command += ["--minimise-seconds", options.minimise_seconds]
+    command += ["--minimise-seconds", options.minimise_seconds, "--times", options.times]
     command += ["--sorts", *options.sorts] if options.sorts else []
     return subprocess.run(command, cwd=project.root, check=False).returncode
