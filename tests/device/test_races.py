@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import triton
 import triton.language as tl
 from triton import knobs
 from triton.backends.spirv import cli
+from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.lowering.shared_memory import SharedMemory
 from triton.backends.spirv.runtime import OutOfBounds, SharedMemoryRace, load
 from triton.runtime import driver
@@ -120,11 +122,32 @@ def sharing_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
     tl.store(y_ptr + tl.arange(0, 16), old)
 
 
-def launch(kernel: Any, **options: Any) -> None:
+@triton.jit
+def slices_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
+    at, depth = tl.arange(0, SIZE), tl.arange(0, 2 * SIZE)
+    x = tl.load(x_ptr + at[:, None] * SIZE + depth[None, :] % SIZE)
+    tl.store(y_ptr + at[:, None] * SIZE + at[None, :], tl.dot(x, tl.trans(x + 1), input_precision="ieee"))
+
+
+def launch(kernel: Any, **options: Any) -> Any:
     """Runs the kernel in two programs."""
     kernel.device_caches.clear()
     x = torch.rand(16, 16)
-    kernel[(2,)](x, torch.zeros_like(x), SIZE=16, check_races=True, **options)
+    return kernel[(2,)](x, torch.zeros_like(x), SIZE=16, check_races=True, **options)
+
+
+def missed_races(kernel: Any, barriers: Barriers) -> list[int]:
+    """The barriers of ``kernel`` that can be left out one at a time without a race being found."""
+    missed = []
+    for number in range(barriers.count):
+        barriers.left_out = number
+        try:
+            launch(kernel)
+        except SharedMemoryRace as race:
+            assert "with no barrier between" in str(race)
+        else:
+            missed.append(number)
+    return missed
 
 
 #: A kernel, and those of its barriers that are for device memory: around the atomic operation.
@@ -141,18 +164,21 @@ def launch(kernel: Any, **options: Any) -> None:
 )
 def test_each_barrier_that_is_left_out_is_a_race(kernel, spare, barriers):
     launch(kernel)
-    count = barriers.count
-    assert count
-    missed = []
-    for number in range(count):
-        barriers.left_out = number
-        try:
-            launch(kernel)
-        except SharedMemoryRace as race:
-            assert "with no barrier between" in str(race)
-        else:
-            missed.append(number)
-    assert missed == spare
+    assert barriers.count
+    assert missed_races(kernel, barriers) == spare
+
+
+@pytest.mark.skipif(not device_capabilities().traits.slices_dots, reason="the driver's dots are not cut into slices")
+def test_each_barrier_of_a_dot_in_slices(barriers, monkeypatch):
+    """With less shared memory than the dot's operands take."""
+    parse = Capabilities.parse
+    monkeypatch.setattr(Capabilities, "parse", lambda text: replace(parse(text), shared_bytes=2560))
+    x, y = torch.randint(-4, 5, (16, 16)).float(), torch.zeros(16, 16)
+    slices_kernel.device_caches.clear()
+    kernel = slices_kernel[(1,)](x, y, SIZE=16, check_races=True)
+    assert kernel.metadata.layout["share"] > 0
+    assert (y == 2 * x @ (x + 1).T).all()
+    assert barriers.count and missed_races(slices_kernel, barriers) == []
 
 
 @pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")
