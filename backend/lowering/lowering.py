@@ -173,6 +173,11 @@ class Lowering(Emitter):
         """The invocations of each subgroup wait for each other, and see each other's writes to shared memory."""
         self.shared.barrier(self.f, False, Scope.Subgroup, Scope.Subgroup)
 
+    def wait_for_reads(self) -> None:
+        """All invocations have read from device memory what they had to before one writes there."""
+        scope = Scope.Subgroup if self.num_warps == 1 else Scope.Workgroup
+        self.shared.barrier(self.f, True, scope, scope)
+
     def wait(self, need: Need) -> None:
         """A planned barrier, as strong as it has to be."""
         if need == Need.WORKGROUP:

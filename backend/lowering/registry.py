@@ -37,6 +37,8 @@ def lower(ctx: Lowering, operation: Operation) -> None:
     need = ctx.plan.barriers.get(operation)
     if need is not None:
         ctx.wait(need)
+    if operation in ctx.plan.overwriting:
+        ctx.wait_for_reads()
     try:
         if ctx.shared.watch is None:
             _carry_out(ctx, rule, operation)

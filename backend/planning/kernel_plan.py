@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barriers import Need, barrier_needs
 from ..analysis.lazy_loads import lazy_loads
+from ..analysis.overwriting import overwriting
 from ..capabilities import Capabilities
 from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.traits import MEDIUM, TRAITS
@@ -54,8 +55,9 @@ class KernelPlan:
     """What is decided of a kernel.
 
     ``plans``: of each operation that has one. ``late``: the loads that are left to the dots that use them.
-    ``barriers``: before which operations all invocations wait for each other, or those of a subgroup. ``view``: of
-    workgroup memory, of which the kernel takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie.
+    ``barriers``: before which operations all invocations wait for each other, or those of a subgroup; ``overwriting``:
+    the writes to device memory before which they wait, because one may yet have to read there. ``view``: of workgroup
+    memory, of which the kernel takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie.
     ``watched``: loops are counted, because the driver may cut them short. ``reports``: the kernel tells the host
     something, if only that an access was outside of its tensor. ``demand``: which registers of tensors are read.
     ``races``: accesses to workgroup memory are checked.
@@ -64,6 +66,7 @@ class KernelPlan:
     plans: dict[Operation, Plan]
     late: frozenset[Operation]
     barriers: Mapping[Operation, Need]
+    overwriting: frozenset[Operation]
     view: View
     shared_bytes: int
     buffers: Mapping[Value, BufferView]
@@ -180,14 +183,18 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
         **chosen.plans,
         **{operation: Failed(error=error) for operation, error in refused.items()},
     }
-    barriers = barrier_needs(kernel, Footprints(plans, late, chosen.buffers))
+    footprints = Footprints(plans, late, chosen.buffers)
+    barriers = barrier_needs(kernel, footprints)
+    overwritten = overwriting(kernel, footprints, barriers)
+    pointers = replace(pointers, communicates=pointers.communicates or bool(overwritten))
     races = options.check_races and chosen.bytes > 0
     watched = watches_loops(kernel, capabilities, plans, races)
     reports = watched or options.check_bounds or races or may_report(kernel)
     demand = plan_demand(kernel, plans, options.check_bounds)
     return KernelPlan(
-        plans, late, barriers, chosen.view, chosen.bytes, chosen.buffers, pointers, watched, reports, demand, races
-    )
+        plans, late, barriers, overwritten, chosen.view, chosen.bytes, chosen.buffers, pointers, watched, reports,
+        demand, races,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)

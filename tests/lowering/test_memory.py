@@ -190,3 +190,33 @@ CHECK: %[[ADDRESS:[0-9]+]] = OpIAdd {{.*}}%[[ZERO]]
 CHECK: OpConvertUToPtr %{{[0-9]+}} %[[ADDRESS]]
 """
     filecheck(text, within if loop else "CHECK-NOT: OpShiftRightLogical\nCHECK: OpReturn")
+
+
+#: A number is loaded, replaced by its successor, and given to all elements of a tile.
+COUNTED = """
+    %one = arith.constant 1 : i32
+    %old = tt.load %p : !tt.ptr<i32>
+    %new = arith.addi %old, %one : i32
+    tt.store %p, %new : !tt.ptr<i32>
+    %all = tt.splat %old : i32 -> tensor<16x16xi32, #rows>
+    %to = tt.splat %q : !tt.ptr<i32> -> tensor<16x16x!tt.ptr<i32>, #rows>
+    tt.store %to, %all : tensor<16x16x!tt.ptr<i32>, #rows>"""
+
+
+def test_all_have_read_before_one_writes(filecheck):
+    """UniformMemory and WorkgroupMemory, AcquireRelease, MakeAvailable and MakeVisible: 0x6148."""
+    filecheck(
+        disassemble(compile_body(COUNTED, "%p: !tt.ptr<i32>, %q: !tt.ptr<i32>")),
+        """
+CHECK-DAG: %[[WORKGROUP:[0-9]+]] = OpConstant %{{[0-9]+}} 2{{ *$}}
+CHECK-DAG: %[[SEMANTICS:[0-9]+]] = OpConstant %{{[0-9]+}} 24904
+CHECK: OpLoad %{{[0-9]+}} %{{[0-9]+}} Aligned|NonPrivatePointer 4
+CHECK: OpControlBarrier %[[WORKGROUP]] %[[WORKGROUP]] %[[SEMANTICS]]
+CHECK: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned|NonPrivatePointer 4
+CHECK-NOT: OpControlBarrier""",
+    )
+
+
+def test_what_only_the_writer_uses_is_not_waited_for():
+    body = COUNTED.replace("tt.splat %old", "tt.splat %one")
+    assert "OpControlBarrier" not in disassemble(compile_body(body, "%p: !tt.ptr<i32>, %q: !tt.ptr<i32>"))
