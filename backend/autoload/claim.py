@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from .accelerator import put_in_place
-from .first_use import register_first
+from .first_use import register_at_first_operation, register_first
 from .placeholder import NAME, Placeholder, is_used
+from .ties import keep_ties
 
 
 def claim(module: Any) -> None:
@@ -25,6 +26,11 @@ def claim(module: Any) -> None:
             return True
 
     backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=module, hook=DeviceHooks())
+    torch.utils.generate_methods_for_privateuse1_backend(
+        for_tensor=False, for_module=False, for_packed_sequence=False, for_storage=True
+    )
     put_in_place()
+    keep_ties()
+    register_at_first_operation()
     if isinstance(module, Placeholder):
         register_first()

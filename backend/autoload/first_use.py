@@ -1,6 +1,7 @@
-"""Functions of torch that do not ask ``torch.spirv`` before they use the device, and that registering the device
-changes: with the placeholder in place they register it first. Modules then keep shared parameters shared
-(runtime/torch_modules.py), and storages have an allocator (runtime/torch_device.py).
+"""Ways to use the device first that do not ask ``torch.spirv`` before: they register the device themselves.
+
+Most of torch asks. What its C++ code does of itself (``torch.asarray``, ``torch.jit.load``) ends in an operation, for
+which there is no kernel before; some functions of Python's are changed by registering (runtime/torch_device.py).
 """
 
 from __future__ import annotations
@@ -9,16 +10,41 @@ from functools import wraps
 from typing import Any
 
 from .accelerator import accelerator
-from .placeholder import NAME, is_used
+from .placeholder import NAME, is_used, runtime
+
+#: The library that has the operation of all operations without a kernel: without it they had none.
+_libraries: list[Any] = []
+
+
+def register_at_first_operation() -> None:
+    """Have an operation on the device register it; operations that have no kernel then run on the CPU."""
+    import torch
+
+    def run(operation: Any, *args: Any, **kwargs: Any) -> Any:
+        device = runtime("torch_device")
+        if device.is_registered():
+            return device.fallback(operation, *args, **kwargs)
+        device.register()
+        return operation(*args, **kwargs)
+
+    library = torch.library.Library("_", "IMPL")
+    library.fallback(run, "PrivateUse1")
+    _libraries.append(library)
 
 
 def register_first() -> None:
-    """Wrap them."""
+    """Have functions register the device that registering changes."""
     import torch
 
-    modules: Any = torch.nn.Module
-    modules.to, modules.to_empty = _method(modules.to), _method(modules.to_empty)
-    setattr(modules, NAME, _method(getattr(modules, NAME), of_device=True))
+    tensors: Any = torch.Tensor
+    pin_memory = tensors.pin_memory
+
+    @wraps(pin_memory)
+    def pin(self: Any, device: Any = None) -> Any:
+        _registered(NAME if device is None and not torch.cuda.is_available() else device)
+        return pin_memory(self, device)
+
+    tensors.pin_memory = pin
     storages: Any = torch.UntypedStorage
     new = storages.__new__
 
@@ -28,15 +54,6 @@ def register_first() -> None:
         return new(cls, *args, **kwargs)
 
     storages.__new__ = staticmethod(new_storage)
-
-
-def _method(original: Any, of_device: bool = False) -> Any:
-    @wraps(original)
-    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
-        _registered(NAME if of_device else kwargs.get("device", args[0] if args else None))
-        return original(self, *args, **kwargs)
-
-    return run
 
 
 def _registered(device: Any) -> bool:

@@ -35,7 +35,10 @@ class Placeholder:
         return False
 
     def manual_seed_all(self, seed: int) -> None:
-        """torch.manual_seed() calls this. The device starts from torch's seed when it is first used."""
+        """What torch.manual_seed() calls, and programs. The device starts from torch's seed when it is first used."""
+        import torch
+
+        torch.default_generator.manual_seed(seed)
 
 
 def is_used() -> bool:

@@ -28,12 +28,13 @@ from .torch_engine import run_backward_in_this_thread
 from .torch_exchange import teach_dlpack
 from .torch_fallback import FALLBACKS, fallback
 from .torch_memory import context_of, metadata, new_bytes
-from .torch_modules import keep_ties, scatter_to_one
+from .torch_modules import scatter_to_one
+from .torch_random import GENERATOR
 from .torch_refusals import refuse_layouts
 from .torch_spirv import MODULE, DeviceModule
 from .torch_substitutes import SUBSTITUTES
 
-__all__ = ["FALLBACKS", "NAME", "register"]
+__all__ = ["FALLBACKS", "NAME", "fallback", "is_registered", "register"]
 
 _KEY = "PrivateUse1"
 _aten = torch.ops.aten
@@ -135,6 +136,11 @@ _registered: list[Any] = []
 _registering = RLock()
 
 
+def is_registered() -> bool:
+    """Whether operations on the device have their kernels."""
+    return bool(_registered)
+
+
 def module() -> DeviceModule:
     """What ``torch.spirv`` is once the device is registered."""
     return MODULE
@@ -162,6 +168,7 @@ def _register() -> None:
             f"torch's place for a device from outside is taken by '{taken}': this process can use "
             "Vulkan memory through triton.backends.spirv.runtime's buffers, not as torch tensors"
         )
+    GENERATOR.reseed(torch.initial_seed())  # it was made when its module was imported, which may have been long ago
     MODULE.__dict__["_lazy_init"] = register  # threads that make their first tensor now wait for the end
     if hasattr(torch, NAME):  # autoload/ has taken it
         setattr(torch, NAME, MODULE)
@@ -180,11 +187,9 @@ def _register() -> None:
     # Copies finish pending conjugations and negations themselves; torch would ask for a copy in order to do so.
     for key in ("Conjugate", "Negative"):
         aten.impl("_copy_from", torch.library.fallthrough_kernel, key)
-    rest = torch.library.Library("_", "IMPL")
-    rest.fallback(fallback, _KEY)
+    rest = torch.library.Library("_", "IMPL")  # that of this device: autoload/first_use.py
     refuse_layouts(rest)
     _teach_storages()
-    keep_ties()
     scatter_to_one()
     torch.serialization.register_package(_PACKAGE_PRIORITY, _location, _restore)
     teach_dlpack()

@@ -1,0 +1,371 @@
+"""Every way in which a process can begin with the device ``spirv``: name → statements after ``import torch``.
+
+``FOLDER`` holds files that another process has saved (``PREPARED``). ``expect(tensor, numbers)`` wants a tensor of the
+device with these numbers. What statements raise has to be caught by them.
+
+As a program this is a server: for each name that it reads it forks, so that each of the processes has imported torch,
+and nothing has used the device. It answers in a line how that process ended, and with which last words.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import tempfile
+import textwrap
+import traceback
+from pathlib import Path
+from typing import Any
+
+#: After these a process is ended that does not end by itself.
+SECONDS = 240
+
+#: What the files hold that other processes begin with.
+PREPARED = """
+import pickle
+torch.save({"x": torch.arange(3.0), "y": torch.ones(2)}, FOLDER / "cpu.pt")
+torch.save(torch.arange(3.0, device="spirv"), FOLDER / "spirv.pt")
+torch.save(torch.nn.Linear(2, 2).state_dict(), FOLDER / "linear.pt")
+(FOLDER / "tensor.pickle").write_bytes(pickle.dumps(torch.arange(3.0, device="spirv")))
+(FOLDER / "parameter.pickle").write_bytes(pickle.dumps(torch.nn.Parameter(torch.arange(3.0, device="spirv"))))
+(FOLDER / "module.pickle").write_bytes(pickle.dumps(tied().to("spirv")))
+torch.jit.script(torch.nn.Linear(2, 2)).save(str(FOLDER / "scripted.pt"))
+"""
+
+FACTORIES = {
+    "empty": "assert torch.empty(3, device='spirv').is_spirv",
+    "tensor": "expect(torch.tensor([1.0, 2.0], device='spirv'), [1, 2])",
+    "full, by an index": "expect(torch.full((2,), 7, device='spirv:0'), [7, 7])",
+    "arange of a device": "expect(torch.arange(3, device=torch.device('spirv')), [0, 1, 2])",
+    "a context": "with torch.device('spirv'): x = torch.ones(2)\nexpect(x, [1, 1])",
+    "a context of a module": "with torch.device('spirv'): m = torch.nn.Linear(3, 2)\nassert m.weight.is_spirv",
+    "the default": "torch.set_default_device('spirv')\nexpect(torch.ones(2), [1, 1])",
+    "zeros_like": "expect(torch.zeros_like(torch.ones(2), device='spirv'), [0, 0])",
+    "empty_like of meta": "assert torch.empty_like(torch.empty(2, device='meta'), device='spirv').is_spirv",
+    "new_full": "expect(torch.ones(2).new_full((2,), 4, device='spirv'), [4, 4])",
+    "new_tensor": "expect(torch.ones(2).new_tensor([4], device='spirv'), [4])",
+    "asarray of NumPy's": "import numpy\nexpect(torch.asarray(numpy.arange(3), device='spirv'), [0, 1, 2])",
+    "as_tensor of NumPy's": "import numpy\nexpect(torch.as_tensor(numpy.arange(3), device='spirv'), [0, 1, 2])",
+    "a buffer": "expect(torch.frombuffer(b'abc', dtype=torch.uint8).to('spirv'), [97, 98, 99])",
+    "the old constructor": "assert torch.Tensor(3).to('spirv').is_spirv",
+    "random numbers": "assert torch.rand(3, device='spirv').is_spirv",
+    "inference mode": "with torch.inference_mode(): x = torch.ones(2, device='spirv')\nexpect(x, [1, 1])",
+    "four threads": """
+        from concurrent.futures import ThreadPoolExecutor
+        with ThreadPoolExecutor(4) as pool:
+            for x in pool.map(lambda n: torch.full((2,), n, device='spirv'), range(4)): assert x.is_spirv
+        """,
+    "a fake tensor": """
+        from torch._subclasses import FakeTensorMode
+        with FakeTensorMode(): x = torch.empty(3, device='spirv')
+        assert x.device == torch.device('spirv', 0), x.device
+        expect(torch.ones(2, device='spirv'), [1, 1])
+        """,
+    "a device that there is not": """
+        try: torch.empty(3, device='spirv:99')
+        except Exception as error: assert '99' in str(error), error
+        else: assert False
+        """,
+}
+MOVES = {
+    "to": "expect(torch.ones(2).to('spirv'), [1, 1])",
+    "to, with a type": "expect(torch.ones(2).to('spirv', torch.int32, non_blocking=True), [1, 1])",
+    "to, by an index": "torch.spirv.set_device(0)\nexpect(torch.ones(2).to(0), [1, 1])",
+    "spirv()": "expect(torch.ones(2).spirv(), [1, 1])",
+    "of a leaf": "x = torch.ones(2, requires_grad=True)\nx.to('spirv').backward(torch.ones(2, device='spirv'))\n"
+    "assert x.grad.tolist() == [1, 1] and not x.grad.is_spirv",
+    "in a backward pass": """
+        class Here(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x): return x.clone()
+            @staticmethod
+            def backward(ctx, gradient): return gradient.to('spirv').cpu()
+        x = torch.ones(2, requires_grad=True)
+        Here.apply(x).sum().backward()
+        assert x.grad.tolist() == [1, 1]
+        """,
+    "of a class of tensors": """
+        class Ours(torch.Tensor): pass
+        x = torch.ones(2).as_subclass(Ours).to('spirv')
+        assert type(x) is Ours and x.is_spirv
+        """,
+    "of a storage": "s = torch.arange(3, dtype=torch.uint8).untyped_storage().to(device='spirv')\n"
+    "assert s.device.type == 'spirv' and s.tolist() == [0, 1, 2]",
+    "of a storage, by name": "s = torch.arange(3, dtype=torch.uint8).untyped_storage().spirv()\n"
+    "assert s.device.type == 'spirv' and s.tolist() == [0, 1, 2]",
+    "a storage": "assert torch.UntypedStorage(8, device='spirv').device.type == 'spirv'",
+    "a storage's bytes": "assert torch.UntypedStorage([1, 2], device=torch.device('spirv')).tolist() == [1, 2]",
+    "a storage of numbers": "assert torch.TypedStorage([1, 2], dtype=torch.int32, device='spirv').tolist() == [1, 2]",
+}
+#: What is done to a module with a tied parameter; then that its parameters are there, and still tied.
+_MODULES = {
+    "to": "m = m.to('spirv')",
+    "to a device": "m = m.to(device=torch.device('spirv', 0))",
+    "to, with a type": "m = m.to('spirv', torch.float16)",
+    "to that of a tensor": "m = m.to(torch.ones(1, device='spirv'))",
+    "to, by an index": "torch.spirv.set_device(0); m = m.to(0)",
+    "spirv()": "m = m.spirv()",
+    "_apply": "m = m._apply(lambda x: x.to('spirv'))",
+    "of a copy": "import copy; m = copy.deepcopy(m).to('spirv')",
+    "overwritten": "torch.__future__.set_overwrite_module_params_on_conversion(True); m = m.to('spirv')",
+    "swapped": "torch.__future__.set_swap_module_params_on_conversion(True); m = m.to('spirv')",
+    "shared": "m = m.share_memory().to('spirv')",
+    "from meta": "with torch.device('meta'): m = tied()\nm = m.to_empty(device='spirv')",
+    "assigned": "m.load_state_dict({k: v.to('spirv') for k, v in m.state_dict().items()}, assign=True)\n"
+    "m[1].weight = m[0].weight",
+}
+MODULES = {
+    **{f"a tied module: {name}": f"m = tied()\n{how}\nstill_tied(m)" for name, how in _MODULES.items()},
+    "a module made there": "assert torch.nn.Linear(3, 2, device='spirv').weight.is_spirv",
+    "skip_init": "assert torch.nn.utils.skip_init(torch.nn.Linear, 3, 2, device='spirv').weight.is_spirv",
+    "a module that is not initialized": "assert torch.nn.LazyLinear(3).to('spirv').weight.device.type == 'spirv'",
+    "an LSTM": "m = torch.nn.LSTM(3, 2).to('spirv')\nassert all(w is m.weight_ih_l0 for w in m._flat_weights[:1])",
+    "a class of parameters": """
+        class Ours(torch.nn.Parameter): pass
+        m = torch.nn.Linear(2, 2)
+        m.weight = Ours(torch.ones(2, 2))
+        assert m.to('spirv').weight.is_spirv
+        """,
+    "a module with hooks and buffers": """
+        m = torch.nn.BatchNorm1d(3)
+        m.register_full_backward_hook(lambda *_: None)
+        assert all(x.is_spirv for x in m.to('spirv').state_dict().values())
+        """,
+    "a scripted module": "m = torch.jit.script(torch.nn.Linear(3, 2)).to('spirv')\nassert m.weight.is_spirv",
+    "DataParallel": "m = torch.nn.DataParallel(torch.nn.Linear(3, 2).to('spirv'), device_ids=[0])\n"
+    "assert m.module.weight.is_spirv",
+    "an optimizer": """
+        p = torch.nn.Parameter(torch.ones(2))
+        o = torch.optim.SGD([p], lr=0.5)
+        p.grad = torch.ones(2)
+        o.step()
+        q = torch.nn.Parameter(p.detach().to('spirv'))
+        assert q.is_spirv
+        """,
+}
+FILES = {
+    "load": "expect(torch.load(FOLDER / 'spirv.pt'), [0, 1, 2])",
+    "load a file of the CPU": "expect(torch.load(FOLDER / 'cpu.pt', map_location='spirv')['x'], [0, 1, 2])",
+    "load to a device": "expect(torch.load(FOLDER / 'cpu.pt', map_location=torch.device('spirv', 0))['x'], [0, 1, 2])",
+    "load by a table": "expect(torch.load(FOLDER / 'cpu.pt', map_location={'cpu': 'spirv:0'})['x'], [0, 1, 2])",
+    "load by a function": "expect(torch.load(FOLDER / 'cpu.pt', map_location=lambda s, _: s.spirv())['x'], [0, 1, 2])",
+    "load mapped": "expect(torch.load(FOLDER / 'cpu.pt', map_location='spirv', mmap=True)['x'], [0, 1, 2])",
+    "load all kinds": "expect(torch.load(FOLDER / 'spirv.pt', weights_only=False), [0, 1, 2])",
+    "load to the CPU": "assert torch.load(FOLDER / 'spirv.pt', map_location='cpu').tolist() == [0, 1, 2]",
+    "unpickle": "import pickle\nexpect(pickle.loads((FOLDER / 'tensor.pickle').read_bytes()), [0, 1, 2])",
+    "unpickle a parameter": "import pickle\n"
+    "expect(pickle.loads((FOLDER / 'parameter.pickle').read_bytes()).detach(), [0, 1, 2])",
+    "unpickle a module": "import pickle\nstill_tied(pickle.loads((FOLDER / 'module.pickle').read_bytes()))",
+    "a scripted module's file": "m = torch.jit.load(str(FOLDER / 'scripted.pt'), map_location='spirv')\n"
+    "assert m.weight.is_spirv",
+    "a checkpoint, assigned": """
+        m = torch.nn.Linear(2, 2)
+        m.load_state_dict(torch.load(FOLDER / 'linear.pt', map_location='spirv'), assign=True)
+        assert m.weight.is_spirv and m.bias.is_spirv
+        """,
+    "a checkpoint into a model there": """
+        with torch.device('spirv'): m = torch.nn.Linear(2, 2)
+        state = torch.load(FOLDER / 'linear.pt')
+        m.load_state_dict(state)
+        assert m.weight.tolist() == state['weight'].tolist()
+        """,
+}
+SEEDS = {
+    "a generator": "g = torch.Generator(device='spirv').manual_seed(3)\n"
+    "a = torch.rand(3, device='spirv', generator=g).tolist()\nassert a == torch.rand(3, device='spirv', "
+    "generator=g.manual_seed(3)).tolist()",
+    "a generator of a device": "assert torch.Generator(torch.device('spirv', 0)).device == torch.device('spirv', 0)",
+    "seeded before": "torch.manual_seed(3)\na = torch.rand(3, device='spirv').tolist()\ntorch.manual_seed(3)\n"
+    "assert a == torch.rand(3, device='spirv').tolist()",
+    "seeded by the device": "torch.spirv.manual_seed(3)\na = torch.rand(3, device='spirv').tolist()\n"
+    "torch.spirv.manual_seed(3)\nassert a == torch.rand(3, device='spirv').tolist()",
+    "seeded by the device, for all": "torch.spirv.manual_seed_all(3)\na = torch.rand(3, device='spirv').tolist()\n"
+    "torch.spirv.manual_seed_all(3)\nassert a == torch.rand(3, device='spirv').tolist()",
+    "seeded after a question": "torch.spirv.is_available()\ntorch.manual_seed(3)\n"
+    "a = torch.rand(3, device='spirv').tolist()\ntorch.manual_seed(3)\n"
+    "assert a == torch.rand(3, device='spirv').tolist()",
+    "a state": "state = torch.spirv.get_rng_state()\na = torch.rand(3, device='spirv').tolist()\n"
+    "torch.spirv.set_rng_state(state)\nassert a == torch.rand(3, device='spirv').tolist()",
+    "fork_rng": "with torch.random.fork_rng(device_type='spirv'): a = torch.rand(3, device='spirv').tolist()\n"
+    "assert a == torch.rand(3, device='spirv').tolist()",
+    "a seed for dropout": "torch.manual_seed(1)\nx = torch.nn.Dropout()(torch.ones(8, device='spirv')).tolist()\n"
+    "torch.manual_seed(1)\nassert x == torch.nn.Dropout()(torch.ones(8, device='spirv')).tolist()",
+}
+MODULE_OF_TORCH = {
+    **{
+        f"torch.spirv.{call}": f"torch.spirv.{call}\nexpect(torch.ones(2, device='spirv'), [1, 1])"
+        for call in (
+            "is_available()",
+            "device_count()",
+            "current_device()",
+            "synchronize()",
+            "empty_cache()",
+            "set_device(0)",
+            "memory_allocated()",
+            "get_device_properties()",
+            "get_device_name()",
+            "Stream()",
+            "Event()",
+            "mem_get_info()",
+            "init()",
+            "is_initialized()",
+            "current_stream()",
+            "reset_peak_memory_stats()",
+        )
+    },
+    "import torch.spirv": "import torch.spirv\nassert torch.spirv.device_count() >= 1",
+    "from torch import spirv": "from torch import spirv\nassert spirv.device_count() >= 1\n"
+    "expect(torch.ones(2, device='spirv'), [1, 1])\nassert spirv.memory_allocated() >= 0",
+    "a function that there is not": "assert not hasattr(torch.spirv, 'no_such_function')",
+    "torch.spirv.device": "with torch.spirv.device(0): expect(torch.ones(2, device='spirv'), [1, 1])",
+    "get_device_module": "assert torch.get_device_module('spirv').device_count() >= 1",
+    "a stream": "with torch.Stream(device='spirv'): expect(torch.ones(2, device='spirv'), [1, 1])",
+    "an event": "e = torch.Event(device='spirv')\ne.record()\ne.synchronize()",
+    "no accelerator": "assert torch.accelerator.current_accelerator() is None\ntorch.ones(1, device='spirv')\n"
+    "assert torch.accelerator.current_accelerator().type == 'spirv'",
+    "an accelerator": "import os\nos.environ['TRITON_SPIRV_BACKEND'] = '1'\n"
+    "assert torch.accelerator.is_available() and torch.accelerator.device_count() >= 1\n"
+    "torch.accelerator.synchronize()\nexpect(torch.ones(2, device=torch.accelerator.current_accelerator()), [1, 1])",
+    "an accelerator's index": "import os\nos.environ['TRITON_SPIRV_BACKEND'] = '1'\n"
+    "expect(torch.ones(2, device=0), [1, 1])\nstill_tied(tied().to(0))",
+    "Triton's driver": "import triton\nassert triton.runtime.driver.active.get_active_torch_device().type == 'cpu'\n"
+    "expect(torch.ones(2, device='spirv'), [1, 1])",
+}
+AROUND = {
+    "autocast": "with torch.autocast('spirv', dtype=torch.bfloat16):\n"
+    "    x = torch.ones(2, 2, device='spirv') @ torch.ones(2, 2, device='spirv')\nassert x.dtype == torch.bfloat16",
+    "what autocast can do": "assert torch.amp.is_autocast_available('spirv')\n"
+    "assert torch.get_autocast_dtype('spirv') is not None",
+    "a scaler": "s = torch.amp.GradScaler('spirv')\nassert s.scale(torch.ones(1, device='spirv')).item() == 65536",
+    "pin_memory": "x = torch.ones(2).pin_memory('spirv')\nassert x.tolist() == [1, 1]",
+    "pin_memory of no device": """
+        try: assert torch.ones(2).pin_memory().tolist() == [1, 1]
+        except RuntimeError as error: assert 'accelerator' in str(error), error
+        expect(torch.ones(2, device='spirv'), [1, 1])
+        """,
+    "is_pinned": "assert not torch.ones(2).is_pinned()\nexpect(torch.ones(2, device='spirv'), [1, 1])",
+    "a loader that pins": """
+        import warnings
+        warnings.simplefilter('ignore')
+        loader = torch.utils.data.DataLoader(torch.arange(4.0), batch_size=2, pin_memory=True)
+        expect([x.to('spirv') for x in loader][1], [2, 3])
+        """,
+    "a loader's workers": """
+        loader = torch.utils.data.DataLoader(torch.arange(4.0), batch_size=2, num_workers=1)
+        expect([x.to('spirv') for x in loader][1], [2, 3])
+        """,
+    "in a loader's worker": """
+        def sums(rows): return torch.stack(rows).to('spirv').cpu()
+        loader = torch.utils.data.DataLoader(torch.arange(4.0), batch_size=2, num_workers=1, collate_fn=sums)
+        assert [x.tolist() for x in loader] == [[0, 1], [2, 3]]
+        """,
+    "a fork after the first use": """
+        import os
+        expect(torch.ones(2, device='spirv'), [1, 1])
+        child = os.fork()
+        if child == 0:
+            try: torch.ones(2, device='spirv').tolist()
+            except RuntimeError as error: os._exit(7 if 'fork' in str(error) else 1)
+            os._exit(2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        """,
+    "a custom operation": """
+        @torch.library.custom_op('tests::twice', mutates_args=(), device_types='spirv')
+        def twice(x: torch.Tensor) -> torch.Tensor: return x.clone().fill_(2)
+        expect(twice(torch.ones(2, device='spirv')), [2, 2])
+        """,
+    "an operation for another device": """
+        @torch.library.custom_op('tests::twice', mutates_args=())
+        def twice(x: torch.Tensor) -> torch.Tensor: return x.clone().fill_(2)
+        @twice.register_kernel('spirv')
+        def _(x): return x.clone().fill_(3)
+        expect(twice(torch.ones(2, device='spirv')), [3, 3])
+        """,
+    "a checkpointed function": """
+        from torch.utils.checkpoint import checkpoint
+        x = torch.ones(2, requires_grad=True)
+        checkpoint(lambda x: x.to('spirv').cpu(), x, use_reentrant=False).sum().backward()
+        assert x.grad.tolist() == [1, 1]
+        """,
+    "a saved tensor's hook": """
+        x = torch.ones(2, requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.to('spirv'), lambda t: t.cpu()): y = (x * x).sum()
+        y.backward()
+        assert x.grad.tolist() == [2, 2]
+        """,
+    "torch.compile": """
+        x = torch.compile(lambda: torch.ones(2, device='spirv'), backend='eager')()
+        expect(x, [1, 1])
+        """,
+    "a sparse tensor": """
+        try: torch.sparse_coo_tensor([[0]], [1.0], (2,), device='spirv')
+        except (RuntimeError, NotImplementedError) as error: assert 'parse' in str(error), error
+        else: assert False
+        """,
+}
+GROUPS = {
+    "factories": FACTORIES, "moves": MOVES, "modules": MODULES, "files": FILES, "seeds": SEEDS,
+    "torch.spirv": MODULE_OF_TORCH, "around": AROUND,
+}  # fmt: skip
+USES = {f"{group}: {name}": textwrap.dedent(code) for group, uses in GROUPS.items() for name, code in uses.items()}
+
+
+def _names(folder: Path) -> dict[str, Any]:
+    import torch
+
+    def expect(x: Any, numbers: list[float]) -> None:
+        assert x.is_spirv and x.device.index == 0, x.device
+        assert x.tolist() == numbers, x.tolist()
+
+    def tied() -> Any:
+        model = torch.nn.Sequential(torch.nn.Embedding(5, 3), torch.nn.Linear(3, 5, bias=False))
+        model[1].weight = model[0].weight
+        return model
+
+    def still_tied(model: Any) -> None:
+        assert model[0].weight.is_spirv, model[0].weight.device
+        assert model[0].weight is model[1].weight, "the parameters have become two"
+
+    return {"torch": torch, "FOLDER": folder, "expect": expect, "tied": tied, "still_tied": still_tied}
+
+
+def _run(code: str, folder: Path) -> tuple[int, str]:
+    """The exit status of a fork that runs ``code``, and what it wrote last."""
+    with tempfile.TemporaryFile("w+") as written:
+        sys.stdout.flush()
+        child = os.fork()
+        if child == 0:
+            os.dup2(written.fileno(), 1)
+            os.dup2(written.fileno(), 2)
+            signal.alarm(SECONDS)
+            failed = 1
+            try:
+                exec(code, _names(folder))
+                failed = 0
+            except BaseException:  # told to the parent, whatever it is
+                traceback.print_exc()
+            with contextlib.suppress(Exception):
+                sys.stderr.flush()
+            os._exit(failed)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        written.seek(0)
+        return status, written.read()[-2000:]
+
+
+def main() -> None:
+    """The server."""
+    import torch  # noqa: F401  so that no fork imports it again
+    import triton.backends.spirv.runtime.torch_device  # noqa: F401  registers nothing
+
+    with tempfile.TemporaryDirectory() as folder:
+        status, said = _run(PREPARED, Path(folder))
+        for line in sys.stdin:
+            answer = _run(USES[json.loads(line)], Path(folder)) if status == 0 else (status, said)
+            print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,39 @@
+"""Any way to begin with the device will do: each of first_uses.py, in a process that has not used the device before."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+pytest.importorskip("torch")
+
+from tests.device.torch_device.first_uses import USES  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def begin() -> Iterator[Callable[[str], tuple[int, str]]]:
+    """Gives how the process of a name ended: its exit status, and what it wrote last."""
+    command = [sys.executable, "-m", "tests.device.torch_device.first_uses"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdin is not None and server.stdout is not None
+        asked, answers = server.stdin, server.stdout
+
+        def ask(name: str) -> tuple[int, str]:
+            print(json.dumps(name), file=asked, flush=True)
+            answer = answers.readline()
+            assert answer, "the server has ended"
+            status, said = json.loads(answer)
+            return status, said
+
+        yield ask
+        asked.close()
+
+
+@pytest.mark.parametrize("name", USES)
+def test_a_process_may_begin_with(begin: Callable[[str], tuple[int, str]], name: str) -> None:
+    status, said = begin(name)
+    assert status == 0, said
