@@ -13,9 +13,8 @@ from triton.runtime import driver
 
 from tests.device.helpers import Guarded, assert_same, device_capabilities, inputs, to_torch
 
-pytestmark = pytest.mark.skipif(
-    device_capabilities().subgroup_size != 8, reason="the layouts written out here are for subgroups of 8 invocations"
-)
+#: Bits of the number of a lane: the layouts here fill the device's subgroups, whatever their size.
+LANE_BITS = device_capabilities().subgroup_size.bit_length() - 1
 
 #: TTGIR's element type → NumPy's name.
 ELEMENTS = {
@@ -32,9 +31,9 @@ ELEMENTS = {
 MODULE = """
 #source = {source}
 #target = {target}
-#one = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [8], warpsPerCTA = [{warps}], order = [0]}}>
+#one = #ttg.blocked<{{sizePerThread = [1], threadsPerWarp = [{lanes}], warpsPerCTA = [{warps}], order = [0]}}>
 module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {warps} : i32, ttg.target = "spirv:vulkan1.3",
-    "ttg.threads-per-warp" = 8 : i32}} {{
+    "ttg.threads-per-warp" = {lanes} : i32}} {{
   tt.func public @convert(%x: !tt.ptr<{element}>, %y: !tt.ptr<{element}>) attributes {{noinline = false}} {{
 {address_source}
     %value = tt.load %ps : tensor<{shape}x!tt.ptr<{element}>, #source>
@@ -109,6 +108,7 @@ def module_text(source: str, target: str, shape: tuple[int, ...], element: str, 
     text_of = MODULE.format(
         source=source,
         target=target,
+        lanes=1 << LANE_BITS,
         warps=warps,
         element=element,
         shape=text,
@@ -146,18 +146,25 @@ def blocked(size: list[int], threads: list[int], warps: list[int], order: list[i
     )
 
 
-ROWS = blocked([1, 4], [2, 4], [4, 1], [1, 0])
-COLUMNS = blocked([4, 1], [4, 2], [1, 4], [0, 1])
-SQUARE = blocked([2, 2], [4, 2], [2, 2], [1, 0])
+def lanes(parts: int) -> list[int]:
+    """The lanes of a subgroup along so many dimensions, as even as can be, the last with most."""
+    return [1 << (LANE_BITS + part) // parts for part in range(parts)]
+
+
+#: Bases of a 32×16 tensor's elements: lanes take the first of them, registers the others.
+BASES = [[0, 8], [1, 0], [4, 0], [16, 0], [0, 4], [8, 0], [0, 1]]
+
+ROWS = blocked([1, 4], lanes(2), [4, 1], [1, 0])
+COLUMNS = blocked([4, 1], lanes(2)[::-1], [1, 4], [0, 1])
+SQUARE = blocked([2, 2], lanes(2)[::-1], [2, 2], [1, 0])
 LAYOUTS = {
     "rows": ROWS,
     "columns": COLUMNS,
     "square": SQUARE,
     "dot_a": f"#ttg.dot_op<{{opIdx = 0, parent = {SQUARE}}}>",
     "dot_b": f"#ttg.dot_op<{{opIdx = 1, parent = {ROWS}}}>",
-    "slice": "#ttg.slice<{dim = 1, parent = #ttg.blocked<{sizePerThread = [1, 2, 1], threadsPerWarp = [2, 2, 2], "
-    "warpsPerCTA = [2, 2, 1], order = [2, 1, 0]}>}>",
-    "linear": "#ttg.linear<{register = [[0, 1], [8, 0], [16, 0], [0, 4]], lane = [[0, 8], [1, 0], [4, 0]], "
+    "slice": f"#ttg.slice<{{dim = 1, parent = {blocked([1, 2, 1], lanes(3), [2, 2, 1], [2, 1, 0])}}}>",
+    "linear": f"#ttg.linear<{{register = {BASES[: LANE_BITS - 1 : -1]}, lane = {BASES[:LANE_BITS]}, "
     "warp = [[0, 2], [2, 0]], block = []}>",
 }
 
@@ -198,7 +205,7 @@ def layout_pairs(draw):
     layouts = [
         blocked(
             draw(splits(draw(st.integers(0, 3)), rank)),
-            draw(splits(3, rank)),
+            draw(splits(LANE_BITS, rank)),
             draw(splits(warp_bits, rank)),
             list(draw(st.permutations(range(rank)))),
         )
