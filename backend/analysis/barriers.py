@@ -123,33 +123,33 @@ def pair_need(earlier: Access, later: Access, rules: Mapping[tuple[str, str], Ru
 
 # -- paths -------------------------------------------------------------------------------------------------------
 @dataclass(eq=False, slots=True)
-class _Node:
+class Node:
     """A place on the paths through a function: ``accesses`` of ``operation``, or a barrier as strong as ``state``."""
 
     accesses: tuple[Access, ...] = ()
     operation: Operation | None = None
     state: Need = Need.NOTHING
-    following: list[_Node] = field(default_factory=list)
-    previous: list[_Node] = field(default_factory=list)
+    following: list[Node] = field(default_factory=list)
+    previous: list[Node] = field(default_factory=list)
 
 
-class _Paths:
+class Paths:
     """The paths through a function whose regions have one block each: nodes for what concerns workgroup memory."""
 
     def __init__(self, function: Function, footprint: Callable[[Operation], Footprint]) -> None:
         self._footprint = footprint
         #: The nodes with accesses, in the order of the kernel.
-        self.accesses: list[_Node] = []
+        self.accesses: list[Node] = []
         assert function.body is not None
-        self._block(_only_block(function.body.blocks), _Node())
+        self._block(_only_block(function.body.blocks), Node())
 
-    def _after(self, *nodes: _Node, **what: object) -> _Node:
-        made = _Node(**what)  # type: ignore[arg-type]
+    def _after(self, *nodes: Node, **what: object) -> Node:
+        made = Node(**what)  # type: ignore[arg-type]
         for node in nodes:
             _connect(node, made)
         return made
 
-    def _block(self, block: Block, last: _Node) -> _Node:
+    def _block(self, block: Block, last: Node) -> Node:
         for operation in block.operations:
             structure = _STRUCTURES.get(operation.name)
             if structure is not None:
@@ -160,28 +160,28 @@ class _Paths:
                 last = self._plain(self._footprint(operation), operation, last)
         return last
 
-    def _plain(self, footprint: Footprint, operation: Operation, last: _Node) -> _Node:
+    def _plain(self, footprint: Footprint, operation: Operation, last: Node) -> Node:
         last = self._access(footprint.before, operation, last)
         if footprint.waits:
             last = self._after(last, state=Need.WORKGROUP)
         return self._access(footprint.after, operation, last)
 
-    def _access(self, accesses: tuple[Access, ...], operation: Operation, last: _Node) -> _Node:
+    def _access(self, accesses: tuple[Access, ...], operation: Operation, last: Node) -> Node:
         if accesses:
             last = self._after(last, accesses=accesses, operation=operation)
             self.accesses.append(last)
         return last
 
-    def _if(self, operation: Operation, last: _Node) -> _Node:
+    def _if(self, operation: Operation, last: Node) -> Node:
         ends = [self._block(_only_block(region.blocks), last) for region in operation.regions if region.blocks]
         return self._after(*ends, *([last] if len(ends) < 2 else []))
 
-    def _for(self, operation: Operation, last: _Node) -> _Node:
+    def _for(self, operation: Operation, last: Node) -> Node:
         head = self._after(last)
         _connect(self._block(_only_block(operation.regions[0].blocks), head), head)
         return head
 
-    def _while(self, operation: Operation, last: _Node) -> _Node:
+    def _while(self, operation: Operation, last: Node) -> Node:
         before, after = (_only_block(region.blocks) for region in operation.regions)
         head = self._after(last)
         checked = self._block(before, head)
@@ -189,10 +189,10 @@ class _Paths:
         return checked
 
 
-_STRUCTURES: dict[str, Callable[[_Paths, Operation, _Node], _Node]] = {
-    "scf.if": _Paths._if,
-    "scf.for": _Paths._for,
-    "scf.while": _Paths._while,
+_STRUCTURES: dict[str, Callable[[Paths, Operation, Node], Node]] = {
+    "scf.if": Paths._if,
+    "scf.for": Paths._for,
+    "scf.while": Paths._while,
 }
 
 
@@ -201,12 +201,12 @@ def _only_block(blocks: list[Block]) -> Block:
     return blocks[0]
 
 
-def _connect(first: _Node, second: _Node) -> None:
+def _connect(first: Node, second: Node) -> None:
     first.following.append(second)
     second.previous.append(first)
 
 
-def _reached(start: _Node, backwards: bool) -> list[Access]:
+def reached(start: Node, backwards: bool) -> list[Access]:
     """The accesses that come next to ``start`` on some path, up to the nearest workgroup barriers: its own, too, where
     a loop leads back to it."""
     found: list[Access] = []
@@ -223,13 +223,16 @@ def _reached(start: _Node, backwards: bool) -> list[Access]:
     return found
 
 
-def _judge(node: _Node, rules: Mapping[tuple[str, str], Rule]) -> Need:
+def _judge(node: Node, rules: Mapping[tuple[str, str], Rule]) -> Need:
     """What the barrier ``node`` has to be."""
-    later = _reached(node, backwards=False)
-    return _strongest(_reached(node, backwards=True), later, rules) if later else Need.NOTHING
+    later = reached(node, backwards=False)
+    return strongest(reached(node, backwards=True), later, rules) if later else Need.NOTHING
 
 
-def _strongest(earlier: Sequence[Access], later: Sequence[Access], rules: Mapping[tuple[str, str], Rule]) -> Need:
+def strongest(
+    earlier: Sequence[Access], later: Sequence[Access], rules: Mapping[tuple[str, str], Rule] = RULES
+) -> Need:
+    """What must stand between all ``earlier`` accesses and all ``later`` ones."""
     need = Need.NOTHING
     for first in earlier:
         for second in later:
@@ -239,9 +242,9 @@ def _strongest(earlier: Sequence[Access], later: Sequence[Access], rules: Mappin
     return need
 
 
-def _insert_before(node: _Node) -> _Node:
+def insert_before(node: Node) -> Node:
     """A workgroup barrier on all paths to ``node``."""
-    made = _Node(operation=node.operation, state=Need.WORKGROUP)
+    made = Node(operation=node.operation, state=Need.WORKGROUP)
     made.previous, made.following = node.previous, [node]
     for other in made.previous:
         other.following = [made if one is node else one for one in other.following]
@@ -253,11 +256,11 @@ def barrier_needs(
     function: Function, footprint: Callable[[Operation], Footprint], rules: Mapping[tuple[str, str], Rule] = RULES
 ) -> dict[Operation, Need]:
     """Before which operations of ``function`` a barrier must stand, and which."""
-    paths = _Paths(function, footprint)
+    paths = Paths(function, footprint)
     barriers = [
-        _insert_before(node)
+        insert_before(node)
         for node in paths.accesses
-        if _strongest(_reached(node, backwards=True), node.accesses, rules) != Need.NOTHING
+        if strongest(reached(node, backwards=True), node.accesses, rules) != Need.NOTHING
     ]
     for barrier in barriers:
         barrier.state = _judge(barrier, rules)

@@ -155,7 +155,7 @@ def plan_scan_operation(operation: Operation, room: Room, target: Target) -> Pla
         nonlocal room
         scratch.extend(found)
         accesses.extend(what)
-        room = room.again() if found else room
+        room = room.after(found)
 
     def moved(source: LinearLayout, result: LinearLayout) -> tuple[Conversion, ...]:
         made = []

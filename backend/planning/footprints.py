@@ -58,14 +58,14 @@ class Footprints:
         return tuple(self.buffer_access(operation, load.operands[0], False) for load in loads)
 
     def _scratch(self, operation: Operation, plan: Plan) -> Footprint:
-        """It is written, and read after a wait; and so on."""
-        written, read = (
-            tuple(
-                Access(operation, *_widened(place.offset, place.offset + place.size), write) for place in plan.scratch
-            )
-            for write in (True, False)
-        )
+        """The first exchange writes; the last one reads after a wait. Those between are parted from other operations
+        by the waits of these two."""
         late = self._late_reads(operation)
+        first, last = (plan.scratch[end].exchange for end in (0, -1))
+        written, read = (
+            tuple(Access(operation, *_widened(*one.bytes), write) for one in plan.scratch if one.exchange == exchange)
+            for exchange, write in ((first, True), (last, False))
+        )
         return Footprint((*late, *written), True, (*late, *read))
 
     def _concerns(self, operation: Operation) -> bool:

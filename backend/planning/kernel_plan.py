@@ -43,7 +43,8 @@ from .options import Options
 from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
 from .rolling import plan_rolled
-from .shared_memory import Room, View, views
+from .scratch_places import spare_bytes, spread
+from .shared_memory import Apart, Room, View, views
 
 #: Rounds of a conversion, at most, in kernels with dots: with more of them they would make code that Mesa's CPU driver
 #: compiles for 40 s. There are better ways, but where nothing else fits (ladder.py).
@@ -176,6 +177,8 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
         )
 
     chosen = kernel_memory.laid_out(views(capabilities), given)
+    if chosen.bytes <= chosen.view.limit:
+        chosen = _spread(kernel, chosen, late, warps * lanes)
     explicit, nowhere = chosen.view.explicit, kernel_memory.nowhere
     refused = plan_buffers(operations, groups, nowhere, explicit).refused
     plans = {
@@ -199,12 +202,35 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
 
 @dataclass(frozen=True)
 class _LaidOut:
-    """A way to use workgroup memory, and the ``bytes`` that it takes."""
+    """A way to use workgroup memory, and the ``bytes`` that it takes. ``how``: what it was planned with."""
 
     bytes: int
-    view: View
-    buffers: Mapping[Value, BufferView]
-    plans: dict[Operation, Plan]
+    plans: Mapping[Operation, Plan]
+    how: _Given
+
+    @property
+    def view(self) -> View:
+        """How the memory is seen."""
+        return self.how.view
+
+    @property
+    def buffers(self) -> Mapping[Value, BufferView]:
+        """Where buffers lie."""
+        return self.how.buffers
+
+
+def _spread(kernel: Function, chosen: _LaidOut, late: frozenset[Operation], invocations: int) -> _LaidOut:
+    """With fewer waits, where there is memory for that."""
+    how, driver = chosen.how, chosen.how.target.capabilities.traits
+    if not any(plan.scratch for plan in chosen.plans.values()):
+        return chosen
+    spare = spare_bytes(chosen.bytes, how.view, invocations, driver.spare_shared)
+
+    def replan(operation: Operation, apart: Apart) -> Plan:
+        return PLANNERS[operation.name](operation, replace(how, room=lambda one: replace(how.room(one), apart=apart)))
+
+    plans = spread(kernel, Footprints(chosen.plans, late, how.buffers), replan, spare)
+    return _LaidOut(how.view.taken(access for plan in plans.values() for access in plan.accesses), plans, how)
 
 
 #: What makes the input of planners.
@@ -252,7 +278,7 @@ class _Memory:
             how = given(view, allocation.offsets, room)
             plans = _planned(self.operations, {**BUFFERS, **PLANNERS}, how)
             accesses = [access for plan in plans.values() for access in plan.accesses]
-            yield _LaidOut(view.taken(accesses), view, how.buffers, plans)
+            yield _LaidOut(view.taken(accesses), plans, how)
 
     def _pools(self, view: View, given: _Given) -> dict[int, int]:
         """The first offset of the pool of each group, by its number."""

@@ -10,7 +10,7 @@ What shares memory is a pool. Offsets in workgroup memory say which: those of ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..capabilities import Capabilities
@@ -25,6 +25,9 @@ WORD = 64
 ALIGNMENT = MAX_BITS // 8
 #: Bytes from the first offset of a pool to that of the next: more than any device has.
 POOL = 1 << 24
+
+#: From the first number to before the second.
+Bytes = tuple[int, int]
 
 #: Floats that SPIR-V has; all others are integers of their width in memory.
 _NATIVE = frozenset({"f16", "f32", "f64"})
@@ -44,12 +47,19 @@ def first_element(offset: int, size: int) -> int:
 
 @dataclass(frozen=True)
 class Scratch:
-    """``size`` bytes of workgroup memory at ``offset``, for one operation while it runs. ``waits``: all invocations
-    wait for each other first, because the operation has used such memory before."""
+    """``size`` bytes of workgroup memory at ``offset``, for one operation while it runs. ``exchange``: an operation may
+    exchange elements several times, each time through the parts of that number. ``waits``: all invocations wait for
+    each other first, because the exchange before has read such bytes."""
 
     offset: int
     size: int
+    exchange: int = 0
     waits: bool = False
+
+    @property
+    def bytes(self) -> Bytes:
+        """From the first to before the second."""
+        return self.offset, self.offset + self.size
 
 
 @dataclass(frozen=True)
@@ -142,17 +152,45 @@ class ScratchPart:
 
 
 @dataclass(frozen=True)
+class Apart:
+    """What scratch memory had better stay clear of, so that invocations need not wait: bytes that are accessed
+    ``before`` the operation, and that are written ``behind`` it, with no barrier between. ``ends``: pool → where the
+    memory that the kernel takes ends; for this it may take ``spare`` bytes more."""
+
+    before: tuple[Bytes, ...] = ()
+    behind: tuple[Bytes, ...] = ()
+    ends: Mapping[int, int] = field(default_factory=dict)
+    spare: int = 0
+
+    def taking(self, found: Iterable[Scratch]) -> Apart:
+        """When the kernel takes ``found``, too."""
+        ends, spare = dict(self.ends), self.spare
+        for one in found:
+            pool = one.offset // POOL * POOL
+            end, last = aligned(one.offset + one.size), ends.get(pool, pool)
+            spare -= max(0, end - last)
+            ends[pool] = max(end, last)
+        return replace(self, ends=ends, spare=spare)
+
+
+#: Nothing, because everything is to lie as low as it can.
+LOWEST = Apart()
+
+
+@dataclass(frozen=True)
 class Room:
-    """What an operation is planned in. ``busy``: pool → the bytes of buffers that are live meanwhile, from the first
-    number to before the second, ascending. ``most``: bytes that the operation may take, if it can do with less.
-    ``rounds``: that conversions go through memory in, at most; 0 for any number. ``later``: the operation has used
-    scratch memory before."""
+    """What an operation is planned in. ``busy``: pool → the bytes of buffers that are live meanwhile, ascending.
+    ``most``: bytes that the operation may take, if it can do with less. ``rounds``: that conversions go through memory
+    in, at most; 0 for any number. ``apart``: what its scratch memory had better stay clear of. ``used``: what it has
+    used for the exchange before, ``exchange`` the number of the next."""
 
     view: View
-    busy: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    busy: dict[int, list[Bytes]] = field(default_factory=dict)
     most: int = 1 << 62
     rounds: int = 0
-    later: bool = False
+    apart: Apart = LOWEST
+    used: tuple[Bytes, ...] = ()
+    exchange: int = 0
 
     @property
     def free(self) -> int:
@@ -172,20 +210,33 @@ class Room:
         return self.free - (0 if self.view.explicit else self.view.limit // 2)
 
     def place(self, *parts: ScratchPart) -> tuple[Scratch, ...]:
-        """Memory for ``parts`` that are used at the same time: the lowest bytes that are free."""
+        """Memory for ``parts`` that are used at the same time: the lowest bytes that are free, clear of as much of
+        ``apart`` as there is room for."""
+        before, behind = self.used or self.apart.before, self.apart.behind
+        for clear in ((*before, *behind), before, behind):
+            found = self._lowest(parts, clear)
+            if clear and self.apart.taking(found).spare >= 0:
+                return found
+        return self._lowest(parts, ())
+
+    def _lowest(self, parts: Sequence[ScratchPart], clear: Sequence[Bytes]) -> tuple[Scratch, ...]:
         found: list[Scratch] = []
         for part in parts:
             pool = self.view.pool(part.type, is_narrow(part.type, part.stored))
-            taken = sorted([*self.busy.get(pool, ()), *((one.offset, one.offset + one.size) for one in found)])
-            found.append(Scratch(lowest_gap(taken, pool, part.size), part.size, self.later and not found))
-        return tuple(found)
+            taken = sorted([*self.busy.get(pool, ()), *clear, *(one.bytes for one in found)])
+            found.append(Scratch(lowest_gap(taken, pool, part.size), part.size, self.exchange))
+        waits = any(one.offset < end and start < one.offset + one.size for one in found for start, end in self.used)
+        return (replace(found[0], waits=waits), *found[1:]) if found else ()
 
-    def again(self) -> Room:
-        """For what the operation does after it has used such memory."""
-        return replace(self, later=True)
+    def after(self, found: Sequence[Scratch]) -> Room:
+        """For what the operation exchanges after it has used ``found``; the same where it has used nothing."""
+        if not found:
+            return self
+        used = tuple(one.bytes for one in found)
+        return replace(self, apart=self.apart.taking(found), used=used, exchange=self.exchange + 1)
 
 
-def lowest_gap(taken: Sequence[tuple[int, int]], start: int, size: int) -> int:
+def lowest_gap(taken: Sequence[Bytes], start: int, size: int) -> int:
     """The lowest offset from ``start`` on with ``size`` bytes that overlap none of ``taken``, which ascend."""
     for first, end in taken:
         if end > start:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from triton.backends.spirv.analysis.barriers import RULES, Need, barrier_needs
-from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.planning.footprints import Footprints
 from triton.backends.spirv.planning.kernel_plan import operations_of, plan_kernel
 from triton.backends.spirv.planning.options import Options
@@ -40,12 +42,14 @@ def load(layout: str, name: str = "%l", buffer: str = "%m") -> str:
     return f"{name} = ttg.local_load {buffer} : {BUFFER} -> tensor<16x16xf32, {layout}>\n"
 
 
-def judged(body: str, functions: str = "", empty: bool = False) -> list[tuple[str, Need]]:
+def judged(
+    body: str, functions: str = "", empty: bool = False, capabilities: Capabilities = PROFILES["lavapipe"]
+) -> list[tuple[str, Need]]:
     """Before which operations of a kernel with that body a barrier stands, and which."""
     module = parse_module(f"{HEADER}tt.func public @k({ARGUMENTS}) {{\n{body}\ntt.return\n}}\n{functions}}}\n")
     one_block(module)
     kernel = kernel_of(module)
-    plan = plan_kernel(kernel, module, PROFILES["lavapipe"], Options())
+    plan = plan_kernel(kernel, module, capabilities, Options())
     needs = barrier_needs(kernel, Footprints(plan.plans, plan.late, plan.buffers), {} if empty else RULES)
     return [(operation.name, needs[operation]) for operation in operations_of(kernel) if operation in needs]
 
@@ -167,8 +171,10 @@ def test_a_lazy_load_reads_at_its_dot() -> None:
 
 
 def test_memory_of_an_operation_is_written_and_read() -> None:
-    # It takes the bytes of the buffer, which is not live then.
-    assert judged(f"{ALLOC}{load('#pairs')}{MOVE}") == [(CONVERT, Need.WORKGROUP)]
-    assert judged(f"{MOVE}{ALLOC}{store()}") == [(STORE, Need.WORKGROUP)]
+    # It takes the bytes of the buffer, which is not live then, where there are no others.
+    full = replace(PROFILES["lavapipe"], shared_bytes=1024)
+    for body, waiting in ((f"{ALLOC}{load('#pairs')}{MOVE}", CONVERT), (f"{MOVE}{ALLOC}{store()}", STORE)):
+        assert judged(body, capabilities=full) == [(waiting, Need.WORKGROUP)]
+        assert judged(body) == []
     # Its own wait parts what is before and after it.
     assert judged(f"{ALLOC}{store()}{MOVE}{load('#columns')}") == []
