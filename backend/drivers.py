@@ -56,8 +56,8 @@ class Driver:
     faster on them than on multiply-adds. ``matrix_loads``: so are loads of whole fragments from workgroup memory, of
     padded rows, than loads of their registers.
 
-    **Its workgroup memory.** ``spare_shared``: bytes for each invocation that leave as many workgroups on a compute
-    unit as there can be; None: any number.
+    **Its workgroup memory.** ``spare_shared``: bytes for each invocation that cost nothing: as many workgroups can be
+    on a compute unit as with none.
 
     **Its compiler.** ``dot_unroll``: the most multiply-adds that a dot's loop body holds, ``dots_unroll`` those of all
     dots of a kernel (0: any number), ``dot_registers`` the most accumulators that it updates, ``dot_unroll_registers``
@@ -90,7 +90,7 @@ class Driver:
     matrix_units: bool = True
     matrix_loads: bool = True
 
-    spare_shared: int | None = 16  # of a Snapdragon's 32 KiB for 2,048 invocations; others have 25 and more
+    spare_shared: int = 16  # GPUs that are known have 25 and more (docs/analysis.md)
 
     dot_unroll: int = 2048
     dots_unroll: int = 0
@@ -139,7 +139,7 @@ DRIVERS = {
         exact_division=True,  # the CPU's own
         rounds_doubles=False,  # without AVX-512, RoundEven of a double rounds towards zero, and Trunc loses -0
         native_math=False,
-        spare_shared=None,  # a thread of the CPU runs a workgroup at a time
+        spare_shared=128,  # transposes by turns, 32 invocations: two of 1 KiB run 20% faster, two of 4 KiB 8% slower
         matrix_units=False,  # of Mesa 26.1: multiply-adds too, in more code
         dot_unroll=512,  # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
         dots_unroll=2048,  # a kernel of eight dots of 64 accumulators takes 12 s to compile in place of 28

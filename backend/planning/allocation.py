@@ -4,8 +4,8 @@ A buffer is live from the operation that allocates it to the last that uses it o
 loop but allocated before it, to the end of the loop. A load that is left to its dots uses it there. Buffers that may be
 one (planning/buffers.py) are live together. Those that are live at the same time do not overlap.
 
-Scratch memory is live while its operation runs, so it need only stay clear of the buffers that are live then: each
-operation takes the lowest bytes that are free.
+Scratch memory is live while its operation runs, so it must only stay clear of the buffers that are live then. Whether
+all fits is decided with each operation at the lowest bytes that are free; scratch_places.py then moves them apart.
 """
 
 from __future__ import annotations

@@ -31,10 +31,10 @@ GRANULE = 128
 Replan = Callable[[Operation, Apart], Plan]
 
 
-def spare_bytes(taken: int, view: View, invocations: int, each: int | None) -> int:
+def spare_bytes(taken: int, view: View, invocations: int, each: int) -> int:
     """Bytes that a kernel may take besides the ``taken`` ones, so that its ``invocations`` wait less. ``each``: bytes
-    of one of them that cost nothing; None: all bytes do not."""
-    most = view.limit if each is None else max(-(-taken // GRANULE) * GRANULE, each * invocations)
+    of one of them that cost nothing."""
+    most = max(-(-taken // GRANULE) * GRANULE, each * invocations)
     return max(0, min(most, view.limit) - taken)
 
 

@@ -16,6 +16,7 @@ from triton import knobs
 from triton.backends.spirv import cli
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.lowering.shared_memory import SharedMemory
+from triton.backends.spirv.planning import kernel_plan
 from triton.backends.spirv.runtime import OutOfBounds, SharedMemoryRace, load
 from triton.runtime import driver
 
@@ -129,6 +130,18 @@ def slices_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
     tl.store(y_ptr + at[:, None] * SIZE + at[None, :], tl.dot(x, tl.trans(x + 1), input_precision="ieee"))
 
 
+def sums_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + at[:, None] * SIZE + at[None, :])
+    x += tl.sum(x, 0)[None, :]
+    for step in range(3):
+        x += tl.sum(x, 0)[None, :]
+        if step != 1:
+            x -= tl.max(x, 0)[None, :]
+        x *= 1 / tl.sum(x * x, 0)[None, :]
+    tl.store(y_ptr + at[:, None] * SIZE + at[None, :], x + tl.sum(x, 0)[None, :])
+
+
 def launch(kernel: Any, **options: Any) -> Any:
     """Runs the kernel in two programs."""
     kernel.device_caches.clear()
@@ -179,6 +192,19 @@ def test_each_barrier_of_a_dot_in_slices(barriers, monkeypatch):
     assert kernel.metadata.layout["share"] > 0
     assert (y == 2 * x @ (x + 1).T).all()
     assert barriers.count and missed_races(slices_kernel, barriers) == []
+
+
+@pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")
+@pytest.mark.parametrize(("spare", "count"), [(256, 6), (1024, 5)])
+def test_exchanges_that_lie_apart(spare, count, barriers, monkeypatch):
+    """Each of five exchanges has a barrier of its own; one of a loop's three has another where two find room."""
+    monkeypatch.setattr(kernel_plan, "spare_bytes", lambda *_: spare)
+    launch(sums_kernel)
+    assert barriers.count == count
+    for number in range(count):
+        barriers.left_out = number
+        with pytest.raises(SharedMemoryRace):
+            launch(sums_kernel)
 
 
 @pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")

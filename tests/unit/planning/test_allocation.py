@@ -95,8 +95,7 @@ def test_a_small_buffer_that_lives_long_leaves_the_rest_in_one_piece() -> None:
     """The small one below the large one, so that the conversion has the large one's bytes and what is above."""
     body = alloc("s", 8) + alloc("l", 32) + use("l", 32) + CONVERT.replace("16x16", "64x16").replace("%r", "%t")
     body = "%t = arith.constant dense<0.0> : tensor<64x16xf32, #rows>\n" + body + use("s", 8)
-    gpu = replace(EXPLICIT, driver="generic")  # which takes no more to keep the conversion apart from the large one
-    offsets, plan, _ = planned(body, gpu)
+    offsets, plan, _ = planned(body)
     assert offsets == {"s": 0, "l": 512} and scratch(plan) == [(512, 4096)] and plan.shared_bytes == 4608
 
 
