@@ -20,8 +20,8 @@ from tests.device.test_dot import check, dot_kernel, float8, operands
 def ways() -> list[str]:
     """Values of the option matrix_units: the device's own, and profiles whose fragments its subgroups can hold."""
     has = Capabilities.parse(str(triton.runtime.driver.active.get_current_target().arch))
-    small = ["lavapipe-26", "amd-rdna3", "intel-xe"] if has.subgroup_size == 8 else []
-    return [*(["1"] if has.matrices else []), "nvidia-hopper", *small]
+    fitting = {8: ["lavapipe-26", "amd-rdna3", "intel-xe"], 32: ["amd-rdna3", "intel-xe"]}.get(has.subgroup_size, [])
+    return [*(["1"] if has.matrices else []), "nvidia-hopper", *fitting]
 
 
 def _way(request: pytest.FixtureRequest) -> str:
