@@ -63,7 +63,8 @@ class Driver:
     dots of a kernel (0: any number), ``dot_registers`` the most accumulators that it updates, ``dot_unroll_registers``
     the most multiply-adds that are unrolled where an operand would need an indexed array else. ``slices_dots``: dots
     whose operands find no room multiply slices of K in a loop (transforms/slice_dots.py), before anything else is
-    tried. ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot operands are laid out for it.
+    tried. ``reloads_operands``: operands of several dots are loaded for each (transforms/reload_operands.py).
+    ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot operands are laid out for it.
     ``prefetch``: the next iteration's dot operands are loaded ahead (transforms/prefetch.py). ``word_bits``: of the
     components that narrower elements travel in. ``most_shuffles``: 32-bit shuffles that a layout conversion may take;
     None: any number. ``unrolled_instructions``: of unrolled code that one operation may take; ``unrolled_in_loop``: the
@@ -97,6 +98,7 @@ class Driver:
     dot_unroll_registers: int = 2048
     dot_registers: int = 512
     slices_dots: bool = False
+    reloads_operands: bool = False
     shared_banks: bool = True
     prefetch: bool = True
     word_bits: int = 32
@@ -144,6 +146,7 @@ DRIVERS = {
         dot_unroll=512,  # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
         dots_unroll=2048,  # a kernel of eight dots of 64 accumulators takes 12 s to compile in place of 28
         dot_registers=64,  # of 16 vector registers
+        reloads_operands=True,  # 2 s in place of 32 where two dots of 64×64×64 share an operand
         slices_dots=True,  # a product of 128×256×64 with 8 warps takes 1.6 s to compile in place of 13, and runs faster
         dot_unroll_registers=16384,  # 9 s in place of 75 where 1,024 registers would be looked up in an array
         shared_banks=False,

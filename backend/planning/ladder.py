@@ -2,8 +2,8 @@
 operands are not padded; dots on matrix units have fewer steps of K, so that their operands need smaller buffers; no
 matrix units; loads of dot operands stay where upstream left them; half as many subgroups, down to ``num_warps``; dots
 of fewer steps of K; and at last with conversions in rounds, which make long code next to dots, and operands that a loop
-does not change copied to shared memory in each iteration. On Mesa's CPU driver dots multiply slices of K in a loop
-before other layouts are tried."""
+does not change copied to shared memory in each iteration, first with loads of dot operands at their dots. On Mesa's CPU
+driver dots multiply slices of K in a loop before other layouts are tried."""
 
 from __future__ import annotations
 
@@ -94,3 +94,4 @@ def attempts(
             yield Attempt(best, True, pieces=pieces)
         for pieces in (0, *PIECES):
             yield Attempt(best, True, pieces=pieces, tight=True)
+            yield Attempt(best, False, pieces=pieces, tight=True)

@@ -13,6 +13,7 @@ def rewrites(capabilities: Capabilities, options: Options, attempt: Attempt) -> 
     driver = capabilities.traits
     return Settings(
         moved_loads=attempt.moved_loads,
+        reload=attempt.moved_loads and driver.reloads_operands,
         prefetch=driver.prefetch,
         stages=options.stages,
         shared_banks=driver.shared_banks,

@@ -33,10 +33,10 @@ def are_apart(names: Iterable[str]) -> bool:
 
 def sink_loads(module: Module) -> bool:
     """Moves the loads of every function. Whether any was moved."""
-    return sink(module, _is_operand, _target)
+    return sink(module, is_operand, _target)
 
 
-def _is_operand(operation: Operation) -> bool:
+def is_operand(operation: Operation) -> bool:
     """Whether it loads a dot operand from a buffer that is never written again: whose type is not ``mutable``."""
     if operation.name != "ttg.local_load" or len(operation.operands) != 1:
         return False

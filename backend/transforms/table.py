@@ -18,6 +18,7 @@ from .matrix_buffers import pad_matrix_buffers
 from .operand_buffers import place_operands
 from .prefetch import prefetch_dot_operands
 from .refill_buffers import refill_buffers
+from .reload_operands import reload_operands
 from .sink_buffers import sink_buffers
 from .sink_loads import APART, sink_loads
 from .slice_dots import slice_dots
@@ -44,17 +45,19 @@ class Stage(Enum):
 class Settings:
     """What decides whether rewrites run, by the names of their switches.
 
-    ``moved_loads``: loads of dot operands go down to their dots. ``prefetch``: the next iteration's dot operands are
-    loaded ahead, in loops of more than one of the ``stages``. ``shared_banks``: workgroup memory is banked, so that dot
-    operands are laid out for it. ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in
-    so many along K, and buffers are filled late; 0 where they are not. ``tight``: buffers are filled anew in each
-    iteration. ``sliced``: bytes of shared memory past which the operands of a dot are stored in slices of K; 0 where
-    they are not. ``strips``: of instructions that element-by-element code may have before its tensors are cut in
-    strips; 0 for any number. ``rows``: subgroups should not exchange anything. ``matrices``: what the target's matrix
-    units multiply, with subgroups of ``lanes``, each of which has so many ``registers``.
+    ``moved_loads``: loads of dot operands go down to their dots. ``reload``: each of several dots loads an operand
+    anew. ``prefetch``: the next iteration's dot operands are loaded ahead, in loops of more than one of the ``stages``.
+    ``shared_banks``: workgroup memory is banked, so that dot operands are laid out for it. ``matrix_loads``: matrix
+    dots load fragments from buffers. ``pieces``: dots are cut in so many along K, and buffers are filled late; 0 where
+    they are not. ``tight``: buffers are filled anew in each iteration. ``sliced``: bytes of shared memory past which
+    the operands of a dot are stored in slices of K; 0 where they are not. ``strips``: of instructions that
+    element-by-element code may have before its tensors are cut in strips; 0 for any number. ``rows``: subgroups should
+    not exchange anything. ``matrices``: what the target's matrix units multiply, with subgroups of ``lanes``, each of
+    which has so many ``registers``.
     """
 
     moved_loads: bool = True
+    reload: bool = False
     prefetch: bool = False
     stages: int = 2
     shared_banks: bool = False
@@ -124,10 +127,17 @@ TRANSFORMS: tuple[Transform, ...] = (
         "matrices",
     ),
     Transform("fill buffers late", Stage.LAYOUTS_CHOSEN, _alone(sink_buffers), (_among("ttg.local_alloc"),), "pieces"),
-    Transform("sink loads of dot operands", Stage.LAYOUTS_CHOSEN, _alone(sink_loads), (_among(APART),), "moved_loads"),
     Transform(
         "fill buffers in loops", Stage.LAYOUTS_CHOSEN, _alone(refill_buffers), (_among("ttg.local_alloc"),), "tight"
     ),
+    Transform(
+        "load operands of several dots for each",
+        Stage.LAYOUTS_CHOSEN,
+        _alone(reload_operands),
+        (_among(APART),),
+        "reload",
+    ),
+    Transform("sink loads of dot operands", Stage.LAYOUTS_CHOSEN, _alone(sink_loads), (_among(APART),), "moved_loads"),
     Transform("lay subgroups along rows", Stage.LOADS_MOVED, _alone(lay_subgroups_along_rows), (ALONG,), "rows", BOUND),
     Transform(
         "read transposed matrix operands from buffers",

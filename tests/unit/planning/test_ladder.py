@@ -7,7 +7,7 @@ from triton.backends.spirv.planning.ladder import MATRIX_PIECES, PIECES, SHARES,
 
 def test_subgroups_are_halved_down_to_those_asked_for() -> None:
     smaller = [Attempt(16, pieces=pieces) for pieces in PIECES]
-    tight = [Attempt(16, pieces=pieces, tight=True) for pieces in (0, *PIECES)]
+    tight = [Attempt(16, moved, pieces=pieces, tight=True) for pieces in (0, *PIECES) for moved in (True, False)]
     halved = [Attempt(count, moved) for count in (16, 8, 4) for moved in (True, False)]
     assert list(attempts(16, 4)) == [*halved, *smaller, *tight]
     assert list(attempts(16, 4, dots=False)) == halved
