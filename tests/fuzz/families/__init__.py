@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.families import atomics, combining, descriptors, dots, integers, returns, shapes
+from tests.fuzz.families import atomics, combining, descriptors, dots, integers, overwriting, returns, shapes
 from tests.fuzz.steps import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -13,4 +13,5 @@ FAMILIES: tuple[Family, ...] = (
     descriptors.FAMILY,
     atomics.FAMILY,
     returns.FAMILY,
+    overwriting.FAMILY,
 )

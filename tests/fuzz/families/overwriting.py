@@ -1,0 +1,105 @@
+"""Tiles and numbers that are loaded, overwritten where they or others lay, and used afterwards."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.fuzz.steps import Array, Family, Writer, place
+
+MEMORY, LENGTH = "p0", 600
+_SHAPES = ((8,), (32,), (128,), (4, 8), (16, 16), (2, 64), (64, 1))
+
+
+def _start(writer: Writer) -> None:
+    writer.pointer(writer.numbers.integers(-50, 50, LENGTH).astype(np.int32))
+
+
+def _offsets(writer: Writer, shape: tuple[int, ...]) -> tuple[str, Array]:
+    """Places of the elements of a tile, no two of them the same: as they lie in memory, turned, or scattered."""
+    rng, size = writer.rng, int(np.prod(shape))
+    at = np.arange(size).reshape(shape)
+    kind = rng.choice(("along", "along", "back", "turned", "scattered"))
+    if kind == "back":
+        return f"{size - 1} - {place(shape)}", size - 1 - at
+    if kind == "turned" and len(shape) == 2:
+        return f"tl.trans(tl.reshape({place((size,))}, [{shape[1]}, {shape[0]}]))", at.reshape(shape[::-1]).T
+    if kind == "scattered":
+        factor = rng.choice((3, 5, 7))
+        return f"({place(shape)} * {factor} & {size - 1})", at * factor & (size - 1)
+    return place(shape), at
+
+
+def _number(writer: Writer) -> None:
+    """A number that is replaced after it was loaded."""
+    rng, memory = writer.rng, writer.expected[MEMORY]
+    at, shape, more = rng.randrange(LENGTH), rng.choice(_SHAPES), rng.randint(1, 9)
+    (old,) = writer.add(f"tl.load({MEMORY} + {at})", memory[at].copy())
+    texts = (
+        f"tl.store({MEMORY} + {at}, {old.name} + {more})",
+        f'tl.atomic_add({MEMORY} + {at}, {more}, sem="relaxed")',
+        f'tl.atomic_add({MEMORY} + {at} + tl.arange(0, 1), {more}, sem="acquire")',
+    )
+    writer.line(rng.choice(texts), kept=True)
+    writer.add(f"{old.name} + tl.zeros({list(shape)}, tl.int32)", np.full(shape, memory[at]))
+    memory[at] += more
+
+
+def _tile(writer: Writer) -> None:
+    """A tile that is stored elsewhere, where some of it lies."""
+    rng, memory = writer.rng, writer.expected[MEMORY]
+    shape = rng.choice(_SHAPES)
+    size = int(np.prod(shape))
+    first, second = (rng.randrange(min(LENGTH - size, 40)) for _ in range(2))
+    (text, at), (to_text, to) = _offsets(writer, shape), _offsets(writer, shape)
+    (x,) = writer.add(f"tl.load({MEMORY} + {first} + {text})", memory[first + at])
+    axis = rng.randrange(len(shape))
+    index = ", ".join("None" if one == axis else ":" for one in range(len(shape) + 1))
+    wide = (*shape[:axis], 2, *shape[axis:])
+    if rng.random() < 0.5:
+        other = rng.choice(("n", f"tl.sum({x.name}, {axis}, keep_dims=True)"))
+        array = x.array + (writer.scalar if other == "n" else x.array.sum(axis, keepdims=True))
+        stored = writer.add(f"({x.name} + {other}).to(tl.int32)", array.astype(np.int32))[0]
+    else:
+        stored = x
+    inside = stored.array > -20 if rng.random() < 0.3 else np.ones(shape, bool)
+    mask = f", mask={stored.name} > -20" if not inside.all() else ""
+    writer.line(f"tl.store({MEMORY} + {second} + {to_text}, {stored.name}{mask})", kept=True)
+    memory[(second + to)[inside]] = stored.array[inside]
+    writer.add(
+        f"tl.broadcast_to({x.name}[{index}], {list(wide)})", np.broadcast_to(np.expand_dims(x.array, axis), wide)
+    )
+
+
+def _loop(writer: Writer) -> None:
+    """A tile that moves on in each iteration."""
+    rng, memory = writer.rng, writer.expected[MEMORY]
+    shape, step = rng.choice(_SHAPES), rng.choice((-7, -1, 0, 1, 4))
+    size, moves = int(np.prod(shape)), rng.random() < 0.5
+    first = rng.randrange(40, LENGTH - size - 40)
+    text, at = _offsets(writer, shape)
+    start = f"{MEMORY} + {first}" + (" + round" if moves else "")
+    tile, body = writer.name(), writer.name()
+    writer.line(
+        f"{tile} = tl.zeros({list(shape)}, tl.int32)\n"
+        "for round in range(n):\n"
+        f"    {body} = tl.load({start} + {text})\n"
+        f"    tl.store({start} + {step} + {place(shape)}, {body} + 1)\n"
+        f"    {tile} = {tile} * 3 + {body}\n"
+        "    tl.debug_barrier()",
+        kept=True,
+    )
+    found = np.zeros(shape, np.int32)
+    for number in range(writer.scalar):
+        base = first + (number if moves else 0)
+        loaded = memory[base + at]
+        memory[base + step + np.arange(size).reshape(shape)] = loaded + 1
+        found = found * 3 + loaded
+    writer.add(f"{tile} + 0", found)
+
+
+def _step(writer: Writer) -> None:
+    writer.rng.choice((_number, _tile, _tile, _loop))(writer)
+    writer.line("tl.debug_barrier()", kept=True)
+
+
+FAMILY = Family("overwriting", _start, _step, most_steps=6)
