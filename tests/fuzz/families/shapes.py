@@ -97,7 +97,7 @@ def _combined(writer: Writer, a: Value) -> None:
         (f"tl.gather({a.name}, {index}, {axis})", np.take_along_axis(x, places.astype(np.int64), axis)),
         (f"tl.broadcast_to(tl.max({a.name}, {axis}, keep_dims=True), {list(x.shape)}).to({type_})", largest),
         (f"{a.name} >= {b.name}.to({type_})", x >= b.array.astype(x.dtype)),
-        (f"tl.sort({a.name}, {x.ndim - 1})", np.sort(x, -1)),
+        (f"tl.sort({a.name}, {x.ndim - 1}).to({type_})", np.sort(x, -1)),  # wider where the axis has one element
         (f"tl.maximum({a.name}, tl.min({a.name}, {axis}, keep_dims=True) + 1).to({type_})",
          np.maximum(x, x.min(axis, keepdims=True) + x.dtype.type(1))),
     ]  # fmt: skip
