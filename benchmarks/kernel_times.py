@@ -117,16 +117,10 @@ class Observer:
         CompiledKernel._init_handles = observed_init_handles
         knobs.runtime.launch_enter_hook.add(self._enter)
         knobs.runtime.launch_exit_hook.add(self._leave)
-        os.environ["MESA_SHADER_CACHE_DISABLE"] = "true"
-        saved = os.environ.get("TRITON_CACHE_DIR")
         try:
-            with tempfile.TemporaryDirectory() as os.environ["TRITON_CACHE_DIR"]:
+            with _without_caches():
                 yield self
         finally:
-            if saved is None:
-                del os.environ["TRITON_CACHE_DIR"]
-            else:
-                os.environ["TRITON_CACHE_DIR"] = saved
             ASTSource.make_ir, SPIRVBackend.add_stages = make_ir, add_stages  # type: ignore[method-assign]
             CompiledKernel._init_handles = init_handles
             knobs.runtime.launch_enter_hook.remove(self._enter)
@@ -167,6 +161,20 @@ class Observer:
         times = self._by_function.get(self._here.launched)
         if times is not None:
             times.launches.append(time.process_time() - self._here.start)
+
+
+@contextlib.contextmanager
+def _without_caches() -> Iterator[None]:
+    names = "TRITON_CACHE_DIR", "MESA_SHADER_CACHE_DISABLE"
+    saved = {name: os.environ[name] for name in names if name in os.environ}
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(zip(names, (folder, "true"), strict=True))
+        try:
+            yield
+        finally:
+            for name in names:
+                del os.environ[name]
+            os.environ.update(saved)
 
 
 def _digest(module: bytes) -> bytes:
