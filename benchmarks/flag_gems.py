@@ -7,7 +7,7 @@ flag-gems knows devices by a list of vendors. ``prepare`` makes it count CPU ten
 its generator of elementwise kernels from block pointers, which Triton 3.9 has no more. One operator at a time takes the
 place of torch's on the CPU, so that what it calls itself is torch's. An operator is right where every result is within
 1e-4 of the largest number of torch's (equal, where they are integers). The exit status is 1 where one is wrong for no
-reason that KNOWN has. Autotuned kernels run in the first configuration that fits.
+reason that REASONS has. Autotuned kernels run in the first configuration that fits.
 """
 
 from __future__ import annotations
@@ -15,10 +15,8 @@ from __future__ import annotations
 import argparse
 import collections
 import dataclasses
-import faulthandler
 import importlib.util
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -31,6 +29,7 @@ from typing import Any
 import torch
 
 from benchmarks.libraries import take_first_configurations
+from benchmarks.outcomes import FAILED, KNOWN, NOT_ENDED, OUTCOMES, PASSED, SKIPPED, WRONG, ending_after, of_error
 
 TOLERANCE, SAMPLES = 1e-4, 2
 #: Operators whose results are random, or uninitialised.
@@ -40,7 +39,7 @@ NOT_COMPARED = frozenset(
 )
 
 #: Operators that give other results than torch's, by the library's code.
-KNOWN = {
+REASONS = {
     "native_group_norm": "it adds an element of the next group where groups have 3 channels",
     "native_layer_norm": "its statistics have another shape",
     "native_batch_norm": "its statistics have another shape",
@@ -135,10 +134,10 @@ def _run(operation: Any, sample: Any) -> list[Any]:
     return _leaves(operation(_copied(sample.input), *map(_copied, sample.args), **keywords))
 
 
-def verdict(name: str, function: Any) -> str:
-    """``right``, or what is not: ``partly`` where other samples end in an error. ``not called``: no sample of the
-    database comes to this operator."""
-    calls, compared, worst, failure = 0, 0, 0.0, ""
+def verdict(name: str, function: Any) -> tuple[str, str]:
+    """One of OUTCOMES, and what is to be said of it. What is skipped is an operator to which no sample comes."""
+    calls, compared, worst = 0, 0, 0.0
+    failure = ("", "")
 
     def counted(*args: Any, **keywords: Any) -> Any:
         nonlocal calls
@@ -155,9 +154,8 @@ def verdict(name: str, function: Any) -> str:
             library.impl(name, counted, "CPU")
             actual = _run(operation, sample)
         except Exception as error:
-            if calls > before and not failure:
-                text = (str(error).strip().splitlines() or [""])[-1]
-                failure = f"{type(error).__name__}: {text[:160]}"
+            if calls > before and not failure[0]:
+                failure = of_error(error)
             continue
         finally:
             library._destroy()
@@ -165,8 +163,10 @@ def verdict(name: str, function: Any) -> str:
             compared += 1
             worst = max([worst, *map(_error, actual, expected)])
     if worst > TOLERANCE and name.partition(".")[0] not in NOT_COMPARED:
-        return f"other: {KNOWN[name]}" if name in KNOWN else f"WRONG by {worst:.1e}"
-    return ("partly: " * bool(compared) + failure) if failure else "right" if compared else "not called"
+        return (KNOWN, REASONS[name]) if name in REASONS else (WRONG, f"by {worst:.1e}")
+    if failure[0]:
+        return failure[0], f"another sample is right: {failure[1]}" if compared else failure[1]
+    return (PASSED, "") if compared else (SKIPPED, "no sample comes to it")
 
 
 def _here(names: list[str], seconds: float) -> None:
@@ -175,16 +175,16 @@ def _here(names: list[str], seconds: float) -> None:
     take_first_configurations()
     for name, function, *_ in flag_gems._FULL_CONFIG:
         if name in names:
-            faulthandler.dump_traceback_later(seconds, exit=True, file=open(os.devnull, "w"))  # noqa: SIM115
             start = time.process_time()
-            said = verdict(name, function)
-            print(f"{name:40} {said}  ({time.process_time() - start:.1f} s of processor time)", flush=True)
+            with ending_after(seconds):
+                outcome, said = verdict(name, function)
+            print(f"{name:40} {outcome:10} {said}  ({time.process_time() - start:.1f} s of processor time)", flush=True)
 
 
 def main() -> int:
     """Prints a row for each operator, and counts; 1 where one is wrong."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.flag_gems", description=__doc__.split("\n")[0])
-    parser.add_argument("--each", type=float, default=120, metavar="S", help="seconds for an operator (default: 120)")
+    parser.add_argument("--each", type=float, default=120, metavar="S", help="seconds of processor time (default: 120)")
     parser.add_argument("--here", action="store_true", help="in this process")
     parser.add_argument("names", nargs="*", metavar="NAME", help="operators as aten has them; all where none is named")
     options = parser.parse_args()
@@ -203,13 +203,13 @@ def main() -> int:
                     continue
                 left.remove(name)
                 print(line, end="", flush=True)
-                counts[re.split(r" by |:|  ", said.strip())[0]] += 1
+                counts[next((one for one in OUTCOMES if said.strip().startswith(one)), FAILED)] += 1
         if left:
-            print(f"{left[0]:40} ended its process, or did not end in {options.each:g} s", flush=True)
-            counts["not ended"] += 1
+            print(f"{left[0]:40} {NOT_ENDED} in {options.each:g} s, or ended its process", flush=True)
+            counts[NOT_ENDED] += 1
             del left[0]
     print(", ".join(f"{count} {what}" for what, count in counts.most_common()))
-    return int(counts["WRONG"] > 0)
+    return int(counts[WRONG] > 0)
 
 
 if __name__ == "__main__":

@@ -17,12 +17,15 @@ import importlib.util
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.nn import functional
+
+from benchmarks.outcomes import NOT_ENDED, PASSED, WRONG, ending_after, of_error, of_status, status_of
 
 TOLERANCE = {torch.float32: 1e-4, torch.bfloat16: 2e-2}
 BATCH, LENGTH, HEADS, HEAD = 1, 64, 2, 32
@@ -325,19 +328,13 @@ def take_first_configurations() -> None:
     Autotuner.prune_configs, Autotuner._bench = pruned, benched
 
 
-#: Exit statuses of a process that runs one operator.
-RIGHT, WRONG, FAILED = 0, 3, 4
-
-
-def _verdict(operator: Operator, device: str) -> tuple[int, str]:
+def _verdict(operator: Operator, device: str) -> tuple[str, str]:
+    """One of OUTCOMES, and what is to be said of it."""
     try:
         error = compare(operator, device)
-    except Exception as refused:
-        text = (str(refused).strip().splitlines() or [""])[-1]
-        return FAILED, f"FAILED {type(refused).__name__}: {text[:300]}"
-    if error <= TOLERANCE[operator.dtype]:
-        return RIGHT, f"right  {error:.1e}"
-    return WRONG, f"WRONG  {error:.1e}"
+    except Exception as failure:
+        return of_error(failure)
+    return PASSED if error <= TOLERANCE[operator.dtype] else WRONG, f"{error:.1e}"
 
 
 def main() -> int:
@@ -345,13 +342,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.libraries", description=__doc__.split("\n")[0])
     parser.add_argument("--device", default="cpu", help="device of the tensors: cpu (the default) or spirv")
     parser.add_argument("--tune", action="store_true", help="tune autotuned kernels")
-    parser.add_argument("--limit", type=float, metavar="S", help="seconds for each operator; no limit by default")
+    parser.add_argument(
+        "--limit", type=float, metavar="S", help="seconds of processor time for each; no limit by default"
+    )
     parser.add_argument("--here", action="store_true", help="in this process, not each operator in one of its own")
     parser.add_argument("names", nargs="*", metavar="NAME", help="libraries or operators; all where none is named")
     options = parser.parse_args()
     if not options.tune:
         take_first_configurations()
-    statuses = []
+    counts: Counter[str] = Counter()
     for library, operators in LIBRARIES.items():
         if importlib.util.find_spec(PACKAGES[library]) is None:
             if not options.here:
@@ -363,22 +362,24 @@ def main() -> int:
                 continue
             if not options.here:  # a kernel that does not end in time leaves its process no device
                 command = [sys.executable, "-m", "benchmarks.libraries", "--here", "--device", options.device, path]
-                try:
-                    done = subprocess.run(command + ["--tune"] * options.tune, check=False, timeout=options.limit)
-                    statuses.append(done.returncode)
-                except subprocess.TimeoutExpired:
-                    print(f"{library:24} {operator.name:28} did not end in {options.limit:g} s", flush=True)
-                    statuses.append(FAILED)
+                command += ["--tune"] * options.tune + (["--limit", str(options.limit)] if options.limit else [])
+                outcome = of_status(subprocess.run(command, check=False).returncode)
+                if outcome == NOT_ENDED:
+                    print(f"{library:24} {operator.name:28} {NOT_ENDED}", flush=True)
+                counts[outcome] += 1
                 continue
             began = time.process_time()
-            status, verdict = _verdict(operator, options.device)
-            statuses.append(status)
+            with ending_after(options.limit):
+                outcome, said = _verdict(operator, options.device)
             seconds = time.process_time() - began
-            print(f"{library:24} {operator.name:28} {verdict}  ({seconds:.1f} s of processor time)", flush=True)
-    if options.here:
-        return max(statuses, default=RIGHT)
-    print(f"{statuses.count(RIGHT)} of {len(statuses)} operators are right, {statuses.count(WRONG)} wrong")
-    return int(WRONG in statuses)
+            print(f"{library:24} {operator.name:28} {outcome}  {said}  ({seconds:.1f} s of processor time)", flush=True)
+            if outcome != PASSED:
+                return status_of(outcome)
+    if not options.here:
+        print(
+            f"{sum(counts.values())} operators:", ", ".join(f"{count} {what}" for what, count in counts.most_common())
+        )
+    return int(counts[WRONG] > 0)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,8 @@
     pip download --no-deps --no-binary :all: -d sources $packages
     python -m benchmarks.library_tests sources [--sample 12] [--each 120] [--output results.jsonl]
 
-Of each file so many tests are chosen at random; a limit ends each. A test is ``refused`` where this backend refuses a
-kernel, ``wrong`` where an assertion of the test fails, and an ``error`` otherwise. Failures that are the library's, or
+Of each file so many tests are chosen at random; a limit ends each. What becomes of a test is a word of
+outcomes.py; one is ``wrong`` where an assertion of its own fails. Failures that are the library's, or
 those of its test, have a reason in suites.py. The exit status is 1 where a result is wrong without one. Autotuned
 kernels run in the first configuration that fits.
 """
@@ -25,9 +25,9 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
-from .suites import SUITES, Suite
+from benchmarks.outcomes import FAILURES, KNOWN, NOT_ENDED, PASSED, SKIPPED, WRONG
 
-FAILURES = ("wrong", "refused", "error", "not ended")
+from .suites import SUITES, Suite
 
 
 def unpacked(suite: Suite, sources: Path, folder: Path) -> Path | None:
@@ -86,7 +86,7 @@ def run(suite: Suite, root: Path, options: argparse.Namespace) -> dict[str, dict
         before = output.read_text(encoding="utf-8")
         ended = subprocess.run(command, check=False, capture_output=True, text=True)
         rows = results(output)
-        if output.read_text(encoding="utf-8") == before or (rows and list(rows.values())[-1]["outcome"] != "not ended"):
+        if output.read_text(encoding="utf-8") == before or (rows and list(rows.values())[-1]["outcome"] != NOT_ENDED):
             if not rows:
                 print(f"{suite.package}: pytest ended before any test:\n{ended.stdout}{ended.stderr}")
             return rows
@@ -104,18 +104,18 @@ def report(suite: Suite, rows: dict[str, dict[str, Any]]) -> bool:
             reason = next((reason for pattern, reason in suite.known if re.search(pattern, said)), "")
             if reason:
                 reasons[reason].append(test)
-                outcome = "known"
+                outcome = KNOWN
             else:
                 unknown.append(f"{outcome}: {said}")
         counts[outcome] += 1
-    total = sum(counts.values()) - counts["skipped"]
-    names = ("passed", "known", *FAILURES, "skipped")
+    total = sum(counts.values()) - counts[SKIPPED]
+    names = (PASSED, KNOWN, *FAILURES, SKIPPED)
     print(f"{suite.package} {suite.version}: {total} run:", ", ".join(f"{counts[name]} {name}" for name in names))
     for reason, tests in sorted(reasons.items()):
         print(f"    {len(tests)} × {reason}, as in {tests[0]}")
     for line in sorted(unknown):
         print(f"    {line}")
-    return not counts["wrong"]
+    return not counts[WRONG]
 
 
 def main() -> int:
@@ -126,7 +126,9 @@ def main() -> int:
     parser.add_argument("--only", action="append", metavar="PACKAGE", help="the tests of this library")
     parser.add_argument("--sample", type=int, default=12, metavar="N", help="tests of each file (default: 12)")
     parser.add_argument("--seed", type=int, default=0, help="of the choice (default: 0)")
-    parser.add_argument("--each", type=float, default=120, metavar="S", help="seconds for a test (default: 120)")
+    parser.add_argument(
+        "--each", type=float, default=120, metavar="S", help="seconds of processor time for a test (default: 120)"
+    )
     parser.add_argument("--output", type=Path, default=Path("library_tests.jsonl"), help="a line for each test")
     parser.add_argument("--packages", action="store_true", help="print what pip has to download")
     parser.add_argument("--resume", action="store_true", help="leave out the tests that --output has")

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import faulthandler
 import json
-import os
 import random
 import time
 import traceback
@@ -13,36 +11,29 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from triton.backends.spirv.errors import UnsupportedOperation
-from triton.runtime.errors import OutOfResources
 
-
-def _cause(error: BaseException | None, kinds: tuple[type[BaseException], ...]) -> BaseException | None:
-    """The first error of these kinds that led to ``error``."""
-    while error is not None and not isinstance(error, kinds):
-        error = error.__cause__ or error.__context__
-    return error
+from benchmarks.outcomes import FAILED, NOT_ENDED, PASSED, SKIPPED, WRONG, ending_after, of_error
 
 
 def _outcome(error: BaseException) -> tuple[str, str]:
-    """What kind of failure an error is, and its message in a line."""
-    refusal = _cause(error, (UnsupportedOperation, OutOfResources))
-    text = " ".join(str(refusal or error).split())[:400]
-    if refusal is not None:
-        return "refused", text
+    """What kind of failure an error is, and its message in a line. An assertion of the test says that a value is
+    wrong."""
+    outcome, text = of_error(error)
+    if outcome != FAILED:
+        return outcome, text
     place = traceback.extract_tb(error.__traceback__)[-1]
     by_test = any(part.startswith("test") for part in Path(place.filename).parts[-2:])  # torch/testing, too
-    kind = "wrong" if isinstance(error, AssertionError) and by_test else "error"
-    return kind, f"{type(error).__name__}: {text} ({Path(place.filename).name}:{place.lineno})"
+    kind = WRONG if isinstance(error, AssertionError) and by_test else FAILED
+    return kind, f"{text} ({Path(place.filename).name}:{place.lineno})"
 
 
 class Recorder:
     """``sample`` tests of each file, at random, without those that ``output`` has a line of. A test that takes longer
-    than ``seconds`` ends the process."""
+    than ``seconds`` of processor time ends the process."""
 
     def __init__(self, output: Path, sample: int, seed: int, seconds: float) -> None:
         self.output, self.sample, self.seed, self.seconds = output, sample, seed, seconds
-        self.found = ("passed", "")
+        self.found = (PASSED, "")
         self.began = 0.0
 
     def _write(self, test: str, outcome: str, message: str = "", seconds: float = 0.0) -> None:
@@ -65,14 +56,10 @@ class Recorder:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Writes a line before a test and one after it."""
-        self.found, self.began = ("passed", ""), time.process_time()
-        self._write(item.nodeid, "not ended")
-        with open(os.devnull, "w", encoding="utf-8") as nowhere:
-            faulthandler.dump_traceback_later(self.seconds, exit=True, file=nowhere)
-            try:
-                result = yield
-            finally:
-                faulthandler.cancel_dump_traceback_later()
+        self.found, self.began = (PASSED, ""), time.process_time()
+        self._write(item.nodeid, NOT_ENDED)
+        with ending_after(self.seconds):
+            result = yield
         self._write(item.nodeid, *self.found, time.process_time() - self.began)
         return result
 
@@ -82,7 +69,7 @@ class Recorder:
         report: pytest.TestReport = yield
         if report.skipped:
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
-            self.found = ("skipped", str(reason).removeprefix("Skipped: "))
+            self.found = (SKIPPED, str(reason).removeprefix("Skipped: "))
         elif report.failed and call.excinfo is not None:
             self.found = _outcome(call.excinfo.value)
         return report
@@ -90,4 +77,4 @@ class Recorder:
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """A file that cannot be imported has one line."""
         if report.failed:
-            self._write(report.nodeid, "error", str(report.longrepr).strip().splitlines()[-1])
+            self._write(report.nodeid, FAILED, str(report.longrepr).strip().splitlines()[-1])

@@ -18,7 +18,6 @@ import json
 import os
 import random
 import resource
-import signal
 import sys
 import time
 from collections import Counter, defaultdict
@@ -30,39 +29,28 @@ import triton
 from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.errors import UnsupportedOperation
 from triton.compiler import ASTSource
 from triton.compiler.compiler import make_backend
-from triton.runtime.errors import OutOfResources
 from triton.runtime.jit import JITFunction
+
+from benchmarks.outcomes import FAILED, NOT_ENDED, PASSED, REFUSED, TOO_LARGE, OutOfTime, of_error, raising_after
 
 from .imports import install, module_name
 from .signatures import ELEMENTS, guess, unwrapped
 
 CUDA = GPUTarget("cuda", 90, 32)
-#: For one compilation, and of processor time for a file.
+#: Of processor time, for one compilation and for a file.
 SECONDS, FILE_SECONDS = 60, 900
 T = TypeVar("T")
 
-#: What becomes of a kernel: shared memory that is too small, SECONDS that pass, a refusal by name, any other error.
-OUTCOMES = ("compiled", "too large", "too slow", "refused", "failed")
-
-
-class OutOfTime(Exception):
-    """A compilation takes too long."""
-
-
-def _ring(*_: Any) -> None:
-    raise OutOfTime(f"not done after {SECONDS} s")
+#: What becomes of a kernel. It has passed where it compiles.
+OUTCOMES = (PASSED, TOO_LARGE, NOT_ENDED, REFUSED, FAILED)
 
 
 def timed(function: Callable[[], T]) -> T:
     """Calls it, for SECONDS at most."""
-    signal.alarm(SECONDS)
-    try:
+    with raising_after(SECONDS):
         return function()
-    finally:
-        signal.alarm(0)
 
 
 def compile_upstream(source: ASTSource) -> None:
@@ -96,27 +84,15 @@ def accepted(kernel: JITFunction[Any]) -> ASTSource | None:
     return None
 
 
-def _refusal(error: BaseException | None) -> UnsupportedOperation | None:
-    """The refusal that led to an error."""
-    while error is not None and not isinstance(error, UnsupportedOperation):
-        error = error.__cause__ or error.__context__
-    return error
-
-
 def compiled(source: ASTSource, profile: str) -> tuple[str, str]:
     """One of OUTCOMES, and the message of what is not compiled."""
     capabilities = PROFILES[profile]
     target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
     try:
         timed(lambda: triton.compile(source, target=target, options={"num_warps": 4}))
-    except OutOfResources as error:
-        return "too large", str(error)
-    except OutOfTime as error:
-        return "too slow", str(error)
     except Exception as error:
-        refusal = _refusal(error)
-        return ("refused", str(refusal)) if refusal else ("failed", f"{type(error).__name__}: {error}")
-    return "compiled", ""
+        return of_error(error)
+    return PASSED, ""
 
 
 def _launched(file: Path) -> set[str]:
@@ -165,7 +141,7 @@ def report(rows: Sequence[dict[str, Any]], profiles: Sequence[str]) -> bool:
         for profile, (outcome, message, seconds) in row["profiles"].items():
             table[f"{outcome} {profile}"] += 1
             slowest.append((seconds, profile, row["kernel"]))
-            if outcome not in ("compiled", "too large"):
+            if outcome not in (PASSED, TOO_LARGE):
                 refusals[f"{outcome}: {message}"].append(f"{profile} {row['kernel']}")
     kinds = [f"{outcome} {profile}" for profile in profiles for outcome in OUTCOMES]
     print("| package | kernels | guessed |", " | ".join(kinds), "|")
@@ -179,7 +155,7 @@ def report(rows: Sequence[dict[str, Any]], profiles: Sequence[str]) -> bool:
         print(f"{len(places)} × {message}\n    {', '.join(places[:3])}")
     for seconds, profile, place in sorted(slowest, reverse=True)[:5]:
         print(f"{seconds:8.2f} s of processor time: {place} for {profile}")
-    return not any(message.startswith("failed") for message in refusals)
+    return not any(message.startswith(FAILED) for message in refusals)
 
 
 def _rows(output: Path) -> list[dict[str, Any]]:
@@ -233,7 +209,6 @@ def main() -> None:
     options.output.write_text("".join(json.dumps(row) + "\n" for row in before), encoding="utf-8")
     done = {row["file"] for row in before if "file" in row}
     install(folders)
-    signal.signal(signal.SIGALRM, _ring)
     for number, file in enumerate(files):
         if str(file) in done:
             continue
