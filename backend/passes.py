@@ -169,15 +169,20 @@ def _run_for(
 _FRAGMENT_BITS = 256
 
 
+_EXCHANGES = frozenset({"tt.reduce", "tt.scan", "tt.gather", "tt.histogram"})
+
+
 @dataclass(frozen=True)
 class Survey:
     """What is in a TTIR module. ``names``: what operation_names() gives. ``dots``: how many it has. ``largest``:
-    elements of the largest tensor among results, 1 where there is none. ``accelerable``: accelerate_dots() can be run
-    on it: it has dots, and none sums less than a fragment."""
+    elements of the largest tensor among results, 1 where there is none. ``exchanges``: how many operations it has that
+    combine or move elements of several lanes. ``accelerable``: accelerate_dots() can be run on it: it has dots, and
+    none sums less than a fragment."""
 
     names: frozenset[str]
     dots: int
     largest: int
+    exchanges: int
     accelerable: bool
 
 
@@ -201,7 +206,8 @@ def survey(module: Any) -> Survey:
     module.walk(visit)
     dots = sum(name in DOTS for name in order)
     fits = all(type_.shape[-1] * bits_in_memory(type_.element) >= _FRAGMENT_BITS for type_ in _tensors(left))
-    return Survey(_found(order, marks), dots, largest, bool(dots) and fits)
+    exchanges = sum(name in _EXCHANGES for name in order)
+    return Survey(_found(order, marks), dots, largest, exchanges, bool(dots) and fits)
 
 
 def _tensors(types: Collection[str]) -> list[TensorType]:

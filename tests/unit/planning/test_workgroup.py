@@ -35,6 +35,39 @@ def test_small_subgroups_are_more(largest: int, dot: bool, warps: int, expected:
     assert subgroups(largest, dot, warps, LAVAPIPE) == expected
 
 
+@pytest.mark.parametrize(
+    ("largest", "dot", "exchanges", "profile", "expected"),
+    [
+        (64, False, 16, "lavapipe", 1),  # 8 elements a lane
+        (128, False, 16, "lavapipe", 2),
+        (512, False, 100, "lavapipe", 8),
+        (64, False, 15, "lavapipe", 8),
+        (64, True, 16, "lavapipe", 8),
+        (64, False, 16, "nvidia-hopper", 8),  # whose warps run at once
+    ],
+)
+def test_many_exchanges_of_small_tensors_have_fewer(
+    largest: int, dot: bool, exchanges: int, profile: str, expected: int
+) -> None:
+    assert subgroups(largest, dot, 8, PROFILES[profile], exchanges) == expected
+
+
+@triton.jit
+def repeating_kernel(x_ptr, y_ptr, COUNT: tl.constexpr):
+    x = tl.load(x_ptr + tl.arange(0, 64))
+    for _ in tl.static_range(COUNT):
+        x -= tl.sum(x)
+    tl.store(y_ptr + tl.arange(0, 64), x)
+
+
+@pytest.mark.parametrize(("count", "invocations"), [(15, 32), (16, 8)])
+def test_exchanges_are_counted_in_the_kernel(count: int, invocations: int) -> None:
+    signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "COUNT": "constexpr"}
+    source = ASTSource(repeating_kernel, signature, {(2,): count})
+    compiled = triton.compile(source, target=GPUTarget("spirv", LAVAPIPE.arch(), 8))
+    assert compiled.metadata.workgroup_size == invocations
+
+
 def test_reductions_combine_what_all_subgroups_found_in_two_exchanges() -> None:
     """Upstream's allocation ends in an assertion with more subgroups along a reduced axis than lanes times lanes."""
     narrow = replace(LAVAPIPE, subgroup_size=4)  # LP_NATIVE_VECTOR_WIDTH=128
