@@ -19,6 +19,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.drivers import DRIVERS, OTHER, Driver
@@ -84,21 +85,29 @@ def environment(folder: Path, profile: str) -> dict[str, str]:
     }
 
 
+#: Of a driver as it computes and fails, of its statistics, and of how much code its compiler stands.
+_ITS_OWN = (
+    "faults",
+    "fused",
+    "exact_division",
+    "rounds_doubles",
+    "native_math",
+    "unit_registers",
+    "register_statistics",
+    "spill_statistics",
+    "dot_unroll",
+    "dots_unroll",
+    "unrolled_instructions",
+    "unrolled_in_loop",
+    "unrolled_elementwise",
+)
+
+
 def with_habits(own: Driver, other: Driver) -> Driver:
-    """What the compiler decides for ``other``, on a driver that computes and fails as ``own`` does."""
-    return replace(
-        other,
-        faults=own.faults,
-        fused=own.fused,
-        exact_division=own.exact_division,
-        rounds_doubles=own.rounds_doubles,
-        native_math=own.native_math,
-        lanes=None,
-        matrix_lanes=None,
-        unit_registers=own.unit_registers,
-        register_statistics=own.register_statistics,
-        spill_statistics=own.spill_statistics,
-    )
+    """What the compiler decides for ``other``, on a driver that computes and fails as ``own`` does. The number of lanes
+    is that of the device."""
+    kept: dict[str, Any] = {name: getattr(own, name) for name in _ITS_OWN}
+    return replace(other, lanes=None, matrix_lanes=None, **kept)
 
 
 def adopt(profile: str) -> None:
@@ -112,7 +121,8 @@ def main(arguments: list[str]) -> None:
     if len(arguments) == 3 and arguments[0] == "build":
         folder = Path(arguments[2])
         folder.mkdir(parents=True, exist_ok=True)
-        return build(Path(arguments[1]), folder)
+        build(Path(arguments[1]), folder)
+        return
     if len(arguments) < 3 or arguments[1] not in PROFILES:
         raise SystemExit(f"{__doc__}\nprofiles: {', '.join(PROFILES)}")
     folder, profile, *rest = arguments
