@@ -8,11 +8,13 @@ from triton.backends.spirv.capabilities import PROFILES
 
 from tests.lowering.harness import compile_body, disassemble
 
+POINTERS = ", ".join(f"%{name}: !tt.ptr<f32> {{tt.divisibility = 16 : i32}}" for name in "pq")
+
 GPU = replace(PROFILES["nvidia-hopper"], subgroup_size=8)
 
 
 def conversion(source: str, target: str, size: int, capabilities=PROFILES["lavapipe"], attributes: str = "") -> str:
-    """A kernel that loads in one layout and stores in the other."""
+    """A kernel that loads in one layout and stores in the other, elsewhere."""
     tensor = f"tensor<{size}x!tt.ptr<f32>, "
     body = f"""    %r = tt.make_range {{end = {size} : i32, start = 0 : i32}} : tensor<{size}xi32, {source}>
     %s = tt.splat %p : !tt.ptr<f32> -> {tensor}{source}>
@@ -20,11 +22,11 @@ def conversion(source: str, target: str, size: int, capabilities=PROFILES["lavap
     %v = tt.load %a : {tensor}{source}>
     %w = ttg.convert_layout %v {attributes} : tensor<{size}xf32, {source}> -> tensor<{size}xf32, {target}>
     %r2 = tt.make_range {{end = {size} : i32, start = 0 : i32}} : tensor<{size}xi32, {target}>
-    %s2 = tt.splat %p : !tt.ptr<f32> -> {tensor}{target}>
+    %s2 = tt.splat %q : !tt.ptr<f32> -> {tensor}{target}>
     %a2 = tt.addptr %s2, %r2 : {tensor}{target}>, tensor<{size}xi32, {target}>
     tt.store %a2, %w : {tensor}{target}>"""
     shared = 4 * size if attributes else 0
-    return disassemble(compile_body(body, "%p: !tt.ptr<f32> {tt.divisibility = 16 : i32}", shared, capabilities))
+    return disassemble(compile_body(body, POINTERS, shared, capabilities))
 
 
 def one_warp(size: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.lowering.harness import compile_body, disassemble
 
-POINTER = "%p: !tt.ptr<i32>"
+POINTER = "%p: !tt.ptr<i32>, %q: !tt.ptr<i32>"
 INPUT = """
     %r = tt.make_range {end = SIZE : i32, start = 0 : i32} : tensor<SIZExi32, LAYOUT>
     %s = tt.splat %p : !tt.ptr<i32> -> tensor<SIZEx!tt.ptr<i32>, LAYOUT>
@@ -16,7 +16,9 @@ SCAN = """
       %t = arith.addi %a, %b : i32
       tt.scan.return %t : i32
     }) ATTRIBUTES : (tensor<SIZExi32, LAYOUT>) -> tensor<SIZExi32, LAYOUT>
-    tt.store %ptr, %y : tensor<SIZEx!tt.ptr<i32>, LAYOUT>"""
+    %s2 = tt.splat %q : !tt.ptr<i32> -> tensor<SIZEx!tt.ptr<i32>, LAYOUT>
+    %out = tt.addptr %s2, %r : tensor<SIZEx!tt.ptr<i32>, LAYOUT>, tensor<SIZExi32, LAYOUT>
+    tt.store %out, %y : tensor<SIZEx!tt.ptr<i32>, LAYOUT>"""
 
 
 def fill(text: str, size: int, layout: str, attributes: str = "") -> str:
@@ -80,7 +82,9 @@ def gather(size: int, layout: str, attributes: str = "") -> str:
         + """
     %g = tt.gather %v[%r] {axis = 0 : i32ATTRIBUTES}
       : (tensor<SIZExi32, LAYOUT>, tensor<SIZExi32, LAYOUT>) -> tensor<SIZExi32, LAYOUT>
-    tt.store %ptr, %g : tensor<SIZEx!tt.ptr<i32>, LAYOUT>""",
+    %s2 = tt.splat %q : !tt.ptr<i32> -> tensor<SIZEx!tt.ptr<i32>, LAYOUT>
+    %out = tt.addptr %s2, %r : tensor<SIZEx!tt.ptr<i32>, LAYOUT>, tensor<SIZExi32, LAYOUT>
+    tt.store %out, %g : tensor<SIZEx!tt.ptr<i32>, LAYOUT>""",
         size,
         layout,
         attributes,
