@@ -1,8 +1,10 @@
-"""What is asked of every one of Mesa's compilers without its GPU."""
+"""What is asked of every one of Mesa's compilers without its GPU, and of its CPU driver in other builds."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from triton.backends.spirv.capabilities import Capabilities
@@ -34,3 +36,17 @@ def assert_all_taken(shaders: Sequence[dict[str, Any]]) -> None:
     assert [one["module"].partition("-")[2] for one in shaders] == [kernel for _, kernel, _ in KERNELS]
     for one in shaders:
         assert one["instructions"] > 0, one
+
+
+def assert_tests_pass(program: str, environment: Mapping[str, str], *tests: str) -> None:
+    """pytest, run by the Python ``program``, passes all ``tests`` (its arguments) and skips none."""
+    done = subprocess.run(
+        [program, "-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", *tests],
+        env=environment,
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    last = done.stdout.strip().splitlines()[-1:]
+    assert done.returncode == 0 and "skipped" not in "".join(last), done.stdout[-4000:] + done.stderr[-2000:]

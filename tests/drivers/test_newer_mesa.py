@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from triton.backends.spirv.inspection.offline import NEWER_MESA, NoMesa
 
+from .checks import assert_tests_pass
 from .newer_mesa import environment, interpreter
 
 
@@ -23,18 +24,9 @@ def test_dots_of_fragments(tmp_path: Path) -> None:
     if not named:
         pytest.skip(f"{NEWER_MESA} names no folder with a newer Mesa")
     folder = Path(named).resolve()
-    arguments = ["-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", "tests/device/test_dot_fragments.py"]
-    arguments += ["-k", "[1] or 1- or -1]"]  # the ids of those on the device's own matrices
-    done = subprocess.run(
-        [str(interpreter(folder, tmp_path)), *arguments],
-        env=environment(folder, tmp_path),
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    last = done.stdout.strip().splitlines()[-1:]
-    assert done.returncode == 0 and "skipped" not in "".join(last), done.stdout[-4000:] + done.stderr[-2000:]
+    own_matrices = "[1] or 1- or -1]"  # the ids of tests on the device's own
+    program, variables = str(interpreter(folder, tmp_path)), environment(folder, tmp_path)
+    assert_tests_pass(program, variables, "tests/device/test_dot_fragments.py", "-k", own_matrices)
 
 
 def test_what_is_started_there_has_the_same_libraries(tmp_path: Path) -> None:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from triton.backends.spirv.drivers import DRIVERS
 
+from .checks import assert_tests_pass
 from .wide_mesa import build, environment, with_habits
 
 WIDE_MESA = "WIDE_MESA"
 
-#: Reductions, scans and conversions between layouts: what differs most between subgroups of 8 and of 32 or 64.
-EXCHANGES = ("tests/device/test_convert_layout.py", "tests/device/test_barriers.py")
+#: What differs most between subgroups of 8 and of 32 or 64, and has no test for one size alone.
+EXCHANGES = ("tests/device/test_convert_layout.py", "tests/device/test_histogram.py")
 
 
 def test_a_folder_without_the_driver_is_named(tmp_path: Path) -> None:
@@ -37,19 +37,9 @@ def test_habits_leave_the_drivers_own_arithmetic_and_faults() -> None:
     assert both.dot_unroll == own.dot_unroll and both.lanes is None
 
 
-@pytest.mark.parametrize("profile", ["nvidia-hopper", "amd-rdna3"])
+@pytest.mark.parametrize("profile", ["nvidia-hopper", "amd-rdna3", "qualcomm-adreno7"])
 def test_exchanges_between_lanes(profile: str) -> None:
     named = os.environ.get(WIDE_MESA, "")
     if not named:
         pytest.skip(f"{WIDE_MESA} names no folder with Mesa's CPU driver for wide subgroups")
-    arguments = ["-m", "pytest", "-n0", "-q", "-p", "no:cacheprovider", *EXCHANGES]
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        env=os.environ | environment(Path(named), profile),
-        cwd=Path(__file__).parents[2],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    last = done.stdout.strip().splitlines()[-1:]
-    assert done.returncode == 0 and "skipped" not in "".join(last), done.stdout[-4000:] + done.stderr[-2000:]
+    assert_tests_pass(sys.executable, os.environ | environment(Path(named), profile), *EXCHANGES)
