@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .accelerator import put_in_place
-from .first_use import register_at_first_operation, register_first
+from .first_use import make_storages, register_at_first_operation, register_before_pinning
 from .placeholder import NAME, Placeholder, is_used
 from .ties import keep_ties
 
@@ -32,5 +32,6 @@ def claim(module: Any) -> None:
     put_in_place()
     keep_ties()
     register_at_first_operation()
+    make_storages()
     if isinstance(module, Placeholder):
-        register_first()
+        register_before_pinning()

@@ -1,7 +1,7 @@
 """Ways to use the device first that do not ask ``torch.spirv`` before: they register the device themselves.
 
 Most of torch asks. What its C++ code does of itself (``torch.asarray``, ``torch.jit.load``) ends in an operation, for
-which there is no kernel before; some functions of Python's are changed by registering (runtime/torch_device.py).
+which there is no kernel before; storages, and pinning, do not ask either.
 """
 
 from __future__ import annotations
@@ -32,8 +32,24 @@ def register_at_first_operation() -> None:
     _libraries.append(library)
 
 
-def register_first() -> None:
-    """Have functions register the device that registering changes."""
+def make_storages() -> None:
+    """Have ``UntypedStorage`` make those of this device, which registers it. Here alone is decided whose one is."""
+    import torch
+
+    storages: Any = torch.UntypedStorage
+    new = storages.__new__
+
+    def new_storage(cls: Any, *args: Any, **kwargs: Any) -> Any:
+        if not _names_us(kwargs.get("device")):
+            return new(cls, *args, **kwargs)
+        torch.spirv._lazy_init()  # type: ignore[attr-defined]
+        return runtime("torch_storages").new_storage(*args, **kwargs)
+
+    storages.__new__ = staticmethod(new_storage)
+
+
+def register_before_pinning() -> None:
+    """Have ``Tensor.pin_memory`` register the device, which changes what it does."""
     import torch
 
     tensors: Any = torch.Tensor
@@ -41,29 +57,11 @@ def register_first() -> None:
 
     @wraps(pin_memory)
     def pin(self: Any, device: Any = None) -> Any:
-        _registered(NAME if device is None and not torch.cuda.is_available() else device)
+        if not is_used() and _names_us(NAME if device is None and not torch.cuda.is_available() else device):
+            torch.spirv._lazy_init()  # type: ignore[attr-defined]
         return pin_memory(self, device)
 
     tensors.pin_memory = pin
-    storages: Any = torch.UntypedStorage
-    new = storages.__new__
-
-    def new_storage(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        if _registered(kwargs.get("device")):
-            return cls(*args, **kwargs)  # registering has put another function in this one's place
-        return new(cls, *args, **kwargs)
-
-    storages.__new__ = staticmethod(new_storage)
-
-
-def _registered(device: Any) -> bool:
-    """Whether this has registered the device, as the first use of it."""
-    import torch
-
-    if is_used() or not _names_us(device):
-        return False
-    torch.spirv._lazy_init()  # type: ignore[attr-defined]
-    return True
 
 
 def _names_us(device: Any) -> bool:

@@ -27,18 +27,18 @@ from .torch_distributed import enter_collectives
 from .torch_engine import run_backward_in_this_thread
 from .torch_exchange import teach_dlpack
 from .torch_fallback import FALLBACKS, fallback
-from .torch_memory import context_of, metadata, new_bytes
+from .torch_memory import metadata
 from .torch_modules import scatter_to_one
 from .torch_random import GENERATOR
 from .torch_refusals import refuse_layouts
 from .torch_spirv import MODULE, DeviceModule
+from .torch_storages import teach_storages
 from .torch_substitutes import SUBSTITUTES
 
 __all__ = ["FALLBACKS", "NAME", "fallback", "is_registered", "register"]
 
 _KEY = "PrivateUse1"
 _aten = torch.ops.aten
-_PACKAGE_PRIORITY = 15  # before torch's own for devices from outside, which knows no storage here
 
 #: Operations that only change metadata: the CPU's kernel serves.
 _METADATA = (
@@ -71,63 +71,6 @@ def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
     keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)  # torch's own kernel, as with every other key
     pinned: torch.Tensor = _aten._pin_memory.default.redispatch(keys, self, device)
     return pinned
-
-
-def _location(storage: Any) -> str | None:
-    """Where torch.save() says that a storage was; None for other devices'."""
-    return str(storage.device) if storage.device.type == NAME else None
-
-
-def _restore(storage: Any, location: str) -> Any:
-    """The storage, loaded on the CPU, on the device that torch.load() wants it on; None for other devices."""
-    if location.partition(":")[0] != NAME:
-        return None
-    loaded = new_bytes(int(storage.nbytes()), location)
-    if storage.nbytes():
-        context_of(loaded).native.upload(loaded.data_ptr(), storage.data_ptr(), storage.nbytes())
-    return loaded.untyped_storage()
-
-
-def _teach_storages() -> None:
-    """Have ``UntypedStorage`` know this device: torch looks for an allocator written in C++ and ends the process where
-    there is none."""
-    storages: Any = torch.UntypedStorage
-    new, clone = storages.__new__, storages.clone
-
-    def new_storage(cls: Any, *args: Any, device: Any = None, **kwargs: Any) -> Any:
-        if device is None:
-            return new(cls, *args, **kwargs)
-        if torch.device(device).type != NAME:
-            return new(cls, *args, device=device, **kwargs)
-        content = args[0] if args else kwargs.get("size", 0)
-        if isinstance(content, int):
-            return new_bytes(content, device).untyped_storage()
-        return torch.tensor(content, dtype=torch.uint8, device=device).untyped_storage()
-
-    def clone_storage(self: Any) -> Any:
-        if self.device.type != NAME:
-            return clone(self)
-        copied = new_bytes(self.nbytes(), self.device)
-        if self.nbytes():
-            context_of(copied).native.copy(copied.data_ptr(), self.data_ptr(), self.nbytes())
-        return copied.untyped_storage()
-
-    def local(name: str) -> Callable[..., Any]:
-        own = getattr(storages, name)
-
-        def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
-            if self.device.type == NAME:
-                raise RuntimeError(
-                    f"a tensor on '{NAME}' cannot be shared between processes: send or share its copy on the CPU "
-                    "(x.cpu())"
-                )
-            return own(self, *args, **kwargs)
-
-        return refuse
-
-    storages.__new__, storages.clone = staticmethod(new_storage), clone_storage
-    for name in ("share_memory_", "_share_fd_cpu_", "_share_filename_cpu_"):
-        setattr(storages, name, local(name))
 
 
 #: The libraries that registering has made: without them it did not end.
@@ -189,9 +132,8 @@ def _register() -> None:
         aten.impl("_copy_from", torch.library.fallthrough_kernel, key)
     rest = torch.library.Library("_", "IMPL")  # that of this device: autoload/first_use.py
     refuse_layouts(rest)
-    _teach_storages()
+    teach_storages()
     scatter_to_one()
-    torch.serialization.register_package(_PACKAGE_PRIORITY, _location, _restore)
     teach_dlpack()
     run_backward_in_this_thread()
     libraries = aten, rest, *enter_autocast(), *enter_collectives()

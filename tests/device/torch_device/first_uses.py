@@ -99,6 +99,8 @@ MOVES = {
     "a storage": "assert torch.UntypedStorage(8, device='spirv').device.type == 'spirv'",
     "a storage's bytes": "assert torch.UntypedStorage([1, 2], device=torch.device('spirv')).tolist() == [1, 2]",
     "a storage of numbers": "assert torch.TypedStorage([1, 2], dtype=torch.int32, device='spirv').tolist() == [1, 2]",
+    "a storage, made as before": "new = torch.UntypedStorage.__new__\n"
+    "assert torch.UntypedStorage(8, device='spirv').device.type == 'spirv' and torch.UntypedStorage.__new__ is new",
 }
 #: What is done to a module with a tied parameter; then that its parameters are there, and still tied.
 _MODULES = {

@@ -1,0 +1,72 @@
+"""``torch.UntypedStorage`` on the device ``spirv``: how one is made, copied, saved and loaded.
+
+torch looks for an allocator written in C++ and ends the process where there is none. autoload/first_use.py decides
+whether a storage is to be on this device, and has ``new_storage`` make it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .context import NAME
+from .torch_memory import context_of, new_bytes
+
+_PACKAGE_PRIORITY = 15  # before torch's own for devices from outside, which knows no storage here
+#: Methods that give a storage to another process.
+_SHARING = ("share_memory_", "_share_fd_cpu_", "_share_filename_cpu_")
+
+
+def new_storage(*args: Any, device: Any, **kwargs: Any) -> Any:
+    """``torch.UntypedStorage(…)`` of a number of bytes, or of these, on a device of this kind."""
+    content = args[0] if args else kwargs.get("size", kwargs.get("sequence", 0))
+    if isinstance(content, int):
+        return new_bytes(content, device).untyped_storage()
+    return torch.tensor(content, dtype=torch.uint8, device=device).untyped_storage()
+
+
+def teach_storages() -> None:
+    """Have storages of this device be copied, saved and loaded, and refuse to be shared with other processes."""
+    storages: Any = torch.UntypedStorage
+    clone = storages.clone
+
+    def clone_storage(self: Any) -> Any:
+        if self.device.type != NAME:
+            return clone(self)
+        copied = new_bytes(self.nbytes(), self.device)
+        if self.nbytes():
+            context_of(copied).native.copy(copied.data_ptr(), self.data_ptr(), self.nbytes())
+        return copied.untyped_storage()
+
+    storages.clone = clone_storage
+    for name in _SHARING:
+        setattr(storages, name, _local(getattr(storages, name)))
+    torch.serialization.register_package(_PACKAGE_PRIORITY, _location, _restore)
+
+
+def _local(share: Callable[..., Any]) -> Callable[..., Any]:
+    def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self.device.type == NAME:
+            raise RuntimeError(
+                f"a tensor on '{NAME}' cannot be shared between processes: send or share its copy on the CPU (x.cpu())"
+            )
+        return share(self, *args, **kwargs)
+
+    return refuse
+
+
+def _location(storage: Any) -> str | None:
+    """Where torch.save() says that a storage was; None for other devices'."""
+    return str(storage.device) if storage.device.type == NAME else None
+
+
+def _restore(storage: Any, location: str) -> Any:
+    """The storage, loaded on the CPU, on the device that torch.load() wants it on; None for other devices."""
+    if location.partition(":")[0] != NAME:
+        return None
+    loaded = new_bytes(int(storage.nbytes()), location)
+    if storage.nbytes():
+        context_of(loaded).native.upload(loaded.data_ptr(), storage.data_ptr(), storage.nbytes())
+    return loaded.untyped_storage()
