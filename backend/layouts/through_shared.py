@@ -15,20 +15,25 @@ BANK_BYTES = 4
 VECTOR_BYTES = 16
 
 
+#: Registers whose elements are stored, or loaded, by one instruction.
+Vectors = tuple[tuple[int, ...], ...]
+
+
 class ConversionError(ValueError):
     """A conversion that cannot be done in the scratch memory given."""
 
 
 @dataclass(frozen=True)
 class SharedRound:
-    """One use of the scratch buffer: ``stores`` by every lane, a barrier, ``loads``, and a barrier before the next.
+    """One use of the scratch buffer: ``stores``, a barrier, ``loads`` by every lane, and a barrier before the next.
 
     Each entry is a vector: source registers (``stores``) or result registers (``loads``) whose elements lie at
     consecutive offsets, beginning with that of the first register, which is a multiple of the vector's length.
+    ``stores`` are those of the lanes whose ``ThroughShared.turn`` is 0; see ``ThroughShared.stores``.
     """
 
-    stores: tuple[tuple[int, ...], ...]
-    loads: tuple[tuple[int, ...], ...]
+    stores: Vectors
+    loads: Vectors
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,9 @@ class ThroughShared:
     ``store`` is over source registers and ``load`` over result registers; a register counts in its own round only.
     ``store_width`` and ``load_width``: elements of each vector. ``results[i]``: the register whose loaded value result
     register i takes (i itself unless it is a duplicate). A lane whose number meets ``duplicate_lanes``, or whose warp
-    number meets ``duplicate_warps``, holds only copies of what others store and need not store.
+    number meets ``duplicate_warps``, holds only copies of what others store and need not store. ``turn``: (lane, warp)
+    to what is added, by exclusive or, to the number of the round in which a lane stores a register; 0 for all where
+    the register alone says so.
     """
 
     rounds: tuple[SharedRound, ...]
@@ -50,14 +57,27 @@ class ThroughShared:
     results: tuple[int, ...]
     duplicate_lanes: int
     duplicate_warps: int
+    turn: LinearLayout
+
+    @property
+    def takes_turns(self) -> bool:
+        """True where lanes store the same register in different rounds."""
+        return any(basis for bases in self.turn.inputs.values() for basis in bases)
+
+    def stores(self, number: int) -> list[tuple[int, Vectors]]:
+        """What is stored in a round: (turn, vectors) for each value of ``turn`` whose lanes store something."""
+        turns = sorted({*span_values([basis for bases in self.turn.inputs.values() for basis in bases])})
+        return [(turn, self.rounds[number ^ turn].stores) for turn in turns if self.rounds[number ^ turn].stores]
 
 
 def plan_rounds(source: LinearLayout, result: LinearLayout, element_bytes: int, scratch_bytes: int) -> ThroughShared:
     """Offsets that give wide accesses and few bank conflicts, in as few rounds as the scratch allows.
 
     The tensor is split into a direct sum: vector (the low bits of the offset), bank, segment, and round. The bits of
-    the vector and of the round must depend on the register alone, that is, be functionals that vanish on what lanes
-    and warps hold.
+    the vector and of the round are to depend on the register alone, that is, be functionals that vanish on what lanes
+    and warps hold. Where that gives too few rounds, the further bits vanish on what lanes and warps of the result hold:
+    lanes of the source take turns in storing then, whole warps where that suffices, because they are cheaper to branch
+    on.
     """
     bits = source.output_bits
     fits = scratch_bytes // element_bytes
@@ -66,21 +86,23 @@ def plan_rounds(source: LinearLayout, result: LinearLayout, element_bytes: int, 
     shared_registers = intersection(source.inputs[REGISTER], result.inputs[REGISTER])
     pairs = _pair(shared_registers, free, bits)
     round_bits = max(0, bits - (fits.bit_length() - 1)) if fits else bits + 1
-    if round_bits > len(pairs) + len(free):
+    by_turns = _turns(source, result, [*free, *(f for _, f in pairs)])
+    by_register = min(round_bits, len(pairs) + len(free))
+    if round_bits > by_register + len(by_turns):
         raise ConversionError(
             f"a layout conversion of {1 << bits} elements of {element_bytes} bytes needs workgroup memory for at least "
-            f"{1 << bits - len(pairs) - len(free)} of them, but owns {scratch_bytes} bytes"
+            f"{1 << bits - by_register - len(by_turns)} of them, but owns {scratch_bytes} bytes"
         )
     vector_limit = max(VECTOR_BYTES // element_bytes, 1).bit_length() - 1
-    from_free = min(round_bits, len(free))
-    from_pairs = round_bits - from_free
-    round_functionals = [f for _, f in pairs[len(pairs) - from_pairs :]] + free[:from_free]
-    common = pairs[: len(pairs) - from_pairs][:vector_limit]
+    from_free = min(by_register, len(free))
+    unpaired = len(pairs) - (by_register - from_free)
+    round_functionals = [f for _, f in pairs[unpaired:]] + free[:from_free] + by_turns[: round_bits - by_register]
+    common = pairs[:unpaired][:vector_limit]
 
     # Further bits that are registers of one side and lanes of the other widen that side's accesses alone.
     taken = [f for _, f in common]
-    wide_source = _one_sided(source, result, common, vector_limit)
-    wide_result = _one_sided(result, source, common, vector_limit)
+    wide_source = _one_sided(source, result, common, round_functionals, vector_limit)
+    wide_result = _one_sided(result, source, common, round_functionals, vector_limit)
     extra = wide_source if len(wide_source) >= len(wide_result) else wide_result
     widens_source = extra is wide_source
     vectors = [*common, *extra]
@@ -89,19 +111,20 @@ def plan_rounds(source: LinearLayout, result: LinearLayout, element_bytes: int, 
     inner = annihilator([*taken, *round_functionals], bits)
     store_log = len(common) + (len(extra) if widens_source else 0)
     load_log = len(common) + (0 if widens_source else len(extra))
-    source_tile = _tile(source, vectors, element_bytes << store_log)
-    result_tile = _tile(result, vectors, element_bytes << load_log)
+    rest = dual([*taken, *round_functionals], bits)[len(taken) :]
+    apart = [*vectors, *zip(rest, round_functionals, strict=True)]
+    source_tile = _tile(source, apart, element_bytes << store_log)
+    result_tile = _tile(result, apart, element_bytes << load_log)
     bank_bits = min(len(inner), max(0, (ROW_BYTES // (element_bytes << len(vectors))).bit_length() - 1))
     segment = _segment(source_tile, result_tile, inner, len(inner) - bank_bits)
     spanned = Span(segment)
     bank = [vector for vector in [*source_tile, *result_tile, *inner] if spanned.add(vector)]
-    rest = dual([*taken, *round_functionals], bits)[len(taken) :]
     coordinates = inverse([v for v, _ in vectors] + bank + segment + rest, bits)
 
     kept = bits - round_bits
     mask = (1 << kept) - 1
-    stores, store = _side(source, coordinates, kept, round_bits, store_log)
-    loads, load = _side(result, coordinates, kept, round_bits, load_log)
+    stores, store, turn = _side(source, coordinates, kept, round_bits, store_log)
+    loads, load, _ = _side(result, coordinates, kept, round_bits, load_log)
     duplicates = source.free_masks()  # without these bits every element is still held
     return ThroughShared(
         rounds=tuple(SharedRound(s, r) for s, r in zip(stores, loads, strict=True)),
@@ -113,7 +136,16 @@ def plan_rounds(source: LinearLayout, result: LinearLayout, element_bytes: int, 
         results=_representatives(result),
         duplicate_lanes=duplicates[LANE],
         duplicate_warps=duplicates[WARP],
+        turn=turn,
     )
+
+
+def _turns(source: LinearLayout, result: LinearLayout, taken: Sequence[int]) -> list[int]:
+    """Functionals beyond the span of ``taken`` that vanish on what lanes and warps of the result hold: first those that
+    vanish on what lanes of the source hold."""
+    fixed = [*result.inputs[LANE], *result.inputs[WARP]]
+    bits, span = result.output_bits, Span(taken)
+    return [f for extra in (source.inputs[LANE], ()) for f in annihilator([*fixed, *extra], bits) if span.add(f)]
 
 
 def _pair(candidates: Sequence[int], functionals: list[int], most: int) -> list[tuple[int, int]]:
@@ -140,25 +172,29 @@ def _pair(candidates: Sequence[int], functionals: list[int], most: int) -> list[
 
 
 def _one_sided(
-    wide: LinearLayout, other: LinearLayout, common: Sequence[tuple[int, int]], limit: int
+    wide: LinearLayout, other: LinearLayout, common: Sequence[tuple[int, int]], rounds: Sequence[int], limit: int
 ) -> list[tuple[int, int]]:
     """Pairs (vector, functional) of bits that are registers of ``wide`` and lanes of ``other``, to ``limit`` in all.
 
-    The functionals of ``common`` and of the rounds vanish on lanes, so on these vectors.
+    The functionals of ``common`` vanish on lanes, so on these vectors; those of ``rounds`` have to.
     """
     room = limit - len(common)
     if not room:
         return []
-    functionals = annihilator([*wide.inputs[LANE], *wide.inputs[WARP], *(v for v, _ in common)], wide.output_bits)
-    return _pair(intersection(wide.inputs[REGISTER], other.inputs[LANE]), functionals, room)
+    bits = wide.output_bits
+    functionals = annihilator([*wide.inputs[LANE], *wide.inputs[WARP], *(v for v, _ in common)], bits)
+    candidates = intersection(wide.inputs[REGISTER], other.inputs[LANE])
+    if any(parity(f & vector) for f in rounds for vector in candidates):
+        candidates = intersection(candidates, annihilator(rounds, bits))
+    return _pair(candidates, functionals, room)
 
 
-def _tile(layout: LinearLayout, vectors: Sequence[tuple[int, int]], access_bytes: int) -> list[int]:
-    """What the lanes that are served together hold, without the bits of the vector."""
+def _tile(layout: LinearLayout, apart: Sequence[tuple[int, int]], access_bytes: int) -> list[int]:
+    """What the lanes that are served together hold, without the bits of the vector and of the round."""
     at_once = 5 - max(0, (access_bytes // BANK_BYTES).bit_length() - 1)
     found = []
     for basis in layout.inputs[LANE][:at_once]:
-        for vector, functional in vectors:
+        for vector, functional in apart:
             if parity(functional & basis):
                 basis ^= vector
         found.append(basis)
@@ -186,13 +222,10 @@ def _beyond(meet: Sequence[int], vectors: Sequence[int]) -> list[int]:
     return [vector for vector in vectors if span.add(vector)]
 
 
-Vectors = tuple[tuple[int, ...], ...]
-
-
 def _side(
     layout: LinearLayout, coordinates: Sequence[int], kept: int, round_bits: int, width_log: int
-) -> tuple[list[Vectors], LinearLayout]:
-    """The vectors of registers of each round, and the offsets, of one side of a conversion."""
+) -> tuple[list[Vectors], LinearLayout, LinearLayout]:
+    """The vectors of registers of each round, the offsets, and the turns, of one side of a conversion."""
     mask = (1 << kept) - 1
     inputs = {name: [combine(coordinates, basis) for basis in bases] for name, bases in layout.inputs.items()}
     place = span_values(inputs[REGISTER])
@@ -206,7 +239,8 @@ def _side(
     offsets = LinearLayout.from_flat(
         {name: [basis & mask for basis in bases] for name, bases in inputs.items()}, (1 << kept,)
     )
-    return rounds, offsets
+    turns = {name: [basis >> kept for basis in bases] for name, bases in inputs.items() if name != REGISTER}
+    return rounds, offsets, LinearLayout.from_flat(turns, (1 << round_bits,))
 
 
 def _representatives(layout: LinearLayout) -> tuple[int, ...]:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import partial, reduce
 
 from ..layouts.conversion import Identity, RegisterPermutation
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..layouts.shuffles import Exchange, SubgroupShuffle
-from ..layouts.through_shared import ThroughShared
+from ..layouts.through_shared import ThroughShared, Vectors
 from ..planning.plans import Conversion
 from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
 from ..ttgir.ir import Operation
 from ..ttgir.types import Type
-from .linear import apply_bases, coordinates, not_duplicate
+from .linear import apply_bases, coordinates, not_duplicate, thread_part
 from .lowering import Lowering
 from .registry import lowers
 from .scratch import take
@@ -82,23 +82,25 @@ def _through_shared(
     stores = [f.add(place, base) for place in coordinates(ctx, plan.store, 0)]
     loads = [f.add(place, base) for place in coordinates(ctx, plan.load, 0)]
     owner = not_duplicate(ctx, plan.duplicate_lanes, plan.duplicate_warps)
+    turn = thread_part(ctx, plan.turn, 0)[0]
     loaded: dict[int, int] = {}
+
+    def write(vectors: Vectors) -> list[int]:
+        for vector in vectors:
+            width = min(len(vector), limit)
+            for start in range(0, len(vector), width):
+                index = f.shr(_offset(ctx, stores[vector[0]], start), width.bit_length() - 1)
+                shared.store(
+                    ctx, element, index, [registers[r] for r in vector[start : start + width]], end, byte_offset
+                )
+        return []
 
     for number, exchange in enumerate(plan.rounds):
         if number:
             ctx.barrier()
-
-        def write(vectors: tuple[tuple[int, ...], ...] = exchange.stores) -> list[int]:
-            for vector in vectors:
-                width = min(len(vector), limit)
-                for start in range(0, len(vector), width):
-                    index = f.shr(_offset(ctx, stores[vector[0]], start), width.bit_length() - 1)
-                    shared.store(
-                        ctx, element, index, [registers[r] for r in vector[start : start + width]], end, byte_offset
-                    )
-            return []
-
-        f.if_(owner, write)
+        for whose, vectors in plan.stores(number):
+            mine = f.compare(op.IEqual, turn, module.uint(whose)) if plan.takes_turns else module.boolean(True)
+            f.if_(f.logical_and(owner, mine), partial(write, vectors))
         ctx.barrier()
         for vector in exchange.loads:
             width = min(len(vector), limit)

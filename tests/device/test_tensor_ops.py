@@ -175,10 +175,13 @@ def turned_tile_kernel(x_ptr, y_ptr, M: tl.constexpr, N: tl.constexpr):
     tl.store(y_ptr + columns[:, None] * M + rows[None, :], tl.trans(x))
 
 
-def test_a_tile_of_more_bytes_than_there_is_shared_memory_is_transposed():
-    """It goes through it in rounds."""
-    x = torch.arange(64 * 128).reshape(64, 128)
-    y = torch.zeros(128, 64, dtype=torch.int64)
-    compiled = turned_tile_kernel[(1,)](x, y, 64, 128, num_warps=8)
-    assert torch.equal(y, x.T)
+@pytest.mark.parametrize(("shape", "num_warps"), [((64, 128), 8), ((128, 64), 8), ((128, 128), 16)])
+@pytest.mark.parametrize("dtype", [torch.int64, torch.float32])
+def test_a_tile_of_more_bytes_than_there_is_shared_memory_is_transposed(shape, num_warps, dtype):
+    """It goes through it in rounds. With many warps, and subgroups of 32, warps take turns in storing."""
+    rows, columns = shape
+    x = torch.arange(rows * columns, dtype=dtype).reshape(shape)
+    y = torch.full((columns * rows + 1,), -1, dtype=dtype)
+    compiled = turned_tile_kernel[(1,)](x, y, rows, columns, num_warps=num_warps)
+    assert torch.equal(y[:-1].reshape(columns, rows), x.T) and y[-1] == -1
     assert compiled.metadata.shared <= device_capabilities().shared_bytes

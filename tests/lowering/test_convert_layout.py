@@ -70,3 +70,10 @@ def test_equal_layouts_cost_nothing(filecheck):
         conversion("#vec4", "#vec4", 128),
         "CHECK-NOT: OpGroupNonUniformShuffle %\nCHECK-NOT: OpControlBarrier\nCHECK: OpReturn\n",
     )
+
+
+def test_warps_take_turns_where_registers_do_not_say_the_round(filecheck):
+    """256 elements through the memory of 64: both layouts' lanes and warps hold all bits between them."""
+    text = conversion("#one", "#vec8", 256, replace(GPU, shared_bytes=256), SCRATCH)
+    filecheck(text, "CHECK: OpIEqual\nCHECK: OpSelectionMerge\nCHECK: OpStore\nCHECK: OpControlBarrier\n")
+    assert text.count("OpControlBarrier") == 7

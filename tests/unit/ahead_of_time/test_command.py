@@ -43,8 +43,7 @@ def wrong(x):
 @triton.jit
 def large(x, BLOCK: tl.constexpr):
     at = tl.arange(0, BLOCK)
-    values = tl.load(x + at[:, None] * BLOCK + at[None, :])
-    tl.store(x + at[:, None] * BLOCK + at[None, :], tl.trans(values))
+    tl.store(x + at, tl.histogram(tl.load(x + at), BLOCK))
 
 @triton.jit
 def typed(x, TYPE: tl.constexpr, SHAPE: tl.constexpr):
@@ -118,7 +117,7 @@ def _compile(path: Path, kernel: str, signature: str, *options: str) -> int:
         ("add", ADD, ("-t", "generic", "-w", "16"), "num_warps=16 needs workgroups of 512 invocations"),
         ("refused", "*i32", (), "inline"),
         ("wrong", "*i32", (), "undefined"),
-        ("large", "*fp32, 128", ("-t", "generic"), "bytes of shared memory, the target has 32768"),
+        ("large", "*i32, 16384", ("-t", "generic"), "bytes of shared memory, the target has 32768"),
     ],
 )
 def test_requests_that_are_refused(

@@ -57,12 +57,13 @@ def simulate(plan: Moves, before: Registers, source: LinearLayout, result: Linea
             return after
         case ThroughShared():
             loaded: dict[tuple[int, int], dict[int, int]] = {thread: {} for thread in before}
-            for step in plan.rounds:
+            for number, step in enumerate(plan.rounds):
                 memory: dict[int, int] = {}
                 for (lane, warp), held in before.items():
                     if lane & plan.duplicate_lanes or warp & plan.duplicate_warps:
                         continue
-                    for vector in step.stores:
+                    turn = plan.turn.apply_flat(lane=lane, warp=warp)
+                    for vector in (v for whose, vectors in plan.stores(number) if whose == turn for v in vectors):
                         assert len(vector) == plan.store_width
                         start = plan.store.apply_flat(register=vector[0], lane=lane, warp=warp)
                         assert start % plan.store_width == 0 and start + len(vector) <= plan.size
@@ -121,7 +122,8 @@ def test_arbitrary_layouts(data: st.DataObject, bits: int, lanes: int, warps: in
 def test_blocked_to_blocked_with_little_memory(
     data: st.DataObject, rank: int, lanes: int, warps: int, element_bytes: int
 ) -> None:
-    """Scratch of every size: a right plan, or a refusal that names a size with which it succeeds."""
+    """Scratch of every size: a right plan, in two rounds for half of the memory, or a refusal where not each invocation
+    has an element's place."""
     shape = data.draw(shapes(rank, rank, 4))
     source, result = (distributed_layout(data.draw(blocked_encodings(rank, lanes, warps)), shape) for _ in range(2))
     whole = source.size * element_bytes
@@ -133,6 +135,7 @@ def test_blocked_to_blocked_with_little_memory(
             smaller = check(source, result, element_bytes, least)
         except ConversionError as error:
             assert isinstance(plan, ThroughShared) and f"owns {least} bytes" in str(error)
+            assert least < element_bytes << lanes + warps
             break
         if isinstance(smaller, ThroughShared):
             assert isinstance(plan, ThroughShared)
@@ -172,6 +175,26 @@ def test_transposition_is_wide_and_free_of_conflicts(element_bytes: int, repeats
         assert plan.store_width == plan.load_width == per_lane
     assert bank_conflicts(plan.store, plan.rounds[0].stores, plan.store_width, element_bytes) == 1
     assert bank_conflicts(plan.load, plan.rounds[0].loads, plan.load_width, element_bytes) == 1
+
+
+@pytest.mark.parametrize(("element_bytes", "rounds"), [(4, 2), (8, 4)])
+def test_warps_take_turns_where_there_is_too_little_memory(element_bytes: int, rounds: int) -> None:
+    """Transpositions of 64 and 128 KiB in 48: registers of the result and warps of the source say which round."""
+    source = distributed_layout(blocked((1, 4), (1, 32), (4, 1)), (128, 128))
+    result = distributed_layout(blocked((4, 1), (32, 1), (1, 4), order=(0, 1)), (128, 128))
+    plan = check(source, result, element_bytes, 49152)
+    assert isinstance(plan, ThroughShared) and len(plan.rounds) == rounds
+    assert plan.takes_turns and not any(plan.turn.inputs["lane"])
+
+
+@pytest.mark.parametrize("element_bytes", [1, 4, 8])
+def test_lanes_take_turns_where_warps_do_not_suffice(element_bytes: int) -> None:
+    """Warps hold rows on both sides, so that two bits of registers and one of the source's lanes say which round."""
+    source = distributed_layout(blocked((1, 4), (1, 32), (4, 1)), (128, 128))
+    inputs = {"register": [1 << bit for bit in range(7)], "lane": [512 << bit for bit in range(5)], "warp": [256, 128]}
+    plan = check(source, LinearLayout.from_flat(inputs, source.shape), element_bytes, 128 * 16 * element_bytes)
+    assert isinstance(plan, ThroughShared) and len(plan.rounds) == 8
+    assert plan.takes_turns and any(plan.turn.inputs["lane"])
 
 
 def test_common_registers_are_moved_as_vectors() -> None:
