@@ -9,6 +9,9 @@ A load and a later write with no wait of the workgroup between them, on any path
 same argument, unless each invocation writes only what it alone has read: both have the same pointers, and of the
 invocations that hold an element only the one that writes it uses what was loaded.
 
+A barrier between them that is there for workgroup memory alone is such a wait, if it is told to order device memory,
+too: otherwise the driver's compiler may move the load behind it (SPIR-V specification, section 3.25, Memory Semantics).
+
 Not judged are arguments that overlap, pointers out of memory, what the same pointers are in other iterations of a loop,
 and loads after writes: these are up to the kernel (``tl.debug_barrier``), as they are with upstream's GPU backends.
 """
@@ -16,12 +19,13 @@ and loads after writes: these are up to the kernel (``tl.debug_barrier``), as th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from ..layouts.distributed import LANE, WARP, distributed_layout
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.traits import TRAITS, Effect, Pointers, traits
 from ..ttgir.types import TensorType, Type
-from .barriers import Access, Footprint, Need, barrier_needs
+from .barriers import BARRIER, Access, Footprint, Need, barrier_needs
 from .places import same_pointer
 from .pointer_roots import Roots, pointer_roots
 
@@ -33,23 +37,46 @@ _WRITES = tuple(
 _RELEASES = frozenset({"release", "acq_rel"})
 
 
-def overwriting(
-    function: Function, footprint: Callable[[Operation], Footprint], placed: Mapping[Operation, Need]
-) -> frozenset[Operation]:
-    """The writes of ``function`` before which invocations must wait. ``footprint``: what operations do to workgroup
-    memory, for the waits in it; ``placed``: the barriers for that memory."""
-    assert function.body is not None
-    names = {inner.name for block in function.body.blocks for top in block.operations for inner in top.walk()}
-    if _READ not in names or names.isdisjoint(_WRITES):
-        return frozenset()
-    roots = pointer_roots(function)
+@dataclass(frozen=True)
+class ReadsFirst:
+    """``waits``: the writes before which invocations wait for each other's reads. ``barriers``: whether barriers that
+    are there for workgroup memory make such waits needless elsewhere, so that they order device memory, too."""
 
-    def device_footprint(operation: Operation) -> Footprint:
-        waits = footprint(operation).waits
-        accesses = (Access(operation, 0, 1, operation.name != _READ),) if operation.name in (_READ, *_WRITES) else ()
-        if placed.get(operation) == Need.WORKGROUP or operation.attributes.get("sem") in _RELEASES:
-            return Footprint((), True, accesses)
-        return Footprint(accesses, waits)
+    waits: frozenset[Operation] = frozenset()
+    barriers: bool = False
+
+
+def reads_first(
+    function: Function, footprint: Callable[[Operation], Footprint], placed: Mapping[Operation, Need]
+) -> ReadsFirst:
+    """How reads of device memory come before the writes that follow them in ``function``. ``footprint``: what
+    operations do to workgroup memory, for the waits in it; ``placed``: the barriers for that memory."""
+    assert function.body is not None
+    accesses = {
+        inner: (Access(inner, 0, 1, inner.name != _READ),)
+        for block in function.body.blocks
+        for top in block.operations
+        for inner in top.walk()
+        if inner.name in (_READ, *_WRITES)
+    }
+    roots = pointer_roots(function) if len({one.name == _READ for one in accesses}) == 2 else {}
+    read, written = (
+        {root for one in accesses if (one.name == _READ) == reads for root in roots.get(one.operands[0], ())}
+        for reads in (True, False)
+    )
+    if read.isdisjoint(written):
+        return ReadsFirst()
+
+    def with_its_own(operation: Operation) -> Footprint:
+        if operation.attributes.get("sem") in _RELEASES:
+            return Footprint((), True, accesses.get(operation, ()))
+        return Footprint(accesses.get(operation, ()), orders_device_memory(operation))
+
+    def with_all(operation: Operation) -> Footprint:
+        own = with_its_own(operation)
+        if placed.get(operation) == Need.WORKGROUP:
+            return Footprint((), True, accesses.get(operation, ()))
+        return own if own.waits else Footprint(own.before, footprint(operation).waits)
 
     def rule(earlier: Access, later: Access) -> Need:
         read, write = earlier.operation, later.operation
@@ -61,7 +88,13 @@ def overwriting(
 
     accessing = (_READ, *_WRITES)
     rules = {(first, second): rule for first in accessing for second in accessing}
-    return frozenset(barrier_needs(function, device_footprint, rules))
+    waits, alone = (frozenset(barrier_needs(function, one, rules)) for one in (with_all, with_its_own))
+    return ReadsFirst(waits, waits != alone)
+
+
+def orders_device_memory(operation: Operation) -> bool:
+    """Whether this is a barrier that the kernel has for more than workgroup memory."""
+    return operation.name == BARRIER and operation.attributes.get("addrSpace", "local") != "local"
 
 
 def _share(read: Operation, write: Operation, roots: Roots) -> bool:

@@ -216,7 +216,7 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
     and last use. ``total``: bytes that the kernel takes, ``extent``: the end of the last buffer."""
     steps = list(operations(function))
     number = {operation: place for place, operation in enumerate(steps)}
-    whole = [one for one in steps if one.name == BARRIER or one in plan.overwriting]
+    whole = [one for one in steps if one.name == BARRIER or one in plan.reads_first.waits]
     barriers = {**plan.barriers, **dict.fromkeys(whole, Need.WORKGROUP)}
     buffers: list[dict[str, Any]] = []
     for operation in steps:

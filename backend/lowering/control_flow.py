@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..analysis.overwriting import orders_device_memory
 from ..planning.demand import ALL
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
@@ -142,4 +143,4 @@ def _return(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("ttg.barrier")
 def _barrier(ctx: Lowering, operation: Operation) -> None:
-    ctx.barrier(operation.attributes.get("addrSpace", "local") != "local")
+    ctx.barrier(orders_device_memory(operation))

@@ -165,9 +165,9 @@ class Lowering(Emitter):
         """All invocations of the workgroup wait for each other, and see each other's writes to shared memory and, with
         ``global_memory``, to device memory; with scope Device, so do other workgroups that synchronise with it."""
         if self.num_warps == 1 and not global_memory:
-            self.subgroup_barrier()
+            self.shared.barrier(self.f, self.plan.reads_first.barriers, Scope.Subgroup, Scope.Subgroup)
         else:
-            self.shared.barrier(self.f, global_memory, Scope.Workgroup, scope)
+            self.shared.barrier(self.f, global_memory or self.plan.reads_first.barriers, Scope.Workgroup, scope)
 
     def subgroup_barrier(self) -> None:
         """The invocations of each subgroup wait for each other, and see each other's writes to shared memory."""

@@ -37,7 +37,7 @@ def lower(ctx: Lowering, operation: Operation) -> None:
     need = ctx.plan.barriers.get(operation)
     if need is not None:
         ctx.wait(need)
-    if operation in ctx.plan.overwriting:
+    if operation in ctx.plan.reads_first.waits:
         ctx.wait_for_reads()
     try:
         if ctx.shared.watch is None:

@@ -9,7 +9,7 @@ from functools import partial
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barriers import Need, barrier_needs
 from ..analysis.lazy_loads import lazy_loads
-from ..analysis.overwriting import overwriting
+from ..analysis.overwriting import ReadsFirst, reads_first
 from ..capabilities import Capabilities
 from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.traits import MEDIUM, TRAITS
@@ -56,8 +56,8 @@ class KernelPlan:
     """What is decided of a kernel.
 
     ``plans``: of each operation that has one. ``late``: the loads that are left to the dots that use them.
-    ``barriers``: before which operations all invocations wait for each other, or those of a subgroup; ``overwriting``:
-    the writes to device memory before which they wait, because one may yet have to read there. ``view``: of workgroup
+    ``barriers``: before which operations all invocations wait for each other, or those of a subgroup; ``reads_first``:
+    before which writes to device memory they wait, because one may yet have to read there. ``view``: of workgroup
     memory, of which the kernel takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie.
     ``watched``: loops are counted, because the driver may cut them short. ``reports``: the kernel tells the host
     something, if only that an access was outside of its tensor. ``demand``: which registers of tensors are read.
@@ -67,7 +67,7 @@ class KernelPlan:
     plans: dict[Operation, Plan]
     late: frozenset[Operation]
     barriers: Mapping[Operation, Need]
-    overwriting: frozenset[Operation]
+    reads_first: ReadsFirst
     view: View
     shared_bytes: int
     buffers: Mapping[Value, BufferView]
@@ -188,14 +188,14 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     }
     footprints = Footprints(plans, late, chosen.buffers)
     barriers = barrier_needs(kernel, footprints)
-    overwritten = overwriting(kernel, footprints, barriers)
-    pointers = replace(pointers, communicates=pointers.communicates or bool(overwritten))
+    first = reads_first(kernel, footprints, barriers)
+    pointers = replace(pointers, communicates=pointers.communicates or bool(first.waits) or first.barriers)
     races = options.check_races and chosen.bytes > 0
     watched = watches_loops(kernel, capabilities, plans, races)
     reports = watched or options.check_bounds or races or may_report(kernel)
     demand = plan_demand(kernel, plans, options.check_bounds)
     return KernelPlan(
-        plans, late, barriers, overwritten, chosen.view, chosen.bytes, chosen.buffers, pointers, watched, reports,
+        plans, late, barriers, first, chosen.view, chosen.bytes, chosen.buffers, pointers, watched, reports,
         demand, races,
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..analysis.overwriting import orders_device_memory
 from ..analysis.pointer_range import is_pointer, pointer_bases
 from ..analysis.pointer_roots import pointer_roots, written_arguments
 from ..ttgir.ir import Function, Value
@@ -49,8 +50,7 @@ def plan_pointers(kernel: Function, check_bounds: bool) -> PointerPlan:
 def _communicates(kernel: Function) -> bool:
     assert kernel.body is not None
     return any(
-        Effect.ATOMIC in traits(inner).effects
-        or (inner.name == "ttg.barrier" and inner.attributes.get("addrSpace") != "local")
+        Effect.ATOMIC in traits(inner).effects or orders_device_memory(inner)
         for block in kernel.body.blocks
         for operation in block.operations
         for inner in operation.walk()

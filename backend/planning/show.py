@@ -71,5 +71,5 @@ def _text(operation: Operation, plan: KernelPlan) -> str:
     summary = planned.summary() if planned is not None else ""
     if planned is not None and summary and planned.reason:
         summary = f"{summary}, because {planned.reason}"
-    need = Need.WORKGROUP if operation in plan.overwriting else plan.barriers.get(operation)
+    need = Need.WORKGROUP if operation in plan.reads_first.waits else plan.barriers.get(operation)
     return summary if need is None else f"after a barrier {_BARRIERS[need]}{': ' if summary else ''}{summary}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
@@ -220,3 +222,24 @@ CHECK-NOT: OpControlBarrier""",
 def test_what_only_the_writer_uses_is_not_waited_for():
     body = COUNTED.replace("tt.splat %old", "tt.splat %one")
     assert "OpControlBarrier" not in disassemble(compile_body(body, "%p: !tt.ptr<i32>, %q: !tt.ptr<i32>"))
+
+
+@pytest.mark.parametrize(("written", "semantics"), [("p", 0x6148), ("q", 0x6108)])
+def test_a_barrier_of_shared_memory_orders_reads_where_they_count_on_it(written, semantics):
+    """A tile is loaded from p, another one is converted and stored: where it goes to p, the conversion's barrier is one
+    of device memory, too."""
+    tile, pointers = "tensor<16x16xi32, {}>", "tensor<16x16x!tt.ptr<i32>, {}>"
+    body = f"""
+    %a = tt.splat %p : !tt.ptr<i32> -> {pointers.format("#rows")}
+    %b = tt.splat %r : !tt.ptr<i32> -> {pointers.format("#rows")}
+    %c = tt.splat %s : !tt.ptr<i32> -> {pointers.format("#rows")}
+    %d = tt.splat %{written} : !tt.ptr<i32> -> {pointers.format("#columns")}
+    %first = tt.load %a : {pointers.format("#rows")}
+    %other = tt.load %b : {pointers.format("#rows")}
+    %turned = ttg.convert_layout %other : {tile.format("#rows")} -> {tile.format("#columns")}
+    tt.store %d, %turned : {pointers.format("#columns")}
+    tt.store %c, %first : {pointers.format("#rows")}"""
+    text = disassemble(compile_body(body, ", ".join(f"%{name}: !tt.ptr<i32>" for name in "pqrs")))
+    constants = dict(re.findall(r"(%\d+) = OpConstant %\d+ (\d+)", text))
+    assert [int(constants[one]) for one in re.findall(r"OpControlBarrier %\d+ %\d+ (%\d+)", text)] == [semantics]
+    assert bool(re.search(r"OpStore .* Aligned\|NonPrivatePointer 4", text)) == (written == "p")
