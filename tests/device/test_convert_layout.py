@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import hypothesis
 import numpy as np
@@ -129,14 +130,20 @@ def convert(
     element: str = "f32",
     warps: int = 4,
     boolean: bool = False,
+    shared_bytes: int | None = None,
 ) -> None:
-    """Compiles and runs a conversion of a tensor, and compares what it stores with what it loaded."""
+    """Compiles and runs a conversion of a tensor, and compares what it stores with what it loaded. ``shared_bytes``: of
+    the device it is compiled for, in place of those that there are."""
     path = folder / "convert.ttgir"
     path.write_text(module_text(source, target, shape, element, warps, boolean))
-    kernel = triton.compile(str(path), target=driver.active.get_current_target(), options={"num_warps": warps})
+    target_of = driver.active.get_current_target()
+    if shared_bytes is not None:
+        target_of = replace(target_of, arch=replace(device_capabilities(), shared_bytes=shared_bytes).arch())
+    kernel = triton.compile(str(path), target=target_of, options={"num_warps": warps})
     x = inputs(ELEMENTS[element], int(np.prod(shape))).reshape(shape)
     out = Guarded(shape, ELEMENTS[element])
     kernel[(1, 1, 1)](to_torch(x), out.tensor)
+    assert shared_bytes is None or kernel.metadata.shared <= shared_bytes
     assert_same(out.values(), (x > 0).astype(x.dtype) if boolean else x, (source, target, shape, element))
 
 
@@ -215,14 +222,27 @@ def layout_pairs(draw):
     return layouts[0], layouts[1], shape, element, 1 << warp_bits
 
 
-@hypothesis.settings(
+DRAWN = hypothesis.settings(
     max_examples=60,
     deadline=None,
     database=None,
     derandomize=True,
     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
 )
+
+
+@DRAWN
 @hypothesis.given(layout_pairs())
 def test_drawn_layouts(tmp_path, drawn):
     source, target, shape, element, warps = drawn
     convert(tmp_path, source, target, shape, "i8" if element == "i1" else element, warps, boolean=element == "i1")
+
+
+@DRAWN
+@hypothesis.given(layout_pairs())
+def test_drawn_layouts_in_the_least_memory(tmp_path, drawn):
+    """A place for each invocation: elements go through it in rounds, in which subgroups and lanes take turns."""
+    source, target, shape, element, warps = drawn
+    least = np.dtype(ELEMENTS.get(element, "int8").replace("bfloat16", "int16")).itemsize * warps << LANE_BITS
+    element, boolean = ("i8", True) if element == "i1" else (element, False)
+    convert(tmp_path, source, target, shape, element, warps, boolean, max(least, 64))
