@@ -21,7 +21,8 @@ def ways() -> list[str]:
     """Values of the option matrix_units: the device's own, and profiles whose fragments its subgroups can hold."""
     has = Capabilities.parse(str(triton.runtime.driver.active.get_current_target().arch))
     fitting = {8: ["lavapipe-26", "amd-rdna3", "intel-xe"], 32: ["amd-rdna3", "intel-xe"]}.get(has.subgroup_size, [])
-    return [*(["1"] if has.matrices else []), "nvidia-hopper", *fitting]
+    whole = ["nvidia-hopper"] if has.subgroup_size <= 32 else []
+    return [*(["1"] if has.matrices else []), *whole, *fitting]
 
 
 def _way(request: pytest.FixtureRequest) -> str:

@@ -78,10 +78,11 @@ def pairs(x_ptr, y_ptr, N: tl.constexpr):
 
 
 def test_packs() -> None:
-    """A pack is of consecutive elements of an invocation; here those are consecutive in memory too."""
-    x = torch.randn(256, generator=torch.Generator().manual_seed(1))
-    y = torch.zeros(256)
-    pairs[(1,)](x, y, N=256, num_warps=4)
+    """A pack is of consecutive elements of an invocation; here those are consecutive in memory too. In subgroups of 64
+    an invocation has two."""
+    x = torch.randn(512, generator=torch.Generator().manual_seed(1))
+    y = torch.zeros(512)
+    pairs[(1,)](x, y, N=512, num_warps=4)
     assert torch.equal(y.view(-1, 2), x.view(-1, 2).sort(1).values)
 
 
