@@ -24,6 +24,12 @@ HOOKS = (
         ("DeviceInterface", "register_interface_for_device"),
         devices.device_interface,
     ),
+    Hook(
+        "cpu_tensors",
+        "torch._dynamo.device_interface",
+        ("CpuInterface.raise_if_triton_unavailable",),
+        devices.cpu_tensors,
+    ),
     Hook("compile_target", "torch._inductor.runtime.hints", ("DeviceProperties.create",), devices.compile_target),
     Hook(
         "choice_of_driver", "torch._inductor.runtime.triton_helpers", ("set_driver_to_gpu",), devices.choice_of_driver
@@ -41,7 +47,7 @@ HOOKS = (
     Hook("benchmarker", "torch._inductor.runtime.benchmarking", ("register_benchmarker",), generation.benchmarker),
     Hook(
         "templates",
-        "torch._inductor.template_heuristics.triton",
+        templates.MODULE,
         (
             "BaseConfigHeuristic.preprocess_mm_configs",
             *("GemmConfig", "ConvConfig", "FlexConfig", "FlexBwDConfig", "FlexDecodeConfig"),
@@ -49,6 +55,7 @@ HOOKS = (
             *("mm_template.uid", "bmm_template.uid", "mm_plus_mm_template.uid", "register_template_heuristic"),
         ),
         templates.templates,
+        formerly=templates.FORMER_MODULE,
     ),
     Hook(
         "launchers",
@@ -92,4 +99,7 @@ def install() -> None:
         return
     _installed.append(True)
     for hook in HOOKS:
-        after_import(hook.module, hook.apply)
+        if hook.place:
+            after_import(hook.place, hook.apply)
+        else:
+            hook.leave_out([hook.module])

@@ -18,10 +18,10 @@ def has_triton(module: Any) -> None:
     original = module.has_triton
 
     @functools.cache
-    def has_triton() -> bool:
+    def has_triton(**options: Any) -> bool:
         from ..properties import driver_is_active
 
-        return bool(original()) or driver_is_active()
+        return bool(original(**options)) or driver_is_active()
 
     module.has_triton = has_triton
 
@@ -33,6 +33,20 @@ def device_interface(module: Any) -> None:
     interface = type("SPIRVInterface", bases, {"__doc__": SPIRVInterface.__doc__})
     for name in (NAME, *(f"{NAME}:{index}" for index in range(_MOST_DEVICES))):
         module.register_interface_for_device(name, interface)
+
+
+def cpu_tensors(module: Any) -> None:
+    """Kernels of the user's take CPU tensors wherever Triton launches on the Vulkan device. torch 2.15 asks for a CPU
+    backend before it writes such a launch."""
+    original = module.CpuInterface.raise_if_triton_unavailable
+
+    def raise_if_triton_unavailable(device: Any = None) -> None:
+        from ..properties import driver_is_active
+
+        if not driver_is_active():
+            original(device)
+
+    module.CpuInterface.raise_if_triton_unavailable = staticmethod(raise_if_triton_unavailable)
 
 
 def compile_target(module: Any) -> None:

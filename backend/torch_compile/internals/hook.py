@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -14,19 +15,37 @@ from ...autoload import NAME
 from ..broken import BROKEN
 
 #: Versions of torch that the tests were run with.
-TORCH_VERSIONS = ("2.13",)
+TORCH_VERSIONS = ("2.13", "2.15")
 
 _log = logging.getLogger(__name__)
 
 
+def first_module(*names: str) -> str:
+    """The first of ``names`` ("torch.…") that is a file or folder of this torch, "" where none is. A name that only
+    stands for another module, so that it is never imported, is none."""
+    root = Path(torch.__file__).parent
+    for name in filter(None, names):
+        path = root.joinpath(*name.split(".")[1:])
+        if path.with_name(f"{path.name}.py").is_file() or (path / "__init__.py").is_file():
+            return name
+    return ""
+
+
 @dataclass(frozen=True)
 class Hook:
-    """A change to a module of torch's, made when torch imports it. ``needs``: dotted names that must be there."""
+    """A change to a module of torch's, made when torch imports it. ``needs``: dotted names that must be there.
+    ``formerly``: the module's name in older versions."""
 
     name: str
     module: str
     needs: tuple[str, ...]
     change: Callable[[Any], None]
+    formerly: str = ""
+
+    @property
+    def place(self) -> str:
+        """The module's name in this torch, "" where it has none."""
+        return first_module(self.module, self.formerly)
 
     def missing(self, module: ModuleType) -> list[str]:
         """Which of ``needs`` the module lacks."""
@@ -42,11 +61,15 @@ class Hook:
     def apply(self, module: ModuleType) -> None:
         """Makes the change, or notes what it lacks."""
         absent = self.missing(module)
-        if not absent:
+        if absent:
+            self.leave_out([f"{self.module}.{path}" for path in absent])
+        else:
             self.change(module)
-            return
+
+    def leave_out(self, absent: Sequence[str]) -> None:
+        """Notes what this torch lacks of what the change needs."""
         BROKEN[self.name] = (
-            f"torch {torch.__version__} has no {', '.join(f'{self.module}.{path}' for path in absent)}; "
+            f"torch {torch.__version__} has no {', '.join(absent)}; "
             f"this backend was written for torch {', '.join(TORCH_VERSIONS)}"
         )
         _log.warning("torch.compile for %s lacks the hook '%s': %s", NAME, self.name, BROKEN[self.name])

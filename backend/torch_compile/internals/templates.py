@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import torch
 
 from ...autoload import NAME
+from .hook import first_module
+
+#: Where torch has its tables of configurations; until 2.14 they had the other name.
+MODULE, FORMER_MODULE = "torch._inductor.heuristics.template.triton", "torch._inductor.template_heuristics.triton"
+
+#: The tables of choices.py, once torch has imported its own.
+_tables: list[Any] = []
 
 
 def templates(module: Any) -> None:
@@ -41,7 +49,8 @@ def templates(module: Any) -> None:
                 )
             return super().preprocess_mm_configs(m, n, k, fitting or configs[:1], dtype_size=dtype_size, **rest)
 
-        def get_flex_attn_fwd_configs(self, head_dim: int, dtype: torch.dtype) -> list[Any]:
+        def get_flex_attn_fwd_configs(self, head_dim: int, *queries_and_type: Any) -> list[Any]:
+            dtype = queries_and_type[-1]  # torch 2.13 does not give the number of queries
             rows = choices.flex_forward(properties_of(), head_dim, dtype.itemsize, autotune())
             return [module.FlexConfig(m, n, 1, warps) for m, n, warps in rows]
 
@@ -64,7 +73,7 @@ def templates(module: Any) -> None:
         except (TypeError, ValueError):
             return None
 
-    module.SPIRVConfigHeuristic = SPIRVConfigHeuristic
+    _tables.append(SPIRVConfigHeuristic)
     register = module.register_template_heuristic
     plain = type("SPIRVMMHeuristic", (module.MMTemplateConfigMixin, SPIRVConfigHeuristic), {})
     added = type("SPIRVAddMMHeuristic", (module.AddMMConfigMixin, plain), {})
@@ -88,9 +97,8 @@ def choices(module: Any) -> None:
     def get_config_heuristics(self: Any, device_type: str | None = "cuda") -> Any:
         if device_type != NAME:
             return original(self, device_type)
-        from torch._inductor.template_heuristics import triton
-
-        return getattr(triton, "SPIRVConfigHeuristic")()  # noqa: B009 (put there by templates())
+        import_module(first_module(MODULE, FORMER_MODULE))
+        return _tables[0]()
 
     module.InductorChoices.get_config_heuristics = get_config_heuristics
 

@@ -17,7 +17,7 @@ from triton.backends.spirv.torch_compile import internals  # noqa: E402
 @pytest.mark.parametrize("hook", internals.HOOKS, ids=lambda hook: hook.name)
 def test_torch_has_what_the_hook_needs(hook: internals.Hook) -> None:
     internals.install()
-    module = import_module(hook.module)
+    module = import_module(hook.place)
     assert hook.missing(module) == [], f"the hook '{hook.name}' is broken by torch {torch.__version__}"
     assert hook.name not in internals.BROKEN
 
@@ -46,6 +46,17 @@ def test_a_hook_without_its_place_is_left_out_and_told(
     hook.apply(module)
     assert not called
     assert "torch.somewhere.gone.part" in broken["sample"] and "'sample'" in caplog.text
+
+
+@pytest.mark.parametrize(("module", "formerly"), [("torch.gone", ""), ("torch.gone", "torch._inductor.gone")])
+def test_a_hook_of_a_module_that_torch_has_not_is_left_out(module: str, formerly: str) -> None:
+    assert internals.Hook("sample", module, (), print, formerly).place == ""
+
+
+@pytest.mark.parametrize("module", ["torch._inductor.utils", "torch._inductor.codegen"])
+def test_a_module_is_found_by_either_name(module: str) -> None:
+    assert internals.Hook("sample", module, (), print, "torch.gone").place == module
+    assert internals.Hook("sample", "torch.gone", (), print, module).place == module
 
 
 def test_a_device_with_a_broken_hook_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +88,7 @@ def test_strides_that_torch_cannot_compare_are_not_in_order() -> None:
     size = environment.create_symbol(16, ConstantSource("size"), dynamic_dim=DimDynamic.DYNAMIC)
     half = FloorDiv(size - 1, 2)
     comparison = sympy.Eq((half + 1) * Mod(1, (half**2 + 2 * half + 1) / (half + 1)), 0)
-    assert SizeVarAllocator(environment).guard_or_false(comparison) is False
+    assert not SizeVarAllocator(environment).guard_or_false(comparison)
 
 
 def test_remainders_of_even_products() -> None:
