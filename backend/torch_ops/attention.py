@@ -50,16 +50,19 @@ def _attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> torch.Tensor:
-    """aten::scaled_dot_product_attention."""
-    if not _fits(query, key, value, attn_mask, dropout_p, is_causal):
+    """aten::scaled_dot_product_attention. What the CPU has a kernel for lies in memory as its queries do, as there and
+    with CUDA; what torch composes is contiguous."""
+    as_queries = not dropout_p and _is_one_kernel_of_torch(query, key, value, attn_mask, enable_gqa)
+    if not _fits(query, key, value, attn_mask, dropout_p, is_causal, enable_gqa):
         if attn_mask is not None and attn_mask.dtype == torch.bool:  # torch's composite of the rest would add it
             bias = torch.zeros_like(attn_mask, dtype=query.dtype)
             attn_mask = bias.masked_fill_(attn_mask.logical_not(), float("-inf"))
-        return aten._scaled_dot_product_attention_math(
+        composed = aten._scaled_dot_product_attention_math(
             query, key, value, attn_mask, dropout_p, is_causal, None, scale=scale, enable_gqa=enable_gqa
-        )[0]  # type: ignore[no-any-return]
+        )[0]
+        return _laid_out(composed, _order(query)) if as_queries else composed  # type: ignore[no-any-return]
     lead = query.shape[:-2]
-    if enable_gqa and key.shape[-3] != query.shape[-3]:
+    if key.shape[:-2] != lead:
         key, value = (t.repeat_interleave(query.shape[-3] // t.shape[-3], -3) for t in (key, value))
     q, k, v = (_of_four(t) for t in (query, key, value))
     if attn_mask is not None:
@@ -67,7 +70,30 @@ def _attention(
     out = aten._scaled_dot_product_fused_attention_overrideable(q, k, v, attn_mask, 0.0, is_causal, False, scale=scale)[
         0
     ]
-    return out.view(*lead, *out.shape[-2:])  # type: ignore[no-any-return]
+    out = out.view(*lead, *out.shape[-2:])
+    return out if as_queries else out.contiguous()  # type: ignore[no-any-return]
+
+
+def _is_one_kernel_of_torch(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: _Optional, shared: bool
+) -> bool:
+    """Whether the CPU does a call without dropout by its one kernel (sdp::use_flash_attention_cpp)."""
+    if not query.dim() == key.dim() == value.dim() == 4 or (mask is not None and mask.requires_grad):
+        return False
+    heads = key.shape[1] == value.shape[1] and (shared or key.shape[1] == query.shape[1])
+    widths = query.shape[3] == key.shape[3] == value.shape[3]
+    rows = query.stride(3) == key.stride(3) == value.stride(3) == 1
+    return heads and widths and rows and bool(query.shape[2] and key.shape[2])
+
+
+def _order(tensor: torch.Tensor) -> list[int]:
+    """Dimensions as they lie in memory, the outermost first."""
+    steps = torch.empty_like(tensor, device="meta").stride()  # those that are expanded lie where they would
+    return sorted(range(tensor.dim()), key=lambda d: steps[d], reverse=True)
+
+
+def _laid_out(tensor: torch.Tensor, order: list[int]) -> torch.Tensor:
+    return tensor.permute(order).contiguous().permute([order.index(d) for d in range(tensor.dim())])
 
 
 def _of_four(tensor: torch.Tensor) -> torch.Tensor:
@@ -78,7 +104,13 @@ def _of_four(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _fits(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, mask: _Optional, dropout: float, causal: bool
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: _Optional,
+    dropout: float,
+    causal: bool,
+    shared: bool,
 ) -> bool:
     """Whether the kernels do it: the rest is composed, what torch refuses among it. Tensors that are being traced are
     composed, too, so that what compiles them sees the operations, and so is all within a level of forward-mode
@@ -95,7 +127,8 @@ def _fits(
     if query.dtype not in _TYPES or key.dtype != query.dtype or value.dtype != query.dtype:
         return False
     shapes = query.dim() == key.dim() == value.dim() and key.shape[:-1] == value.shape[:-1]
-    heads = key.shape[:-2] == query.shape[:-2] or (query.dim() > 3 and key.shape[:-3] == query.shape[:-3])
+    heads = key.shape[:-2] == query.shape[:-2]
+    heads = heads or (shared and query.dim() > 3 and key.shape[:-3] == query.shape[:-3])
     if not shapes or not heads or key.shape[-1] != query.shape[-1] or query.dim() > 4:
         return False
     if not _sizes_fit(query, key, value) or max(t.numel() for t in tensors) >= 2**31:
@@ -183,9 +216,12 @@ def _forward(
         raise RuntimeError(
             "attention with dropout has no kernel on this device: scaled_dot_product_attention composes it"
         )
-    batch, heads, rows, _ = query.shape
-    # Laid out as (B, rows, H, columns), which the heads are joined in next.
-    out = query.new_empty(batch, rows, heads, value.shape[3]).transpose(1, 2)
+    batch, heads, rows, width = query.shape
+    out = torch.empty_like(query)
+    if value.shape[3] != width:
+        out = torch.empty_permuted(
+            (batch, heads, rows, value.shape[3]), _order(query), dtype=query.dtype, device=query.device
+        )
     none = query.new_empty(0)
     seed = torch.empty((), dtype=torch.int64, device=query.device)
     if _by_products(query):

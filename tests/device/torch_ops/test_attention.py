@@ -22,9 +22,7 @@ def _attend(**how: Any) -> Callable[..., Any]:
         inputs = [tensor.detach().requires_grad_() for tensor in (query, key, value)]
         out = F.scaled_dot_product_attention(*inputs, *mask, **how)
         out.backward(torch.arange(out.shape[-1], device=out.device).to(out.dtype).expand(out.shape))
-        return [
-            tensor.contiguous() for tensor in (out.detach(), *(leaf.grad for leaf in inputs if leaf.grad is not None))
-        ]
+        return [out.detach(), *(leaf.grad for leaf in inputs if leaf.grad is not None)]
 
     return run
 
@@ -36,7 +34,7 @@ def _inputs(*lead: int, rows: int = 37, keys: int = 45, width: int = 20, value_w
 
 @pytest.fixture
 def kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A CPU's driver, too, is given the kernels; the strides are those of the CPU's own kernel."""
+    """A CPU's driver, too, is given the kernels."""
     monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", True)
 
 
@@ -48,18 +46,74 @@ def test_values_gradients_and_what_is_not_finite() -> None:
     compare(_attend(), *_inputs(2, 3), seen, tolerance=(2e-4, 2e-4))
     query, key, value = _inputs(2, 3)
     query[0, 0, 5, 1], value[0, 1, 7, 2] = float("nan"), float("inf")
-    forward = lambda *inputs: F.scaled_dot_product_attention(*inputs).contiguous()  # noqa: E731
-    compare(forward, query, key, value, seen, tolerance=(2e-4, 2e-4))
+    compare(F.scaled_dot_product_attention, query, key, value, seen, tolerance=(2e-4, 2e-4))
 
 
 @pytest.mark.usefixtures("kernels")
 def test_strides_causes_and_scales() -> None:
     def packed(x: torch.Tensor) -> torch.Tensor:
         q, k, v = x.view(2, 33, 3, 4, 20).permute(2, 0, 3, 1, 4)
-        return F.scaled_dot_product_attention(q, k, v[..., 1:], is_causal=True, scale=0.3).contiguous()
+        return F.scaled_dot_product_attention(q, k, v[..., 1:], is_causal=True, scale=0.3)
 
     torch.manual_seed(2)
     compare(packed, torch.randn(2, 33, 3 * 80), tolerance=(2e-4, 2e-4))
+
+
+def _in_order(order: tuple[int, ...], *shape: int) -> torch.Tensor:
+    """Random numbers whose dimensions lie in memory in this order, the outermost first."""
+    return torch.randn([shape[d] for d in order]).permute([order.index(d) for d in range(4)])
+
+
+#: How calls of 2 batches, 4 heads, 5 queries, 7 keys and 8 numbers differ: the order in memory of queries and of keys.
+_HEADS_FIRST, _ROWS_FIRST = (0, 1, 2, 3), (0, 2, 1, 3)
+_ORDERS = [(query, key) for query in (_HEADS_FIRST, _ROWS_FIRST, (1, 2, 0, 3)) for key in (_HEADS_FIRST, _ROWS_FIRST)]
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["composed", "kernel"])
+def test_results_lie_as_the_cpus(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As queries do."""
+    monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", compiled)
+    torch.manual_seed(0)
+    forward = F.scaled_dot_product_attention
+    for query, key in _ORDERS:
+        inputs = _in_order(query, 2, 4, 5, 8), _in_order(key, 2, 4, 7, 8), _in_order(key, 2, 4, 7, 8)
+        compare(forward, *inputs, tolerance=(2e-4, 2e-4))
+    compare(forward, *inputs, torch.rand(5, 7) > 0.5, tolerance=(2e-4, 2e-4))
+    halves = (x.half() for x in inputs)
+    compare(lambda *x: forward(*x, is_causal=True), *halves, tolerance=(1e-2, 1e-2))
+    compare(lambda x: forward(*x.permute(2, 0, 3, 1, 4)), torch.randn(2, 5, 3, 4, 8), tolerance=(2e-4, 2e-4))
+
+
+def test_what_torch_composes_on_the_cpu_lies_as_there() -> None:
+    """One after another: results of values of another width, of rows that are not contiguous, and with dropout."""
+    torch.manual_seed(0)
+    forward = F.scaled_dot_product_attention
+    query, key, value = (_in_order(_ROWS_FIRST, 2, 4, n, 8) for n in (5, 7, 7))
+    compare(forward, query, key, value[..., :6], tolerance=(2e-4, 2e-4))
+    compare(forward, query, _in_order((0, 1, 3, 2), 2, 4, 7, 8), value, tolerance=(2e-4, 2e-4))
+    compare(forward, query[0], key[0], value[0], tolerance=(2e-4, 2e-4))
+    compare(forward, query, key[:, :1], value[:, :1], tolerance=(2e-4, 2e-4))
+    dropped = forward(*(x.to("spirv") for x in (query, key, value)), dropout_p=0.1)
+    assert dropped.stride() == forward(query, key, value, dropout_p=0.1).stride()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16], ids=str)
+def test_what_is_composed_here_alone_lies_as_the_cpus(dtype: torch.dtype) -> None:
+    """float64, heads that share keys, wide heads and compiled calls: rows can be viewed with their heads joined."""
+    torch.manual_seed(0)
+    forward = F.scaled_dot_product_attention
+    query, key, value = (_in_order(_ROWS_FIRST, 2, 4, n, 8).to(dtype) for n in (5, 7, 7))
+    compare(forward, query, key, value, tolerance=(2e-2, 2e-2))
+    compare(lambda *x: forward(*x, enable_gqa=True), query, key[:, :2], value[:, :2], tolerance=(2e-2, 2e-2))
+    wide = (_in_order(_ROWS_FIRST, 2, 2, 5, 200).to(dtype) for _ in range(3))
+    compare(forward, *wide, tolerance=(2e-2, 2e-2))
+
+    def joined(*inputs: torch.Tensor) -> torch.Tensor:
+        return forward(*inputs).transpose(1, 2).view(2, 5, 32)
+
+    compiled = torch.compile(joined, backend="aot_eager", fullgraph=True)
+    for function in (joined, compiled):
+        compare(function, query, key, value, tolerance=(2e-2, 2e-2))
 
 
 #: Of 2 batches, 2 heads, 5 queries and 7 keys.
@@ -73,8 +127,7 @@ def test_masks_that_are_broadcast(compiled: bool, monkeypatch: pytest.MonkeyPatc
     for shape in _MASKS:
         bias = torch.randn(shape)
         for mask in (bias > 0, bias):
-            forward = lambda *inputs: F.scaled_dot_product_attention(*inputs).contiguous()  # noqa: E731
-            compare(forward, query, key, value, mask, tolerance=(2e-4, 2e-4))
+            compare(F.scaled_dot_product_attention, query, key, value, mask, tolerance=(2e-4, 2e-4))
 
 
 @pytest.mark.usefixtures("kernels")
@@ -83,6 +136,18 @@ def test_heads_that_share_keys(dtype: torch.dtype) -> None:
     query, key, value = (x.to(dtype) for x in _inputs(2, 4, rows=5, keys=7, width=16, value_width=16))
     tolerance = (2e-4, 2e-4) if dtype == torch.float32 else (1e-2, 1e-2)
     compare(_attend(enable_gqa=True), query, key[:, :2], value[:, :2], tolerance=tolerance)
+
+
+@pytest.mark.parametrize("compiled", [False, True], ids=["composed", "kernel"])
+def test_heads_of_keys_that_are_broadcast(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One head of keys serves all without ``enable_gqa``, too; other numbers of heads are refused, as on the CPU."""
+    monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", compiled)
+    query, key, value = _inputs(2, 4, rows=5, keys=7, width=16, value_width=16)
+    compare(_attend(), query, key[:, :1], value[:, :1], tolerance=(2e-4, 2e-4))
+    compare(_attend(), query, key[:1], value[:1], tolerance=(2e-4, 2e-4))
+    for device in ("cpu", "spirv"):
+        with pytest.raises(RuntimeError):
+            _attend()(*(x.to(device) for x in (query, key[:, :2], value[:, :2])))
 
 
 def test_what_is_composed() -> None:
