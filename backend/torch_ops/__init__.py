@@ -30,6 +30,7 @@ def register() -> None:
     from .grid_sampling import enter_grid_sampling
     from .indexing import enter_indexing
     from .losses import enter_losses
+    from .margins import enter_margins
     from .matmul import enter_matmul
     from .movement import enter_movement
     from .norms import enter_norms
@@ -62,7 +63,7 @@ def register() -> None:
         enter(library)
     for enter in (enter_batch_norm, enter_grid_sampling, enter_segments, enter_embedding_bags, enter_transformer):
         enter(library)
-    for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc):
+    for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc, enter_margins):
         enter(library)
     bounds.install()
     launching.install()

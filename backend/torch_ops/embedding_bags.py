@@ -9,7 +9,7 @@ import torch
 
 from .bounds import CHECK, fault_of
 from .elementwise import Body, run
-from .indexing import added_at, check_index, lines_added
+from .indexing import added_at, added_in, check_index, lines_added
 from .library import enter_by_name
 from .reducing import SUM, reduce
 from .searching import places_in
@@ -117,9 +117,9 @@ def _dense_backward(
     padding_idx: int = -1,
 ) -> torch.Tensor:
     check_index(indices, grad)
-    if scale_grad_by_freq or not grad.dtype.is_floating_point or grad.dtype == torch.float64:
-        raise OnHost("gradients by frequency, or in float64")
-    total = torch.zeros(num_weights, grad.shape[1], dtype=torch.float32, device=grad.device)
+    if scale_grad_by_freq or not grad.dtype.is_floating_point:
+        raise OnHost("gradients by frequency")
+    total = torch.zeros(num_weights, grad.shape[1], dtype=added_in(grad.dtype, grad.device), device=grad.device)
     if mode == _MAX:
         found = maximum_indices.clamp(min=0)
         added_at("embedding_bag", total, 0, found, torch.where(maximum_indices < 0, torch.zeros_like(grad), grad))

@@ -17,11 +17,13 @@ from .library import enter_by_name
 from .movement import retyped
 from .pointwise import of_type
 from .selection import places
-from .types import NAMES, OnHost, as_integer, computed_in
+from .types import NAMES, OnHost, adds_wide, as_integer, computed_in, require
 
 _INDICES = (torch.int64, torch.int32)
-#: Types with an atomic addition of their own.
-_ATOMIC = (torch.float32, torch.int32, torch.int64)
+#: The type in which numbers of others are added up at indices, by atomic additions: sums of halves are rounded once.
+_ADDED_IN = {torch.float32: torch.float32, torch.float16: torch.float32, torch.bfloat16: torch.float32}
+_ADDED_IN |= dict.fromkeys((torch.int32, torch.int16, torch.int8, torch.uint8, torch.bool), torch.int32)
+_ADDED_IN |= {torch.int64: torch.int64, torch.float64: torch.float64}
 _PLACES = frozenset(("self", "fault"))
 _GATHER = Body(CHECK + "out = tl.load(self + index * step + zero, mask=mask)", frozenset(("index",)), _PLACES)
 _STORED = frozenset(("index", "source"))
@@ -117,13 +119,20 @@ def _index_select(self: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Te
     raise OnHost("several elements of one")
 
 
+def added_in(dtype: torch.dtype, device: torch.device) -> torch.dtype:
+    """The type in which numbers are added up at indices. Raises OnHost where the device has no such additions."""
+    kind = _ADDED_IN.get(dtype)
+    if kind is None or (kind.itemsize == 8 and not adds_wide(device.index or 0)):
+        raise OnHost(f"atomic additions of {dtype}")
+    require(kind, device.index or 0)
+    return kind
+
+
 def added_at(
     name: str, self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, body: Body = _ADD, **more: int
 ) -> None:
     """self[…, index, …] += source: ``source`` has the shape, the index broadcasts to it."""
-    place = self if self.dtype in _ATOMIC else self.to(torch.float32)
-    if self.dtype not in _ATOMIC and self.dtype not in (torch.float16, torch.bfloat16):
-        raise OnHost(f"atomic additions of {self.dtype}")
+    place = self.to(added_in(self.dtype, self.device))
     fault = fault_of(self.device, name)
     operands = {"index": index, "source": source, "self": flat(place, dim, source.shape), "fault": fault}
     run(body, {}, operands, place.dtype, {**_line(place, dim), **more})
@@ -248,10 +257,10 @@ def _embedding_backward(
     grad_output: torch.Tensor, indices: torch.Tensor, num_weights: int, padding_idx: int, scale_grad_by_freq: bool
 ) -> torch.Tensor:
     check_index(indices, grad_output)
-    if scale_grad_by_freq or not grad_output.dtype.is_floating_point or grad_output.dtype == torch.float64:
-        raise OnHost("gradients by frequency, or in float64")
-    width = grad_output.shape[-1]
-    total = torch.zeros(num_weights, width, dtype=torch.float32, device=grad_output.device)
+    if scale_grad_by_freq or not grad_output.dtype.is_floating_point:
+        raise OnHost("gradients by frequency")
+    width, kind = grad_output.shape[-1], added_in(grad_output.dtype, grad_output.device)
+    total = torch.zeros(num_weights, width, dtype=kind, device=grad_output.device)
     lines_added("embedding", total, indices.reshape(-1), grad_output.reshape(-1, width), padding_idx)
     return total.to(grad_output.dtype)
 
@@ -323,11 +332,7 @@ def _index_put(
             return self.masked_fill_(mask, values.view(()))
     if values.dtype != self.dtype or values.device != self.device or self.dtype not in NAMES:
         raise OnHost("values of another type or device")
-    target = self
-    if accumulate and self.dtype not in _ATOMIC:
-        if self.dtype not in (torch.float16, torch.bfloat16):
-            raise OnHost(f"atomic additions of {self.dtype}")
-        target = self.to(torch.float32)
+    target = self.to(added_in(self.dtype, self.device)) if accumulate else self
     place, operands, counts, lines = _indexed(target, _without_masks(self, indices))
     action = (
         "source = source + zero.to(source.dtype)\n"

@@ -177,25 +177,84 @@ def _segment_reduce(
     unsafe: bool = False,
     initial: Any = None,
 ) -> torch.Tensor:
-    if indices is not None or (lengths is None) == (offsets is None) or not data.numel() or axis < 0:
+    if indices is not None:
         raise OnHost("segments that are refused")
-    given = offsets if lengths is None else lengths
-    if given is None or given.dim() != axis + 1 or given.shape[:axis] != data.shape[:axis] or not given.numel():
-        raise OnHost("segments that are refused")
-    if not data.dtype.is_floating_point or given.dtype not in (torch.int64, torch.int32) or given.device != data.device:
-        raise OnHost("segments that are refused, or numbers that are not floats")
-    ends = given.to(torch.int64) if lengths is None else _running(given)
+    ends = _ends(data, lengths, offsets, axis)
     if not unsafe:
         low, high = torch.stack((ends.diff(dim=axis).amin(), ends.select(axis, -1).amax())).tolist()
         if low < 0 or high > data.shape[axis]:
             raise OnHost("segments that are refused")
-    count = ends.shape[axis] - 1
-    after = (1,) * (data.dim() - 1 - axis)
-    begin, end = (ends.narrow(axis, at, count).reshape(*ends.shape[:axis], count, *after) for at in (0, 1))
-    shape = (*data.shape[:axis], count, *data.shape[axis + 1 :])
+    begin, end = _begins_and_ends(ends, data, axis)
+    shape = (*data.shape[:axis], ends.shape[axis] - 1, *data.shape[axis + 1 :])
     out = torch.empty(shape, dtype=data.dtype, device=data.device)
     reduced(out, axis, reduce, data, begin, end, None, initial)
     return out
+
+
+def _ends(data: torch.Tensor, lengths: torch.Tensor | None, offsets: torch.Tensor | None, axis: int) -> torch.Tensor:
+    """Where segments along ``axis`` end, after where the first begins: int64, of the dimensions up to that."""
+    given = offsets if lengths is None else lengths
+    if (lengths is None) == (offsets is None) or not data.numel() or axis < 0:
+        raise OnHost("segments that are refused")
+    if given is None or given.dim() != axis + 1 or given.shape[:axis] != data.shape[:axis] or not given.numel():
+        raise OnHost("segments that are refused")
+    if not data.dtype.is_floating_point or given.dtype not in (torch.int64, torch.int32) or given.device != data.device:
+        raise OnHost("segments that are refused, or numbers that are not floats")
+    return given.to(torch.int64) if lengths is None else _running(given)
+
+
+def _begins_and_ends(ends: torch.Tensor, data: torch.Tensor, axis: int) -> list[torch.Tensor]:
+    """Both, in a shape that broadcasts to the results of ``data``."""
+    count, after = ends.shape[axis] - 1, (1,) * (data.dim() - 1 - axis)
+    return [ends.narrow(axis, at, count).reshape(*ends.shape[:axis], count, *after) for at in (0, 1)]
+
+
+def _segment_reduce_backward(
+    grad: torch.Tensor,
+    output: torch.Tensor,
+    data: torch.Tensor,
+    reduce: str,
+    *,
+    lengths: torch.Tensor | None = None,
+    offsets: torch.Tensor | None = None,
+    axis: int = 0,
+    initial: Any = None,
+) -> torch.Tensor:
+    """The gradient of ``data``: 0 of elements that are in no segment."""
+    ends, kind = _ends(data, lengths, offsets, axis), computed_in(data.dtype)
+    if not grad.numel():
+        return torch.zeros(data.shape, dtype=data.dtype, device=data.device)
+    begin, end = _begins_and_ends(ends, data, axis)
+    numbers = torch.arange(data.shape[axis], device=data.device).expand(*ends.shape[:axis], -1).contiguous()
+    place = places_in(ends.contiguous(), numbers, True) - 1  # of each element, the segment that it is in
+    inside = (place >= 0) & (place < ends.shape[axis] - 1)
+    after = (1,) * (data.dim() - 1 - axis)
+    place, inside = (x.view(*x.shape, *after).expand(data.shape) for x in (torch.where(inside, place, 0), inside))
+
+    def of_each(results: torch.Tensor) -> torch.Tensor:
+        return results.expand(grad.shape).gather(axis, place).to(kind)
+
+    def together(how: str, elements: torch.Tensor, start: float | None = None) -> torch.Tensor:
+        out = torch.empty(grad.shape, dtype=elements.dtype, device=data.device)
+        reduced(out, axis, how, elements, begin, end, None, start)
+        return of_each(out)
+
+    how, given, x = _kind(reduce, data.dtype), of_each(grad), data.to(kind)
+    if how == "mean":
+        given = given / of_each((end - begin).clamp(min=1))
+    elif how in ("amax", "amin"):
+        chosen = (x == of_each(output)) | x.isnan()
+        count = together("sum", chosen.to(kind))
+        given = torch.where((count > 1) & (given > 0), given / count, given)  # torch shares no negative ones
+        given = torch.where(chosen, given, 0)
+    elif how == "prod":
+        zero, nan = x == 0, x.isnan()
+        others = together("prod", torch.where(zero | nan, 1, x), initial)
+        zeros, nans = (together("sum", one.to(kind)) - one.to(kind) for one in (zero, nan))
+        others = torch.where(zeros > 0, others * 0, others)
+        others = torch.where(nans > 0, float("nan"), others)
+        given = torch.where(zero | nan, given * others, given * of_each(output) / x)
+    return torch.where(inside, given, 0).to(data.dtype)
 
 
 def _running(lengths: torch.Tensor) -> torch.Tensor:
@@ -207,4 +266,5 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "scatter_reduce.two_out": _scatter_reduce,
     "index_reduce.out": _index_reduce,
     "segment_reduce": _segment_reduce,
+    "_segment_reduce_backward": _segment_reduce_backward,
 }

@@ -73,6 +73,12 @@ def known(dtype: torch.dtype, device: int) -> bool:
     return dtype != torch.float64 or capabilities.has("float64")
 
 
+@cache
+def adds_wide(device: int) -> bool:
+    """Whether kernels of the device can add to a number of 64 bits that others add to."""
+    return vulkan_context.of_device(device).capabilities.has("int64_atomics")
+
+
 def require(dtype: torch.dtype, device: int) -> None:
     """Raises OnHost unless known()."""
     if not known(dtype, device):

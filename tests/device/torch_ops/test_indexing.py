@@ -45,6 +45,34 @@ def test_writing() -> None:
     compare(lambda x, rows, at: x.half().index_add(0, rows, x[:4].half()), x, rows, at)
 
 
+@pytest.mark.parametrize("dtype", [torch.float64, torch.int8, torch.uint8, torch.int16, torch.bool], ids=str)
+def test_additions_of_types_without_an_instruction_for_them(dtype: torch.dtype) -> None:
+    """float64, and what is added up in int32, past its own range, too."""
+    x = torch.randint(0, 100, (7, 5, 9)).to(dtype)
+    rows, at = torch.tensor([3, 0, 6, 6]), torch.randint(0, 2, (7, 3, 9))
+    compare(
+        lambda x, rows, at: (
+            x.index_add(0, rows, x[:4]),
+            x.scatter_add(1, at, x),
+            x.index_put((rows - 7, rows % 5), x[0, 0].clone(), accumulate=True),
+            x.index_put((rows,), x[1, 1, 1].clone(), accumulate=True),
+        ),
+        x,
+        rows,
+        at,
+    )
+
+
+def test_gradients_in_float64() -> None:
+    def run(x: torch.Tensor, rows: torch.Tensor, at: torch.Tensor) -> Any:
+        x = x.detach().requires_grad_()
+        results = x[rows], x.gather(1, at), x.index_select(0, rows), F.embedding(rows, x, padding_idx=3), x.take(rows)
+        results += (x.scatter_add(1, at, x[:, :3]), x.index_add(0, rows, x[:4]), F.embedding_bag(rows.view(2, 2), x))
+        return torch.autograd.grad(sum((y * y.detach()).sum() for y in results), x)
+
+    compare(run, values(7, 5).double(), torch.tensor([3, 0, 6, 6]), torch.randint(0, 5, (7, 3)))
+
+
 def test_an_embedding_and_its_gradient() -> None:
     def run(weight: torch.Tensor, tokens: torch.Tensor) -> Any:
         weight = weight.detach().requires_grad_()

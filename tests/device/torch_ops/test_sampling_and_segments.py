@@ -120,6 +120,33 @@ def test_segments() -> None:
     compare(run, values(7, 3), lengths, tolerance=(1e-6, 1e-6))
 
 
+@pytest.mark.parametrize("how", ["sum", "mean", "max", "min", "prod"])
+@pytest.mark.parametrize("initial", [None, 1.5])
+def test_gradients_of_segments(how: str, initial: float | None) -> None:
+    """Of empty ones, of equal elements, of zeros and NaN in a product, of elements that belong to none, and of several
+    lines of segments."""
+    nan = float("nan")
+    x = torch.tensor([[3.0, 3.0, 1.0, 0.0, 2.0, 5.0, 0.5, 4.0], [2.0, 0.0, 0.0, nan, 1.0, nan, nan, 3.0]])
+    weights = torch.tensor([[1.0, -2.0, 3.0, 0.5], [-1.0, 2.0, 4.0, 1.0]])
+
+    def run(x: torch.Tensor, w: torch.Tensor, along: torch.Tensor, offsets: torch.Tensor, each: torch.Tensor) -> Any:
+        def segments(x: torch.Tensor) -> torch.Tensor:
+            kinds: list[dict[str, Any]] = [{"lengths": along}, {"offsets": offsets}]
+            columns = [torch.segment_reduce(x.t(), how, axis=0, initial=initial, **kind).mul(w.t()) for kind in kinds]
+            wide = torch.segment_reduce(x[..., None] * 2, how, lengths=each, axis=1, initial=initial)
+            return sum(columns).sum() + (wide[..., 0] * w).sum()
+
+        return _gradients(segments, x)
+
+    lengths = torch.tensor([2, 0, 5, 1]), torch.tensor([0, 3, 3, 5, 8]), torch.tensor([[1, 4, 0, 3], [2, 0, 5, 1]])
+    compare(run, x, weights, *lengths, tolerance=(1e-5, 1e-6))
+    compare(run, x.double(), weights.double(), *lengths, tolerance=(1e-10, 1e-10))
+    unchecked = lambda x, lengths: _gradients(  # noqa: E731
+        lambda x: torch.segment_reduce(x, how, lengths=lengths, axis=0, unsafe=True, initial=initial), x
+    )
+    compare(unchecked, x[0], torch.tensor([2, 0, 3, 1]), tolerance=(1e-5, 1e-6))
+
+
 def test_what_is_there_once() -> None:
     x = torch.tensor([[1, 2, 2], [0, 5, 5], [1, 2, 2], [1, 2, 3], [1, 2, 3]])
     how: Any = {"return_inverse": True, "return_counts": True}

@@ -1,0 +1,103 @@
+"""The loss of classes whose scores are to be larger than all others by a margin (multi_margin_loss), and its gradient.
+
+Both are composed of a few kernels. Halves are computed in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from .library import enter_by_name
+from .shapes import resized
+from .types import OnHost, computed_in, require
+
+_NONE, _MEAN = 0, 1
+_Optional = torch.Tensor | None
+
+
+def enter_margins(library: torch.library.Library) -> None:
+    """Enter both of them."""
+    enter_by_name(library, _TABLE)
+
+
+class _Excesses:
+    """What both directions need: by how much each score (N, C) exceeds what the margin allows, 0 for a class itself,
+    and the factor of each line (N, 1)."""
+
+    def __init__(self, scores: torch.Tensor, target: torch.Tensor, margin: Any, weight: _Optional) -> None:
+        device, kind = scores.device, computed_in(scores.dtype)
+        require(scores.dtype, device.index or 0)
+        if not scores.dtype.is_floating_point or scores.dim() not in (1, 2) or not scores.numel():
+            raise OnHost("scores that are refused")
+        lines = scores.shape[0] if scores.dim() == 2 else 1
+        if target.dtype != torch.int64 or target.device != device or target.dim() > 1 or target.numel() != lines:
+            raise OnHost("classes that are refused")
+        if scores.dim() == 2 and target.dim() != 1:
+            raise OnHost("classes that are refused")
+        self.lines, self.classes = lines, scores.shape[-1]
+        self.target = target.reshape(lines, 1)
+        self.factor: Any = 1.0 / self.classes
+        if weight is not None:
+            if weight.shape != (self.classes,) or weight.dtype != scores.dtype or weight.device != device:
+                raise OnHost("weights that are refused")
+            self.factor = weight.to(kind)[self.target] / self.classes
+        whole = scores.reshape(lines, self.classes).to(kind)
+        over = whole - whole.gather(1, self.target) + float(margin)
+        self.over = torch.where(over > 0, over, 0).scatter(1, self.target, 0)  # NaN exceeds nothing
+
+
+def _power(p: Any) -> int:
+    if p not in (1, 2):
+        raise OnHost("a power that is refused")
+    return int(p)
+
+
+def _loss(
+    self: torch.Tensor,
+    target: torch.Tensor,
+    p: Any = 1,
+    margin: Any = 1,
+    weight: _Optional = None,
+    reduction: int = _MEAN,
+    *,
+    out: _Optional = None,
+) -> torch.Tensor:
+    """(N), or one number; of scores (N, C) or (C) and classes (N) or one."""
+    known, power = _Excesses(self, target, margin, weight), _power(p)
+    losses = (known.over**power * known.factor).sum(1)
+    result = losses.mean() if reduction == _MEAN else losses.sum() if reduction != _NONE else losses
+    if reduction == _NONE:
+        result = result.view(target.shape)
+    return result.to(self.dtype) if out is None else resized(out, result.shape).copy_(result)
+
+
+def _gradient(
+    grad_output: torch.Tensor,
+    self: torch.Tensor,
+    target: torch.Tensor,
+    p: Any,
+    margin: Any,
+    weight: _Optional = None,
+    reduction: int = _MEAN,
+    *,
+    grad_input: _Optional = None,
+) -> torch.Tensor:
+    """As the scores: what each that exceeds the margin adds, and at the class itself less all of those."""
+    known, power = _Excesses(self, target, margin, weight), _power(p)
+    slope = (known.over > 0).to(known.over.dtype) if power == 1 else known.over * 2
+    grad = grad_output.to(slope.dtype)
+    grad = grad.reshape(-1, 1) if reduction == _NONE else grad / (known.lines if reduction == _MEAN else 1)
+    slope = slope * known.factor * grad
+    result = slope.scatter(1, known.target, -slope.sum(1, keepdim=True)).view(self.shape)
+    return result.to(self.dtype) if grad_input is None else resized(grad_input, self.shape).copy_(result)
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "multi_margin_loss": _loss,
+    "multi_margin_loss.out": _loss,
+    "multi_margin_loss_backward": _gradient,
+    "multi_margin_loss_backward.grad_input": _gradient,
+}
