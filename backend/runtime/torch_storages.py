@@ -1,4 +1,4 @@
-"""``torch.UntypedStorage`` on the device ``spirv``: how one is made, copied, saved and loaded.
+"""``torch.UntypedStorage`` on the device ``spirv``: how one is made, copied, saved, loaded and sent to other processes.
 
 torch looks for an allocator written in C++ and ends the process where there is none. autoload/first_use.py decides
 whether a storage is to be on this device, and has ``new_storage`` make it.
@@ -7,9 +7,13 @@ whether a storage is to be on this device, and has ``new_storage`` make it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
+from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
 import torch
+import torch.utils.data
+from torch.multiprocessing.reductions import reduce_storage
 
 from .context import NAME
 from .torch_memory import context_of, new_bytes
@@ -28,7 +32,8 @@ def new_storage(*args: Any, device: Any, **kwargs: Any) -> Any:
 
 
 def teach_storages() -> None:
-    """Have storages of this device be copied, saved and loaded, and refuse to be shared with other processes."""
+    """Have storages of this device be copied, saved and loaded, and refuse to be shared with other processes; what
+    workers of a DataLoader make is copied to the loader."""
     storages: Any = torch.UntypedStorage
     clone = storages.clone
 
@@ -44,17 +49,37 @@ def teach_storages() -> None:
     for name in _SHARING:
         setattr(storages, name, _local(getattr(storages, name)))
     torch.serialization.register_package(_PACKAGE_PRIORITY, _location, _restore)
+    ForkingPickler.register(torch.UntypedStorage, _reduced)
 
 
 def _local(share: Callable[..., Any]) -> Callable[..., Any]:
     def refuse(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self.device.type == NAME:
-            raise RuntimeError(
-                f"a tensor on '{NAME}' cannot be shared between processes: send or share its copy on the CPU (x.cpu())"
-            )
+            raise _not_shared()
         return share(self, *args, **kwargs)
 
     return refuse
+
+
+def _not_shared() -> RuntimeError:
+    return RuntimeError(
+        f"a tensor on '{NAME}' cannot be shared between processes: send or share its copy on the CPU (x.cpu())"
+    )
+
+
+def _reduced(storage: Any) -> Any:
+    """What a queue between processes sends of a storage. A worker's queue writes in a thread, whose errors the loader
+    would wait for in vain; and a worker gives its batches away, so that they need not be shared."""
+    if storage.device.type != NAME:
+        return reduce_storage(storage)
+    if torch.utils.data.get_worker_info() is None:
+        raise _not_shared()
+    return _received, (str(storage.device), storage.cpu())
+
+
+def _received(location: str, storage: Any) -> Any:
+    import_module(".torch_device", __package__).register()  # a loader may not have used the device before
+    return _restore(storage, location)
 
 
 def _location(storage: Any) -> str | None:

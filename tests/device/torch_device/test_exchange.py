@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from multiprocessing.reduction import ForkingPickler
 from typing import Any
 
@@ -14,6 +15,8 @@ torch = pytest.importorskip("torch")
 from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
 from triton.backends.spirv.runtime import torch_device  # noqa: E402
+
+from tests.device.processes import run  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -91,6 +94,8 @@ def test_copies_to_the_host_that_need_not_be_waited_for() -> None:
 
 def test_sharing_between_processes_is_refused() -> None:
     x = torch.ones(3, device="spirv")
+    with pytest.raises(RuntimeError, match="cannot be shared between processes"):
+        ForkingPickler.dumps(x[:0].clone())
     for share in (ForkingPickler.dumps, torch.Tensor.share_memory_):
         with pytest.raises(RuntimeError, match=r"cannot be shared between processes: .*x\.cpu\(\)"):
             share(x)
@@ -106,6 +111,50 @@ def test_loaders_with_workers(start: str | None) -> None:
     loader = DataLoader(data, batch_size=4, pin_memory=True, shuffle=False, **workers)
     batches = [batch.to("spirv", non_blocking=True) for (batch,) in loader]
     assert [batch.sum().item() for batch in batches] == [6.0, 22.0, 17.0]
+
+
+#: A program whose loader has one worker, which gives tensors of the device. Its argument: how the worker starts, and
+#: whether the program has used the device before.
+_LOADER = """
+import sys, torch
+class Rows(torch.utils.data.Dataset):
+    def __len__(self): return 4
+    def __getitem__(self, i):
+        row = torch.arange(6, device="spirv").reshape(2, 3) + i
+        return {"row": row.t(), "halves": (row[0] / 2).half(), "none": row[:0], "host": torch.tensor(i)}
+if __name__ == "__main__":
+    start, used, pins = sys.argv[1:]
+    if used == "True":
+        torch.ones(2, device="spirv").add_(1)
+    how = {"num_workers": 1, "multiprocessing_context": start, "pin_memory": pins == "True"}
+    try:
+        for batch in torch.utils.data.DataLoader(Rows(), batch_size=2, **how):
+            print(*(x.device for x in batch.values()), batch["row"].stride(), *(x.tolist() for x in batch.values()))
+    except RuntimeError as error:
+        print("refused:", error)
+"""
+
+
+def _loaded(folder: Any, start: str, used: bool, pins: bool = False) -> str:
+    (folder / "loader.py").write_text(_LOADER)
+    ended = run([sys.executable, str(folder / "loader.py"), start, str(used), str(pins)], seconds=120)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.parametrize(("start", "used"), [("fork", False), ("spawn", False), ("spawn", True), ("forkserver", True)])
+def test_workers_that_give_tensors_of_the_device(start: str, used: bool, tmp_path: Any) -> None:
+    first, second = _loaded(tmp_path, start, used).splitlines()
+    devices, rows = "spirv:0 spirv:0 spirv:0 cpu (6, 2, 1)", "[[[0, 3], [1, 4], [2, 5]], [[1, 4], [2, 5], [3, 6]]]"
+    assert first == f"{devices} {rows} [[0.0, 0.5, 1.0], [0.5, 1.0, 1.5]] [[], []] [0, 1]"
+    assert second.startswith(devices) and second.endswith("[[1.0, 1.5, 2.0], [1.5, 2.0, 2.5]] [[], []] [2, 3]")
+
+
+def test_loaders_that_cannot_have_such_tensors_say_why(tmp_path: Any) -> None:
+    said = _loaded(tmp_path, "fork", used=True)
+    assert said.startswith("refused:") and "opened before this process was forked" in said and "'spawn'" in said
+    said = _loaded(tmp_path, "spawn", used=True, pins=True)
+    assert said.startswith("refused:") and "only dense CPU tensors can be pinned" in said
 
 
 @pytest.mark.parametrize("activities", [None, [ProfilerActivity.CPU, ProfilerActivity.PrivateUse1]])
