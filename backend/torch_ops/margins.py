@@ -30,14 +30,14 @@ class _Excesses:
     def __init__(self, scores: torch.Tensor, target: torch.Tensor, margin: Any, weight: _Optional) -> None:
         device, kind = scores.device, computed_in(scores.dtype)
         require(scores.dtype, device.index or 0)
-        if not scores.dtype.is_floating_point or scores.dim() not in (1, 2) or not scores.numel():
+        if not scores.dtype.is_floating_point or scores.dim() > 2 or not scores.numel():
             raise OnHost("scores that are refused")
         lines = scores.shape[0] if scores.dim() == 2 else 1
         if target.dtype != torch.int64 or target.device != device or target.dim() > 1 or target.numel() != lines:
             raise OnHost("classes that are refused")
         if scores.dim() == 2 and target.dim() != 1:
             raise OnHost("classes that are refused")
-        self.lines, self.classes = lines, scores.shape[-1]
+        self.lines, self.classes = lines, scores.numel() // lines
         self.target = target.reshape(lines, 1)
         self.factor: Any = 1.0 / self.classes
         if weight is not None:
@@ -65,7 +65,7 @@ def _loss(
     *,
     out: _Optional = None,
 ) -> torch.Tensor:
-    """(N), or one number; of scores (N, C) or (C) and classes (N) or one."""
+    """(N), or one number; of scores (N, C), (C) or one and classes (N) or one."""
     known, power = _Excesses(self, target, margin, weight), _power(p)
     losses = (known.over**power * known.factor).sum(1)
     result = losses.mean() if reduction == _MEAN else losses.sum() if reduction != _NONE else losses

@@ -33,6 +33,9 @@ torch.save(torch.nn.Linear(2, 2).state_dict(), FOLDER / "linear.pt")
 (FOLDER / "parameter.pickle").write_bytes(pickle.dumps(torch.nn.Parameter(torch.arange(3.0, device="spirv"))))
 (FOLDER / "module.pickle").write_bytes(pickle.dumps(tied().to("spirv")))
 torch.jit.script(torch.nn.Linear(2, 2)).save(str(FOLDER / "scripted.pt"))
+for device in ("cpu", "spirv"):
+    exported = torch.export.export(torch.nn.Linear(2, 2).to(device), (torch.ones(1, 2, device=device),))
+    torch.export.save(exported, str(FOLDER / f"exported on {device}.pt2"))
 """
 
 FACTORIES = {
@@ -308,11 +311,110 @@ AROUND = {
         else: assert False
         """,
 }
+PROCESSES = {
+    "a spawned process": """
+        import torch.multiprocessing as processes
+        with processes.get_context('spawn').Pool(1) as pool: assert pool.apply(doubled, ([1, 2],)) == [2, 4]
+        """,
+    "a spawned process, after the first use": """
+        expect(torch.ones(2, device='spirv'), [1, 1])
+        import torch.multiprocessing as processes
+        with processes.get_context('spawn').Pool(1) as pool: assert pool.apply(doubled, ([1, 2],)) == [2, 4]
+        """,
+    "processes of a server": """
+        import torch.multiprocessing as processes
+        with processes.get_context('forkserver').Pool(2) as pool:
+            assert pool.map(doubled, [[1], [2]]) == [[2], [4]]
+        """,
+    "torch.multiprocessing.spawn": "torch.multiprocessing.spawn(rank, nprocs=2)",
+    "a spawned process that fails": """
+        try: torch.multiprocessing.spawn(rank, args=('spirv:99',))
+        except torch.multiprocessing.ProcessRaisedException as error: assert '99' in str(error), error
+        else: assert False
+        """,
+    "a tensor for a spawned process": """
+        x = torch.ones(2, device='spirv')
+        process = torch.multiprocessing.get_context('spawn').Process(target=print, args=(x,))
+        try: process.start()
+        except RuntimeError as error: assert 'x.cpu()' in str(error), error
+        else: assert False
+        """,
+    "a tensor from a spawned process": """
+        with torch.multiprocessing.get_context('spawn').Pool(1) as pool:
+            x = pool.apply(torch.full, ((2,), 3.0))
+        expect(x.to('spirv'), [3, 3])
+        """,
+}
+#: safetensors has a list of the devices' names; an index it leaves to torch.
+SAFETENSORS = {
+    name: "from safetensors import torch as files\nfile = FOLDER / 'x.safetensors'\n"
+    f"files.save_file({{'x': torch.arange(3.0)}}, file)\n{code}"
+    for name, code in {
+        "load_file": "expect(files.load_file(file, device=0)['x'], [0, 1, 2])",
+        "load_file, moved": "expect(files.load_file(file)['x'].to('spirv'), [0, 1, 2])",
+        "safe_open": "from safetensors import safe_open\nwith safe_open(file, 'pt', device=0) as opened:\n"
+        "    expect(opened.get_tensor('x'), [0, 1, 2])\n    expect(opened.get_slice('x')[1:], [1, 2])",
+        "save_file": "files.save_file({'x': torch.ones(2, device='spirv')}, file)\n"
+        "assert files.load_file(file)['x'].tolist() == [1, 1]",
+        "load_model": "m = tied()\nfiles.save_model(m, file)\nm.to('spirv')\nfiles.load_model(m, file)\nstill_tied(m)",
+        "a name that it does not know": "try: files.load_file(file, device='spirv')\n"
+        "except Exception as error: assert 'device spirv is invalid' in str(error), error\nelse: assert False",
+    }.items()
+}
+EXPORTED = {
+    "torch.export": """
+        m = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.ReLU()).to('spirv')
+        x = torch.ones(1, 2, device='spirv')
+        assert torch.equal(torch.export.export(m, (x,)).module()(x), m(x))
+        """,
+    "torch.export of a function's tensors": """
+        class Made(torch.nn.Module):
+            def forward(self, x): return x.to('spirv') + torch.ones(2, device='spirv')
+        exported = torch.export.export(Made(), (torch.ones(2),))
+        expect(exported.module()(torch.ones(2)), [2, 2])
+        """,
+    "an exported module, moved": """
+        from torch.export.passes import move_to_device_pass
+        exported = torch.export.export(torch.nn.Linear(2, 2), (torch.ones(1, 2),))
+        assert move_to_device_pass(exported, 'spirv').module()(torch.ones(1, 2, device='spirv')).is_spirv
+        """,
+    "an exported module's file": """
+        exported = torch.export.load(FOLDER / 'exported on spirv.pt2')
+        assert exported.module()(torch.ones(1, 2, device='spirv')).is_spirv
+        """,
+    "an exported module's file, moved": """
+        from torch.export.passes import move_to_device_pass
+        exported = move_to_device_pass(torch.export.load(FOLDER / 'exported on cpu.pt2'), 'spirv')
+        assert exported.module()(torch.ones(1, 2, device='spirv')).is_spirv
+        """,
+    "torch.export with sizes that are open": """
+        size = torch.export.Dim('size')
+        m, x = torch.nn.Linear(2, 2).to('spirv'), torch.ones(3, 2, device='spirv')
+        exported = torch.export.export(m, (x,), dynamic_shapes=({0: size},))
+        assert torch.equal(exported.module()(x[:2]), m(x[:2]))
+        """,
+}
 GROUPS = {
     "factories": FACTORIES, "moves": MOVES, "modules": MODULES, "files": FILES, "seeds": SEEDS,
-    "torch.spirv": MODULE_OF_TORCH, "around": AROUND,
+    "torch.spirv": MODULE_OF_TORCH, "around": AROUND, "processes": PROCESSES, "export": EXPORTED,
+    "safetensors": SAFETENSORS,
 }  # fmt: skip
 USES = {f"{group}: {name}": textwrap.dedent(code) for group, uses in GROUPS.items() for name, code in uses.items()}
+
+
+def doubled(numbers: list[float]) -> list[float]:
+    """What other processes run."""
+    import torch
+
+    result: list[float] = torch.tensor(numbers, device="spirv").mul(2).tolist()
+    return result
+
+
+def rank(number: int, device: str = "spirv") -> None:
+    """What the processes of torch.multiprocessing.spawn run."""
+    import torch
+
+    assert torch.full((2,), number, device=device).tolist() == [number, number]
 
 
 def _names(folder: Path) -> dict[str, Any]:
@@ -331,7 +433,8 @@ def _names(folder: Path) -> dict[str, Any]:
         assert model[0].weight.is_spirv, model[0].weight.device
         assert model[0].weight is model[1].weight, "the parameters have become two"
 
-    return {"torch": torch, "FOLDER": folder, "expect": expect, "tied": tied, "still_tied": still_tied}
+    return {"torch": torch, "FOLDER": folder, "expect": expect, "tied": tied, "still_tied": still_tied,
+            "doubled": doubled, "rank": rank}  # fmt: skip
 
 
 def _run(code: str, folder: Path) -> tuple[int, str]:

@@ -32,6 +32,14 @@ def test_multi_margin_loss(p: int, reduction: str, dtype: torch.dtype) -> None:
     compare(run, x, torch.tensor([0, 4, 3, 2, 1, 0]), torch.rand(5, dtype=dtype), tolerance=(1e-5, 1e-6))
 
 
+def test_scores_and_classes_of_fewer_dimensions() -> None:
+    """Of one line the class may be in a line, too."""
+    scores = values(5)
+    for x, target in ((scores, torch.tensor(3)), (scores, torch.tensor([3])), (scores[:1], torch.tensor([0]))):
+        compare(lambda x, t: [F.multi_margin_loss(x, t, reduction=r) for r in ("none", "sum", "mean")], x, target)
+    compare(lambda x, t: [F.multi_margin_loss(x, t, p=2, reduction=r) for r in ("none", "mean")], scores[0], target[0])
+
+
 def test_halves_have_the_loss_of_float32() -> None:
     """torch's CPU refuses them, CUDA does not."""
     x, target = values(6, 5), torch.tensor([0, 4, 3, 2, 1, 0])

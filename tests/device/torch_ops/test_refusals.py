@@ -70,3 +70,11 @@ def test_bits_of_small_integers_stay_on_the_device(name: str) -> None:
     compare(
         getattr(torch, name), torch.tensor([-3, 5, 127], dtype=torch.int8), torch.tensor([1, 3, 6], dtype=torch.int8)
     )
+
+
+def test_scores_and_classes_of_a_loss_with_margins() -> None:
+    one = torch.tensor(1)
+    for scores, classes in (([5], one.expand(2)), ([2, 5], one), ([2, 3, 5], one.view(1))):
+        for device in ("cpu", "spirv"):
+            with pytest.raises(RuntimeError):
+                F.multi_margin_loss(torch.zeros(scores, device=device), classes.to(device))
