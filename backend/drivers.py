@@ -60,16 +60,17 @@ class Driver:
     on a compute unit as with none.
 
     **Its compiler.** ``dot_unroll``: the most multiply-adds that a dot's loop body holds, ``dots_unroll`` those of all
-    dots of a kernel (0: any number), ``dot_registers`` the most accumulators that it updates, ``dot_unroll_registers``
-    the most multiply-adds that are unrolled where an operand would need an indexed array else. ``slices_dots``: dots
-    whose operands find no room multiply slices of K in a loop (transforms/slice_dots.py), before anything else is
-    tried. ``reloads_operands``: operands of several dots are loaded for each (transforms/reload_operands.py).
-    ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot operands are laid out for it.
-    ``prefetch``: the next iteration's dot operands are loaded ahead (transforms/prefetch.py). ``word_bits``: of the
-    components that narrower elements travel in. ``most_shuffles``: 32-bit shuffles that a layout conversion may take;
-    None: any number. ``unrolled_instructions``: of unrolled code that one operation may take; ``unrolled_in_loop``: the
-    same in loops of the kernel, for half of it; 0: any number. ``unrolled_elementwise``: instructions of
-    element-by-element code that is not cut in strips (transforms/strips.py); 0: any number.
+    dots of a kernel (0: any number; transforms/buffer_operands.py), ``dot_registers`` the most accumulators that it
+    updates, ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand would need an indexed
+    array else. ``slices_dots``: dots whose operands find no room multiply slices of K in a loop
+    (transforms/slice_dots.py), before anything else is tried. ``reloads_operands``: operands of several dots are loaded
+    for each (transforms/reload_operands.py). ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot
+    operands are laid out for it. ``prefetch``: the next iteration's dot operands are loaded ahead
+    (transforms/prefetch.py). ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
+    32-bit shuffles that a layout conversion may take; None: any number. ``unrolled_instructions``: of unrolled code
+    that one operation may take; ``unrolled_in_loop``: the same in loops of the kernel, for half of it; 0: any number.
+    ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips (transforms/strips.py);
+    0: any number.
 
     **Its statistics** (runtime/statistics.py). ``register_statistics``: names of the registers of an invocation; the
     first one that is there counts. ``spill_statistics``: names of registers that went to memory, which add up.

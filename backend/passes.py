@@ -169,19 +169,24 @@ def _run_for(
 _FRAGMENT_BITS = 256
 
 
+#: Element-by-element operations that an element of a dot's result is as much code as: the operands are stored and read.
+DOT_ELEMENTS = 3
+
 _EXCHANGES = frozenset({"tt.reduce", "tt.scan", "tt.gather", "tt.histogram"})
 
 
 @dataclass(frozen=True)
 class Survey:
     """What is in a TTIR module. ``names``: what operation_names() gives. ``dots``: how many it has. ``largest``:
-    elements of the largest tensor among results, 1 where there is none. ``exchanges``: how many operations it has that
-    combine or move elements of several lanes. ``accelerable``: accelerate_dots() can be run on it: it has dots, and
-    none sums less than a fragment."""
+    elements of the largest tensor among results, 1 where there is none. ``elements``: of the tensors among all results,
+    each of a dot's DOT_ELEMENTS times. ``exchanges``: how many operations it has that combine or move elements of
+    several lanes. ``accelerable``: accelerate_dots() can be run on it: it has dots, and none sums less than a
+    fragment."""
 
     names: frozenset[str]
     dots: int
     largest: int
+    elements: int
     exchanges: int
     accelerable: bool
 
@@ -191,14 +196,16 @@ def survey(module: Any) -> Survey:
     order: list[str] = []
     marks: set[str] = set()
     left: set[str] = set()
-    largest = 1
+    largest, elements = 1, 0
 
     def visit(operation: Any) -> None:
-        nonlocal largest
+        nonlocal largest, elements
         name = operation.get_name()
         order.append(name)
         for index in range(operation.get_num_results()):
-            largest = max(largest, math.prod(operation.get_result(index).get_shape() or ()))
+            if shape := operation.get_result(index).get_shape():
+                size = math.prod(shape)
+                largest, elements = max(largest, size), elements + size * (DOT_ELEMENTS if name == "tt.dot" else 1)
         if name == "tt.dot":
             marks.update(_marks(operation))
             left.add(str(operation.get_operand(0).get_type()))
@@ -207,7 +214,7 @@ def survey(module: Any) -> Survey:
     dots = sum(name in DOTS for name in order)
     fits = all(type_.shape[-1] * bits_in_memory(type_.element) >= _FRAGMENT_BITS for type_ in _tensors(left))
     exchanges = sum(name in _EXCHANGES for name in order)
-    return Survey(_found(order, marks), dots, largest, exchanges, bool(dots) and fits)
+    return Survey(_found(order, marks), dots, largest, elements, exchanges, bool(dots) and fits)
 
 
 def _tensors(types: Collection[str]) -> list[TensorType]:

@@ -65,7 +65,9 @@ class LayoutSearch:
         matrices = bool(self._units.configurations) and found.accelerable
         #: Whether upstream's pass may compute values again in other layouts (analysis/turned_tiles.py).
         self._copies = self._names.isdisjoint(TURNS) or self._names.isdisjoint(LOOPS) or not _turns_tiles(self._ttir)
-        count = subgroups(found.largest, found.dots > 0, options.num_warps, capabilities, found.exchanges)
+        count = subgroups(
+            found.largest, found.dots > 0, options.num_warps, capabilities, found.exchanges, found.elements
+        )
         warps = matrix_warps(found.largest, found.dots, options.num_warps, capabilities) if matrices else 0
         self._moved = self._suits = True
         #: What was given last.

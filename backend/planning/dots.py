@@ -25,11 +25,18 @@ LEAST_UNROLL = 4
 
 
 def plan_dot(
-    operation: Operation, room: Room, driver: Driver, options: Options, late: frozenset[Operation], dots: int = 1
+    operation: Operation,
+    room: Room,
+    driver: Driver,
+    options: Options,
+    late: frozenset[Operation],
+    dots: int = 1,
+    unrolled: int = 0,
 ) -> Plan:
     """The body holds as many steps as keep it under the target's budget of multiply-adds, and under the share of one of
-    the kernel's ``dots`` where it is a loop's. Operands in registers, among
-    which a loop cannot choose, go to workgroup memory, the first that find room, and to arrays."""
+    the kernel's ``dots`` where it is a loop's. It is one, too, where both operands are in buffers and all dots of the
+    kernel together have more multiply-adds, ``unrolled``, than the target's budget for them. Operands in registers,
+    among which a loop cannot choose, go to workgroup memory, the first that find room, and to arrays."""
     a, b, accumulator = operation.operands
     type_ = accumulator.type
     assert isinstance(type_, TensorType) and isinstance(a.type, TensorType)
@@ -43,10 +50,11 @@ def plan_dot(
     steps = unroll = a.type.shape[-1]
     while unroll > 1 and unroll * count > driver.dot_unroll:
         unroll //= 2
-    if unroll < steps and driver.dots_unroll:
+    operands = tuple(Operand(isinstance(value.owner, Operation) and value.owner in late) for value in (a, b))
+    crowded = unrolled > driver.dots_unroll and all(one.late for one in operands)
+    if driver.dots_unroll and (unroll < steps or crowded):
         while unroll > LEAST_UNROLL and unroll * count * dots > driver.dots_unroll:
             unroll //= 2
-    operands = tuple(Operand(isinstance(value.owner, Operation) and value.owner in late) for value in (a, b))
     if unroll == steps:
         return Dot((), (), "", steps, steps, operands, parts)
     moved = _moved((a, b), operands, room)
@@ -63,6 +71,8 @@ def plan_dot(
         for (buffer, size, one), place in zip(buffers, scratch, strict=True)
     )
     reason = f"{count * steps} multiply-adds are more than {driver.dot_unroll}"
+    if count * steps <= driver.dot_unroll:
+        reason = f"{unrolled} multiply-adds of all dots are more than {driver.dots_unroll}"
     return Dot(accesses, scratch, reason, steps, unroll, moved, parts)
 
 

@@ -10,6 +10,7 @@ from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barriers import Need, barrier_needs
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.overwriting import ReadsFirst, reads_first
+from ..analysis.unrolled_dots import multiply_adds
 from ..capabilities import Capabilities
 from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.traits import MEDIUM, TRAITS
@@ -96,6 +97,7 @@ class _Given:
     axis_info: AxisInfoAnalysis
     checked: Callable[[Value], bool]
     dots: int
+    unrolled: int
 
 
 Planner = Callable[[Operation, _Given], Plan]
@@ -120,7 +122,13 @@ PLANNERS: dict[str, Planner] = {
         operation, given.room(operation), given.target, given.buffers
     ),
     "tt.dot": lambda operation, given: plan_dot(
-        operation, given.room(operation), given.target.capabilities.traits, given.options, given.late, given.dots
+        operation,
+        given.room(operation),
+        given.target.capabilities.traits,
+        given.options,
+        given.late,
+        given.dots,
+        given.unrolled,
     ),
 }
 
@@ -167,13 +175,22 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     pointers = plan_pointers(kernel, options.check_bounds)
     roots = pointers.roots or {}
     groups = buffer_groups(operations)
-    dots = sum(one.name == "tt.dot" for one in operations)
+    dots, unrolled = sum(one.name == "tt.dot" for one in operations), multiply_adds(operations)
     kernel_memory = _Memory(operations, groups, Lifetimes(operations, late), options.tight)
 
     def given(view: View, offsets: Mapping[Operation, int], room: Callable[[Operation], Room]) -> _Given:
         buffers = plan_buffers(operations, groups, offsets, view.explicit).views
         return _Given(
-            view, room, target, options, late, buffers, axis_info, lambda pointer: bool(roots.get(pointer)), dots
+            view,
+            room,
+            target,
+            options,
+            late,
+            buffers,
+            axis_info,
+            lambda pointer: bool(roots.get(pointer)),
+            dots,
+            unrolled,
         )
 
     chosen = kernel_memory.laid_out(views(capabilities), given)

@@ -14,6 +14,7 @@ def rewrites(capabilities: Capabilities, options: Options, attempt: Attempt) -> 
     return Settings(
         moved_loads=attempt.moved_loads,
         reload=attempt.moved_loads and driver.reloads_operands,
+        unrolled_dots=driver.dots_unroll if attempt.moved_loads else 0,
         prefetch=driver.prefetch,
         stages=options.stages,
         shared_banks=driver.shared_banks,

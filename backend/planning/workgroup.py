@@ -7,6 +7,8 @@ again where they would take more shared memory than there is (ladder.py). A tens
 gets more invocations than that on Mesa's CPU driver, whose compile time grows faster than the code: a 128×128
 transposition with one warp takes 1.7 s of CPU time in place of 7.5.
 
+So does a kernel with dots that has many tensors: each is a few instructions for every element in a lane.
+
 There are fewer than ``num_warps`` there where a kernel exchanges elements many times and its tensors are small: one
 after the other runs on the same thread of the CPU anyway, and within one subgroup no exchange waits.
 """
@@ -35,14 +37,29 @@ LANE_ELEMENTS_DOTS = 128
 MANY_EXCHANGES = 16
 FEW_ELEMENTS = 8
 
+#: Elements that a lane should hold at most there of all tensors of a kernel with dots together, as ``passes.Survey``
+#: counts them. Compile time grows with the square of what is emitted for them. A kernel of 26 dots of 16×16 with one
+#: warp, 11,000 elements a lane in one subgroup, takes a third of the time in four. A gradient kernel of 12 dots of
+#: 64×64 takes 7 s with 16 subgroups in place of 15 with 8, and runs as fast; with 32 it would take 6, and run longer.
+LANE_TOTAL = 4300
 
-def subgroups(largest: int, dots: bool, num_warps: int, capabilities: Capabilities, exchanges: int = 0) -> int:
+
+def subgroups(
+    largest: int, dots: bool, num_warps: int, capabilities: Capabilities, exchanges: int = 0, elements: int = 0
+) -> int:
     """Subgroups for a kernel with ``num_warps``, a power of two: at least so many, as long as upstream can reduce what
     they found to one value, and the driver compiles the kernel's ``exchanges`` as fast with them. ``largest``: elements
-    of the kernel's largest tensor; ``dots``: whether it has any."""
-    elements, lanes = LANE_ELEMENTS_DOT if dots else LANE_ELEMENTS, capabilities.subgroup_size
-    count = _count(largest, elements, lanes, num_warps, capabilities)
-    if capabilities.traits.faults.coroutines and not dots and exchanges >= MANY_EXCHANGES:
+    of the kernel's largest tensor; ``elements``: of all; ``dots``: whether it has any."""
+    most, coroutines = LANE_ELEMENTS_DOT if dots else LANE_ELEMENTS, capabilities.traits.faults.coroutines
+    lanes = capabilities.subgroup_size
+    count = _count(largest, most, lanes, num_warps, capabilities)
+    if not coroutines:
+        return count
+    if dots:
+        available = min(capabilities.max_workgroup_invocations // lanes, lanes * lanes)
+        while count * 2 <= available and elements > count * lanes * LANE_TOTAL:
+            count *= 2
+    elif exchanges >= MANY_EXCHANGES:
         while count > 1 and largest <= count // 2 * lanes * FEW_ELEMENTS:
             count //= 2
     return count

@@ -10,6 +10,7 @@ from ..analysis.lazy_loads import lazy_loads
 from ..analysis.matrix_dots import splits_floats
 from ..matrices import MatrixConfiguration
 from ..ttgir.ir import Module
+from .buffer_operands import buffer_operands
 from .dot_precision import OF_F32, share_precision
 from .fragments import arrange_fragments
 from .invariant_operands import hoist_invariant_operands
@@ -46,18 +47,20 @@ class Settings:
     """What decides whether rewrites run, by the names of their switches.
 
     ``moved_loads``: loads of dot operands go down to their dots. ``reload``: each of several dots loads an operand
-    anew. ``prefetch``: the next iteration's dot operands are loaded ahead, in loops of more than one of the ``stages``.
-    ``shared_banks``: workgroup memory is banked, so that dot operands are laid out for it. ``matrix_loads``: matrix
-    dots load fragments from buffers. ``pieces``: dots are cut in so many along K, and buffers are filled late; 0 where
-    they are not. ``tight``: buffers are filled anew in each iteration. ``sliced``: bytes of shared memory past which
-    the operands of a dot are stored in slices of K; 0 where they are not. ``strips``: of instructions that
-    element-by-element code may have before its tensors are cut in strips; 0 for any number. ``rows``: subgroups should
-    not exchange anything. ``matrices``: what the target's matrix units multiply, with subgroups of ``lanes``, each of
-    which has so many ``registers``.
+    anew. ``unrolled_dots``: of multiply-adds that a lane has in all dots of a kernel, past which operands are put in
+    buffers, not converted; 0 for any number. ``prefetch``: the next iteration's dot operands are loaded ahead, in loops
+    of more than one of the ``stages``. ``shared_banks``: workgroup memory is banked, so that dot operands are laid out
+    for it. ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in so many along K, and
+    buffers are filled late; 0 where they are not. ``tight``: buffers are filled anew in each iteration. ``sliced``:
+    bytes of shared memory past which the operands of a dot are stored in slices of K; 0 where they are not. ``strips``:
+    of instructions that element-by-element code may have before its tensors are cut in strips; 0 for any number.
+    ``rows``: subgroups should not exchange anything. ``matrices``: what the target's matrix units multiply, with
+    subgroups of ``lanes``, each of which has so many ``registers``.
     """
 
     moved_loads: bool = True
     reload: bool = False
+    unrolled_dots: int = 0
     prefetch: bool = False
     stages: int = 2
     shared_banks: bool = False
@@ -129,6 +132,13 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform("fill buffers late", Stage.LAYOUTS_CHOSEN, _alone(sink_buffers), (_among("ttg.local_alloc"),), "pieces"),
     Transform(
         "fill buffers in loops", Stage.LAYOUTS_CHOSEN, _alone(refill_buffers), (_among("ttg.local_alloc"),), "tight"
+    ),
+    Transform(
+        "put converted dot operands in buffers",
+        Stage.LAYOUTS_CHOSEN,
+        lambda module, settings: buffer_operands(module, settings.unrolled_dots),
+        (_among("ttg.convert_layout"), _among("tt.dot")),
+        "unrolled_dots",
     ),
     Transform(
         "load operands of several dots for each",

@@ -327,6 +327,41 @@ def test_an_operand_of_several_dots(dtype):
     np.testing.assert_allclose(out.values(), expected, rtol=1e-5, atol=1e-4 * np.abs(expected).max())
 
 
+@triton.jit
+def polynomial_kernel(x_ptr, y_ptr, out_ptr, SIZE, TERMS: tl.constexpr, S: tl.constexpr):
+    row, column = tl.arange(0, S)[:, None], tl.arange(0, S)[None, :]
+    inside = (row < SIZE) & (column < SIZE)
+    x = tl.load(x_ptr + row * SIZE + column, mask=inside, other=0.0)
+    y = tl.load(y_ptr + row * SIZE + column, mask=inside, other=0.0)
+    total = x
+    for term in tl.static_range(TERMS):
+        total = tl.dot(total, y) * 0.5 + tl.dot(y, total + x)
+        if term % 2:
+            total = tl.where(row > column, total, x)
+    tl.store(out_ptr + row * SIZE + column, total, mask=inside)
+
+
+@pytest.mark.parametrize("warps", [1, 4])
+@pytest.mark.parametrize(("size", "S"), [(16, 16), (11, 16), (29, 32)])
+def test_many_dots_of_each_others_results(size, S, warps):
+    """Operands are converted from results within a subgroup, or go through buffers; some are an operand on both
+    sides."""
+    x, y = (0.2 * array.astype(np.float32) for array in operands("float32", (size, size), (size, size)))
+    expected = wide = x.astype(np.float64)
+    bound = np.abs(wide)
+    for term in range(8):
+        expected = expected @ y.astype(np.float64) * 0.5 + y.astype(np.float64) @ (expected + wide)
+        bound = bound @ np.abs(y) * 0.5 + np.abs(y) @ (bound + np.abs(wide))
+        if term % 2:
+            expected, bound = (
+                np.where(np.tri(size, k=-1, dtype=bool), one, other)
+                for one, other in ((expected, wide), (bound, np.abs(wide)))
+            )
+    out = torch.zeros(size, size)
+    polynomial_kernel[(1,)](to_torch(x), to_torch(y), out, size, 8, S, num_warps=warps)
+    assert np.all(np.abs(out.numpy() - expected) <= 8 * 2 * (size + 3) * 2.0**-24 * bound)
+
+
 def test_infinities_and_nan_reach_the_result():
     a, b = operands("float32", (16, 16), (16, 16))
     a[3, 2], b[5, 7], a[9, 0] = np.inf, np.nan, -np.inf

@@ -66,6 +66,21 @@ def test_several_dots_share_what_is_unrolled(monkeypatch):
     assert one == two == 512
 
 
+def test_many_small_dots_are_loops(monkeypatch):
+    """Where their operands are in buffers, and all together pass the budget; each of them is below that of one dot."""
+    driven_by = driven(monkeypatch, LAVAPIPE, dot_unroll=512, dots_unroll=512)
+
+    def loops(count: int, between: str = "") -> tuple[int, int]:
+        one = dot(16, 16, 16, between=between)
+        named = (one.replace("%", f"%{'z' * index}").replace(f"%{'z' * index}p :", "%p :") for index in range(count))
+        text = disassemble(compile_body("\n".join(named), "%p: !tt.ptr<f32>", capabilities=driven_by))
+        return text.count("OpLoopMerge"), text.count(" Fma ")
+
+    assert loops(4) == (0, 4 * 8 * 16)
+    assert loops(5) == (5, 5 * 8 * 8)
+    assert loops(5, between="ttg.barrier local") == (0, 5 * 8 * 16)  # operands are in registers
+
+
 @pytest.mark.parametrize(
     ("element", "result", "instruction"),
     [

@@ -52,6 +52,26 @@ def test_many_exchanges_of_small_tensors_have_fewer(
     assert subgroups(largest, dot, 8, PROFILES[profile], exchanges) == expected
 
 
+@pytest.mark.parametrize(
+    ("elements", "dot", "profile", "expected"),
+    [
+        (8 * 4300, True, "lavapipe", 1),
+        (8 * 4300 + 1, True, "lavapipe", 2),
+        (5 * 8 * 4300, True, "lavapipe", 8),  # more than the 32 lanes of the warp
+        (10**7, True, "lavapipe", 32),  # 256 invocations are the device's limit
+        (10**7, False, "lavapipe", 1),  # element-by-element code is cut in strips
+        (10**7, True, "intel-xe", 1),
+    ],
+)
+def test_many_tensors_of_a_kernel_with_dots_have_more(elements: int, dot: bool, profile: str, expected: int) -> None:
+    assert subgroups(16 * 16, dot, 1, PROFILES[profile], 0, elements) == expected
+
+
+def test_no_more_than_reductions_can_combine() -> None:
+    narrow = replace(LAVAPIPE, subgroup_size=4, max_workgroup_invocations=1024)
+    assert subgroups(16 * 16, True, 1, narrow, 0, 10**7) == 16
+
+
 @triton.jit
 def repeating_kernel(x_ptr, y_ptr, COUNT: tl.constexpr):
     x = tl.load(x_ptr + tl.arange(0, 64))
@@ -129,6 +149,25 @@ def test_there_are_fewer_where_more_take_too_much_memory() -> None:
     size, shared = compiled(1 << 20)
     fewer, smaller = compiled(shared - 1)
     assert size == 128 and fewer < size and smaller < shared
+
+
+@triton.jit
+def powers_kernel(x_ptr, y_ptr, COUNT: tl.constexpr):
+    at = tl.arange(0, 16)[:, None] * 16 + tl.arange(0, 16)[None, :]
+    x = tl.load(x_ptr + at)
+    for _ in tl.static_range(COUNT):
+        x = tl.exp(-tl.dot(x, x))
+    tl.store(y_ptr + at, x)
+
+
+@pytest.mark.parametrize(("count", "invocations"), [(4, 8), (40, 16), (80, 32)])
+def test_all_tensors_of_the_kernel_are_counted(count: int, invocations: int) -> None:
+    """A dot, which counts thrice, a negation and an exponential of 256 elements each time."""
+    signature = {"x_ptr": "*fp32", "y_ptr": "*fp32", "COUNT": "constexpr"}
+    source = ASTSource(powers_kernel, signature, {(2,): count})
+    options = {"num_warps": 1}
+    compiled = triton.compile(source, target=GPUTarget("spirv", LAVAPIPE.arch(), 8), options=options)
+    assert compiled.metadata.workgroup_size == invocations
 
 
 @triton.jit

@@ -1,0 +1,79 @@
+"""Puts dot operands that come out of a layout conversion in buffers, where a kernel's dots are too much code unrolled.
+
+Within one subgroup upstream converts an operand's layout from registers to registers. A loop over K cannot choose among
+registers: the dot is unrolled, or the operand goes to workgroup memory after all, a second time. From a buffer that is
+filled in place of the conversion each dot's loop reads what it needs, and several dots read the same one.
+"""
+
+from __future__ import annotations
+
+from ..analysis.unrolled_dots import multiply_adds
+from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, SwizzledSharedEncoding
+from ..ttgir.ir import Block, Module, Operation, Value
+from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
+from .rewriting import drop_uses, insert
+
+
+def buffer_operands(module: Module, limit: int) -> bool:
+    """Gives each dot its own load of an operand that was converted, in functions whose dots have more than ``limit``
+    multiply-adds a lane. Whether there was one."""
+    changed = False
+    for function in module.functions.values():
+        blocks = function.body.blocks if function.body is not None else ()
+        operations = [inner for block in blocks for top in block.operations for inner in top.walk()]
+        if multiply_adds(operations) > limit:
+            changed = any([_buffer(operation) for operation in operations if _suits(operation)]) or changed
+    return changed
+
+
+def _suits(operation: Operation) -> bool:
+    if operation.name != "ttg.convert_layout" or not operation.result.uses:
+        return False
+    source, type_ = operation.operands[0].type, operation.result.type
+    return (
+        isinstance(source, TensorType)
+        and source.rank == 2
+        and isinstance(source.encoding, BlockedEncoding)
+        and isinstance(source.element, FloatType | IntegerType)
+        and source.element.width >= 8
+        and isinstance(type_, TensorType)
+        and isinstance(type_.encoding, DotOperandEncoding)
+        and isinstance(type_.encoding.parent, BlockedEncoding)
+        and all(use.name == "tt.dot" for use in operation.result.uses)
+    )
+
+
+def _buffer(conversion: Operation) -> bool:
+    block, value, converted = conversion.block, conversion.operands[0], conversion.result
+    assert block is not None
+    place = block.operations.index(conversion)
+    buffer = _filled(value, block, place)
+    if buffer is None:
+        buffer = insert(block, place, "ttg.local_alloc", [value], [_buffer_type(value)], like=conversion).result
+    for dot in dict.fromkeys(converted.uses):
+        assert dot.block is not None
+        here = dot.block.operations.index(dot)
+        load = insert(dot.block, here, "ttg.local_load", [buffer], [converted.type], like=dot, segments=(1, 0))
+        dot.operands[:] = [load.result if operand is converted else operand for operand in dot.operands]
+        load.result.uses += [dot] * converted.uses.count(dot)
+    converted.uses.clear()
+    block.operations.remove(conversion)
+    drop_uses(conversion)
+    return True
+
+
+def _filled(value: Value, block: Block, end: int) -> Value | None:
+    """A buffer with ``value`` in it that was filled before operation number ``end`` of the block, and stays."""
+    for use in value.uses:
+        if use.name == "ttg.local_alloc" and use.block is block and block.operations.index(use) < end:
+            type_ = use.result.type
+            given_back = any(other.name == "ttg.local_dealloc" for other in use.result.uses)
+            if isinstance(type_, MemDescType) and not type_.mutable and not given_back:
+                return use.result
+    return None
+
+
+def _buffer_type(value: Value) -> MemDescType:
+    type_ = value.type
+    assert isinstance(type_, TensorType) and isinstance(type_.encoding, BlockedEncoding)
+    return MemDescType(type_.shape, type_.element, SwizzledSharedEncoding(1, 1, 1, type_.encoding.order))
