@@ -23,6 +23,7 @@ _NAMES = {
     "triton.runtime.driver.active.utils.get_device_properties(0)",
     **dict.fromkeys(("get_arch_list", "get_gencode_flags"), _TARGET),
     **dict.fromkeys(("clock_rate", "power_draw", "temperature", "utilization", "memory_usage"), _MONITORED),
+    "list_gpu_processes": _MONITORED,
     "device_memory_used": "torch.spirv.mem_get_info() has what is free and what there is",
     **dict.fromkeys(("graph", "graph_pool_handle", "make_graphed_callables"), _GRAPHS),
     **dict.fromkeys(("MemPool", "use_mem_pool", "change_current_allocator"), _MEMORY),
