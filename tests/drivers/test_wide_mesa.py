@@ -34,7 +34,8 @@ def test_habits_leave_the_drivers_own_arithmetic_and_faults() -> None:
     both = with_habits(own, other)
     assert (both.faults, both.fused, both.exact_division) == (own.faults, own.fused, own.exact_division)
     assert (both.shared_banks, both.word_bits, both.prefetch) == (other.shared_banks, other.word_bits, other.prefetch)
-    assert both.dot_unroll == own.dot_unroll and both.lanes is None
+    assert (both.dot_unroll, both.dot_unroll_registers) == (own.dot_unroll, own.dot_unroll_registers)
+    assert both.lanes is None
 
 
 @pytest.mark.parametrize("profile", ["nvidia-hopper", "amd-rdna3", "qualcomm-adreno7"])

@@ -97,6 +97,7 @@ _ITS_OWN = (
     "spill_statistics",
     "dot_unroll",
     "dots_unroll",
+    "dot_unroll_registers",
     "unrolled_instructions",
     "unrolled_in_loop",
     "unrolled_elementwise",
