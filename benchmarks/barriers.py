@@ -23,6 +23,7 @@ from typing import Any
 
 import triton
 import triton.language as tl
+from triton import knobs
 from triton.backends.spirv.ahead_of_time.build import compile_kernel
 from triton.backends.spirv.analysis.barriers import Footprint, Need
 from triton.backends.spirv.capabilities import PROFILES
@@ -101,6 +102,7 @@ class Recorder:
             barrier(ctx, global_memory, **how)
 
         Lowering.barrier = waiting  # type: ignore[method-assign, assignment]
+        knobs.compilation.always_compile = True
 
     def _judge(self, kernel: Function, footprint: Callable[[Operation], Footprint]) -> dict[Operation, Need]:
         self.counts.clear()

@@ -47,6 +47,7 @@ def compared(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         RUN(module, pipeline, name, names, copies)
 
     monkeypatch.setattr(passes, "run", run)
+    monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
     return left_out
 
 

@@ -1,0 +1,21 @@
+"""Every run of the tests compiles its kernels afresh."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from triton import knobs
+
+
+@pytest.fixture(scope="session", autouse=True)
+def fresh_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache of this session's own, for the processes that tests start, too, so that nothing of an earlier run passes
+    unseen; one that the environment names is kept."""
+    if "TRITON_CACHE_DIR" in os.environ:
+        yield
+        return
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path_factory.mktemp("triton-cache"))
+        yield
