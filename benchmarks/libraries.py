@@ -94,6 +94,7 @@ def _random(*shape: int, seed: int = 0) -> torch.Tensor:
 def liger() -> Iterator[Operator]:
     """liger-kernel's operators of one tensor or a few."""
     ours = importlib.import_module("liger_kernel.transformers.functional")
+    moe = importlib.import_module("liger_kernel.ops.fused_moe").LigerFusedMoEFunction.apply
     x, y, weight, bias = _random(4, 17, 96), _random(4, 17, 96, seed=1), _random(96, seed=2), _random(96, seed=3)
     logits, target = 3 * _random(37, 1000), torch.randint(0, 1000, (37,), generator=torch.Generator().manual_seed(1))
     p, q = (functional.log_softmax(_random(19, 300, seed=seed), -1) for seed in (4, 5))
@@ -116,6 +117,26 @@ def liger() -> Iterator[Operator]:
 
     def linear_loss(x: torch.Tensor, w: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
         return functional.cross_entropy(x @ w.T, t)
+
+    def attended(v: torch.Tensor, q: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        """Attention over layers: each token weighs what the blocks before gave it."""
+        return torch.einsum("nbt,nbtd->btd", torch.softmax(rms(v, w) @ q, 0), v)
+
+    def sparse(x: torch.Tensor) -> torch.Tensor:
+        """The point of the simplex that is nearest (Martins and Astudillo, 2016)."""
+        ordered = x.sort(-1, descending=True).values
+        count = torch.arange(1, x.shape[-1] + 1)
+        kept = (1 + count * ordered > ordered.cumsum(-1)).sum(-1, keepdim=True)
+        return (x - (ordered.cumsum(-1).gather(-1, kept - 1) - 1) / kept).clamp(min=0)
+
+    experts, chosen = 4, torch.stack([torch.arange(21) % 4, (torch.arange(21) + 1 + torch.arange(21) // 7) % 4], 1)
+
+    def mixture(
+        x: torch.Tensor, up: torch.Tensor, down: torch.Tensor, index: torch.Tensor, share: torch.Tensor
+    ) -> torch.Tensor:
+        gates = functional.one_hot(index.long(), experts).to(share.dtype).mul(share[..., None]).sum(1)
+        gate, raised = torch.einsum("th,enh->etn", x, up).chunk(2, -1)
+        return torch.einsum("te,etn,ehn->th", gates, functional.silu(gate) * raised, down)
 
     rows = [
         ("rms_norm", norm, lambda x, w: ours.liger_rms_norm(x, w, 1e-6), rms),
@@ -143,6 +164,13 @@ def liger() -> Iterator[Operator]:
          lambda x, t: functional.cross_entropy(x, t)),
         ("fused_linear_cross_entropy", {"x": _random(37, 64), "w": _random(500, 64, seed=6), "t": target % 500},
          lambda x, w, t: ours.liger_fused_linear_cross_entropy(x, w, t), linear_loss),
+        ("attn_res", {"v": _random(6, 2, 9, 96), "q": weight, "w": bias},
+         lambda v, q, w: ours.liger_attn_res(v, q, w), attended),
+        ("sparsemax", {"x": x}, lambda x: ours.liger_sparsemax(x), sparse),
+        ("fused_moe", {"x": _random(21, 64), "up": _random(experts, 96, 64, seed=7) / 8,
+                       "down": _random(experts, 64, 48, seed=8) / 8, "index": chosen.int(),
+                       "share": torch.rand(21, 2, generator=torch.Generator().manual_seed(9))},
+         lambda x, up, down, index, share: moe(x, up, down, index, share), mixture),
     ]  # fmt: skip
     for name, inputs, function, reference in rows:
         fixed = frozenset({"q"}) if name in ("kl_div", "jsd", "tvd") else frozenset()
