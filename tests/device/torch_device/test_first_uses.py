@@ -35,7 +35,5 @@ def begin() -> Iterator[Callable[[str], tuple[int, str]]]:
 
 @pytest.mark.parametrize("name", USES)
 def test_a_process_may_begin_with(begin: Callable[[str], tuple[int, str]], name: str) -> None:
-    if name.startswith("safetensors: "):
-        pytest.importorskip("safetensors", reason="the weekly job has it")
     status, said = begin(name)
     assert status == 0, said
