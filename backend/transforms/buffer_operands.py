@@ -11,7 +11,7 @@ from ..analysis.unrolled_dots import multiply_adds
 from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, SwizzledSharedEncoding
 from ..ttgir.ir import Block, Module, Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
-from .rewriting import drop_uses, insert
+from .rewriting import drop_uses, insert, replace_in
 
 
 def buffer_operands(module: Module, limit: int) -> bool:
@@ -54,9 +54,7 @@ def _buffer(conversion: Operation) -> bool:
         assert dot.block is not None
         here = dot.block.operations.index(dot)
         load = insert(dot.block, here, "ttg.local_load", [buffer], [converted.type], like=dot, segments=(1, 0))
-        dot.operands[:] = [load.result if operand is converted else operand for operand in dot.operands]
-        load.result.uses += [dot] * converted.uses.count(dot)
-    converted.uses.clear()
+        replace_in(dot, converted, load.result)
     block.operations.remove(conversion)
     drop_uses(conversion)
     return True

@@ -16,6 +16,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ..analysis.barriers import BARRIER
+from ..analysis.overwriting import orders_device_memory
 from ..layouts.distributed import distributed_layout
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import TOUCHES_SHARED, Effect, Pointers, traits
@@ -52,14 +54,10 @@ def _only_reads(body: Block) -> bool:
     is left as it is."""
     return all(
         traits(inner).pointers is not Pointers.CARRIED
-        and (not traits(inner).effects & ~_ALLOWED or _is_local_barrier(inner))
+        and (not traits(inner).effects & ~_ALLOWED or (inner.name == BARRIER and not orders_device_memory(inner)))
         for operation in body.operations
         for inner in operation.walk()
     )
-
-
-def _is_local_barrier(operation: Operation) -> bool:
-    return operation.name == "ttg.barrier" and operation.attributes.get("addrSpace") == "local"
 
 
 def _is_worth_it(operation: Operation) -> bool:

@@ -7,7 +7,7 @@ registers, among which a loop over K cannot choose: the dots are unrolled, or th
 from __future__ import annotations
 
 from ..ttgir.ir import Module, Operation
-from .rewriting import drop_uses, insert
+from .rewriting import drop_uses, insert, replace_in
 from .sink_loads import is_operand
 
 
@@ -40,9 +40,7 @@ def _reload(load: Operation) -> bool:
             like=load,
             segments=load.segments,
         )
-        dot.operands[:] = [made.result if operand is value else operand for operand in dot.operands]
-        made.result.uses += [dot] * value.uses.count(dot)
-    value.uses.clear()
+        replace_in(dot, value, made.result)
     block.operations.remove(load)
     drop_uses(load)
     return True

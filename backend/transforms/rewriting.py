@@ -113,6 +113,13 @@ def drop_uses(operation: Operation) -> None:
         value.uses.remove(operation)
 
 
+def replace_in(user: Operation, old: Value, new: Value) -> None:
+    """Makes one user of ``old`` use ``new`` among its operands."""
+    user.operands[:] = [new if operand is old else operand for operand in user.operands]
+    new.uses += [user] * old.uses.count(user)
+    old.uses[:] = [other for other in old.uses if other is not user]
+
+
 def replace_uses(old: Value, new: Value) -> None:
     """Makes every user of ``old`` use ``new``."""
     for user in old.uses:
