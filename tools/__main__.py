@@ -32,6 +32,7 @@ VERBS = {
     "rebase": ("move the queue onto another upstream [--to VERSION|REF --report --continue --skip --abort]", "build"),
     "recover": ("undo the last step that was not finished: a change of patches/, an apply, a rebase", "build"),
     "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
+    "submodule": ("have the index pin upstream/ to the lock's commit, in a checkout without that entry", ""),
     "new-plugin": ("write a plugin that builds, with its test [NAME FOLDER]", ""),
     "packages": ("print the apt packages that all this needs", ""),
     "audit": ("have auditwheel check what platform wheels run on [WHEEL…]", "release"),
@@ -44,7 +45,7 @@ VERBS = {
 _EXPLAINS_ITSELF = ("demo", "fuzz", "rebase", "wheel")
 
 # Those without arguments.
-ALONE = ("packages", "sync", "apply", "status", "export", "recover", "check")
+ALONE = ("packages", "sync", "apply", "status", "export", "recover", "check", "submodule")
 
 
 def usage() -> str:

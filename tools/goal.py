@@ -11,6 +11,7 @@ from .errors import ToolError
 from .packaging.source_form import submodule_version
 from .progress import note
 from .project import Project
+from .submodule import how_to_check_out
 
 _VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc)\d+)?(\.post\d+)?")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
@@ -79,8 +80,8 @@ def source_goal(project: Project, ref: str) -> Goal:
     where = project.submodule
     if not (where / ".git").exists():
         raise ToolError(
-            "upstream/ is not checked out, which a rebase to a ref needs: run `git submodule update "
-            "--init upstream`; a release can be named by its version, such as 3.9.0"
+            "upstream/ is not checked out, which a rebase to a ref needs: run "
+            f"`{how_to_check_out(project, project.lock())}`; a release can be named by its version, such as 3.9.0"
         )
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -13,7 +13,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from .errors import ToolError
 from .faults import point
 from .progress import note
 from .project import Project, replace_file
+from .submodule import entry_of, pin
 
 # What passes once there is room again; the next run goes on then.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -57,23 +57,10 @@ def _rollback_folder(project: Project) -> Path:
     return project.build / "rollback"
 
 
-def gitlink_of(root: Path) -> str:
-    """The commit that the index pins upstream/ to; '' if the checkout is not a git repository with a submodule."""
-    if not (root / ".git").exists():
-        return ""
-    command = ["git", "-C", str(root), "ls-files", "--stage", "--", "upstream"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return done.stdout.split()[1] if done.returncode == 0 and done.stdout.startswith("160000 ") else ""
-
-
 def _pin(project: Project, commit: str) -> None:
-    """Pin the submodule in the index, where there is one."""
-    if not commit or gitlink_of(project.root) in ("", commit):
-        return
-    command = ["git", "-C", str(project.root), "update-index", "--cacheinfo", f"160000,{commit},upstream"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ToolError(f"git cannot pin upstream/ to {commit[:12]}: {done.stderr.strip()}")
+    """Move the submodule entry of the index to a commit, in a checkout that has the entry."""
+    if commit and entry_of(project.root) not in ("", commit):
+        pin(project, commit)
 
 
 def commit(project: Project, change: Change) -> None:
@@ -97,7 +84,7 @@ def commit(project: Project, change: Change) -> None:
             "removals": [path for path, data in change.files.items() if data is None],
             "olds": olds,
             "gitlink": change.gitlink,
-            "old_gitlink": gitlink_of(project.root),
+            "old_gitlink": entry_of(project.root) if change.gitlink else "",
             "drop": [_inside(path) for path in change.drop],
         }
         (scratch / "manifest.json").write_text(json.dumps(manifest, indent=1))

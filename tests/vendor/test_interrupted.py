@@ -5,15 +5,13 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 from toy_project import ALPHA, snapshot, sources
-from toy_runs import FULL, KILLED, REBASE, SCRIPT, Toy, both, clean
+from toy_runs import FULL, KILLED, REBASE, Toy, both, build, clean
 
-from backend.settings import TOOLS_FAULT
 from tools import faults
 from tools.hold import hold
 from tools.repository import Repository
@@ -118,27 +116,6 @@ def toy_wheel(toy: Toy) -> Toy:
     """The toy applied, so that a wheel can be built of it."""
     apply.run(toy.project, [])
     return toy
-
-
-BUILD = """
-import sys
-sys.path.insert(0, {root!r})
-from pathlib import Path
-from tools.__main__ import reported
-from tools.packaging import wheel
-from tools.project import Project
-wheel.STRIPPED = ()
-raise SystemExit(reported(lambda: wheel.{function}(Project(Path({project!r}))) and 0))
-"""
-
-
-def build(toy: Toy, function: str, fault: str = "") -> subprocess.CompletedProcess[str]:
-    """Run the wheel builder on the toy."""
-    root = str(SCRIPT.parents[2])
-    code = BUILD.format(root=root, project=str(toy.project.root), function=function)
-    environment = toy.environment | {TOOLS_FAULT.name: fault}
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
 
 
 @pytest.mark.parametrize(("point", "how"), both("wheel"))

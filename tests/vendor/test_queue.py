@@ -353,8 +353,9 @@ def _change(project: Project, what: str) -> None:
             _edit(lock, 'file = "triton-1.0', 'file = "triton-1.1')
         case "submodule-url":
             _edit(project.root / ".gitmodules", "nowhere", "elsewhere")
-        case "submodule-missing":
+        case "submodule-unreadable":
             subprocess.run(["git", "init", "-q", str(project.root)], check=True)
+            (project.root / ".git/index").write_text("no index")
         case "submodule-commit":
             subprocess.run(["git", "init", "-q", str(project.root)], check=True)
             entry = f"160000,{'cd' * 20},upstream"
@@ -406,7 +407,7 @@ def _change(project: Project, what: str) -> None:
         "lock-sha256",
         "lock-file-name",
         "submodule-url",
-        "submodule-missing",
+        "submodule-unreadable",
         "submodule-commit",
         "patch-unlisted",
         "patch-missing",

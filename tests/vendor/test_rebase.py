@@ -374,7 +374,7 @@ def test_refs_that_cannot_be_reached(submodule: Project, tmp_path: Path) -> None
 
 
 def test_without_a_submodule_a_ref_is_refused(project: Project) -> None:
-    with pytest.raises(ToolError, match="run `git submodule update --init upstream`"):
+    with pytest.raises(ToolError, match="run `git clone --branch v1.0 file:///nowhere/t.git upstream`"):
         rebase.run(project, ["--to", "main"])
 
 

@@ -134,7 +134,7 @@ def test_upstream_downloads_nothing_unless_told_to(
 
 def test_a_submodule_that_is_not_checked_out(project: Project) -> None:
     (project.submodule / "setup.py").unlink()
-    with pytest.raises(ToolError, match="run `git submodule update --init upstream`"):
+    with pytest.raises(ToolError, match="upstream/ is not checked out: run `git clone --branch v"):
         source_form.build_wheel(project)
 
 

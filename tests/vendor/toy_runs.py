@@ -70,6 +70,27 @@ class Toy:
         return snapshot(self.project.tree)
 
 
+BUILD = """
+import sys
+sys.path.insert(0, {root!r})
+from pathlib import Path
+from tools.__main__ import reported
+from tools.packaging import wheel
+from tools.project import Project
+wheel.STRIPPED = ()
+raise SystemExit(reported(lambda: wheel.{function}(Project(Path({project!r}))) and 0))
+"""
+
+
+def build(toy: Toy, function: str, fault: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the wheel builder on the toy."""
+    root = str(SCRIPT.parents[2])
+    code = BUILD.format(root=root, project=str(toy.project.root), function=function)
+    environment = toy.environment | {TOOLS_FAULT.name: fault}
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+
+
 # Where the disk is full, besides the kills at each point: in the middle of what writes most.
 FULL_AT = ("sync-unpacked", "apply-moving", "journal-half", "rebase-picked", "wheel-member", "tree-laid-out")
 

@@ -22,6 +22,7 @@ from ..hold import hold
 from ..progress import step
 from ..project import Lock, Project
 from ..queue import load_series, overlay_files
+from ..submodule import how_to_check_out
 from .archive import record_digest
 from .metadata import entry_points_text, identity
 from .native import build_native
@@ -43,7 +44,7 @@ def check_submodule(project: Project, lock: Lock) -> Path:
     upstream = project.submodule
     if not (upstream / "setup.py").is_file():
         raise ToolError(
-            "upstream/ is not checked out: run `git submodule update --init upstream` "
+            f"upstream/ is not checked out: run `{how_to_check_out(project, lock)}` "
             f"(if commit {lock.commit[:12]} cannot be fetched: `git clone --branch {lock.ref} {lock.url} upstream`)"
         )
     found = submodule_version((upstream / "setup.py").read_text())

@@ -6,14 +6,13 @@ import configparser
 import re
 from collections.abc import Iterator
 
-import git
-
 from ..errors import ToolError
 from ..hold import hold
 from ..packaging.source_form import submodule_version
 from ..project import Lock, Project
 from ..queue import load_series, overlay_files, parse_patch, queue_hash, series_names
 from ..repository import Repository
+from ..submodule import entry_of, has_index
 from ..upstream import other_release
 
 Fault = tuple[str, str]
@@ -31,27 +30,19 @@ def check_lock(lock: Lock) -> Iterator[Fault]:
 
 
 def check_submodule(project: Project, lock: Lock) -> Iterator[Fault]:
-    """That .gitmodules and the submodule entry name the lock's repository and commit."""
+    """That .gitmodules and the submodule entry, where the index has it, name the lock's repository and commit."""
     modules = configparser.ConfigParser()
     modules.read(project.root / ".gitmodules")
     url = modules.get('submodule "upstream"', "url", fallback=None)
     if url != lock.url:
         yield "submodule-url", f".gitmodules has {url}, upstream.lock.toml has {lock.url}"
     try:
-        repo = git.Repo(project.root)
-    except (git.InvalidGitRepositoryError, git.NoSuchPathError):
-        return  # an unpacked archive has no index to compare with
-    try:
-        entry = repo.git.ls_files("--stage", "--", "upstream").split()
-    except git.GitCommandError as error:
-        yield "submodule-unreadable", f"git cannot read the index of {project.root}: {str(error.stderr).strip()}"
+        entry = entry_of(project.root)
+    except ToolError as error:
+        yield "submodule-unreadable", str(error)
         return
-    finally:
-        repo.close()
-    if entry[:1] != ["160000"]:
-        yield "submodule-missing", "the index has no submodule entry for upstream/"
-    elif entry[1] != lock.commit:
-        yield "submodule-commit", f"upstream/ is pinned to {entry[1][:12]}, upstream.lock.toml to {lock.commit[:12]}"
+    if entry not in ("", lock.commit):
+        yield "submodule-commit", f"upstream/ is pinned to {entry[:12]}, upstream.lock.toml to {lock.commit[:12]}"
     setup = project.submodule / "setup.py"
     if setup.is_file() and (found := submodule_version(setup.read_text())) != lock.version:
         yield "submodule-version", f"upstream/ is version {found or 'unknown'}, upstream.lock.toml says {lock.version}"
@@ -150,9 +141,20 @@ def faults(project: Project) -> list[Fault]:
     return found
 
 
+def _lacks_entry(project: Project) -> bool:
+    """Whether the index could have the submodule entry and does not, which is no fault."""
+    try:
+        return has_index(project.root) and not entry_of(project.root)
+    except ToolError:
+        return False
+
+
 def run(project: Project, arguments: list[str]) -> int:
     with hold(project):
         found = faults(project)
+        lacks_entry = _lacks_entry(project)
+    if lacks_entry:
+        print("note: the index has no submodule entry for upstream/: `python3 -m tools submodule` adds it")
     for code, explanation in found:
         print(f"{code}: {explanation}")
     if not found:
