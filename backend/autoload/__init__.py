@@ -27,7 +27,7 @@ from typing import Any
 from .placeholder import NAME, PACKAGE, Placeholder
 
 #: The first release of torch whose tensors can be on the device. Kernels take CPU tensors of older ones, too.
-OLDEST_TORCH = "2.13"
+OLDEST_TORCH = "2.10"
 #: Imported by all of torch's compiler before it asks anything about a device.
 _TORCH_COMPILER = "torch.utils._triton"
 #: Where this backend's settings are, next to this package: in a triton that has it inside, or in the plugin-only wheel.
@@ -36,10 +36,11 @@ _SETTINGS = (f"triton/backends/{NAME}/settings.py", f"triton_{NAME}/settings.py"
 
 def is_too_old(torch_version: str) -> bool:
     """Whether a version of torch comes before OLDEST_TORCH."""
-    return _release(torch_version) < _release(OLDEST_TORCH)
+    return release(torch_version) < release(OLDEST_TORCH)
 
 
-def _release(version: str) -> tuple[int, ...]:
+def release(version: str) -> tuple[int, ...]:
+    """(major, minor) of a version."""
     return tuple(map(int, version.split(".")[:2]))
 
 

@@ -35,7 +35,8 @@ def predicted_strides(module: Any) -> None:
         return predict
 
     for op in (aten.convolution.default, aten._convolution.default, aten._convolution.deprecated):
-        table[op] = predicting(table[op], 0)
+        if op in table:  # until torch 2.12 the first alone: the others are made of it
+            table[op] = predicting(table[op], 0)
     table[aten.convolution_backward.default] = predicting(table[aten.convolution_backward.default], 1)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import torch
+
 from ...autoload import NAME
 
 
@@ -12,6 +14,7 @@ def code_generation(module: Any) -> None:
     from ..generated import DeviceCode, NoCppWrapper
     from ..interface import why_unavailable
 
+    module.get_device_op_overrides("cpu")  # until torch 2.12 other devices enter a list that is empty, or not at all
     overrides = type("SPIRVDeviceOpOverrides", (DeviceCode, module.DeviceOpOverrides), {})
     module.register_device_op_overrides(NAME, overrides())
 
@@ -36,9 +39,23 @@ def code_generation(module: Any) -> None:
 
 
 def benchmarker(module: Any) -> None:
+    """Functions on the device are timed by its timestamps. Until torch 2.11 there is no list to enter this in."""
     from ..generated import bench
 
-    module.register_benchmarker(NAME, bench, override=True)
+    if hasattr(module, "register_benchmarker"):
+        module.register_benchmarker(NAME, bench, override=True)
+        return
+    original = module.Benchmarker.benchmark
+
+    def benchmark(
+        self: Any, fn: Any, fn_args: Any = None, fn_kwargs: Any = None, device: Any = None, **options: Any
+    ) -> Any:
+        args, named = fn_args or (), fn_kwargs or {}
+        if torch.device(self.infer_device(*args, **named) if device is None else device).type != NAME:
+            return original(self, fn, fn_args, fn_kwargs, device, **options)
+        return bench(self, lambda: fn(*args, **named), **options)
+
+    module.Benchmarker.benchmark = benchmark
 
 
 def launchers(module: Any) -> None:

@@ -11,11 +11,11 @@ from typing import Any
 
 import torch
 
-from ...autoload import NAME
+from ...autoload import NAME, release
 from ..broken import BROKEN
 
 #: Versions of torch that the tests were run with.
-TORCH_VERSIONS = ("2.13", "2.15")
+TORCH_VERSIONS = ("2.10", "2.11", "2.12", "2.13", "2.15")
 
 _log = logging.getLogger(__name__)
 
@@ -34,13 +34,22 @@ def first_module(*names: str) -> str:
 @dataclass(frozen=True)
 class Hook:
     """A change to a module of torch's, made when torch imports it. ``needs``: dotted names that must be there.
-    ``formerly``: the module's name in older versions."""
+    ``formerly``: the module's name in older versions. ``since``: the first torch that has what is changed, where older
+    ones work without. ``otherwise``: what does not work where torch lacks what it needs; "" of a hook without which the
+    device would not compile, or compute wrong values, so that it is refused."""
 
     name: str
     module: str
     needs: tuple[str, ...]
     change: Callable[[Any], None]
     formerly: str = ""
+    since: str = ""
+    otherwise: str = ""
+
+    @property
+    def is_due(self) -> bool:
+        """Whether this torch has what it changes."""
+        return not self.since or release(torch.__version__) >= release(self.since)
 
     @property
     def place(self) -> str:
@@ -67,9 +76,13 @@ class Hook:
             self.change(module)
 
     def leave_out(self, absent: Sequence[str]) -> None:
-        """Notes what this torch lacks of what the change needs."""
-        BROKEN[self.name] = (
+        """Notes what this torch lacks of what the change needs, and what it costs."""
+        lacks = (
             f"torch {torch.__version__} has no {', '.join(absent)}; "
-            f"this backend was written for torch {', '.join(TORCH_VERSIONS)}"
+            f"this backend was tried with torch {', '.join(TORCH_VERSIONS)}"
         )
-        _log.warning("torch.compile for %s lacks the hook '%s': %s", NAME, self.name, BROKEN[self.name])
+        if self.otherwise:
+            _log.warning("torch.compile for %s lacks the hook '%s': %s; %s", NAME, self.name, self.otherwise, lacks)
+            return
+        BROKEN[self.name] = lacks
+        _log.warning("torch.compile for %s lacks the hook '%s': %s", NAME, self.name, lacks)

@@ -95,10 +95,9 @@ def choices(module: Any) -> None:
     original = module.InductorChoices.get_config_heuristics
 
     def get_config_heuristics(self: Any, device_type: str | None = "cuda") -> Any:
-        if device_type != NAME:
-            return original(self, device_type)
-        import_module(first_module(MODULE, FORMER_MODULE))
-        return _tables[0]()
+        if device_type == NAME and (place := first_module(MODULE, FORMER_MODULE)):
+            import_module(place)
+        return _tables[0]() if device_type == NAME and _tables else original(self, device_type)
 
     module.InductorChoices.get_config_heuristics = get_config_heuristics
 

@@ -106,7 +106,7 @@ def test_it_steps_aside_for_another_backend(tmp_path: Path) -> None:
 def test_an_older_torch_is_as_it_was() -> None:
     told = python(
         "import sys, torch, triton_spirv_autoload\n"
-        "torch.__version__ = torch.torch_version.TorchVersion('2.12.1+cpu')\n"
+        "torch.__version__ = torch.torch_version.TorchVersion('2.8.0+cpu')\n"
         "before = list(sys.meta_path)\n"
         "triton_spirv_autoload.autoload()\n"
         f"print({_NAMED}, sys.meta_path == before)\n"
@@ -115,7 +115,7 @@ def test_an_older_torch_is_as_it_was() -> None:
         "except RuntimeError as error: print(error)\n",
         TORCH_DEVICE_BACKEND_AUTOLOAD="0",
     )
-    assert told.startswith("privateuseone True\ntorch 2.12.1+cpu is too old for the device 'spirv', which needs 2.13")
+    assert told.startswith("privateuseone True\ntorch 2.8.0+cpu is too old for the device 'spirv', which needs 2.10")
 
 
 def test_without_triton_torch_is_as_it_was() -> None:
@@ -137,3 +137,17 @@ def test_the_entry_point_takes_milliseconds() -> None:
     )
     print(f"autoload() took {float(told) * 1e3:.2f} ms")
     assert float(told) < 0.05, "a generous limit for a machine under load"
+
+
+def test_a_torch_without_what_the_device_can_do_without_compiles_for_it() -> None:
+    """Of what each hook without which the device is not refused needs, such a torch has nothing."""
+    told = python(
+        "import torch\n"
+        "from dataclasses import replace\n"
+        "from triton.backends.spirv.torch_compile import internals\n"
+        "internals.HOOKS = [replace(each, needs=('gone',)) if each.otherwise else each for each in internals.HOOKS]\n"
+        "x = torch.arange(4.0, device='spirv', requires_grad=True)\n"
+        "torch.compile(lambda x: (2 * x).square().sum())(x).backward()\n"
+        "print(x.grad.tolist(), internals.BROKEN)\n"
+    )
+    assert told == "[0.0, 8.0, 16.0, 24.0] {}\n"

@@ -18,6 +18,9 @@ from triton.backends.spirv.torch_compile import internals  # noqa: E402
 def test_torch_has_what_the_hook_needs(hook: internals.Hook) -> None:
     internals.install()
     module = import_module(hook.place)
+    if not hook.is_due:
+        assert set(hook.missing(module)) == set(hook.needs), f"'{hook.name}' is due before torch {hook.since}"
+        return
     assert hook.missing(module) == [], f"the hook '{hook.name}' is broken by torch {torch.__version__}"
     assert hook.name not in internals.BROKEN
 
@@ -48,6 +51,22 @@ def test_a_hook_without_its_place_is_left_out_and_told(
     assert "torch.somewhere.gone.part" in broken["sample"] and "'sample'" in caplog.text
 
 
+def test_a_hook_that_the_device_does_without_costs_what_it_gives(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken: dict[str, str] = {}
+    monkeypatch.setattr(internals.hook, "BROKEN", broken)
+    hook = internals.Hook("sample", "torch.somewhere", ("gone",), print, otherwise="samples are slow")
+    hook.apply(ModuleType("torch.somewhere"))
+    assert not broken
+    assert "'sample': samples are slow" in caplog.text and "torch.somewhere.gone" in caplog.text
+
+
+@pytest.mark.parametrize(("since", "due"), [("", True), ("1.13", True), ("99.0", False)])
+def test_what_only_a_newer_torch_has_is_not_missed(since: str, due: bool) -> None:
+    assert internals.Hook("sample", "torch.somewhere", ("gone",), print, since=since).is_due == due
+
+
 @pytest.mark.parametrize(("module", "formerly"), [("torch.gone", ""), ("torch.gone", "torch._inductor.gone")])
 def test_a_hook_of_a_module_that_torch_has_not_is_left_out(module: str, formerly: str) -> None:
     assert internals.Hook("sample", module, (), print, formerly).place == ""
@@ -73,6 +92,14 @@ def test_the_first_hook_reaches_those_who_import_it_later() -> None:
     from triton.backends.spirv.torch_compile.properties import driver_is_active
 
     assert has_triton() or not driver_is_active()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda", "mps", "xpu"])
+def test_the_code_around_kernels_of_other_devices_is_torchs(device: str) -> None:
+    internals.install()
+    from torch._inductor.codegen.common import get_device_op_overrides
+
+    assert get_device_op_overrides(device).__module__.startswith(f"torch._inductor.codegen.{device}")
 
 
 def test_strides_that_torch_cannot_compare_are_not_in_order() -> None:
