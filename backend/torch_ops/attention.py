@@ -16,7 +16,7 @@ from torch.autograd import forward_ad
 from ..runtime import context as vulkan_context
 from . import attention_products
 from .attention_kernels import forward_kernel, key_kernel, query_kernel
-from .launching import GRID_LIMIT, launch
+from .launching import launch
 from .library import ON_DEVICE, aten, enter_by_name
 from .reducing import SUM, reduce
 from .shapes import power_of_two
@@ -195,8 +195,6 @@ def _constants(q: torch.Tensor, v: torch.Tensor, causal: bool, kind: str) -> dic
 
 def _launch(kernel: Any, rows: int, block: int, q: torch.Tensor, arguments: dict[str, Any], constants: Any) -> None:
     grid = -(-rows // block), q.shape[0] * q.shape[1], 1
-    if max(grid) > GRID_LIMIT:
-        raise OnHost(f"a grid of {grid}")
     launch(kernel, grid, arguments, constants, fusion=True)
 
 

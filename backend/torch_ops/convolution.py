@@ -21,7 +21,7 @@ import triton.language as tl
 from torch._prims_common import suggest_memory_format
 
 from ..runtime import torch_substitutes
-from .launching import GRID_LIMIT, launch
+from .launching import launch
 from .shapes import extent
 from .types import OnHost, require
 
@@ -208,8 +208,6 @@ class _Shape:
         """Launch a kernel for a product of so many rows and columns in each group."""
         tile = [16 if size <= 16 else 32 for size in (rows, columns)]
         grid = -(-rows // tile[0]) * -(-columns // tile[1]), self.groups, 1
-        if max(grid) > GRID_LIMIT:
-            raise OnHost(f"a grid of {grid}")
         blocks = {"BM": tile[0], "BN": tile[1], "BK": 16}
         launch(kernel, grid, {**tensors, **self.sizes}, {**constants, **self.window, **blocks}, fusion=True)
 

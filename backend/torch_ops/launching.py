@@ -28,7 +28,7 @@ from ..runtime.torch_memory import BEFORE_READING, WRITING
 from .types import NAMES, OnHost
 
 #: Workgroups along one axis of a grid that every Vulkan device takes (maxComputeWorkGroupCount).
-GRID_LIMIT = 65535
+_GRID_LIMIT = 65535
 _INT32 = 2**31 - 1
 _NO_HOOKS = (None, None, None)  # launch metadata and hooks
 _lock = threading.Lock()
@@ -37,7 +37,7 @@ _lock = threading.Lock()
 class _Loaded:
     """A kernel on one device."""
 
-    __slots__ = ("_compiled", "_function", "_launch", "_packed")
+    __slots__ = ("_compiled", "_function", "_launch", "_packed", "_source")
 
     def __init__(self, source: ASTSource, device: int, num_warps: int, fusion: bool) -> None:
         context = vulkan_context.of_device(device)
@@ -48,7 +48,7 @@ class _Loaded:
             limit = context.capabilities.shared_bytes
             if compiled.metadata.shared > limit:
                 raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
-            self._launch = launcher(source, compiled.metadata, later=True)
+            self._launch, self._source = launcher(source, compiled.metadata, later=True), source
             module, function, *_ = DeviceUtils().load_binary(compiled.name, compiled.kernel, 0, device)
         compiled.module, compiled.function = module, function  # as Triton's own launches have them
         self._compiled, self._function, self._packed = compiled, function, compiled.packed_metadata
@@ -164,9 +164,8 @@ def call(
 ) -> Call:
     """A launch of a kernel that is written by hand, of a grid that is not empty. ``arguments``: tensors of one device,
     integers and floats by name; integers are 64 bits wide where one does not fit 32, and those called stride_… are
-    constants where they are 1. ``constants``: its constexprs. Raises OnHost where the grid is too large."""
-    if max(grid) > GRID_LIMIT:
-        raise OnHost(f"a grid of {grid}")
+    constants where they are 1. ``constants``: its constexprs. A grid past the device's limit is launched in parts
+    (launching/split_grid.py), by a kernel that is compiled for it."""
     wide = "i64" if any(type(value) is int and abs(value) > _INT32 for value in arguments.values()) else "i32"
     floats = "fp64" if any(getattr(v, "dtype", None) == torch.float64 for v in arguments.values()) else "fp32"
     ones = {name: 1 for name, value in arguments.items() if name.startswith("stride_") and value == 1}
@@ -204,9 +203,9 @@ def install() -> None:
 
 def grid_of(programs: int) -> tuple[int, int, int]:
     """A grid of at least so many programs, numbered ``program_id(1) * num_programs(0) + program_id(0)``."""
-    if programs <= GRID_LIMIT:
+    if programs <= _GRID_LIMIT:
         return programs, 1, 1
-    rows = -(-programs // GRID_LIMIT)
-    if rows > GRID_LIMIT:
+    rows = -(-programs // _GRID_LIMIT)
+    if rows > _GRID_LIMIT:
         raise OnHost(f"{programs} programs")
-    return GRID_LIMIT, rows, 1
+    return _GRID_LIMIT, rows, 1

@@ -13,7 +13,7 @@ import triton.language as tl
 
 from ..runtime import context as vulkan_context
 from .addressing import Plans
-from .launching import GRID_LIMIT, Call, call
+from .launching import Call, call
 from .library import enter_by_name
 from .pointwise import number
 from .reducing import SUM, reduce
@@ -169,8 +169,6 @@ def _plan(
         raise OnHost("an output with elements that share memory")
     heads = out.shape[1] if out.dim() > 3 else 1
     batches, m, n = out.shape[0] * heads, *out.shape[-2:]
-    if batches > GRID_LIMIT:
-        raise OnHost("that many matrices")
     k = a.shape[-1]
     kind = _SUMS.get(out.dtype, tl.int32)
     largest = _TILE if kind == tl.float32 else _TILE // 2

@@ -150,6 +150,13 @@ def test_heads_of_keys_that_are_broadcast(compiled: bool, monkeypatch: pytest.Mo
             _attend()(*(x.to(device) for x in (query, key[:, :2], value[:, :2])))
 
 
+@pytest.mark.parametrize("compiled", [False, True], ids=["composed", "kernel"])
+def test_more_heads_than_a_grid_has_programs_on_an_axis(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", compiled)
+    inputs = _inputs(32_769, 2, rows=3, keys=4, width=8, value_width=8)
+    compare(_attend(), *inputs, tolerance=(2e-4, 2e-4))
+
+
 def test_what_is_composed() -> None:
     query, key, value = _inputs(2, 2)
     compare(_attend(), query, key, value, torch.randn(37, 45), tolerance=(2e-4, 2e-4))

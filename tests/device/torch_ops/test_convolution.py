@@ -67,6 +67,12 @@ def test_maxima_and_their_gradients(options: Any) -> None:
     compare(run, values(2, 3, 10, 13), tolerance=(1e-5, 1e-5))
 
 
+def test_more_groups_than_a_grid_has_programs_on_an_axis() -> None:
+    """Of channels that are each convolved alone."""
+    groups = 65_537
+    compare(lambda x, w: F.conv1d(x, w, groups=groups), torch.randn(1, groups, 4), torch.randn(groups, 1, 3))
+
+
 def test_a_transposed_convolution_of_three_dimensions() -> None:
     def run(x: torch.Tensor, w: torch.Tensor) -> Any:
         x, w = x.detach().requires_grad_(), w.detach().requires_grad_()

@@ -52,6 +52,11 @@ def test_batches() -> None:
     compare(lambda a, b: torch.baddbmm(b[:, :17, :20], a, b, alpha=0.5), a, b, tolerance=(1e-5, 1e-4))
 
 
+def test_more_matrices_than_a_grid_has_programs_on_an_axis() -> None:
+    a, b = values(65_537, 2, 3), values(65_537, 3, 2)
+    compare(torch.bmm, a, b, tolerance=(1e-5, 1e-4))
+
+
 def test_out_that_is_an_operand() -> None:
     a = values(40, 40)
     there = a.to("spirv")
