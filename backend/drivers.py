@@ -21,7 +21,11 @@ class Faults:
     64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong (Mesa's nir_opt_algebraic.py,
     "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C). ``unmasked_loads``: a load
     whose address all lanes of a subgroup share it does even where none of them is active, and crashes where nothing is
-    mapped (lowering/global_memory.py).
+    mapped (lowering/global_memory.py). ``widens_unrounded``: it takes a float16 that is widened to float32 for the
+    float32 that it was made of, through any arithmetic of the bits, but not through OpQuantizeToF16
+    (lowering/floats.py). ``narrows_sums``: it takes the sum of two sign-extended numbers of 8 or 16 bits, asked
+    whether it is in the range of their type, for one that is computed in that type, and asks for its overflow wrongly
+    (lowering/arith.py).
     """
 
     own_modules: bool = False
@@ -31,6 +35,8 @@ class Faults:
     coroutines: bool = False
     narrows_comparisons: bool = False
     unmasked_loads: bool = False
+    widens_unrounded: bool = False
+    narrows_sums: bool = False
 
 
 #: Of a driver that is not known to have any.
@@ -43,7 +49,8 @@ class Driver:
 
     **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
     ``exact_division``: division and square root are correctly rounded. ``rounds_doubles``: so do RoundEven and Trunc of
-    GLSL.std.450 round f64.
+    GLSL.std.450 round f64. ``large_divisors``: quotients are right for divisors of any size, as Vulkan does not
+    promise (lowering/arith.py).
 
     ``native_math``: its own exponentials are worth measuring: an instruction of the hardware, not a polynomial.
 
@@ -54,7 +61,7 @@ class Driver:
 
     **Its matrix units.** ``matrix_lanes``: the same where the device has matrix units. ``matrix_units``: dots are
     faster on them than on multiply-adds. ``matrix_loads``: so are loads of whole fragments from workgroup memory, of
-    padded rows, than loads of their registers.
+    padded rows, than loads of their registers. ``rolls_matrix_loops``: loops with such dots are not to be unrolled.
 
     **Its workgroup memory.** ``spare_shared``: bytes for each invocation that cost nothing: as many workgroups can be
     on a compute unit as with none.
@@ -81,6 +88,7 @@ class Driver:
     fused: bool = False
     exact_division: bool = False
     rounds_doubles: bool = True
+    large_divisors: bool = False
     native_math: bool = True
 
     lane_registers: int = 256
@@ -91,7 +99,9 @@ class Driver:
     matrix_lanes: int | None = None
     matrix_units: bool = True
     matrix_loads: bool = True
+    rolls_matrix_loops: bool = False
 
+    resident_shared: int | None = None
     spare_shared: int = 16  # GPUs that are known have 25 and more (docs/analysis.md)
 
     dot_unroll: int = 2048
@@ -140,6 +150,7 @@ DRIVERS = {
             unmasked_loads=True,  # 26.2.6; not 22.3.6 or 25.0.7
         ),
         exact_division=True,  # the CPU's own
+        large_divisors=True,
         rounds_doubles=False,  # without AVX-512, RoundEven of a double rounds towards zero, and Trunc loses -0
         native_math=False,
         spare_shared=128,  # transposes by turns, 32 invocations: two of 1 KiB run 20% faster, two of 4 KiB 8% slower
@@ -159,7 +170,18 @@ DRIVERS = {
         unrolled_elementwise=4000,  # compiled in 0.3 s
     ),
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
-    "nvidia_proprietary": Driver(fused=True, unit_registers=_NVIDIA_REGISTERS, register_statistics=("Register Count",)),
+    "nvidia_proprietary": Driver(
+        fused=True,
+        faults=Faults(widens_unrounded=True, narrows_sums=True),  # 580.159
+        large_divisors=True,  # with RoundingModeRTE, which keeps its subnormal numbers, too
+        unit_registers=_NVIDIA_REGISTERS,
+        # Unrolled eight times, products of float16 take all registers and spill: 128×128×32 with four warps runs at 255
+        # TFLOP/s on an H100, and is compiled in 0.3 s. The loop by itself runs at 300, and is compiled in 0.1 s.
+        rolls_matrix_loops=True,
+        unrolled_elementwise=4000,  # 512 elements a lane of float16 or int8 are refused (VK_ERROR_UNKNOWN), 256 are not
+        resident_shared=24576,  # 580.159 on an H100: two workgroups of 24 KiB run at a time, of 32 KiB one
+        register_statistics=("Register Count",),
+    ),
     # XGL, icd/api/vk_pipeline.cpp; it counts the bytes of scratch memory, not spills.
     "amd_proprietary": Driver(fused=True, matrix_lanes=_WAVE32, register_statistics=("numUsedVgprs",)),
     "amd_open_source": Driver(fused=True, matrix_lanes=_WAVE32, register_statistics=("numUsedVgprs",)),

@@ -25,7 +25,7 @@ from ..layouts.distributed import LANE, REGISTER, WARP
 from ..layouts.gf2 import Span
 from ..layouts.linear import LinearLayout
 from ..ttgir.ir import Block, Function, Operation
-from ..ttgir.traits import TRAITS
+from ..ttgir.traits import TRAITS, traits
 
 BARRIER = "ttg.barrier"
 
@@ -75,6 +75,9 @@ class Footprint:
 
 
 NO_ACCESS = Footprint()
+
+#: Attribute of a load for the next iteration of its loop (transforms/prefetch.py).
+AHEAD = "spirv.ahead"
 
 Rule = Callable[[Access, Access], Need]
 
@@ -264,4 +267,19 @@ def barrier_needs(
     ]
     for barrier in barriers:
         barrier.state = _judge(barrier, rules)
-    return {barrier.operation: barrier.state for barrier in barriers if barrier.operation and barrier.state}
+    needs = {barrier.operation: barrier.state for barrier in barriers if barrier.operation and barrier.state}
+    return {_before_loads(operation, needs): need for operation, need in needs.items()}
+
+
+def _before_loads(operation: Operation, needs: Mapping[Operation, Need]) -> Operation:
+    """Where the barrier before ``operation`` stands: before the loads ahead that come right before it. They take the
+    registers of what was stored, and nobody waits for them here."""
+    block, found = operation.block, operation
+    if block is None:
+        return found
+    for earlier in reversed(block.operations[: block.operations.index(operation)]):
+        if AHEAD in earlier.attributes:
+            found = earlier
+        elif earlier in needs or earlier.regions or not traits(earlier).repeatable:
+            break
+    return found

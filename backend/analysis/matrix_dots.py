@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 from ..layouts.buffers import buffer_layout
 from ..layouts.distributed import LayoutError, distributed_layout
@@ -54,14 +55,20 @@ def splits_floats(configurations: Sequence[MatrixConfiguration]) -> bool:
 
 
 def suitable(operation: Operation, configurations: Sequence[MatrixConfiguration]) -> list[MatrixConfiguration]:
-    """The configurations whose component types are right for a tt.dot, whatever its layouts."""
+    """The configurations whose component types are right for a tt.dot, whatever its layouts: first those whose whole
+    fragments are the fewest multiply-adds."""
     a, b, c = (value.type for value in operation.operands)
-    assert isinstance(c, TensorType)
+    assert isinstance(a, TensorType) and isinstance(c, TensorType)
     accumulator = _ACCUMULATORS.get(str(c.element))
     wanted = _component(a), _component(b), accumulator, accumulator
     if split_of(operation) is not WHOLE:
         wanted = _PARTS
-    return [one for one in configurations if one.types == wanted and not one.saturating]
+    sizes = (*c.shape[-2:], a.shape[-1])
+
+    def whole(one: MatrixConfiguration) -> int:
+        return prod(-(-size // extent) * extent for size, extent in zip(sizes, (one.m, one.n, one.k), strict=True))
+
+    return sorted((one for one in configurations if one.types == wanted and not one.saturating), key=whole)
 
 
 def _component(type_: Type) -> str | None:

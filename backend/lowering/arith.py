@@ -8,9 +8,9 @@ from typing import Any
 from ..layouts.element_sizes import element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
-from ..ttgir.ir import DenseAttr, FloatBits, Operation
+from ..ttgir.ir import DenseAttr, FloatBits, Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
-from .elementwise import map_registers, map_wanted
+from .elementwise import MOVES, map_registers, map_wanted
 from .errors import UnsupportedOperation
 from .floats import F32, compute_type, convert, narrow, widen
 from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
@@ -65,7 +65,12 @@ INTEGER_CHOICE = {
     "arith.maxui": op.UGreaterThan,
 }
 
-FLOAT = {"arith.addf": op.FAdd, "arith.subf": op.FSub, "arith.mulf": op.FMul, "arith.divf": op.FDiv}
+FLOAT = {"arith.addf": op.FAdd, "arith.subf": op.FSub, "arith.mulf": op.FMul}
+
+#: Quotients are within 2.5 ULP for divisors below this in magnitude (Vulkan specification, "Precision of Individual
+#: Operations"): a driver multiplies by the reciprocal, which is subnormal past it. A power of two that brings any
+#: number below it, for both operands.
+LARGE_DIVISOR, REDUCED = 2.0**126, 0.25
 
 #: min and max of floats: GLSL.std.450 instruction, and whether a NaN operand makes the result NaN.
 FLOAT_CHOICE = {
@@ -155,7 +160,26 @@ def _integer(ctx: Lowering, operation: Operation) -> None:
         map_registers(ctx, operation, shortcut or (lambda a, b: f.emit(opcode, ctx.module.bool, a, b)))
         return
     opcode = INTEGER[operation.name]
+    if ctx.capabilities.traits.faults.narrows_sums and ctx.unknown_zero and _is_sum_of_narrow(operation):
+        zero = f.zero_extend(ctx.unknown_zero, ctx.module.kinds[ctx.type_id(operation.result.type)][1])
+        map_registers(ctx, operation, lambda a, b: f.add(f.add(a, b), zero))
+        return
     map_registers(ctx, operation, lambda a, b: f.binary(opcode, a, b))
+
+
+def _is_sum_of_narrow(operation: Operation) -> bool:
+    """Whether an operation adds two sign-extended numbers of 8 or 16 bits."""
+    return operation.name == "arith.addi" and all(_is_narrow(operand) for operand in operation.operands)
+
+
+def _is_narrow(value: Value) -> bool:
+    owner = value.owner
+    while isinstance(owner, Operation) and owner.name in MOVES:
+        owner = owner.operands[0].owner
+    if not isinstance(owner, Operation) or owner.name != "arith.extsi":
+        return False
+    source = element_type(owner.operands[0].type)
+    return isinstance(source, IntegerType) and 1 < source.width < 32
 
 
 @lowers(*CAREFUL)
@@ -212,6 +236,27 @@ def _float(ctx: Lowering, operation: Operation) -> None:
     if fuse_multiply_add(ctx, operation, type_):
         return
     map_registers(ctx, operation, float_binary(ctx, FLOAT[operation.name], type_))
+
+
+@lowers("arith.divf")
+def _divide(ctx: Lowering, operation: Operation) -> None:
+    type_ = element_type(operation.result.type)
+    if compute_type(ctx, type_) != F32 or type_ == FloatType("f16") or ctx.capabilities.traits.large_divisors:
+        map_registers(ctx, operation, float_binary(ctx, op.FDiv, type_))
+        return
+    f, module, f32 = ctx.f, ctx.module, ctx.type_id(F32)
+
+    def emit(a: int, b: int) -> int:
+        a, b = (widen(ctx, kept_zero(ctx, value, type_), type_) for value in (a, b))
+        known = module.constants.get(b)
+        if known is None or abs(float(known)) >= LARGE_DIVISOR:
+            size = f.glsl(Glsl.FAbs, f32, b)
+            large = f.compare(op.FOrdGreaterThanEqual, size, module.real(LARGE_DIVISOR, 32))
+            scale = f.select(large, module.real(REDUCED, 32), module.real(1.0, 32))
+            a, b = (f.emit(op.FMul, f32, value, scale) for value in (a, b))
+        return narrow(ctx, f.emit(op.FDiv, f32, a, b), type_)
+
+    map_registers(ctx, operation, emit)
 
 
 @lowers("arith.remf")

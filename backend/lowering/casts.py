@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from ..layouts.element_sizes import element_type
+from ..planning.plans import MatrixProducts
 from ..spirv import opcodes as op
-from ..ttgir.ir import Operation
+from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, PointerType, Type
-from .elementwise import map_registers
+from .elementwise import MOVES, map_registers
 from .errors import UnsupportedOperation
 from .floats import compute_type, convert, convert_toward_zero, narrow, widen
 from .integers import magnitude
@@ -115,10 +116,30 @@ def _float_to_integer(ctx: Lowering, operation: Operation) -> None:
     map_registers(ctx, operation, lambda a: f.emit(opcode, type_id, widen(ctx, a, source)))
 
 
+#: Operations that write the elements of an operand, as they are, where other invocations may read them.
+_WRITES = frozenset({"tt.store", "ttg.local_alloc", "ttg.local_store"})
+
+
+def _stays(ctx: Lowering, value: Value) -> bool:
+    """Whether nothing widens the elements of a float16 tensor: they go to memory, or matrix units take them."""
+    for user in value.uses:
+        if user.name in MOVES:
+            if not _stays(ctx, user.result):
+                return False
+        elif user.name == "tt.dot":
+            plan = ctx.plan.plans.get(user)
+            if not isinstance(plan, MatrixProducts) or plan.emulated or user.operands[2] is value:
+                return False
+        elif user.name not in _WRITES:
+            return False
+    return True
+
+
 @lowers("arith.extf", "arith.truncf")
 def _float_to_float(ctx: Lowering, operation: Operation) -> None:
     source, target = _types(operation)
-    map_registers(ctx, operation, lambda a: convert(ctx, a, source, target))
+    stays = _stays(ctx, operation.result)
+    map_registers(ctx, operation, lambda a: convert(ctx, a, source, target, stays))
 
 
 @lowers("tt.fp_to_fp")
@@ -136,7 +157,8 @@ def _fp_to_fp(ctx: Lowering, operation: Operation) -> None:
         return
     if rounding not in (None, "rtne"):
         raise UnsupportedOperation(operation, f"rounding '{rounding}' is not known", "use 'rtne' or 'rtz'")
-    map_registers(ctx, operation, lambda a: convert(ctx, a, source, target))
+    stays = _stays(ctx, operation.result)
+    map_registers(ctx, operation, lambda a: convert(ctx, a, source, target, stays))
 
 
 @lowers("arith.bitcast", "tt.bitcast")

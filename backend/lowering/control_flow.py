@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..analysis.overwriting import orders_device_memory
 from ..planning.demand import ALL
+from ..planning.plans import MatrixProducts
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL, LOOP_CONTROL_NONE
 from ..transforms.strip_loops import ROLLED
@@ -79,7 +80,11 @@ def _for(ctx: Lowering, operation: Operation) -> None:
     body = operation.regions[0].entry
     carried_values = body.arguments[1:]
     f = ctx.f
-    control = LOOP_CONTROL_DONT_UNROLL if ROLLED in operation.attributes else LOOP_CONTROL_NONE
+    rolled = ROLLED in operation.attributes or (
+        ctx.capabilities.traits.rolls_matrix_loops
+        and any(isinstance(ctx.plan.plans.get(one), MatrixProducts) for one in body.operations)
+    )
+    control = LOOP_CONTROL_DONT_UNROLL if rolled else LOOP_CONTROL_NONE
     start, end, increment = ctx.scalar(lower_bound), ctx.scalar(upper_bound), ctx.scalar(step)
     unsigned = "unsignedCmp" in operation.attributes
     less = op.ULessThan if unsigned else op.SLessThan
@@ -102,6 +107,7 @@ def _for(ctx: Lowering, operation: Operation) -> None:
             [f.constant_like(start, 0), *_flatten(ctx, initial, carried_values)],
             lambda carried: f.compare(op.ULessThan, carried[0], rounds),
             lambda carried: run(f.add(start, f.mul(carried[0], increment)), f.add(carried[0], one), carried[1:]),
+            control,
         )
     _bind(ctx, operation.results, results[1:])
 

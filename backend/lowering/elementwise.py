@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable
 from ..ttgir.ir import Operation
 from .lowering import UNREAD, Lowering
 
+#: Operations that give the elements of an operand as they are, in other places.
+MOVES = frozenset({"ttg.convert_layout", "tt.broadcast", "tt.expand_dims", "tt.reshape", "tt.splat", "tt.trans"})
+
 
 def map_registers(ctx: Lowering, operation: Operation, emit: Callable[..., int]) -> None:
     """Defines the only result register by register: ``emit(*ids)`` of the operands' registers, in those registers that

@@ -87,9 +87,8 @@ def _emit(planned: Planned, watch: Watch | None) -> LoweredKernel:
     assert shared_bytes <= plan.shared_bytes, f"{shared_bytes} bytes of shared memory, {plan.shared_bytes} planned"
     size = ctx.num_warps * ctx.subgroup_size
     module.add_function(function.finish())
-    module.set_entry(
-        function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1], *float_modes(module, capabilities.has)]
-    )
+    modes = float_modes(module, capabilities.has)
+    module.set_entry(function.id, kernel.name, [[ExecutionMode_.LocalSize, size, 1, 1], *modes])
     return LoweredKernel(
         kernel.name,
         module.finish(),

@@ -7,6 +7,7 @@ with, and rounded to nearest even.
 from __future__ import annotations
 
 from ..spirv import opcodes as op
+from ..spirv.opcodes import Glsl
 from ..ttgir.types import FloatType, Type
 from .emitter import Emitter
 from .numerics.float_formats import FORMATS, format_to_f32, round_to_format
@@ -78,16 +79,37 @@ def narrow(emitter: Emitter, value: int, type_: Type) -> int:
     raise NotImplementedError(f"arithmetic on {type_} is not supported; convert to float16 or float32 first")
 
 
-def f32_to_f16(emitter: Emitter, value: int) -> int:
-    """Round to nearest, ties to even: one instruction where the device lets the module ask for that rounding."""
+#: The smallest normal float16, and a float32 whose unit in the last place is that of subnormal ones.
+_SMALLEST_HALF, _UNIT_OF_SUBNORMALS = 2.0**-14, 0.75
+
+
+def _rounded_to_half(emitter: Emitter, value: int) -> int:
+    """A float32 with a float16's value. OpQuantizeToF16 may flush what is subnormal as a float16 (SPIR-V specification,
+    section 3.49.11), and does so on NVIDIA's driver: that is rounded by an addition."""
+    f, module = emitter.f, emitter.module
+    f32, unit = emitter.type_id(F32), module.real(_UNIT_OF_SUBNORMALS, 32)
+    size = f.glsl(Glsl.FAbs, f32, value)
+    rounded = f.emit(op.FSub, f32, f.emit(op.FAdd, f32, size, unit), unit)
+    sign = f.and_(f.bitcast(value, module.u32), module.uint(1 << 31))
+    signed = f.bitcast(f.or_(f.bitcast(rounded, module.u32), sign), f32)
+    small = f.compare(op.FOrdLessThan, size, module.real(_SMALLEST_HALF, 32))
+    return f.select(small, signed, f.emit(op.QuantizeToF16, f32, value))
+
+
+def f32_to_f16(emitter: Emitter, value: int, stays: bool = False) -> int:
+    """Round to nearest, ties to even: one instruction where the device lets the module ask for that rounding.
+    ``stays``: nothing widens the result again, so that a driver with the fault ``widens_unrounded`` has nothing to
+    fold."""
     f16 = emitter.type_id(F16)
     if emitter.elements.is_native(F16) and emitter.capabilities.has("round_to_nearest_even16"):
+        if emitter.capabilities.traits.faults.widens_unrounded and not stays:
+            value = _rounded_to_half(emitter, value)
         return emitter.f.emit(op.FConvert, f16, value)
     return emitter.f.bitcast(round_to_format(emitter, value, "f16"), f16)
 
 
-def convert(emitter: Emitter, value: int, source: Type, target: Type) -> int:
-    """A float of ``source`` as ``target``, rounded once, to nearest even."""
+def convert(emitter: Emitter, value: int, source: Type, target: Type, stays: bool = False) -> int:
+    """A float of ``source`` as ``target``, rounded once, to nearest even. ``stays``: nothing widens it again."""
     if source == target:
         return value
     assert isinstance(source, FloatType) and isinstance(target, FloatType)
@@ -101,7 +123,7 @@ def convert(emitter: Emitter, value: int, source: Type, target: Type) -> int:
         wide = f.emit(op.FConvert, module.float(64 if target.name == "f64" else 32), wide)
     elif target.name == "f64":
         return f.emit(op.FConvert, module.float(64), wide)
-    return f32_to_f16(emitter, wide) if target.name == "f16" else narrow(emitter, wide, target)
+    return f32_to_f16(emitter, wide, stays) if target.name == "f16" else narrow(emitter, wide, target)
 
 
 def convert_toward_zero(emitter: Emitter, value: int, source: Type, target: Type) -> int:

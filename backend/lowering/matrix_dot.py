@@ -113,7 +113,8 @@ def _loader(ctx: Lowering, unit: CooperativeMatrices, use: int, operand: SharedO
         assert fragment[0] is not None
         place = offset(*unflatten(images[fragment[0]], layout.shape))
         index = f.add(start, module.uint(place))
-        pointer = ctx.shared.matrix(ctx, tensor.element, index, lines, lie.stride, buffer.view.start, buffer.view.end)
+        element = unit.loaded_as(tensor.element)
+        pointer = ctx.shared.matrix(ctx, element, index, lines, lie.stride, buffer.view.start, buffer.view.end)
         return unit.load(use, pointer, lie)
 
     return load

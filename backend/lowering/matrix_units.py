@@ -51,7 +51,10 @@ class MatrixUnit:
 
 
 class CooperativeMatrices(MatrixUnit):
-    """The device's own."""
+    """The device's own.
+
+    Fragments of bfloat16 are loaded as float16 where the device holds both alike, and given their type in registers:
+    NVIDIA's driver loads a fragment of float16 by four instructions (LDSM), one of bfloat16 element by element."""
 
     def __init__(self, ctx: Lowering, configuration: MatrixConfiguration) -> None:
         super().__init__(ctx, configuration)
@@ -61,12 +64,9 @@ class CooperativeMatrices(MatrixUnit):
         scope = module.uint(Scope.Subgroup)
         names = configuration.a, configuration.b, configuration.result
         self._scalars = [self._scalar(name) for name in names]
-        self.types = []
-        for use, (scalar, (rows, columns)) in enumerate(zip(self._scalars, configuration.extents, strict=True)):
-            if configuration.mirrored:  # the unit's A is the transpose of B
-                rows, columns = columns, rows
-                use = (MatrixUse.B, MatrixUse.A, MatrixUse.Result)[use]
-            self.types.append(module.cooperative_matrix(scalar, scope, rows, columns, use))
+        self.types = [self._matrix(scalar, scope, use) for use, scalar in enumerate(self._scalars)]
+        halves = module.float(16) if self._alike() else None
+        self._loaded = [self._matrix(halves, scope, use) for use in range(2)] if halves else self.types
         signed = (
             (configuration.a, MatrixOperands.SignedA),
             (configuration.b, MatrixOperands.SignedB),
@@ -74,6 +74,25 @@ class CooperativeMatrices(MatrixUnit):
             (configuration.result, MatrixOperands.SignedResult),
         )
         self._operands = sum(bit for name, bit in signed if name.startswith("s"))
+
+    def _matrix(self, scalar: int, scope: int, use: int) -> int:
+        rows, columns = self.configuration.extents[use]
+        if self.configuration.mirrored:  # the unit's A is the transpose of B
+            rows, columns = columns, rows
+            use = (MatrixUse.B, MatrixUse.A, MatrixUse.Result)[use]
+        return self.ctx.module.cooperative_matrix(scalar, scope, rows, columns, use)
+
+    def _alike(self) -> bool:
+        """Whether operands are of bfloat16, and fragments of float16 have the same elements in the same components."""
+        own = self.configuration
+        return own.a == own.b == "bf16" and any(
+            one.a == one.b == "f16" and (one.extents, one.maps[:2]) == (own.extents, own.maps[:2])
+            for one in self.ctx.options.matrices
+        )
+
+    def loaded_as(self, element: Type) -> Type:
+        """The type of the elements that ``load`` reads, for operands of ``element``."""
+        return element if self._loaded is self.types else FloatType("f16")
 
     def _scalar(self, name: str) -> int:
         module = self.ctx.module
@@ -98,13 +117,14 @@ class CooperativeMatrices(MatrixUnit):
         """The fragment of operand A or B whose first element is at ``pointer``, in workgroup memory."""
         module = self.ctx.module
         order = module.uint(ROW_MAJOR if lie.row_major != self.configuration.mirrored else COLUMN_MAJOR)
-        return self.ctx.f.effect(
-            op.CooperativeMatrixLoadKHR,
-            self.types[use],
-            pointer,
-            order,
-            module.uint(lie.stride),
-            MemoryAccess.NonPrivatePointer,
+        f, loaded = self.ctx.f, self._loaded[use]
+        words = pointer, order, module.uint(lie.stride), MemoryAccess.NonPrivatePointer
+        fragment = f.effect(op.CooperativeMatrixLoadKHR, loaded, *words)
+        if loaded == self.types[use]:
+            return fragment
+        count = 1 << len(self.configuration.maps[use].registers)
+        return self.fragment(
+            use, [f.emit(op.CompositeExtract, module.float(16), fragment, number) for number in range(count)]
         )
 
     def multiply(self, left: object, right: object, result: object) -> int:

@@ -1,7 +1,9 @@
 """Contraction of ``a * b + c`` into one rounding, decided here and not left to the driver.
 
-Floating-point instructions are decorated NoContraction, so what is fused does not differ between drivers. A product is
-fused where it has no other use and ``enable_fp_fusion`` is on, which is when upstream's backends let LLVM do it.
+Floating-point instructions are decorated NoContraction, so what is fused does not differ between drivers. Where
+``enable_fp_fusion`` is on, a product is fused into each sum of its own block, whatever else uses it, and into its only
+use elsewhere: as LLVM does for NVIDIA's GPUs (``enableAggressiveFMAFusion``). The scores of attention are scaled for
+their maximum and again, for nothing, where that is subtracted.
 """
 
 from __future__ import annotations
@@ -16,9 +18,9 @@ from .zeros import kept_zero
 
 def _product(value: Value, user: Operation) -> Operation | None:
     owner = value.owner
-    if isinstance(owner, Operation) and owner.name == "arith.mulf" and value.uses == [user]:
-        return owner
-    return None
+    if not isinstance(owner, Operation) or owner.name != "arith.mulf":
+        return None
+    return owner if owner.block is user.block or value.uses == [user] else None
 
 
 def fuse_multiply_add(ctx: Lowering, operation: Operation, type_: Type) -> bool:

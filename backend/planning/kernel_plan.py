@@ -176,7 +176,9 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     roots = pointers.roots or {}
     groups = buffer_groups(operations)
     dots, unrolled = sum(one.name == "tt.dot" for one in operations), multiply_adds(operations)
-    kernel_memory = _Memory(operations, groups, Lifetimes(operations, late), options.tight)
+    kernel_memory = _Memory(
+        operations, groups, Lifetimes(operations, late), options.tight, capabilities.traits.resident_shared
+    )
 
     def given(view: View, offsets: Mapping[Operation, int], room: Callable[[Operation], Room]) -> _Given:
         buffers = plan_buffers(operations, groups, offsets, view.explicit).views
@@ -257,12 +259,14 @@ _Givens = Callable[[View, Mapping[Operation, int], Callable[[Operation], Room]],
 @dataclass(frozen=True)
 class _Memory:
     """What the operations of a kernel take of workgroup memory. ``tight``: they may take little, where that makes long
-    code."""
+    code. ``resident``: the kernel takes at most so many bytes, where its operations can do with less than they would
+    like to; None where that gains nothing."""
 
     operations: list[Operation]
     groups: list[BufferGroup]
     lifetimes: Lifetimes
     tight: bool
+    resident: int | None
 
     @property
     def nowhere(self) -> dict[Operation, int]:
@@ -271,11 +275,16 @@ class _Memory:
 
     def laid_out(self, ways: Sequence[View], given: _Givens) -> _LaidOut:
         """In the first of the ``ways`` to see memory in which all fits, else in the one with the fewest bytes. Where
-        memory is divided among types, operations take less of it then."""
+        memory is divided among types, operations take less of it then. What makes the kernel ``resident`` comes
+        first."""
         dots = any(operation.name == "tt.dot" for operation in self.operations)
         rounds = 0 if self.tight or not dots else ROUNDS_WITH_DOTS
         least: _LaidOut | None = None
         limit = ways[0].limit
+        if self.resident is not None:
+            found = min(self._ways(ways[0], self.resident, rounds, given), key=lambda one: one.bytes)
+            if found.bytes <= self.resident:
+                return found
         for most in (limit, *((limit // 2, limit // 4, limit // 8) if not ways[0].explicit else ())):
             if least is not None and not _takes_more(least.plans, most):
                 continue

@@ -91,13 +91,13 @@ def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
 
 
 def _wanted(properties: Sequence[MatrixProperties]) -> list[MatrixProperties]:
-    """What kernels can use, the fewest instructions first: large K, then small N, as upstream's fragments are."""
+    """What kernels can use, the fewest instructions first: those of the largest matrices."""
     usable = [
         one
         for one in properties
         if one.types[0] == one.types[1] and one.types[2] == one.types[3] and not one.saturating
     ]
-    return sorted(usable, key=lambda one: (-one.k, -one.m, one.n))
+    return sorted(usable, key=lambda one: (-one.k, -one.m, -one.n))
 
 
 def measure(context: Context, component: str, rows: int, columns: int, use: int) -> ComponentMap | None:

@@ -171,7 +171,7 @@ class Instance:
         self.validation = VALIDATE.get()
         layers, extensions = [], []
         if self.validation:
-            if VALIDATION_LAYER not in _instance_layers():
+            if VALIDATION_LAYER not in instance_layers():
                 raise VulkanUnavailable(
                     f"{VALIDATE.name} is set but {VALIDATION_LAYER} is not installed; "
                     "install it with: apt-get install vulkan-validationlayers"
@@ -206,7 +206,8 @@ class Instance:
         return list(found[0 : count[0]])
 
 
-def _instance_layers() -> set[str]:
+def instance_layers() -> set[str]:
+    """Names of the layers that are installed."""
     vk = vulkan()
     count = vk.ffi.new("uint32_t*")
     check(vk.lib.vkEnumerateInstanceLayerProperties(count, vk.ffi.NULL), "vkEnumerateInstanceLayerProperties")

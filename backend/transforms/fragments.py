@@ -1,8 +1,9 @@
 """Gives tensors of matrix fragments the layout that the device has for them.
 
-Upstream's passes choose NVIDIA's fragments, of warps of 32 lanes (``#ttg.nvidia_mma``). What they mean by that is
-right on devices that hold matrices so. On others the encoding is a name for which tensors are fragments, and gets the
-device's own meaning here. Subgroups of fewer lanes hold all else in more registers (``FoldedEncoding``).
+Upstream's passes choose NVIDIA's fragments, of warps of 32 lanes (``#ttg.nvidia_mma``). Here the encoding is a name for
+which tensors are fragments, and gets the meaning of the device's largest matrices. Where that cannot be, what upstream
+means by it is right on devices that hold matrices so. Subgroups of fewer lanes hold all else in more registers
+(``FoldedEncoding``).
 """
 
 from __future__ import annotations
@@ -45,19 +46,20 @@ def arrange_fragments(source: Module, lanes: int, configurations: Sequence[Matri
         if precision is not None and dot.attributes["inputPrecision"] != "ieee":
             dot.attributes["inputPrecision"] = str(precision)
     fold = lanes < int(source.attributes["ttg.threads-per-warp"])
-    meanings: Meanings = {}
-    if not all(
-        choose(dot, configurations, [_meant(_encoding(value), lanes, fold, {}) for value in dot.operands])
-        for dot in dots
-    ):
-        found = _own_meanings(dots, configurations)
-        if found is None or not _transpose_meanings(functions, found) or _depends_on_meaning(functions, found):
-            return False
-        meanings = found
-        if not all(
+
+    def can_be(meanings: Meanings) -> bool:
+        return all(
             choose(dot, configurations, [_meant(_encoding(value), lanes, fold, meanings) for value in dot.operands])
             for dot in dots
-        ):
+        )
+
+    meanings: Meanings = {}
+    found = _own_meanings(dots, configurations)
+    if found is not None and _transpose_meanings(functions, found) and not _depends_on_meaning(functions, found):
+        meanings = found
+    if not (meanings and can_be(meanings)):
+        meanings = {}
+        if not can_be(meanings):
             return False
     if fold or meanings:
         for value in _values(functions):

@@ -2,7 +2,8 @@
 
 Without it each iteration of a matrix product waits for device memory, stores to shared memory, waits at a barrier and
 computes, one after the other. Here the loaded tiles become values that the loop carries: iteration i starts the loads
-of iteration i + 1, computes, and only then needs them.
+of iteration i + 1, computes, and only then needs them. They start behind the barrier after which this iteration's tiles
+are in shared memory, and take their registers: before the first dot that reads them (analysis/barriers.py).
 
 A load qualifies where it can be repeated ahead of time: its address and mask are pure functions of the loop's carried
 values, and nothing in the loop writes to device memory. It is worth it for what goes to shared memory, as it is or
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..analysis.barriers import BARRIER
+from ..analysis.barriers import AHEAD, BARRIER
 from ..analysis.overwriting import orders_device_memory
 from ..layouts.distributed import distributed_layout
 from ..ttgir.ir import Block, Function, Operation, Value
@@ -207,13 +208,27 @@ def _prefetch(loop: Operation, load: Operation) -> bool:
     place = loop.block.operations.index(loop)
     loop.block.operations[place:place] = first.made
     place = body.operations.index(load)
-    body.operations[place : place + 1] = now.made
+    del body.operations[place]
+    reader = _first_dot(load.result, body)
+    place = body.operations.index(reader) if reader is not None else place
+    late.attributes[AHEAD] = True
+    body.operations[place:place] = now.made
     first.connect()
     now.connect()
     for operand in load.operands:
         operand.uses.remove(load)
     _carry(loop, load.result, early.result, late.result)
     return True
+
+
+def _first_dot(value: Value, body: Block) -> Operation | None:
+    """The first dot of a loop's body that multiplies what comes of ``value``; None where none does."""
+    reached, pending = set(value.uses), list(value.uses)
+    while pending:
+        new = [use for result in pending.pop().results for use in result.uses if use not in reached]
+        reached.update(new)
+        pending += new
+    return next((one for one in body.operations if one.name == "tt.dot" and one in reached), None)
 
 
 def _arguments_used(body: Block, load: Operation) -> list[Value]:

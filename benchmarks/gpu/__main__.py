@@ -32,7 +32,9 @@ def main() -> int:
     every = [*CASES, "launches"]
     parser.add_argument("--only", default=",".join(every), help=f"some of {', '.join(every)}")
     parser.add_argument("--backends", default="spirv,nvidia", help="some of spirv, nvidia")
-    parser.add_argument("--json", type=Path, help="write the figures there")
+    parser.add_argument(
+        "--json", type=Path, help="write the figures there, and beside it each backend's after each kernel"
+    )
     parser.add_argument("--chart", type=Path, help="write an SVG there")
     parser.add_argument("--seconds", type=float, default=60, help="after which no further configuration is tried")
     parser.add_argument("--check", action="store_true", help="only compare every configuration's result with float64")
@@ -51,7 +53,8 @@ def main() -> int:
     task = Task(kernels, options.seconds, not options.check, options.small)
     if options.check:
         return _check(backends, task)
-    found = {backend: spawn(backend, task) for backend in backends} if kernels else {}
+    kept = {name: options.json.with_suffix(f".{name}.json") if options.json else None for name in backends}
+    found = {backend: spawn(backend, task, kept[backend]) for backend in backends} if kernels else {}
     if "launches" in names:
         for backend, result in alternate(backends, task).items():
             known = found.setdefault(backend, {**result, "results": []})

@@ -67,24 +67,28 @@ def work(backend: str, task: Task, target: Path) -> None:
     memory = SpirvMemory() if backend == "spirv" else CudaMemory()
     results = []
     for name in task.names:
-        if name == "launches":
-            results += launches(memory)
-            continue
         try:
+            if name == "launches":
+                results += launches(memory)
+                continue
             case = CASES[name](memory, SMALL if task.small else Sizes())
             if task.small:
                 case = replace(case, configs=_smallest(case.configs))
             results.append(measure(case, memory, task.seconds, task.timed))
         except Exception as error:
             results.append({"name": name, "unit": "", "failure": f"{type(error).__name__}: {error}", "tried": []})
-    target.write_text(json.dumps({"backend": backend, "device": memory.device, "results": results}))
+        finally:
+            partial = {"backend": backend, "device": memory.device, "results": results}
+            target.write_text(json.dumps(partial))  # what was found so far, should this process end early
 
 
-def spawn(backend: str, task: Task) -> dict[str, Any]:
-    """The figures of a process that does a task."""
+def spawn(backend: str, task: Task, kept: Path | None = None) -> dict[str, Any]:
+    """The figures of a process that does a task. It writes them to ``kept`` after each kernel, where that is given."""
     with tempfile.TemporaryDirectory() as folder:
-        target = Path(folder) / "figures.json"
+        target = kept or Path(folder) / "figures.json"
+        target.unlink(missing_ok=True)
         environment = {**os.environ, "TRITON_DEFAULT_BACKEND": backend}
+        environment.pop("TRITON_SPIRV_BACKEND", None)  # it would choose SPIR-V for both
         worker = json.dumps({"backend": backend, "task": asdict(task), "target": str(target)})
         done = subprocess.run(
             [sys.executable, "-m", "benchmarks.gpu", "--worker", worker],
@@ -92,10 +96,11 @@ def spawn(backend: str, task: Task) -> dict[str, Any]:
             cwd=Path(__file__).parents[2],
             check=False,
         )
-        if not target.exists():
-            failure = f"its process ended with {done.returncode}"
-            return {"backend": backend, "device": "", "results": [], "failure": failure}
-        found: dict[str, Any] = json.loads(target.read_text())
+        found: dict[str, Any] = {"backend": backend, "device": "", "results": []}
+        if target.exists():
+            found = json.loads(target.read_text())
+        if done.returncode or not target.exists():
+            found["failure"] = f"its process ended with {done.returncode}"
         return found
 
 

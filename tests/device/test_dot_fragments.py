@@ -10,11 +10,14 @@ import pytest
 import triton
 import triton.language as tl
 from triton import knobs
-from triton.backends.spirv.capabilities import Capabilities
+from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.planning.kernel_plan import KernelPlan
 
-from tests.device.helpers import Guarded, assert_same, to_torch
+from tests.device.helpers import Guarded, assert_same, device_capabilities, to_torch
 from tests.device.test_dot import check, dot_kernel, float8, operands
+
+#: NumPy's name of a type → that of a component of matrices.
+COMPONENTS = {"float16": "f16", "bfloat16": "bf16", "int8": "s8"}
 
 
 def ways() -> list[str]:
@@ -81,7 +84,8 @@ def has_fragments(kernel: Any) -> bool:
 
 def multiplies(units: str, dtype: str) -> bool:
     """Whether the units have this type."""
-    return dtype != "bfloat16" or units in ("nvidia-hopper", "intel-xe")
+    profile = device_capabilities() if units == "1" else PROFILES[units]
+    return any(one.a == COMPONENTS[dtype] for one in profile.matrices)
 
 
 @pytest.mark.parametrize("dtype", ("float16", "bfloat16", "int8"))

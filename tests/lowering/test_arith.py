@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
 
 from tests.lowering.harness import compile_body, disassemble
@@ -92,14 +93,14 @@ def test_product_with_one_use_is_fused(filecheck):
     filecheck(disassemble(compile_body(body, arguments("f32"))), "CHECK-NOT: OpFMul\nCHECK: OpExtInst {{.*}} Fma\n")
 
 
-def test_product_with_two_uses_is_not(filecheck):
+def test_product_with_another_use_is_fused_all_the_same(filecheck):
     body = """    %a = tt.load %p : !tt.ptr<f32>
     %b = tt.load %q : !tt.ptr<f32>
     %m = arith.mulf %a, %b : f32
     %c = arith.addf %m, %a : f32
     tt.store %p, %c : !tt.ptr<f32>
     tt.store %q, %m : !tt.ptr<f32>"""
-    filecheck(disassemble(compile_body(body, arguments("f32"))), "CHECK-NOT: Fma\nCHECK: OpFMul\nCHECK: OpFAdd\n")
+    filecheck(disassemble(compile_body(body, arguments("f32"))), "CHECK: OpFMul\nCHECK: Fma\nCHECK-NOT: OpFAdd\n")
 
 
 def test_bfloat16_is_computed_in_single(filecheck):
@@ -148,3 +149,58 @@ def test_what_a_plan_refuses_is_refused_with_its_source_line():
     )
     with pytest.raises(UnsupportedOperation, match=r"kernel\.py:12:5.*'tt\.elementwise_inline_asm'"):
         compile_body("    %a = tt.load %p : !tt.ptr<i32>\n" + text, "%p: !tt.ptr<i32>")
+
+
+def test_a_quotient_is_of_numbers_that_the_driver_can_take_reciprocals_of(filecheck):
+    text = disassemble(compile_body(scalar("arith.divf", "f32"), arguments("f32"), capabilities=PROFILES["generic"]))
+    filecheck(
+        text,
+        """
+CHECK: %[[LARGE:[0-9]+]] = OpFOrdGreaterThanEqual
+CHECK: %[[SCALE:[0-9]+]] = OpSelect %{{[0-9]+}} %[[LARGE]]
+CHECK: %[[A:[0-9]+]] = OpFMul %{{[0-9]+}} %{{[0-9]+}} %[[SCALE]]
+CHECK: %[[B:[0-9]+]] = OpFMul %{{[0-9]+}} %{{[0-9]+}} %[[SCALE]]
+CHECK: OpFDiv %{{[0-9]+}} %[[A]] %[[B]]
+""",
+    )
+    exact = disassemble(
+        compile_body(scalar("arith.divf", "f32"), arguments("f32"), capabilities=PROFILES["nvidia-hopper"])
+    )
+    assert "OpFDiv" in exact and "OpFMul" not in exact
+
+
+def test_the_sum_of_narrow_numbers_has_an_addend_that_nvidias_driver_does_not_know(filecheck):
+    body = """    %a = tt.load %p : !tt.ptr<i8>
+    %b = tt.load %q : !tt.ptr<i8>
+    %x = arith.extsi %a : i8 to i32
+    %y = arith.extsi %b : i8 to i32
+    %c = arith.addi %x, %y : i32
+    %d = arith.trunci %c : i32 to i8
+    tt.store %p, %d : !tt.ptr<i8>"""
+    assert disassemble(compile_body(body, arguments("i8"), capabilities=PROFILES["generic"])).count("OpIAdd %") == 1
+    filecheck(
+        disassemble(compile_body(body, arguments("i8"), capabilities=PROFILES["nvidia-hopper"])),
+        """
+CHECK: %[[BITS:[0-9]+]] = OpConstant %{{[0-9]+}} 63
+CHECK: %[[HIGH:[0-9]+]] = OpShiftRightLogical %{{[0-9]+}} %{{[0-9]+}} %[[BITS]]
+CHECK: %[[ZERO:[0-9]+]] = OpUConvert %{{[0-9]+}} %[[HIGH]]
+CHECK: OpIAdd
+CHECK: OpIAdd {{.*}}%[[ZERO]]
+""",
+    )
+
+
+def test_a_narrowed_number_is_rounded_before_it_is_widened(filecheck):
+    body = """    %a = tt.load %p : !tt.ptr<f32>
+    %h = arith.truncf %a : f32 to f16
+    %w = arith.extf %h : f16 to f32
+    tt.store %q, %w : !tt.ptr<f32>"""
+    hopper = PROFILES["nvidia-hopper"]
+    text = disassemble(compile_body(body, arguments("f32"), capabilities=hopper))
+    filecheck(text, "CHECK: %[[WHOLE:[0-9]+]] = OpQuantizeToF16\nCHECK: OpSelect {{.*}} %[[WHOLE]]\n")
+    assert "OpQuantizeToF16" not in disassemble(compile_body(body, arguments("f32")))
+    stored = """    %a = tt.load %p : !tt.ptr<f32>
+    %h = arith.truncf %a : f32 to f16
+    %x = tt.bitcast %q : !tt.ptr<f32> -> !tt.ptr<f16>
+    tt.store %x, %h : !tt.ptr<f16>"""
+    assert "OpQuantizeToF16" not in disassemble(compile_body(stored, arguments("f32"), capabilities=hopper))

@@ -68,11 +68,11 @@ def positive_difference(n: Numeric, x: Real, y: Real) -> Real:
 def remainder(n: Numeric, x: Real, y: Real) -> Real:
     """x - y rint(x/y), exactly. Where y is near the smallest numbers it is found in integers: a device may take
     subnormal numbers for zero in some operations and not in others."""
-    b = abs(y)
-    bits = b.bits()
+    bits = y.magnitude()  # not abs(y): an operation on floats may make a subnormal number 0
+    b = bits.as_real()
     huge, tiny = b > 2.0 ** (n.bias - 1), bits.ult(4 << n.mantissa)
     twice = n.where(bits.ult(1 << n.mantissa), (bits << 1).as_real(), b + b)
-    a = abs(fmod(n, x, n.where(y.is_inf(), y, n.where(huge, b, twice))))
+    a = fmod(n, x, n.where(y.is_inf(), y, n.where(huge, b, twice))).magnitude().as_real()
     half = b * 0.5
     first = a > half
     once = n.where(first, a - b, a)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -319,7 +320,7 @@ except RuntimeError as error:
     print(error)
 del graph
 """
-    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="1")
+    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE=os.environ["TRITON_SPIRV_VALIDATE"])
     assert (done.returncode, done.stdout) == (0, "False\nthe Vulkan device is closed\n"), done.stderr
     assert "VUID" not in done.stderr
 

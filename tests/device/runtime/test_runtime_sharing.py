@@ -147,6 +147,12 @@ class _Place:
     def data_ptr(self) -> int:
         return int(self._buffer.address)
 
+    def numel(self) -> int:
+        return int(self._buffer.bytes) // self.element_size()
+
+    def element_size(self) -> int:
+        return self.dtype.itemsize
+
 
 @pytest.mark.usefixtures("sparse")
 def test_a_kernel_works_over_the_borders(context: Context, add: Any) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.device.processes import run_script
+from tests.device.validation import needs_layer
 
 #: Under the names of layers of 2023 and of those of today, which print that the old ones are deprecated.
 _SETTINGS = """
@@ -75,11 +76,13 @@ def _beside_installed(layer: dict[str, str]) -> dict[str, str]:
     return {"VK_ADD_LAYER_PATH" if name == "VK_LAYER_PATH" else name: value for name, value in layer.items()}
 
 
+@needs_layer
 @pytest.mark.parametrize("way", ["", "staged"])
 def test_no_hazard(add_file: Path, tmp_path: Path, way: str) -> None:
     assert _told(add_file, tmp_path, {}, TRITON_SPIRV_HOST_MEMORY=way).endswith("no hazard\n")
 
 
+@needs_layer
 def test_hazards_are_told(add_file: Path, tmp_path: Path, faulty_layer: dict[str, str]) -> None:
     """Where no barrier reaches the validation layer, it finds some: the test above can fail."""
     layer = _beside_installed(faulty_layer)

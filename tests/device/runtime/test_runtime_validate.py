@@ -9,6 +9,7 @@ from triton.backends.spirv.runtime import validate
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.pipeline import Kernel
 
+from tests.device.validation import needs_layer
 from tests.lowering.harness import compile_body
 
 
@@ -19,12 +20,14 @@ def invalid_module() -> bytes:
     return words.tobytes()
 
 
+@needs_layer
 def test_a_module_of_the_cache_is_validated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_SPIRV_VALIDATE", "1")
     with pytest.raises(validate.InvalidModule, match="spirv-val rejects the module of kernel 'cached'"):
         Kernel(current(), "cached", invalid_module())
 
 
+@needs_layer
 def test_a_module_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITON_SPIRV_VALIDATE", "1")
     spirv, runs = compile_body("", ""), []

@@ -56,7 +56,8 @@ def test_next_load_is_for_the_following_iteration_and_is_carried():
     _, loop = run()
     body = loop.regions[0].entry
     names = [operation.name for operation in body.operations]
-    assert names.count("tt.load") == 1 and names.index("tt.load") < names.index("tt.dot")
+    assert names.count("tt.load") == 1
+    assert names.index("ttg.local_alloc") < names.index("tt.load") == names.index("tt.dot") - 1  # in the same registers
     load = body.operations[names.index("tt.load")]
     assert load.operands[0].owner.name == "tt.addptr"
     position = load.operands[1].owner.operands[0].owner.operands[0].owner

@@ -1,0 +1,245 @@
+"""Pairs of operations that a driver's compiler may fold into one although both count: each against NumPy, on values
+where the folded pair gives something else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+import torch
+import triton
+import triton.language as tl
+
+from tests.device.helpers import to_torch
+
+N = 1024
+
+
+@triton.jit
+def halves_kernel(x_ptr, y_ptr, flag, WAY: tl.constexpr, NARROW: tl.constexpr, N: tl.constexpr):
+    """x narrowed to ``NARROW``, and widened again after what ``WAY`` names."""
+    at = tl.arange(0, N)
+    x = tl.load(x_ptr + at)
+    half = x.to(NARROW)
+    if WAY == "select":
+        half = tl.where(at % 3 == flag, half, (x * 3).to(NARROW))
+    elif WAY == "branch":
+        if flag == 0:
+            half = (x * 3).to(NARROW)
+    elif WAY == "loop":
+        for _ in range(flag):
+            half = (half.to(tl.float32) * 1.0009765625).to(NARROW)
+    elif WAY == "reshape":
+        half = tl.trans(tl.reshape(half, (N // 2, 2)))
+        half = tl.reshape(tl.trans(half), (N,))
+    elif WAY == "turn":  # through shared memory, or shuffles
+        half = tl.reshape(tl.trans(tl.reshape(half, (N // 32, 32))), (N,))
+    elif WAY == "negate":
+        half = -half
+    elif WAY == "memory":
+        tl.store(y_ptr.to(tl.pointer_type(NARROW)) + at, half)
+        half = tl.load(y_ptr.to(tl.pointer_type(NARROW)) + at)
+    elif WAY == "maximum":
+        half = tl.maximum(half, half * 0)
+    tl.store(y_ptr + at, half.to(tl.float32))
+
+
+def _halves(x: np.ndarray, way: str, narrow: Any, flag: int) -> np.ndarray:
+    half = x.astype(narrow)
+    if way == "select":
+        half = np.where(np.arange(x.size) % 3 == flag, half, (x * np.float32(3)).astype(narrow))
+    elif way == "loop":
+        for _ in range(flag):
+            half = (half.astype(np.float32) * np.float32(1.0009765625)).astype(narrow)
+    elif way == "turn":
+        half = half.reshape(x.size // 32, 32).T.reshape(-1)
+    elif way == "negate":
+        half = -half
+    elif way == "maximum":
+        half = np.maximum(half, half * narrow(0))
+    return half.astype(np.float32)
+
+
+NARROW = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}
+
+
+@pytest.mark.parametrize("narrow", NARROW)
+@pytest.mark.parametrize(
+    "way",
+    ["", "select", "branch", "loop", "reshape", "turn", "negate", "memory", "maximum"],
+    ids=lambda way: way or "alone",
+)
+def test_a_narrowed_number_stays_rounded(narrow: str, way: str) -> None:
+    x = np.random.default_rng(0).standard_normal(N).astype(np.float32)
+    x[:4] = [65519.0, 1 + 2.0**-11, 6.1e-5, -0.0]
+    if way != "maximum":
+        x[4:8] = [65520.0, np.inf, 3.0e-8, -6.0e-8]
+    y = torch.zeros(N)
+    halves_kernel[(1,)](torch.from_numpy(x), y, 2, way, getattr(tl, narrow), N)
+    wanted = _halves(x, way, NARROW[narrow], 2)
+    assert np.array_equal(y.numpy().view(np.int32), wanted.view(np.int32))
+
+
+@triton.jit
+def pairs_kernel(x_ptr, y_ptr, out_ptr, WHAT: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x, y = tl.load(x_ptr + at), tl.load(y_ptr + at)
+    if WHAT == "x - x":
+        out = x - x
+    elif WHAT == "x / x":
+        out = x / x
+    elif WHAT == "x + 0":
+        out = x + 0.0
+    elif WHAT == "0 * x":
+        out = x * 0.0
+    elif WHAT == "-(-x)":
+        turned = -x
+        out = -turned
+    elif WHAT == "0 - x":
+        out = 0.0 - x
+    elif WHAT == "(x + y) - y":
+        out = (x + y) - y
+    elif WHAT == "(x * y) / y":
+        out = (x * y) / y
+    elif WHAT == "max(x, y) == x":
+        out = tl.where(tl.maximum(x, y) == x, 1.0, 0.0)
+    elif WHAT == "min(x, min(y, x))":
+        out = tl.minimum(x, tl.minimum(y, x))
+    elif WHAT == "not (x < y)":
+        out = tl.where(x < y, 0.0, 1.0)
+    elif WHAT == "x == x":
+        out = tl.where(x == x, 1.0, 0.0)
+    elif WHAT == "int and back":
+        out = x.to(tl.int32).to(tl.float32)
+    elif WHAT == "double and back":
+        out = (x.to(tl.float64) * 1.0000000001).to(tl.float32)
+    else:
+        out = x
+    tl.store(out_ptr + at, out)
+
+
+PAIRS = {
+    "x - x": lambda x, y: x - x,
+    "x / x": lambda x, y: x / x,
+    "x + 0": lambda x, y: x + np.float32(0),
+    "0 * x": lambda x, y: x * np.float32(0),
+    "-(-x)": lambda x, y: x,
+    "0 - x": lambda x, y: np.float32(0) - x,
+    "(x + y) - y": lambda x, y: (x + y) - y,
+    "max(x, y) == x": lambda x, y: (np.fmax(x, y) == x).astype(np.float32),
+    "min(x, min(y, x))": lambda x, y: np.fmin(x, np.fmin(y, x)),
+    "not (x < y)": lambda x, y: (~(x < y)).astype(np.float32),
+    "x == x": lambda x, y: (x == x).astype(np.float32),
+}
+
+
+@pytest.mark.parametrize("what", PAIRS)
+def test_floats(what: str) -> None:
+    special = np.array([0.0, -0.0, 1.0, -1.5, np.inf, -np.inf, np.nan, 3e38, 1e-30, 16777217.0], np.float32)
+    x, y = (part.reshape(-1) for part in np.meshgrid(special, special))
+    x, y = (np.resize(part, 128).astype(np.float32) for part in (x, y))
+    out = torch.zeros(128)
+    pairs_kernel[(1,)](torch.from_numpy(x), torch.from_numpy(y), out, what, 128)
+    with np.errstate(all="ignore"):
+        wanted = PAIRS[what](x, y)
+    found = out.numpy()
+    same = np.isnan(found) & np.isnan(wanted) | (found.view(np.int32) == wanted.view(np.int32))
+    if what.startswith("min"):  # of zeros of both signs either is right
+        same |= (found == 0) & (wanted == 0)
+    assert same.all(), [(x[i], y[i], found[i], wanted[i]) for i in np.flatnonzero(~same)[:5]]
+
+
+@pytest.mark.parametrize("what", ["int and back", "double and back"])
+def test_conversions_and_back(what: str) -> None:
+    x = np.array([0.0, 0.5, -0.5, 1.75, -2.9, 16777217.0, 2147483520.0, -2147483648.0] * 16, np.float32)
+    out = torch.zeros(128)
+    pairs_kernel[(1,)](torch.from_numpy(x), torch.from_numpy(x), out, what, 128)
+    wanted = x.astype(np.int32).astype(np.float32) if what == "int and back" else None
+    if wanted is None:
+        wanted = (x.astype(np.float64) * 1.0000000001).astype(np.float32)
+    assert np.array_equal(out.numpy(), wanted)
+
+
+@triton.jit
+def quotients_kernel(x_ptr, y_ptr, out_ptr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    tl.store(out_ptr + at, tl.load(x_ptr + at) / tl.load(y_ptr + at))
+
+
+def test_quotients_of_large_divisors() -> None:
+    """Vulkan says nothing of divisors from 2^126 on; the reciprocals of these are subnormal."""
+    large = np.array([2.0**126, 2.0**127, 3.4e38, -(2.0**126), -3.4e38, np.inf, 1.0, 2.0**125], np.float32)
+    x, y = (part.reshape(-1).astype(np.float32) for part in np.meshgrid(large, large))
+    out = torch.zeros(x.size)
+    quotients_kernel[(1,)](torch.from_numpy(x), torch.from_numpy(y), out, x.size)
+    with np.errstate(all="ignore"):
+        wanted = x.astype(np.float64) / y
+    found = out.numpy().astype(np.float64)
+    finite = np.isfinite(wanted)
+    assert (np.isnan(found) == np.isnan(wanted)).all()
+    assert np.allclose(found[finite], wanted[finite], rtol=2.5 * 2.0**-23, atol=2.0**-126)
+
+
+@triton.jit
+def sums_kernel(
+    x_ptr,
+    y_ptr,
+    out_ptr,
+    LOW: tl.constexpr,
+    HIGH: tl.constexpr,
+    WHAT: tl.constexpr,
+    FORM: tl.constexpr,
+    N: tl.constexpr,
+):
+    at = tl.arange(0, N)
+    x, y = tl.load(x_ptr + at).to(tl.int64), tl.load(y_ptr + at).to(tl.int64)
+    z = x + y if WHAT == "add" else x - y if WHAT == "sub" else x * y
+    outside = (z < LOW) | (z > HIGH) if FORM == "or" else ((z >= LOW) & (z <= HIGH)) == 0
+    if FORM == "narrow":
+        outside = z.to(x_ptr.dtype.element_ty).to(tl.int64) != z
+    tl.store(out_ptr + at, outside.to(tl.int32))
+
+
+@pytest.mark.parametrize("form", ["and", "or", "narrow"])
+@pytest.mark.parametrize("what", ["add", "sub", "mul"])
+@pytest.mark.parametrize("dtype", [np.int8, np.int16, np.int32])
+def test_wide_sums_in_the_range_of_a_narrow_type(dtype: Any, what: str, form: str) -> None:
+    """NVIDIA's 580.159 asks for the overflow of a narrow sum, and gets a quarter of the answers wrong."""
+    info = np.iinfo(dtype)
+    edge = np.array([info.min, info.min + 1, -2, -1, 0, 1, 2, info.max - 1, info.max], dtype)
+    x, y = (np.resize(part.reshape(-1), 128) for part in np.meshgrid(edge, edge))
+    out = torch.zeros(128, dtype=torch.int32)
+    sums_kernel[(1,)](to_torch(x), to_torch(y), out, int(info.min), int(info.max), what, form, 128)
+    a, b = x.astype(np.int64), y.astype(np.int64)
+    z = a + b if what == "add" else a - b if what == "sub" else a * b
+    assert np.array_equal(out.numpy(), ((z < info.min) | (z > info.max)).astype(np.int32))
+
+
+@triton.jit
+def shifts_kernel(x_ptr, out_ptr, count_ptr, WHAT: tl.constexpr, N: tl.constexpr):
+    at = tl.arange(0, N)
+    x, count = tl.load(x_ptr + at), tl.load(count_ptr + at)
+    if WHAT == "left and right":
+        out = (x << count) >> count
+    elif WHAT == "right and left":
+        out = (x >> count) << count
+    else:
+        out = (x << 24) >> 24
+    tl.store(out_ptr + at, out)
+
+
+@pytest.mark.parametrize("what", ["left and right", "right and left", "sign of the low byte"])
+def test_shifts_and_back(what: str) -> None:
+    x = np.random.default_rng(0).integers(-(2**31), 2**31, 128).astype(np.int32)
+    count = (np.arange(128) % 32).astype(np.int32)
+    out = torch.zeros(128, dtype=torch.int32)
+    shifts_kernel[(1,)](torch.from_numpy(x), out, torch.from_numpy(count), what, 128)
+    if what == "left and right":
+        wanted = (x << count) >> count
+    elif what == "right and left":
+        wanted = (x >> count) << count
+    else:
+        wanted = x.astype(np.int8).astype(np.int32)
+    assert np.array_equal(out.numpy(), wanted)
