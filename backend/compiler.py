@@ -252,6 +252,7 @@ class SPIRVBackend(BaseBackend):
         metadata["global_scratch_align"] = kernel.global_scratch.alignment
         metadata["profile_scratch_size"], metadata["profile_scratch_align"] = 0, 1
         metadata["tensordesc_meta"] = []
+        metadata["sha256"] = {self.binary_ext: hashlib.sha256(kernel.spirv).hexdigest()}  # for the patch whole-loads
         return kernel.spirv
 
 

@@ -41,8 +41,12 @@ class OutOfSharedMemory(OutOfResources):  # type: ignore[misc]
         self.kernel = kernel
 
     def __str__(self) -> str:
-        """Upstream's message, with the kernel's name."""
-        return f"kernel '{self.kernel}': {super().__str__()}"
+        """Upstream's message, with the kernel's name and without ``num_stages``, which no shared memory depends on
+        here."""
+        return (
+            f"kernel '{self.kernel}': out of resource: {self.name}, Required: {self.required}, Hardware limit: "
+            f"{self.limit}. Smaller blocks take less."
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.kernel, self.required, self.limit)

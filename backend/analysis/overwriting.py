@@ -6,8 +6,8 @@ after it in another invocation: where elements move (a tile is shifted or turned
 invocations hold the same elements (``count = tl.load(p)``, ``tl.store(p, count + 1)``), of which one stores.
 
 A load and a later write with no wait of the workgroup between them, on any path, need one if they may go through the
-same argument, unless each invocation writes only what it alone has read: both have the same pointers, and of the
-invocations that hold an element only the one that writes it uses what was loaded.
+same argument, unless each invocation writes only what it alone has read: both have the same pointers, no two of which
+are equal, and of the invocations that hold an element only the one that writes it uses what was loaded.
 
 A barrier between them that is there for workgroup memory alone is such a wait, if it is told to order device memory,
 too: otherwise the driver's compiler may move the load behind it (SPIR-V specification, section 3.25, Memory Semantics).
@@ -26,7 +26,7 @@ from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.traits import TRAITS, Effect, Pointers, traits
 from ..ttgir.types import TensorType, Type
 from .barriers import BARRIER, Access, Footprint, Need, barrier_needs
-from .places import same_pointer
+from .places import no_two_alike, same_pointer
 from .pointer_roots import Roots, pointer_roots
 
 _READ = "tt.load"
@@ -83,7 +83,8 @@ def reads_first(
         if earlier.write or not later.write or not _share(read, write, roots):
             return Need.NOTHING
         pointer, other = read.operands[0], write.operands[0]
-        apart = same_pointer(pointer, other) and (not _copied(pointer.type) or _stays(read.result, set()))
+        alone = not _copied(pointer.type) or _stays(read.result, set())
+        apart = same_pointer(pointer, other) and alone and no_two_alike(pointer)
         return Need.NOTHING if apart else Need.WORKGROUP
 
     accessing = (_READ, *_WRITES)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ..ttgir.ir import DenseAttr, Operation, Value
+from collections.abc import Callable
+
+from ..ttgir.ir import Block, DenseAttr, Operation, Value
 from ..ttgir.traits import traits
-from ..ttgir.types import TensorType
+from ..ttgir.types import IntegerType, TensorType
 from .pointer_roots import Roots
 
 
@@ -49,37 +51,99 @@ def same_pointer(one: Value, other: Value) -> bool:
     return one.type == other.type and all(map(same_pointer, first.operands, second.operands))
 
 
-def distinct(value: Value, dim: int) -> bool:
-    """Whether elements that differ in their place along ``dim`` differ in value too, a stride of 0 left aside."""
+#: Value → by how much its elements grow from one place to the next along each dimension; None where that is not known
+#: to be the same constant everywhere.
+Steps = dict[Value, tuple[int, ...] | None]
+
+
+def no_two_alike(value: Value) -> bool:
+    """Whether no two elements of a tensor of integers or pointers are equal, as far as constants tell: its steps along
+    one dimension do not add up to those along another."""
+    type_ = value.type
+    if not isinstance(type_, TensorType):
+        return True
+    steps, reach = _steps(value, {}), 0
+    if steps is None:
+        return False
+    for step, extent in sorted((abs(step), extent) for step, extent in zip(steps, type_.shape, strict=True)):
+        if extent > 1 and step <= reach:
+            return False
+        reach += step * (extent - 1)
+    return reach < 1 << 31  # no sum of 32 bits comes around
+
+
+def _steps(value: Value, known: Steps) -> tuple[int, ...] | None:
+    if not isinstance(value.type, TensorType):
+        return ()
+    if value not in known:
+        known[value] = _found_steps(value, value.type, known)
+    return known[value]
+
+
+def _found_steps(value: Value, type_: TensorType, known: Steps) -> tuple[int, ...] | None:
+    owner = value.owner
+    if isinstance(type_.element, IntegerType) and type_.element.width < 32:
+        return None
+    if not isinstance(owner, Operation):
+        return _carried_steps(value, owner, known)
+    if owner.name in _STEPS:
+        operands = [_steps(operand, known) for operand in owner.operands]
+        return None if None in operands else _STEPS[owner.name](owner, operands)  # type: ignore[arg-type]
+    equal = owner.name == "tt.splat" or _constant(value) is not None
+    return (0,) * type_.rank if equal else None
+
+
+def _carried_steps(value: Value, body: Block, known: Steps) -> tuple[int, ...] | None:
+    """Of what an ``scf.for`` carries: those of the first value, where each iteration keeps them."""
+    loop = body.parent.parent if body.parent is not None else None
+    if loop is None or loop.name != "scf.for" or value.index == 0:
+        return None
+    first = _steps(loop.operands[2 + value.index], known)
+    return first if _steps(body.terminator.operands[value.index - 1], {**known, value: first}) == first else None
+
+
+def _sum(operation: Operation, operands: list[tuple[int, ...]]) -> tuple[int, ...]:
+    sign = -1 if operation.name == "arith.subi" else 1
+    return tuple(one + sign * other for one, other in zip(*operands, strict=True))
+
+
+def _product(operation: Operation, operands: list[tuple[int, ...]]) -> tuple[int, ...] | None:
+    for value, other in zip(operation.operands, reversed(operands), strict=True):
+        if (factor := _constant(value)) is not None:
+            return tuple(factor * step for step in other)
+    return None if any(map(any, operands)) else operands[0]
+
+
+def _expanded(operation: Operation, operands: list[tuple[int, ...]]) -> tuple[int, ...]:
+    axis = operation.attributes["axis"]
+    return (*operands[0][:axis], 0, *operands[0][axis:])
+
+
+#: Operations whose results have the steps of their operands, in some way.
+_STEPS: dict[str, Callable[[Operation, list[tuple[int, ...]]], tuple[int, ...] | None]] = {
+    "tt.make_range": lambda operation, operands: (1,),
+    "tt.expand_dims": _expanded,
+    "tt.trans": lambda operation, operands: tuple(operands[0][dim] for dim in operation.attributes["order"]),
+    "arith.addi": _sum,
+    "arith.subi": _sum,
+    "tt.addptr": _sum,
+    "arith.muli": _product,
+    **dict.fromkeys(
+        ("tt.broadcast", "arith.extsi", "arith.extui", "ttg.convert_layout"), lambda operation, operands: operands[0]
+    ),
+}
+
+
+def _constant(value: Value) -> int | None:
+    """The number that all elements are, where it is known."""
     owner = value.owner
     if not isinstance(owner, Operation):
-        return False
-    match owner.name:
-        case "tt.make_range":
-            return True
-        case "tt.broadcast" | "arith.extsi" | "arith.extui":
-            return distinct(owner.operands[0], dim)
-        case "tt.expand_dims":
-            return owner.attributes["axis"] != dim and distinct(
-                owner.operands[0], dim - (owner.attributes["axis"] < dim)
-            )
-        case "tt.addptr" | "arith.addi" | "arith.muli":
-            one, other = owner.operands
-            return (distinct(one, dim) and uniform(other, dim)) or (uniform(one, dim) and distinct(other, dim))
-    return False
-
-
-def uniform(value: Value, dim: int) -> bool:
-    """Whether elements that differ only in their place along ``dim`` are equal."""
-    type_, owner = value.type, value.owner
-    if not isinstance(type_, TensorType) or type_.shape[dim] == 1:
-        return True
-    if not isinstance(owner, Operation):
-        return False
-    if owner.name == "tt.expand_dims":
-        return uniform(owner.operands[0], dim - (owner.attributes["axis"] < dim))
-    if owner.name == "arith.constant":
-        return isinstance(attribute := owner.attributes["value"], DenseAttr) and attribute.splat
-    if owner.name in ("tt.splat", "tt.broadcast") or elementwise(owner):
-        return all(uniform(operand, dim) for operand in owner.operands)
-    return False
+        return None
+    if owner.name == "tt.splat":
+        return _constant(owner.operands[0])
+    if owner.name != "arith.constant":
+        return None
+    number = owner.attributes["value"]
+    if isinstance(number, DenseAttr):
+        number = number.values[0] if number.splat else None
+    return number if isinstance(number, int) else None

@@ -18,8 +18,9 @@ class Split:
 
     The first part differs from the number by at most 2**-8 of its power of two, two parts together by 2**-17, three not
     at all. A product is off by what its operands are off, and by the terms that are left out: ``error`` × |a| × |b| at
-    most, the sum's own roundings aside, and four times as much where an operand passes 2**127. What is left of a number
-    below 2**-118 is subnormal, and lost on a device that takes such numbers for zero: it is off by 2**-126 at most."""
+    most, the sum's own roundings aside, and four times as much where an operand passes 2**127. The last part of a
+    number below 2**-110 may be subnormal. It is lost on a device that takes such numbers for zero, where the number is
+    off by 2**-126 at most. On others it is off by 2**-134 at most, half of bf16's smallest number."""
 
     parts: int
     terms: tuple[tuple[int, int], ...]

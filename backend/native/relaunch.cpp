@@ -1,6 +1,7 @@
 #include "relaunch.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "launcher.h"
 
@@ -56,8 +57,12 @@ bool equal(PyObject* a, PyObject* b) {
   return result == 1;
 }
 
-// Whether one constant may stand for the other: 1, 1.0 and True are different ones.
-bool same_constant(PyObject* a, PyObject* b) { return a == b || (Py_TYPE(a) == Py_TYPE(b) && equal(a, b)); }
+// Whether one constant may stand for the other: 1, 1.0 and True are different ones, and so are 0.0 and -0.0.
+bool same_constant(PyObject* a, PyObject* b) {
+  if (a == b) return true;
+  if (Py_TYPE(a) != Py_TYPE(b) || !equal(a, b)) return false;
+  return !PyFloat_Check(a) || std::signbit(PyFloat_AS_DOUBLE(a)) == std::signbit(PyFloat_AS_DOUBLE(b));
+}
 
 bool same_constants(PyObject* a, PyObject* b) {
   if (!PyTuple_CheckExact(a) || !PyTuple_CheckExact(b) || PyTuple_GET_SIZE(a) != PyTuple_GET_SIZE(b)) return false;

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from ..analysis.loop_count import most_iterations
 from ..capabilities import Capabilities
+from ..layouts.strips import register_count
 from ..ttgir.ir import Function, Operation
 from ..ttgir.traits import Effect, in_loop, traits
-from .plans import Plan, Rolled
+from ..ttgir.types import TensorType
+from .plans import Plan
 
 
 def may_report(kernel: Function) -> bool:
@@ -31,8 +33,15 @@ def watches_loops(kernel: Function, capabilities: Capabilities, plans: Mapping[O
         return True
 
     def rounds(operation: Operation) -> int:
-        plan = plans.get(operation)
-        return plan.iterations if isinstance(plan, Rolled) and in_loop(operation) else 0
+        return plans[operation].iterations if operation in plans and in_loop(operation) else 0
 
-    most = most_iterations(kernel, rounds)
+    most = most_iterations(kernel, rounds, _copies)
     return most is None or most > limit
+
+
+def _copies(operation: Operation) -> int | None:
+    """How often the code of an operation's region is repeated; None where that is left to its rule."""
+    type_ = operation.results[0].type if operation.name == "tt.map_elementwise" else None
+    if not isinstance(type_, TensorType):
+        return None
+    return -(-register_count(type_) // int(operation.attributes["pack"]))

@@ -37,6 +37,11 @@ class Plan:
     scratch: tuple[Scratch, ...] = ()
     reason: str = ""
 
+    @property
+    def iterations(self) -> int:
+        """Of the loops that the operation's code has, at most, the last check of each counted; 0 without one."""
+        return 0
+
     def summary(self) -> str:
         """A few words."""
         return ""
@@ -171,7 +176,7 @@ class Rolled(Plan):
 
     @property
     def iterations(self) -> int:
-        """Of the loop over registers, at most, its last check counted; 0 without one."""
+        """See Plan. Of the loop over registers."""
         return -(-self.registers // self.together) + 1 if self.registers > self.unrolled else 0
 
     def summary(self) -> str:

@@ -12,16 +12,16 @@ invocation's own, and those that are needed elsewhere are written to one (strip_
 
 What stays in order: loads and stores of one element, all barriers, atomic operations. Whatever else touches memory
 between loads and stores ends a run. A later strip is loaded after an earlier one is stored, so accesses that may meet
-(they come from one argument) must be at one pointer for each element, and at different pointers for different strips:
-a tile that is reversed in place stays whole. A load goes past a barrier only where no store of the kernel may meet it.
-Arguments that overlap, such as x[1:] and x[:-1], are not looked for.
+(they come from one argument) must be at one pointer for each element, no two of them equal: a tile that is reversed in
+place is loaded in a loop of its own. No access goes past a wait of the workgroup, since arguments may overlap (x[1:]
+and x[:-1]): where nothing waits between their accesses, that is up to the kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..analysis.places import distinct, may_share, same_pointer
+from ..analysis.places import may_share, no_two_alike, same_pointer
 from ..analysis.pointer_range import is_pointer
 from ..analysis.pointer_roots import pointer_roots
 from ..layouts.strips import cut_fits, register_count
@@ -80,13 +80,6 @@ class _Strips:
         assert function.body is not None
         self._budget = budget
         self._roots = pointer_roots(function)
-        self._writes = [
-            inner
-            for block in function.body.blocks
-            for operation in block.operations
-            for inner in operation.walk()
-            if Effect.WRITES_GLOBAL in traits(inner).effects
-        ]
         self._indices: dict[Value, bool] = {}
         self._arrays: dict[Key, Value] = {}
         self._whole: set[Operation] = set()
@@ -162,21 +155,21 @@ class _Strips:
             if len(extents) > 1 or extents == {1} or along - {dim}:
                 continue
             try:
-                run, past_barriers = self._run(block, sinks, dim)
+                run, apart = self._run(block, sinks, dim)
             except _NotCut:
                 continue
-            if self._strips(run) == 1 or self._reordered(run, dim):
+            if self._strips(run) == 1:
                 continue
-            if any([self._cut_run(block, [load]) for load in past_barriers]):
+            if any([self._cut_run(block, [load]) for load in apart]):
                 return self._cut_run(block, sinks) or True
             roll(block, run, self._strips(run), self._arrays)
             return True
         return False
 
     def _run(self, block: Block, sinks: list[Operation], dim: int) -> tuple[Run, list[Operation]]:
-        """The run, and the loads that it does not have because they would go past a barrier. Raises _NotCut."""
+        """The run, and the loads that it does not have because they have to come before. Raises _NotCut."""
         places = {operation: place for place, operation in enumerate(block.operations)}
-        whole, past_barriers = set(self._whole), []
+        whole, apart = set(self._whole), list[Operation]()
         folded = [sink for sink in sinks if folds(sink)]
         if any(
             _place(block, use, places) <= places[sinks[-1]]
@@ -191,8 +184,8 @@ class _Strips:
                 for value in sink.operands if sink in folded or not sink.results else sink.results:
                     self._trace(value, dim, run, whole)
             outside = self._outputs(block, run, places)
-            outside += (barred := self._past_barriers(block, run, places))
-            past_barriers += barred
+            outside += (before := [*self._past_waits(block, run, places), *self._stored_to(run)])
+            apart += before
             if not outside:
                 break
             if not whole.isdisjoint(sinks) or any(operation in sinks for operation in outside):
@@ -200,7 +193,7 @@ class _Strips:
             whole.update(outside)
         if not self._movable(block, run, places):
             raise _NotCut
-        return run, past_barriers
+        return run, apart
 
     def _traced(self, block: Block, sink: Operation) -> list[Operation]:
         """The operations that a sink is computed from, it included, apart from indices."""
@@ -274,22 +267,27 @@ class _Strips:
                 run.outputs[value, dim] = None
         return outside
 
-    def _past_barriers(self, block: Block, run: Run, places: dict[Operation, int]) -> list[Operation]:
-        """The loads that would go past a barrier behind which somebody may write what they load."""
-        last, found = places[run.sinks[-1]], []
-        for load in run.loads:
-            between = block.operations[places[load] + 1 : last]
-            waits = any(
+    def _past_waits(self, block: Block, run: Run, places: dict[Operation, int]) -> list[Operation]:
+        """The loads that would go down past a wait, behind which somebody may write what they load. Raises _NotCut for
+        a store that would, and for what would go up past the wait of a reduction in the run, which is behind the loop.
+        """
+        first_fold = min([places[reduction] for reduction in run.folds], default=len(places))
+        if any(places[access] > first_fold for access in (*run.loads, *run.stores)):
+            raise _NotCut
+        waits = [
+            place
+            for operation, place in places.items()
+            if operation not in run.folds
+            and place < places[run.sinks[-1]]
+            and (
                 (traits(operation).memory is not Memory.NONE and not keeps_strips(operation))
                 or Effect.WAITS in traits(operation).effects
-                for operation in between
             )
-            pointer = load.operands[0]
-            if waits and any(
-                not write.operands or may_share(pointer, write.operands[0], self._roots) for write in self._writes
-            ):
-                found.append(load)
-        return found
+        ]
+        last_wait = max(waits, default=-1)
+        if any(places[store] < last_wait for store in run.stores):
+            raise _NotCut
+        return [load for load in run.loads if places[load] < last_wait]
 
     @staticmethod
     def _movable(block: Block, run: Run, places: dict[Operation, int]) -> bool:
@@ -307,17 +305,17 @@ class _Strips:
             for place, operation in enumerate(block.operations[first:last], first)
         )
 
-    def _reordered(self, run: Run, dim: int) -> bool:
-        """Whether an element that one strip stores may be one that another strip loads or stores."""
-        stored = [store.operands[0] for store in run.stores]
-        pointers = [*(load.operands[0] for load in run.loads), *stored]
-        return any(
-            place != len(run.loads) + number
-            and may_share(pointer, other, self._roots)
-            and not (same_pointer(pointer, other) and distinct(pointer, dim))
-            for number, pointer in enumerate(stored)
-            for place, other in enumerate(pointers)
-        )
+    def _stored_to(self, run: Run) -> list[Operation]:
+        """The loads of what another strip may store. Raises _NotCut for two stores that may meet so."""
+        pointers = [store.operands[0] for store in run.stores]
+        for number, pointer in enumerate(pointers):
+            if any(self._meet(pointer, other) for other in pointers[:number]):
+                raise _NotCut
+        return [load for load in run.loads if any(self._meet(load.operands[0], pointer) for pointer in pointers)]
+
+    def _meet(self, pointer: Value, other: Value) -> bool:
+        """Whether an element of one may be another element of the other."""
+        return may_share(pointer, other, self._roots) and not (same_pointer(pointer, other) and no_two_alike(pointer))
 
     def _strips(self, run: Run) -> int:
         """As few as bring the loop's body within the budget, a power of two; fewer where the layouts allow no more."""

@@ -13,6 +13,7 @@ from ..ttgir.ir import Module
 from .buffer_operands import buffer_operands
 from .dot_precision import OF_F32, share_precision
 from .fragments import arrange_fragments
+from .gathers import gather_without_conversions
 from .invariant_operands import hoist_invariant_operands
 from .kernel import kernel_of, one_block
 from .matrix_buffers import pad_matrix_buffers
@@ -186,6 +187,11 @@ TRANSFORMS: tuple[Transform, ...] = (
     ),
     Transform("structure branches and inline calls", Stage.PLANNING, _alone(one_block)),
     Transform("prefetch dot operands", Stage.PLANNING, _prefetch, (), "prefetch"),
+    Transform(
+        "gather without conversions",
+        Stage.PLANNING,
+        lambda module, settings: gather_without_conversions(kernel_of(module)),
+    ),
     Transform(
         "cut long tensors in strips",
         Stage.PLANNING,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import re
@@ -54,6 +55,9 @@ def test_truncated_binary_in_the_cache(own_cache, tensors, size):
     double_kernel[(1,)](x, y, 16, BLOCK=16)
     (binary,) = own_cache.rglob("double_kernel.spv")
     os.truncate(binary, size)
+    metadata = json.loads(binary.with_suffix(".json").read_text())
+    del metadata["sha256"]  # with it, the kernel is compiled again, but by the patch 'whole-loads' alone
+    binary.with_suffix(".json").write_text(json.dumps(metadata))
     double_kernel.device_caches.clear()
     with pytest.raises(
         KernelRejected, match="'double_kernel'.*(not a SPIR-V module|is cut off|cut off or damaged)"
@@ -254,7 +258,10 @@ def test_too_much_shared_memory():
     limit = device_capabilities().shared_bytes
     bins = triton.next_power_of_2(limit // 2)  # of four bytes each
     x, y = (torch.zeros(bins, dtype=torch.int32) for _ in range(2))
-    message = rf"^kernel 'large_histogram_kernel': .*shared memory, Required: {4 * bins}, Hardware limit: {limit}"
+    message = (
+        rf"^kernel 'large_histogram_kernel': .*shared memory, Required: {4 * bins}, Hardware limit: {limit}\. "
+        r"Smaller blocks take less\.$"
+    )
     for _ in range(2):  # the second one is not planned again
         with pytest.raises(OutOfResources, match=message) as raised:
             large_histogram_kernel[(1,)](x, y, bins, num_warps=8)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -63,3 +65,19 @@ def test_a_kernel_is_found_by_name_and_key(cache: Path) -> None:
         find("x!")
     with pytest.raises(NotInCache, match="it is empty"):
         find("doubles", cache / "damaged")
+
+
+def test_a_module_of_which_a_bit_has_changed_is_compiled_again(cache: Path) -> None:
+    """The factor, so that it would be a kernel like any other."""
+    pytest.importorskip("triton.compiler.loading", reason="this triton lacks the patch 'whole-loads'")
+    constant = re.compile(rb"(\x2b\x00\x04\x00.{8})" + re.escape(struct.pack("<f", 2.0)), re.DOTALL)
+    modules = {path: path.read_bytes() for path in cache.glob("*/doubles.spv")}
+    for path, module in modules.items():
+        changed, count = constant.subn(rb"\1" + struct.pack("<f", 3.0), module)
+        assert count == 1
+        path.write_bytes(changed)
+    x = torch.ones(64)
+    for block in (32, 64):
+        doubles[(1,)](x, BLOCK=block)
+    assert x.tolist() == [4.0] * 32 + [2.0] * 32
+    assert {path: path.read_bytes() for path in modules} == modules

@@ -144,6 +144,67 @@ def test_a_while_loop_is_right_or_refused(limit):
 
 
 @triton.jit
+def _counted_to_3(x):
+    for _ in range(3):
+        x += 1
+    return x
+
+
+@triton.jit
+def _counted_to_4000(x):
+    for _ in range(4000):
+        x += 1
+    return x
+
+
+@triton.jit
+def map_kernel(x_ptr, MANY: tl.constexpr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + at)
+    if MANY:
+        tl.store(x_ptr + at, tl.map_elementwise(_counted_to_4000, x))
+    else:
+        tl.store(x_ptr + at, tl.map_elementwise(_counted_to_3, x))
+
+
+@triton.jit
+def _all_counted(a, b):
+    for _ in range(4000):
+        b += 1
+    return a + b
+
+
+@triton.jit
+def combine_kernel(x_ptr, SCANS: tl.constexpr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    x = tl.load(x_ptr + at)
+    if SCANS:
+        tl.store(x_ptr + at, tl.associative_scan(x, 0, _all_counted))
+    else:
+        tl.store(x_ptr + at, x + tl.reduce(x, 0, _all_counted))
+
+
+@pytest.mark.parametrize("rounds", [3, 4000])
+@pytest.mark.parametrize("num_warps", [1, 4])
+def test_loops_for_each_element_are_right_or_refused(rounds, num_warps):
+    """Their code is there once for each register, and the driver counts the iterations of all."""
+    size = 512
+    x = torch.zeros(size, dtype=torch.int32)
+    with _right_or_refused(rounds * size):
+        map_kernel[(1,)](x, MANY=rounds > 3, SIZE=size, num_warps=num_warps)
+        assert (x == rounds).all()
+
+
+@pytest.mark.parametrize("scans", [True, False])
+def test_loops_in_combiners_are_right_or_refused(scans):
+    size = 64 if scans else 256
+    x = torch.zeros(size, dtype=torch.int32)
+    with _right_or_refused(4000 * size):
+        combine_kernel[(1,)](x, SCANS=scans, SIZE=size, num_warps=1)
+        assert torch.equal(x, 4000 * (torch.arange(size, dtype=torch.int32) if scans else torch.full_like(x, size - 1)))
+
+
+@triton.jit
 def count_kernel(x_ptr):
     offsets = tl.arange(0, 16)
     values = tl.load(x_ptr + offsets)

@@ -8,7 +8,7 @@ import pytest
 import triton.language as tl
 from triton.backends.spirv.analysis.split_products import SPLITS
 
-from tests.device.helpers import Guarded, to_torch
+from tests.device.helpers import Guarded, may_be_flushed, to_torch
 from tests.device.test_dot import dot_kernel, operands
 from tests.device.test_dot_fragments import has_fragments, ways
 
@@ -127,6 +127,21 @@ def test_the_largest_and_the_smallest(units: str, precision: str) -> None:
     wanted = np.diag(a).astype(np.float64) * 0.75
     bound = np.abs(wanted) * (2.0**-12 if precision == "tf32" else 2.0**-22) + 2.0**-125
     assert (np.abs(values - wanted[:, None]) <= bound[:, None]).all()
+
+
+@pytest.mark.parametrize("precision", ("tf32", "tf32x3", "bf16x6"))
+def test_products_of_subnormal_numbers_and_large_ones(units: str, precision: str) -> None:
+    """The numbers are off by half of bf16's smallest one at most, as docs/matrix-units.md says."""
+    a = np.zeros((16, 16), np.float32)
+    small = np.float32(2.0) ** np.arange(-140, -108, 2, dtype=np.float32)
+    a[np.arange(16), np.arange(16)] = small * np.linspace(1.01, 1.99, 16, dtype=np.float32)
+    a[0, 0] = 1e-40
+    b = np.full((16, 16), 3.4e38, np.float32)
+    values = product(a, b, precision, units)
+    exact = np.diag(a).astype(np.float64) * np.float64(b[0, 0])
+    off = 2.0**-126 if may_be_flushed(a.dtype) else 2.0**-134
+    bound = np.abs(exact) * SPLITS[precision].error * 4 + off * np.float64(b[0, 0])
+    assert (np.abs(values - exact[:, None]) <= bound[:, None]).all()
 
 
 @pytest.mark.parametrize("without", ("0", "lavapipe-26"))

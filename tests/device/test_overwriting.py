@@ -83,3 +83,70 @@ def test_what_each_invocation_reads_and_writes_alone_waits_for_nobody():
         kernel = in_place_kernel[(1,)](x, y, SIZE=64, num_warps=num_warps)
         assert "OpControlBarrier" not in kernel.asm["spvasm"], inspect.getsource(in_place_kernel.fn)
     assert x.tolist() == [*(4 * value + 3 for value in range(63)), 63]
+
+
+@triton.jit
+def overlapping_elements_kernel(x_ptr, row, column, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    at = x_ptr + tl.arange(0, ROWS)[:, None] * row + tl.arange(0, COLUMNS)[None, :] * column
+    tl.store(at, tl.load(at) + 1)
+
+
+@triton.jit
+def overlapping_rows_kernel(x_ptr, row, column, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
+    at = x_ptr + tl.arange(0, ROWS)[:, None] * 4 + tl.arange(0, COLUMNS)[None, :]
+    tl.store(at, tl.load(at) + 1)
+
+
+@pytest.mark.parametrize("kernel", [overlapping_elements_kernel, overlapping_rows_kernel])
+@pytest.mark.parametrize(("rows", "columns", "num_warps"), [(64, 64, 1), (64, 64, 4), (256, 64, 1), (64, 1, 8)])
+def test_elements_that_one_tensor_of_pointers_has_several_times(kernel, rows, columns, num_warps):
+    """Tiles of 256×64 are cut in strips on Mesa's CPU driver."""
+    for row, column in ((4, 1), (0, 1), (1, 0)):
+        x = torch.zeros(rows * 4 + columns, dtype=torch.int32)
+        kernel[(1,)](x, row, column, ROWS=rows, COLUMNS=columns, num_warps=num_warps)
+        assert x.max() == 1
+
+
+@triton.jit
+def loaded_early_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    v = tl.load(x_ptr + at)
+    w = tl.load(x_ptr + (at + SIZE - 1) % SIZE)
+    m = tl.max(v, 0)
+    tl.store(y_ptr + at, w - m)
+
+
+@triton.jit
+def stored_late_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    v = tl.load(x_ptr + (SIZE - 1 - at))
+    m = tl.max(tl.load(x_ptr + at), 0)
+    tl.store(y_ptr + at, v - SIZE + 1)
+    tl.store(y_ptr + SIZE, m)
+
+
+@triton.jit
+def stored_twice_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    v = tl.load(x_ptr + at)
+    tl.store(y_ptr + (SIZE - 1 - at), v)
+    m = tl.max(v, 0)
+    tl.store(x_ptr + at, (at + SIZE - 1) % SIZE - SIZE + 1)
+    tl.store(y_ptr + SIZE, m)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "wanted"),
+    [
+        (loaded_early_kernel, lambda x: torch.roll(x, 1) - (len(x) - 1)),
+        (stored_late_kernel, lambda x: x.flip(0) - (len(x) - 1)),
+        (stored_twice_kernel, lambda x: torch.roll(x, 1) - (len(x) - 1)),
+    ],
+)
+@pytest.mark.parametrize("num_warps", [1, 4])
+def test_two_arguments_that_are_one_tensor(kernel, wanted, num_warps):
+    """All are loaded before the maximum of all is known, and stored after it, as on CUDA."""
+    size = 8192
+    x = torch.arange(size + 1, dtype=torch.int32)
+    kernel[(1,)](x, x, SIZE=size, num_warps=num_warps)
+    assert torch.equal(x[:size], wanted(torch.arange(size, dtype=torch.int32)))

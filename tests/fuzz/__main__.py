@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import itertools
+import os
 import sys
 import tempfile
 import time
@@ -12,9 +14,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 from benchmarks.kernel_times import KernelTimes, Observer, table
-from tests.fuzz import floats, steps, tile_runs, tiles
+from tests.fuzz import costs, floats, keys, metamorphic, steps, tile_runs, tiles
 from tests.fuzz.families import FAMILIES
 from tests.fuzz.minimising import Small, minimised
 from tests.fuzz.programs import FOOTER, HEADER, generate
@@ -26,6 +29,9 @@ BATCH = 16
 
 #: Smaller programs that it computes at once.
 MINIMISED = 16
+
+#: Errors of a kernel that the race check makes too long for Mesa's CPU driver, or too large.
+UNCHECKED = ("LoopLimitExceeded", "OutOfSharedMemory")
 
 #: A kernel whose compilation and run take more processor time is shown: a busy machine makes none of them slow.
 SLOW_SECONDS = 10.0
@@ -92,11 +98,49 @@ def _family(family: Family, chosen: range, minimising: float) -> Iterator[Result
             yield Result(family.name, seed, outcome.fault, outcome.source, outcome.seconds)
 
 
+def _metamorphic(chosen: range, minimising: float) -> Iterator[Result]:
+    for seed in chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = metamorphic.run(seed, Path(folder))
+        yield Result("metamorphic", seed, outcome.fault, outcome.source, outcome.seconds)
+
+
+def _races(chosen: range, minimising: float) -> Iterator[Result]:
+    """Kernels on tiles, of 512 elements at most, in which accesses to shared memory are checked."""
+    for seed in chosen:
+        with tempfile.TemporaryDirectory() as folder, patch.dict(os.environ, TRITON_SPIRV_CHECK_RACES="1"):
+            outcomes = tile_runs.compare([tiles.generate(seed)], Path(folder))
+        for outcome in outcomes:
+            fault = "" if outcome.fault.startswith(UNCHECKED) else outcome.fault
+            yield Result("races", seed, fault, tiles.HEADER + outcome.program.source, outcome.seconds)
+
+
+def _keys(chosen: range, minimising: float) -> Iterator[Result]:
+    for seed in chosen:
+        outcome = keys.run(seed)
+        yield Result("keys", seed, outcome.fault, outcome.source, outcome.seconds)
+
+
+def _costs(chosen: range, minimising: float) -> Iterator[Result]:
+    """A seed is an operation with some number of warps: each once at most."""
+    pairs = list(itertools.product(costs.OPERATIONS, costs.WARPS))
+    for seed in chosen[: len(pairs)]:
+        name, warps = pairs[seed % len(pairs)]
+        with tempfile.TemporaryDirectory() as folder:
+            outcome = costs.run(name, warps, Path(folder))
+        fault = f"{name}, {warps} warps: {outcome.fault}" if outcome.fault else ""
+        yield Result("costs", seed, fault, "", sum(outcome.seconds))
+
+
 #: What runs the seeds of a sort, by its name.
 SORTS: dict[str, Callable[[range, float], Iterator[Result]]] = {
     "programs": _programs,
     "tiles": _tiles,
     "floats": _floats,
+    "metamorphic": _metamorphic,
+    "races": _races,
+    "keys": _keys,
+    "costs": _costs,
     **{family.name: functools.partial(_family, family) for family in FAMILIES},
 }
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from triton.backends.spirv import drivers
 
 from tests.fuzz.programs import FOOTER, HEADER, Program
 
@@ -48,6 +50,17 @@ class Outcome(Generic[G]):
     fault: str
     refused: bool
     seconds: float
+
+
+@contextlib.contextmanager
+def driver_traits(traits: Mapping[str, Any]) -> Iterator[None]:
+    """Kernels that are compiled in the block are for compilers with these traits (backend/drivers.py)."""
+    kept = dict(drivers.DRIVERS)
+    drivers.DRIVERS.update({name: replace(driver, **traits) for name, driver in kept.items()})
+    try:
+        yield
+    finally:
+        drivers.DRIVERS.update(kept)
 
 
 def write_module(programs: Sequence[Program], folder: Path) -> Path:

@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 import torch
 
+from tests.fuzz.running import driver_traits
+
 HEADER = '"""Generated."""\nimport triton\nimport triton.language as tl\n\n\n'
 
 #: NumPy's types and Triton's.
@@ -59,7 +61,9 @@ class Line:
 @dataclass
 class Writer:
     """Writes one kernel of one program or several. ``memory``: what the pointers point to at first;
-    ``expected``: what is there afterwards; ``first``: elements in front of what the kernel gets."""
+    ``expected``: what is there afterwards; ``first``: elements in front of what the kernel gets. ``views``: further
+    pointers, into the memory of others, behind so many elements. ``traits``: of the driver's compiler, others than its
+    own."""
 
     rng: random.Random
     numbers: np.random.Generator
@@ -69,6 +73,8 @@ class Writer:
     memory: dict[str, Array] = field(default_factory=dict)
     expected: dict[str, Array] = field(default_factory=dict)
     first: dict[str, int] = field(default_factory=dict)
+    views: dict[str, tuple[str, int]] = field(default_factory=dict)
+    traits: dict[str, Any] = field(default_factory=dict)
     programs: int = 1
     scalar: int = 3
     named: int = 0
@@ -83,6 +89,12 @@ class Writer:
         name = f"p{len(self.memory)}"
         self.memory[name], self.expected[name] = array.copy(), array.copy()
         self.first[name] = 0 if aligned else self.rng.choice((0, 0, 1, 3))
+        return name
+
+    def view(self, of: str, behind: int) -> str:
+        """A new pointer to what the pointer ``of`` has behind so many elements."""
+        name = f"p{len(self.memory)}w{len(self.views)}"
+        self.views[name] = of, behind
         return name
 
     def add(self, text: str, *arrays: Array) -> list[Value]:
@@ -122,13 +134,15 @@ def place(shape: tuple[int, ...]) -> str:
 
 @dataclass(frozen=True)
 class Family:
-    """A sort of kernels. ``functions``: those that its kernels call."""
+    """A sort of kernels. ``functions``: those that its kernels call; ``refusals``: names of errors that are as good as
+    the right values."""
 
     name: str
     start: Callable[[Writer], None]
     step: Callable[[Writer], None]
     functions: str = ""
     most_steps: int = 8
+    refusals: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -140,6 +154,9 @@ class Kernel:
     memory: dict[str, Array]
     expected: dict[str, Array]
     first: dict[str, int]
+    views: dict[str, tuple[str, int]]
+    traits: dict[str, Any]
+    refusals: tuple[str, ...]
     warps: int
     programs: int
     scalar: int
@@ -150,8 +167,9 @@ class Kernel:
         return "\n".join(
             [
                 f"# num_warps={self.warps}, grid {self.programs}, n={self.scalar}, elements in front {self.first}",
+                *([f"# views {self.views}, traits {self.traits}"] if self.views or self.traits else []),
                 "@triton.jit",
-                f"def kernel({', '.join(self.memory)}, n):",
+                f"def kernel({', '.join((*self.memory, *self.views))}, n):",
                 *(f"    {part}" for line in self.lines for part in line.text.splitlines()),
                 "",
             ]
@@ -167,8 +185,12 @@ class Kernel:
                 kept.append(line)
                 needed |= set(re.findall(r"\bv\d+\b", line.text))
         text = "\n".join(line.text for line in kept)
-        memory = {name: array for name, array in self.memory.items() if re.search(rf"\b{name}\b", text)}
-        return replace(self, lines=tuple(reversed(kept)), memory=memory)
+        views = {name: view for name, view in self.views.items() if re.search(rf"\b{name}\b", text)}
+        bases = {of for of, _ in views.values()}
+        memory = {
+            name: array for name, array in self.memory.items() if name in bases or re.search(rf"\b{name}\b", text)
+        }
+        return replace(self, lines=tuple(reversed(kept)), memory=memory, views=views)
 
 
 def _unused(writer: Writer) -> list[Value]:
@@ -195,8 +217,8 @@ def generate(family: Family, seed: int, steps: int | None = None) -> Kernel:
         stored = f"{value.name}.to(tl.int8)" if value.array.dtype == bool else value.name
         writer.lines.append(Line(f"tl.store({pointer} + {place(array.shape)}, {stored})", kept=True))
     return Kernel(
-        tuple(writer.lines), writer.functions, writer.memory, writer.expected, writer.first,
-        warps, writer.programs, writer.scalar,
+        tuple(writer.lines), writer.functions, writer.memory, writer.expected, writer.first, writer.views,
+        writer.traits, family.refusals, warps, writer.programs, writer.scalar,
     )  # fmt: skip
 
 
@@ -215,11 +237,13 @@ def fault(kernel: Kernel, folder: Path) -> str:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     memory = {name: torch.from_numpy(_guarded(array, kernel.first[name])) for name, array in kernel.memory.items()}
-    arguments = [tensor[kernel.first[name] :] for name, tensor in memory.items()]
+    arguments = {name: tensor[kernel.first[name] :] for name, tensor in memory.items()}
+    views = [arguments[of][behind:] for of, behind in kernel.views.values()]
     try:
-        module.kernel[(kernel.programs,)](*arguments, kernel.scalar, num_warps=kernel.warps)
+        with driver_traits(kernel.traits):
+            module.kernel[(kernel.programs,)](*arguments.values(), *views, kernel.scalar, num_warps=kernel.warps)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
+        return "" if type(error).__name__ in kernel.refusals else f"{type(error).__name__}: {error}"
     for name, tensor in memory.items():
         wanted = _guarded(kernel.expected[name], kernel.first[name])
         wrong = tensor.numpy() != wanted

@@ -6,15 +6,13 @@ import importlib.util
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from triton.backends.spirv import drivers
 
 from tests.fuzz import reference
-from tests.fuzz.running import Outcome
+from tests.fuzz.running import Outcome, driver_traits
 from tests.fuzz.tiles import HEADER, TYPES, Tile
 
 
@@ -62,15 +60,11 @@ def _load(tile: Tile, folder: Path) -> Any:
 def run(tile: Tile, folder: Path) -> dict[str, torch.Tensor]:
     """Memory after a launch with the tile's traits."""
     memory = _memory(tile, tile.number % 1000003)
-    kept = dict(drivers.DRIVERS)
-    drivers.DRIVERS.update({name: replace(driver, **dict(tile.traits)) for name, driver in kept.items()})
-    try:
-        arguments = [values[tile.first :] for values in memory.values()]
+    arguments = [values[tile.first :] for values in memory.values()]
+    with driver_traits(dict(tile.traits)):
         _load(tile, folder)[(tile.programs,)](
             *arguments, 3, tile.rows * tile.columns - 3, num_warps=tile.warps, matrix_units=tile.units
         )
-    finally:
-        drivers.DRIVERS.update(kept)
     return memory
 
 

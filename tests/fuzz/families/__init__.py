@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.fuzz.families import atomics, combining, descriptors, dots, integers, overwriting, returns, shapes
+from tests.fuzz.families import aliasing, atomics, combining, descriptors, dots, integers, overwriting, returns, shapes
 from tests.fuzz.steps import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -14,4 +14,5 @@ FAMILIES: tuple[Family, ...] = (
     atomics.FAMILY,
     returns.FAMILY,
     overwriting.FAMILY,
+    aliasing.FAMILY,
 )

@@ -1,16 +1,18 @@
 """A kernel is loaded once, by one thread, and whole or not at all; one whose description in the cache is damaged is
-compiled again.
+compiled again, and so is one whose code there is not what it was.
 
 Threads that launch a kernel for the first time at once would each load it, and see it half loaded: with a launcher, and
 without a function.
 """
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import threading
 from collections.abc import Callable
 from functools import wraps
+from pathlib import Path
 from typing import Any
 
 
@@ -38,11 +40,16 @@ def _lock(kernel: Any) -> Any:
 
 
 def whole(metadata: str | None) -> str | None:
-    """The path of a kernel's metadata in the cache; None where the file was cut off or damaged, as by a full disk."""
+    """The path of a kernel's metadata in the cache; None where it, or a file that it has a digest of (`sha256`, a dict
+    from extensions), was cut off or damaged, as by a full disk."""
     if metadata is None:
         return None
     try:
         with open(metadata, encoding="utf-8") as file:
-            return metadata if "target" in json.load(file) else None
-    except (OSError, ValueError, TypeError):
+            known = json.load(file)
+        for extension, digest in known.get("sha256", {}).items():
+            if hashlib.sha256(Path(metadata).with_suffix(f".{extension}").read_bytes()).hexdigest() != digest:
+                return None
+        return metadata if "target" in known else None
+    except (OSError, ValueError, TypeError, AttributeError):
         return None
