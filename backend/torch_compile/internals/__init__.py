@@ -129,6 +129,14 @@ HOOKS = (
         templates.flex_decoding,
         otherwise="FlexAttention fails with few queries",
     ),
+    Hook(
+        "block_pointers",
+        "torch._inductor.kernel.flex.flex_decoding",
+        ("_use_flex_decoding",),
+        templates.block_pointers,
+        until="2.13",
+        otherwise="FlexAttention fails with few queries",
+    ),
 )
 
 _installed: list[bool] = []
