@@ -153,7 +153,7 @@ def test_heads_of_keys_that_are_broadcast(compiled: bool, monkeypatch: pytest.Mo
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
 @pytest.mark.parametrize("compiled", [False, True], ids=["composed", "kernel"])
 def test_rows_of_the_smallest_number(compiled: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A mask of finfo.min, as models add it, leaves a query that looks nowhere the mean of all values; so in float64."""
+    """A mask of finfo.min, as models add it, leaves a query that looks nowhere the mean of all values."""
     monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", compiled)
     query, key, value = (x.to(dtype) for x in _inputs(2, 3, rows=5, keys=37, width=16, value_width=16))
     lowest = torch.finfo(dtype).min
