@@ -94,6 +94,7 @@ HOOKS = (
     ),
     Hook("caches", "torch._inductor.codecache", ("CacheBase.get_system", "clear_on_fresh_cache"), generation.caches),
     Hook("remainders", "torch.utils._sympy.functions", ("Mod.eval",), generation.remainders),
+    Hook("remainders_of_sympy", "torch._inductor.ir", (), generation.remainders_of_sympy, until="2.12"),
     Hook(
         "strides",
         "torch._inductor.sizevars",
