@@ -172,6 +172,7 @@ def test_what_is_there_once() -> None:
     x = torch.tensor([[1, 2, 2], [0, 5, 5], [1, 2, 2], [1, 2, 3], [1, 2, 3]])
     how: Any = {"return_inverse": True, "return_counts": True}
     compare(lambda x: (torch.unique(x, dim=0, **how), torch.unique_consecutive(x, dim=0, **how)), x)
+    compare(lambda x: (torch.unique(x, dim=1, **how), torch.unique_consecutive(x.mT, dim=-1, **how)), x)
     compare(lambda x: torch.unique_consecutive(x, **how), x)
     compare(lambda x, w: (x.bincount(), x.bincount(w, minlength=9)), x[:, 2].contiguous(), torch.rand(5))
     compare(lambda x: (x.histc(5), x.histc(4, -1, 1)), values(70))
