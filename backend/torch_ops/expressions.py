@@ -33,7 +33,7 @@ UNARY_FLOAT = {
     "special_entr": "fn.entropy(self)",
     "rad2deg": "self * 57.29577951308232",
     "deg2rad": "self * 0.017453292519943295",
-    "angle": "tl.where(self != self, self, tl.where(self < 0, 3.141592653589793, 0.0))",
+    "angle": "tl.where(self != self, self, (self < 0).to(self.dtype) * 3.141592653589793)",
     "digamma": "sp.digamma(self)",
     "i0": "sp.i0(self)",
     "special_i0e": "sp.i0e(self)",

@@ -17,8 +17,8 @@ from torch.nn import functional as F  # noqa: N812 (torch's own convention)
 
 _TYPES = (torch.float32, torch.float16, torch.bfloat16)
 #: Steps of a type that a result may be away.
-_STEPS = {torch.float32: 64, torch.float16: 1, torch.bfloat16: 1}
-_BITS = {2: torch.int16, 4: torch.int32}
+_STEPS = {torch.float64: 64, torch.float32: 64, torch.float16: 1, torch.bfloat16: 1}
+_BITS = {2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 _UNARY: dict[str, Callable[..., Any]] = {
     name: getattr(torch, name)
@@ -70,7 +70,9 @@ _APART: dict[str, Callable[..., torch.Tensor]] = {
     "digamma": lambda x: (x < 0) & (x.trunc() == x) | (x == 0),
     "zeta": lambda s, q: (s > 80) | q.isinf(),
     # Differences of nearly equal numbers.
-    "sinc": lambda x: x.trunc() == x,
+    "sinc": lambda x: (x.round() - x).abs() <= x.abs() * 1e-7,
+    # The CPU's is 0.
+    "log1p": lambda x: x == -5e-324,
     "logaddexp2": lambda a, b: ((a + 1).abs() < 0.01) & ((b + 1).abs() < 0.01),
     # Of two zeros.
     **dict.fromkeys(("fmax", "fmin"), lambda a, b: (a == 0) & (b == 0)),
@@ -94,7 +96,7 @@ def _steps(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
     def place(x: torch.Tensor) -> torch.Tensor:
         bits = x.nan_to_num(0, 0, 0).contiguous().view(_BITS[x.itemsize]).long()
-        return torch.where(bits < 0, -(bits & (1 << 8 * x.itemsize - 1) - 1), bits)
+        return torch.where(bits < 0, -(bits & (1 << 8 * x.itemsize - 1) - 1), bits)  # as the numbers are ordered
 
     return (place(one) - place(other)).abs()
 
@@ -153,6 +155,12 @@ def _check(name: str, function: Callable[..., Any], arguments: list[torch.Tensor
 def test_of_one(name: str) -> None:
     for dtype in _TYPES:
         _check(name, _UNARY[name], [_edges(dtype)], gradients=True)
+
+
+@pytest.mark.parametrize("name", _UNARY)
+def test_of_one_in_double_precision(name: str) -> None:
+    """Values: constants of the expressions are not those of float32."""
+    _check(name, _UNARY[name], [_edges(torch.float64)], gradients=False)
 
 
 @pytest.mark.parametrize("name", _BINARY)
