@@ -223,21 +223,22 @@ def _forward(
     none = query.new_empty(0)
     seed = torch.empty((), dtype=torch.int64, device=query.device)
     if _by_products(query):
-        lse = attention_products.forward(query, key, value, attn_bias, is_causal, _factor(query, scale), out)
-        return out, lse, none, none, rows, key.shape[2], seed, seed, none
-    lse = torch.empty(batch, heads, rows, dtype=torch.float32, device=query.device)
+        attention_products.forward(query, key, value, attn_bias, is_causal, _factor(query, scale), out)
+        return out, none, none, none, rows, key.shape[2], seed, seed, none
+    kept = torch.empty(2, batch, heads, rows, dtype=torch.float32, device=query.device)
     sizes, kind, _ = _arguments(query, key, value, out, attn_bias, scale)
     constants = _constants(query, value, is_causal, kind)
     tensors = {
         "out": out,
-        "lse": lse,
+        "tops": kept[0],
+        "totals": kept[1],
         "q": query,
         "k": key,
         "v": value,
         "mask": query if attn_bias is None else attn_bias,
     }
     _launch(forward_kernel, rows, constants["BM"], query, {**tensors, **sizes}, constants)
-    return out, lse, none, none, rows, key.shape[2], seed, seed, none
+    return out, kept, none, none, rows, key.shape[2], seed, seed, none
 
 
 def _backward(
@@ -266,13 +267,15 @@ def _backward(
     mask = attn_bias if attn_bias is not None and attn_bias.numel() else None
     if _by_products(query):
         how = is_causal, _factor(query, scale)
-        return *attention_products.backward(grad_out, query, key, value, mask, logsumexp, *how), None
+        return *attention_products.backward(grad_out, query, key, value, mask, *how), None
     sizes, kind, factor = _arguments(query, key, value, grad_out, mask, scale)
     constants = _constants(query, value, is_causal, kind)
     products = {"a": grad_out, "b": out}
     delta = reduce("a * b", SUM, products, (3,), dtype=torch.float32)
     dq, dk, dv = (torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (query, key, value))
-    inputs: dict[str, Any] = {"q": query, "k": key, "v": value, "do": grad_out, "lse": logsumexp, "delta": delta}
+    tops, totals = logsumexp  # as _forward() gave them
+    inputs: dict[str, Any] = {"q": query, "k": key, "v": value, "do": grad_out, "tops": tops, "totals": totals}
+    inputs["delta"] = delta
     inputs["mask"] = query if mask is None else mask
     inputs |= {**sizes, "factor": factor}
     if grad_input_mask[0]:

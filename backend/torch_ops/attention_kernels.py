@@ -15,8 +15,10 @@ def _scores(
     scores = tl.dot(q, k, input_precision="ieee") * scale
     seen = (row < M) & (column < N)
     if MASK == "bias":
-        bias = tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0.0)
-        scores += bias.to(tl.float32) * 1.4426950408889634
+        bias = tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0.0).to(tl.float32)
+        scaled = bias * 1.4426950408889634
+        lost = (scaled == float("-inf")) & (bias != float("-inf"))  # of the smallest numbers, which masks are made of
+        scores += tl.where(lost, -3.4028234663852886e38, scaled)
     if MASK == "bool":
         seen = seen & (tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0) != 0)
     if CAUSAL:
@@ -38,13 +40,14 @@ def _tile(pointer, i, stride_i, I, j, stride_j, J):  # noqa: E741
 
 @triton.jit
 def forward_kernel(
-    out, lse, q, k, v, mask, H, M, N, D, E, scale,
+    out, tops, totals, q, k, v, mask, H, M, N, D, E, scale,
     stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
     stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
     stride_mb, stride_mh, stride_mm, stride_mn,
     CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """out (B, H, M, E) and the logarithms to base 2 of the sums of exponentials, lse (B, H, M)."""
+    """out (B, H, M, E), and of each query's scores the greatest and the sum of exponentials, tops and totals (B, H, M):
+    one number, the logarithm of both, would lose the sum beside a great score."""
     q = _head(q, H, stride_qb, stride_qh)
     k = _head(k, H, stride_kb, stride_kh)
     v = _head(v, H, stride_vb, stride_vh)
@@ -73,26 +76,28 @@ def forward_kernel(
     result = result / tl.where(nothing, 1.0, total)[:, None]
     place = _head(out, H, stride_ob, stride_oh) + row * stride_om + e[None, :] * stride_oe
     tl.store(place, result.to(out.dtype.element_ty), mask=(row < M) & (e < E)[None, :])
+    m = first + tl.arange(0, BM)
     # Of a query that looks nowhere every weight is to be 0: the difference to any score is -inf.
-    lse_row = tl.where(nothing, float("inf"), top + tl.log2(tl.where(nothing, 1.0, total)))
-    tl.store(lse + tl.program_id(1) * M + first + tl.arange(0, BM), lse_row, mask=first + tl.arange(0, BM) < M)
+    tl.store(tops + tl.program_id(1) * M + m, tl.where(nothing, float("inf"), top), mask=m < M)
+    tl.store(totals + tl.program_id(1) * M + m, tl.where(nothing, 1.0, total), mask=m < M)
 
 
 @triton.jit
 def _weights_and_gradients(
-    queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
+    queries, keys, values, grads, tops, totals, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
     CAUSAL: tl.constexpr, MASK: tl.constexpr,
 ):  # fmt: skip
     """(weights, gradients of the scores) of a tile; keys are (D, N), values (E, N)."""
     scores = _scores(queries, keys, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK)
-    weights = tl.exp2(scores - tl.load(lse + m, mask=m < M, other=float("inf"))[:, None])
+    weights = tl.exp2(scores - tl.load(tops + m, mask=m < M, other=float("inf"))[:, None])
+    weights /= tl.load(totals + m, mask=m < M, other=1.0)[:, None]
     products = tl.dot(grads, values, input_precision="ieee")
     return weights, weights * (products - tl.load(delta + m, mask=m < M, other=0.0)[:, None])
 
 
 @triton.jit
 def query_kernel(
-    dq, q, k, v, do, lse, delta, mask, H, M, N, D, E, scale, factor,
+    dq, q, k, v, do, tops, totals, delta, mask, H, M, N, D, E, scale, factor,
     stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
     stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
     stride_mb, stride_mh, stride_mm, stride_mn,
@@ -104,7 +109,8 @@ def query_kernel(
     v = _head(v, H, stride_vb, stride_vh)
     do = _head(do, H, stride_ob, stride_oh)
     mask = _head(mask, H, stride_mb, stride_mh)
-    lse += tl.program_id(1) * M
+    tops += tl.program_id(1) * M
+    totals += tl.program_id(1) * M
     delta += tl.program_id(1) * M
     first = tl.program_id(0) * BM
     m = first + tl.arange(0, BM)
@@ -119,7 +125,7 @@ def query_kernel(
         keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D)
         values = _tile(v, column, stride_vn, N, e[:, None], stride_ve, E)
         _, gradients = _weights_and_gradients(
-            queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
+            queries, keys, values, grads, tops, totals, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
             CAUSAL, MASK,
         )  # fmt: skip
         total = tl.dot(gradients.to(keys.dtype), tl.trans(keys), total, input_precision="ieee")
@@ -129,7 +135,7 @@ def query_kernel(
 
 @triton.jit
 def key_kernel(
-    dk, dv, q, k, v, do, lse, delta, mask, H, M, N, D, E, scale, factor,
+    dk, dv, q, k, v, do, tops, totals, delta, mask, H, M, N, D, E, scale, factor,
     stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
     stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
     stride_mb, stride_mh, stride_mm, stride_mn,
@@ -141,7 +147,8 @@ def key_kernel(
     v = _head(v, H, stride_vb, stride_vh)
     do = _head(do, H, stride_ob, stride_oh)
     mask = _head(mask, H, stride_mb, stride_mh)
-    lse += tl.program_id(1) * M
+    tops += tl.program_id(1) * M
+    totals += tl.program_id(1) * M
     delta += tl.program_id(1) * M
     first = tl.program_id(0) * BN
     n = first + tl.arange(0, BN)
@@ -158,7 +165,7 @@ def key_kernel(
         queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D)
         grads = _tile(do, row, stride_om, M, e[None, :], stride_oe, E)
         weights, gradients = _weights_and_gradients(
-            queries, keys, values, grads, lse, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
+            queries, keys, values, grads, tops, totals, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
             CAUSAL, MASK,
         )  # fmt: skip
         total_v = tl.dot(tl.trans(weights.to(grads.dtype)), grads, total_v, input_precision="ieee")

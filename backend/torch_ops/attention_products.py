@@ -23,11 +23,11 @@ _SEEN = {
 _CAUSAL = "score = tl.where(column <= row % queries, score, float('-inf'))\n"
 _WEIGHTS = """top = fn.row_greatest(score, mask)
 base = tl.where(top == float("-inf"), 0.0, top)
-total = fn.row_sum(libdevice.exp(score - base), mask)
-out = libdevice.exp(score - base) / tl.where(total == 0, 1.0, total)
-lse = tl.where(total == 0, float("inf"), base + libdevice.log(tl.where(total == 0, 1.0, total)))"""
-_GRADIENTS = """weight = libdevice.exp(score - lse)
-out = weight * (grad - fn.row_sum(weight * grad, mask))"""
+weight = libdevice.exp(score - base)
+total = fn.row_sum(weight, mask)
+weight = weight / tl.where(total == 0, 1.0, total)
+"""
+_GRADIENTS = _WEIGHTS + "out = weight * (grad - fn.row_sum(weight * grad, mask))"
 
 
 def fits(query: torch.Tensor, key: torch.Tensor) -> bool:
@@ -52,29 +52,20 @@ def _weigh(
 
 def forward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float, out: torch.Tensor
-) -> torch.Tensor:
-    """Writes ``out`` (B, H, rows, columns) and gives the logarithms of the sums of exponentials (B, H, rows)."""
+) -> None:
+    """Writes ``out`` (B, H, rows, columns)."""
     q, k, v = (tensor.float() for tensor in (q, k, v))
     scores = _scores(q, k)
-    lse = torch.empty((*scores.shape[:3], 1), dtype=torch.float32, device=q.device)
     weights = torch.empty_like(scores)
-    _weigh(_WEIGHTS, {"out": weights, "lse": lse}, {"score": scores}, mask, causal, scale)
+    _weigh(_WEIGHTS, {"weight": weights}, {"score": scores}, mask, causal, scale)
     result = out if out.dtype == torch.float32 else torch.empty_like(out, dtype=torch.float32)
     product(result, weights, v)
     if result is not out:
         out.copy_(result)
-    return lse.squeeze(3)
 
 
 def backward(
-    grad: torch.Tensor,
-    q: torch.Tensor,
-    k: torch.Tensor,
-    v: torch.Tensor,
-    mask: _Optional,
-    lse: torch.Tensor,
-    causal: bool,
-    scale: float,
+    grad: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float
 ) -> tuple[torch.Tensor, ...]:
     """Gradients of q, k and v, in their type."""
     kind = q.dtype
@@ -82,7 +73,7 @@ def backward(
     scores = _scores(q, k)
     of_weights = product(torch.empty_like(scores), grad, v.transpose(2, 3))
     outs = {"out": torch.empty_like(scores), "weight": torch.empty_like(scores)}
-    operands = {"score": scores, "grad": of_weights, "lse": lse.unsqueeze(3)}
+    operands = {"score": scores, "grad": of_weights}
     _weigh(_GRADIENTS, outs, operands, mask, causal, scale)
     of_scores, weights = outs.values()
     dq, dk, dv = (torch.empty(t.shape, dtype=torch.float32, device=t.device) for t in (q, k, v))

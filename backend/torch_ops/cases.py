@@ -15,6 +15,8 @@ from .shapes import resized
 from .types import OnHost
 
 _NONE, _MEAN = 0, 1  # torch's Reduction; 2 is the sum
+#: The bits of infinity in 16-bit floats.
+_INFINITIES = {torch.float16: 0x7C00, torch.bfloat16: 0x7F80}
 _POWERS = {2.0: "2", 3.0: "3", 0.5: "0.5", -0.5: "-0.5", -1.0: "-1"}
 
 
@@ -220,6 +222,20 @@ def _log_sigmoid_backward(grad_output: torch.Tensor, self: torch.Tensor, buffer:
     return apply("log_sigmoid_backward:", {"grad_output": grad_output, "self": self}, None)
 
 
+def _mish_backward(grad_output: torch.Tensor, self: torch.Tensor) -> torch.Tensor:
+    return apply("mish_backward:", {"grad_output": grad_output, "self": self}, None)
+
+
+def _nextafter(self: torch.Tensor, other: torch.Tensor, *, out: torch.Tensor) -> torch.Tensor:
+    kind = torch.result_type(self, other)
+    if kind not in _INFINITIES:
+        return apply("nextafter:", {"self": self, "other": other}, out)
+    bits = {"self": self.to(kind).view(torch.int16), "other": other.to(kind).view(torch.int16)}
+    result = apply("nextafter:halves", {**bits, "infinity": _INFINITIES[kind]}, None).view(kind)
+    check_output(out, kind, result.shape)
+    return out.copy_(result)
+
+
 def _mvlgamma_out(self: torch.Tensor, p: int, *, out: torch.Tensor) -> torch.Tensor:
     result = torch.mvlgamma(self, p)
     check_output(out, result.dtype, result.shape)
@@ -259,4 +275,6 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "log_sigmoid_forward": _log_sigmoid,
     "log_sigmoid_forward.output": _log_sigmoid_out,
     "log_sigmoid_backward": _log_sigmoid_backward,
+    "mish_backward": _mish_backward,
+    "nextafter.out": _nextafter,
 }

@@ -26,13 +26,14 @@ _NORMAL_DENSITY = "libdevice.exp(self * self * -0.5) * 0.3989422804014327"
 UNARY_FLOAT = {
     **_libdevice("exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan"),
     **_libdevice("sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt", "rsqrt", "erf", "erfc", "erfinv"),
-    **_libdevice("lgamma", "special_erfcx=erfcx", "special_ndtri=normcdfinv"),
+    **_libdevice("lgamma", "special_erfcx=erfcx"),
+    "special_ndtri": "libdevice.normcdfinv(self) + 0.0",
     "sigmoid": "fn.sigmoid(self)",
     "reciprocal": "fn.reciprocal(self)",
     "special_entr": "fn.entropy(self)",
     "rad2deg": "self * 57.29577951308232",
     "deg2rad": "self * 0.017453292519943295",
-    "angle": "tl.where(self != self, self, tl.where(self < 0, 3.141592653589793, 0.0))",
+    "angle": "tl.where(self != self, self, (self < 0).to(self.dtype) * 3.141592653589793)",
     "digamma": "sp.digamma(self)",
     "i0": "sp.i0(self)",
     "special_i0e": "sp.i0e(self)",
@@ -65,7 +66,7 @@ DEFAULTS = {
     "trunc": "libdevice.trunc(self)",
     "round": "libdevice.rint(self)",
     "frac": "self - libdevice.trunc(self)",
-    "relu": "tl.where(self <= 0, 0.0, self)",
+    "relu": "tl.where(self < 0, 0.0, self)",
     "add": "self + alpha * other",
     "sub": "self - alpha * other",
     "rsub": "other - alpha * self",
@@ -80,10 +81,9 @@ DEFAULTS = {
     "fmax": "tl.maximum(self, other)",
     "fmin": "tl.minimum(self, other)",
     "hypot": "libdevice.hypot(self, other)",
-    "nextafter": "libdevice.nextafter(self, other)",
     "logaddexp": "fn.log_add_exp(self, other)",
-    "logaddexp2": "fn.log_add_exp(self * 0.6931471805599453, other * 0.6931471805599453) * 1.4426950408889634",
-    "heaviside": "tl.where(self != self, self, tl.where(self == 0, values, (self > 0).to(self.dtype)))",
+    "logaddexp2": "fn.log_add_exp2(self, other)",
+    "heaviside": "tl.where(self == 0, values, (self > 0).to(self.dtype))",
     "addcmul": "self + value * tensor1 * tensor2",
     "addcdiv": "self + value * fn.div(tensor1, tensor2)",
     "lerp": "fn.lerp(self, end, weight)",
@@ -141,9 +141,9 @@ ACTIVATIONS = {
     "sigmoid_backward": "grad_output * (1 - output) * output",
     "tanh_backward": "grad_output * (1 - output * output)",
     "leaky_relu": "tl.where(self > 0, self, self * negative_slope)",
-    "hardtanh": "tl.where(self != self, self, fn.minimum(fn.maximum(self, min_val), max_val))",
-    "hardsigmoid": "fn.minimum(fn.maximum(self + 3, self * 0), self * 0 + 6) / 6",
-    "hardswish": "self * fn.minimum(fn.maximum(self + 3, self * 0), self * 0 + 6) / 6",
+    "hardtanh": "tl.where(self < min_val, min_val, tl.where(self > max_val, max_val, self))",
+    "hardsigmoid": "fn.minimum(fn.maximum(self + 3, 0.0), 6.0) / 6",
+    "hardswish": "self * fn.minimum(fn.maximum(self + 3, 0.0), 6.0) / 6",
     "mish": "self * libdevice.tanh(libdevice.log1p(libdevice.exp(self)))",
     "softplus": "fn.softplus(self, beta, threshold)",
     "elu": "tl.where(self > 0, self * scale, libdevice.expm1(self * input_scale) * alpha * scale)",
@@ -157,7 +157,7 @@ ACTIVATIONS = {
     "hardswish_backward": "tl.where(self <= -3, 0.0, tl.where(self < 3, grad_output * (self / 3 + 0.5), grad_output))",
     "hardshrink_backward": "tl.where((self >= -lambd) & (self <= lambd), 0.0, grad_out)",
     "softshrink_backward": "tl.where((self >= -lambd) & (self <= lambd), 0.0, grad_output)",
-    "softplus_backward": ("tl.where(self * beta > threshold, grad_output, grad_output * fn.sigmoid(self * beta))"),
+    "softplus_backward": "tl.where(self * beta > threshold, grad_output, grad_output * fn.falling(-self * beta))",
     "logit_backward": "tl.where((self < 0) | (self > 1), float('nan'), grad_output / (self * (1 - self)))",
     "_prelu_kernel": "tl.where(self > 0, self, weight * self)",
 }
@@ -214,7 +214,8 @@ CASES = {
     "huber_loss:": "fn.huber(self - target, delta)",
     "mse_loss_backward:": "factor * (self - target) * grad_output",
     "smooth_l1_loss_backward:": (
-        "factor * grad_output * tl.where(tl.abs(self - target) < beta, (self - target) / beta, fn.sign(self - target))"
+        "factor * grad_output * tl.where(self - target <= -beta, -1.0, "
+        "tl.where(self - target >= beta, 1.0, (self - target) / beta))"
     ),
     "huber_loss_backward:": ("factor * grad_output * fn.minimum(fn.maximum(self - target, -delta), delta)"),
     "binary_cross_entropy:": (
@@ -229,7 +230,10 @@ CASES = {
         "(1 - target) * self - (1 + (weight - 1) * target) * fn.log_sigmoid(self)"
     ),
     "log_sigmoid:": "fn.log_sigmoid(self)",
-    "log_sigmoid_backward:": "grad_output * (1 - fn.sigmoid(self))",
+    "log_sigmoid_backward:": "grad_output * fn.falling(self)",
+    "mish_backward:": "grad_output * fn.mish_slope(self)",
+    "nextafter:": "libdevice.nextafter(self, other)",
+    "nextafter:halves": "fn.next_half(self, other, infinity)",
 }
 
 #: Operation, with ":" and its text or case → how its result's type follows from its operands'.

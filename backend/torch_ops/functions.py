@@ -60,6 +60,30 @@ def sigmoid(x):
 
 
 @triton.jit
+def falling(x):
+    """1 / (1 + exp(x)), also where it is far below 1."""
+    z = libdevice.exp(-tl.abs(x))
+    return tl.where(x < 0, 1.0, z) / (1 + z)
+
+
+@triton.jit
+def mish_slope(x):
+    """The derivative of x tanh(log(1 + exp(x)))."""
+    t = libdevice.tanh(libdevice.log1p(libdevice.exp(x)))
+    return t + x * sigmoid(x) * (1 - t * t)
+
+
+@triton.jit
+def next_half(a, b, infinity):
+    """The next number after a towards b, of 16-bit floats that are given as their bits; ``infinity``: its bits."""
+    up, down = a & 0x7FFF, b & 0x7FFF
+    rising = tl.where(b < 0, -down, down) > tl.where(a < 0, -up, up)
+    moved = tl.where(up == 0, tl.where(b < 0, b * 0 - 0x7FFF, b * 0 + 1), tl.where(rising == (a >= 0), a + 1, a - 1))
+    same = (a == b) | ((up == 0) & (down == 0))
+    return tl.where(up > infinity, a, tl.where(down > infinity, b, tl.where(same, b, moved)))
+
+
+@triton.jit
 def div(a, b):
     """Division, rounded to nearest."""
     return tl.div_rn(a, b) if a.dtype == tl.float32 else a / b
@@ -162,6 +186,14 @@ def log_add_exp(a, b):
     """log(exp(a) + exp(b)); of two equal infinities that infinity."""
     high, low = maximum(a, b), minimum(a, b)
     total = high + libdevice.log1p(libdevice.exp(low - high))
+    return tl.where((a == b) & is_infinite(a), a, total)
+
+
+@triton.jit
+def log_add_exp2(a, b):
+    """log2(2^a + 2^b); of two equal infinities that infinity."""
+    high, low = maximum(a, b), minimum(a, b)
+    total = high + libdevice.log1p(libdevice.exp2(low - high)) * 1.4426950408889634
     return tl.where((a == b) & is_infinite(a), a, total)
 
 

@@ -48,10 +48,10 @@ def _padded(axis: int, padding: int, align: bool) -> str:
             f"low, span = {'x * 0' if align else 'x * 0 - 0.5'}, last{axis} + {0 if align else 1} + x * 0",
             "slope = slope * tl.where(x < low, -1.0, 1.0)",
             "far = tl.abs(x - low)",
-            "flips = libdevice.floor(far / tl.where(span > 0, span, 1.0))",
-            "far = far - flips * span",
-            "odd = flips - 2 * libdevice.floor(flips / 2) != 0",
-            "x = tl.where(span > 0, tl.where(odd, span - far, far) + low, 0.0)",
+            "twice = tl.where(span > 0, 2 * span, 1.0)",
+            "far = far - libdevice.floor(fn.div(far, twice)) * twice",
+            "odd = far > span",
+            "x = tl.where(span > 0, tl.where(odd, twice - far, far) + low, 0.0)",
             "slope = tl.where(span > 0, tl.where(odd, -slope, slope), 0.0)",
         ]
     if padding != _ZEROS:
@@ -64,11 +64,12 @@ def _axis(axis: int, mode: int, padding: int, align: bool) -> str:
     """Lines that give the first tap of an axis, first{axis}, t{axis} and slope{axis}."""
     text = f"last{axis} = (size{axis} - 1).to(grid{axis}.dtype)\n"
     scale = f"0.5 * last{axis}" if align else f"0.5 * (last{axis} + 1)"
-    text += f"x = (grid{axis} + 1) * ({scale}) - {0 if align else 0.5}\nslope = {scale} + x * 0\n"
+    text += f"x = (grid{axis} + 1) * ({scale}) - {0 if align else 0.5}\nslope = {scale} + tl.zeros_like(x)\n"
     if mode != _CUBIC:
         text += _padded(axis, padding, align)
-    # What is far away, infinite or NaN is nowhere.
-    text += f"x = tl.where(tl.abs(x) < 1e9, x, -100.0)\nslope{axis} = slope\n"
+    # What is infinite or NaN is nowhere, and so is what is far away, unless taps are padded.
+    limit = "1e9" if mode != _CUBIC or padding == _ZEROS else 'float("inf")'
+    text += f"x = tl.where(tl.abs(x) < {limit}, x, -100.0)\nslope{axis} = slope\n"
     text += f"first{axis} = {'libdevice.rint(x)' if mode == _NEAREST else 'libdevice.floor(x)'}\n"
     return text + f"t{axis} = x - first{axis}\n"
 

@@ -15,7 +15,7 @@ from .shapes import resized, share_memory, touch
 from .types import OnHost
 
 _KEY = "PrivateUse1"
-_COMPOSITE = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd", "CompositeImplicitAutograd")
+_COMPOSITE = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd")
 _log = logging.getLogger(__package__)
 aten = torch.ops.aten
 
@@ -36,8 +36,10 @@ def overloads(name: str) -> Iterator[torch._ops.OpOverload]:
 
 
 def composed(op: torch._ops.OpOverload) -> bool:
-    """Whether torch itself does the operation by others, such as a functional one by that with ``out``."""
-    return any(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key) for key in _COMPOSITE)
+    """Whether torch itself does the operation by others, such as a functional one by that with ``out``. One that it has
+    a kernel of for the CPU, and composes with its gradients for others, is none (silu_backward)."""
+    has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, op.name())
+    return not has("CPU") if has("CompositeImplicitAutograd") else any(map(has, _COMPOSITE))
 
 
 def enter(

@@ -200,7 +200,7 @@ def _unique_consecutive(
     lines = self.reshape(-1, 1) if dim is None else self.movedim(dim, 0).flatten(1) if self.dim() > 1 else self[:, None]
     starts, inverse, counts = _runs(_begins(lines), return_inverse, return_counts)
     if dim is not None:
-        return self.index_select(dim, starts), inverse, counts
+        return _slices(self, dim, starts), inverse, counts
     return self.reshape(-1)[starts], inverse.view(self.shape) if return_inverse else inverse, counts
 
 
@@ -223,7 +223,12 @@ def _unique_dim(
     lines = lines.index_select(0, order)
     starts, groups, counts = _runs(_begins(lines), return_inverse, return_counts)
     inverse = torch.empty_like(groups).scatter_(0, order, groups) if return_inverse else groups
-    return self.index_select(dim, order[starts]), inverse, counts
+    return _slices(self, dim, order[starts]), inverse, counts
+
+
+def _slices(self: torch.Tensor, dim: int, which: torch.Tensor) -> torch.Tensor:
+    """Those along ``dim``, which lie one after the other in memory, as on the CPU."""
+    return self.movedim(dim, 0).index_select(0, which).movedim(0, dim)
 
 
 def _bincount(self: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0) -> torch.Tensor:

@@ -42,11 +42,11 @@ def _zeta_above(s, q):
     for k in range(0, 10):  # once in the kernel's code, as a power is long
         total += libdevice.pow(q + k, -s)
     a = q + 10
-    power = libdevice.pow(a, -s)
+    root = libdevice.pow(a, s * -0.5)  # of the power, which may be too small where its product with a is not
     z = 1 / (a * a)
     rest = s * (s + 1) * (s + 2) * z * (-0.001388888888888889 + (s + 3) * (s + 4) * z * 3.306878306878307e-05)
-    tail = power * (a / (s - 1) + 0.5 + (s * 0.08333333333333333 + rest) / a)
-    return total + tl.where(power == 0, 0.0, tail)  # the other factor may be an infinity
+    tail = root * (root * a / (s - 1) + root * (0.5 + (s * 0.08333333333333333 + rest) / a))
+    return total + tl.where(root == 0, 0.0, tail)  # the other factor may be an infinity
 
 
 @triton.jit
@@ -56,9 +56,11 @@ def zeta(s, q):
     whole = libdevice.floor(q) == q
     below = -q - libdevice.floor(-q)  # the last negative term's distance from 0
     positive = _zeta_above(s, tl.where(q > 0, q, 1 - below))
-    negative = _zeta_above(s, tl.where(q > 0, q * 0 + 1, below)) - _zeta_above(s, tl.where(q > 0, q * 0 + 1, 1 - q))
+    nearest = _zeta_above(s, tl.where(q > 0, q * 0 + 1, below))
+    past = _zeta_above(s, tl.where(q > 0, q * 0 + 1, 1 - q))
     odd = libdevice.floor(s / 2) * 2 != s
-    result = tl.where(q > 0, positive, positive + tl.where(odd, -negative, negative))
+    both = tl.where(odd, (positive - nearest) + past, (positive + nearest) - past)
+    result = tl.where(q > 0, positive, both)
     result = tl.where((q < 0) & (libdevice.floor(s) != s), float("nan"), result)
     result = tl.where((s != s) | (q != q), float("nan"), result)
     result = tl.where((q <= 0) & whole, float("inf"), result)
@@ -83,7 +85,7 @@ def _bessel_scaled(x, order: tl.constexpr):
     for k in tl.static_range(1, 14):
         term = term * ((2 * k - 1) * (2 * k - 1) - 4 * order) / (8 * k * x)
         far += term
-    return tl.where(x <= 10, series * libdevice.exp(-x), far * libdevice.rsqrt(6.283185307179586 * x))
+    return tl.where(x <= 10, series * libdevice.exp(-x), far * (libdevice.rsqrt(x) * 0.3989422804014327))
 
 
 @triton.jit
@@ -95,7 +97,8 @@ def i0e(x):
 @triton.jit
 def i1e(x):
     """exp(-|x|) I_1(x)."""
-    return libdevice.copysign(_bessel_scaled(tl.abs(x), 1), x)
+    scaled = _bessel_scaled(tl.abs(x), 1)
+    return tl.where(x < 0, -scaled, scaled)
 
 
 @triton.jit

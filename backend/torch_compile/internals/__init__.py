@@ -94,6 +94,7 @@ HOOKS = (
     ),
     Hook("caches", "torch._inductor.codecache", ("CacheBase.get_system", "clear_on_fresh_cache"), generation.caches),
     Hook("remainders", "torch.utils._sympy.functions", ("Mod.eval",), generation.remainders),
+    Hook("remainders_of_sympy", "torch._inductor.ir", (), generation.remainders_of_sympy, until="2.12"),
     Hook(
         "strides",
         "torch._inductor.sizevars",
@@ -127,6 +128,14 @@ HOOKS = (
         "torch._inductor.kernel.flex.flex_decoding",
         ("get_split_k",),
         templates.flex_decoding,
+        otherwise="FlexAttention fails with few queries",
+    ),
+    Hook(
+        "block_pointers",
+        "torch._inductor.kernel.flex.flex_decoding",
+        ("_use_flex_decoding",),
+        templates.block_pointers,
+        until="2.13",
         otherwise="FlexAttention fails with few queries",
     ),
 )

@@ -95,16 +95,28 @@ def remainders(module: Any) -> None:
     """Sums and the like that are cut into parts leave out what lies past their end, unless the parts fit. sympy 1.14
     says of products that are even that they are divisible by 6, 10, 18, …, and so does torch 2.13, whose quotients know
     better (``FloorDiv.eval``): such sums were wrong with dynamic sizes."""
+    _doubt(module.Mod)
+
+
+def remainders_of_sympy(module: Any) -> None:
+    """As remainders(): before torch 2.12 such sums ask sympy's own remainder."""
     import sympy
 
-    original = module.Mod.eval.__func__
+    _doubt(sympy.Mod)
+
+
+def _doubt(remainder: Any) -> None:
+    """Have a class of remainders not be 0 where that is not so for sure."""
+    import sympy
+
+    original = remainder.eval.__func__
 
     def eval_(cls: Any, p: Any, q: Any) -> Any:
         found = original(cls, p, q)
         doubtful = found == 0 and not p.is_number and q.is_Integer and int(q) & (int(q) - 1)
         return None if doubtful and not (sympy.expand(p) / q).is_integer else found
 
-    module.Mod.eval = classmethod(eval_)
+    remainder.eval = classmethod(eval_)
 
 
 def caches(module: Any) -> None:

@@ -34,9 +34,9 @@ def first_module(*names: str) -> str:
 @dataclass(frozen=True)
 class Hook:
     """A change to a module of torch's, made when torch imports it. ``needs``: dotted names that must be there.
-    ``formerly``: the module's name in older versions. ``since``: the first torch that has what is changed, where older
-    ones work without. ``otherwise``: what does not work where torch lacks what it needs; "" of a hook without which the
-    device would not compile, or compute wrong values, so that it is refused."""
+    ``formerly``: the module's name in older versions. ``since``, ``until``: the first torch that has what is changed,
+    and the first that no longer has: others work without. ``otherwise``: what does not work where torch lacks what the
+    change needs; "" of a hook without which the device would not compile, or compute wrong values: it is refused."""
 
     name: str
     module: str
@@ -44,12 +44,14 @@ class Hook:
     change: Callable[[Any], None]
     formerly: str = ""
     since: str = ""
+    until: str = ""
     otherwise: str = ""
 
     @property
     def is_due(self) -> bool:
         """Whether this torch has what it changes."""
-        return not self.since or release(torch.__version__) >= release(self.since)
+        here = release(torch.__version__)
+        return not (self.since and here < release(self.since)) and not (self.until and here >= release(self.until))
 
     @property
     def place(self) -> str:

@@ -125,3 +125,14 @@ def flex_decoding(module: Any) -> None:
         return choices.flex_splits(properties_of(), int(batch * heads))
 
     module.get_split_k = get_split_k
+
+
+def block_pointers(module: Any) -> None:
+    """Until torch 2.12 the kernel for few queries is written with block pointers, which Triton 3.9 has no longer: they
+    go to the kernel for many."""
+    original = module._use_flex_decoding
+
+    def use_flex_decoding(query: Any, *args: Any, **kwargs: Any) -> bool:
+        return query.get_device().type != NAME and bool(original(query, *args, **kwargs))
+
+    module._use_flex_decoding = use_flex_decoding

@@ -145,7 +145,8 @@ def test_memory_statistics() -> None:
         module.reset_peak_memory_stats()
         assert module.max_memory_allocated() == before
         module.empty_cache()
-    assert torch.accelerator.memory.empty_host_cache() is None
+    if hasattr(torch.accelerator.memory, "empty_host_cache"):  # since torch 2.12
+        assert torch.accelerator.memory.empty_host_cache() is None
     free, total = torch.spirv.mem_get_info()
     assert torch.accelerator.get_memory_info()[1] == total > 1 << 20 and 0 < free <= total
     known = torch.spirv.get_device_properties()

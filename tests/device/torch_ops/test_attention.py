@@ -150,6 +150,32 @@ def test_heads_of_keys_that_are_broadcast(compiled: bool, monkeypatch: pytest.Mo
             _attend()(*(x.to(device) for x in (query, key[:, :2], value[:, :2])))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("compiled", [False, True], ids=["composed", "kernel"])
+def test_rows_of_the_smallest_number(compiled: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mask of finfo.min, as models add it, leaves a query that looks nowhere the mean of all values."""
+    monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", compiled)
+    query, key, value = (x.to(dtype) for x in _inputs(2, 3, rows=5, keys=37, width=16, value_width=16))
+    lowest = torch.finfo(dtype).min
+    mask = torch.zeros(5, 37, dtype=dtype)
+    mask[1], mask[2, 30:], mask[3] = lowest, lowest, float("-inf")
+    mask[3, 7] = lowest
+    exact = mask.double()
+    exact[1], exact[3] = 0, float("-inf")
+    exact[3, 7] = 0
+    lost = torch.zeros(5, 1, dtype=torch.float64)
+    lost[1] = 1  # scores beside the mask, but not their gradients
+    wanted = [x.double().requires_grad_() for x in (query, key, value)]
+    grad = torch.arange(16.0).double().expand(2, 3, 5, 16)
+    scores = wanted[0] @ wanted[1].mT / 4
+    right = torch.softmax(scores - lost * scores.detach() + exact, -1) @ wanted[2]
+    right.backward(grad)
+    found = _attend()(*(x.to("spirv") for x in (query, key, value)), mask.to("spirv"))
+    for mine, other in zip(found, (right, *(x.grad for x in wanted)), strict=True):
+        scale = other.abs().max().item() * (2e-4 if dtype == torch.float32 else 4 * torch.finfo(dtype).eps)
+        torch.testing.assert_close(mine.cpu().double(), other.detach(), rtol=0, atol=scale)
+
+
 @pytest.mark.parametrize("compiled", [False, True], ids=["composed", "kernel"])
 def test_more_heads_than_a_grid_has_programs_on_an_axis(compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", compiled)

@@ -47,6 +47,27 @@ def test_grid_sample_and_its_gradients(mode: str, padding: str, align: bool, dim
     compare(sample, image, grid, tolerance=(1e-4, 1e-4))
 
 
+@pytest.mark.parametrize("align", [False, True])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+def test_cubic_samples_far_away_and_their_gradients(padding: str, align: bool) -> None:
+    far = [1e30, 1e10, 3e9, 1e9, 2e7, 1e5, 100.0, 3.0, 1.0, 0.3]
+    places = torch.tensor([*far, *(-x for x in far)])
+    grid = torch.cartesian_prod(places, torch.tensor([0.1, -1e10, 3.0])).view(1, -1, 1, 2)
+
+    def sample(x: torch.Tensor, grid: torch.Tensor) -> list[torch.Tensor]:
+        how: dict[str, Any] = {"mode": "bicubic", "padding_mode": padding, "align_corners": align}
+        return [y.contiguous() for y in _gradients(lambda *given: F.grid_sample(*given, **how), x, grid)]
+
+    compare(sample, values(1, 2, 4, 5), grid, tolerance=(1e-4, 1e-4))
+
+
+def test_gradients_of_places_that_are_nowhere_are_numbers() -> None:
+    """Infinite and NaN ones. The CPU's differ between images and volumes, and may end the process."""
+    grid = torch.tensor([[float("inf"), 0.1], [-float("inf"), 3.0], [float("nan"), 0.2]], device="spirv")
+    out, of_image, of_grid = _gradients(F.grid_sample, values(1, 2, 4, 5).to("spirv"), grid.view(1, 3, 1, 2))
+    assert not out.any() and not of_image.any() and not of_grid.any()
+
+
 def test_grid_sample_far_away_and_of_halves() -> None:
     """What is infinitely far away is nowhere, as on CUDA; the CPU has NaN there."""
     image, grid = values(1, 2, 5, 7), torch.tensor([[[[1e30, 0.0], [0.2, -0.4], [float("inf"), 0.3]]]])
@@ -151,6 +172,7 @@ def test_what_is_there_once() -> None:
     x = torch.tensor([[1, 2, 2], [0, 5, 5], [1, 2, 2], [1, 2, 3], [1, 2, 3]])
     how: Any = {"return_inverse": True, "return_counts": True}
     compare(lambda x: (torch.unique(x, dim=0, **how), torch.unique_consecutive(x, dim=0, **how)), x)
+    compare(lambda x: (torch.unique(x, dim=1, **how), torch.unique_consecutive(x.mT, dim=-1, **how)), x)
     compare(lambda x: torch.unique_consecutive(x, **how), x)
     compare(lambda x, w: (x.bincount(), x.bincount(w, minlength=9)), x[:, 2].contiguous(), torch.rand(5))
     compare(lambda x: (x.histc(5), x.histc(4, -1, 1)), values(70))
