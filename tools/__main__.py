@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036 (this is where an older Python learns of it)
@@ -88,7 +90,13 @@ def main(arguments: list[str]) -> int:
 def reported(run: Callable[[], int]) -> int:
     """Run something; an error that a person can act on is one line, with exit status 1."""
     try:
-        return run()
+        status = run()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read the output has gone, as in `tools status | head`: nothing more can be said to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except (ToolError, SettingError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -243,6 +243,10 @@ class Repository(History):
             (self.project.tree / ".git" / "index.lock").unlink(missing_ok=True)
             self._move(target, self._state()["queue"])
 
+    def is_moving(self) -> bool:
+        """Whether an apply was killed while it changed the work tree."""
+        return bool(self._state().get("moving_to"))
+
     def undo_move(self) -> bool:
         """Put the tree back to where it was before an apply that was killed. False where none was."""
         state = self._state()

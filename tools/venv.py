@@ -56,7 +56,7 @@ def inside(project: Project) -> bool:
     return TOOLS_IN_PLACE.get() or Path(sys.prefix).resolve() == project.venv.resolve()
 
 
-def _interpreter() -> str:
+def interpreter() -> str:
     """What a .venv is bound to: the interpreter it was made from."""
     return json.dumps([sys.version, os.path.realpath(getattr(sys, "_base_executable", sys.executable))])
 
@@ -64,7 +64,7 @@ def _interpreter() -> str:
 def ensure_venv(project: Project) -> None:
     """Make .venv where there is none, or where it belongs to another interpreter."""
     stamps = Stamps(project)
-    if venv_python(project).exists() and stamps.is_current("interpreter", _interpreter()):
+    if venv_python(project).exists() and stamps.is_current("interpreter", interpreter()):
         return
     with step("make .venv"):
         shutil.rmtree(project.venv, ignore_errors=True)
@@ -76,7 +76,7 @@ def ensure_venv(project: Project) -> None:
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
         hint = f" (on Debian: apt-get install python{version}-venv)" if "ensurepip" in done.stdout + done.stderr else ""
         raise ToolError(f"`{sys.executable} -m venv` failed{hint}: {(done.stderr or done.stdout).strip()}")
-    stamps.set("interpreter", _interpreter())
+    stamps.set("interpreter", interpreter())
 
 
 def pip(project: Project, *arguments: str) -> None:
@@ -109,7 +109,8 @@ def enter(project: Project, level: str, arguments: list[str]) -> None:
         if not TOOLS_IN_PLACE.get():
             ensure_requirements(project, level)
         return
-    with hold(project):
+    # What a killed run left half-done is for the verb to finish, tell or take back.
+    with hold(project, recover=False):
         ensure_venv(project)
         ensure_requirements(project, level)
     _replace_process(project, arguments)
