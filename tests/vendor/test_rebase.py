@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import platform
 import re
 import shutil
@@ -96,6 +97,8 @@ def test_there_and_back_gives_the_same_bytes(project: Project, tmp_path: Path) -
     assert rebase.run(project, TO) == 0
     assert sources(project) != before
     assert rebase.run(project, ["--to", "1.0", "--commit", COMMIT, "--no-test"]) == 0
+    assert list(project.lock().commit_notes) == [COMMIT]  # it could not be checked, as there is no origin
+    project.lock_file.write_text(dataclasses.replace(project.lock(), commit_notes={}).text())
     assert sources(project) == before
 
 

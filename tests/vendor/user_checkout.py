@@ -1,4 +1,4 @@
-"""A small checkout with the tools in it and a .venv of its own: the tools run as a user starts them, outside of .venv."""
+"""A small checkout with the tools in it and a .venv: the tools run as a user starts them, from outside of .venv."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from toy_project import toy_project
 from vendor_support import ROOT
 
 from backend.settings import TOOLS_FAULT
-from tools.project import Project
 from tools.venv import REQUIREMENTS, Stamps, interpreter
 
 PYTHON = str(getattr(sys, "_base_executable", sys.executable))
@@ -32,9 +31,13 @@ class Checkout:
         (root / "backend").mkdir()
         for name in ("__init__.py", "settings.py"):
             shutil.copy(ROOT / "backend" / name, root / "backend")
-        self.environment = {key: value for key, value in os.environ.items() if not key.startswith(("TRITON_", "PYTHON"))}
+        self.environment = {
+            key: value for key, value in os.environ.items() if not key.startswith(("TRITON_", "PYTHON"))
+        }
         # What the tools would make and fill, with the packages of the running environment.
-        subprocess.run([PYTHON, "-m", "venv", "--without-pip", str(self.project.venv)], env=self.environment, check=True)
+        subprocess.run(
+            [PYTHON, "-m", "venv", "--without-pip", str(self.project.venv)], env=self.environment, check=True
+        )
         (site,) = self.project.venv.glob("lib/python3*/site-packages")
         (site / "running.pth").write_text(sysconfig.get_path("purelib") + "\n")
         stamps = Stamps(self.project)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import tomllib
 from dataclasses import dataclass
@@ -47,6 +48,24 @@ def facts_of(project: Project, plugin: Plugin) -> Facts:
     words = {key: table.get(key, "") for key in ("name", "version", "description", "license")}
     text = {key: value if isinstance(value, str) else "" for key, value in words.items()}
     return Facts(text["name"], text["version"], text["description"], text["license"], tuple(dependencies))
+
+
+def too_old(project: Project) -> str:
+    """Why the backend of this repository does not work with the locked upstream, '' where it does."""
+    version, needed = project.lock().version, str(project.settings()["needs-triton"])
+    if _numbers(version) >= _numbers(needed):
+        return ""
+    return f"the backend needs triton {needed} or newer, and upstream.lock.toml names {version}"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.match(r"[\d.]*", version).group().split(".") if part)  # type: ignore[union-attr]
+
+
+def check_upstream(project: Project, plugins: list[Plugin]) -> None:
+    """Refuse a wheel with this repository's backend in it on a release of upstream that is too old for it."""
+    if any(is_own(project, plugin) for plugin in plugins) and (reason := too_old(project)):
+        raise ToolError(f"no wheel with this backend in it can be built: {reason}; `rebase --to` moves the queue")
 
 
 def check_release(project: Project) -> None:

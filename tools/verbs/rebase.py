@@ -15,6 +15,7 @@ from .. import goal as goals
 from .. import rebase, registry
 from ..errors import ToolError
 from ..hold import hold
+from ..packaging.facts import too_old
 from ..progress import note
 from ..project import Project
 from ..repository import Repository
@@ -60,8 +61,14 @@ def run(project: Project, arguments: list[str]) -> int:
         if not mover.run(_stop):
             return 1
         rebase.tell_outcomes(state, print)
+        for path, name in rebase.unused_overlay(project, state).items():
+            print(
+                f"overlay/{path} is left: only {name}, which was skipped, used it; remove it, or bring the patch back"
+            )
         rebase.finish(project, state)
         print(f"the queue is on {project.lock().name} {state.goal.version} ({state.goal.ref}) now")
+        if (project.root / "backend/name.conf").is_file() and (reason := too_old(project)):
+            note(f"no wheel with this backend in it can be built from here: {reason}")
         if options.no_test:
             return 0
         if project.lock().wheels:
