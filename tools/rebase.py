@@ -377,6 +377,8 @@ def finish(project: Project, state: State) -> None:
             refuse_unsafe(patch, compiled=goal.form == "source")
         shadowed = history.shadowed(overlay)
     wheels = _wheels(lock, goal)
+    for lost in _lost(lock, wheels):
+        note(f"{lock.name} {goal.version} has no wheel for {lost}, and {lock.version} had one")
     moved = dataclasses.replace(
         lock,
         version=goal.version,
@@ -424,6 +426,17 @@ def _wheels(lock: Lock, goal: Goal) -> tuple[ReleaseWheel, ...]:
     if not wheels:
         note(f"{lock.name} {goal.version} is not released: only the source form can be built from {goal.name}")
     return wheels
+
+
+def _lost(lock: Lock, wheels: tuple[ReleaseWheel, ...]) -> list[str]:
+    """The interpreters and machines that the lock has a wheel for, and the new upstream has not."""
+    targets = [(minor, threads, arch) for minor, threads in registry.PYTHONS for arch in registry.ARCHITECTURES]
+    return [
+        f"cp3{minor}{'t' if threads else ''}-{arch}"
+        for minor, threads, arch in targets
+        if any(wheel.serves((3, minor), threads, arch) for wheel in lock.wheels)
+        and not any(wheel.serves((3, minor), threads, arch) for wheel in wheels)
+    ]
 
 
 def report(project: Project, goal: Goal, tell: Callable[[str], None]) -> bool:

@@ -50,7 +50,7 @@ class CodeToy(Toy):
         write_release(self.registry, "1.2", code=CONFLICTING.replace("def ring", "# a ring\ndef ring"))
         overlay = {"helper.py": "number = float\n", "layer.py": "LAYER = 1\n"}
         self.project = make_project(folder / "repo", {"code.patch": PATCH, "first.patch": FIRST}, overlay, wheel)
-        self.environment |= {"TOY_REGISTRY": str(self.registry), "PIP_FIND_LINKS": str(self.registry)}
+        self.environment["PIP_FIND_LINKS"] = str(self.registry)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import platform
 import subprocess
 import sys
 
@@ -77,7 +78,7 @@ def run(project: Project, arguments: list[str]) -> int:
 
 
 def _name(project: Project, name: str) -> str:
-    return registry.newest(project.lock().name) if name == "newest" else name
+    return registry.newest(project.lock().name, platform.machine()) if name == "newest" else name
 
 
 def _stop(name: str, lines: list[str]) -> bool:

@@ -34,18 +34,24 @@ def run(project: Project, arguments: list[str]) -> int:
 
 
 def expected_tags(project: Project) -> set[str]:
-    """`python-abi-architecture` of every wheel that a release has: those that upstream released one for."""
-    lock = project.lock()
-    found = set()
-    for minor, threads in targets.PYTHONS:
-        for arch in ARCHITECTURES:
-            target = targets.Target(minor, threads, arch)
-            try:
-                target.wheel(lock)
-            except ToolError:
-                continue
-            found.add(f"{target.python}-{target.abi}-{arch}")
-    return found
+    """`python-abi-architecture` of every wheel that a release has, as pyproject.toml says.
+
+    A ToolError where the lock has no wheel of upstream for one of them: a lock that lost one must not make a smaller
+    release.
+    """
+    lock, wanted = project.lock(), targets.released(project)
+    lost = []
+    for target in wanted:
+        try:
+            target.wheel(lock)
+        except ToolError:
+            lost.append(target.name)
+    if lost:
+        raise ToolError(
+            f"upstream.lock.toml has no wheel of {lock.name} {lock.version} for {', '.join(lost)}, which "
+            "release-pythons of pyproject.toml names"
+        )
+    return {f"{target.python}-{target.abi}-{target.arch}" for target in wanted}
 
 
 def check_wheels(project: Project, wheels: list[Path]) -> None:
