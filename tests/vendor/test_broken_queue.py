@@ -178,7 +178,7 @@ def own_backend(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str
     for name in ("compiler.py", "driver.py"):
         (project.root / "backend" / name).touch()
     (project.root / "backend/name.conf").write_text("own")
-    for name in ("setup.py", "LICENSE"):
+    for name in ("setup.py", "LICENSE", "pyproject.toml"):
         (project.root / name).write_bytes((ROOT / name).read_bytes())
     return checkout.run
 

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import platform
+import dataclasses
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from platform import machine
 
 import pytest
 from ruamel.yaml import YAML
-from toy_project import ABI, toy_project
-from vendor_support import ROOT
+from toy_project import ABI, TAG, toy_project
+from user_checkout import Checkout
+from vendor_support import ROOT, TOY_PLUGIN
 
 from tools.__main__ import VERBS, main
 from tools.errors import ToolError
@@ -83,7 +86,7 @@ def test_packages_names_what_apt_has_to_install(capsys: pytest.CaptureFixture[st
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     monkeypatch.setenv("TRITON_PLUGIN_DIRS", "")
     project = toy_project(tmp_path / "repo")
-    monkeypatch.setattr(targets, "ARCHITECTURES", (platform.machine(),))
+    monkeypatch.setattr(targets, "ARCHITECTURES", (machine(),))
     facts = project.root / "pyproject.toml"
     facts.write_text(re.sub("release-pythons = .*", f'release-pythons = ["{ABI}"]', facts.read_text()))
     (project.root / "CHANGELOG.md").write_text(
@@ -92,13 +95,18 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     return project
 
 
-def wheel_of(project: Project, folder: Path, platform: str = "", version: str = "1.0+patched") -> Path:
+def wheel_of(
+    project: Project,
+    folder: Path,
+    platform: str = "",
+    version: str = "1.0+patched",
+    tags: str = f"{TAG}-{ABI}",
+    name: str = "triton",
+) -> Path:
     folder.mkdir(exist_ok=True)
-    (tags,) = release.expected_tags(project)
-    python, abi, arch = tags.split("-")
-    path = folder / f"triton-{version}-{python}-{abi}-{platform or f'manylinux_2_28_{arch}'}.whl"
+    path = folder / f"{name}-{version}-{tags}-{platform or f'manylinux_2_28_{machine()}'}.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"triton-{version}.dist-info/{sbom.NAME}", "{}")
+        archive.writestr(f"{name}-{version}.dist-info/{sbom.NAME}", "{}")
     return path
 
 
@@ -117,7 +125,7 @@ def test_a_release_is_checked_and_described(
 def test_a_release_that_is_not_whole(project: Project, tmp_path: Path) -> None:
     (tmp_path / "dist").mkdir()
     arguments = [str(tmp_path / "dist"), str(tmp_path / "out")]
-    with pytest.raises(ToolError, match="the release has no wheel for cp3"):
+    with pytest.raises(ToolError, match="the release has no wheel triton-1.0.patched for cp3"):
         release.run(project, arguments)
     wheel_of(project, tmp_path / "dist", platform="linux_x86_64").rename(tmp_path / "local.whl")
     other = wheel_of(project, tmp_path / "dist", version="1.0+patched.h0123abcd")
@@ -130,13 +138,39 @@ def test_a_release_that_is_not_whole(project: Project, tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
+def test_a_vendor_s_release(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path)
+    facts = checkout.project.root / "pyproject.toml"
+    facts.write_text(re.sub("release-pythons = .*", f'release-pythons = ["{ABI}"]', facts.read_text()))
+    lock = checkout.project.lock()
+    other = {"x86_64": "aarch64", "aarch64": "x86_64"}[lock.wheels[0].arch]
+    wheels = (*lock.wheels, dataclasses.replace(lock.wheels[0], arch=other))
+    checkout.project.lock_file.write_text(dataclasses.replace(lock, wheels=wheels).text())
+    vendor = shutil.copytree(TOY_PLUGIN, tmp_path / "vendor")
+    (vendor / "pyproject.toml").write_text('[project]\nname = "triton-toy"\nversion = "7.2"\n')
+    (vendor / "CHANGELOG.md").write_text("## 7.20\n\n- more\n\n## 7.2 (2026-11-23)\n\n- the toy\n")
+    dist, out = tmp_path / "dist", tmp_path / "out"
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return checkout.run("release", str(dist), str(out), TRITON_PLUGIN_DIRS=str(vendor))
+
+    for arch in ("x86_64", "aarch64"):
+        platform = f"manylinux_2_28_{arch}"
+        wheel_of(checkout.project, dist, platform, "1.0+toy.7.2", f"{TAG}-{ABI}")
+    done = run()
+    assert done.returncode == 0, done.stderr
+    assert (out / "notes.md").read_text() == "- the toy\n"
+    wheel_of(checkout.project, dist, "any", "7.3", "py3-none", name="triton_toy")
+    assert "triton_toy-7.3-py3-none-any.whl is not of the release triton-1.0+toy.7.2" in run().stderr
+
+
 def test_notes_of_a_version_that_is_not_dated(project: Project) -> None:
     (project.root / "CHANGELOG.md").write_text("## 0.1.0 (unreleased)\n\n- all\n")
     with pytest.raises(ToolError, match="calls 0.1.0 unreleased"):
-        release.notes(project)
+        release.notes(project, [])
     (project.root / "CHANGELOG.md").write_text("## 0.2.0\n\n- all\n")
     with pytest.raises(ToolError, match="says nothing of 0.1.0"):
-        release.notes(project)
+        release.notes(project, [])
 
 
 def test_auditwheel_agrees_with_the_name_of_what_is_compiled_here(plugin_wheel: Path, tmp_path: Path) -> None:

@@ -161,7 +161,7 @@ def collect(project: Project, release: bool = False) -> Content:
 def build_wheel(project: Project, folder: Path | None = None, release: bool = False) -> Path:
     """`setup.py bdist_wheel --plugin-only`."""
     if release:
-        check_release(project)
+        check_release(project, check_plugins(project))
     with hold(project):
         wheel = write_wheel(collect(project, release), folder or project.dist)
     note(f"{wheel}: {wheel.stat().st_size / 1e6:.2f} MB")

@@ -299,7 +299,7 @@ def build_wheel(
     """`setup.py bdist_wheel`: the wheel, in dist/ unless told otherwise."""
     start = time.monotonic()
     if kind is Kind.RELEASE:
-        check_release(project)
+        check_release(project, check_plugins(project))
     with hold(project):
         wheel = write_wheel(collect(project, backends, target, kind), folder or project.dist)
         upstream = wheel_path(project, (target or here()).wheel(project.lock())).stat().st_size
