@@ -419,7 +419,7 @@ struct ControlRow {
 };
 
 // clang-format off
-// Written by python -m backend.ahead_of_time.header: change the Python tables.
+// Written by python -m backend.ahead_of_time.cpp_tables: change the Python tables.
 inline constexpr DriverRow kDrivers[] = {
     {1, "amd_proprietary", false},
     {2, "amd_open_source", false},
@@ -1202,6 +1202,7 @@ class Bundle {
     Abi abi;
     size_t offset = 0, bytes = 0;
   };
+  Bundle() = default;  // an empty one
 
   // A copy of the data is kept.
   static Returned<Bundle> from_memory(const void *data, size_t bytes) {

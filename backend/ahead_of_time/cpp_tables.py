@@ -1,6 +1,6 @@
 """The part of include/triton_spirv.hpp that is made of Python's tables: drivers, features, float controls.
 
-``python -m backend.ahead_of_time.header`` writes it into the file; a test says when it is not current.
+``python -m backend.ahead_of_time.cpp_tables`` writes it into the file; a test says when it is not current.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ..runtime.device_features import CAPABILITY_FEATURES, FEATURE_STRUCTS, feat
 from ..runtime.loader import Chain, vulkan
 
 PATH = Path(__file__).resolve().parents[1] / "include" / "triton_spirv.hpp"
-_BEGIN = "// Written by python -m backend.ahead_of_time.header: change the Python tables.\n"
+_BEGIN = "// Written by python -m backend.ahead_of_time.cpp_tables: change the Python tables.\n"
 _END = "// end of what is written\n"
 #: Bytes of a structure before its features: sType and pNext.
 _HEAD = 16
