@@ -36,8 +36,10 @@ VERBS = {
     "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
     "submodule": ("have the index pin upstream/ to the lock's commit, in a checkout without that entry", ""),
     "new-plugin": ("write a plugin that builds, with its test [NAME FOLDER]", ""),
-    "packages": ("print the apt packages that all this needs", ""),
+    "packages": ("print the apt packages that all this needs and the system lacks", ""),
+    "try-wheel": ("install wheels into environments of their own, and launch a kernel with each [WHEEL…]", "build"),
     "audit": ("have auditwheel check what platform wheels run on [WHEEL…]", "release"),
+    "index": ("write the pages of a package index for releases' wheels [OUT URL=SHA256SUMS…]", ""),
     "release": ("check a release's wheels, and write sums, notes and bills of materials [DIST OUT]", "release"),
     "wheel": ("build the wheel into dist/ [setup.py bdist_wheel arguments]", "build"),
 }

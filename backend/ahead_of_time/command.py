@@ -156,7 +156,7 @@ def _compiled(
         ) from None
     from .build import compile_kernel
 
-    kernel = find_kernel(path, name)
+    kernel = find_kernel(path, name, "compile")
     choices = requested(options) | {"debug_info": options.debug_info, **fusion()}
     return [compile_kernel(kernel, options.signature, capabilities, choices) for capabilities in targets]
 

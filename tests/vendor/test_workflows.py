@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
 import shutil
 import subprocess
@@ -17,7 +18,7 @@ from toy_project import ABI, TAG, toy_project
 from user_checkout import Checkout
 from vendor_support import ROOT, TOY_PLUGIN
 
-from tools.__main__ import VERBS, main
+from tools.__main__ import VERBS
 from tools.errors import ToolError
 from tools.packaging import sbom, targets
 from tools.project import Project
@@ -74,9 +75,37 @@ def test_every_python_and_machine_is_tested_and_released() -> None:
     assert tested == plain
 
 
-def test_packages_names_what_apt_has_to_install(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["packages"]) == 0
-    assert {"g++", "libvulkan-dev", "spirv-tools"} <= set(capsys.readouterr().out.split())
+def test_what_is_built_is_launched_before_it_is_released() -> None:
+    found = jobs("wheels.yml")
+    built, tried = (found[name]["strategy"]["matrix"] for name in ("wheel", "launch"))  # type: ignore[index]
+    assert [entry["tag"] for entry in tried["python"]] == built["python"]
+    assert tried["machine"] == built["machine"]
+    for entry in tried["python"]:
+        digits, threads = re.fullmatch(r"cp3(\d+)-cp3\d+(t?)", entry["tag"]).groups()  # type: ignore[union-attr]
+        assert entry["version"] == f"3.{digits}{threads}"
+    assert found["launch"]["needs"] == "wheel"
+    released = jobs("release.yml")
+    assert [released[name].get("needs") for name in ("publish", "registry")] == ["wheels", "publish"]
+    assert [released[name].get("environment") for name in ("publish", "registry")] == ["release", "pypi"]
+
+
+def test_no_checkout_fetches_tags() -> None:
+    # With the ref of a tag, actions/checkout fetches it twice and ends in an error.
+    assert not [path.name for path in WORKFLOWS if "fetch-tags" in path.read_text()]
+
+
+def packages(**environment: str) -> set[str]:
+    command = [sys.executable, "-S", "-m", "tools", "packages"]
+    done = subprocess.run(command, cwd=ROOT, env=os.environ | environment, capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_packages_names_what_the_system_lacks() -> None:
+    assert packages() == set()  # the tests run here
+    named = packages(PATH="/nonexistent")
+    assert {"g++", "git", "binutils", "spirv-tools"} <= named
+    # This interpreter has its headers, whether or not a distribution packages it.
+    assert not {name for name in named if name.startswith("python3")} | {"libvulkan-dev"} & named
 
 
 # -- the release -------------------------------------------------------------------------------------------------
