@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from .ahead_of_time import command
+from .ahead_of_time.stubs import run_stubs
 from .capabilities import FEATURES
 from .inspection.doctor import run_doctor
 from .inspection.kernels import NotInCache, run_kernels
@@ -154,6 +155,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     info = verbs.add_parser("info", help="the Vulkan devices, what each can do, which one is used and why")
     info.add_argument("--json", action="store_true", help="print JSON")
     command.add_compile(verbs.add_parser("compile", help="a kernel to a SPIR-V module and the JSON of its ABI"))
+    stubs = verbs.add_parser("stubs", help="typed C++ and Python code for the kernels of a bundle")
+    stubs.add_argument("bundle", type=Path, metavar="FILE.tsb", help="what `compile --bundle` wrote")
+    stubs.add_argument("-o", "--output", type=Path, metavar="FOLDER", help="where it goes (default: beside the bundle)")
     verbs.add_parser("profiles", help="the device profiles that come with the backend")
     verbs.add_parser("include", help="the folder of triton_spirv.hpp, which launches compiled kernels from C++")
     verbs.add_parser("doctor", help="whether kernels can run on this machine, and what to do where they cannot")
@@ -169,6 +173,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     options = parser.parse_args(arguments)
     if options.verb == "compile":
         return command.run_compile(options)
+    if options.verb == "stubs":
+        return run_stubs(options.bundle, options.output)
     if options.verb == "profiles":
         return command.run_profiles()
     if options.verb == "kernels":

@@ -133,6 +133,38 @@ _NVIDIA_REGISTERS = 65536
 #: each element in place of two, and upstream's layouts of fragments are for 32. Measured with RADV's compiler alone.
 _WAVE32 = 32
 
+#: VkDriverId → its name in vulkan_core.h 1.4.335, in lower case without VK_DRIVER_ID_.
+DRIVER_IDS = {
+    1: "amd_proprietary",
+    2: "amd_open_source",
+    3: "mesa_radv",
+    4: "nvidia_proprietary",
+    5: "intel_proprietary_windows",
+    6: "intel_open_source_mesa",
+    7: "imagination_proprietary",
+    8: "qualcomm_proprietary",
+    9: "arm_proprietary",
+    10: "google_swiftshader",
+    11: "ggp_proprietary",
+    12: "broadcom_proprietary",
+    13: "mesa_llvmpipe",
+    14: "moltenvk",
+    15: "coreavi_proprietary",
+    16: "juice_proprietary",
+    17: "verisilicon_proprietary",
+    18: "mesa_turnip",
+    19: "mesa_v3dv",
+    20: "mesa_panvk",
+    21: "samsung_proprietary",
+    22: "mesa_venus",
+    23: "mesa_dozen",
+    24: "mesa_nvk",
+    25: "imagination_open_source_mesa",
+    26: "mesa_honeykrisp",
+    27: "vulkan_sc_emulation_on_vulkan",
+    28: "mesa_kosmickrisp",
+}
+
 #: Of all of Mesa's compilers for GPUs.
 _OF_NIR = Faults(narrows_comparisons=True)
 

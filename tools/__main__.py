@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 import sys
 
 if sys.version_info < (3, 11):  # noqa: UP036 (this is where an older Python learns of it)
@@ -34,8 +36,10 @@ VERBS = {
     "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
     "submodule": ("have the index pin upstream/ to the lock's commit, in a checkout without that entry", ""),
     "new-plugin": ("write a plugin that builds, with its test [NAME FOLDER]", ""),
-    "packages": ("print the apt packages that all this needs", ""),
+    "packages": ("print the apt packages that all this needs and the system lacks", ""),
+    "try-wheel": ("install wheels into environments of their own, and launch a kernel with each [WHEEL…]", "build"),
     "audit": ("have auditwheel check what platform wheels run on [WHEEL…]", "release"),
+    "index": ("write the pages of a package index for releases' wheels [OUT URL=SHA256SUMS…]", ""),
     "release": ("check a release's wheels, and write sums, notes and bills of materials [DIST OUT]", "release"),
     "wheel": ("build the wheel into dist/ [setup.py bdist_wheel arguments]", "build"),
 }
@@ -88,7 +92,13 @@ def main(arguments: list[str]) -> int:
 def reported(run: Callable[[], int]) -> int:
     """Run something; an error that a person can act on is one line, with exit status 1."""
     try:
-        return run()
+        status = run()
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        # Whoever read the output has gone, as in `tools status | head`: nothing more can be said to them.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except (ToolError, SettingError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .errors import ToolError
 from .packaging.source_form import submodule_version
 from .progress import note
-from .project import Project
+from .project import Lock, Project
 from .submodule import how_to_check_out
 
 _VERSION = re.compile(r"\d+(\.\d+)+((a|b|rc)\d+)?(\.post\d+)?")
@@ -29,6 +29,20 @@ class Goal:
     version: str
     ref: str
     commit: str
+    note: str = ""
+    """What the lock is to say of the commit: that it was not checked."""
+
+
+# How a note begins that a rebase wrote by itself, and takes away again.
+_UNCHECKED = "not checked: "
+
+
+def commit_notes(lock: Lock, goal: Goal) -> dict[str, str]:
+    """The lock's notes once it names the goal's commit. What people wrote stays."""
+    notes = {commit: text for commit, text in lock.commit_notes.items() if not text.startswith(_UNCHECKED)}
+    if goal.note:
+        notes.setdefault(goal.commit, goal.note)
+    return notes
 
 
 def is_commit(text: str) -> bool:
@@ -44,6 +58,7 @@ def release_goal(project: Project, version: str, commit: str, needs_commit: bool
     """
     if commit and not is_commit(commit):
         raise ToolError(f"--commit {commit!r} is not a full commit id (40 hexadecimal digits, in lower case)")
+    text = ""
     if needs_commit:
         url = project.lock().url
         found, why = _tag_commit(url, version)
@@ -52,9 +67,10 @@ def release_goal(project: Project, version: str, commit: str, needs_commit: bool
         if not found and not commit:
             raise ToolError(f"the commit of v{version} could not be looked up at {url} ({why}): give it as --commit")
         if not found:
-            note(f"--commit {commit[:12]} is not checked: v{version} could not be looked up at {url} ({why})")
+            text = f"{_UNCHECKED}v{version} could not be looked up at {url} ({why})"
+            note(f"--commit {commit[:12]} is {text}")
         commit = found or commit
-    return Goal(version, "release", version, f"v{version}", commit)
+    return Goal(version, "release", version, f"v{version}", commit, text)
 
 
 def _tag_commit(url: str, version: str) -> tuple[str, str]:

@@ -119,6 +119,11 @@ def recover(project: Project) -> bool:
     return True
 
 
+def is_unfinished(project: Project) -> bool:
+    """Whether a killed run left a change half-done."""
+    return _folder(project).is_dir() or _rollback_folder(project).is_dir()
+
+
 def undo(project: Project) -> bool:
     """Take back the change that a killed run left half-done, instead of finishing it. False where there is none."""
     if not _rollback_folder(project).is_dir():

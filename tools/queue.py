@@ -152,6 +152,15 @@ def hunk_ranges(diff: str) -> dict[str, list[tuple[str, int, int]]]:
     return result
 
 
+def uses_module(text: str, path: str) -> bool:
+    """Whether a text (of a patch, or of a Python file) names an overlay file, or imports the module that it is."""
+    module = re.escape(PurePosixPath(path).stem)
+    imports = (
+        rf"^[+ ]?\s*(?:from\s+[\w.]*\b{module}\s+import|from\s+[\w.]+\s+import\s.*\b{module}\b|import\s.*\b{module}\b)"
+    )
+    return path in text or bool(re.search(imports, text, re.MULTILINE))
+
+
 def series_names(project: Project) -> list[str]:
     """The patch file names of patches/series, in order; blank lines and `#` comments are skipped."""
     series = project.patches / "series"

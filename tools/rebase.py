@@ -24,16 +24,16 @@ import git
 from . import conflicts, journal, registry, upstream
 from .errors import ToolError
 from .faults import point
-from .goal import Goal
+from .goal import Goal, commit_notes
 from .progress import note, step
 from .project import Lock, Project, ReleaseWheel, replace_file
-from .queue import Patch, is_tracked, load_series, overlay_files, refuse_unsafe
+from .queue import Patch, is_tracked, load_series, overlay_files, refuse_unsafe, uses_module
 from .queue_files import changed_files, collect
 from .repository import UPSTREAM_REF, History, create
 
 OLD_REF = "refs/queue/old"
 _OVERLAY = "overlay/"
-_MERGE = ("merge.conflictStyle=diff3", "merge.renames=true", "core.hooksPath=/dev/null", "rerere.enabled=false")
+_MERGE = ("merge.conflictStyle=diff3", "merge.renames=true", "core.hooksPath=/dev/null", "rerere.enabled=true")
 
 
 @dataclass
@@ -59,6 +59,7 @@ OUTCOMES = {
     "smaller": "moved; upstream has taken a part of it",
     "taken": "dropped: upstream has taken it",
     "resolved": "moved, its conflict resolved by hand",
+    "remembered": "moved, its conflict resolved as it was before",
     "skipped": "skipped",
     "conflict": "conflict",
     "empty": "nothing in it",
@@ -136,13 +137,23 @@ def _source_repository(project: Project, goal: Goal, tree: Path) -> None:
         history.git.reset("--hard", "--quiet", UPSTREAM_REF)
 
 
-def begin(project: Project, goal: Goal, where: Path) -> State:
-    """Make the repository: both upstreams, the queue on the old one, the new one checked out."""
+def begin(project: Project, goal: Goal, where: Path, trace: bool = True) -> State:
+    """Make the repository: both upstreams, the queue on the old one, the new one checked out.
+
+    Without `trace` nothing outside of `where` remembers what is resolved there.
+    """
     lock = project.lock()
     compiled = goal.form == "source"
     patches = load_series(project, compiled)
     tree = where / "tree"
     (_source_repository if compiled else _release_repository)(project, goal, tree)
+    # Resolutions outlive the rebase that they were made in (git rerere); a report only reads them.
+    memory = project.cache / "resolutions"
+    if trace:
+        memory.mkdir(parents=True, exist_ok=True)
+        (tree / ".git/rr-cache").symlink_to(memory)
+    elif memory.is_dir():
+        shutil.copytree(memory, tree / ".git/rr-cache")
     with History(tree, project.build) as history:
         commits = history.build_queue(OLD_REF, patches, overlay_files(project))
         names = [_OVERLAY, *(patch.name for patch in patches)]
@@ -222,15 +233,21 @@ class Mover:
 
     def _pick(self, history: History, commit: str, name: str) -> list[str]:
         """Merge one commit's change into the work tree and commit it; the lines that tell a conflict, if it has one."""
-        options = [word for option in _MERGE for word in ("-c", option)]
+        kind = "moved"
         try:
-            history.git.execute(["git", *options, "cherry-pick", "--no-commit", commit])
+            _merge_git(history, "cherry-pick", "--no-commit", commit)
         except git.GitCommandError as error:
             unmerged = self._unmerged(history)
             if not unmerged:
                 raise ToolError(f"git could not carry {name} over: {str(error.stderr).strip()}") from None
-            return self._tell(history, commit, name, unmerged)
-        self._commit(history, commit, name, resolved=False)
+            if _merge_git(history, "rerere", "remaining"):
+                return self._tell(history, commit, name, unmerged)
+            kind = "remembered"
+            history.git.add("--all")
+        if fault := history.syntax_fault(self.state.head, history.git.write_tree()):
+            what = name if history.is_overlay(commit) else f"patch {name}"
+            return [f"conflict: {what}, {fault} (in what the merge gives)"]
+        self._commit(history, commit, name, kind)
         return []
 
     @staticmethod
@@ -238,7 +255,7 @@ class Mover:
         listing = history.git.ls_files("--unmerged", "-z")
         return list(dict.fromkeys(entry.split("\t", 1)[1] for entry in listing.split("\0") if entry))
 
-    def _commit(self, history: History, commit: str, name: str, resolved: bool) -> None:
+    def _commit(self, history: History, commit: str, name: str, kind: str) -> None:
         is_overlay = history.is_overlay(commit)
         patch = history.patch_of(commit)
         tree = history.git.write_tree()
@@ -251,10 +268,9 @@ class Mover:
         self.state.head = history.commit_tree(self.state.head, message, author)
         history.git.reset("--soft", self.state.head)
         point("rebase-committed")
-        kind = "resolved" if resolved else "moved"
         if is_overlay and not patch.diff:
             kind = "empty"
-        elif not resolved and _size(history.patch_of(self.state.head)) < _size(patch):
+        elif kind == "moved" and _size(history.patch_of(self.state.head)) < _size(patch):
             kind = "smaller"
         self._settle(kind)
 
@@ -264,12 +280,15 @@ class Mover:
             return  # a killed run: the next patch is carried over anew
         commit, name = self.state.todo[0]
         with self._open() as history:
-            for path in self._unmerged(history):
+            for path in history.git.diff("--name-only", "-z", self.state.head).split("\0"):
                 file = self.tree / path
-                if file.is_file() and conflicts.has_marks(file.read_text(errors="replace")):
+                if path and file.is_file() and conflicts.has_marks(file.read_text(errors="replace")):
                     raise ToolError(f"{file} still has conflict marks: resolve them first (or --skip, --abort)")
             history.git.add("--all")
-            self._commit(history, commit, name, resolved=True)
+            if fault := history.syntax_fault(self.state.head, history.git.write_tree()):
+                raise ToolError(f"{self.tree}/{fault}: mend it first (or --skip, --abort)")
+            _merge_git(history, "rerere")
+            self._commit(history, commit, name, "resolved")
 
     def skip(self) -> None:
         """Go on without the patch that it stopped at; of overlay/ only the files in conflict are dropped."""
@@ -280,7 +299,7 @@ class Mover:
             if history.is_overlay(commit):
                 for path in self._unmerged(history):
                     history.git.checkout("HEAD", "--", path)
-                self._commit(history, commit, name, resolved=True)
+                self._commit(history, commit, name, "resolved")
                 return
             self._clean(history)
             self._settle("skipped")
@@ -309,6 +328,12 @@ class Mover:
                 lines += conflicts.side(f"upstream {old}, which the patch was written for:", region.base)
                 lines += conflicts.side("the patch:", region.patch)
         return lines or [f"conflict: {what}, {', '.join(unmerged)}"]
+
+
+def _merge_git(history: History, *arguments: str) -> str:
+    """Run git with the settings that merges are made with; what it prints."""
+    options = [word for option in _MERGE for word in ("-c", option)]
+    return str(history.git.execute(["git", *options, *arguments]))
 
 
 def _size(patch: Patch) -> int:
@@ -352,8 +377,16 @@ def finish(project: Project, state: State) -> None:
             refuse_unsafe(patch, compiled=goal.form == "source")
         shadowed = history.shadowed(overlay)
     wheels = _wheels(lock, goal)
+    for lost in _lost(lock, wheels):
+        note(f"{lock.name} {goal.version} has no wheel for {lost}, and {lock.version} had one")
     moved = dataclasses.replace(
-        lock, version=goal.version, ref=goal.ref, commit=goal.commit, wheels=wheels, shadowed=shadowed
+        lock,
+        version=goal.version,
+        ref=goal.ref,
+        commit=goal.commit,
+        wheels=wheels,
+        shadowed=shadowed,
+        commit_notes=commit_notes(lock, goal),
     )
     files, _ = changed_files(project, overlay, patches, moved)
     place = folder(project).relative_to(project.root).as_posix()
@@ -363,6 +396,25 @@ def finish(project: Project, state: State) -> None:
         command = ["git", "-C", str(project.submodule), "checkout", "--quiet", "--detach", goal.commit]
         if subprocess.run(command, check=False).returncode:
             note(f"upstream/ could not be checked out at {goal.commit[:12]}: run `git submodule update upstream`")
+
+
+def unused_overlay(project: Project, state: State) -> dict[str, str]:
+    """Overlay file that nothing of the moved queue uses → the skipped patch that did."""
+    skipped = [name for name, kind, _ in state.done if kind == "skipped"]
+    if not skipped:
+        return {}
+    with History(folder(project) / "tree", project.build) as history:
+        overlay, patches = collect(history, state.head)
+        commits = history.git.rev_list("--reverse", f"{OLD_REF}..refs/queue/series").split()
+        before = {patch.name: patch for patch in map(history.patch_of, commits)}
+    users = [patch.body + patch.diff for patch in patches]
+    found: dict[str, str] = {}
+    for path in overlay:
+        texts = [*users, *(data.decode(errors="replace") for other, data in overlay.items() if other != path)]
+        owner = next((name for name in skipped if uses_module(before[name].body + before[name].diff, path)), "")
+        if owner and not any(uses_module(text, path) for text in texts):
+            found[path] = owner
+    return found
 
 
 def _wheels(lock: Lock, goal: Goal) -> tuple[ReleaseWheel, ...]:
@@ -376,11 +428,22 @@ def _wheels(lock: Lock, goal: Goal) -> tuple[ReleaseWheel, ...]:
     return wheels
 
 
+def _lost(lock: Lock, wheels: tuple[ReleaseWheel, ...]) -> list[str]:
+    """The interpreters and machines that the lock has a wheel for, and the new upstream has not."""
+    targets = [(minor, threads, arch) for minor, threads in registry.PYTHONS for arch in registry.ARCHITECTURES]
+    return [
+        f"cp3{minor}{'t' if threads else ''}-{arch}"
+        for minor, threads, arch in targets
+        if any(wheel.serves((3, minor), threads, arch) for wheel in lock.wheels)
+        and not any(wheel.serves((3, minor), threads, arch) for wheel in wheels)
+    ]
+
+
 def report(project: Project, goal: Goal, tell: Callable[[str], None]) -> bool:
     """Try a rebase and tell what would become of each patch, leaving no trace. True where none is in conflict."""
     scratch = Path(tempfile.mkdtemp(dir=project.build, prefix=".rebase-"))
     try:
-        state = begin(project, goal, scratch)
+        state = begin(project, goal, scratch, trace=False)
 
         def go_on(name: str, lines: list[str]) -> bool:
             for line in lines:

@@ -1,45 +1,24 @@
-"""What the package registry knows about upstream's releases, asked through pip, so that pip's settings hold."""
+"""What the package registry has of upstream's releases: which wheel serves which interpreter, with its hash."""
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import sys
-import tempfile
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from urllib.parse import unquote
+from collections.abc import Iterable
+
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.utils import InvalidWheelFilename, parse_wheel_filename
+from packaging.version import InvalidVersion, Version
 
 from .errors import ToolError
 from .progress import step
-from .project import ReleaseWheel, is_free_threaded, pip_environment
+from .project import ReleaseWheel, is_free_threaded
+from .simple_index import File, files_of, pip_sources
 
 ARCHITECTURES = ("x86_64", "aarch64")
 # (minor version of Python 3, free-threaded) that a release may have wheels for.
 PYTHONS = tuple((minor, threads) for minor in range(11, 16) for threads in (False, True) if not threads or minor > 12)
-_FIRST_ABI3 = 12
 _GLIBCS = range(17, 43)
-_LOOK_UPS_AT_ONCE = 4
-
-
-def _pip(arguments: list[str], where: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pip", *arguments]
-    done = subprocess.run(
-        command, env=pip_environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-    )
-    if done.returncode and "No matching distribution" not in done.stderr:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")] or [done.stderr.strip()]
-        raise ToolError(f"pip could not look up {where}: {lines[-1]}")
-    return done
-
-
-def newest(name: str) -> str:
-    """The newest release that this Python can install."""
-    with tempfile.TemporaryDirectory() as scratch:
-        report = _report(name, "", [], scratch)
-    if report is None:
-        raise ToolError(f"the registry has no {name} for this Python")
-    return str(report["metadata"]["version"])
 
 
 def pip_choice(minor: int, free_threaded: bool, arch: str) -> list[str]:
@@ -47,72 +26,89 @@ def pip_choice(minor: int, free_threaded: bool, arch: str) -> list[str]:
     threads = "t" if free_threaded else ""
     choice = ["--python-version", f"3.{minor}", "--implementation", "cp", "--abi", f"cp3{minor}{threads}"]
     choice += [] if free_threaded else ["--abi", "abi3"]
-    for glibc in _GLIBCS:
-        choice += ["--platform", f"manylinux_2_{glibc}_{arch}"]
-    return [*choice, "--platform", f"manylinux2014_{arch}", "--platform", f"linux_{arch}"]
+    for platform in _platforms(arch):
+        choice += ["--platform", platform]
+    return choice
 
 
-def release_wheel(name: str, version: str, minor: int, free_threaded: bool, arch: str) -> ReleaseWheel | None:
-    """The wheel of a release for one kind of interpreter, with the hash that the registry gives; None without one."""
-    with tempfile.TemporaryDirectory() as scratch:
-        choice = [*pip_choice(minor, free_threaded, arch), "--target", scratch]
-        report = _report(name, version, choice, scratch)
-    wheel = None if report is None else _parse(report, arch)
-    # pip takes an abi3 wheel for a free-threaded interpreter of another machine, which cannot load it.
-    return wheel if wheel is not None and wheel.serves((3, minor), free_threaded, arch) else None
+def _platforms(arch: str) -> list[str]:
+    """The platform tags of Linux with glibc, those that more systems have first."""
+    return [*(f"manylinux_2_{glibc}_{arch}" for glibc in _GLIBCS), f"manylinux2014_{arch}", f"linux_{arch}"]
+
+
+def _listed(name: str) -> list[File]:
+    with step(f"ask the registry for {name}"):
+        return files_of(name, pip_sources())
+
+
+def newest(name: str, arch: str) -> str:
+    """The newest release that this Python can install; a pre-release where there is no other."""
+    python = ".".join(map(str, sys.version_info[:3]))
+    found: set[Version] = set()
+    for file in _listed(name):
+        version = _version_of(file, name)
+        if version is None or file.yanked or not _takes(file.requires_python, python):
+            continue
+        if _choose([file], sys.version_info[1], is_free_threaded(), arch):
+            found.add(version)
+    finals = {version for version in found if not version.is_prerelease}
+    if not found:
+        raise ToolError(f"the registry has no {name} for this Python")
+    return str(max(finals or found))
 
 
 def wheel_for_this_python(name: str, version: str, arch: str) -> ReleaseWheel:
     """The wheel of a release for the running interpreter."""
-    wheel = release_wheel(name, version, sys.version_info[1], is_free_threaded(), arch)
+    wheel = _choose(_of_release(name, version), sys.version_info[1], is_free_threaded(), arch)
     if wheel is None:
         raise ToolError(f"the registry has no {name} {version} for this Python on {arch}")
     return wheel
 
 
 def release_wheels(name: str, version: str) -> tuple[ReleaseWheel, ...]:
-    """All wheels of a release for the interpreters and machines that the tools know; looked up side by side."""
+    """All wheels of a release for the interpreters and machines that the tools know, from one look at the registry."""
+    files = _of_release(name, version)
     targets = [(minor, threads, arch) for minor, threads in PYTHONS for arch in ARCHITECTURES]
-    found: dict[str, ReleaseWheel] = {}
-    # One abi3 wheel serves several Pythons, so those that may have one are asked for first.
-    first = [target for target in targets if target[1] or target[0] <= _FIRST_ABI3]
-    with step(f"look up the wheels of {name} {version}") as progress, ThreadPoolExecutor(_LOOK_UPS_AT_ONCE) as pool:
-        for wave in (first, [target for target in targets if target not in first]):
-            served = found.values()
-            open_ones = [
-                (minor, threads, arch)
-                for minor, threads, arch in wave
-                if not any(wheel.serves((3, minor), threads, arch) for wheel in served)
-            ]
-            jobs = [pool.submit(release_wheel, name, version, *target) for target in open_ones]
-            for number, job in enumerate(as_completed(jobs), 1):
-                progress.at(number, len(jobs))
-                if wheel := job.result():
-                    found[wheel.file] = wheel
+    found = {wheel.file: wheel for target in targets if (wheel := _choose(files, *target))}
     return tuple(sorted(found.values(), key=lambda wheel: (wheel.python, wheel.abi, ARCHITECTURES.index(wheel.arch))))
 
 
-def _report(name: str, version: str, choice: list[str], scratch: str) -> dict[str, dict[str, str]] | None:
-    requirement = f"{name}=={version}" if version else name
-    arguments = ["install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps", "--only-binary=:all:"]
-    # Reads the metadata at the end of a wheel, where the registry serves ranges, and not the whole 0.3 GB.
-    arguments += ["--use-feature=fast-deps"]
-    path = f"{scratch}/report.json"
-    done = _pip([*arguments, "--report", path, *choice, requirement], requirement)
-    if done.returncode:
+def _of_release(name: str, version: str) -> list[File]:
+    wanted = Version(version)
+    return [file for file in _listed(name) if _version_of(file, name) == wanted]
+
+
+def _version_of(file: File, name: str) -> Version | None:
+    """The version of a wheel of that distribution, None for any other file."""
+    try:
+        distribution, version, _, _ = parse_wheel_filename(file.name)
+    except (InvalidWheelFilename, InvalidVersion):
         return None
-    with open(path) as stream:
-        (install,) = json.load(stream)["install"]
-    result: dict[str, dict[str, str]] = install
-    return result
+    return version if distribution == re.sub(r"[-_.]+", "-", name).lower() else None
 
 
-def _parse(report: dict[str, dict[str, str]], arch: str) -> ReleaseWheel:
-    info = report["download_info"]
-    file = unquote(info["url"].rsplit("/", 1)[-1])
-    archive: dict[str, dict[str, str]] = info["archive_info"]  # type: ignore[assignment]
-    digest = archive.get("hashes", {}).get("sha256", "")
-    if not re.fullmatch(r"[0-9a-f]{64}", digest):
-        raise ToolError(f"the registry gives no sha256 for {file}")
-    python, abi = file.removesuffix(".whl").split("-")[-3:-1]
-    return ReleaseWheel(python, abi, arch, file, digest)
+def _takes(specifier: str, python: str) -> bool:
+    try:
+        return SpecifierSet(specifier).contains(python, prereleases=True)
+    except InvalidSpecifier:
+        return True  # as pip takes it
+
+
+def _choose(files: Iterable[File], minor: int, free_threaded: bool, arch: str) -> ReleaseWheel | None:
+    """The wheel for an interpreter: made for it alone before abi3, of a later Python before an earlier one, then the
+    platform that more systems have."""
+    platforms = _platforms(arch)
+    ranked: list[tuple[tuple[bool, int, int], File, str, str]] = []
+    for file in files:
+        python, abi, tags = file.name.removesuffix(".whl").split("-")[-3:]
+        fits = [platforms.index(tag) for tag in tags.split(".") if tag in platforms]
+        if not fits or not re.fullmatch(r"cp3\d+", python):
+            continue
+        if ReleaseWheel(python, abi, arch, file.name, "").serves((3, minor), free_threaded, arch):
+            ranked.append(((abi == "abi3", -int(python[3:]), min(fits)), file, python, abi))
+    if not ranked:
+        return None
+    _, file, python, abi = min(ranked, key=lambda entry: entry[0])
+    if not re.fullmatch(r"[0-9a-f]{64}", file.sha256):
+        raise ToolError(f"the registry gives no sha256 for {file.name}")
+    return ReleaseWheel(python, abi, arch, file.name, file.sha256)

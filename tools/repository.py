@@ -23,6 +23,7 @@ from .errors import ToolError
 from .faults import point
 from .project import Project, replace_file
 from .queue import DEFAULT_AUTHOR, TRACKED_SUFFIXES, UNTRACKED_FOLDERS, Patch, load_series, overlay_files, queue_hash
+from .syntax import syntax_fault
 
 UPSTREAM_REF = "refs/queue/upstream"
 OVERLAY_MARK = "Patch-File: (overlay)"
@@ -207,6 +208,23 @@ class History:
         text = re.sub(r"^index [0-9a-f]+\.\.[0-9a-f]+.*\n", "", diff, flags=re.MULTILINE)
         return Patch(named.group(1) if named else f"{slug}.patch", author, subject, body.strip("\n"), text)
 
+    def syntax_fault(self, base: str, head: str) -> str:
+        """Where the first Python file that changes between two trees no longer compiles, '' where all do."""
+        names = self.git.diff("--name-only", "-z", "--no-renames", "--diff-filter=d", base, head, "--", "*.py")
+        before = {path for path in self.git.ls_tree("-r", "-z", "--name-only", base).split("\0") if path}
+        for path in filter(None, names.split("\0")):
+            old = self._blob(base, path) if path in before else None
+            if fault := syntax_fault(path, old, self._blob(head, path)):
+                return fault
+        return ""
+
+    def refuse_syntax_errors(self, commits: Iterable[str]) -> None:
+        """Refuse commits of the queue that leave a Python file which does not compile."""
+        for commit in commits:
+            if fault := self.syntax_fault(f"{commit}^", commit):
+                what = "overlay/" if self.is_overlay(commit) else f"patch {self.patch_of(commit).name}"
+                raise ToolError(f"{what}: {fault}")
+
     def shadowed(self, overlay: Iterable[str], base: str = UPSTREAM_REF) -> dict[str, str]:
         """Overlay path → sha256 of upstream's file of that path, for those that upstream has."""
         there = {path for path in self.git.ls_tree("-r", "-z", "--name-only", base).split("\0") if path}
@@ -242,6 +260,10 @@ class Repository(History):
         if target:
             (self.project.tree / ".git" / "index.lock").unlink(missing_ok=True)
             self._move(target, self._state()["queue"])
+
+    def is_moving(self) -> bool:
+        """Whether an apply was killed while it changed the work tree."""
+        return bool(self._state().get("moving_to"))
 
     def undo_move(self) -> bool:
         """Put the tree back to where it was before an apply that was killed. False where none was."""
@@ -317,6 +339,7 @@ class Repository(History):
         if status.applied_queue == wanted and not status.behind:
             return False
         commits = self.commit_queue()
+        self.refuse_syntax_errors(commits)
         point("apply-committed")
         self._move(commits[-1], wanted)
         return True

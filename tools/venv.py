@@ -24,8 +24,10 @@ REQUIREMENTS = {
     "build": ("build",),
     "run": ("build", "run"),
     "release": ("build", "release"),
-    "test": ("build", "run", "release", "test"),
+    "test": ("build", "run", "release", "test", "torch"),
 }
+# Files of packages whose hash no lock can name.
+_UNHASHED = ("torch",)
 
 
 class Stamps:
@@ -56,7 +58,7 @@ def inside(project: Project) -> bool:
     return TOOLS_IN_PLACE.get() or Path(sys.prefix).resolve() == project.venv.resolve()
 
 
-def _interpreter() -> str:
+def interpreter() -> str:
     """What a .venv is bound to: the interpreter it was made from."""
     return json.dumps([sys.version, os.path.realpath(getattr(sys, "_base_executable", sys.executable))])
 
@@ -64,7 +66,7 @@ def _interpreter() -> str:
 def ensure_venv(project: Project) -> None:
     """Make .venv where there is none, or where it belongs to another interpreter."""
     stamps = Stamps(project)
-    if venv_python(project).exists() and stamps.is_current("interpreter", _interpreter()):
+    if venv_python(project).exists() and stamps.is_current("interpreter", interpreter()):
         return
     with step("make .venv"):
         shutil.rmtree(project.venv, ignore_errors=True)
@@ -76,7 +78,7 @@ def ensure_venv(project: Project) -> None:
         version = f"{sys.version_info[0]}.{sys.version_info[1]}"
         hint = f" (on Debian: apt-get install python{version}-venv)" if "ensurepip" in done.stdout + done.stderr else ""
         raise ToolError(f"`{sys.executable} -m venv` failed{hint}: {(done.stderr or done.stdout).strip()}")
-    stamps.set("interpreter", _interpreter())
+    stamps.set("interpreter", interpreter())
 
 
 def pip(project: Project, *arguments: str) -> None:
@@ -96,8 +98,10 @@ def ensure_requirements(project: Project, level: str) -> None:
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         if stamps.is_current(f"requirements-{name}", digest):
             continue
+        # With hashes, nothing is installed but what the file names.
+        safely = () if name in _UNHASHED else ("--no-deps", "--require-hashes")
         with step(f"install requirements/{name}.txt", quiet_child=False):
-            pip(project, "install", "-r", str(path))
+            pip(project, "install", *safely, "-r", str(path))
         stamps.set(f"requirements-{name}", digest)
 
 
@@ -109,7 +113,8 @@ def enter(project: Project, level: str, arguments: list[str]) -> None:
         if not TOOLS_IN_PLACE.get():
             ensure_requirements(project, level)
         return
-    with hold(project):
+    # What a killed run left half-done is for the verb to finish, tell or take back.
+    with hold(project, recover=False):
         ensure_venv(project)
         ensure_requirements(project, level)
     _replace_process(project, arguments)

@@ -10,8 +10,9 @@ from pathlib import Path
 
 from ..capabilities import Capabilities, profiles, read_profile
 from ..runtime import context
+from ..runtime.bundle import Variant, pack, unpack
 from ..runtime.errors import VulkanUnavailable
-from ..runtime.kernel_file import json_path
+from ..runtime.kernel_file import Abi, json_path
 from ..runtime.measured import capabilities_of
 from .errors import RequestError, in_one_line
 from .kernel_source import find_kernel, split_request
@@ -23,7 +24,7 @@ DEVICE = "device"
 def add_compile(parser: argparse.ArgumentParser) -> None:
     """The options of ``compile``."""
     parser.add_argument("kernel", metavar="FILE:FUNCTION", help="a @triton.jit function in a Python file, which is run")
-    add_request(parser, required=True)
+    add_request(parser, required=True, several=True)
     parser.add_argument(
         "-o",
         "--output",
@@ -32,12 +33,20 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
         help="where the module goes, with its ABI in FILE.json (default: FUNCTION.spv)",
     )
     parser.add_argument(
+        "--bundle",
+        type=Path,
+        metavar="FILE.tsb",
+        help="put the kernel into a bundle, beside the other kernels there; with several --target a variant for each",
+    )
+    parser.add_argument("--name", help="the kernel's name in the bundle (default: FUNCTION)")
+    parser.add_argument(
         "--debug-info", action="store_true", default=None, help="source lines and names of variables in the module"
     )
 
 
-def add_request(parser: argparse.ArgumentParser, required: bool) -> None:
-    """The options that say what a function of a file is compiled for. ``required``: the signature is."""
+def add_request(parser: argparse.ArgumentParser, required: bool, several: bool = False) -> None:
+    """The options that say what a function of a file is compiled for. ``required``: the signature is. ``several``:
+    targets may be named; ``options.target`` is a list then, None where none is."""
     parser.add_argument(
         "-s",
         "--signature",
@@ -50,7 +59,8 @@ def add_request(parser: argparse.ArgumentParser, required: bool) -> None:
     parser.add_argument(
         "-t",
         "--target",
-        default=DEVICE,
+        action="append" if several else "store",
+        default=None if several else DEVICE,
         metavar="PROFILE",
         help="a profile's name (see `triton-spirv profiles`), a profile's JSON file, or 'device' for "
         "the device that is present (the default)",
@@ -75,6 +85,10 @@ def add_request(parser: argparse.ArgumentParser, required: bool) -> None:
 def run_compile(options: argparse.Namespace) -> int:
     """``triton-spirv compile``: 0, or 1 with one error on stderr and no file written."""
     try:
+        if options.bundle:
+            added = compile_to_bundle(options)
+            print(f"{options.bundle}: {', '.join(added)}")
+            return 0
         module = compile_to_file(options)
     except Exception as error:  # the user's file, the front end and the backend raise what they like
         kind = "" if isinstance(error, RequestError | VulkanUnavailable) else f"{type(error).__name__}: "
@@ -87,12 +101,52 @@ def run_compile(options: argparse.Namespace) -> int:
 def compile_to_file(options: argparse.Namespace) -> Path:
     """Compiles what the options ask for; the module's path."""
     path, name = split_request(options.kernel)
+    if len(options.target or ()) > 1 or options.name:
+        raise RequestError("several targets, and --name, go with --bundle")
     module = options.output or Path(f"{name}.spv")
     if module.suffix != ".spv":
         raise RequestError(f"the output {module} does not end in .spv; its ABI goes into the .json next to it")
     if not module.absolute().parent.is_dir():
         raise RequestError(f"there is no folder {module.absolute().parent} to write {module.name} in")
-    capabilities = target(options.target)
+    capabilities = target((options.target or [DEVICE])[0])
+    spirv, abi = _compiled(options, path, name, [capabilities])[0]
+    write(module, spirv, abi.to_json())
+    return module
+
+
+def compile_to_bundle(options: argparse.Namespace) -> list[str]:
+    """Compiles a variant for each target and puts them into the bundle, in the place of those of the same kernel and
+    target; what was put there. The bundle is replaced as a whole, or, after an error, not at all."""
+    path, name = split_request(options.kernel)
+    bundle = options.bundle
+    if bundle.suffix != ".tsb" or options.output:
+        raise RequestError(f"a bundle's name ends in .tsb, and it has no --output: {bundle}")
+    if not bundle.absolute().parent.is_dir():
+        raise RequestError(f"there is no folder {bundle.absolute().parent} to write {bundle.name} in")
+    there = {}
+    if bundle.is_file():
+        there = {(one.name, one.abi.target): one for one in unpack(bundle.read_bytes(), bundle)}
+    targets = [target(text) for text in options.target or [DEVICE]]
+    called = options.name or name
+    for spirv, abi in _compiled(options, path, name, targets):
+        if abi.reports:
+            raise RequestError("kernels that report (--debug, --check-bounds) have no place in a bundle")
+        there[called, abi.target] = Variant(called, abi, spirv)
+    try:
+        data = pack(there.values())
+    except ValueError as error:
+        raise RequestError(str(error)) from None
+    try:
+        os.replace(_temporary(bundle, data), bundle)
+    except OSError as error:
+        raise RequestError(f"{bundle} cannot be written: {error.strerror}") from None
+    return [f"{called} for {capabilities.driver}" for capabilities in targets]
+
+
+def _compiled(
+    options: argparse.Namespace, path: Path, name: str, targets: list[Capabilities]
+) -> list[tuple[bytes, Abi]]:
+    """The module and ABI of what the options ask for, for each target."""
     try:
         import triton.compiler  # noqa: F401  (a namespace `triton` may be there without it)
     except ModuleNotFoundError as error:
@@ -102,14 +156,9 @@ def compile_to_file(options: argparse.Namespace) -> Path:
         ) from None
     from .build import compile_kernel
 
-    spirv, abi = compile_kernel(
-        find_kernel(path, name),
-        options.signature,
-        capabilities,
-        requested(options) | {"debug_info": options.debug_info, **fusion()},
-    )
-    write(module, spirv, abi.to_json())
-    return module
+    kernel = find_kernel(path, name, "compile")
+    choices = requested(options) | {"debug_info": options.debug_info, **fusion()}
+    return [compile_kernel(kernel, options.signature, capabilities, choices) for capabilities in targets]
 
 
 def fusion() -> dict[str, object]:

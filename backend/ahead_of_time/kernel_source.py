@@ -65,7 +65,7 @@ def _import_from(name: str, path: Path) -> ModuleType:
 
 
 @contextmanager
-def warned_of_launches(path: Path) -> Iterator[None]:
+def warned_of_launches(path: Path, verb: str) -> Iterator[None]:
     """Warns on stderr before the first kernel that a file launches while it is imported; the launch is made."""
     from triton.runtime import JITFunction
 
@@ -80,7 +80,7 @@ def warned_of_launches(path: Path) -> Iterator[None]:
             frame = frame.f_back
         inside = frame.f_code.co_filename == str(path.resolve())
         print(
-            f"triton-spirv compile: warning: {path}{f', line {frame.f_lineno},' if inside else ''} launches "
+            f"triton-spirv {verb}: warning: {path}{f', line {frame.f_lineno},' if inside else ''} launches "
             f"'{self.__name__}' while the file is imported, which runs it now: put launches under "
             '`if __name__ == "__main__":`',
             file=sys.stderr,
@@ -94,12 +94,12 @@ def warned_of_launches(path: Path) -> Iterator[None]:
         JITFunction.run = run
 
 
-def find_kernel(path: Path, name: str) -> Any:
+def find_kernel(path: Path, name: str, verb: str) -> Any:
     """The JITFunction of that name. Autotuned and heuristic kernels give the function inside: the signature and the
-    options say what their configurations would."""
+    options say what their configurations would. ``verb``: of `triton-spirv`, which warnings name."""
     from triton.runtime import JITFunction
 
-    with warned_of_launches(path):
+    with warned_of_launches(path, verb):
         module = load_module(path)
     found = getattr(module, name, None)
     while found is not None and not isinstance(found, JITFunction) and hasattr(found, "fn"):

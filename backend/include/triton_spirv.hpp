@@ -1,17 +1,20 @@
-// Launch kernels that `triton-spirv compile` wrote, from any Vulkan 1.3
-// program.
+// Launch kernels that `triton-spirv compile` wrote, from any Vulkan 1.3 program.
 //
-// C++17, this header alone; it needs Vulkan's headers and loader, and no
-// Triton. docs/abi.md of Triton for every Vulkan device describes the files.
-// Everything throws triton_spirv::Error, whose text says what is wrong and what
-// to do.
+// C++17, this header alone; it needs Vulkan's headers, and no Triton. docs/abi.md of Triton for every Vulkan device
+// describes the files.
 //
 //     triton_spirv::Kernel add(physical_device, device, "add.spv");
-//     add.record(commands, {groups, 1, 1}, {pointer(x), pointer(y),
-//     pointer(out), n, 0.5});
+//     add.record(commands, {groups, 1, 1}, {pointer(x), pointer(y), pointer(out), n, 0.5});
 //
-// The device must have been made with the features that its
-// Abi::required_features name: class Features does that.
+// The device must have been made with what its Abi::required_features name: class Features does that.
+//
+// What goes wrong throws triton_spirv::Error, whose text says what is wrong and what to do. These change that, and what
+// is needed; all files of a program must agree on the first:
+//
+//   TRITON_SPIRV_NO_EXCEPTIONS  nothing throws: functions return a Result, and Kernel::create() takes the place of the
+//                               constructors
+//   TRITON_SPIRV_NO_FILES       nothing reads files: modules and bundles come from memory
+//   VK_NO_PROTOTYPES            Vulkan's own macro: no function is linked, Functions::load() asks a loader such as volk
 #pragma once
 
 #include <vulkan/vulkan.h>
@@ -19,29 +22,109 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <locale>
 #include <map>
-#include <sstream>
-#include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
+#ifndef TRITON_SPIRV_NO_FILES
+#include <fstream>
+#include <iterator>
+#endif
+#ifndef TRITON_SPIRV_NO_EXCEPTIONS
+#include <stdexcept>
+#endif
 
 namespace triton_spirv {
+#ifdef TRITON_SPIRV_NO_EXCEPTIONS
+inline namespace results {  // another name for the linker than that of functions that throw
+#endif
 
-constexpr int kAbiVersion = 1;
+constexpr uint32_t kAbiVersion = 1;
+constexpr uint32_t kBundleVersion = 1;
 
+// -- what goes wrong
+// ---------------------------------------------------------------------------------------------
+
+#ifdef TRITON_SPIRV_NO_EXCEPTIONS
+class Error {
+ public:
+  explicit Error(std::string text) : text_(std::move(text)) {}
+  const char *what() const noexcept { return text_.c_str(); }
+
+ private:
+  std::string text_;
+};
+#else
 class Error : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
 };
+#endif
+
+// A value, or why there is none.
+template <class T>
+class [[nodiscard]] Result {
+ public:
+  Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
+  Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
+  bool ok() const { return state_.index() == 0; }
+  explicit operator bool() const { return ok(); }
+  // Of a failure.
+  const char *error() const { return ok() ? "" : std::get_if<1>(&state_)->what(); }
+  // Of a success; the program ends where it is none.
+  T &value() & { return *checked(); }
+  const T &value() const & { return *const_cast<Result *>(this)->checked(); }
+  T value() && { return std::move(*checked()); }
+  T &operator*() & { return *checked(); }
+  T operator*() && { return std::move(*checked()); }
+  T *operator->() { return checked(); }
+
+ private:
+  T *checked() {
+    if (T *found = std::get_if<0>(&state_)) return found;
+    std::fprintf(stderr, "triton_spirv: a failure was taken for a value: %s\n", error());
+    std::abort();
+  }
+  std::variant<T, Error> state_;
+};
+
+// Of a function that has nothing to return.
+struct Done {};
 
 namespace detail {
+
+// What a public function returns: the value, or, without exceptions, a Result.
+#ifdef TRITON_SPIRV_NO_EXCEPTIONS
+template <class T>
+using Returned = Result<T>;
+template <class T>
+Result<T> give(Result<T> result) {
+  return result;
+}
+#else
+template <class T>
+struct ReturnedOf {
+  using type = T;
+};
+template <>
+struct ReturnedOf<Done> {
+  using type = void;
+};
+template <class T>
+using Returned = typename ReturnedOf<T>::type;
+template <class T>
+Returned<T> give(Result<T> result) {
+  if (!result) throw Error(result.error());
+  if constexpr (!std::is_same_v<T, Done>) return std::move(result).value();
+}
+#endif
 
 // -- JSON (RFC 8259), strict: what is not exactly a document is refused
 // ------------------------------------------
@@ -52,65 +135,52 @@ struct Json {
   std::variant<std::nullptr_t, bool, double, std::string, List, Map> value = nullptr;
 
   bool is_null() const { return std::holds_alternative<std::nullptr_t>(value); }
-  template <class T>
-  const T &as(const char *what) const {
-    if (const T *found = std::get_if<T>(&value)) return *found;
-    throw Error(std::string("the kernel's JSON is damaged: ") + what + " has another type than it should have");
-  }
-  const Json &operator[](const char *key) const {
-    const Map &entries = as<Map>(key);
-    auto found = entries.find(key);
-    if (found == entries.end()) throw Error(std::string("the kernel's JSON is damaged: it has no entry ") + key);
-    return found->second;
-  }
-  const std::string &text(const char *key) const { return (*this)[key].as<std::string>(key); }
-  bool flag(const char *key) const { return (*this)[key].as<bool>(key); }
-  const List &list(const char *key) const { return (*this)[key].as<List>(key); }
-  uint32_t number(const char *key) const { return to_number((*this)[key], key); }
-  static uint32_t to_number(const Json &entry, const char *what) {
-    double found = entry.as<double>(what);
-    if (!(found >= 0 && found <= 4294967295.0) || found != std::floor(found))
-      throw Error(std::string("the kernel's JSON is damaged: ") + what + " is not a whole number of 32 bits");
-    return static_cast<uint32_t>(found);
-  }
 };
+
+inline std::string damaged(const std::string &what) { return "the kernel's JSON is damaged: " + what; }
 
 class JsonReader {
  public:
-  explicit JsonReader(const std::string &text) : text_(text) {}
-  Json document() {
+  explicit JsonReader(std::string_view text) : text_(text) {}
+  Result<Json> document() {
     Json found = read(0);
     space();
     if (at_ != text_.size()) fail("something after its end");
+    if (!fault_.empty()) return Error(fault_);
     return found;
   }
 
  private:
-  [[noreturn]] void fail(const char *what) const {
-    throw Error("the kernel's JSON is damaged: " + std::string(what) + " at byte " + std::to_string(at_));
+  // The first fault counts. Reading goes on at the end of the text, where nothing is found any more.
+  void fail(const char *what) {
+    if (fault_.empty()) fault_ = damaged(std::string(what) + " at byte " + std::to_string(at_));
+    at_ = text_.size();
   }
   char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   void space() {
-    while (at_ < text_.size() && std::strchr(" \t\r\n", text_[at_]) && text_[at_]) ++at_;
+    while (at_ < text_.size() && text_[at_] && std::strchr(" \t\r\n", text_[at_])) ++at_;
   }
   bool accept(char wanted) {
     space();
-    if (peek() != wanted || at_ >= text_.size()) return false;
+    if (at_ >= text_.size() || peek() != wanted) return false;
     ++at_;
     return true;
   }
   void expect(char wanted) {
     if (!accept(wanted)) fail("another character than expected");
   }
-  bool word(const char *wanted) {
-    if (text_.compare(at_, std::strlen(wanted), wanted) != 0) return false;
-    at_ += std::strlen(wanted);
+  bool word(std::string_view wanted) {
+    if (text_.substr(at_, wanted.size()) != wanted) return false;
+    at_ += wanted.size();
     return true;
   }
   Json read(int depth) {
-    if (depth > 64) fail("too many levels");
-    space();
     Json found;
+    if (depth > 64) {
+      fail("too many levels");
+      return found;
+    }
+    space();
     if (accept('{')) {
       Json::Map entries;
       if (!accept('}')) {
@@ -142,48 +212,59 @@ class JsonReader {
     }
     return found;
   }
-  bool digits() {
-    size_t start = at_;
-    while (peek() >= '0' && peek() <= '9') ++at_;
-    return at_ > start;
-  }
+  // Whole numbers below 2^53 are exact, and no other number is used.
   double number() {
-    size_t start = at_;
-    word("-");
+    const bool negative = word("-");
+    double found = 0;
+    int digits_after = 0;
+    auto digits = [&] {
+      size_t start = at_;
+      for (; peek() >= '0' && peek() <= '9'; ++at_) found = found * 10 + (peek() - '0');
+      return static_cast<int>(at_ - start);
+    };
     if (peek() == '0')
       ++at_;
     else if (!digits())
       fail("no value");
-    if (word(".") && !digits()) fail("a number without digits after its point");
+    if (word(".") && !(digits_after = digits())) fail("a number without digits after its point");
+    int exponent = 0;
     if (peek() == 'e' || peek() == 'E') {
       ++at_;
+      const bool down = peek() == '-';
       if (peek() == '+' || peek() == '-') ++at_;
-      if (!digits()) fail("a number without digits in its exponent");
+      size_t start = at_;
+      for (; peek() >= '0' && peek() <= '9'; ++at_) exponent = std::min(exponent * 10 + (peek() - '0'), 9999);
+      if (at_ == start) fail("a number without digits in its exponent");
+      if (down) exponent = -exponent;
     }
-    std::istringstream digits_of(text_.substr(start, at_ - start));
-    digits_of.imbue(std::locale::classic());  // a point is a point, whatever the
-                                              // program's locale
-    double found = 0;
-    digits_of >> found;
-    return found;
+    found *= std::pow(10.0, exponent - digits_after);
+    return negative ? -found : found;
   }
   uint32_t hex() {
     uint32_t code = 0;
     for (int i = 0; i < 4; ++i, ++at_) {
       const char *all = "0123456789abcdef";
-      char lower = static_cast<char>(peek() | 0x20);
-      const char *found = peek() ? std::strchr(all, lower) : nullptr;
-      if (!found) fail("an escape that is none");
+      const char *found = peek() ? std::strchr(all, static_cast<char>(peek() | 0x20)) : nullptr;
+      if (!found) {
+        fail("an escape that is none");
+        return 0;
+      }
       code = code * 16 + static_cast<uint32_t>(found - all);
     }
     return code;
   }
   std::string string() {
-    if (peek() != '"') fail("no text");
-    ++at_;
     std::string found;
+    if (peek() != '"') {
+      fail("no text");
+      return found;
+    }
+    ++at_;
     while (peek() != '"') {
-      if (at_ >= text_.size() || static_cast<unsigned char>(peek()) < 0x20) fail("a text without an end");
+      if (at_ >= text_.size() || static_cast<unsigned char>(peek()) < 0x20) {
+        fail("a text without an end");
+        return found;
+      }
       char next = text_[at_++];
       if (next != '\\') {
         found += next;
@@ -206,9 +287,11 @@ class JsonReader {
   }
   uint32_t surrogate(uint32_t code) {
     if (code < 0xD800 || code > 0xDFFF) return code;
-    if (code > 0xDBFF || !word("\\u")) fail("half a character");
-    uint32_t low = hex();
-    if (low < 0xDC00 || low > 0xDFFF) fail("half a character");
+    uint32_t low = code <= 0xDBFF && word("\\u") ? hex() : 0;
+    if (low < 0xDC00 || low > 0xDFFF) {
+      fail("half a character");
+      return 0;
+    }
     return 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
   }
   static void append(std::string &text, uint32_t code) {
@@ -224,8 +307,49 @@ class JsonReader {
     }
   }
 
-  const std::string &text_;
+  std::string_view text_;
+  std::string fault_;
   size_t at_ = 0;
+};
+
+// Takes entries out of a document. The first that is missing or of another type is kept as the fault.
+class Fields {
+ public:
+  const std::string &fault() const { return fault_; }
+  void fail(const std::string &what) {
+    if (fault_.empty()) fault_ = what;
+  }
+  const Json &entry(const Json &json, const char *key) {
+    static const Json nothing;
+    const Json::Map *entries = std::get_if<Json::Map>(&json.value);
+    if (entries) {
+      auto found = entries->find(key);
+      if (found != entries->end()) return found->second;
+    }
+    fail(damaged(std::string("it has no entry ") + key));
+    return nothing;
+  }
+  template <class T>
+  const T &as(const Json &json, const char *what) {
+    static const T nothing{};
+    if (const T *found = std::get_if<T>(&json.value)) return *found;
+    fail(damaged(std::string(what) + " has another type than it should have"));
+    return nothing;
+  }
+  template <class T>
+  const T &get(const Json &json, const char *key) {
+    return as<T>(entry(json, key), key);
+  }
+  uint32_t to_number(const Json &json, const char *what) {
+    double found = as<double>(json, what);
+    if (found >= 0 && found <= 4294967295.0 && found == std::floor(found)) return static_cast<uint32_t>(found);
+    fail(damaged(std::string(what) + " is not a whole number of 32 bits"));
+    return 0;
+  }
+  uint32_t number(const Json &json, const char *key) { return to_number(entry(json, key), key); }
+
+ private:
+  std::string fault_;
 };
 
 // -- SHA-256 (FIPS 180-4): whether a module and its JSON belong together
@@ -274,53 +398,150 @@ inline std::string sha256(const std::string &data) {
   return text;
 }
 
-// The VkDriverId in lower case, as targets name drivers.
+// -- what this header knows of Vulkan
+// -----------------------------------------------------------------------------
+
+struct DriverRow {
+  uint32_t id;
+  const char *name;  // as targets name it
+  bool own_modules;  // whether it needs workarounds that modules for `generic` do not have
+};
+// A Vulkan feature: the `index`th flag of the feature structure with that number.
+struct FeatureRow {
+  const char *key;  // as kernels name it; "" of what every kernel needs
+  const char *name;
+  const char *extension;  // that defines the structure, "" of Vulkan 1.3
+  uint32_t structure, index;
+};
+struct ControlRow {
+  const char *key;
+  VkBool32 VkPhysicalDeviceFloatControlsProperties::*has;
+};
+
+// clang-format off
+// Written by python -m backend.ahead_of_time.cpp_tables: change the Python tables.
+inline constexpr DriverRow kDrivers[] = {
+    {1, "amd_proprietary", false},
+    {2, "amd_open_source", false},
+    {3, "mesa_radv", false},
+    {4, "nvidia_proprietary", false},
+    {5, "intel_proprietary_windows", false},
+    {6, "intel_open_source_mesa", false},
+    {7, "imagination_proprietary", false},
+    {8, "qualcomm_proprietary", false},
+    {9, "arm_proprietary", false},
+    {10, "google_swiftshader", false},
+    {11, "ggp_proprietary", false},
+    {12, "broadcom_proprietary", false},
+    {13, "mesa_llvmpipe", true},
+    {14, "moltenvk", false},
+    {15, "coreavi_proprietary", false},
+    {16, "juice_proprietary", false},
+    {17, "verisilicon_proprietary", false},
+    {18, "mesa_turnip", false},
+    {19, "mesa_v3dv", false},
+    {20, "mesa_panvk", false},
+    {21, "samsung_proprietary", false},
+    {22, "mesa_venus", false},
+    {23, "mesa_dozen", false},
+    {24, "mesa_nvk", false},
+    {25, "imagination_open_source_mesa", false},
+    {26, "mesa_honeykrisp", false},
+    {27, "vulkan_sc_emulation_on_vulkan", false},
+    {28, "mesa_kosmickrisp", false},
+};
+inline constexpr FeatureRow kFeatures[] = {
+    {"", "bufferDeviceAddress", "", 51, 38},
+    {"", "vulkanMemoryModel", "", 51, 41},
+    {"", "vulkanMemoryModelDeviceScope", "", 51, 42},
+    {"", "shaderInt64", "", 1000059000, 40},
+    {"", "computeFullSubgroups", "", 53, 8},
+    {"", "subgroupSizeControl", "", 53, 7},
+    {"float16", "shaderFloat16", "", 51, 7},
+    {"float64", "shaderFloat64", "", 1000059000, 39},
+    {"int8", "shaderInt8", "", 51, 8},
+    {"int16", "shaderInt16", "", 1000059000, 41},
+    {"storage8", "storageBuffer8BitAccess", "", 51, 2},
+    {"storage16", "storageBuffer16BitAccess", "", 49, 0},
+    {"explicit_workgroup_layout", "workgroupMemoryExplicitLayout", "VK_KHR_workgroup_memory_explicit_layout", 1000336000, 0},
+    {"explicit_workgroup_layout", "workgroupMemoryExplicitLayoutScalarBlockLayout", "VK_KHR_workgroup_memory_explicit_layout", 1000336000, 1},
+    {"explicit_workgroup_layout", "workgroupMemoryExplicitLayout8BitAccess", "VK_KHR_workgroup_memory_explicit_layout", 1000336000, 2},
+    {"explicit_workgroup_layout", "workgroupMemoryExplicitLayout16BitAccess", "VK_KHR_workgroup_memory_explicit_layout", 1000336000, 3},
+    {"int64_atomics", "shaderBufferInt64Atomics", "", 51, 5},
+    {"device_clock", "shaderDeviceClock", "VK_KHR_shader_clock", 1000181000, 1},
+    {"multiprocessor_built_ins", "shaderSMBuiltins", "VK_NV_shader_sm_builtins", 1000154000, 0},
+    {"float32_atomic_add", "shaderBufferFloat32AtomicAdd", "VK_EXT_shader_atomic_float", 1000260000, 1},
+    {"float64_atomic_add", "shaderBufferFloat64AtomicAdd", "VK_EXT_shader_atomic_float", 1000260000, 3},
+    {"matrices", "cooperativeMatrix", "VK_KHR_cooperative_matrix", 1000506000, 0},
+    {"bfloat16_matrices", "cooperativeMatrix", "VK_KHR_cooperative_matrix", 1000506000, 0},
+    {"bfloat16_matrices", "shaderBFloat16Type", "VK_KHR_shader_bfloat16", 1000141000, 0},
+    {"bfloat16_matrices", "shaderBFloat16CooperativeMatrix", "VK_KHR_shader_bfloat16", 1000141000, 2},
+};
+inline constexpr ControlRow kControls[] = {
+    {"round_to_nearest_even16", &VkPhysicalDeviceFloatControlsProperties::shaderRoundingModeRTEFloat16},
+    {"round_to_nearest_even32", &VkPhysicalDeviceFloatControlsProperties::shaderRoundingModeRTEFloat32},
+    {"round_to_nearest_even64", &VkPhysicalDeviceFloatControlsProperties::shaderRoundingModeRTEFloat64},
+    {"preserve_denormals16", &VkPhysicalDeviceFloatControlsProperties::shaderDenormPreserveFloat16},
+    {"preserve_denormals32", &VkPhysicalDeviceFloatControlsProperties::shaderDenormPreserveFloat32},
+    {"preserve_denormals64", &VkPhysicalDeviceFloatControlsProperties::shaderDenormPreserveFloat64},
+    {"preserve_signed_zero_inf_nan16", &VkPhysicalDeviceFloatControlsProperties::shaderSignedZeroInfNanPreserveFloat16},
+    {"preserve_signed_zero_inf_nan32", &VkPhysicalDeviceFloatControlsProperties::shaderSignedZeroInfNanPreserveFloat32},
+    {"preserve_signed_zero_inf_nan64", &VkPhysicalDeviceFloatControlsProperties::shaderSignedZeroInfNanPreserveFloat64},
+};
+// end of what is written
+// clang-format on
+
+// The VkDriverId as targets name drivers.
+inline const DriverRow *driver(uint32_t id) {
+  for (const DriverRow &row : kDrivers)
+    if (row.id == id) return &row;
+  return nullptr;
+}
 inline std::string driver_name(VkDriverId id) {
-  static const char *const names[] = {
-      "",
-      "amd_proprietary",
-      "amd_open_source",
-      "mesa_radv",
-      "nvidia_proprietary",
-      "intel_proprietary_windows",
-      "intel_open_source_mesa",
-      "imagination_proprietary",
-      "qualcomm_proprietary",
-      "arm_proprietary",
-      "google_swiftshader",
-      "ggp_proprietary",
-      "broadcom_proprietary",
-      "mesa_llvmpipe",
-      "moltenvk",
-  };
-  const size_t index = static_cast<size_t>(id);
-  return index > 0 && index < std::size(names) ? names[index] : "driver " + std::to_string(index);
+  const DriverRow *found = driver(static_cast<uint32_t>(id));
+  return found ? found->name : "driver " + std::to_string(static_cast<uint32_t>(id));
 }
 
-// Whether a required feature is one of the float controls, and the device does
-// not have it.
-inline bool lacks_float_control(const std::string &feature, const VkPhysicalDeviceFloatControlsProperties &has) {
-  using P = VkPhysicalDeviceFloatControlsProperties;
-  static const std::map<std::string, VkBool32 P::*> known = {
-      {"preserve_signed_zero_inf_nan16", &P::shaderSignedZeroInfNanPreserveFloat16},
-      {"preserve_signed_zero_inf_nan32", &P::shaderSignedZeroInfNanPreserveFloat32},
-      {"preserve_signed_zero_inf_nan64", &P::shaderSignedZeroInfNanPreserveFloat64},
-      {"round_to_nearest_even16", &P::shaderRoundingModeRTEFloat16},
-      {"round_to_nearest_even32", &P::shaderRoundingModeRTEFloat32},
-      {"round_to_nearest_even64", &P::shaderRoundingModeRTEFloat64},
-      {"preserve_denormals16", &P::shaderDenormPreserveFloat16},
-      {"preserve_denormals32", &P::shaderDenormPreserveFloat32},
-      {"preserve_denormals64", &P::shaderDenormPreserveFloat64},
-  };
-  auto found = known.find(feature);
-  return found != known.end() && !(has.*(found->second));
-}
+// Any of Vulkan's feature structures: they are a header and flags.
+struct FeatureBlock {
+  VkStructureType type;
+  void *next;
+  VkBool32 flags[64];
+};
+constexpr uint32_t kFeatures2 = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
 
-inline std::string read_file(const std::string &path) {
+// A chain of feature structures, that of Vulkan 1.0 first.
+class FeatureChain {
+ public:
+  FeatureChain() { add(kFeatures2); }
+  FeatureChain(const FeatureChain &) = delete;
+  FeatureChain &operator=(const FeatureChain &) = delete;
+  VkBool32 *flag(const FeatureRow &row) {
+    for (size_t i = 0; i < count_; ++i)
+      if (static_cast<uint32_t>(blocks_[i].type) == row.structure) return &blocks_[i].flags[row.index];
+    return nullptr;
+  }
+  void add(uint32_t structure) {
+    if (count_ && flag({"", "", "", structure, 0})) return;
+    FeatureBlock &block = blocks_[count_++];
+    block.type = static_cast<VkStructureType>(structure);
+    if (count_ > 1) blocks_[count_ - 2].next = &block;
+  }
+  FeatureBlock *head() { return blocks_; }
+  void **tail() { return &blocks_[count_ - 1].next; }
+
+ private:
+  FeatureBlock blocks_[std::size(kFeatures)]{};
+  size_t count_ = 0;
+};
+
+#ifndef TRITON_SPIRV_NO_FILES
+inline Result<std::string> contents(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
-  if (!file) throw Error("there is no file " + path + "; `triton-spirv compile` writes a .spv and its .json");
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) return Error("there is no file " + path + "; `triton-spirv compile` writes a .spv and its .json");
+  return std::string{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
+#endif
 
 // A number in a smaller binary format, rounded to nearest, ties to even: fp16
 // is (10, 5), bf16 (7, 8).
@@ -342,6 +563,8 @@ inline uint16_t narrow(double value, int mantissa, int exponent) {
 
 }  // namespace detail
 
+using detail::Returned;
+
 // -- the files
 // ---------------------------------------------------------------------------------------------------
 
@@ -360,53 +583,103 @@ struct Abi {
   uint32_t subgroup_size = 0, shared_bytes = 0, block_bytes = 0;
   std::array<uint32_t, 3> workgroup_size{};
   std::vector<Argument> arguments;
+  std::map<std::string, double> constants;  // numbers that were compiled in, by the parameter's name: BLOCK, say
   bool indirect_arguments = false;
 
-  static Abi parse(const std::string &text) {
-    detail::Json json = detail::JsonReader(text).document();
-    if (json.text("format") != "triton-spirv-kernel") throw Error("the JSON is not that of a kernel of triton-spirv");
-    if (json.number("version") != kAbiVersion)
-      throw Error("the kernel has version " + std::to_string(json.number("version")) + " of the ABI, this loader " +
+  static Returned<Abi> parse(std::string_view text) {
+    Result<detail::Json> json = detail::JsonReader(text).document();
+    if (!json) return detail::give<Abi>(Error(json.error()));
+    return detail::give<Abi>(from(*json));
+  }
+
+  // The same of a document that is read already.
+  static Result<Abi> from(const detail::Json &json) {
+    using detail::Json;
+    detail::Fields fields;
+    if (fields.get<std::string>(json, "format") != "triton-spirv-kernel")
+      fields.fail("the JSON is not that of a kernel of triton-spirv");
+    const uint32_t version = fields.number(json, "version");
+    if (version != kAbiVersion)
+      fields.fail("the kernel has version " + std::to_string(version) + " of the ABI, this loader " +
                   std::to_string(kAbiVersion) + ": take triton_spirv.hpp of the wheel that compiled it");
+    if (!fields.fault().empty()) return Error(fields.fault());
     Abi abi;
-    abi.kernel = json.text("kernel");
-    abi.sha256 = json.text("sha256");
-    abi.target = json.text("target");
-    abi.subgroup_size = json.number("subgroup_size");
-    abi.shared_bytes = json.number("shared_bytes");
-    abi.block_bytes = json.number("block_bytes");
-    abi.indirect_arguments = json.flag("indirect_arguments");
-    for (const detail::Json &feature : json.list("required_features"))
-      abi.required_features.push_back(feature.as<std::string>("required_features"));
-    const detail::Json::List &sizes = json.list("workgroup_size");
-    if (sizes.size() != 3) throw Error("the kernel's JSON is damaged: workgroup_size has not three numbers");
-    for (size_t i = 0; i < 3; ++i) abi.workgroup_size[i] = detail::Json::to_number(sizes[i], "workgroup_size");
-    if (!json.list("reports").empty())
-      throw Error("kernel '" + abi.kernel +
-                  "' reports (device_print, device_assert, bounds), which this "
-                  "loader does not serve: compile it "
+    abi.kernel = fields.get<std::string>(json, "kernel");
+    abi.sha256 = fields.get<std::string>(json, "sha256");
+    abi.target = fields.get<std::string>(json, "target");
+    abi.subgroup_size = fields.number(json, "subgroup_size");
+    abi.shared_bytes = fields.number(json, "shared_bytes");
+    abi.block_bytes = fields.number(json, "block_bytes");
+    abi.indirect_arguments = fields.get<bool>(json, "indirect_arguments");
+    for (const Json &feature : fields.get<Json::List>(json, "required_features"))
+      abi.required_features.push_back(fields.as<std::string>(feature, "required_features"));
+    const Json::List &sizes = fields.get<Json::List>(json, "workgroup_size");
+    if (sizes.size() != 3) fields.fail(detail::damaged("workgroup_size has not three numbers"));
+    for (size_t i = 0; i < sizes.size() && i < 3; ++i)
+      abi.workgroup_size[i] = fields.to_number(sizes[i], "workgroup_size");
+    if (abi.driver().empty()) fields.fail(detail::damaged("its target names no driver"));
+    if (!fields.get<Json::List>(json, "reports").empty())
+      fields.fail("kernel '" + abi.kernel +
+                  "' reports (device_print, device_assert, bounds), which this loader does not serve: compile it "
                   "without --debug and --check-bounds");
-    const detail::Json::List &parameters = json.list("parameters");
-    for (const detail::Json &entry : json.list("arguments")) {
+    const Json::List &parameters = fields.get<Json::List>(json, "parameters");
+    for (const Json &parameter : parameters) {
+      const std::string &name = fields.get<std::string>(parameter, "name");
+      if (!fields.entry(parameter, "type").is_null()) continue;
+      const Json &value = fields.entry(parameter, "value");
+      if (const double *number = std::get_if<double>(&value.value)) abi.constants[name] = *number;
+      if (const bool *flag = std::get_if<bool>(&value.value)) abi.constants[name] = *flag;
+    }
+    for (const Json &entry : fields.get<Json::List>(json, "arguments")) {
       Argument argument;
-      argument.name = entry.text("name");
-      argument.type = entry.text("type");
-      argument.offset = entry.number("offset");
-      argument.bytes = entry.number("bytes");
-      argument.written = entry.flag("written");
-      if (entry["parameter"].is_null() || entry.number("parameter") >= parameters.size())
-        throw Error("the kernel's JSON is damaged: argument " + argument.name + " has no parameter");
-      const detail::Json &parameter = parameters[entry.number("parameter")];
-      if (!parameter["type"].is_null() && parameter.text("type") == argument.type)
-        argument.divisible_by = parameter.number("divisible_by");
-      if (argument.bytes > 8 || argument.bytes == 0 || argument.divisible_by == 0 ||
+      argument.name = fields.get<std::string>(entry, "name");
+      argument.type = fields.get<std::string>(entry, "type");
+      argument.offset = fields.number(entry, "offset");
+      argument.bytes = fields.number(entry, "bytes");
+      argument.written = fields.get<bool>(entry, "written");
+      const Json &index = fields.entry(entry, "parameter");
+      const size_t owner = index.is_null() ? parameters.size() : fields.to_number(index, "parameter");
+      if (owner >= parameters.size()) {
+        fields.fail(detail::damaged("argument " + argument.name + " has no parameter"));
+        break;
+      }
+      const Json &parameter = parameters[owner];
+      if (!fields.entry(parameter, "type").is_null() && fields.get<std::string>(parameter, "type") == argument.type)
+        argument.divisible_by = fields.number(parameter, "divisible_by");
+      if (argument.type.empty() || argument.bytes > 8 || argument.bytes == 0 || argument.divisible_by == 0 ||
           argument.offset > abi.block_bytes || argument.bytes > abi.block_bytes - argument.offset)
-        throw Error("the kernel's JSON is damaged: argument " + argument.name + " lies outside of the block");
+        fields.fail(detail::damaged("argument " + argument.name + " lies outside of the block"));
       abi.arguments.push_back(argument);
     }
+    if (!fields.fault().empty()) return Error(fields.fault());
     return abi;
   }
+
+  // The driver that it was compiled for.
+  std::string driver() const {
+    const std::string key = ";driver=";
+    const size_t start = target.find(key);
+    if (start == std::string::npos) return {};
+    return target.substr(start + key.size(), target.find(';', start + key.size()) - start - key.size());
+  }
 };
+
+#ifndef TRITON_SPIRV_NO_FILES
+namespace detail {
+inline Result<Abi> abi_beside(const std::string &module) {
+  const size_t dot = module.rfind('.');
+  if (dot == std::string::npos || module.substr(dot) != ".spv") return Error(module + " does not end in .spv");
+  Result<std::string> text = contents(module.substr(0, dot) + ".json");
+  if (!text) return Error(text.error());
+  Result<Json> json = JsonReader(*text).document();
+  if (!json) return Error(json.error());
+  return Abi::from(*json);
+}
+}  // namespace detail
+
+// Read what is beside a module, before there is a device.
+inline Returned<Abi> read_abi(const std::string &module) { return detail::give(detail::abi_beside(module)); }
+#endif
 
 // -- what is passed
 // ----------------------------------------------------------------------------------------------
@@ -432,36 +705,38 @@ class Value {
   Value(double value) : value_(value) {}
 
   // The argument's bytes, little-endian, in the low bytes of the result.
-  uint64_t encode(const Argument &argument, const std::string &kernel) const {
-    auto refuse = [&](const std::string &why) -> Error {
-      return Error("kernel '" + kernel + "', argument '" + argument.name + "' (" + argument.type + "): " + why);
-    };
-    const std::string &type = argument.type;
+  Returned<uint64_t> encode(const Argument &argument, const std::string &kernel) const {
+    return detail::give(encoded(argument, kernel));
+  }
+  Result<uint64_t> encoded(const Argument &argument, const std::string &kernel) const {
     uint64_t bits = 0;
-    if (type[0] == '*') {
-      const Pointer *found = std::get_if<Pointer>(&value_);
-      if (!found) throw refuse("it must be a triton_spirv::Pointer");
-      bits = found->address;
-    } else if (type[0] == 'i' || type[0] == 'u') {
-      bits = integer(argument, refuse);
-    } else {
-      return floating(type, refuse);
-    }
-    if (bits % argument.divisible_by)
-      throw refuse("it was compiled for multiples of " + std::to_string(argument.divisible_by));
-    return bits;
+    const char *why = argument.type[0] == '*'   ? address(bits)
+                      : argument.type[0] == 'i' ? integer(argument.type, bits)
+                      : argument.type[0] == 'u' ? integer(argument.type, bits)
+                                                : floating(argument.type, bits);
+    std::string said = why ? why : "";
+    const bool whole = argument.type[0] == '*' || argument.type[0] == 'i' || argument.type[0] == 'u';
+    if (!why && whole && bits % argument.divisible_by)
+      said = "it was compiled for multiples of " + std::to_string(argument.divisible_by);
+    if (said.empty()) return bits;
+    return Error("kernel '" + kernel + "', argument '" + argument.name + "' (" + argument.type + "): " + said);
   }
 
  private:
-  template <class Refuse>
-  uint64_t integer(const Argument &argument, Refuse refuse) const {
-    const bool is_signed = argument.type[0] == 'i';
+  // Each gives the bits, or says what is wrong.
+  const char *address(uint64_t &bits) const {
+    const Pointer *found = std::get_if<Pointer>(&value_);
+    if (!found) return "it must be a triton_spirv::Pointer";
+    bits = found->address;
+    return nullptr;
+  }
+  const char *integer(const std::string &type, uint64_t &bits) const {
+    const bool is_signed = type[0] == 'i';
     int width = 0;
-    for (size_t i = 1; i < argument.type.size() && width <= 64; ++i)
-      width = argument.type[i] >= '0' && argument.type[i] <= '9' ? width * 10 + (argument.type[i] - '0') : 65;
-    if (width < 1 || width > 64) throw refuse("this loader does not know its type");
+    for (size_t i = 1; i < type.size() && width <= 64; ++i)
+      width = type[i] >= '0' && type[i] <= '9' ? width * 10 + (type[i] - '0') : 65;
+    if (width < 1 || width > 64) return "this loader does not know its type";
     bool fits = false;
-    uint64_t bits = 0;
     const uint64_t top = width == 64 ? ~uint64_t(0) : (uint64_t(1) << width) - 1;
     if (const int64_t *found = std::get_if<int64_t>(&value_)) {
       bits = static_cast<uint64_t>(*found);
@@ -471,13 +746,11 @@ class Value {
       bits = *found;
       fits = bits <= (is_signed && width > 1 ? top / 2 : top);
     } else {
-      throw refuse("it must be an integer");
+      return "it must be an integer";
     }
-    if (!fits) throw refuse("the value does not fit");
-    return bits;
+    return fits ? nullptr : "the value does not fit";
   }
-  template <class Refuse>
-  uint64_t floating(const std::string &type, Refuse refuse) const {
+  const char *floating(const std::string &type, uint64_t &bits) const {
     double number = 0;
     if (const double *found = std::get_if<double>(&value_))
       number = *found;
@@ -486,21 +759,22 @@ class Value {
     else if (const uint64_t *found = std::get_if<uint64_t>(&value_))
       number = static_cast<double>(*found);
     else
-      throw refuse("it must be a number");
-    uint64_t bits = 0;
+      return "it must be a number";
     if (type == "fp64") {
       std::memcpy(&bits, &number, 8);
     } else if (type == "fp32") {
       float small = static_cast<float>(number);
-      std::memcpy(&bits, &small, 4);
+      uint32_t word = 0;
+      std::memcpy(&word, &small, 4);
+      bits = word;
     } else if (type == "fp16") {
       bits = detail::narrow(number, 10, 5);
     } else if (type == "bf16") {
       bits = detail::narrow(number, 7, 8);
     } else {
-      throw refuse("this loader does not know its type");
+      return "this loader does not know its type";
     }
-    return bits;
+    return nullptr;
   }
 
   std::variant<Pointer, int64_t, uint64_t, double> value_;
@@ -509,194 +783,370 @@ class Value {
 // -- the device
 // --------------------------------------------------------------------------------------------------
 
-// The features to make a device with, for some kernels:
-// VkDeviceCreateInfo::pNext = features.head().
+// The Vulkan functions that are called.
+#define TRITON_SPIRV_FUNCTIONS(X)       \
+  X(GetPhysicalDeviceProperties2)       \
+  X(GetPhysicalDeviceFeatures2)         \
+  X(EnumerateDeviceExtensionProperties) \
+  X(CreateShaderModule)                 \
+  X(DestroyShaderModule)                \
+  X(CreatePipelineLayout)               \
+  X(DestroyPipelineLayout)              \
+  X(CreateComputePipelines)             \
+  X(DestroyPipeline)                    \
+  X(CmdBindPipeline)                    \
+  X(CmdPushConstants)                   \
+  X(CmdDispatch)
+
+struct Functions {
+#define TRITON_SPIRV_MEMBER(name) PFN_vk##name name = nullptr;
+  TRITON_SPIRV_FUNCTIONS(TRITON_SPIRV_MEMBER)
+#undef TRITON_SPIRV_MEMBER
+
+  // From a loader, such as volk's vkGetInstanceProcAddr.
+  static Functions load(VkInstance instance, PFN_vkGetInstanceProcAddr address) {
+    Functions found;
+#define TRITON_SPIRV_LOAD(name) found.name = reinterpret_cast<PFN_vk##name>(address(instance, "vk" #name));
+    TRITON_SPIRV_FUNCTIONS(TRITON_SPIRV_LOAD)
+#undef TRITON_SPIRV_LOAD
+    return found;
+  }
+  // Those that the program is linked with; none with VK_NO_PROTOTYPES.
+  static Functions linked() {
+    Functions found;
+#ifndef VK_NO_PROTOTYPES
+#define TRITON_SPIRV_LINK(name) found.name = vk##name;
+    TRITON_SPIRV_FUNCTIONS(TRITON_SPIRV_LINK)
+#undef TRITON_SPIRV_LINK
+#endif
+    return found;
+  }
+  // The name of one that is missing, or null.
+  const char *missing() const {
+#define TRITON_SPIRV_ASK(name) \
+  if (!name) return "vk" #name;
+    TRITON_SPIRV_FUNCTIONS(TRITON_SPIRV_ASK)
+#undef TRITON_SPIRV_ASK
+    return nullptr;
+  }
+};
+
+struct Options {
+  VkPipelineCache cache = VK_NULL_HANDLE;
+  // Which lane holds which element of a matrix unit's operands depends on the GPU. Python measures it; here kernels for
+  // matrix units run only where the program says that the device is of the kind that they were compiled for.
+  bool trust_matrices = false;
+  Functions functions = Functions::linked();
+};
+
+// What of a device decides whether a kernel can run there. Nothing of it depends on a kernel.
+class DeviceFacts {
+ public:
+  static Returned<DeviceFacts> of(VkPhysicalDevice physical, const Options &options = {}) {
+    return detail::give(found(physical, options));
+  }
+  static Result<DeviceFacts> found(VkPhysicalDevice physical, const Options &options) {
+    const Functions &vk = options.functions;
+    if (const char *name = vk.missing())
+      return Error(std::string(name) +
+                   " is missing: set Options::functions to Functions::load(instance, "
+                   "vkGetInstanceProcAddr)");
+    DeviceFacts facts;
+    facts.trust_matrices_ = options.trust_matrices;
+    VkPhysicalDeviceSubgroupSizeControlProperties sizes{};
+    sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
+    facts.floats_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES;
+    facts.floats_.pNext = &sizes;
+    VkPhysicalDeviceDriverProperties driver{};
+    driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
+    driver.pNext = &facts.floats_;
+    VkPhysicalDeviceProperties2 all{};
+    all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
+    all.pNext = &driver;
+    vk.GetPhysicalDeviceProperties2(physical, &all);
+    facts.floats_.pNext = nullptr;
+    facts.limits_ = all.properties.limits;
+    facts.name_ = all.properties.deviceName;
+    facts.driver_ = driver.driverID;
+    facts.sizes_ = sizes;
+    facts.sizes_.pNext = nullptr;
+    uint32_t count = 0;
+    vk.EnumerateDeviceExtensionProperties(physical, nullptr, &count, nullptr);
+    std::vector<VkExtensionProperties> extensions(count);
+    vk.EnumerateDeviceExtensionProperties(physical, nullptr, &count, extensions.data());
+    auto has = [&](const char *name) {
+      return std::any_of(extensions.begin(), extensions.end(),
+                         [&](const VkExtensionProperties &one) { return !std::strcmp(one.extensionName, name); });
+    };
+    detail::FeatureChain chain;
+    for (const detail::FeatureRow &row : detail::kFeatures)
+      if (!*row.extension || has(row.extension)) chain.add(row.structure);
+    vk.GetPhysicalDeviceFeatures2(physical, reinterpret_cast<VkPhysicalDeviceFeatures2 *>(chain.head()));
+    for (size_t i = 0; i < std::size(detail::kFeatures); ++i) {
+      const VkBool32 *flag = chain.flag(detail::kFeatures[i]);
+      facts.has_[i] = flag && *flag;
+    }
+    return facts;
+  }
+
+  const std::string &name() const { return name_; }
+  bool chooses_subgroup_size() const { return sizes_.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT; }
+  const uint32_t *grid_limits() const { return limits_.maxComputeWorkGroupCount; }
+
+  // Why a kernel cannot run there, "" where it can.
+  std::string refusal(const Abi &abi) const {
+    const std::string wanted = abi.driver(), there = detail::driver_name(driver_);
+    // Kernels for one driver have its workarounds.
+    const detail::DriverRow *row = detail::driver(static_cast<uint32_t>(driver_));
+    if (wanted == "generic" ? row && row->own_modules : wanted != there)
+      return "it was compiled for the driver " + wanted + ", not " + there;
+    if (abi.subgroup_size < sizes_.minSubgroupSize || abi.subgroup_size > sizes_.maxSubgroupSize ||
+        (sizes_.minSubgroupSize != sizes_.maxSubgroupSize && !chooses_subgroup_size()))
+      return "it needs subgroups of " + std::to_string(abi.subgroup_size);
+    for (size_t i = 0; i < std::size(detail::kFeatures); ++i)
+      if (!*detail::kFeatures[i].key && !has_[i]) return std::string("every kernel needs ") + detail::kFeatures[i].name;
+    for (const std::string &feature : abi.required_features) {
+      bool known = false;
+      for (size_t i = 0; i < std::size(detail::kFeatures); ++i) {
+        if (feature != detail::kFeatures[i].key) continue;
+        known = true;
+        if (!has_[i]) return "it needs " + feature + " (" + detail::kFeatures[i].name + "), which the device lacks";
+      }
+      for (const detail::ControlRow &control : detail::kControls) {
+        if (feature != control.key) continue;
+        known = true;
+        if (!(floats_.*control.has)) return "it needs " + feature + ", which the device lacks";
+      }
+      if (!known) return "it needs " + feature + ", which this loader does not know";
+      if (feature == "matrices" && !trust_matrices_)
+        return "which lane holds which element of its matrices is not measured here: set Options::trust_matrices where "
+               "the GPU is of the kind that it was compiled for";
+    }
+    const uint64_t invocations = uint64_t(abi.workgroup_size[0]) * abi.workgroup_size[1] * abi.workgroup_size[2];
+    if (invocations > limits_.maxComputeWorkGroupInvocations ||
+        invocations > uint64_t(sizes_.maxComputeWorkgroupSubgroups) * abi.subgroup_size)
+      return "it has workgroups of " + std::to_string(invocations) + " invocations";
+    for (size_t i = 0; i < 3; ++i)
+      if (abi.workgroup_size[i] > limits_.maxComputeWorkGroupSize[i])
+        return "it has workgroups of " + std::to_string(abi.workgroup_size[i]) + " invocations along one axis";
+    if (abi.shared_bytes > limits_.maxComputeSharedMemorySize)
+      return "it takes " + std::to_string(abi.shared_bytes) + " bytes of shared memory";
+    if (!abi.indirect_arguments && abi.block_bytes > limits_.maxPushConstantsSize)
+      return "its arguments take " + std::to_string(abi.block_bytes) + " bytes of push constants";
+    return {};
+  }
+
+ private:
+  std::string name_;
+  VkDriverId driver_{};
+  VkPhysicalDeviceLimits limits_{};
+  VkPhysicalDeviceFloatControlsProperties floats_{};
+  VkPhysicalDeviceSubgroupSizeControlProperties sizes_{};
+  std::array<bool, std::size(detail::kFeatures)> has_{};
+  bool trust_matrices_ = false;
+};
+
+// The features to make a device with, for some kernels: VkDeviceCreateInfo::pNext = features.head(), and
+// ppEnabledExtensionNames what extensions() gives.
 class Features {
  public:
-  Features() {
-    core_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
-    v11_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_1_FEATURES;
-    v12_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_2_FEATURES;
-    v13_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_1_3_FEATURES;
-    core_.pNext = &v11_, v11_.pNext = &v12_, v12_.pNext = &v13_;
-    core_.features.shaderInt64 = v12_.bufferDeviceAddress = VK_TRUE;
-    v12_.vulkanMemoryModel = v12_.vulkanMemoryModelDeviceScope = VK_TRUE;
-    v13_.subgroupSizeControl = v13_.computeFullSubgroups = VK_TRUE;
-  }
-  Features(const Features &) = delete;
-  Features &operator=(const Features &) = delete;
+  Features() { enable(""); }
 
-  // Add what a kernel needs. Returns what this class does not set: the caller
-  // must enable it, by its extension.
+  // Add what a kernel needs. Returns what this class does not know.
   std::vector<std::string> need(const Abi &abi) {
-    const std::map<std::string, VkBool32 *> known = {
-        {"float16", &v12_.shaderFloat16},
-        {"float64", &core_.features.shaderFloat64},
-        {"int8", &v12_.shaderInt8},
-        {"int16", &core_.features.shaderInt16},
-        {"storage8", &v12_.storageBuffer8BitAccess},
-        {"storage16", &v11_.storageBuffer16BitAccess},
-        {"int64_atomics", &v12_.shaderBufferInt64Atomics},
-    };
     std::vector<std::string> left;
     for (const std::string &feature : abi.required_features) {
-      auto found = known.find(feature);
-      if (found != known.end())
-        *found->second = VK_TRUE;
-      else if (feature.rfind("preserve_", 0) && feature.rfind("round_to_", 0))
-        left.push_back(feature);  // the others are properties of the device,
-                                  // which Kernel checks
+      const bool is_control = std::any_of(std::begin(detail::kControls), std::end(detail::kControls),
+                                          [&](const detail::ControlRow &row) { return feature == row.key; });
+      // Float controls are properties of the device, which Kernel checks.
+      if (!is_control && !enable(feature)) left.push_back(feature);
     }
     return left;
   }
-  // The last structure of the chain is free for the caller's own:
-  // *features.tail() = &more.
-  const void *head() const { return &core_; }
-  void **tail() { return &v13_.pNext; }
+  const std::vector<const char *> &extensions() const { return extensions_; }
+  // The last structure of the chain is free for the caller's own: *features.tail() = &more, after all need().
+  const void *head() { return chain_.head(); }
+  void **tail() { return chain_.tail(); }
 
  private:
-  VkPhysicalDeviceFeatures2 core_{};
-  VkPhysicalDeviceVulkan11Features v11_{};
-  VkPhysicalDeviceVulkan12Features v12_{};
-  VkPhysicalDeviceVulkan13Features v13_{};
+  bool enable(const std::string &key) {
+    bool known = false;
+    for (const detail::FeatureRow &row : detail::kFeatures) {
+      if (key != row.key) continue;
+      known = true;
+      chain_.add(row.structure);
+      *chain_.flag(row) = VK_TRUE;
+      auto is_it = [&](const char *name) { return !std::strcmp(name, row.extension); };
+      if (*row.extension && std::none_of(extensions_.begin(), extensions_.end(), is_it))
+        extensions_.push_back(row.extension);
+    }
+    return known;
+  }
+  detail::FeatureChain chain_;
+  std::vector<const char *> extensions_;
 };
-
-// Read what is beside a module, before there is a device.
-inline Abi read_abi(const std::string &module) {
-  size_t dot = module.rfind('.');
-  if (dot == std::string::npos || module.substr(dot) != ".spv") throw Error(module + " does not end in .spv");
-  return Abi::parse(detail::read_file(module.substr(0, dot) + ".json"));
-}
 
 // -- the kernel
 // --------------------------------------------------------------------------------------------------
 
-// A compiled kernel on a device. It must outlive the command buffers that it
-// was recorded into.
+// A compiled kernel on a device. It must outlive the command buffers that it was recorded into. It can be moved.
 class Kernel {
  public:
-  // Reads the module, its JSON beside it (the same path, ending in .json), and
-  // makes the pipeline.
-  Kernel(VkPhysicalDevice physical, VkDevice device, const std::string &module, VkPipelineCache cache = VK_NULL_HANDLE)
-      : device_(device) {
-    abi_ = read_abi(module);
-    std::string spirv = detail::read_file(module);
-    if (detail::sha256(spirv) != abi_.sha256 || spirv.size() % 4)
-      throw Error(module +
-                  " is not the module that the JSON beside it "
-                  "describes: compile it again");
-    check_device(physical);
-    try {
-      make(spirv, cache);
-    } catch (...) {
-      destroy();
-      throw;
-    }
+  // A module and the text of its JSON, in memory.
+  static Returned<Kernel> create(VkPhysicalDevice physical, VkDevice device, const void *spirv, size_t bytes,
+                                 std::string_view json, const Options &options = {}) {
+    return detail::give(made(physical, device, spirv, bytes, json, options));
   }
+#ifndef TRITON_SPIRV_NO_FILES
+  // A module's file; its JSON has the same path, ending in .json.
+  static Returned<Kernel> create(VkPhysicalDevice physical, VkDevice device, const std::string &module,
+                                 const Options &options = {}) {
+    return detail::give(read(physical, device, module, options));
+  }
+#endif
+#ifndef TRITON_SPIRV_NO_EXCEPTIONS
+#ifndef TRITON_SPIRV_NO_FILES
+  Kernel(VkPhysicalDevice physical, VkDevice device, const std::string &module, const Options &options = {})
+      : Kernel(create(physical, device, module, options)) {}
+#endif
+  Kernel(VkPhysicalDevice physical, VkDevice device, const void *spirv, size_t bytes, std::string_view json,
+         const Options &options = {})
+      : Kernel(create(physical, device, spirv, bytes, json, options)) {}
+#endif
   ~Kernel() { destroy(); }
   Kernel(const Kernel &) = delete;
   Kernel &operator=(const Kernel &) = delete;
+  Kernel(Kernel &&other) noexcept { swap(other); }
+  Kernel &operator=(Kernel &&other) noexcept {
+    Kernel gone(std::move(other));
+    swap(gone);
+    return *this;
+  }
 
   const Abi &abi() const { return abi_; }
   VkPipeline pipeline() const { return pipeline_; }
   VkPipelineLayout layout() const { return layout_; }
 
-  // The argument block. Where abi().indirect_arguments, it goes into a buffer,
-  // and that one's address is pushed.
-  std::vector<unsigned char> pack(const std::vector<Value> &values) const {
+  // The argument block. Where abi().indirect_arguments, it goes into a buffer, and that one's address is pushed.
+  Returned<std::vector<unsigned char>> pack(const std::vector<Value> &values) const {
+    return detail::give(packed(values));
+  }
+  // Record a launch. Barriers before and after it are the caller's: it reads and writes in the compute stage.
+  Returned<Done> record(VkCommandBuffer commands, std::array<uint32_t, 3> grid,
+                        const std::vector<Value> &values) const {
+    return detail::give(recorded(commands, grid, values));
+  }
+  Returned<Done> record_indirect(VkCommandBuffer commands, std::array<uint32_t, 3> grid, VkDeviceAddress block) const {
+    if (!abi_.indirect_arguments)
+      return detail::give<Done>(refuse("takes its arguments as push constants: use record()"));
+    return detail::give(dispatch(commands, grid, &block, sizeof block));
+  }
+
+  // The same where nothing throws: what the functions above give, as a Result.
+  static Result<Kernel> made(VkPhysicalDevice physical, VkDevice device, const void *spirv, size_t bytes,
+                             std::string_view json, const Options &options) {
+    Result<detail::Json> document = detail::JsonReader(json).document();
+    if (!document) return Error(document.error());
+    Result<Abi> abi = Abi::from(*document);
+    if (!abi) return Error(abi.error());
+    Result<DeviceFacts> facts = DeviceFacts::found(physical, options);
+    if (!facts) return Error(facts.error());
+    return made(device, spirv, bytes, *abi, *facts, options);
+  }
+  static Result<Kernel> made(VkDevice device, const void *spirv, size_t bytes, const Abi &abi, const DeviceFacts &facts,
+                             const Options &options) {
+    Kernel kernel;
+    kernel.device_ = device;
+    kernel.vk_ = options.functions;
+    kernel.abi_ = abi;
+    if (bytes % 4 || detail::sha256(std::string(static_cast<const char *>(spirv), bytes)) != abi.sha256)
+      return kernel.refuse("has another module than the one that its JSON describes: compile it again");
+    if (const std::string why = facts.refusal(abi); !why.empty())
+      return kernel.refuse(
+          "cannot run on " + facts.name() + ": " + why +
+          "; compile it with `triton-spirv compile --target device` there, or for that device's profile");
+    std::copy_n(facts.grid_limits(), 3, kernel.grid_limits_.begin());
+    if (const std::string why = kernel.make(spirv, bytes, facts.chooses_subgroup_size(), options.cache); !why.empty())
+      return kernel.refuse(why);
+    return kernel;
+  }
+#ifndef TRITON_SPIRV_NO_FILES
+  static Result<Kernel> read(VkPhysicalDevice physical, VkDevice device, const std::string &module,
+                             const Options &options) {
+    Result<Abi> abi = detail::abi_beside(module);
+    if (!abi) return Error(abi.error());
+    Result<std::string> spirv = detail::contents(module);
+    if (!spirv) return Error(spirv.error());
+    if (detail::sha256(*spirv) != abi->sha256)
+      return Error(module + " is not the module that the JSON beside it describes: compile it again");
+    Result<DeviceFacts> facts = DeviceFacts::found(physical, options);
+    if (!facts) return Error(facts.error());
+    return made(device, spirv->data(), spirv->size(), *abi, *facts, options);
+  }
+#endif
+
+ private:
+  Kernel() = default;
+  void swap(Kernel &other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(vk_, other.vk_);
+    std::swap(abi_, other.abi_);
+    std::swap(grid_limits_, other.grid_limits_);
+    std::swap(module_, other.module_);
+    std::swap(layout_, other.layout_);
+    std::swap(pipeline_, other.pipeline_);
+  }
+  Error refuse(const std::string &why) const { return Error("kernel '" + abi_.kernel + "' " + why); }
+
+  Result<std::vector<unsigned char>> packed(const std::vector<Value> &values) const {
     if (values.size() != abi_.arguments.size())
-      throw Error("kernel '" + abi_.kernel + "' takes " + std::to_string(abi_.arguments.size()) + " arguments, not " +
-                  std::to_string(values.size()));
+      return refuse("takes " + std::to_string(abi_.arguments.size()) + " arguments, not " +
+                    std::to_string(values.size()));
     std::vector<unsigned char> block(abi_.block_bytes);
     for (size_t i = 0; i < values.size(); ++i) {
-      uint64_t bits = values[i].encode(abi_.arguments[i], abi_.kernel);
-      for (uint32_t byte = 0; byte < abi_.arguments[i].bytes; ++byte)
-        block[abi_.arguments[i].offset + byte] = static_cast<unsigned char>(bits >> (8 * byte));
+      const Argument &argument = abi_.arguments[i];
+      Result<uint64_t> bits = values[i].encoded(argument, abi_.kernel);
+      if (!bits) return Error(bits.error());
+      for (uint32_t byte = 0; byte < argument.bytes; ++byte)
+        block[argument.offset + byte] = static_cast<unsigned char>(*bits >> (8 * byte));
     }
     return block;
   }
 
-  // Record a launch. Barriers before and after it are the caller's: it reads
-  // and writes in the compute stage.
-  void record(VkCommandBuffer commands, std::array<uint32_t, 3> grid, const std::vector<Value> &values) const {
+  Result<Done> recorded(VkCommandBuffer commands, std::array<uint32_t, 3> grid,
+                        const std::vector<Value> &values) const {
     if (abi_.indirect_arguments)
-      throw Error("kernel '" + abi_.kernel +
-                  "' takes its arguments from a buffer: put pack()'s bytes "
-                  "into one, and "
-                  "its address into record_indirect()");
-    std::vector<unsigned char> block = pack(values);
-    dispatch(commands, grid, block.data(), static_cast<uint32_t>(block.size()));
-  }
-  void record_indirect(VkCommandBuffer commands, std::array<uint32_t, 3> grid, VkDeviceAddress block) const {
-    if (!abi_.indirect_arguments)
-      throw Error("kernel '" + abi_.kernel + "' takes its arguments as push constants: use record()");
-    dispatch(commands, grid, &block, sizeof block);
+      return refuse(
+          "takes its arguments from a buffer: put pack()'s bytes into one, and its address into "
+          "record_indirect()");
+    Result<std::vector<unsigned char>> block = packed(values);
+    if (!block) return Error(block.error());
+    return dispatch(commands, grid, block->data(), static_cast<uint32_t>(block->size()));
   }
 
- private:
-  void check_device(VkPhysicalDevice physical) {
-    VkPhysicalDeviceSubgroupSizeControlProperties sizes{};
-    sizes.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES;
-    VkPhysicalDeviceFloatControlsProperties floats{};
-    floats.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES;
-    floats.pNext = &sizes;
-    VkPhysicalDeviceDriverProperties driver{};
-    driver.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES;
-    driver.pNext = &floats;
-    VkPhysicalDeviceProperties2 all{};
-    all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
-    all.pNext = &driver;
-    vkGetPhysicalDeviceProperties2(physical, &all);
-    const VkPhysicalDeviceLimits &limits = all.properties.limits;
-    auto refuse = [&](const std::string &why) {
-      throw Error("kernel '" + abi_.kernel + "' cannot run on " + all.properties.deviceName + ": " + why +
-                  "; compile it with `triton-spirv compile --target device` "
-                  "there, or for that device's profile");
+  // Makes the pipeline; what went wrong, "" where nothing did.
+  std::string make(const void *spirv, size_t bytes, bool chooses_size, VkPipelineCache cache) {
+    auto failed = [](VkResult result, const char *what) {
+      return result == VK_SUCCESS ? std::string() : what + (" (VkResult " + std::to_string(result)) + ")";
     };
-    const std::string wanted = target_driver(), there = detail::driver_name(driver.driverID);
-    // Kernels for one driver have its workarounds. Those for `generic` suit all
-    // but Mesa's CPU driver, which needs some.
-    if (wanted == "generic" ? driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE : wanted != there)
-      refuse("it was compiled for the driver " + wanted + ", not " + there);
-    const uint64_t invocations = uint64_t(abi_.workgroup_size[0]) * abi_.workgroup_size[1] * abi_.workgroup_size[2];
-    if (abi_.subgroup_size < sizes.minSubgroupSize || abi_.subgroup_size > sizes.maxSubgroupSize ||
-        (sizes.minSubgroupSize != sizes.maxSubgroupSize &&
-         !(sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT)))
-      refuse("it needs subgroups of " + std::to_string(abi_.subgroup_size));
-    if (invocations > limits.maxComputeWorkGroupInvocations)
-      refuse("it has workgroups of " + std::to_string(invocations) + " invocations");
-    if (abi_.shared_bytes > limits.maxComputeSharedMemorySize)
-      refuse("it takes " + std::to_string(abi_.shared_bytes) + " bytes of shared memory");
-    if (!abi_.indirect_arguments && abi_.block_bytes > limits.maxPushConstantsSize)
-      refuse("its arguments take " + std::to_string(abi_.block_bytes) + " bytes of push constants");
-    for (const std::string &feature : abi_.required_features)
-      if (detail::lacks_float_control(feature, floats)) refuse("it needs " + feature);
-    explicit_size_ = sizes.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT;
-  }
-
-  std::string target_driver() const {
-    const std::string key = "driver=";
-    size_t start = abi_.target.find(key);
-    if (start == std::string::npos) throw Error("the kernel's JSON is damaged: its target names no driver");
-    start += key.size();
-    return abi_.target.substr(start, abi_.target.find(';', start) - start);
-  }
-
-  void make(const std::string &spirv, VkPipelineCache cache) {
-    std::vector<uint32_t> words(spirv.size() / 4);
-    std::memcpy(words.data(), spirv.data(), spirv.size());
+    std::vector<uint32_t> words(bytes / 4);
+    std::memcpy(words.data(), spirv, bytes);
     VkShaderModuleCreateInfo module_info{};
     module_info.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-    module_info.codeSize = spirv.size();
+    module_info.codeSize = bytes;
     module_info.pCode = words.data();
-    check(vkCreateShaderModule(device_, &module_info, nullptr, &module_), "the module cannot be made");
+    std::string why = failed(vk_.CreateShaderModule(device_, &module_info, nullptr, &module_),
+                             "was refused: the module cannot be made");
+    if (!why.empty()) return why;
 
     VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, abi_.indirect_arguments ? 8 : abi_.block_bytes};
     VkPipelineLayoutCreateInfo layout_info{};
     layout_info.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
     layout_info.pushConstantRangeCount = range.size ? 1 : 0;
     layout_info.pPushConstantRanges = &range;
-    check(vkCreatePipelineLayout(device_, &layout_info, nullptr, &layout_), "the pipeline's layout cannot be made");
+    why = failed(vk_.CreatePipelineLayout(device_, &layout_info, nullptr, &layout_),
+                 "was refused: the pipeline's layout cannot be made");
+    if (!why.empty()) return why;
 
     VkPipelineShaderStageRequiredSubgroupSizeCreateInfo size_info{};
     size_info.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO;
@@ -705,37 +1155,141 @@ class Kernel {
     info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
     info.layout = layout_;
     info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-    info.stage.pNext = explicit_size_ ? &size_info : nullptr;
+    info.stage.pNext = chooses_size ? &size_info : nullptr;
     info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
     info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
     info.stage.module = module_;
     info.stage.pName = abi_.kernel.c_str();
-    check(vkCreateComputePipelines(device_, cache, 1, &info, nullptr, &pipeline_), "the pipeline cannot be made");
+    return failed(vk_.CreateComputePipelines(device_, cache, 1, &info, nullptr, &pipeline_),
+                  "was refused: the pipeline cannot be made");
   }
 
-  void check(VkResult result, const char *what) const {
-    if (result != VK_SUCCESS)
-      throw Error("kernel '" + abi_.kernel + "': " + what + " (VkResult " + std::to_string(result) + ")");
-  }
-
-  void dispatch(VkCommandBuffer commands, std::array<uint32_t, 3> grid, const void *data, uint32_t bytes) const {
-    vkCmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_);
-    if (bytes) vkCmdPushConstants(commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, bytes, data);
-    vkCmdDispatch(commands, grid[0], grid[1], grid[2]);
+  Result<Done> dispatch(VkCommandBuffer commands, std::array<uint32_t, 3> grid, const void *data,
+                        uint32_t bytes) const {
+    for (size_t axis = 0; axis < 3; ++axis)
+      if (grid[axis] > grid_limits_[axis])
+        return refuse("cannot have a grid of " + std::to_string(grid[axis]) + " on axis " + std::to_string(axis) +
+                      ": the device runs at most " + std::to_string(grid_limits_[axis]));
+    vk_.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline_);
+    if (bytes) vk_.CmdPushConstants(commands, layout_, VK_SHADER_STAGE_COMPUTE_BIT, 0, bytes, data);
+    vk_.CmdDispatch(commands, grid[0], grid[1], grid[2]);
+    return Done{};
   }
 
   void destroy() {
-    vkDestroyPipeline(device_, pipeline_, nullptr);
-    vkDestroyPipelineLayout(device_, layout_, nullptr);
-    vkDestroyShaderModule(device_, module_, nullptr);
+    if (pipeline_) vk_.DestroyPipeline(device_, pipeline_, nullptr);
+    if (layout_) vk_.DestroyPipelineLayout(device_, layout_, nullptr);
+    if (module_) vk_.DestroyShaderModule(device_, module_, nullptr);
   }
 
-  VkDevice device_;
+  VkDevice device_ = VK_NULL_HANDLE;
+  Functions vk_;
   Abi abi_;
-  bool explicit_size_ = false;
+  std::array<uint32_t, 3> grid_limits_{};
   VkShaderModule module_ = VK_NULL_HANDLE;
   VkPipelineLayout layout_ = VK_NULL_HANDLE;
   VkPipeline pipeline_ = VK_NULL_HANDLE;
 };
 
+// -- bundles
+// -----------------------------------------------------------------------------------------------------
+
+// Kernels in one file that `triton-spirv compile --bundle` wrote, each in variants for several devices.
+class Bundle {
+ public:
+  struct Variant {
+    std::string name;  // of the kernel in the bundle
+    Abi abi;
+    size_t offset = 0, bytes = 0;
+  };
+  Bundle() = default;  // an empty one
+
+  // A copy of the data is kept.
+  static Returned<Bundle> from_memory(const void *data, size_t bytes) {
+    return detail::give(parsed(std::string(static_cast<const char *>(data), bytes)));
+  }
+#ifndef TRITON_SPIRV_NO_FILES
+  static Returned<Bundle> read(const std::string &path) {
+    Result<std::string> data = detail::contents(path);
+    if (!data) return detail::give<Bundle>(Error(data.error()));
+    return detail::give(parsed(std::move(*data)));
+  }
+#endif
+
+  // In the order in which they are tried: what is made for one driver before what suits all.
+  const std::vector<Variant> &variants() const { return variants_; }
+
+  // The first variant of a kernel that can run on a device.
+  Returned<const Variant *> pick(VkPhysicalDevice physical, const std::string &name,
+                                 const Options &options = {}) const {
+    Result<DeviceFacts> facts = DeviceFacts::found(physical, options);
+    if (!facts) return detail::give<const Variant *>(Error(facts.error()));
+    return detail::give(picked(*facts, name));
+  }
+  Returned<Kernel> kernel(VkPhysicalDevice physical, VkDevice device, const std::string &name,
+                          const Options &options = {}) const {
+    Result<DeviceFacts> facts = DeviceFacts::found(physical, options);
+    if (!facts) return detail::give<Kernel>(Error(facts.error()));
+    Result<const Variant *> variant = picked(*facts, name);
+    if (!variant) return detail::give<Kernel>(Error(variant.error()));
+    const Variant &found = **variant;
+    return detail::give(Kernel::made(device, data_.data() + found.offset, found.bytes, found.abi, *facts, options));
+  }
+
+ private:
+  static Result<Bundle> parsed(std::string data) {
+    const char magic[] = "TSPIRVB";  // and a zero
+    auto word = [&](size_t at) {
+      uint32_t value = 0;
+      for (size_t i = 0; i < 4; ++i) value |= uint32_t(static_cast<unsigned char>(data[at + i])) << (8 * i);
+      return value;
+    };
+    if (data.size() < 16 || std::memcmp(data.data(), magic, 8))
+      return Error("this is no bundle of kernels; `triton-spirv compile --bundle` writes one");
+    if (word(8) != kBundleVersion)
+      return Error("the bundle has version " + std::to_string(word(8)) + ", this loader reads " +
+                   std::to_string(kBundleVersion) + ": take triton_spirv.hpp of the wheel that wrote it");
+    const size_t length = word(12);
+    if (length > data.size() - 16) return Error("the bundle is damaged: it is cut off");
+    Result<detail::Json> json = detail::JsonReader(std::string_view(data).substr(16, length)).document();
+    if (!json) return Error(json.error());
+    Bundle bundle;
+    detail::Fields fields;
+    for (const detail::Json &entry : fields.get<detail::Json::List>(*json, "variants")) {
+      Variant variant;
+      variant.name = fields.get<std::string>(entry, "name");
+      variant.offset = 16 + length + fields.number(entry, "offset");
+      variant.bytes = fields.number(entry, "bytes");
+      Result<Abi> abi = Abi::from(fields.entry(entry, "abi"));
+      if (!abi) return Error(abi.error());
+      variant.abi = std::move(abi).value();
+      if (variant.offset > data.size() || variant.bytes > data.size() - variant.offset)
+        fields.fail("the bundle is damaged: it is cut off");
+      bundle.variants_.push_back(std::move(variant));
+    }
+    if (!fields.fault().empty()) return Error(fields.fault());
+    bundle.data_ = std::move(data);
+    return bundle;
+  }
+
+  Result<const Variant *> picked(const DeviceFacts &facts, const std::string &name) const {
+    std::string why, names;
+    for (const Variant &variant : variants_) {
+      if (names.find("'" + variant.name + "'") == std::string::npos) names += " '" + variant.name + "'";
+      if (variant.name != name) continue;
+      const std::string refusal = facts.refusal(variant.abi);
+      if (refusal.empty()) return &variant;
+      why += "; for " + variant.abi.driver() + ": " + refusal;
+    }
+    if (why.empty()) return Error("the bundle has no kernel '" + name + "'; it has" + names);
+    return Error("no variant of kernel '" + name + "' in the bundle runs on " + facts.name() + why);
+  }
+
+  std::string data_;
+  std::vector<Variant> variants_;
+};
+
+#ifdef TRITON_SPIRV_NO_EXCEPTIONS
+}  // namespace results
+#endif
 }  // namespace triton_spirv

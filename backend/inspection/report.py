@@ -89,7 +89,7 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         capabilities = target(options.target)
         extra = {"debug_info": True, **fusion()}
         compiled, _ = compiled_kernel(
-            find_kernel(path, name), options.signature, capabilities, requested(options) | extra
+            find_kernel(path, name, "inspect"), options.signature, capabilities, requested(options) | extra
         )
     elif options.kernel.endswith(".spv"):
         raise RequestError(

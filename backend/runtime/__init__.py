@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from .allocator import OutOfDeviceMemory
     from .arrays import Array, array
     from .buffer import DeviceBuffer, empty, from_numpy, full, zeros
+    from .bundle import Bundle, load_bundle
     from .errors import KernelRejected, OutOfBounds, SharedMemoryRace, ValidationError, VulkanUnavailable
     from .graph import Graph
     from .kernel_file import IncompatibleModule
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 #: Name → the module here that has it.
 _MODULES = {
     "Array": "arrays",
+    "Bundle": "bundle",
     "DeviceBuffer": "buffer",
     "Graph": "graph",
     "IncompatibleModule": "kernel_file",
@@ -36,11 +38,13 @@ _MODULES = {
     "from_numpy": "buffer",
     "full": "buffer",
     "load": "ahead_of_time",
+    "load_bundle": "bundle",
     "zeros": "buffer",
 }
 
 __all__ = [
     "Array",
+    "Bundle",
     "DeviceBuffer",
     "Graph",
     "IncompatibleModule",
@@ -57,6 +61,7 @@ __all__ = [
     "from_numpy",
     "full",
     "load",
+    "load_bundle",
     "zeros",
 ]
 

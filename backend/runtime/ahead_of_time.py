@@ -274,8 +274,8 @@ def _sizes(grid: Any, name: str) -> tuple[int, int, int]:
     return x, y, z
 
 
-def check_target(abi: Abi, context: Context) -> None:
-    """Raises IncompatibleModule where the device cannot run what was compiled for the ABI's target."""
+def refusal(abi: Abi, context: Context) -> str:
+    """Why the device cannot run what was compiled for the ABI's target, '' where it can."""
     has, target, device = context.capabilities, Capabilities.parse(abi.target), context.device
     problems = []
     if target.driver != has.driver and (target.driver != ANY_DRIVER or has.traits.faults.own_modules):
@@ -293,9 +293,14 @@ def check_target(abi: Abi, context: Context) -> None:
         problems.append(
             f"its arguments take {abi.block_bytes} bytes of push constants, the device has {has.push_constant_bytes}"
         )
-    if problems:
+    return "; ".join(problems)
+
+
+def check_target(abi: Abi, context: Context) -> None:
+    """Raises IncompatibleModule where the device cannot run what was compiled for the ABI's target."""
+    if problems := refusal(abi, context):
         raise IncompatibleModule(
-            f"kernel '{abi.kernel}' cannot run on {device.name}: {'; '.join(problems)}; compile "
+            f"kernel '{abi.kernel}' cannot run on {context.device.name}: {problems}; compile "
             "it with `triton-spirv compile --target device` there, or for that device's profile"
         )
 

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 from ..capabilities import REQUIRED, Capabilities
-from ..drivers import DRIVERS, OTHER
+from ..drivers import DRIVER_IDS, DRIVERS, OTHER
 from .compute_units import ComputeUnits, compute_units
 from .device_features import (
     CAPABILITY_FEATURES,
@@ -71,18 +71,6 @@ class DeviceInfo:
         return f"{self.name} ({self.kind}, Vulkan {self.api_version[0]}.{self.api_version[1]}{lacking})"
 
 
-#: VkDriverId → its name in vulkan_core.h 1.4.335, where the binding's header has none or a provisional one.
-_LATER_DRIVERS = {26: "mesa_honeykrisp", 27: "vulkan_sc_emulation_on_vulkan", 28: "mesa_kosmickrisp"}
-
-
-@cache
-def _driver_names() -> dict[int, str]:
-    prefix = "VK_DRIVER_ID_"
-    names = {name.removeprefix(prefix): value for name, value in vars(vulkan()).items() if name.startswith(prefix)}
-    known = {value: name.lower() for name, value in names.items() if not name.endswith("_KHR") and name[0] != "_"}
-    return known | _LATER_DRIVERS
-
-
 def probe(physical: Any) -> DeviceInfo:
     """What the VkPhysicalDevice can do."""
     vk = vulkan()
@@ -123,7 +111,7 @@ def probe(physical: Any) -> DeviceInfo:
         lacks.append("subgroupSizeControl in compute shaders")
     if _compute_queue_family(physical) is None:
         lacks.append("a compute queue")
-    driver = _driver_names().get(properties["VkPhysicalDeviceVulkan12Properties"].driverID, "unknown")
+    driver = DRIVER_IDS.get(properties["VkPhysicalDeviceVulkan12Properties"].driverID, "unknown")
     capabilities = None
     if not lacks:
         traits = DRIVERS.get(driver, OTHER)

@@ -9,10 +9,11 @@ class VulkanUnavailable(RuntimeError):
 
 class KernelRejected(RuntimeError):
     """A SPIR-V module that is damaged, or that the driver refused. ``reason`` says why, ``path`` is where the module
-    was saved."""
+    was saved, '' where it could not be."""
 
     def __init__(self, reason: str, path: str) -> None:
-        super().__init__(f"{reason}; the module was saved as {path}: check it with 'spirv-val --target-env vulkan1.3'")
+        saved = f"was saved as {path}: check it with 'spirv-val --target-env vulkan1.3'"
+        super().__init__(f"{reason}; the module {saved if path else 'could not be saved'}")
         self.reason, self.path = reason, path
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -71,11 +71,16 @@ class Abi:
 
     def to_json(self) -> str:
         """The text of the file."""
-        entries = {"format": FORMAT, "version": VERSION, **asdict(self)}
-        for parameter in entries["parameters"]:
-            if parameter["type"] is not None:
-                del parameter["value"]
-        return json.dumps(entries, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+        return json.dumps(entries_of(self), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def entries_of(abi: Abi) -> dict[str, Any]:
+    """An ABI as JSON holds it."""
+    entries = {"format": FORMAT, "version": VERSION, **asdict(abi)}
+    for parameter in entries["parameters"]:
+        if parameter["type"] is not None:
+            del parameter["value"]
+    return entries
 
 
 def json_path(module: Path) -> Path:
@@ -98,6 +103,18 @@ def read_abi(module: Path, spirv: bytes) -> Abi:
         data = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
         raise IncompatibleModule(f"{path} is damaged: {error}") from None
+    abi = parse_abi(data, path)
+    found = hashlib.sha256(spirv).hexdigest()
+    if abi.sha256 != found:
+        raise IncompatibleModule(
+            f"{path} describes another module: {module} has sha256 {found[:16]}…, not "
+            f"{abi.sha256[:16]}…; compile the kernel again"
+        )
+    return abi
+
+
+def parse_abi(data: Any, path: Path) -> Abi:
+    """The ABI that a JSON document of ``path`` holds. Raises IncompatibleModule."""
     if not isinstance(data, dict) or data.pop("format", None) != FORMAT:
         raise IncompatibleModule(f"{path} does not describe a kernel: its format is not '{FORMAT}'")
     version = data.pop("version", None)
@@ -114,12 +131,6 @@ def read_abi(module: Path, spirv: bytes) -> Abi:
         _check(abi)
     except ValueError as error:
         raise IncompatibleModule(f"{path} is damaged: {error}") from None
-    found = hashlib.sha256(spirv).hexdigest()
-    if abi.sha256 != found:
-        raise IncompatibleModule(
-            f"{path} describes another module: {module} has sha256 {found[:16]}…, not "
-            f"{abi.sha256[:16]}…; compile the kernel again"
-        )
     return abi
 
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from ..spirv import opcodes as op
@@ -14,6 +10,7 @@ from ..spirv.decode import instruction_words, string
 from .context import Context
 from .errors import DamagedModule, KernelRejected, ValidationError
 from .loader import check, handle, new, vulkan
+from .saved_modules import save_module
 from .validate import validate_module
 
 _MODULE_PROCESSED = 330
@@ -118,7 +115,7 @@ class Kernel:
             try:
                 self.info = read_module(spirv)
             except ValueError as error:
-                raise DamagedModule(f"kernel '{name}': {error}", _save(name, spirv)) from None
+                raise DamagedModule(f"kernel '{name}': {error}", save_module(name, spirv)) from None
             validate_module(spirv, name)
             try:
                 self._create(spirv)
@@ -126,7 +123,7 @@ class Kernel:
             except (RuntimeError, ValidationError) as error:
                 self.destroy()
                 message = f"kernel '{name}' was refused by {context.device.name}: {error}"
-                raise KernelRejected(message, _save(name, spirv)) from error
+                raise KernelRejected(message, save_module(name, spirv)) from error
             self.pipeline = handle(self._pipeline)
             context.add_kernel(self.pipeline, self)
 
@@ -168,12 +165,3 @@ class Kernel:
     def unload(self) -> None:
         """Give the kernel back. A second call, or one after the context closed, does nothing."""
         self.context.remove_kernel(self.pipeline)
-
-
-def _save(name: str, spirv: Any) -> str:
-    """Write a refused module for the user to look at; its path."""
-    digest = hashlib.sha256(spirv).hexdigest()[:16]
-    plain = "".join(letter if letter.isalnum() or letter in "_-" else "_" for letter in name)[:80]
-    path = Path(tempfile.gettempdir()) / f"triton-spirv-{os.getuid()}-{plain}-{digest}.spv"
-    path.write_bytes(spirv)
-    return str(path)

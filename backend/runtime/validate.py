@@ -6,9 +6,9 @@ import hashlib
 import logging
 import shutil
 import subprocess
-import tempfile
 
 from ..settings import VALIDATE
+from .saved_modules import save_module
 
 _log = logging.getLogger(__name__)
 
@@ -43,9 +43,7 @@ def validate_module(spirv: bytes, name: str) -> None:
         _log.warning("spirv-val is too old for cooperative matrices: kernel '%s' was not validated", name)
         return
     if result.returncode:
-        with tempfile.NamedTemporaryFile(prefix=f"{name}-", suffix=".spv", delete=False) as file:
-            file.write(spirv)
-        raise InvalidModule(
-            f"spirv-val rejects the module of kernel '{name}', saved as {file.name}: {result.stderr.decode().strip()}"
-        )
+        path = save_module(name, spirv)
+        saved = f", saved as {path}" if path else ""
+        raise InvalidModule(f"spirv-val rejects the module of kernel '{name}'{saved}: {result.stderr.decode().strip()}")
     _passed.add(digest)

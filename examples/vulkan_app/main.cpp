@@ -1,15 +1,16 @@
 // A plain Vulkan program that launches a Triton kernel: out = x + scale * y.
 //
-//     triton-spirv compile kernel.py:add --signature "*fp32, *fp32, *fp32, i32,
-//     fp32, 64" --target device -o add.spv cmake -S . -B build
-//     -DTRITON_SPIRV_INCLUDE=$(triton-spirv include) && cmake --build build
-//     build/vulkan_app add.spv
+//     triton-spirv compile kernel.py:add -s "*fp32, *fp32, *fp32, i32, fp32, 64" --bundle kernels.tsb
+//     triton-spirv stubs kernels.tsb
+//     cmake -S . -B build -DTRITON_SPIRV_INCLUDE=$(triton-spirv include) && cmake --build build
+//     build/vulkan_app kernels.tsb
+//
+// kernels.tsb holds the kernel for several devices, and kernels.hpp its arguments with their types. A module alone
+// (add.spv) can be given as well.
 #include <cstdio>
-#include <triton_spirv.hpp>
+#include <kernels.hpp>
 
 namespace {
-
-constexpr uint32_t kBlock = 64;  // the BLOCK that the kernel was compiled for
 
 void check(VkResult result, const char *what) {
   if (result != VK_SUCCESS) throw std::runtime_error(std::string(what) + " failed: VkResult " + std::to_string(result));
@@ -75,9 +76,13 @@ int run(const std::string &module) {
   if ((found != VK_SUCCESS && found != VK_INCOMPLETE) || count == 0)
     throw std::runtime_error("there is no Vulkan device");
 
+  // What fits the device decides which features it is made with.
+  const bool is_alone = module.size() > 4 && module.substr(module.size() - 4) == ".spv";
+  triton_spirv::Bundle bundle;
+  if (!is_alone) bundle = triton_spirv::Bundle::read(module);
   triton_spirv::Features features;
-  if (!features.need(triton_spirv::read_abi(module)).empty())
-    throw std::runtime_error("the kernel needs an extension that this example does not enable");
+  if (!features.need(is_alone ? triton_spirv::read_abi(module) : bundle.pick(physical, "add")->abi).empty())
+    throw std::runtime_error("the kernel needs a feature that triton_spirv.hpp does not know");
   const float priority = 1;
   VkDeviceQueueCreateInfo queue_info{VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO};
   queue_info.queueFamilyIndex = compute_family(physical);
@@ -86,6 +91,8 @@ int run(const std::string &module) {
   VkDeviceCreateInfo device_info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, features.head()};
   device_info.queueCreateInfoCount = 1;
   device_info.pQueueCreateInfos = &queue_info;
+  device_info.enabledExtensionCount = static_cast<uint32_t>(features.extensions().size());
+  device_info.ppEnabledExtensionNames = features.extensions().data();
   VkDevice device;
   check(vkCreateDevice(physical, &device_info, nullptr, &device), "vkCreateDevice");
   VkQueue queue;
@@ -94,7 +101,9 @@ int run(const std::string &module) {
   int wrong = 0;
   {
     const int n = 1000;  // no multiple of the block
-    triton_spirv::Kernel kernel(physical, device, module);
+    kernels::Add add(is_alone ? triton_spirv::Kernel(physical, device, module)
+                              : bundle.kernel(physical, device, "add"));
+    const uint32_t block = add.constant("BLOCK");
     Buffer x(physical, device, n), y(physical, device, n), out(physical, device, n + 1);
     for (int i = 0; i < n; ++i) x.data[i] = float(i), y.data[i] = float(2 * i);
     out.data[n] = -1;  // must stay
@@ -110,8 +119,8 @@ int run(const std::string &module) {
     VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
     check(vkBeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer");
     using triton_spirv::pointer;
-    kernel.record(commands, {(n + kBlock - 1) / kBlock, 1, 1},
-                  {pointer(x.address), pointer(y.address), pointer(out.address), n, 0.5});
+    add.record(commands, {(n + block - 1) / block, 1, 1}, pointer(x.address), pointer(y.address), pointer(out.address),
+               n, 0.5f);
     // What the kernel wrote is to be read by the host.
     VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER, nullptr, VK_ACCESS_SHADER_WRITE_BIT,
                             VK_ACCESS_HOST_READ_BIT};
@@ -126,7 +135,7 @@ int run(const std::string &module) {
 
     for (int i = 0; i < n; ++i) wrong += out.data[i] != x.data[i] + 0.5f * y.data[i];
     wrong += out.data[n] != -1;
-    std::printf("%s: %d elements, %d wrong\n", kernel.abi().kernel.c_str(), n, wrong);
+    std::printf("%s: %d elements, %d wrong\n", add.kernel().abi().kernel.c_str(), n, wrong);
     vkDestroyCommandPool(device, pool, nullptr);
   }
   vkDestroyDevice(device, nullptr);
@@ -138,7 +147,7 @@ int run(const std::string &module) {
 
 int main(int argc, char **argv) {
   if (argc != 2) {
-    std::fprintf(stderr, "usage: %s add.spv\n", argv[0]);
+    std::fprintf(stderr, "usage: %s kernels.tsb\n", argv[0]);
     return 2;
   }
   try {

@@ -14,6 +14,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from toy_project import own_facts
 from vendor_support import ROOT, TOY_PLUGIN
 
 from tools.errors import ToolError
@@ -150,7 +151,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     project = Project(tmp_path / "repo")
     shutil.copytree(TOY_UPSTREAM, project.submodule, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copytree(NATIVE_TOY, project.root, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "pyproject.toml", project.root)
+    own_facts(project.root)
     project.patches.mkdir()
     (project.patches / "series").write_text("change.patch\n")
     (project.patches / "change.patch").write_text(PATCH)

@@ -2,49 +2,34 @@
 
 from __future__ import annotations
 
-import platform
+import dataclasses
 import re
 import shutil
-import sys
-import threading
-import time
 from pathlib import Path
 
 import pytest
-from toy_project import ABI, ALPHA, COMMIT, FIRST, SECOND, TAG, git, make_project, snapshot, sources, write_release
+from toy_project import ALPHA, COMMIT, FIRST, SECOND, git, make_project, snapshot, sources, write_release
 from vendor_support import ROOT
 
-from tools import progress, registry
+from tools import registry
 from tools.__main__ import VERBS
 from tools.errors import ToolError
-from tools.project import Project, ReleaseWheel, file_sha256, is_free_threaded
+from tools.project import Project, ReleaseWheel
 from tools.queue import overlay_files, queue_hash, series_names
+from tools.simple_index import pip_sources
 from tools.verbs import apply, check, rebase, status
 
 NEW_COMMIT = "cd" * 20
 TO = ["--to", "1.1", "--commit", NEW_COMMIT, "--no-test"]
 
 
-ASK_PIP = registry.release_wheel
-
-
 @pytest.fixture(autouse=True)
-def one_interpreter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The registry is a folder, asked for this interpreter only; through pip in the tests that say so."""
-    monkeypatch.setattr(registry, "PYTHONS", ((sys.version_info[1], is_free_threaded()),))
-    monkeypatch.setattr(registry, "ARCHITECTURES", (platform.machine(),))
-    monkeypatch.setattr(registry, "release_wheel", lambda name, version, *_: _in_folder(tmp_path, version))
+def folder_as_registry(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """pip's settings name a folder alone."""
     (tmp_path / "registry").mkdir()
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "registry"))
-    for variable in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"):
-        monkeypatch.delenv(variable, raising=False)
-
-
-def _in_folder(tmp_path: Path, version: str) -> ReleaseWheel | None:
-    for path in (tmp_path / "registry").glob(f"triton-{version}-*.whl"):
-        return ReleaseWheel(TAG, ABI, platform.machine(), path.name, file_sha256(path))
-    return None
+    pip_sources.cache_clear()
 
 
 def release(tmp_path: Path, version: str, cached: bool = True, **modules: str) -> ReleaseWheel:
@@ -65,10 +50,7 @@ def out(capfd: pytest.CaptureFixture[str]) -> list[str]:
     return capfd.readouterr().out.splitlines()
 
 
-def test_a_queue_moves(
-    project: Project, tmp_path: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(registry, "release_wheel", ASK_PIP)
+def test_a_queue_moves(project: Project, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     wheel = release(tmp_path, "1.1", cached=False, alpha="line 0\n" + ALPHA)
     assert rebase.run(project, TO) == 0
     assert out(capfd) == [
@@ -96,6 +78,8 @@ def test_there_and_back_gives_the_same_bytes(project: Project, tmp_path: Path) -
     assert rebase.run(project, TO) == 0
     assert sources(project) != before
     assert rebase.run(project, ["--to", "1.0", "--commit", COMMIT, "--no-test"]) == 0
+    assert list(project.lock().commit_notes) == [COMMIT]  # it could not be checked, as there is no origin
+    project.lock_file.write_text(dataclasses.replace(project.lock(), commit_notes={}).text())
     assert sources(project) == before
 
 
@@ -260,8 +244,7 @@ def test_work_that_is_not_exported_is_refused(project: Project, tmp_path: Path) 
         rebase.run(project, TO)
 
 
-def test_a_release_that_there_is_not(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "release_wheel", ASK_PIP)
+def test_a_release_that_there_is_not(project: Project) -> None:
     with pytest.raises(ToolError, match="the registry has no triton 7.0 for this Python"):
         rebase.run(project, ["--to", "7.0", "--report"])
 
@@ -388,32 +371,3 @@ def test_the_workflow_runs_commands_that_there_are() -> None:
     reports = [rebase.parse(words[1:]) for words in commands if words[0] == "rebase"]
     assert [options.to for options in reports if options.report] == ["newest", "main"]
     assert re.search(r"^  schedule:\n    - cron: ", text, re.MULTILINE)
-
-
-def test_the_wheels_of_a_release_are_looked_up_side_by_side(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    asked: list[tuple[int, bool, str]] = []
-    together = threading.Barrier(3, timeout=30)  # three at a time, or the test fails
-
-    def look_up(name: str, version: str, minor: int, threads: bool, arch: str) -> ReleaseWheel | None:
-        asked.append((minor, threads, arch))
-        together.wait()
-        time.sleep(0.05 * len(asked))
-        python, abi = (12, "abi3") if minor >= 12 else (minor, f"cp3{minor}")
-        return None if threads else ReleaseWheel(f"cp3{python}", abi, arch, f"{python}-{arch}.whl", "0" * 64)
-
-    monkeypatch.setattr(registry, "PYTHONS", ((11, False), (12, False), (13, False), (13, True), (14, False)))
-    monkeypatch.setattr(registry, "ARCHITECTURES", ("x86_64", "aarch64"))
-    monkeypatch.setattr(registry, "release_wheel", look_up)
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0.01)
-    wheels = registry.release_wheels("triton", "9.9")
-    assert [(wheel.python, wheel.arch) for wheel in wheels] == [
-        ("cp311", "x86_64"),
-        ("cp311", "aarch64"),
-        ("cp312", "x86_64"),
-        ("cp312", "aarch64"),
-    ]
-    # The abi3 wheel of 3.12 serves 3.13 and 3.14: these are not asked for.
-    assert {(minor, threads) for minor, threads, _ in asked} == {(11, False), (12, False), (13, True)}
-    assert re.search("look up the wheels of triton 9.9: [2-6] of 6, ", capfd.readouterr().err)

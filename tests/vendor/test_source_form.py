@@ -12,7 +12,8 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from vendor_support import ROOT, TOY_PLUGIN
+from toy_project import own_facts
+from vendor_support import TOY_PLUGIN
 
 from tools.errors import ToolError
 from tools.packaging import source_form
@@ -66,7 +67,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
     layer = project.overlay / "python/triton/layer.py"
     layer.parent.mkdir(parents=True)
     layer.write_text("LAYER = 1\n")
-    shutil.copy(ROOT / "pyproject.toml", project.root)
+    own_facts(project.root)
     project.lock_file.write_text(
         f'wheel = []\n[upstream]\nname = "triton"\nversion = "1.0"\nurl = "u"\nref = "v1.0"\ncommit = "{"ab" * 20}"\n'
         '[queue]\nsha256 = ""\n'

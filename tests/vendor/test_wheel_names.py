@@ -59,12 +59,20 @@ def test_what_goes_in_makes_the_version(project: Project, plugin: Plugin) -> Non
 
 @pytest.mark.parametrize(
     "file",
-    ["backend/compiler.py", "patches/first.patch", "overlay/python/triton/layer.py", "upstream.lock.toml", "src/a.cc"],
+    [
+        "backend/compiler.py",
+        "patches/first.patch",
+        "overlay/python/triton/layer.py",
+        "upstream.lock.toml",
+        "src/a.cc",
+        "native.cpp",
+    ],
 )
 def test_another_source_is_another_version(project: Project, file: str) -> None:
     (project.root / "CMakeLists.txt").touch()
     (project.root / "src").mkdir()
     (project.root / "src/a.cc").touch()
+    (project.root / "native.cpp").touch()
     before = version(project, load_plugin(project.root))
     assert version(project, load_plugin(project.root)) == before
     path = project.root / file
@@ -72,7 +80,22 @@ def test_another_source_is_another_version(project: Project, file: str) -> None:
     assert version(project, load_plugin(project.root)) != before
 
 
-def test_a_release_has_no_digest_and_is_the_commit_of_its_tag(project: Project) -> None:
+def test_a_vendor_s_native_sources_may_lie_anywhere(project: Project, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(TOY_PLUGIN.parent / "native-toy", tmp_path / "native-toy"))
+    plugin = load_plugin(folder)
+    seen = [version(project, plugin)]
+    for name in ("native.cpp", "kernels/table.inc", "lib/libvendor.so"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("1")
+        seen.append(version(project, plugin))
+    assert len(set(seen)) == 4
+    for name in ("build/CMakeCache.txt", ".git/index", "backend/_native.abi3.so", "x.egg-info/PKG-INFO"):
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text("1")
+    assert version(project, plugin) == seen[-1]
+
+
+def test_a_release_has_no_digest_and_is_the_commit_of_its_tag(project: Project, plugin: Plugin) -> None:
     own = load_plugin(project.root)
     assert identity(project, [own], kind=Kind.RELEASE).version == "1.0+own.0.1.0"
     git(project.root, "init", "-q", ".")
@@ -80,12 +103,31 @@ def test_a_release_has_no_digest_and_is_the_commit_of_its_tag(project: Project) 
     git(project.root, "add", "-A")
     git(project.root, "commit", "-q", "-m", "one")
     with pytest.raises(ToolError, match="the commit that is checked out has no tag v0.1.0"):
-        check_release(project)
+        check_release(project, [own])
     git(project.root, "tag", "v0.1.0")
-    check_release(project)
+    check_release(project, [own])
     (project.root / "backend/compiler.py").write_text("")
     with pytest.raises(ToolError, match="not committed, such as backend/compiler.py"):
-        check_release(project)
+        check_release(project, [own])
+    git(project.root, "checkout", "-q", "backend/compiler.py")
+    # A vendor's plugin is released from a tag of its own, and its version is in the wheel's.
+    with pytest.raises(ToolError, match="toy-backend has no version: put one into the table .project."):
+        identity(project, [own, plugin], kind=Kind.RELEASE)
+    facts = plugin.folder / "pyproject.toml"
+    facts.write_text('[project]\nname = "triton-toy"\nversion = "7.2rc1"\n')
+    assert identity(project, [own, plugin], kind=Kind.RELEASE).version == "1.0+own.0.1.0.toy.7.2rc1"
+    with pytest.raises(ToolError, match="toy-backend is not in a git repository"):
+        check_release(project, [own, plugin])
+    git(plugin.folder, "init", "-q", ".")
+    git(plugin.folder, "add", "-A")
+    git(plugin.folder, "commit", "-q", "-m", "one")
+    with pytest.raises(ToolError, match="plugin .*toy-backend: the commit that is checked out has no tag v7.2rc1"):
+        check_release(project, [own, plugin])
+    git(plugin.folder, "tag", "v7.2rc1")
+    check_release(project, [own, plugin])
+    (plugin.folder / "backend/new.py").touch()
+    with pytest.raises(ToolError, match="plugin .*toy-backend: .* not committed, such as backend/new.py"):
+        check_release(project, [own, plugin])
 
 
 def test_a_plugin_s_own_wheel_has_its_own_name_and_version(project: Project, plugin: Plugin) -> None:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from toy_project import ALPHA, FIRST, SECOND, make_project, snapshot, write_release
+from vendor_support import ROOT
 
 from backend.settings import TOOLS_FAULT
 from tools import faults
 from tools.project import Project
 
-SCRIPT = Path(__file__).parent / "faulted_tools.py"
 NEW_COMMIT = "cd" * 20
 NEW_ALPHA = "line 0\n" + ALPHA
 KILLED, FULL = "killed", "disk-full"
@@ -36,14 +36,14 @@ class Toy:
             shutil.copytree(self.registry, self.project.cache / "wheels")
         self.environment = {key: value for key, value in os.environ.items() if not key.startswith("TRITON_")} | {
             "TRITON_SPIRV_TOOLS_IN_PLACE": "1",
-            "TOY_REGISTRY": str(self.registry),
+            "PYTHONPATH": str(ROOT),
             "PIP_NO_INDEX": "1",
             "PIP_FIND_LINKS": str(self.registry),
             "TRITON_PLUGIN_DIRS": "",
         }
 
     def command(self, *arguments: str) -> list[str]:
-        return [sys.executable, str(SCRIPT), "--root", str(self.project.root), *arguments]
+        return [sys.executable, "-m", "tools", "--root", str(self.project.root), *arguments]
 
     def run(self, *arguments: str, fault: str = "") -> subprocess.CompletedProcess[str]:
         environment = self.environment | {TOOLS_FAULT.name: fault}
@@ -84,8 +84,7 @@ raise SystemExit(reported(lambda: wheel.{function}(Project(Path({project!r}))) a
 
 def build(toy: Toy, function: str, fault: str = "") -> subprocess.CompletedProcess[str]:
     """Run the wheel builder on the toy."""
-    root = str(SCRIPT.parents[2])
-    code = BUILD.format(root=root, project=str(toy.project.root), function=function)
+    code = BUILD.format(root=str(ROOT), project=str(toy.project.root), function=function)
     environment = toy.environment | {TOOLS_FAULT.name: fault}
     command = [sys.executable, "-c", code]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)

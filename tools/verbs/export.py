@@ -25,6 +25,7 @@ def run(project: Project, arguments: list[str]) -> int:
         if status.applied_head == status.head and status.applied_queue != queue_hash(project):
             # patches/ was edited since the last apply and the tree was not: the tree holds the older state.
             raise ToolError("patches/ or overlay/ changed since the last apply: run `python3 -m tools apply` first")
+        repository.refuse_syntax_errors(repository.commits())
         overlay, patches = collect(repository)
         for patch in patches:
             refuse_unsafe(patch)

@@ -96,10 +96,13 @@ def run(project: Project, arguments: list[str]) -> int:
     folder = Path(arguments[1] if len(arguments) == 2 else name.replace("_", "-")).absolute()
     if folder.exists():
         raise ToolError(f"{folder} is there already")
-    for path, text in files(name, folder).items():
-        target = folder / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(text)
+    try:
+        for path, text in files(name, folder).items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text)
+    except OSError as error:
+        raise ToolError(f"{folder} cannot be written: {error.strerror}") from None
     print(f"{folder} holds the backend {name}. Build a wheel with it:")
     print(f'    TRITON_PLUGIN_DIRS="{project.root};{folder}" python3 -m tools wheel')
     return 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
+import platform
 import subprocess
 import sys
 
@@ -15,6 +16,7 @@ from .. import goal as goals
 from .. import rebase, registry
 from ..errors import ToolError
 from ..hold import hold
+from ..packaging.facts import too_old
 from ..progress import note
 from ..project import Project
 from ..repository import Repository
@@ -60,8 +62,14 @@ def run(project: Project, arguments: list[str]) -> int:
         if not mover.run(_stop):
             return 1
         rebase.tell_outcomes(state, print)
+        for path, name in rebase.unused_overlay(project, state).items():
+            print(
+                f"overlay/{path} is left: only {name}, which was skipped, used it; remove it, or bring the patch back"
+            )
         rebase.finish(project, state)
         print(f"the queue is on {project.lock().name} {state.goal.version} ({state.goal.ref}) now")
+        if (project.root / "backend/name.conf").is_file() and (reason := too_old(project)):
+            note(f"no wheel with this backend in it can be built from here: {reason}")
         if options.no_test:
             return 0
         if project.lock().wheels:
@@ -70,7 +78,7 @@ def run(project: Project, arguments: list[str]) -> int:
 
 
 def _name(project: Project, name: str) -> str:
-    return registry.newest(project.lock().name) if name == "newest" else name
+    return registry.newest(project.lock().name, platform.machine()) if name == "newest" else name
 
 
 def _stop(name: str, lines: list[str]) -> bool:

@@ -1,7 +1,9 @@
 """`release DIST OUT`: check the wheels of a release, and write what is published beside them.
 
-Checked: each wheel of a release is there, with the version of the release and nothing in it that names another. Written
-to OUT: SHA256SUMS, each wheel's bill of materials, and notes.md, the release's part of CHANGELOG.md.
+Checked: each wheel of a release is there, with the version of the release and nothing in it that names another. Of this
+repository's own release those are the patched triton and, in any folder of DIST, the plugin alone; of a vendor's, with
+the plugins of TRITON_PLUGIN_DIRS, the patched triton. Written to OUT: SHA256SUMS, each wheel's bill of materials, and
+notes.md, the release's part of each plugin's CHANGELOG.md.
 """
 
 from __future__ import annotations
@@ -11,21 +13,24 @@ import zipfile
 from pathlib import Path
 
 from ..errors import ToolError
-from ..packaging import sbom, targets
+from ..packaging import plugin_wheel, sbom, targets
+from ..packaging.facts import facts_of, is_own
 from ..packaging.metadata import Kind, identity
+from ..packaging.plugins import Plugin
 from ..packaging.wheel import check_plugins
 from ..project import Project, file_sha256
-from ..registry import ARCHITECTURES
 
 
 def run(project: Project, arguments: list[str]) -> int:
     if len(arguments) != 2:
         raise ToolError("release needs two folders: that of the wheels, and one to write to")
-    wheels = sorted(Path(arguments[0]).glob("*.whl"))
-    check_wheels(project, wheels)
+    wheels = sorted(Path(arguments[0]).rglob("*.whl"), key=lambda wheel: wheel.name)
+    plugins = check_plugins(project)
+    check_wheels(project, plugins, wheels)
+    told = notes(project, plugins)
     out = Path(arguments[1])
     out.mkdir(parents=True, exist_ok=True)
-    (out / "notes.md").write_text(notes(project))
+    (out / "notes.md").write_text(told)
     for wheel in wheels:
         (out / f"{wheel.name}.cdx.json").write_bytes(bill_of(wheel))
     (out / "SHA256SUMS").write_text("".join(f"{file_sha256(wheel)}  {wheel.name}\n" for wheel in wheels))
@@ -34,33 +39,49 @@ def run(project: Project, arguments: list[str]) -> int:
 
 
 def expected_tags(project: Project) -> set[str]:
-    """`python-abi-architecture` of every wheel that a release has: those that upstream released one for."""
-    lock = project.lock()
-    found = set()
-    for minor, threads in targets.PYTHONS:
-        for arch in ARCHITECTURES:
-            target = targets.Target(minor, threads, arch)
-            try:
-                target.wheel(lock)
-            except ToolError:
-                continue
-            found.add(f"{target.python}-{target.abi}-{arch}")
-    return found
+    """`python-abi-architecture` of every wheel that a release has, as pyproject.toml says.
+
+    A ToolError where the lock has no wheel of upstream for one of them: a lock that lost one must not make a smaller
+    release.
+    """
+    lock, wanted = project.lock(), targets.released(project)
+    lost = []
+    for target in wanted:
+        try:
+            target.wheel(lock)
+        except ToolError:
+            lost.append(target.name)
+    if lost:
+        raise ToolError(
+            f"upstream.lock.toml has no wheel of {lock.name} {lock.version} for {', '.join(lost)}, which "
+            "release-pythons of pyproject.toml names"
+        )
+    return {f"{target.python}-{target.abi}-{target.arch}" for target in wanted}
 
 
-def check_wheels(project: Project, wheels: list[Path]) -> None:
+def check_wheels(project: Project, plugins: list[Plugin], wheels: list[Path]) -> None:
     """A ToolError names the first wheel that is missing or does not belong to the release."""
-    who = identity(project, check_plugins(project), kind=Kind.RELEASE)
-    there: set[str] = set()
+    tags = expected_tags(project)
+    main = identity(project, plugins, kind=Kind.RELEASE).stem
+    expected = {main: tags}
+    if len(plugins) == 1:
+        alone = tags if plugins[0].has_native else {"py3-none-any"}
+        expected[plugin_wheel.identity(project, plugins[0], release=True).stem] = alone
+    there: dict[str, set[str]] = {}
     for wheel in wheels:
         name, version, python, abi, platform = wheel.stem.split("-")
-        if f"{name}-{version}" != who.stem:
-            raise ToolError(f"{wheel.name} is not of the release {who.stem}")
+        stem = f"{name}-{version}"
+        if stem not in expected:
+            raise ToolError(f"{wheel.name} is not of the release {main}")
         if platform.startswith("linux_"):
             raise ToolError(f"{wheel.name} is for this machine's Linux only: build it in a manylinux container")
-        there |= {f"{python}-{abi}-{arch}" for arch in ARCHITECTURES if platform.endswith(arch)}
-    if missing := sorted(expected_tags(project) - there):
-        raise ToolError(f"the release has no wheel for {', '.join(missing)}")
+        machines = [arch for arch in targets.ARCHITECTURES if platform.endswith(arch)] or [platform]
+        there.setdefault(stem, set()).update(f"{python}-{abi}-{machine}" for machine in machines)
+    for stem, wanted in expected.items():
+        # A vendor's plugin may go without a wheel of its own.
+        needed = stem == main or stem in there or is_own(project, plugins[0])
+        if needed and (missing := sorted(wanted - there.get(stem, set()))):
+            raise ToolError(f"the release has no wheel {stem} for {', '.join(missing)}")
 
 
 def bill_of(wheel: Path) -> bytes:
@@ -72,13 +93,22 @@ def bill_of(wheel: Path) -> bytes:
         return archive.read(names[0])
 
 
-def notes(project: Project) -> str:
-    """The part of CHANGELOG.md that is about the present version."""
-    version = str(project.settings()["version"])
-    text = (project.root / "CHANGELOG.md").read_text()
-    found = re.search(rf"^## {re.escape(version)}\b[^\n]*\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
+def notes(project: Project, plugins: list[Plugin]) -> str:
+    """The part of each plugin's CHANGELOG.md that is about its present version; of this repository's where none is."""
+    folders = {plugin.folder: facts_of(project, plugin).version for plugin in plugins}
+    folders = folders or {project.root: str(project.settings()["version"])}
+    parts = {folder.name: _notes(folder / "CHANGELOG.md", version) for folder, version in folders.items()}
+    if len(parts) == 1:
+        return next(iter(parts.values()))
+    return "\n".join(f"## {name}\n\n{text}" for name, text in parts.items())
+
+
+def _notes(changelog: Path, version: str) -> str:
+    if not changelog.is_file():
+        raise ToolError(f"{changelog} is missing: it says what is new in a release")
+    found = re.search(rf"^## {re.escape(version)}(?=\s|$)[^\n]*\n(.*?)(?=^## |\Z)", changelog.read_text(), re.M | re.S)
     if not found or not found.group(1).strip():
-        raise ToolError(f"CHANGELOG.md says nothing of {version}")
+        raise ToolError(f"{changelog} says nothing of {version}")
     if "unreleased" in found.group(0).splitlines()[0]:
-        raise ToolError(f"CHANGELOG.md calls {version} unreleased: put the date there")
+        raise ToolError(f"{changelog} calls {version} unreleased: put the date there")
     return found.group(1).strip() + "\n"

@@ -1,8 +1,8 @@
-"""`status`: what state tree, series and lock are in."""
+"""`status`: what state tree, series and lock are in. What a killed run left half-done is told, not finished."""
 
 from __future__ import annotations
 
-from .. import rebase
+from .. import journal, rebase
 from ..errors import ToolError
 from ..hold import hold
 from ..project import Project
@@ -12,11 +12,14 @@ from ..upstream import other_release
 
 
 def run(project: Project, arguments: list[str]) -> int:
-    with hold(project):
+    with hold(project, recover=False):
         return _tell(project)
 
 
 def _tell(project: Project) -> int:
+    if journal.is_unfinished(project):
+        _tell_unfinished("a change of patches/, overlay/ and the lock")
+        return 0
     lock = project.lock()
     digest = queue_hash(project)
     print(f"upstream   {lock.name} {lock.version} ({lock.ref}, {lock.commit[:12]})")
@@ -32,7 +35,10 @@ def _tell(project: Project) -> int:
     if reason := other_release(project, lock):
         print(f"tree       {reason}")
         return 0
-    with Repository(project) as repository:
+    with Repository(project, recover=False) as repository:
+        if repository.is_moving():
+            _tell_unfinished("an apply")
+            return 0
         status = repository.status()
         commits = [commit for commit in repository.commits() if not repository.is_overlay(commit)]
         held = {patch.name: patch.text() for patch in map(repository.patch_of, commits)}
@@ -51,6 +57,10 @@ def _tell(project: Project) -> int:
     for line in status.dirty:
         print(f"changed    {line[3:]}")
     return 0
+
+
+def _tell_unfinished(what: str) -> None:
+    print(f"unfinished {what}: the next `tools apply` finishes it, `recover` takes it back")
 
 
 def _trouble(repository: Repository) -> str:

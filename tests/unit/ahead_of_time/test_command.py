@@ -394,6 +394,17 @@ def test_launches_of_the_file_are_warned_about(
     assert '`if __name__ == "__main__":`' in warning
 
 
+def test_the_warning_of_a_launch_names_the_verb(
+    kernels: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(triton.runtime.JITFunction, "run", lambda self, *_, **__: None)
+    kernels.write_text(kernels.read_text() + "\nadd[(1,)](None, None, 1, 64)\n")
+    request = [f"{kernels}:add", "-s", ADD, "-t", "generic", "-o", str(kernels.with_name("out.html"))]
+    assert cli.main(["inspect", *request]) == 0
+    (warning,) = [text for text in capfd.readouterr().err.splitlines() if "warning" in text]
+    assert warning.startswith(f"triton-spirv inspect: warning: {kernels}, line ")
+
+
 def test_compiling_shows_no_warning_of_upstream(kernels: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     environment = {key: value for key, value in os.environ.items() if key != "TRITON_DEFAULT_FP_FUSION"}
     request = [f"{kernels}:add", "-s", ADD, "-t", "generic", "-o", str(kernels.with_name("out.spv"))]

@@ -30,7 +30,7 @@ static Value value(const std::string &text) {
 
 int main(int argc, char **argv) {
   try {
-    const std::string verb = argv[1], text = detail::read_file(argv[2]);
+    const std::string verb = argv[1], text = detail::contents(argv[2]).value();
     if (verb == "sha256") {
       std::puts(detail::sha256(text).c_str());
       return 0;

@@ -1,0 +1,151 @@
+"""triton_spirv.hpp in each of its forms, on devices that are played: drivers, features and limits are checked."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from vendor_support import ROOT
+
+from backend.ahead_of_time import cpp_tables
+from backend.capabilities import profiles
+from backend.drivers import DRIVER_IDS
+
+INCLUDE = ROOT / "backend/include"
+FAKE = Path(__file__).parent / "vulkan_app/fake.cpp"
+CLI = [sys.executable, "-m", "triton.backends.spirv.cli"]
+STRICT = ["-std=c++17", "-Wall", "-Wextra", "-Werror", "-fsanitize=undefined", "-fno-sanitize-recover"]
+#: Name → the flags of that form. The last is what an NDK would be given: no exceptions, no RTTI, no files.
+FORMS = {
+    "exceptions": [],
+    "results": ["-DTRITON_SPIRV_NO_EXCEPTIONS", "-fno-exceptions"],
+    "android": [
+        "-DTRITON_SPIRV_NO_EXCEPTIONS",
+        "-DTRITON_SPIRV_NO_FILES",
+        "-fno-exceptions",
+        "-fno-rtti",
+        "-fPIE",
+        "-fvisibility=hidden",
+    ],
+}
+KERNELS = """
+import triton
+import triton.language as tl
+
+@triton.jit
+def add(x, out, n, BLOCK: tl.constexpr):
+    i = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i, mask=i < n) + 1, mask=i < n)
+
+@triton.jit
+def product(x, out, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)[:, None] * BLOCK + tl.arange(0, BLOCK)[None, :]
+    a = tl.load(x + at)
+    tl.store(out + at, tl.dot(a, a))
+"""
+OF_DRIVER = {name: number for number, name in DRIVER_IDS.items()}
+
+
+@pytest.fixture(scope="module", params=FORMS)
+def fake(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("fake") / "fake"
+    command = ["c++", *STRICT, *FORMS[request.param], f"-I{INCLUDE}", str(FAKE), "-o", str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return path
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("kernels") / "kernels.py"
+    path.write_text(KERNELS)
+    return path
+
+
+def module(kernels: Path, function: str, signature: str, target: str) -> Path:
+    path = kernels.parent / f"{function}-{target}-{signature.split(',')[0][1:]}.spv"
+    if not path.exists():
+        command = [*CLI, "compile", f"{kernels}:{function}", "-s", signature, "-t", target, "-o", str(path)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    return path
+
+
+def run(fake: Path, spirv: Path, driver: int, lacking: str = "", y: int = 1) -> subprocess.CompletedProcess[str]:
+    command = [str(fake), str(spirv), str(spirv.with_suffix(".json")), str(driver), lacking, str(y)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "LC_ALL": "C"})
+
+
+def test_the_tables_are_those_of_python() -> None:
+    assert cpp_tables.PATH.read_text() == cpp_tables.text(), "run python -m backend.ahead_of_time.cpp_tables"
+
+
+@pytest.mark.parametrize("profile", sorted(profiles()))
+def test_each_profile_s_driver_is_known(fake: Path, kernels: Path, profile: str) -> None:
+    spirv = module(kernels, "add", "*fp32, *fp32, i32, 64", profile)
+    driver = profiles()[profile].capabilities.driver
+    own = OF_DRIVER.get(driver, OF_DRIVER["mesa_radv"])  # what is generic runs on any GPU
+    done = run(fake, spirv, own)
+    assert (done.returncode, done.stdout) == (0, "20 bytes, grid 1 1 1\n"), done.stderr
+    other = run(fake, spirv, OF_DRIVER["mesa_llvmpipe" if driver != "mesa_llvmpipe" else "mesa_nvk"])
+    assert other.returncode == 1
+    assert f"it was compiled for the driver {driver}, not mesa_" in other.stderr
+
+
+def test_a_driver_of_no_name(fake: Path, kernels: Path) -> None:
+    spirv = module(kernels, "add", "*fp32, *fp32, i32, 64", "nvk-ampere")
+    assert "for the driver mesa_nvk, not driver 999" in run(fake, spirv, 999).stderr
+
+
+@pytest.mark.parametrize(
+    ("signature", "lacking", "message"),
+    [
+        ("*fp64, *fp64, i32, 64", "shaderFloat64", "it needs float64 (shaderFloat64), which the device lacks"),
+        ("*fp16, *fp16, i32, 64", "shaderFloat16", "it needs float16 (shaderFloat16), which the device lacks"),
+        ("*i8, *i8, i32, 64", "storageBuffer8BitAccess", "it needs storage8 (storageBuffer8BitAccess), which the"),
+        ("*fp32, *fp32, i32, 64", "vulkanMemoryModel", "every kernel needs vulkanMemoryModel"),
+    ],
+)
+def test_a_feature_that_the_device_lacks(fake: Path, kernels: Path, signature: str, lacking: str, message: str) -> None:
+    spirv = module(kernels, "add", signature, "nvidia-hopper")
+    driver = OF_DRIVER["nvidia_proprietary"]
+    assert run(fake, spirv, driver).returncode == 0
+    done = run(fake, spirv, driver, lacking)
+    assert done.returncode == 1
+    assert message in done.stderr
+
+
+def test_matrices_that_nobody_measured_are_refused(fake: Path, kernels: Path) -> None:
+    spirv = module(kernels, "product", "*fp16, *fp32, 64", "nvidia-hopper")
+    assert "matrices" in json.loads(spirv.with_suffix(".json").read_text())["required_features"]
+    done = run(fake, spirv, OF_DRIVER["nvidia_proprietary"])
+    assert done.returncode == 1
+    assert "set Options::trust_matrices" in done.stderr
+
+
+def test_a_grid_past_the_device_s_limit(fake: Path, kernels: Path) -> None:
+    spirv = module(kernels, "add", "*fp32, *fp32, i32, 64", "generic")
+    assert run(fake, spirv, OF_DRIVER["mesa_nvk"], y=65535).stdout == "20 bytes, grid 1 65535 1\n"
+    done = run(fake, spirv, OF_DRIVER["mesa_nvk"], y=70000)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "cannot have a grid of 70000 on axis 1: the device runs at most 65535" in done.stderr
+
+
+def test_without_a_loader(fake: Path, kernels: Path) -> None:
+    spirv = module(kernels, "add", "*fp32, *fp32, i32, 64", "generic")
+    done = run(fake, spirv, OF_DRIVER["mesa_nvk"], y=0)
+    assert done.returncode == 1
+    assert "is missing: set Options::functions to Functions::load(" in done.stderr
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_no_form_needs_what_it_says_it_does_without(form: str, tmp_path: Path) -> None:
+    source = tmp_path / "one.cpp"
+    source.write_text("#include <triton_spirv.hpp>\nint main() { return triton_spirv::Options().trust_matrices; }\n")
+    command = ["c++", "-std=c++17", *FORMS[form], "-DVK_NO_PROTOTYPES", f"-I{INCLUDE}", "-M", str(source)]
+    files = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert ("/fstream" in files) == (form != "android")
