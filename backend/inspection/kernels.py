@@ -26,6 +26,10 @@ class NotInCache(Exception):
     """No kernel, or more than one, is what the user asked for. The message says what there is."""
 
 
+class NotPlannable(ValueError):
+    """A kernel of the cache that this version cannot plan as it was planned. The message names it."""
+
+
 @dataclass(frozen=True)
 class CachedKernel:
     """A kernel in the cache. ``key``: its folder's name; ``modified``: seconds since 1970."""
@@ -43,6 +47,14 @@ class CachedKernel:
     def path(self, stage: str) -> Path:
         """The file of one of STAGES."""
         return self.folder / f"{self.name}.{stage}"
+
+    def text(self, stage: str) -> str:
+        """One of STAGES but the module. Raises NotInCache where the cache does not have it."""
+        try:
+            return self.path(stage).read_text(encoding="utf-8")
+        except OSError:
+            there = ", ".join(name for name in STAGES if self.path(name).exists())
+            raise NotInCache(f"the cache has no stage {stage!r} of kernel {self.name}, only {there}") from None
 
     @cached_property
     def source(self) -> str:

@@ -24,6 +24,7 @@ document.getElementById("title").textContent = data.title;
 for (const [name, value] of data.facts) {
   document.getElementById("facts").append(make("div", {}, make("dt", {}, name), make("dd", {}, String(value))));
 }
+if (data.note) document.getElementById("facts").after(make("p", { class: "note", role: "note" }, data.note));
 
 // ---- stages, and the lines that belong together ------------------------------------------------------------------
 const byPlace = new Map(); // "file:line" → lines whose innermost frame it is, of every stage
@@ -163,7 +164,7 @@ data.conversions.forEach((entry, index) => {
 
 document.getElementById("banks").append(make("p", { class: "hint" }, "An estimate from the layouts, for the first warp: 32 banks " +
   "serve a word of 4 bytes each a step; lanes that want the same word share it, and lanes of 8 or 16 bytes are served 16 or 8 at a time " +
-  "(CUDA C++ Programming Guide, Shared Memory). Operands that a dot reads where they lie, reductions, scans and gathers are not among them. A CPU has no banks."));
+  "(CUDA C++ Programming Guide, Shared Memory). Operands that a dot reads where they lie, slices of operands, reductions, scans and gathers are not among them. A CPU has no banks."));
 table("banks", ["Place", "Operation", "What", "Bits", "Accesses", "Steps", "Fewest possible", "Conflicts"],
   data.banks.map((entry) => [placeButton(entry.places), entry.operation, entry.what, entry.bits, entry.accesses, entry.steps,
     entry.fewest, entry.steps > entry.fewest ? `${(entry.steps / entry.fewest).toFixed(1)} times the steps` : "none"]));
