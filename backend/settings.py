@@ -167,6 +167,13 @@ NATIVE_MATH = Setting(
 TIMEOUT = Setting[float | None](
     "TRITON_SPIRV_TIMEOUT", seconds, None, "<seconds>", "how long to wait for a kernel before giving up"
 )
+COMPILE_TIMEOUT = Setting(
+    "TRITON_SPIRV_COMPILE_TIMEOUT",
+    seconds,
+    60.0,
+    "<seconds>",
+    "how long a part of the compiler, this backend's or the driver's, may take for a kernel; 60 where it is not set",
+)
 HOST_MEMORY = Setting[str | None](
     "TRITON_SPIRV_HOST_MEMORY",
     one_of(ZERO_COPY, IMPORTED, STAGED),

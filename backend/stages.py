@@ -14,6 +14,7 @@ from . import passes
 from .analysis.turned_tiles import LOOPS, TURNS, turns_carried_tile
 from .capabilities import Capabilities
 from .options import SPIRVOptions
+from .patience import check
 from .planning.kernel_plan import least_shared
 from .planning.ladder import NAMED_LAYOUTS, Attempt, attempts, sliced
 from .planning.matrix_units import MatrixUnits, matrix_units
@@ -78,6 +79,7 @@ class LayoutSearch:
     def next(self) -> Any:
         """The TTGIR of the next attempt that gives another one than those before; None where there is none."""
         for attempt in self._attempts:
+            check()
             found = None
             if attempt.matrices:
                 if self._suits:

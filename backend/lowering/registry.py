@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..patience import TooLong, check
 from ..ttgir.ir import Operation
 from .debug_info import located, name_registers
 from .errors import LoweringError, UnsupportedOperation
@@ -31,6 +32,7 @@ def lowers(*names: str) -> Callable[[Rule], Rule]:
 
 def lower(ctx: Lowering, operation: Operation) -> None:
     """Lowers one operation by its rule; an error without a place gets this operation's."""
+    check()
     rule = RULES.get(operation.name)
     if rule is None:
         raise refusal(operation)
@@ -45,7 +47,7 @@ def lower(ctx: Lowering, operation: Operation) -> None:
         else:
             with ctx.shared.watch.during(operation):
                 _carry_out(ctx, rule, operation)
-    except (UnsupportedOperation, LoweringError):
+    except (UnsupportedOperation, LoweringError, TooLong):
         raise
     except NotImplementedError as error:
         raise UnsupportedOperation(operation, str(error)) from error
