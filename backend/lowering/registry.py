@@ -41,6 +41,7 @@ def lower(ctx: Lowering, operation: Operation) -> None:
         ctx.wait(need)
     if operation in ctx.plan.reads_first.waits:
         ctx.wait_for_reads()
+    outer, ctx.place = ctx.place, operation.location
     try:
         if ctx.shared.watch is None:
             _carry_out(ctx, rule, operation)
@@ -55,6 +56,7 @@ def lower(ctx: Lowering, operation: Operation) -> None:
         raise LoweringError(
             f"{operation.location}: while lowering '{operation.name}': {type(error).__name__}: {error}"
         ) from error
+    ctx.place = outer
 
 
 def _carry_out(ctx: Lowering, rule: Rule, operation: Operation) -> None:

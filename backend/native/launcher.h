@@ -50,6 +50,8 @@ class Launcher {
     bool is_oversized = false;  // more programs on an axis than the device has at once
   };
 
+  // ArgumentPlan::pack, whose errors get the kernel's name.
+  uint8_t pack(const pybind11::args& args, std::byte* block, Place* places) const;
   Grid read_grid(const pybind11::args& args) const;
   // Runs a dispatch whose arguments are where the device reaches them in place.
   void run(const pybind11::args& args, const Dispatch& dispatch, uint8_t places);
