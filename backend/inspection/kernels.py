@@ -118,9 +118,14 @@ def cached(folder: Path | None = None) -> list[CachedKernel]:
 
 
 def find(wanted: str, folder: Path | None = None) -> CachedKernel:
-    """The newest kernel with the name ``wanted``, or the one whose key begins with it. Raises NotInCache."""
+    """The newest kernel with the name ``wanted``, or the one whose key begins with it. Raises NotInCache, also where
+    kernels of that name come from several files."""
     kernels = cached(folder)
     named = [kernel for kernel in kernels if kernel.name == wanted]
+    files = {kernel.source.rpartition(":")[0]: kernel for kernel in reversed(named) if kernel.source}
+    if len(files) > 1:
+        listed = ", ".join(f"{kernel.key[:12]} {kernel.source}" for kernel in files.values())
+        raise NotInCache(f"kernels of the name {wanted!r} come from {len(files)} files; name one by its key: {listed}")
     if named:
         return named[0]
     keyed = [kernel for kernel in kernels if kernel.key.lower().startswith(wanted.lower())] if wanted else []

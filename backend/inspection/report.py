@@ -22,11 +22,14 @@ from ..transforms.kernel import kernel_of
 from ..ttgir.spelling import Spelling
 from . import drawings
 from .banks import shared_accesses
+from .compare import compared
 from .compilers import asked
 from .files import write_whole
+from .flows import dots
 from .kernels import CachedKernel, NotInCache, NotPlannable, find
 from .lines import Line, mlir_lines, source_lines, spirv_lines
 from .speed import speed
+from .verdict import verdict
 
 PAGE = Path(__file__).with_name("page")
 
@@ -55,6 +58,7 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kernel",
         metavar="KERNEL",
+        nargs="?",
         help="a @triton.jit function as FILE:FUNCTION, with --signature, or a kernel's name or key in Triton's cache",
     )
     add_request(parser, required=False)
@@ -63,6 +67,13 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="TRACE.json",
         help="a trace of `triton-spirv profile --trace`: the page then says how fast the kernel was",
+    )
+    parser.add_argument(
+        "--compare",
+        type=Path,
+        nargs=2,
+        metavar=("ONE.html", "OTHER.html"),
+        help="two pages side by side, and what differs",
     )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="the page (default: FUNCTION.html)")
 
@@ -82,6 +93,10 @@ def run_inspect(options: argparse.Namespace) -> int:
 
 def inspect_to_file(options: argparse.Namespace) -> Path:
     """Writes the page that the options ask for; its path."""
+    if options.compare:
+        return _written(options.output or Path("compare.html"), compared(*options.compare))
+    if options.kernel is None:
+        raise RequestError("name a kernel, or two pages with --compare")
     try:
         import triton.compiler  # noqa: F401
     except ModuleNotFoundError as error:
@@ -112,10 +127,14 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         name, module = kernel.name, kernel.path("spv").read_bytes()
         known = of_cache(kernel, module)
     timed = speed(options.launches, name, module) if options.launches is not None else None
-    output = options.output or Path(f"{name}.html")
+    known["verdict"] = verdict(known, timed)
+    return _written(options.output or Path(f"{name}.html"), page(known | {"speed": timed}))
+
+
+def _written(output: Path, text: str) -> Path:
     if not output.absolute().parent.is_dir():
         raise RequestError(f"there is no folder {output.absolute().parent} to write {output.name} in")
-    write_whole(output, page(known | {"speed": timed}))
+    write_whole(output, text)
     return output
 
 
@@ -170,6 +189,10 @@ def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Plan
             for name, (title, lines) in {"source": ("Python", source), **stages}.items()
         ],
         "accesses": drawings.accesses(kernel, plan),
+        "shape": drawings.shape(kernel, capabilities.subgroup_size),
+        "dots": dots(kernel, spelling, plan),
+        "matrix_units": bool(capabilities.matrices),
+        "body": next((number for number, line in enumerate(stages["spv"][1]) if "OpFunction " in line.text), 0),
         "layouts": drawings.layouts(kernel, spelling),
         "conversions": drawings.conversions(kernel, spelling, plan),
         "shared": drawings.shared_memory(kernel, plan),
@@ -200,7 +223,7 @@ def page(data: dict[str, Any]) -> str:
     for mark, value in (
         ("@TITLE@", html.escape(data["title"])),
         ("@STYLE@", (PAGE / "style.css").read_text(encoding="utf-8")),
-        ("@SCRIPT@", (PAGE / "script.js").read_text(encoding="utf-8")),
+        ("@SCRIPT@", "\n".join((PAGE / name).read_text(encoding="utf-8") for name in ("script.js", "pictures.js"))),
         ("@DATA@", embedded),
     ):
         text = text.replace(mark, value, 1)
