@@ -191,7 +191,7 @@ class SPIRVBackend(BaseBackend):
         """No dialects beyond upstream's."""
 
     def add_stages(self, stages: dict[str, Any], options: SPIRVOptions, language: Language) -> None:
-        """Fills the stage table: ttir → ttgir → spv; glir in place of ttir for Gluon."""
+        """Fills the stage table: ttir → ttgir → spv; glir instead of ttir for Gluon."""
         if language == Language.GLUON:
             stages["glir"] = lambda source, metadata: source
             stages["ttgir"] = lambda source, metadata: self.gluon_to_ttgir(source, options)
