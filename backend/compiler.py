@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -147,6 +148,18 @@ class SPIRVBackend(BaseBackend):
         if num_warps * lanes > limit:
             raise TooManyWarps(module.get_entry_func_name(), num_warps, lanes, limit)
 
+    @contextlib.contextmanager
+    def _compiling(self, kernel: str, part: str, options: SPIRVOptions) -> Iterator[None]:
+        from .patience import TooLong, compiling, what_helps
+        from .resources import CompilesTooLong
+
+        most = self.capabilities.max_workgroup_invocations // self.capabilities.subgroup_size
+        try:
+            with compiling(kernel, part, lambda: what_helps(options.num_warps, most)):
+                yield
+        except TooLong as error:
+            raise CompilesTooLong(error) from None
+
     def pack_metadata(self, metadata: Any) -> tuple[int, int, int]:
         """What every launch is given."""
         return metadata.num_warps, metadata.num_ctas, metadata.shared
@@ -178,7 +191,7 @@ class SPIRVBackend(BaseBackend):
         """No dialects beyond upstream's."""
 
     def add_stages(self, stages: dict[str, Any], options: SPIRVOptions, language: Language) -> None:
-        """Fills the stage table: ttir → ttgir → spv; glir in place of ttir for Gluon."""
+        """Fills the stage table: ttir → ttgir → spv; glir instead of ttir for Gluon."""
         if language == Language.GLUON:
             stages["glir"] = lambda source, metadata: source
             stages["ttgir"] = lambda source, metadata: self.gluon_to_ttgir(source, options)
@@ -215,7 +228,7 @@ class SPIRVBackend(BaseBackend):
         from .stages import LayoutSearch
 
         self._check_warps(module, options.num_warps)
-        with paused_collector():
+        with paused_collector(), self._compiling(module.get_entry_func_name(), "Triton's passes", options):
             self._search = LayoutSearch(module, self.capabilities, options)
             return self._search.next()
 
@@ -237,7 +250,8 @@ class SPIRVBackend(BaseBackend):
         from .stages import plan_what_fits
 
         name = f"{metadata.get('name', 'kernel')}.ttgir"
-        with paused_collector():
+        part = "this backend's compiler, from TTGIR to SPIR-V,"
+        with paused_collector(), self._compiling(module.get_entry_func_name(), part, options):
             kernel = emit(plan_what_fits(module, self._search, name, self.capabilities, options))
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name

@@ -130,7 +130,7 @@ OTHER = Driver()
 _NVIDIA_REGISTERS = 65536
 
 #: Lanes for AMD's GPUs with matrix units. With the 64 that are the default, fragments of A and B have four copies of
-#: each element in place of two, and upstream's layouts of fragments are for 32. Measured with RADV's compiler alone.
+#: each element instead of two, and upstream's layouts of fragments are for 32. Measured with RADV's compiler alone.
 _WAVE32 = 32
 
 #: VkDriverId → its name in vulkan_core.h 1.4.335, in lower case without VK_DRIVER_ID_.
@@ -188,17 +188,17 @@ DRIVERS = {
         spare_shared=128,  # transposes by turns, 32 invocations: two of 1 KiB run 20% faster, two of 4 KiB 8% slower
         matrix_units=False,  # of Mesa 26.1: multiply-adds too, in more code
         dot_unroll=512,  # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
-        dots_unroll=2048,  # a kernel of eight dots of 64 accumulators takes 12 s to compile in place of 28
+        dots_unroll=2048,  # a kernel of eight dots of 64 accumulators takes 12 s to compile instead of 28
         dot_registers=64,  # of 16 vector registers
-        reloads_operands=True,  # 2 s in place of 32 where two dots of 64×64×64 share an operand
-        slices_dots=True,  # a product of 128×256×64 with 8 warps takes 1.6 s to compile in place of 13, and runs faster
-        dot_unroll_registers=16384,  # 9 s in place of 75 where 1,024 registers would be looked up in an array
+        reloads_operands=True,  # 2 s instead of 32 where two dots of 64×64×64 share an operand
+        slices_dots=True,  # a product of 128×256×64 with 8 warps takes 1.6 s to compile instead of 13, and runs faster
+        dot_unroll_registers=16384,  # 9 s instead of 75 where 1,024 registers would be looked up in an array
         shared_banks=False,
         prefetch=False,
         word_bits=64,  # it makes a loop over lanes of each component, whatever its width
         most_shuffles=16,  # 10 ms to compile each of 56 and 80 ms each of 640; a store and a load take 4
         unrolled_instructions=400,  # a basic block takes more than linear time
-        unrolled_in_loop=1600,  # its loop limit counts rounds: 64 sines take 2.8 s in place of 20
+        unrolled_in_loop=1600,  # its loop limit counts rounds: 64 sines take 2.8 s instead of 20
         unrolled_elementwise=4000,  # compiled in 0.3 s
     ),
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
@@ -235,14 +235,14 @@ DRIVERS = {
     "intel_open_source_mesa": Driver(
         lane_registers=32,
         faults=_OF_NIR,
-        prefetch=False,  # the next tiles would be spilled: a 64×64×32 matmul takes 85,116 cycles in place of 66,838
+        prefetch=False,  # the next tiles would be spilled: a 64×64×32 matmul takes 85,116 cycles instead of 66,838
         spill_statistics=("Spill Count", "Spill count", "Spills"),
     ),
     "intel_proprietary_windows": Driver(lane_registers=32),
     # ir3 has 96 registers for each of 128 lanes and 192 for each of 64. Of 26.2.6 with the smaller subgroups: fp16
-    # attention of 64×64 spills 148 in place of 461, and waits for loads a tenth as long by Turnip's own estimate.
+    # attention of 64×64 spills 148 instead of 461, and waits for loads a tenth as long by Turnip's own estimate.
     "mesa_turnip": Driver(lanes=64, lane_registers=128, faults=_OF_NIR, spill_statistics=("STP Count",)),
     # A lane has 128 registers, in halves; the more it uses, the fewer lanes are in flight. Of 26.2.6: fp16 attention of
-    # 64×64 has twice the subgroups with 64, each of half the instructions, and 12 spills in place of 226.
+    # 64×64 has twice the subgroups with 64, each of half the instructions, and 12 spills instead of 226.
     "mesa_honeykrisp": Driver(lane_registers=64, faults=_OF_NIR, spill_statistics=("Spills",)),
 }

@@ -1,8 +1,8 @@
 """Every environment variable that this project reads: its name, what it may be, its default, and what it does.
 
 To add one, add a row here, read it as ``settings.NAME.get()``, and run ``python -m docs.generate_settings``, which
-writes the tables of README.md and docs/building.md. Tests find a variable that is read elsewhere, and a table that is
-not current.
+writes the tables of docs/settings.md and docs/building.md. Tests find a variable that is read elsewhere, and a table
+that is not current.
 
 An empty value is the same as none. This module imports nothing of the project, so that every part of it, the build
 tools included, can read it.
@@ -107,7 +107,7 @@ DEVICE = Setting[str | None](
     None,
     "<device>",
     "which Vulkan device: an index, a part of its name, or its UUID; torchrun's ranks get one each "
-    "([docs/running.md](docs/running.md#use-several-devices))",
+    "([running.md](running.md#use-several-devices))",
 )
 COMPILE_ONLY = Setting("TRITON_SPIRV_COMPILE_ONLY", flag, False, "1", "compile kernels, never run them")
 TARGET = Setting(
@@ -166,6 +166,13 @@ NATIVE_MATH = Setting(
 )
 TIMEOUT = Setting[float | None](
     "TRITON_SPIRV_TIMEOUT", seconds, None, "<seconds>", "how long to wait for a kernel before giving up"
+)
+COMPILE_TIMEOUT = Setting(
+    "TRITON_SPIRV_COMPILE_TIMEOUT",
+    seconds,
+    60.0,
+    "<seconds>",
+    "how long a part of the compiler, this backend's or the driver's, may take for a kernel; 60 where it is not set",
 )
 HOST_MEMORY = Setting[str | None](
     "TRITON_SPIRV_HOST_MEMORY",

@@ -14,6 +14,7 @@ from . import passes
 from .analysis.turned_tiles import LOOPS, TURNS, turns_carried_tile
 from .capabilities import Capabilities
 from .options import SPIRVOptions
+from .patience import check
 from .planning.kernel_plan import least_shared
 from .planning.ladder import NAMED_LAYOUTS, Attempt, attempts, sliced
 from .planning.matrix_units import MatrixUnits, matrix_units
@@ -74,14 +75,15 @@ class LayoutSearch:
         )
         warps = matrix_warps(found.largest, found.dots, options.num_warps, capabilities) if matrices else 0
         self._moved = self._suits = True
-        #: What was given last.
-        self.attempt = NAMED_LAYOUTS
+        #: What was given last, and the TTGIR itself.
+        self.attempt, self.given = NAMED_LAYOUTS, None
         padded = loads_matrices(capabilities, self._units)
         self._attempts = attempts(count, options.num_warps, warps, padded, found.dots > 0)
 
     def next(self) -> Any:
         """The TTGIR of the next attempt that gives another one than those before; None where there is none."""
         for attempt in self._attempts:
+            check()
             found = None
             if attempt.matrices:
                 if self._suits:
@@ -89,8 +91,9 @@ class LayoutSearch:
             elif attempt.moved_loads or self._moved:  # else no load was moved, so that none can stay
                 found = self._for_multiply_adds(attempt)
             if found is not None:
-                self.attempt = attempt
+                self.attempt, self.given = attempt, found
                 return found
+        self.given = None
         return None
 
     def _for_matrix_units(self, attempt: Attempt) -> Any:
@@ -167,8 +170,10 @@ def plan_what_fits(
     module: Any, search: LayoutSearch | None, name: str, capabilities: Capabilities, options: SPIRVOptions
 ) -> Planned:
     """The plan of ``module``, or where the device has less shared memory than that takes, of what comes next in
-    ``search``, whose ``attempt`` it then is. Raises OutOfSharedMemory where nothing fits."""
+    ``search``, whose ``attempt`` it then is. Nothing comes next for a ``module`` that ``search`` has not given: a user
+    has put it in the place of that. Raises OutOfSharedMemory where nothing fits."""
     candidate, required = module, 1 << 62
+    overridden = search is not None and search.given is not module
     while candidate is not None:
         chosen = search.attempt if search is not None else NAMED_LAYOUTS
         planning = planning_options(capabilities, options, chosen)
@@ -188,8 +193,8 @@ def plan_what_fits(
                     return planned
                 least = planned.plan.shared_bytes
             required = min(required, least)
-        candidate = search.next() if search is not None else None
-    if search is not None:
+        candidate = search.next() if search is not None and not overridden else None
+    if search is not None and not overridden:
         _TOO_LARGE[search.key] = required
     raise OutOfSharedMemory(module.get_entry_func_name(), required, capabilities.shared_bytes)
 

@@ -115,7 +115,7 @@ def reported(run: Callable[[], int]) -> int:
 
 _NO_ROOM = "no room on the disk ({error}): make some and run it again"
 _NOT_WRITABLE = (
-    "{error}: build/, dist/ and .venv lie in the checkout, so it must be writable: copy it to a folder of yours"
+    "{error}: build/, dist/ and .venv lie in the checkout, so it must be writable: copy it to a folder of your own"
 )
 _OF_THE_SYSTEM = dict.fromkeys((errno.ENOSPC, errno.EDQUOT, errno.EFBIG), _NO_ROOM)
 _OF_THE_SYSTEM |= dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _NOT_WRITABLE)

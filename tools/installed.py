@@ -57,7 +57,7 @@ def ensure_wheel(project: Project, wanted: str) -> Path:
 
 
 def ensure_installed(project: Project) -> Path:
-    """Have the present wheel installed in .venv in place of an older one. Returns the wheel."""
+    """Have the present wheel installed in .venv instead of an older one. Returns the wheel."""
     with hold(project):
         wanted = inputs_hash(project)
         wheel = ensure_wheel(project, wanted)

@@ -75,7 +75,7 @@ def folder(project: Project) -> Path:
 
 
 def _lay_out(wheel: Path, tree: Path) -> None:
-    """Put the text files of a release wheel into a folder, in place of those that are there."""
+    """Put the text files of a release wheel into a folder, instead of those that are there."""
     shutil.rmtree(tree / "python", ignore_errors=True)
     with zipfile.ZipFile(wheel) as archive:
         for member in archive.infolist():

@@ -84,7 +84,7 @@ def choose(
     encodings: Sequence[Encoding | None] | None = None,
 ) -> tuple[MatrixConfiguration, MatrixDot] | None:
     """The first configuration that does a tt.dot, and how; None where none does. ``encodings``: those to assume for A,
-    B and C in place of their own."""
+    B and C instead of their own."""
     layouts: list[LinearLayout] = []
     for index, value in enumerate(operation.operands):
         assert isinstance(value.type, TensorType)

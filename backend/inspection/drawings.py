@@ -21,7 +21,7 @@ from ..planning.plans import Conversion, GlobalAccess
 from ..planning.shared_memory import POOL, aligned
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.spelling import Spelling
-from ..ttgir.types import MemDescType, PointerType, TensorType, Type
+from ..ttgir.types import FloatType, MemDescType, PointerType, TensorType, Type
 from .lines import frames, operations
 
 #: The most rows and columns of a tensor that are drawn.
@@ -67,8 +67,10 @@ def _cells(layout: LinearLayout) -> tuple[list[list[list[int]]], tuple[int, int]
 
 
 def layouts(function: Function, spelling: Spelling) -> list[dict[str, Any]]:
-    """Each tensor type with an encoding, in the order of appearance: where its elements are."""
+    """Each tensor type with an encoding, in the order of appearance: where its elements are. ``data``: it is of
+    what the kernel loads, computes and stores, not of masks, pointers and indices."""
     found: dict[Type, dict[str, Any]] = {}
+    moved = _moved(function)
     for operation in operations(function):
         for result in operation.results:
             type_ = result.type
@@ -78,9 +80,11 @@ def layouts(function: Function, spelling: Spelling) -> list[dict[str, Any]]:
             layout = _layout(type_)
             if layout is None or layout.rank == 0:
                 continue
+            assert isinstance(type_, TensorType)
             cells, shown = _cells(layout)
             found[type_] = {
                 "type": spelling.type(type_),
+                "data": isinstance(type_.element, FloatType) or type_ in moved,
                 "shape": list(layout.shape),
                 "shown": list(shown),
                 "registers": layout.input_size(REGISTER),
@@ -90,6 +94,40 @@ def layouts(function: Function, spelling: Spelling) -> list[dict[str, Any]]:
                 "places": list(frames(operation.location)[:1]),
             }
     return list(found.values())
+
+
+def _moved(function: Function) -> set[Type]:
+    """The types of tensors that are loaded or stored."""
+    found = set()
+    for operation in operations(function):
+        if operation.name == "tt.load":
+            found.add(operation.result.type)
+        elif operation.name == "tt.store":
+            found.add(operation.operands[1].type)
+    return found
+
+
+def shape(function: Function, lanes: int) -> dict[str, Any] | None:
+    """Of the largest tensor that is stored, or loaded where none is: its shape, and how a program's subgroups of
+    ``lanes`` share it. None where the kernel has no tensors."""
+    found = []
+    for operation in operations(function):
+        if operation.name in ("tt.store", "tt.load"):
+            layout = _layout(operation.operands[0].type)
+            if layout is not None and layout.rank:
+                found.append((operation.name == "tt.store", layout.size, layout, operation))
+    if not found:
+        return None
+    _, size, layout, operation = max(found, key=lambda one: one[:2])
+    return {
+        "what": "stored" if operation.name == "tt.store" else "loaded",
+        "tile": list(layout.shape),
+        "elements": size,
+        "registers": layout.input_size(REGISTER),
+        "lanes": lanes,
+        "warps": layout.input_size(WARP),
+        "places": list(frames(operation.location)[:1]),
+    }
 
 
 _HOW = {
@@ -156,12 +194,16 @@ def accesses(function: Function, plan: KernelPlan) -> list[dict[str, Any]]:
         bits = _bits(pointer.type)
         planned = plan.plans.get(operation)
         width = planned.width if isinstance(planned, GlobalAccess) else 1
+        scalar, reasons = layout is None or not layout.rank, []
         if layout is None or not layout.rank:
             why = "one scalar"
         elif planned is not None and planned.reason == CHECKED:
             why = "every access is checked against its tensor, one element at a time"
+        elif width * bits >= WIDEST:
+            why = "as wide as an access can be"
         else:
-            why = _limit(layout, info, pointer, masks[0] if masks else None, bits, width)
+            reasons = _limits(layout, info, pointer, masks[0] if masks else None, bits, width)
+            why = "; ".join([*reasons, *_lane(layout, width)]) or "it is as wide as the tensor"
         found.append(
             {
                 "what": operation.name.removeprefix("tt."),
@@ -169,26 +211,42 @@ def accesses(function: Function, plan: KernelPlan) -> list[dict[str, Any]]:
                 "bits": width * bits,
                 "elements": width,
                 "why": why,
+                "scalar": scalar,
+                "could": bool(reasons),
+                "in_loop": _in_loop(operation),
                 "places": list(frames(operation.location)[:1]),
             }
         )
     return found
 
 
-def _limit(
-    layout: LinearLayout, info: AxisInfoAnalysis, pointer: Value, mask: Value | None, bits: int, width: int
-) -> str:
-    if width * bits >= WIDEST:
-        return "as wide as an access can be"
+def _in_loop(operation: Operation) -> bool:
+    block = operation.block
+    while block is not None and block.parent is not None and block.parent.parent is not None:
+        if block.parent.parent.name in ("scf.for", "scf.while"):
+            return True
+        block = block.parent.parent.block
+    return False
+
+
+def _lane(layout: LinearLayout, width: int) -> list[str]:
     dim, registers = contiguous_registers(layout)
+    if registers > width:
+        return []
+    return [
+        f"a lane holds {_counted(registers, 'consecutive element')} along dimension {dim}: a larger block, or "
+        "fewer warps, gives a lane more"
+    ]
+
+
+def _limits(
+    layout: LinearLayout, info: AxisInfoAnalysis, pointer: Value, mask: Value | None, bits: int, width: int
+) -> list[str]:
+    """What keeps an access from being wider, beside how many elements a lane holds."""
+    dim, _ = contiguous_registers(layout)
     known = info[pointer]
     contiguity, divisor = known.contiguity[dim], known.divisibility[dim]
     reasons = []
-    if registers <= width:
-        reasons.append(
-            f"a lane holds {_counted(registers, 'consecutive element')} along dimension {dim}: a larger block, or "
-            "fewer warps, gives a lane more"
-        )
     if contiguity <= width:
         reasons.append(
             f"the addresses are known to be consecutive only for {_counted(contiguity, 'element')}: a stride that is "
@@ -204,7 +262,7 @@ def _limit(
             f"the mask may change every {_counted(info[mask].constancy[dim], 'element')}: with a size that is a "
             "multiple of 16 it is constant for longer"
         )
-    return "; ".join(reasons) or "it is as wide as the tensor"
+    return reasons
 
 
 def _counted(number: int, what: str) -> str:
@@ -233,6 +291,7 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
         buffers += [
             {
                 "name": operation.name,
+                "label": _label(operation),
                 "offset": offset,
                 "size": size,
                 "start": start,
@@ -258,6 +317,15 @@ def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
             if operation in barriers
         ],
     }
+
+
+def _label(operation: Operation) -> str:
+    """The Python variable that a buffer holds, or the operation that it is for."""
+    value = operation.operands[0] if operation.name == "ttg.local_alloc" and operation.operands else None
+    named = [operation.location.name]
+    if value is not None:
+        named += [value.location.name, value.owner.location.name if isinstance(value.owner, Operation) else ""]
+    return next(filter(None, named), operation.name.partition(".")[2])
 
 
 def _put_pools_in_a_row(buffers: list[dict[str, Any]]) -> None:

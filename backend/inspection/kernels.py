@@ -26,6 +26,10 @@ class NotInCache(Exception):
     """No kernel, or more than one, is what the user asked for. The message says what there is."""
 
 
+class NotPlannable(ValueError):
+    """A kernel of the cache that this version cannot plan as it was planned. The message names it."""
+
+
 @dataclass(frozen=True)
 class CachedKernel:
     """A kernel in the cache. ``key``: its folder's name; ``modified``: seconds since 1970."""
@@ -43,6 +47,14 @@ class CachedKernel:
     def path(self, stage: str) -> Path:
         """The file of one of STAGES."""
         return self.folder / f"{self.name}.{stage}"
+
+    def text(self, stage: str) -> str:
+        """One of STAGES but the module. Raises NotInCache where the cache does not have it."""
+        try:
+            return self.path(stage).read_text(encoding="utf-8")
+        except OSError:
+            there = ", ".join(name for name in STAGES if self.path(name).exists())
+            raise NotInCache(f"the cache has no stage {stage!r} of kernel {self.name}, only {there}") from None
 
     @cached_property
     def source(self) -> str:
@@ -106,9 +118,14 @@ def cached(folder: Path | None = None) -> list[CachedKernel]:
 
 
 def find(wanted: str, folder: Path | None = None) -> CachedKernel:
-    """The newest kernel with the name ``wanted``, or the one whose key begins with it. Raises NotInCache."""
+    """The newest kernel with the name ``wanted``, or the one whose key begins with it. Raises NotInCache, also where
+    kernels of that name come from several files."""
     kernels = cached(folder)
     named = [kernel for kernel in kernels if kernel.name == wanted]
+    files = {kernel.source.rpartition(":")[0]: kernel for kernel in reversed(named) if kernel.source}
+    if len(files) > 1:
+        listed = ", ".join(f"{kernel.key[:12]} {kernel.source}" for kernel in files.values())
+        raise NotInCache(f"kernels of the name {wanted!r} come from {len(files)} files; name one by its key: {listed}")
     if named:
         return named[0]
     keyed = [kernel for kernel in kernels if kernel.key.lower().startswith(wanted.lower())] if wanted else []

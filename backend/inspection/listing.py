@@ -6,8 +6,6 @@ import linecache
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..capabilities import Capabilities
-from ..errors import LoweringError, UnsupportedOperation
 from ..spirv import opcodes as op
 from ..spirv.decode import DecodedInstruction, decode
 from ..spirv.disassemble import heading_lines
@@ -52,29 +50,13 @@ def _module_text(path: Path) -> str:
 
 
 def stage_text(kernel: CachedKernel, stage: str) -> str:
-    """One of SHOWN of a kernel in the cache. Raises NotInCache where the cache does not have it."""
+    """One of SHOWN of a kernel in the cache. Raises NotInCache where the cache does not have it, ValueError where the
+    kernel cannot be planned."""
     if stage == PLAN:
-        return _plan_text(kernel)
-    path = kernel.path(stage)
-    if stage == "spv":
-        return _module_text(path)
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError:
-        there = ", ".join(name for name in STAGES if kernel.path(name).exists())
-        raise NotInCache(f"the cache has no stage {stage!r} of kernel {kernel.name}, only {there}") from None
+        from .plan import plan_of  # needs Triton's compiled library
 
-
-def _plan_text(kernel: CachedKernel) -> str:
-    ttgir = stage_text(kernel, "ttgir")
-    ttir = stage_text(kernel, "ttir") if kernel.path("ttir").exists() else None
-    from .plan import plan_of  # needs Triton's compiled library
-
-    try:
-        capabilities = Capabilities.parse(str(kernel.metadata["target"]["arch"]))
-        return plan_of(ttgir, capabilities, kernel.metadata, ttir)
-    except (UnsupportedOperation, LoweringError, RuntimeError) as error:
-        raise ValueError(f"kernel {kernel.name}, {kernel.key}, cannot be planned again: {error}") from error
+        return plan_of(kernel)
+    return _module_text(kernel.path(stage)) if stage == "spv" else kernel.text(stage)
 
 
 def text_of(wanted: str, stage: str) -> str:

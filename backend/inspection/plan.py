@@ -9,13 +9,17 @@ from triton._C.libtriton import ir
 
 from .. import passes
 from ..capabilities import Capabilities
+from ..errors import LoweringError, UnsupportedOperation
 from ..options import SPIRVOptions, own
 from ..planning.ladder import NAMED_LAYOUTS, Attempt
 from ..planning.module_plan import Planned
 from ..planning.show import plan_lines, plan_text
 from ..stages import LayoutSearch, plan
 from ..transforms.kernel import kernel_of
+from .kernels import CachedKernel, NotPlannable
 from .lines import Line, frames
+
+_OTHER_VERSION = "it was compiled by another version of this backend: launch it again"
 
 
 def planned_again(
@@ -25,24 +29,48 @@ def planned_again(
 
     ``metadata``: the compiler's, of which the compile options and ``layout`` count. ``ttir``: the stage before, where
     there is one: a kernel that takes too much shared memory in the layout of ``ttgir`` was laid out anew from it.
+    Raises NotPlannable for metadata of another version.
     """
     context = ir.context()
     ir.load_dialects(context)
     module = passes.parse(ttgir, context)
     options = SPIRVOptions(**own(metadata))
-    attempt = Attempt(**metadata["layout"]) if metadata["layout"] is not None else NAMED_LAYOUTS
+    attempt = _attempt(metadata)
     if ttir is not None and attempt != NAMED_LAYOUTS:
         search = LayoutSearch(passes.parse(ttir, context), capabilities, options)
         search.next()  # this is ``ttgir``
-        while search.attempt is not None and search.attempt.layouts != attempt.layouts:
+        while search.attempt.layouts != attempt.layouts:
             module = search.next()
+            if module is None:
+                raise NotPlannable(_OTHER_VERSION)
     return plan(module, attempt, f"{metadata.get('name', 'kernel')}.ttgir", capabilities, options)
 
 
-def plan_of(ttgir: str, capabilities: Capabilities, metadata: Mapping[str, Any], ttir: str | None = None) -> str:
-    """The plan of ``planned_again`` as text: how the kernel is laid out, then one line an operation."""
-    planned = planned_again(ttgir, capabilities, metadata, ttir)
-    layout = metadata["layout"]
+def _attempt(metadata: Mapping[str, Any]) -> Attempt:
+    try:
+        return NAMED_LAYOUTS if metadata["layout"] is None else Attempt(**metadata["layout"])
+    except (KeyError, TypeError):
+        raise NotPlannable(_OTHER_VERSION) from None
+
+
+def cached_plan(kernel: CachedKernel, **options: Any) -> Planned:
+    """``planned_again`` of a kernel in the cache. ``options``: those that are to differ.
+
+    Raises NotInCache where its TTGIR is not there, NotPlannable where it cannot be planned."""
+    ttgir = kernel.text("ttgir")
+    ttir = kernel.text("ttir") if kernel.path("ttir").exists() else None
+    try:
+        capabilities = Capabilities.parse(str(kernel.metadata["target"]["arch"]))
+        return planned_again(ttgir, capabilities, {**kernel.metadata, **options}, ttir)
+    except (UnsupportedOperation, LoweringError, RuntimeError, ValueError) as error:
+        raise NotPlannable(f"kernel {kernel.name}, {kernel.key}, cannot be planned again: {error}") from error
+
+
+def plan_of(kernel: CachedKernel) -> str:
+    """The plan of a kernel in the cache as text: how it is laid out, then one line an operation. Raises as
+    ``cached_plan``."""
+    planned = cached_plan(kernel)
+    layout = kernel.metadata["layout"]
     heading = "" if layout is None else f"layout: {Attempt(**layout).summary()}\n"
     return heading + plan_text(kernel_of(planned.source), planned.plan)
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import html
+import importlib.util
 import json
+import math
 import os
 import runpy
 import sys
@@ -12,6 +14,7 @@ import threading
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,8 +112,8 @@ class Recorder:
             launch.milliseconds = begin.elapsed_time(end)
         del self._pending[:count]
 
-    def run(self, script: Path, arguments: list[str]) -> BaseException | None:
-        """Runs a script as ``__main__`` with the hooks; what it raised."""
+    def run(self, program: Path | str, arguments: list[str]) -> BaseException | None:
+        """Runs a script, or a module by its name, as ``__main__`` with the hooks; what it raised."""
         from triton import knobs
         from triton.compiler.compiler import CompiledKernel
 
@@ -123,12 +126,16 @@ class Recorder:
 
         raised: BaseException | None = None
         saved = sys.argv, sys.path[0]
-        sys.argv, sys.path[0] = [str(script), *arguments], str(script.resolve().parent)
+        folder = program.resolve().parent if isinstance(program, Path) else Path.cwd()
+        sys.argv, sys.path[0] = [str(program), *arguments], str(folder)
         CompiledKernel.launch_metadata = with_grid
         knobs.runtime.launch_enter_hook.add(self.enter)
         knobs.runtime.launch_exit_hook.add(self.leave)
         try:
-            runpy.run_path(str(script), run_name="__main__")
+            if isinstance(program, Path):
+                runpy.run_path(str(program), run_name="__main__")
+            else:
+                runpy.run_module(program, run_name="__main__", alter_sys=True)
         except BaseException as error:  # the launches up to here are worth showing, whatever ended the script
             raised = error
         finally:
@@ -179,53 +186,125 @@ def _arguments(kernel: Any, scalars: tuple[object, ...]) -> list[object]:
 
 @dataclass(frozen=True)
 class Row:
-    """All launches of one kernel. Times in milliseconds of the device; ``rate``: what is known of its speed."""
+    """All launches of one specialisation of a kernel. Times in milliseconds of the device: ``first`` is the first
+    launch's, ``median`` and ``longest`` are of the others, None where there are none. ``rate``: what is known of the
+    speed of the median launch."""
 
     name: str
     count: int
     total: float
-    median: float
-    longest: float
+    first: float
+    median: float | None
+    longest: float | None
     rate: str
 
 
 def rows(launches: list[Launch]) -> list[Row]:
-    """A row for each kernel, the one that took most of the device's time first."""
+    """A row for each specialisation of each kernel, the one that took most of the device's time first."""
+    found = []
+    names = _names(launches)
     kernels: dict[str, list[Launch]] = {}
     for launch in launches:
-        kernels.setdefault(launch.name, []).append(launch)
-    found = []
-    for name, members in kernels.items():
-        times = sorted(launch.milliseconds for launch in members)
-        found.append(Row(name, len(members), sum(times), times[len(times) // 2], times[-1], _rate(members)))
+        kernels.setdefault(names[_key(launch)], []).append(launch)
+    for name, (first, *others) in kernels.items():
+        others.sort(key=lambda launch: launch.milliseconds)
+        middle = others[len(others) // 2] if others else first
+        total = first.milliseconds + sum(launch.milliseconds for launch in others)
+        median, longest = (middle.milliseconds, others[-1].milliseconds) if others else (None, None)
+        found.append(Row(name, 1 + len(others), total, first.milliseconds, median, longest, _rate(middle)))
     return sorted(found, key=lambda row: -row.total)
+
+
+Key = tuple[str, int]
+
+
+def _key(launch: Launch) -> Key:
+    """What tells specialisations apart."""
+    return launch.name, id(launch.kernel)
+
+
+def _names(launches: list[Launch]) -> dict[Key, str]:
+    """What each specialisation is called: the kernel's name, and where there are several, how they differ."""
+    kernels = {_key(launch): launch.kernel for launch in launches}
+    named: dict[str, list[Key]] = {}
+    for key in kernels:
+        named.setdefault(key[0], []).append(key)
+    found = {}
+    for name, keys in named.items():
+        facts = [_facts(kernels[key]) for key in keys]
+        differing = [fact for fact in dict.fromkeys(chain(*facts)) if len({str(one.get(fact)) for one in facts}) > 1]
+        for key, known in zip(keys, facts, strict=True):
+            told = ", ".join(f"{fact}={known[fact]}" for fact in differing if fact in known)
+            found[key] = f"{name}[{told}]" if told else name
+    return found
+
+
+def _facts(kernel: Any) -> dict[str, Any]:
+    """What a kernel was specialised for: types and constants by parameter, then options."""
+    source = getattr(kernel, "src", None)
+    names = getattr(getattr(source, "fn", None), "arg_names", ())
+    constants = {path[0]: value for path, value in (getattr(source, "constants", None) or {}).items() if len(path) == 1}
+    attributes = {
+        path[0]
+        for path, value in (getattr(source, "attrs", None) or {}).items()
+        if len(path) == 1 and any(name == "tt.divisibility" for name, _ in value)
+    }
+    facts: dict[str, Any] = {}
+    for index, name in enumerate(names):
+        type_ = getattr(source, "signature", {}).get(name, "")
+        divisible = ":16" if index in attributes and type_ != "constexpr" else ""
+        facts[name] = constants[index] if index in constants else f"{type_}{divisible}"
+    for option in ("num_warps", "num_stages"):
+        facts[option] = getattr(getattr(kernel, "metadata", None), option, None)
+    return facts
 
 
 #: Estimates below it would be shown as 0.0.
 _SHOWN = 0.05
 
 
-def _rate(launches: list[Launch]) -> str:
-    seconds = sum(launch.milliseconds for launch in launches) / 1e3
+def _rate(launch: Launch) -> str:
+    seconds = launch.milliseconds / 1e3
     if not seconds:
         return ""
-    flops, moved = sum(launch.flops for launch in launches), sum(launch.moved for launch in launches)
-    estimated = any(launch.estimated for launch in launches)
-    about, least = ("≈ ", _SHOWN) if estimated else ("", 0.0)
-    rates = ((flops / seconds / 1e9, "GFLOP/s"), (moved / seconds / 1e9, "GB/s"))
+    about, least = ("≈ ", _SHOWN) if launch.estimated else ("", 0.0)
+    rates = ((launch.flops / seconds / 1e9, "GFLOP/s"), (launch.moved / seconds / 1e9, "GB/s"))
     return ", ".join(f"{about}{rate:,.1f} {unit}" for rate, unit in rates if rate > least)
+
+
+def busy(launches: list[Launch]) -> tuple[float, float]:
+    """Milliseconds in which the device ran a launch, and from the first launch's begin to the last one's end."""
+    spans = sorted((launch.begin, launch.begin + launch.milliseconds) for launch in launches)
+    total, reached = 0.0, spans[0][0] if spans else 0.0
+    for begin, end in spans:
+        total += max(0.0, end - max(begin, reached))
+        reached = max(reached, end)
+    return total, reached - spans[0][0] if spans else 0.0
+
+
+def _busy_text(launches: list[Launch]) -> str:
+    total, span = busy(launches)
+    return f"busy for {total:.3f} ms of {span:.3f} ms ({total / (span or 1.0):.0%}), from the first launch to the last"
+
+
+def _microseconds(milliseconds: float | None) -> str:
+    return "–" if milliseconds is None else f"{milliseconds * 1e3:.1f}"
+
+
+_TITLES = ("launches", "total ms", "share", "first µs", "median µs", "longest µs")
 
 
 def table(launches: list[Launch]) -> str:
     """The rows as text."""
     known = rows(launches)
     total = sum(row.total for row in known) or 1.0
-    lines = [f"{'kernel':32} {'launches':>8} {'total ms':>10} {'share':>6} {'median µs':>10} {'longest µs':>11}"]
+    width = max((len(row.name) for row in known), default=0)
+    width = max(width, 20)
+    lines = [f"{'kernel':{width}} " + " ".join(f"{title:>10}" for title in _TITLES) + "  rate"]
     for row in known:
-        lines.append(
-            f"{row.name[:32]:32} {row.count:8} {row.total:10.3f} {row.total / total:6.1%} {row.median * 1e3:10.1f} "
-            f"{row.longest * 1e3:11.1f}" + (f"  {row.rate}" if row.rate else "")
-        )
+        times = [_microseconds(time) for time in (row.first, row.median, row.longest)]
+        cells = [str(row.count), f"{row.total:.3f}", f"{row.total / total:.1%}", *times]
+        lines.append(f"{row.name:{width}} " + " ".join(f"{cell:>10}" for cell in cells) + f"  {row.rate}".rstrip())
     if any(launch.estimated for launch in launches):
         lines.append(
             "≈ is an estimate from the kernel's loads, stores and arithmetic: masked elements count, caches do not; "
@@ -258,44 +337,65 @@ def chrome_trace(launches: list[Launch], peaks: Peaks | None = None) -> str:
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ns", "otherData": other})
 
 
+def _ticks(end: float) -> list[float]:
+    """Round numbers from 0 to ``end``, about eight."""
+    step = 10.0 ** math.floor(math.log10(end / 4))
+    step *= next(factor for factor in (1, 2, 5, 10) if end / (step * factor) <= 8)
+    return [step * number for number in range(int(end / step) + 1)]
+
+
 def timeline(title: str, launches: list[Launch]) -> str:
-    """One HTML page: a track for each kernel, a bar for each launch, and the table. It needs no network."""
+    """One HTML page: a track for each specialisation, a bar for each launch, an axis in milliseconds of the device, and
+    the table. It needs no network."""
     end = max((launch.begin + launch.milliseconds for launch in launches), default=0.0) or 1.0
-    width, height, left = 1000, 22, 220
-    known = rows(launches)
+    known, names = rows(launches), _names(launches)
+    width, height, left = 1000, 22, 20 + 8 * max((len(row.name[:48]) for row in known), default=10)
     track = {row.name: number for number, row in enumerate(known)}
+    bottom = max(1, len(known)) * height + 6
     bars = "".join(
-        f'<rect x="{left + width * launch.begin / end:.2f}" y="{track[launch.name] * height + 3}" '
+        f'<rect x="{left + width * launch.begin / end:.2f}" y="{track[names[_key(launch)]] * height + 3}" '
         f'width="{max(0.6, width * launch.milliseconds / end):.2f}" height="{height - 6}" '
-        f'fill="hsl({track[launch.name] * 67 % 360} 60% 50%)"><title>{html.escape(launch.name)} '
+        f'fill="hsl({track[names[_key(launch)]] * 67 % 360} 60% 50%)"><title>{html.escape(names[_key(launch)])} '
         f"{html.escape(str(launch.grid))}: {launch.milliseconds * 1e3:.1f} µs, {launch.begin:.3f} ms after the first"
         "</title></rect>"
         for launch in launches
     )
-    names = "".join(
-        f'<text x="0" y="{number * height + 16}">{html.escape(name[:32])}</text>' for name, number in track.items()
+    labels = "".join(
+        f'<text x="0" y="{number * height + 16}">{html.escape(name[:48])}</text>' for name, number in track.items()
+    )
+    axis = "".join(
+        f'<line x1="{left + width * tick / end:.1f}" x2="{left + width * tick / end:.1f}" y1="0" y2="{bottom}"/>'
+        f'<text class="tick" x="{left + width * tick / end:.1f}" y="{bottom + 14}">{tick:g} ms</text>'
+        for tick in _ticks(end)
     )
     cells = "".join(
         "<tr>"
         + "".join(
-            f"<td>{html.escape(str(cell))}</td>"
-            for cell in (row.name, row.count, f"{row.total:.3f}", f"{row.median * 1e3:.1f}", row.rate)
+            f"<td>{html.escape(cell)}</td>"
+            for cell in (
+                row.name,
+                str(row.count),
+                f"{row.total:.3f}",
+                *map(_microseconds, (row.first, row.median, row.longest)),
+                row.rate,
+            )
         )
         + "</tr>"
         for row in known
     )
+    heads = "".join(f"<th>{name}</th>" for name in ("kernel", *(one for one in _TITLES if one != "share"), "rate"))
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>{html.escape(title)}</title><style>
 :root {{ color-scheme: light dark; }} body {{ font: 15px/1.4 system-ui, sans-serif; margin: 1rem; }}
 .scroll {{ overflow-x: auto; }} svg text {{ font: 12px ui-monospace, monospace; fill: currentColor; }}
+svg line {{ stroke: currentColor; stroke-opacity: .25; }}
 td, th {{ text-align: left; padding: .2rem 1rem .2rem 0; }}
 </style></head><body><h1>{html.escape(title)}</h1>
-<p>{len(launches)} launches in {end:.3f} ms of the device's time. Hover over a bar to read it.</p>
-<div class="scroll"><svg width="{left + width + 10}" height="{max(1, len(known)) * height + 6}" role="img"
- aria-label="launches over time">{names}{bars}</svg></div>
-<div class="scroll"><table><thead><tr><th>Kernel</th><th>Launches</th><th>Total ms</th><th>Median µs</th>
-<th>Rate</th></tr></thead><tbody>{cells}</tbody></table></div></body></html>
+<p>{len(launches)} launches; the device was {_busy_text(launches)}. Hover over a bar to read it.</p>
+<div class="scroll"><svg width="{left + width + 60}" height="{bottom + 20}" role="img"
+ aria-label="launches over time">{axis}{labels}{bars}</svg></div>
+<div class="scroll"><table><thead><tr>{heads}</tr></thead><tbody>{cells}</tbody></table></div></body></html>
 """
 
 
@@ -308,14 +408,34 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
         help="then measure what the device reaches at best, for --trace and `triton-spirv inspect --launches`",
     )
     parser.add_argument("--html", type=Path, metavar="FILE.html", help="also write a timeline as one HTML page")
-    parser.add_argument("script", type=Path, metavar="SCRIPT.py", help="the script, which is run as it is")
+    parser.add_argument(
+        "-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE …", help="run a module, as python -m does"
+    )
+    parser.add_argument("script", type=Path, nargs="?", metavar="SCRIPT.py", help="the script, which is run as it is")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="…", help="its arguments")
+
+
+def _not_there(options: argparse.Namespace) -> str:
+    """What is wrong with the program that was asked for; "" where nothing is."""
+    if not options.module:
+        if options.script is None:
+            return "name a script, or a module with -m"
+        return "" if options.script.is_file() else f"there is no file {options.script}"
+    name, before = options.module[0], sys.path[0]
+    sys.path[0] = str(Path.cwd())
+    try:
+        found = importlib.util.find_spec(name)
+    except ModuleNotFoundError:
+        found = None
+    finally:
+        sys.path[0] = before
+    return "" if found is not None else f"there is no module {name}"
 
 
 def run_profile(options: argparse.Namespace) -> int:
     """``triton-spirv profile``: the script's own exit status, 1 where it could not be profiled."""
-    if not options.script.is_file():
-        print(f"triton-spirv profile: error: there is no file {options.script}", file=sys.stderr)
+    if wrong := _not_there(options):
+        print(f"triton-spirv profile: error: {wrong}", file=sys.stderr)
         return 1
     for output in filter(None, (options.trace, options.html)):
         if not output.absolute().parent.is_dir():
@@ -323,11 +443,15 @@ def run_profile(options: argparse.Namespace) -> int:
             return 1
     os.environ.setdefault("TRITON_SPIRV_BACKEND", "1")
     recorder = Recorder()
-    raised = recorder.run(options.script, options.arguments)
+    if options.module:
+        title, raised = options.module[0], recorder.run(options.module[0], options.module[1:])
+    else:
+        title, raised = options.script.name, recorder.run(options.script, options.arguments)
     launches = recorder.launches
     if launches:
         print(table(launches), file=sys.stderr)
         each = recorder.own / len(launches) * 1e6
+        print(f"the device was {_busy_text(launches)}", file=sys.stderr)
         print(f"{len(launches)} launches; profiling took {each:.1f} µs of the host for each", file=sys.stderr)
     else:
         print("triton-spirv profile: the script launched no kernel of Triton's", file=sys.stderr)
@@ -344,7 +468,7 @@ def run_profile(options: argparse.Namespace) -> int:
     if options.trace is not None:
         write_whole(options.trace, chrome_trace(launches, peaks))
     if options.html is not None:
-        write_whole(options.html, timeline(options.script.name, launches))
+        write_whole(options.html, timeline(title, launches))
     if isinstance(raised, SystemExit):
         return raised.code if isinstance(raised.code, int) else int(raised.code is not None)
     if raised is not None:

@@ -6,6 +6,7 @@ import argparse
 import html
 import json
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,31 @@ from ..ahead_of_time.command import add_request, fusion, requested, target
 from ..ahead_of_time.errors import RequestError, in_one_line
 from ..ahead_of_time.kernel_source import find_kernel, split_request
 from ..capabilities import Capabilities
+from ..planning.module_plan import Planned
 from ..runtime.errors import VulkanUnavailable
 from ..spirv.decode import decode
 from ..transforms.kernel import kernel_of
 from ..ttgir.spelling import Spelling
 from . import drawings
 from .banks import shared_accesses
+from .compare import compared
 from .compilers import asked
 from .files import write_whole
-from .kernels import CachedKernel, NotInCache, find
+from .flows import dots
+from .kernels import CachedKernel, NotInCache, NotPlannable, find
 from .lines import Line, mlir_lines, source_lines, spirv_lines
 from .speed import speed
+from .verdict import verdict
 
 PAGE = Path(__file__).with_name("page")
 
-#: Options of a kernel in the cache that it is compiled with again; the others follow from the target.
-_OPTIONS = ("num_warps", "num_stages", "debug", "check_bounds", "check_races", "enable_fp_fusion", "sanitize_overflow")
+#: Stages of a kernel in the cache that are texts.
+_TEXTS = ("source", "ttir", "ttgir")
+
+_ANOTHER = (
+    "The module in the cache was emitted by another version of this backend. The page shows what this version emits "
+    "from the same TTGIR; launch the kernel again to run that."
+)
 
 #: (fact, name in the compiler's metadata).
 _FACTS = (
@@ -48,6 +58,7 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "kernel",
         metavar="KERNEL",
+        nargs="?",
         help="a @triton.jit function as FILE:FUNCTION, with --signature, or a kernel's name or key in Triton's cache",
     )
     add_request(parser, required=False)
@@ -57,6 +68,13 @@ def add_inspect(parser: argparse.ArgumentParser) -> None:
         metavar="TRACE.json",
         help="a trace of `triton-spirv profile --trace`: the page then says how fast the kernel was",
     )
+    parser.add_argument(
+        "--compare",
+        type=Path,
+        nargs=2,
+        metavar=("ONE.html", "OTHER.html"),
+        help="two pages side by side, and what differs",
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE.html", help="the page (default: FUNCTION.html)")
 
 
@@ -65,7 +83,7 @@ def run_inspect(options: argparse.Namespace) -> int:
     try:
         path = inspect_to_file(options)
     except Exception as error:  # the user's file, the front end and the backend raise what they like
-        known = isinstance(error, RequestError | VulkanUnavailable | NotInCache)
+        known = isinstance(error, RequestError | VulkanUnavailable | NotInCache | NotPlannable)
         kind = "" if known else f"{type(error).__name__}: "
         print(f"triton-spirv inspect: error: {kind}{in_one_line(error)}", file=sys.stderr)
         return 1
@@ -75,6 +93,10 @@ def run_inspect(options: argparse.Namespace) -> int:
 
 def inspect_to_file(options: argparse.Namespace) -> Path:
     """Writes the page that the options ask for; its path."""
+    if options.compare:
+        return _written(options.output or Path("compare.html"), compared(*options.compare))
+    if options.kernel is None:
+        raise RequestError("name a kernel, or two pages with --compare")
     try:
         import triton.compiler  # noqa: F401
     except ModuleNotFoundError as error:
@@ -85,12 +107,16 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         if not options.signature:
             raise RequestError(f"{options.kernel} needs --signature: a type or constant for each parameter")
         from ..ahead_of_time.build import compiled_kernel
+        from .plan import planned_again  # needs Triton's compiled library
 
         capabilities = target(options.target)
         extra = {"debug_info": True, **fusion()}
         compiled, _ = compiled_kernel(
             find_kernel(path, name, "inspect"), options.signature, capabilities, requested(options) | extra
         )
+        metadata = compiled.metadata._asdict()
+        planned = planned_again(compiled.asm["ttgir"], capabilities, metadata, compiled.asm.get("ttir"))
+        known = collected(metadata, compiled.asm, planned)
     elif options.kernel.endswith(".spv"):
         raise RequestError(
             f"{options.kernel} is a module: `triton-spirv disassemble` shows one; a page is about FILE.py:FUNCTION, "
@@ -98,49 +124,43 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         )
     else:
         kernel = find(options.kernel)
-        name = kernel.name
-        capabilities = Capabilities.parse(str(kernel.metadata["target"]["arch"]))
-        compiled = _compiled_again(kernel, capabilities)
-        module = kernel.path("spv").read_bytes()
+        name, module = kernel.name, kernel.path("spv").read_bytes()
+        known = of_cache(kernel, module)
     timed = speed(options.launches, name, module) if options.launches is not None else None
-    output = options.output or Path(f"{name}.html")
+    known["verdict"] = verdict(known, timed)
+    return _written(options.output or Path(f"{name}.html"), page(known | {"speed": timed}))
+
+
+def _written(output: Path, text: str) -> Path:
     if not output.absolute().parent.is_dir():
         raise RequestError(f"there is no folder {output.absolute().parent} to write {output.name} in")
-    write_whole(output, page(collected(compiled, capabilities) | {"speed": timed}))
+    write_whole(output, text)
     return output
 
 
-def _compiled_again(kernel: CachedKernel, capabilities: Capabilities) -> Any:
-    """A kernel of the cache, compiled from its TTGIR with debug information; the cache's earlier stages are its own."""
-    import triton
-    from triton.backends.compiler import GPUTarget
+def of_cache(kernel: CachedKernel, module: bytes) -> dict[str, Any]:
+    """``collected`` of a kernel of the cache, whose module is ``module``: emitted again, with debug information. Raises
+    NotInCache, NotPlannable, UnsupportedOperation."""
+    from ..lowering.entry_point import emit
+    from .plan import cached_plan  # needs Triton's compiled library
 
-    path = kernel.path("ttgir")
-    if not path.exists():
-        raise NotInCache(f"the cache has no TTGIR of kernel {kernel.name}, only its binary")
-    options = {name: kernel.metadata[name] for name in _OPTIONS if name in kernel.metadata} | {"debug_info": True}
-    gpu = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
-    try:
-        compiled = triton.compile(str(path), target=gpu, options=options)
-    except RuntimeError as error:
-        raise NotInCache(f"kernel {kernel.name} cannot be compiled from {path}: {error}") from None
-    for stage in ("source", "ttir", "ttgir"):
-        if kernel.path(stage).exists():
-            compiled.asm[stage] = kernel.path(stage).read_text(encoding="utf-8")
-    return compiled
+    asm: dict[str, Any] = {stage: kernel.text(stage) for stage in _TEXTS if kernel.path(stage).exists()}
+    same = emit(cached_plan(kernel)).spirv == module
+    asm["spv"] = emit(cached_plan(kernel, debug_info=True)).spirv
+    known = collected(kernel.metadata, asm, cached_plan(kernel, debug_info=True))
+    return known if same else known | {"note": _ANOTHER}
 
 
-def collected(compiled: Any, capabilities: Capabilities) -> dict[str, Any]:
-    """What the page shows of a CompiledKernel, as plain data."""
-    from .plan import lines_of, planned_again  # needs Triton's compiled library
+def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Planned) -> dict[str, Any]:
+    """What the page shows, as plain data, of the compiler's ``metadata``, the text of each stage with its module, and
+    the plan."""
+    from .plan import lines_of  # needs Triton's compiled library
 
-    metadata, asm = compiled.metadata, compiled.asm
-    spirv = asm["spv"]
+    spirv, capabilities = asm["spv"], planned.capabilities
     stages: dict[str, tuple[str, list[Line]]] = {}
     if "ttir" in asm:
         stages["ttir"] = ("TTIR", mlir_lines(asm["ttir"]))
     stages["ttgir"] = ("TTGIR", mlir_lines(asm["ttgir"]))
-    planned = planned_again(asm["ttgir"], capabilities, metadata._asdict(), asm.get("ttir"))
     kernel, plan = kernel_of(planned.source), planned.plan
     stages["plan"] = ("Plan", lines_of(planned))
     stages["spv"] = ("SPIR-V", spirv_lines(spirv))
@@ -149,9 +169,10 @@ def collected(compiled: Any, capabilities: Capabilities) -> dict[str, Any]:
     places |= {place: None for line in source for place in line.places}
     numbers = {place: number for number, place in enumerate(places)}
     spelling = Spelling(planned.source.aliases)
-    facts = [(fact, getattr(metadata, name)) for fact, name in _FACTS]
+    facts = [(fact, metadata[name]) for fact, name in _FACTS]
     return {
-        "title": f"Kernel {metadata.name}",
+        "title": f"Kernel {metadata['name']}",
+        "note": "",
         "facts": [
             ("driver", capabilities.driver),
             ("subgroup", capabilities.subgroup_size),
@@ -168,6 +189,10 @@ def collected(compiled: Any, capabilities: Capabilities) -> dict[str, Any]:
             for name, (title, lines) in {"source": ("Python", source), **stages}.items()
         ],
         "accesses": drawings.accesses(kernel, plan),
+        "shape": drawings.shape(kernel, capabilities.subgroup_size),
+        "dots": dots(kernel, spelling, plan),
+        "matrix_units": bool(capabilities.matrices),
+        "body": next((number for number, line in enumerate(stages["spv"][1]) if "OpFunction " in line.text), 0),
         "layouts": drawings.layouts(kernel, spelling),
         "conversions": drawings.conversions(kernel, spelling, plan),
         "shared": drawings.shared_memory(kernel, plan),
@@ -198,7 +223,7 @@ def page(data: dict[str, Any]) -> str:
     for mark, value in (
         ("@TITLE@", html.escape(data["title"])),
         ("@STYLE@", (PAGE / "style.css").read_text(encoding="utf-8")),
-        ("@SCRIPT@", (PAGE / "script.js").read_text(encoding="utf-8")),
+        ("@SCRIPT@", "\n".join((PAGE / name).read_text(encoding="utf-8") for name in ("script.js", "pictures.js"))),
         ("@DATA@", embedded),
     ):
         text = text.replace(mark, value, 1)

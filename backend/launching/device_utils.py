@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
+import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from triton import knobs
 
 from .. import settings
+from ..capabilities import Capabilities
+from ..patience import TooLong, what_helps
+from ..resources import CompilesTooLong
 from ..runtime import context as vulkan_context
 from ..runtime.errors import DamagedModule, VulkanUnavailable
 from ..runtime.measured import capabilities_of
@@ -26,13 +32,23 @@ def cache_folders(name: str, spirv: bytes) -> list[str]:
     return [str(file.parent) for file in files if file.read_bytes() == spirv]
 
 
+def _what_helps(capabilities: Capabilities, name: str, spirv: bytes) -> str:
+    """What makes the driver compile a kernel sooner. Its ``num_warps`` is read from Triton's cache."""
+    found = None
+    for folder in cache_folders(name, spirv):
+        with contextlib.suppress(OSError, ValueError):
+            found = json.loads((Path(folder) / f"{name}.json").read_text(encoding="utf-8")).get("num_warps")
+    return what_helps(found, capabilities.max_workgroup_invocations // capabilities.subgroup_size)
+
+
 class DeviceUtils:
     """Loading kernels, as CompiledKernel asks for it."""
 
     def load_binary(
         self, name: str, kernel: bytes, shared: int, device: int
     ) -> tuple[Any, int, int | None, int | None, int]:
-        """(module, function, registers, spills, most invocations of a workgroup). Raises KernelRejected.
+        """(module, function, registers, spills, most invocations of a workgroup). Raises KernelRejected, and
+        CompilesTooLong, which autotuning leaves out.
 
         ``device``: its index. Registers are an invocation's. They and the spills are None unless
         TRITON_SPIRV_STATISTICS asks the driver for them and it has such figures; on a CPU the registers are those that
@@ -40,7 +56,9 @@ class DeviceUtils:
         """
         context = vulkan_context.of_device(device)
         try:
-            loaded = Kernel(context, name, kernel)
+            loaded = Kernel(context, name, kernel, partial(_what_helps, context.capabilities, name, kernel))
+        except TooLong as error:
+            raise CompilesTooLong(error) from None
         except DamagedModule as error:
             folders = cache_folders(name, kernel)
             if not folders:

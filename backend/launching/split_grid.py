@@ -49,7 +49,7 @@ class PartsLauncher:
 
 
 class SplitVariant:
-    """What is launched in place of a kernel, with its arguments, where the grid is too large.
+    """What is launched instead of a kernel, with its arguments, where the grid is too large.
 
     ``source`` and ``metadata`` are the kernel's; ``make`` makes a PartsLauncher for the metadata of the variant. The
     source is kept by the kernel that Triton made of it: it refers to the function, which has the kernel, and the

@@ -125,5 +125,5 @@ def _enter(ctx: Lowering, kernel: Function, scratch: bool) -> ArgumentBlock:
     if isinstance(ctx.shared.watch, RaceCheck):
         ctx.shared.watch.begin(ctx, ctx.reports, HEADER.size + (bounds.bytes if bounds else 0))
     if plan.watched:
-        watch_loops(ctx, ctx.reports)
+        watch_loops(ctx, ctx.reports, lambda: ctx.place)
     return block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..patience import TooLong, check
 from ..ttgir.ir import Operation
 from .debug_info import located, name_registers
 from .errors import LoweringError, UnsupportedOperation
@@ -31,6 +32,7 @@ def lowers(*names: str) -> Callable[[Rule], Rule]:
 
 def lower(ctx: Lowering, operation: Operation) -> None:
     """Lowers one operation by its rule; an error without a place gets this operation's."""
+    check()
     rule = RULES.get(operation.name)
     if rule is None:
         raise refusal(operation)
@@ -39,13 +41,14 @@ def lower(ctx: Lowering, operation: Operation) -> None:
         ctx.wait(need)
     if operation in ctx.plan.reads_first.waits:
         ctx.wait_for_reads()
+    outer, ctx.place = ctx.place, operation.location
     try:
         if ctx.shared.watch is None:
             _carry_out(ctx, rule, operation)
         else:
             with ctx.shared.watch.during(operation):
                 _carry_out(ctx, rule, operation)
-    except (UnsupportedOperation, LoweringError):
+    except (UnsupportedOperation, LoweringError, TooLong):
         raise
     except NotImplementedError as error:
         raise UnsupportedOperation(operation, str(error)) from error
@@ -53,6 +56,7 @@ def lower(ctx: Lowering, operation: Operation) -> None:
         raise LoweringError(
             f"{operation.location}: while lowering '{operation.name}': {type(error).__name__}: {error}"
         ) from error
+    ctx.place = outer
 
 
 def _carry_out(ctx: Lowering, rule: Rule, operation: Operation) -> None:

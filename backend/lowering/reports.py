@@ -7,7 +7,7 @@ what is not known before the launch travels in the buffer.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..abi.report_buffer import CURSOR, FAILURE, HEADER, RECORD, RECORDS
@@ -92,14 +92,14 @@ class Reports:
         f.if_(condition, append)
 
 
-def watch_loops(emitter: Emitter, reports: Reports) -> None:
+def watch_loops(emitter: Emitter, reports: Reports, place: Callable[[], Location]) -> None:
     """Makes every loop report where the driver ended it although its condition still held.
 
     The condition is passed through a subgroup operation that changes nothing: the driver's compiler knows that a
-    condition is false after its loop, and would drop a plain test of it.
+    condition is false after its loop, and would drop a plain test of it. ``place``: that of the loop that is emitted.
     """
     f, module = emitter.f, emitter.module
-    number = reports.message("loop", Location())
+    numbers: dict[Location, int] = {}
     module.capability(Capability_.GroupNonUniformShuffle)
 
     def check(condition: int) -> int:
@@ -107,6 +107,9 @@ def watch_loops(emitter: Emitter, reports: Reports) -> None:
         return f.effect(op.GroupNonUniformShuffleXor, module.u32, module.uint(Scope.Subgroup), flag, module.uint(0))
 
     def end(flag: int) -> None:
-        reports.fail(emitter, f.compare(op.INotEqual, flag, module.uint(0)), number)
+        where = place()
+        if where not in numbers:
+            numbers[where] = reports.message("loop", where)
+        reports.fail(emitter, f.compare(op.INotEqual, flag, module.uint(0)), numbers[where])
 
     f.watch = (check, end)

@@ -8,7 +8,7 @@ meets only the other operand's first part, which has that operand's sign, and is
 2**-134: so its products are the infinities and NaNs of the numbers themselves, and all others are finite.
 
 Numbers from 2**127 on are cut off instead of rounded, so that none becomes an infinity. Where the product of finite
-numbers passes the range of f32 by more than 2**8, a NaN may come out in place of an infinity: its terms may overflow to
+numbers passes the range of f32 by more than 2**8, a NaN may come out instead of an infinity: its terms may overflow to
 both sides.
 """
 

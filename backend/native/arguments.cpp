@@ -141,6 +141,10 @@ Place place_of(const Argument& argument, PyObject* object, int wanted) {
                             "': move the tensor there with .to(), or launch with that device as the current one");
     }
   }
+  if (type && PyUnicode_Check(type.ptr()) && PyUnicode_CompareWithASCIIString(type.ptr(), "meta") == 0)
+    throw py::value_error(
+        quoted(argument) +
+        ": the tensor is on device 'meta', where tensors have no memory: make it on 'spirv' or 'cpu'");
   throw py::value_error(quoted(argument) + ": the tensor is on device '" +
                         (device ? text(device.ptr()) : std::string("?")) +
                         "'; the SPIR-V backend takes tensors on 'spirv' and 'cpu': pass tensor.cpu()");

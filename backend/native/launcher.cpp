@@ -155,6 +155,17 @@ void Launcher::note(const py::args& args, const std::byte* block) const {
   recording->note(pipeline(args), shared(plan_->tensors(args.ptr(), kKernelArguments, block)));
 }
 
+uint8_t Launcher::pack(const py::args& args, std::byte* block, Place* places) const {
+  const auto named = [this](const std::exception& error) { return "kernel '" + name_ + "': " + error.what(); };
+  try {
+    return plan_->pack(args.ptr(), kKernelArguments, block, device_index_, places);
+  } catch (const py::value_error& error) {
+    throw py::value_error(named(error));
+  } catch (const py::type_error& error) {
+    throw py::type_error(named(error));
+  }
+}
+
 void Launcher::launch(const py::args& args) {
   device_->let_go();
   const Grid grid = read_grid(args);
@@ -166,7 +177,7 @@ void Launcher::launch(const py::args& args) {
   Block block(plan_->bytes());
   std::vector<Place> places(plan_->pointer_count(), kHost);
   uint8_t all = 0;
-  if (runs) all = plan_->pack(args.ptr(), kKernelArguments, block.data(), device_index_, places.data());
+  if (runs) all = pack(args, block.data(), places.data());
   const bool resolved = (all & (kCuda | kReadOnly)) || ((all & kHost) && !device_->host_addresses());
   PyObject* const metadata = PyTuple_GET_ITEM(args.ptr(), kLaunchMetadata);
   PyObject* const enter = PyTuple_GET_ITEM(args.ptr(), kEnterHook);

@@ -22,7 +22,7 @@ bool is_idle_hook(PyObject* hook);
 class Launcher {
  public:
   // `indirect`: the argument block goes into a buffer. `resolver`: asked for addresses where the device cannot reach an
-  // argument's memory in place (see runtime/resolution.py). `oversized`: called in place of a launch, with its
+  // argument's memory in place (see runtime/resolution.py). `oversized`: called instead of a launch, with its
   // arguments, where the grid is past the device's limits; it returns the launch's transfers. None: such a grid is
   // refused. `device_index`: which 'spirv' device tensors must be on. Throws std::invalid_argument where a direct block
   // is too long.
@@ -50,6 +50,8 @@ class Launcher {
     bool is_oversized = false;  // more programs on an axis than the device has at once
   };
 
+  // ArgumentPlan::pack, whose errors get the kernel's name.
+  uint8_t pack(const pybind11::args& args, std::byte* block, Place* places) const;
   Grid read_grid(const pybind11::args& args) const;
   // Runs a dispatch whose arguments are where the device reaches them in place.
   void run(const pybind11::args& args, const Dispatch& dispatch, uint8_t places);

@@ -58,7 +58,7 @@ class Relaunch {
   pybind11::object launch(const pybind11::object& function, const pybind11::object& grid, const pybind11::tuple& args,
                           const pybind11::dict& keywords);
 
-  // Remembers a launch, the latest first, in place of the oldest where there are many.
+  // Remembers a launch, the latest first, instead of the oldest where there are many.
   void add(std::shared_ptr<const Launch> launch);
   // Whether a launch with that key, so many positions and those keywords is remembered of a device.
   bool knows(const pybind11::object& device, const pybind11::object& key, Py_ssize_t positions,

@@ -25,7 +25,7 @@ from .shared_memory import Room, Scratch, ScratchPart, SharedAccess
 
 Planned = TypeVar("Planned")
 
-#: Bytes of workgroup memory that a conversion takes in place of shuffles, and the most that it takes.
+#: Bytes of workgroup memory that a conversion takes instead of shuffles, and the most that it takes.
 USUAL_SCRATCH, LARGEST_SCRATCH = 4096, 16384
 
 #: What histograms count in.

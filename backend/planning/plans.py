@@ -208,6 +208,16 @@ class InlineAssembly(Rolled):
         return f"{_counted(len(self.program.instructions), 'instruction')} of PTX{packs}{rolled}"
 
 
+#: An operand of a dot that stays in shared memory until the dot reads it.
+_IN_BUFFER = "in shared memory"
+
+
+def _places(operands: list[str]) -> str:
+    """Where both operands of a dot are."""
+    first, second = operands
+    return f"both {first}" if first == second else f"{first} and {second}"
+
+
 @dataclass(frozen=True)
 class Operand:
     """Where a dot finds an operand. ``late``: in the buffer of a load that was left to it. ``buffer``: it is moved to
@@ -221,7 +231,7 @@ class Operand:
     def summary(self, looped: bool) -> str:
         """A few words."""
         if self.late:
-            return "in its buffer"
+            return _IN_BUFFER
         if self.buffer is not None:
             return f"moved to byte {self.offset % POOL}"
         return "in an array" if looped else "in registers"
@@ -244,7 +254,7 @@ class Dot(Plan):
         return self.unroll < self.steps
 
     def summary(self) -> str:
-        places = " and ".join(one.summary(self.looped) for one in self.operands)
+        places = _places([one.summary(self.looped) for one in self.operands])
         loop = f"{self.unroll} of {self.steps} steps a loop body" if self.looped else f"{self.steps} steps unrolled"
         parts = f", {len(self.parts)} times for {len(self.parts[0])} accumulators each" if len(self.parts) > 1 else ""
         return f"multiply-adds, {loop}{parts}, operands {places}{self._where()}"
@@ -264,7 +274,7 @@ class MatrixProducts(Plan):
     def summary(self) -> str:
         assert self.configuration is not None and self.fragments is not None
         how = "emulated matrix products" if self.emulated else "matrix products"
-        places = " and ".join("in its buffer" if late else "in registers" for late in self.late)
+        places = _places([_IN_BUFFER if late else "in registers" for late in self.late])
         count, one = len(self.fragments.products) * len(self.split.terms), self.configuration
         parts = f", {self.split.parts} for each f32" if self.split is not WHOLE else ""
         return f"{count} {how} {one.shape} of {one.a}{parts}, operands {places}"

@@ -5,7 +5,7 @@ fewer lanes, or one whose lanes have fewer registers, would hold several times a
 or registers are spilled. So there are more subgroups instead, as many as the kernel's largest tensor asks for; fewer
 again where they would take more shared memory than there is (ladder.py). A tensor that those registers could not hold
 gets more invocations than that on Mesa's CPU driver, whose compile time grows faster than the code: a 128×128
-transposition with one warp takes 1.7 s of CPU time in place of 7.5.
+transposition with one warp takes 1.7 s of CPU time instead of 7.5.
 
 So does a kernel with dots that has many tensors: each is a few instructions for every element in a lane.
 
@@ -33,14 +33,14 @@ LANE_ELEMENTS_DOTS = 128
 
 
 #: Where waiting makes coroutines: exchanges of a kernel from which on it has the fewest subgroups whose lanes hold so
-#: many elements. A kernel of 106 reductions of 64 elements, with 8 warps, takes 3.5 s of CPU time in place of 11.
+#: many elements. A kernel of 106 reductions of 64 elements, with 8 warps, takes 3.5 s of CPU time instead of 11.
 MANY_EXCHANGES = 16
 FEW_ELEMENTS = 8
 
 #: Elements that a lane should hold at most there of all tensors of a kernel with dots together, as ``passes.Survey``
 #: counts them. Compile time grows with the square of what is emitted for them. A kernel of 26 dots of 16×16 with one
 #: warp, 11,000 elements a lane in one subgroup, takes a third of the time in four. A gradient kernel of 12 dots of
-#: 64×64 takes 7 s with 16 subgroups in place of 15 with 8, and runs as fast; with 32 it would take 6, and run longer.
+#: 64×64 takes 7 s with 16 subgroups instead of 15 with 8, and runs as fast; with 32 it would take 6, and run longer.
 LANE_TOTAL = 4300
 
 

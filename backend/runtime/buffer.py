@@ -101,7 +101,7 @@ class DeviceBuffer:
         return self.shape[0]
 
     def __getitem__(self, index: int | slice) -> DeviceBuffer:
-        """A view along the first dimension: a row, or rows that follow each other. Raises IndexError, ValueError."""
+        """A view along the first dimension: a row, or consecutive rows. Raises IndexError, ValueError."""
         if not self.shape:
             raise IndexError("a buffer without dimensions cannot be indexed")
         row = math.prod(self.shape[1:]) * self.element_size()

@@ -18,6 +18,7 @@ from .. import settings
 from ..capabilities import Capabilities
 from ..settings import IMPORTED, STAGED, ZERO_COPY
 from .allocator import DeviceAllocator
+from .compilations import Compilations
 from .cuda import CudaSharing
 from .device_choice import choose, is_chosen, select
 from .device_features import SHARING_EXTENSIONS
@@ -68,6 +69,7 @@ class Context:
         self._kernels: dict[int, Any] = {}
         #: Kernels that were removed, and are still needed by launches or graphs.
         self._removed: set[Any] = set()
+        self.compilations = Compilations()
         self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
         #: Launchers whose kernels ran since their reports were last read (reporting.raise_reports).
         self.unread_reports: set[Any] = set()
@@ -217,6 +219,10 @@ class Context:
             return
         while self._uses:
             time.sleep(0.001)
+        left = self.compilations.left()
+        if left is None:  # the driver still compiles what nobody waits for
+            self.handle = None
+            return
         self.memory.close()
         self.device_pool.clear()
         self.staging_pool.clear()
@@ -226,6 +232,9 @@ class Context:
             self._removed.clear()
         for kernel in kernels:
             kernel.destroy()
+        for module, pipeline in left:
+            vk.lib.vkDestroyPipeline(self.handle, pipeline, vk.ffi.NULL)
+            vk.lib.vkDestroyShaderModule(self.handle, module, vk.ffi.NULL)
         self.pipeline_cache.save()
         self.pipeline_cache.destroy()
         vk.lib.vkDestroyPipelineLayout(self.handle, self.pipeline_layout, vk.ffi.NULL)

@@ -54,7 +54,7 @@ def make_launcher(
     the launch metadata has the same under "transfers".
 
     ``entries``: the passed arguments in declaration order. ``indirect``: the block goes into a buffer.
-    ``written``: names of the pointer arguments that the kernel may write; None: any. ``oversized``: called in place of
+    ``written``: names of the pointer arguments that the kernel may write; None: any. ``oversized``: called instead of
     a launch, with its arguments, where the grid is past the device's limits (``grid_limits`` of the callable); it
     returns the launch's transfers. None: such a grid is refused.
     Raises ValueError on a type that cannot be passed, or a block that is too long.

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
+from ..patience import TooLong, told_of, too_long, what_helps
+from ..settings import COMPILE_TIMEOUT
 from ..spirv import opcodes as op
 from ..spirv.decode import instruction_words, string
 from .context import Context
@@ -12,6 +16,9 @@ from .errors import DamagedModule, KernelRejected, ValidationError
 from .loader import check, handle, new, vulkan
 from .saved_modules import save_module
 from .validate import validate_module
+
+#: What helps where nothing is known of how the kernel was compiled.
+_SMALLER = partial(what_helps, None, 0)
 
 _MODULE_PROCESSED = 330
 _REQUIRE_FULL_SUBGROUPS = 2  # of VkPipelineShaderStageCreateFlagBits; the vulkan package has it under the EXT name
@@ -104,10 +111,14 @@ def create_pipeline(
 class Kernel:
     """A kernel on a device. ``pipeline`` is its VkPipeline as an integer, which launches take.
 
+    ``helps``: says what would make it compile sooner.
+
     Raises KernelRejected on a damaged module or one that the driver refuses; the module is saved and its path named.
+    Raises TooLong where the driver's compiler takes longer than it may. It goes on, and a later Kernel of the module
+    has what it makes.
     """
 
-    def __init__(self, context: Context, name: str, spirv: bytes) -> None:
+    def __init__(self, context: Context, name: str, spirv: bytes, helps: Callable[[], str] | None = None) -> None:
         self.context = context
         self.name = name
         self._module = self._pipeline = None
@@ -118,8 +129,10 @@ class Kernel:
                 raise DamagedModule(f"kernel '{name}': {error}", save_module(name, spirv)) from None
             validate_module(spirv, name)
             try:
-                self._create(spirv)
+                self._create(spirv, helps or _SMALLER)
                 context.raise_validation_errors()
+            except TooLong:
+                raise
             except (RuntimeError, ValidationError) as error:
                 self.destroy()
                 message = f"kernel '{name}' was refused by {context.device.name}: {error}"
@@ -127,19 +140,33 @@ class Kernel:
             self.pipeline = handle(self._pipeline)
             context.add_kernel(self.pipeline, self)
 
-    def _create(self, spirv: bytes) -> None:
+    def _create(self, spirv: bytes, helps: Callable[[], str]) -> None:
         context = self.context
-        self._module = create_module(context.handle, spirv)
-        self._pipeline = create_pipeline(
-            context.handle,
-            context.pipeline_layout,
-            context.pipeline_cache.handle,
-            self._module,
-            self.info,
-            context.capabilities.subgroup_size,
-            chooses_size=context.device.chooses_subgroup_size,
-        )
+        part = f"the driver's compiler ({context.device.name})"
+        with told_of(self.name, part, helps):
+            made = context.compilations.wait(spirv, partial(self._compiled, spirv), COMPILE_TIMEOUT.get())
+        if made is None:
+            raise too_long(self.name, part, helps())
+        self._module, self._pipeline = made
         context.pipeline_cache.save_sometimes()
+
+    def _compiled(self, spirv: bytes) -> tuple[Any, Any]:
+        """The module and its pipeline. Raises RuntimeError where the driver refuses it."""
+        context = self.context
+        module = create_module(context.handle, spirv)
+        try:
+            return module, create_pipeline(
+                context.handle,
+                context.pipeline_layout,
+                context.pipeline_cache.handle,
+                module,
+                self.info,
+                context.capabilities.subgroup_size,
+                chooses_size=context.device.chooses_subgroup_size,
+            )
+        except RuntimeError:
+            _destroy(context.handle, module, None)
+            raise
 
     @property
     def loaded(self) -> bool:
@@ -155,13 +182,17 @@ class Kernel:
 
     def destroy(self) -> None:
         """Destroy the Vulkan objects. None of its launches may be running. Called by the context."""
-        vk = vulkan()
-        if self._pipeline is not None:
-            vk.lib.vkDestroyPipeline(self.context.handle, self._pipeline, vk.ffi.NULL)
-        if self._module is not None:
-            vk.lib.vkDestroyShaderModule(self.context.handle, self._module, vk.ffi.NULL)
-        self._pipeline = self._module = None
+        _destroy(self.context.handle, self._module, self._pipeline)
+        self._module = self._pipeline = None
 
     def unload(self) -> None:
         """Give the kernel back. A second call, or one after the context closed, does nothing."""
         self.context.remove_kernel(self.pipeline)
+
+
+def _destroy(device: Any, module: Any, pipeline: Any) -> None:
+    vk = vulkan()
+    if pipeline is not None:
+        vk.lib.vkDestroyPipeline(device, pipeline, vk.ffi.NULL)
+    if module is not None:
+        vk.lib.vkDestroyShaderModule(device, module, vk.ffi.NULL)

@@ -115,15 +115,14 @@ class ReportingLauncher:
         return self._launch.transfers  # type: ignore[attr-defined,no-any-return]
 
     def _failure(self, message: dict[str, Any]) -> RuntimeError:
+        place = f"{message['file']}:{message['line']}: " if message["file"] else ""
         if message["kind"] == "loop":
             return LoopLimitExceeded(
-                f"kernel '{self._name}': Mesa's CPU driver ended a loop before its condition was false: it stops an "
-                "invocation after 65535 iterations of all its loops together, so the result is wrong; give each "
-                "program less work (a larger grid, larger blocks)"
+                f"{place}kernel '{self._name}': Mesa's CPU driver ended this loop before its condition was false: it "
+                "stops an invocation after 65535 iterations of all its loops together, so the result is wrong; does "
+                "the loop end? If it does, give each program less work (a larger grid, larger blocks)"
             )
-        return KernelAssertionError(
-            f"{message['file']}:{message['line']}: kernel '{self._name}': assertion failed: {message['text']}"
-        )
+        return KernelAssertionError(f"{place}kernel '{self._name}': assertion failed: {message['text']}")
 
     def _print(self, records: bytes, count: int) -> None:
         for number, operand, x, y, z, index, low, high in RECORD.iter_unpack(records):

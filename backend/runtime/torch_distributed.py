@@ -39,7 +39,7 @@ _READING = ("send", "barrier")
 
 
 def _on_host(value: Any, copies: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> Any:
-    """``value`` with CPU copies in place of the device's tensors, which are noted with them."""
+    """``value`` with CPU copies instead of the device's tensors, which are noted with them."""
     if isinstance(value, (list, tuple)):
         return [_on_host(item, copies) for item in value]
     if not isinstance(value, torch.Tensor) or value.device.type != NAME:

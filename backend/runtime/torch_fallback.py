@@ -194,7 +194,7 @@ def _common_device(
 
 @cache
 def _taking_numbers(op: Any, numbers: frozenset[str]) -> Any:
-    """The overload that takes numbers as those arguments, if there is one. torch hands over a number in place of a
+    """The overload that takes numbers as those arguments, if there is one. torch hands over a number instead of a
     tensor where a number was passed, as in ``x.remainder(5)``."""
 
     def types(overload: Any, given: frozenset[str]) -> list[tuple[str, str]]:

@@ -1,5 +1,5 @@
 """``torch.Stream`` and ``torch.Event`` of the device ``spirv``: torch's own classes ask a part of a device that is
-written in C++, so that each operation of theirs is done here."""
+written in C++, so that each of their operations is done here."""
 
 from __future__ import annotations
 

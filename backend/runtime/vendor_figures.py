@@ -51,7 +51,7 @@ def missing_attribute(owner: object, name: str) -> AttributeError:
 
 
 class WithoutVendorNames:
-    """A class whose objects say what to use in place of what only CUDA's have; ``hasattr`` is False for that."""
+    """A class whose objects say what to use instead of what only CUDA's have; ``hasattr`` is False for that."""
 
     def __getattr__(self, name: str) -> NoReturn:
         raise missing_attribute(self, name)

@@ -1,4 +1,4 @@
-"""What the Python code that Inductor writes around kernels says of the device, and what it cannot be in place of it."""
+"""How the Python code that Inductor writes around kernels refers to the device."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class DeviceCode:
 
 
 class NoCppWrapper:
-    """In place of Inductor's generator of C++ around kernels."""
+    """Instead of Inductor's generator of C++ around kernels."""
 
     supports_caching = True  # asked of every generator, whether or not it is used
 

@@ -15,7 +15,7 @@ from .selection import counted, places
 from .sorting import ordered
 from .types import NAMES, OnHost, computed_in
 
-#: Test elements that are compared with one by one, in place of a search.
+#: Test elements that are compared with one by one, instead of a search.
 _FEW = 16
 #: Elements of slices that are sorted one by one.
 _MOST_COLUMNS = 64

@@ -2,7 +2,7 @@
 
 Within one subgroup upstream converts an operand's layout from registers to registers. A loop over K cannot choose among
 registers: the dot is unrolled, or the operand goes to workgroup memory after all, a second time. From a buffer that is
-filled in place of the conversion each dot's loop reads what it needs, and several dots read the same one.
+filled instead of the conversion each dot's loop reads what it needs, and several dots read the same one.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def _of_fragments(encoding: Encoding | None) -> bool:
 
 
 def _meant(encoding: Encoding | None, lanes: int, fold: bool, meanings: Meanings) -> Encoding | None:
-    """The encoding in place of ``encoding``; None where it has none."""
+    """The encoding instead of ``encoding``; None where it has none."""
     if encoding is None:
         return None
     own = meanings.get(encoding)

@@ -61,7 +61,7 @@ class Run:
 
 
 def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value]) -> None:
-    """Puts ``run`` into a loop in place of its last sink. ``arrays``: those that hold values of the block already; new
+    """Puts ``run`` into a loop instead of its last sink. ``arrays``: those that hold values of the block already; new
     ones are added."""
     chosen = run.operations
     last = run.sinks[-1]

@@ -116,7 +116,7 @@ def fold(
 
 
 def reduce_tiles(block: Block, reduction: Operation, tiles: Sequence[Value]) -> None:
-    """Appends the reduction of the loop's results to ``block``, in place of ``reduction``, which is removed."""
+    """Appends the reduction of the loop's results to ``block``, instead of ``reduction``, which is removed."""
     made = append(
         block,
         reduction.name,

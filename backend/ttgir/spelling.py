@@ -8,7 +8,15 @@ from typing import Any
 
 from .attribute_values import DenseArray, TypedFloat, TypedInt, WrittenDict, WrittenString, WrittenTuple
 from .encoding_reader import ENCODINGS
-from .encodings import Encoding, OpaqueEncoding, PaddedSharedEncoding, SharedLinearEncoding
+from .encodings import (
+    Encoding,
+    FoldedEncoding,
+    FragmentEncoding,
+    OpaqueEncoding,
+    PaddedSharedEncoding,
+    SharedLinearEncoding,
+    TransposedEncoding,
+)
 from .ir import UNKNOWN, DenseAttr, FloatBits, Location
 from .type_reader import ADDRESS_SPACES, MEMORY_SPACES
 from .types import FunctionType, MemDescType, PointerType, TensorType, Type
@@ -17,6 +25,9 @@ _BARE = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)
 _SYMBOL = re.compile(r"[A-Za-z_$.-][\w$.-]*", re.ASCII)
 _SPACE_KEYWORDS = {number: keyword for keyword, number in ADDRESS_SPACES.items()}
 _SPACE_ATTRIBUTES = {space: attribute for attribute, space in MEMORY_SPACES.items()}
+
+#: Encodings that are not upstream's, which users see and upstream never reads.
+_OWN = {FragmentEncoding: "spirv.fragment", TransposedEncoding: "spirv.transposed", FoldedEncoding: "spirv.folded"}
 
 
 def quoted(text: str) -> str:
@@ -114,6 +125,9 @@ class Spelling:
                 pairs = zip(fields.keys + fields.optional, values, strict=True)
                 shown = self._braces((key, value) for key, value in pairs if value or key not in fields.optional)
                 return f"#{name}<{shown}>"
+        if type(encoding) in _OWN:
+            own = ((field, getattr(encoding, field)) for field in encoding.__dataclass_fields__)
+            return f"#{_OWN[type(encoding)]}<{self._braces(pair for pair in own if pair[1] is not None)}>"
         raise AssertionError(encoding)
 
     def _braces(self, pairs: Any) -> str:

@@ -33,7 +33,7 @@ def main() -> None:
     out = torch.empty(64)
     kernel[(64,)](x, out, 1000, BLOCK=256)
     wrong = (out != x.sum(dim=1)).sum().item()
-    print(f"{wrong} of 64 rows are wrong; the first is {out[0].item():.0f} in place of 1000")
+    print(f"{wrong} of 64 rows are wrong; the first is {out[0].item():.0f} instead of 1000")
 
 
 if __name__ == "__main__":

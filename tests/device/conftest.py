@@ -15,3 +15,5 @@ def exact_and_validated() -> None:
     of f32."""
     os.environ.setdefault("TRITON_F32_DEFAULT", "ieee")
     os.environ.setdefault("TRITON_SPIRV_VALIDATE", "1" if layer_is_installed() else "0")
+    # Machines that run tests are busy: pytest's own limit counts.
+    os.environ.setdefault("TRITON_SPIRV_COMPILE_TIMEOUT", "3600")

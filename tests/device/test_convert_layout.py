@@ -133,7 +133,7 @@ def convert(
     shared_bytes: int | None = None,
 ) -> None:
     """Compiles and runs a conversion of a tensor, and compares what it stores with what it loaded. ``shared_bytes``: of
-    the device it is compiled for, in place of those that there are."""
+    the device it is compiled for, instead of those that there are."""
     path = folder / "convert.ttgir"
     path.write_text(module_text(source, target, shape, element, warps, boolean))
     target_of = driver.active.get_current_target()

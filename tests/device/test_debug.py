@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 import torch
@@ -116,13 +117,21 @@ def while_kernel(out_ptr, limit):
     tl.store(out_ptr, count)
 
 
+def _line(text):
+    """The number of the line of this file that begins so."""
+    lines = Path(__file__).read_text().splitlines()
+    return next(number for number, line in enumerate(lines, 1) if line.strip().startswith(text))
+
+
 @contextmanager
-def _right_or_refused(rounds):
-    """Where the driver may end loops that run ``rounds`` times, the launch may raise; what it does else is right."""
+def _right_or_refused(rounds, *loops):
+    """Where the driver may end loops that run ``rounds`` times, the launch may raise; what it does else is right. The
+    error names one of the lines ``loops``."""
     try:
         yield
     except LoopLimitExceeded as error:
         assert current().capabilities.driver == "mesa_llvmpipe" and rounds >= 65535 and "65535" in str(error)
+        assert str(error).startswith(tuple(f"{__file__}:{_line(loop)}: kernel '" for loop in loops)), error
 
 
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (254, 254), (30000, 0), (70000, 1), (1, 70000), (1000, 1000)])
@@ -130,7 +139,7 @@ def test_a_loop_is_right_or_refused(rows, columns):
     """Mesa's CPU driver of 2022 ends loops after 65,535 iterations of an invocation: never silently. That of 2025 does
     not."""
     out = torch.zeros(1, dtype=torch.int32)
-    with _right_or_refused(rows * (columns + 1)):
+    with _right_or_refused(rows * (columns + 1), "for _ in range(rows)", "for _ in range(columns)"):
         nested_kernel[(1,)](out, rows, columns)
         assert out.item() == rows * columns
 
@@ -138,7 +147,7 @@ def test_a_loop_is_right_or_refused(rows, columns):
 @pytest.mark.parametrize("limit", [0, 60000, 66000])
 def test_a_while_loop_is_right_or_refused(limit):
     out = torch.zeros(1, dtype=torch.int32)
-    with _right_or_refused(limit):
+    with _right_or_refused(limit, "while count < limit"):
         while_kernel[(1,)](out, limit)
         assert out.item() == limit
 

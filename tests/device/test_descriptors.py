@@ -6,7 +6,6 @@ Upstream 3.9 has no block pointers any more; its error says so.
 from __future__ import annotations
 
 import itertools
-from typing import Any
 
 import numpy as np
 import pytest
@@ -327,7 +326,5 @@ def block_pointer(x_ptr, BM: tl.constexpr, BN: tl.constexpr):
 
 
 def test_block_pointers_are_gone_upstream() -> None:
-    with pytest.raises(CompilationError) as caught:
+    with pytest.raises(CompilationError, match="tensor descriptor"):
         block_pointer[(1,)](torch.zeros(64), BM=8, BN=8)
-    cause: Any = caught.value.__cause__
-    assert isinstance(cause, NotImplementedError) and "tensor descriptor" in str(cause)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -90,3 +91,29 @@ def test_bad_input_is_one_line(
     assert cli.main(["disassemble", *(text.format(folder=tmp_path) for text in arguments)]) == 1
     error = capsys.readouterr().err
     assert error.startswith(f"triton-spirv: {message.format(folder=tmp_path)}") and error.count("\n") == 1, error
+
+
+@pytest.mark.parametrize(
+    "layout", [{"subgroups": 3}, {"colour": "red"}, None], ids=["never tried", "of other fields", "not there"]
+)
+@pytest.mark.parametrize("command", [["disassemble", "--stage", "plan"], ["inspect", "-o", "{folder}/page.html"]])
+def test_an_entry_of_another_version_is_refused(
+    kernel: triton.compiler.CompiledKernel,
+    command: list[str],
+    layout: dict[str, object] | None,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The search for its layout ended in no case where this version tries no such layout."""
+    (path,) = (tmp_path / "cache").glob("*/sum_of_rows.json")
+    metadata = json.loads(path.read_text())
+    if layout is None:
+        del metadata["layout"]
+    else:
+        metadata["layout"] |= layout
+    path.write_text(json.dumps(metadata))
+    assert cli.main([*(text.format(folder=tmp_path) for text in command), "sum_of_rows"]) == 1
+    error = capsys.readouterr().err
+    assert "kernel sum_of_rows, " in error and error.count("\n") == 1, error
+    assert "was compiled by another version of this backend: launch it again" in error, error
+    assert not list(tmp_path.glob("*.html"))

@@ -46,6 +46,21 @@ def test_example(example: str) -> None:
     assert "max error" in done.stdout and "WRONG" not in done.stdout
 
 
+def test_what_the_demo_says_to_try_next_works(tmp_path: Path) -> None:
+    """Each command as it is printed, with the kernels that the demo has left in the cache."""
+    cache = {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    done = run([sys.executable, "-m", "examples.demo"], seconds=300, cwd=tmp_path, **cache)
+    assert done.returncode == 0, done.stderr
+    _, _, after = done.stdout.partition("\ntry next:\n")
+    commands = re.findall(r"^  (triton-spirv .*?) +#", after, re.MULTILINE)
+    assert len(commands) == 3
+    for command in commands:
+        arguments = [sys.executable, "-m", "triton.backends.spirv.cli", *command.split()[1:]]
+        done = run(arguments, seconds=300, cwd=tmp_path, **cache)
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    assert (tmp_path / "softmax.html").is_file()
+
+
 def _two_ranks(*program: str) -> subprocess.CompletedProcess[str]:
     """Under torchrun, which finds a free port for the ranks to meet at."""
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *program]

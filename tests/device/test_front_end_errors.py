@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import re
+import traceback
+from pathlib import Path
 from typing import Any
 
 import numpy
@@ -11,6 +13,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton import knobs
 from triton.compiler.errors import CompilationError
 from triton.runtime.jit import JITFunction
 
@@ -102,6 +105,22 @@ def wrong(x_ptr, y_ptr, n, count_ptr, SIZE: tl.constexpr, WHAT: tl.constexpr):
     if WHAT == "break":
         for _ in range(n):
             break
+    if WHAT == "tanh":
+        x = tl.tanh(x)
+    if WHAT == "arrange":
+        x += tl.arrange(0, 16)
+    if WHAT == "mixed dot":
+        x += tl.sum(tl.dot(tile, tile.to(tl.float16)), axis=0)
+    if WHAT == "carried number":
+        total = 0
+        for _ in range(n):
+            total += x
+        x = total
+    if WHAT == "carried type":
+        total = tl.zeros((16,), tl.float16)
+        for _ in range(n):
+            total += x
+        x = total.to(tl.float32)
     if WHAT == "list":
         x = [tl.load(x_ptr + j) for j in range(3)][0]
     tl.store(y_ptr + i, x)
@@ -113,18 +132,18 @@ MESSAGES: dict[str, str] = {
     "type of NumPy": r"a type is one of triton\.language's",
     "zeros of torch": r"a type is one of triton\.language's",
     "axis": r"in sum\(\): invalid axis 2\. Expected -2 <= axis < 2",
-    "axis in a helper": r"in helper\(\) → sum\(\), `return tl\.sum\(y, axis=3\)`: invalid axis 3\.",
-    "argmax": r"in argmax\(\) → max\(\): list index out of range\nis there such an axis",
+    "axis in a helper": r"in sum\(\): invalid axis 3\.",
+    "argmax": r"in argmax\(\) → max\(\): list index out of range; is there such an axis",
     "topk": r"in topk\(\) → sort_impl\(\): topk: k must be a power of two",
     "recursion": r"factorial\(\) calls itself, .*tl\.constexpr: use a loop",
-    "size": r"in zeros\(\): .*\ndeclare the parameter that it comes from as `name: tl\.constexpr`",
+    "size": r"in zeros\(\): .*; declare the parameter that it comes from as `name: tl\.constexpr`",
     "range": r"declare the parameter that it comes from as `name: tl\.constexpr`",
-    "twelve": r"power of 2\ntake the next one, triton\.next_power_of_2\(n\), .* mask",
+    "twelve": r"power of 2; take the next one, triton\.next_power_of_2\(n\), .* mask",
     "subscript": r"memory is read with tl\.load\(x_ptr \+ i\)",
     "element": r"one element of it is tl\.sum\(tl\.where",
     "assign element": r"tensors do not change: tl\.where",
-    "mask": r"Mask must have boolean scalar type\na mask is the result of a comparison",
-    "store mask": r"Mask must have boolean scalar type\na mask is the result of a comparison",
+    "mask": r"Mask must have boolean scalar type; a mask is the result of a comparison",
+    "store mask": r"Mask must have boolean scalar type; a mask is the result of a comparison",
     "pointer count": r"a pointer in the kernel: read it with tl\.load\(\), or pass a number",
     "number": r"an address is a pointer and offsets in elements: pass a tensor",
     "constant pointer": r"an address is a pointer and offsets in elements: pass a tensor",
@@ -135,11 +154,17 @@ MESSAGES: dict[str, str] = {
     "float": r"x\.to\(tl\.float32\) to convert",
     "power": r"use x \* x, or tl\.extra\.libdevice\.pow",
     "product": r"use tl\.dot\(a, b\)",
-    "exp": r"Expected dtype .*\nconvert it first",
+    "exp": r"Expected dtype .*; convert it first",
     "print": r'the first argument is a text.*tl\.device_print\("x", x\)',
     "for": r"a loop goes over range\(\)",
-    "break": r"Break\na loop that ends early is `while condition:`",
+    "break": r"Break; a loop that ends early is `while condition:`",
     "list": r"use a tuple, or a loop over tl\.static_range\(\)",
+    "tanh": r"has no attribute 'tanh'; use libdevice\.tanh\(x\), with `from triton\.language\.extra import libdevice`",
+    "arrange": r"has no attribute 'arrange'; did you mean tl\.arange\?",
+    "mixed dot": r"Got fp32 and fp16; convert one of them, as with tl\.dot\(a, b\.to\(tl\.float32\)\)",
+    "carried number": r"; start with what the loop gives it, as with total = tl\.zeros\(\[16\], tl\.float32\)(?!,)",
+    "carried type": r"; start with .* total = tl\.zeros\(\[16\], tl\.float32\), or end the loop with "
+    r"total = total\.to\(tl\.float16\)",
 }
 
 
@@ -148,12 +173,41 @@ def launch(what: str, **options: Any) -> None:
     wrong[(1,)](x, y, 16, count, torch.tensor(16) if what == "tensor size" else 16, what, **options)
 
 
+def lines_of(function: JITFunction[Any], what: str) -> range:
+    """The lines of this file under ``if WHAT == what``, or of all of ``function``."""
+    text = Path(__file__).read_text().splitlines()
+    first = next(number for number, line in enumerate(text, 1) if line.startswith(f"def {function.__name__}("))
+    if what:
+        first = next(number for number, line in enumerate(text, 1) if line == f'    if WHAT == "{what}":')
+    indent = len(text[first - 1]) - len(text[first - 1].lstrip())
+    rest = (number for number in range(first + 1, len(text) + 1) if text[number - 1].strip())
+    return range(first + 1, next(one for one in rest if not text[one - 1].startswith(" " * (indent + 1))))
+
+
 @pytest.mark.parametrize("what", MESSAGES)
-def test_the_error_says_what_to_write(what: str) -> None:
-    with pytest.raises(CompilationError, match=rf"(?s)^at \d+:\d+:.*\^\n.*{MESSAGES[what]}") as raised:
+def test_the_error_says_where_and_what_to_write(what: str) -> None:
+    """FILE:LINE and the message in its first line, the user's line, then the calls that led there; no causes."""
+    with pytest.raises(CompilationError, match=rf"{MESSAGES[what]}") as raised:
         launch(what)
-    text = str(raised.value)
-    assert len(re.findall(MESSAGES[what], text)) == 1 and "bound method" not in text
+    first, line, caret, *calls = str(raised.value).splitlines()
+    place = re.match(rf"{re.escape(__file__)}:(\d+): ", first)
+    assert place and len(re.findall(MESSAGES[what], first)) == 1 and "bound method" not in first, first
+    called = {"axis in a helper": helper, "recursion": factorial}.get(what)
+    number = int(place[1])
+    assert number in (lines_of(called, "") if called else lines_of(wrong, what)), first
+    assert line.strip() == Path(__file__).read_text().splitlines()[number - 1].strip()
+    assert caret.strip() == "^" and bool(calls) == (called is not None)
+    assert all(call.startswith("called from ") for call in calls)
+    assert raised.value.__cause__ is None and raised.value.__suppress_context__
+    frames = traceback.extract_tb(raised.value.__traceback__)
+    assert sum("/triton/" in frame.filename for frame in frames) <= 2, frames
+
+
+def test_debugging_the_front_end_keeps_all_frames() -> None:
+    with knobs.compilation.scope(), pytest.raises(Exception) as raised:
+        knobs.compilation.front_end_debugging = True
+        launch("axis")
+    assert len(traceback.extract_tb(raised.value.__traceback__)) > 8
 
 
 def test_names_that_are_no_function_of_python_get_no_advice() -> None:
@@ -161,7 +215,7 @@ def test_names_that_are_no_function_of_python_get_no_advice() -> None:
     def kernel(x_ptr):
         tl.store(x_ptr, nothing)  # noqa: F821
 
-    with pytest.raises(CompilationError, match=r"NameError\('nothing is not defined'\)$"):
+    with pytest.raises(CompilationError, match=r": nothing is not defined\n    tl\.store\(x_ptr, nothing\)"):
         kernel[(1,)](torch.ones(1))
 
 

@@ -156,8 +156,4 @@ def by_path(x):
 def test_vendors_modules_are_refused_by_name(kernel: object, name: str) -> None:
     with pytest.raises(CompilationError) as error:
         kernel[(1,)](torch.zeros(4))  # type: ignore[index]
-    said, cause = [str(error.value)], error.value.__cause__
-    while cause is not None:
-        said.append(str(cause))
-        cause = cause.__cause__
-    assert any(name in text and "hardware of one vendor" in text for text in said), said
+    assert name in str(error.value) and "hardware of one vendor" in str(error.value)

@@ -21,7 +21,7 @@ def run(script: str, *arguments: str, **variables: str) -> subprocess.CompletedP
 
 def test_the_bug_hunt() -> None:
     # The last row is wrong only where something other than zeros lies behind the tensor.
-    said = re.compile(r"6[34] of 64 rows are wrong; the first is 1024 in place of 1000\n")
+    said = re.compile(r"6[34] of 64 rows are wrong; the first is 1024 instead of 1000\n")
     assert said.fullmatch(run("wrong_sums.py").stdout)
     assert said.fullmatch(run("wrong_sums.py", TRITON_INTERPRET="1").stdout)
     checked = run("wrong_sums.py", TRITON_SPIRV_CHECK_BOUNDS="1")
@@ -31,7 +31,7 @@ def test_the_bug_hunt() -> None:
         checked.stderr,
     ), checked.stderr
     assert "total += tl.load" in (HUNTS / "wrong_sums.py").read_text().splitlines()[15]
-    assert run("wrong_sums.py", "--mended").stdout == "0 of 64 rows are wrong; the first is 1000 in place of 1000\n"
+    assert run("wrong_sums.py", "--mended").stdout == "0 of 64 rows are wrong; the first is 1000 instead of 1000\n"
 
 
 def test_the_speed_hunt(tmp_path: Path) -> None:

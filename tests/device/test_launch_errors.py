@@ -214,7 +214,7 @@ def optional(x_ptr, bias_ptr, y_ptr, USE: tl.constexpr):
 @pytest.mark.parametrize("use", ["sum", "load", "store", "helper", "renamed", "element", "atomic", "compare", "range"])
 def test_none_that_is_used_is_named_at_its_line(use: str) -> None:
     x, y = torch.ones(SIZE), torch.zeros(SIZE)
-    message = r"(?s)^at \d+:\d+:.*\nargument 'bias_ptr' is None: pass a tensor or a number, or use it only under"
+    message = r"^\S+:\d+: argument 'bias_ptr' is None: pass a tensor or a number, or use it only under"
     with pytest.raises(CompilationError, match=message):
         optional[(1,)](x, None, y, use)
 
@@ -259,3 +259,20 @@ def test_tensors_whose_memory_is_gone_are_named() -> None:
     launch(given | {"x_ptr": torch.ones(0), "n": 0})  # without elements: address 0 is all there is
     launch(given | {"x_ptr": torch.ones(SIZE)})
     assert_right(given)
+
+
+def test_a_misspelt_name_of_an_argument_is_guessed(arguments: dict[str, Any]) -> None:
+    del arguments["factor"]
+    message = r"^kernel 'scaled': missing a required argument: 'factor'; did you mean factor with facto=2\.0\?$"
+    with pytest.raises(TypeError, match=message):
+        scaled[(1,)](**arguments, facto=2.0, BLOCK=SIZE)
+    with pytest.raises(TypeError, match=r"^kernel 'scaled': missing a required argument: 'factor'$"):
+        scaled[(1,)](**arguments, BLOCK=SIZE)
+
+
+def test_a_tensor_without_memory_is_refused_by_name(arguments: dict[str, Any]) -> None:
+    message = (
+        r"^kernel 'scaled': argument 'x_ptr' \(\*fp32\): the tensor is on device 'meta', where tensors have no memory"
+    )
+    with pytest.raises(ValueError, match=message):
+        launch(arguments, x_ptr=torch.empty(SIZE, device="meta"))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from triton.backends.spirv import cli
-from triton.backends.spirv.inspection.profile import Launch, table
+from triton.backends.spirv.inspection.profile import Launch, busy, table
 
 SCRIPT = """
 import sys
@@ -103,6 +103,7 @@ def test_table_trace_and_page(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     rows = {line.split()[0]: line.split() for line in done.stderr.splitlines() if line.startswith(("scale ", "count "))}
     assert rows["scale"][1] == "4" and rows["count"][1] == "3"
+    assert re.search(r"^the device was busy for \d+\.\d{3} ms of \d+\.\d{3} ms", done.stderr, re.MULTILINE)
     assert "GFLOP/s," in rows["scale"] and rows["scale"][-1] == "GB/s" and "GB/s" not in rows["count"]
     assert "7 launches; profiling took " in done.stderr
     events = json.loads(trace.read_text())["traceEvents"]
@@ -113,6 +114,9 @@ def test_table_trace_and_page(tmp_path: Path) -> None:
         assert earlier["ts"] >= 0 and earlier["dur"] > 0
         assert later["ts"] >= earlier["ts"] + earlier["dur"] - 0.01, "launches run in order"
     assert page.read_text().count("<rect ") == 7
+    assert re.search(r"busy for [\d.]+ ms of [\d.]+ ms", page.read_text())
+    ticks = [float(tick) for tick in re.findall(r'class="tick"[^>]*>([\d.]+)', page.read_text())]
+    assert len(ticks) >= 4 and ticks[0] == 0 and ticks == sorted(ticks)
 
 
 def test_an_estimate_where_a_kernel_states_nothing(tmp_path: Path) -> None:
@@ -139,6 +143,78 @@ def test_the_table_tells_estimates_from_what_kernels_state() -> None:
     assert first.endswith("  3.0 GFLOP/s, 2.0 GB/s") and second.endswith("  ≈ 4.0 GB/s") and "GB/s" not in third
     assert note.startswith("≈ is an estimate from the kernel's loads, stores and arithmetic")
     assert "≈" not in table(launches[:1])
+
+
+def test_the_first_launch_stands_apart_and_the_rate_is_the_medians() -> None:
+    times = [50.0, 2.0, 4.0, 3.0]
+    launches = [Launch("k", (1,), 0.0, 1, moved=8e6, begin=100.0 * n, milliseconds=ms) for n, ms in enumerate(times)]
+    heading, row = table(launches).splitlines()
+    assert heading.split() == "kernel launches total ms share first µs median µs longest µs rate".split()
+    name, count, total, share, first, median, longest, *rate = row.split()
+    assert (name, count, total, share, first) == ("k", "4", "59.000", "100.0%", "50000.0")
+    assert (median, longest) == ("3000.0", "4000.0"), "of the launches after the first"
+    assert rate == ["2.7", "GB/s"]
+    (alone,) = table(launches[:1]).splitlines()[1:]
+    assert alone.split()[4:] == ["50000.0", "–", "–", "0.2", "GB/s"]
+
+
+def test_busy_time_counts_what_overlaps_once() -> None:
+    """Two streams' launches may overlap on the device."""
+    spans = [(0.0, 10.0), (5.0, 10.0), (30.0, 10.0)]
+    launches = [Launch("k", (1,), 0.0, 1, begin=begin, milliseconds=length) for begin, length in spans]
+    assert busy(launches) == (25.0, 40.0)
+
+
+SPECIALISED = """
+import torch
+import triton
+import triton.language as tl
+
+
+@triton.jit
+def filled(out, value, BLOCK: tl.constexpr):
+    tl.store(out + tl.program_id(0) * BLOCK + tl.arange(0, BLOCK), value)
+
+
+def main():
+    out = torch.zeros(256)
+    for block in (64, 64, 128, 128, 128):
+        filled[(256 // block,)](out, 1.0, BLOCK=block)
+    filled[(4,)](out.to(torch.float64), 1.0, BLOCK=64, num_warps=2)
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def test_a_row_for_each_specialisation(tmp_path: Path) -> None:
+    done = profile(tmp_path, SPECIALISED)
+    found = dict(re.findall(r"^filled(\[.*?\]) +(\d+) ", done.stderr, re.MULTILINE))
+    assert found == {
+        "[out=*fp32:16, BLOCK=64, num_warps=4]": "2",
+        "[out=*fp32:16, BLOCK=128, num_warps=4]": "3",
+        "[out=*fp64:16, BLOCK=64, num_warps=2]": "1",
+    }, done.stderr
+
+
+def test_a_module_is_run_as_python_runs_it(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "kernels.py").write_text(SPECIALISED.partition("def main")[0])
+    lines = "from .kernels import filled, torch\nimport sys\nprint(sys.argv[1:], sys.path[0])\n"
+    (package / "script.py").write_text(lines + "filled[(4,)](torch.zeros(256), 1.0, BLOCK=64)\n")
+    command = [sys.executable, "-m", "triton.backends.spirv.cli", "profile", "-m"]
+    done = subprocess.run(
+        [*command, "package.script", "-x", "1"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stdout == f"['-x', '1'] {tmp_path}\n", done.stderr
+    assert re.search(r"^filled +1 ", done.stderr, re.MULTILINE)
+    for name in ("package.nothing", "nothing.at.all"):
+        done = subprocess.run([*command, name], cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr == f"triton-spirv profile: error: there is no module {name}\n"
 
 
 def test_the_roofline_and_the_page_about_a_kernel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -83,7 +83,7 @@ def test_a_tree(name: str, context: str) -> None:
     proton.finalize(session)
     found = tree(Path(f"{name}.hatchet"))
     assert found["ROOT"] == {"time (ns)": 0, "count": 0}  # proton-viewer adds them up
-    if context == "python":  # the frames of Python in place of the scopes
+    if context == "python":  # the frames of Python instead of the scopes
         ((path, values),) = [item for item in found.items() if item[0].endswith("@scale")]
         assert "test_proton.py" in path and "@launch/" in path and values["count"] == 3 and values["time (ns)"] > 0
         return

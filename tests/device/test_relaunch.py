@@ -66,7 +66,7 @@ def test_a_second_launch_takes_the_arguments_it_is_given(function: Any, x: Any, 
     numpy.testing.assert_array_equal(other.to_numpy(), numpy.arange(2 * _SIZE) + 9)
 
 
-#: A launch (out, x, 5, 2.0, BLOCK=64) with something else in place of an argument, or beside it.
+#: A launch (out, x, 5, 2.0, BLOCK=64) with something else instead of an argument, or beside it.
 _OTHER: dict[str, dict[str, Any]] = {
     "the constant one": {"n": 1},
     "a multiple of 16": {"n": 32},

@@ -251,7 +251,7 @@ def fault(kernel: Kernel, folder: Path) -> str:
             where = int(wrong.nonzero()[0][0])
             return (
                 f"{name}: {int(wrong.sum())} of {wanted.size} values are wrong, the first at {where}: "
-                f"{tensor.numpy()[where]} in place of {wanted[where]}"
+                f"{tensor.numpy()[where]} instead of {wanted[where]}"
             )
     return ""
 

@@ -79,7 +79,7 @@ def _fault(found: dict[str, torch.Tensor], wanted: dict[str, torch.Tensor]) -> s
             first = int(wrong.nonzero()[0])
             return (
                 f"{name}: {int(wrong.sum())} of {values.numel()} values are wrong, the first at {first}: "
-                f"{values[first]} in place of {wanted[name][first]}"
+                f"{values[first]} instead of {wanted[name][first]}"
             )
     return ""
 

@@ -239,11 +239,7 @@ def test_refused(name: str) -> None:
     reason = {**REFUSED, **REFUSED_METHODS, **REFUSED_VALUES}[name]
     with pytest.raises((UnsupportedOperation, CompilationError)) as error:
         USES[name][(1,)](torch.zeros(16, dtype=torch.int32))
-    causes, cause = [str(error.value)], error.value.__cause__
-    while cause is not None:
-        causes.append(str(cause))
-        cause = cause.__cause__
-    assert any(reason in text for text in causes), causes
+    assert reason in str(error.value)
 
 
 def test_the_page_is_current() -> None:

@@ -69,7 +69,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def in_tree(tree: Path, code: str, *path: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run code with the tree in place of any installed triton."""
+    """Run code with the tree instead of any installed triton."""
     inherited = {k: v for k, v in os.environ.items() if not k.startswith(("TRITON_", "PYTHON"))}
     folders = os.pathsep.join(map(str, [tree, *path]))
     return subprocess.run(

@@ -45,7 +45,7 @@ class Entry:
     executable: bool
     stream: Stream | None = None
     data: bytes | None = None
-    """The content where it is made up here, in place of the file."""
+    """The content where it is made up here, instead of the file."""
 
     def read(self) -> bytes:
         return self.data if self.data is not None else self.source.read_bytes()

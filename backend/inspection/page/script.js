@@ -21,9 +21,11 @@ function draw(name, attributes, title) {
 
 // ---- the head --------------------------------------------------------------------------------------------------
 document.getElementById("title").textContent = data.title;
+document.getElementById("verdict").textContent = data.verdict;
 for (const [name, value] of data.facts) {
   document.getElementById("facts").append(make("div", {}, make("dt", {}, name), make("dd", {}, String(value))));
 }
+if (data.note) document.getElementById("facts").after(make("p", { class: "note", role: "note" }, data.note));
 
 // ---- stages, and the lines that belong together ------------------------------------------------------------------
 const byPlace = new Map(); // "file:line" → lines whose innermost frame it is, of every stage
@@ -163,7 +165,7 @@ data.conversions.forEach((entry, index) => {
 
 document.getElementById("banks").append(make("p", { class: "hint" }, "An estimate from the layouts, for the first warp: 32 banks " +
   "serve a word of 4 bytes each a step; lanes that want the same word share it, and lanes of 8 or 16 bytes are served 16 or 8 at a time " +
-  "(CUDA C++ Programming Guide, Shared Memory). Operands that a dot reads where they lie, reductions, scans and gathers are not among them. A CPU has no banks."));
+  "(CUDA C++ Programming Guide, Shared Memory). Operands that a dot reads where they lie, slices of operands, reductions, scans and gathers are not among them. A CPU has no banks."));
 table("banks", ["Place", "Operation", "What", "Bits", "Accesses", "Steps", "Fewest possible", "Conflicts"],
   data.banks.map((entry) => [placeButton(entry.places), entry.operation, entry.what, entry.bits, entry.accesses, entry.steps,
     entry.fewest, entry.steps > entry.fewest ? `${(entry.steps / entry.fewest).toFixed(1)} times the steps` : "none"]));
@@ -184,7 +186,7 @@ function layoutDrawing(layout) {
 
 const layouts = document.getElementById("layouts");
 if (!data.layouts.length) layouts.append(make("p", {}, "The kernel has no tensors with a layout."));
-data.layouts.forEach((layout, index) => {
+function layoutBox(layout) {
   const part = layout.shown.join("×") !== layout.shape.slice(-2).join("×") ? `, the first ${layout.shown.join("×")} shown` : "";
   const box = make("details", {}, make("summary", {}, make("code", {}, layout.type)));
   box.append(make("p", { class: "hint" }, `${layout.warps} warps × ${layout.lanes} lanes × ${layout.registers} registers${part}. ` +
@@ -192,9 +194,15 @@ data.layouts.forEach((layout, index) => {
   const drawing = make("div", { class: "scroll" });
   box.append(drawing);
   box.addEventListener("toggle", () => { if (box.open && !drawing.firstChild) drawing.append(layoutDrawing(layout)); });
-  layouts.append(box);
-  if (index === 0) box.open = true;
-});
+  return box;
+}
+const main = data.layouts.filter((layout) => layout.data), others = data.layouts.filter((layout) => !layout.data);
+layouts.append(...main.map(layoutBox));
+if (others.length) {
+  layouts.append(make("details", { class: "others" },
+    make("summary", {}, `${others.length} layouts of masks, pointers and indices`), ...others.map(layoutBox)));
+}
+if (layouts.querySelector("details:not(.others)")) layouts.querySelector("details:not(.others)").open = true;
 
 (function sharedMemory() {
   const box = document.getElementById("shared"), shared = data.shared;
@@ -217,6 +225,11 @@ data.layouts.forEach((layout, index) => {
     `${buffer.name}: bytes ${buffer.offset} to ${buffer.offset + buffer.size - 1}` + (buffer.places[0] ? `, ${buffer.places[0]}` : ""));
     rect.addEventListener("click", () => { if (buffer.places.length) { pinned = null; pin(buffer.places[0], rect); } });
     svg.append(rect);
+    const right = x(buffer.start) > width - 160;
+    const name = draw("text", { class: "name", x: x(buffer.start) + (right ? -4 : 4), y: y(buffer.offset) + 14,
+      "text-anchor": right ? "end" : "start" });
+    name.textContent = `${buffer.label} ${buffer.size} B`;
+    svg.append(name);
   });
   for (const barrier of shared.barriers) {
     svg.append(draw("line", { x1: x(barrier.step), x2: x(barrier.step), y1: 5, y2: height - 15, stroke: "currentColor",
@@ -308,4 +321,3 @@ function rooflineDrawing(peaks, intensity, rate) {
     (reached < 0.25 ? ": something else holds it back, such as too few programs, waits, or work that is not counted here." : ".")));
   if (flops) box.append(make("div", { class: "scroll" }, rooflineDrawing(peaks, flops / bytes, flops / seconds)));
 })();
-document.documentElement.dataset.ready = "yes";

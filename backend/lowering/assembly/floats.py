@@ -21,7 +21,7 @@ def _mode(modifiers: Sequence[str]) -> str:
 
 
 def flushed(n: Numeric, x: Real) -> Real:
-    """Zero, with the sign, in place of a subnormal f32, or bf16, whose exponents are the same."""
+    """Zero, with the sign, instead of a subnormal f32, or bf16, whose exponents are the same."""
     bits = x.bits()
     return n.where(x.magnitude().ult(0x00800000), bits & 0x80000000, bits).as_real()
 

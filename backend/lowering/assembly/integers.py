@@ -167,7 +167,7 @@ def _extract(n: Numeric, modifiers: Sequence[str], type_: PtxType, x: Int, start
 
 
 def _insert(n: Numeric, modifiers: Sequence[str], type_: PtxType, x: Int, into: Int, start: Int, length: Int) -> Int:
-    """bfi: the low ``length`` bits of ``x`` in place of those from ``start`` on."""
+    """bfi: the low ``length`` bits of ``x`` instead of those from ``start`` on."""
     start, length = start & 0xFF, length & 0xFF
     mask = _shift(n, op.ShiftLeftLogical, _mask(n, type_.width, length), start)
     return (_shift(n, op.ShiftLeftLogical, x, start) & mask) | (into & ~mask)

@@ -7,6 +7,7 @@
 // FAULTY_PENDING=1: none of the device's work is seen to end, and each wait of the main thread is interrupted by SIGINT.
 // It may be changed while the process runs, if it was 0 at its start.
 // FAULTY_WAIT=1: vkWaitSemaphores fails in all threads but the main one.
+// FAULTY_COMPILE=<ms>: vkCreateComputePipelines takes so much longer. It may be changed while the process runs.
 // FAULTY_TELL=1: vkDeviceWaitIdle and vkDestroyCommandPool say on stdout that they were called.
 #include <fcntl.h>
 #include <signal.h>
@@ -72,6 +73,14 @@ VKAPI_ATTR VkResult VKAPI_CALL queue_submit(VkQueue queue, uint32_t count, const
   const long lost_at = setting("FAULTY_SUBMIT");
   if (lost_at != 0 && ++submits >= lost_at) return VK_ERROR_DEVICE_LOST;
   return reinterpret_cast<PFN_vkQueueSubmit>(next_device(the_device, "vkQueueSubmit"))(queue, count, infos, fence);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL compute_pipelines(VkDevice device, VkPipelineCache cache, uint32_t count,
+                                                 const VkComputePipelineCreateInfo* infos,
+                                                 const VkAllocationCallbacks* with, VkPipeline* out) {
+  usleep(static_cast<useconds_t>(setting("FAULTY_COMPILE")) * 1000);
+  return reinterpret_cast<PFN_vkCreateComputePipelines>(next_device(device, "vkCreateComputePipelines"))(
+      device, cache, count, infos, with, out);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAllocateInfo* info,
@@ -159,6 +168,7 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkCreateDevice", reinterpret_cast<PFN_vkVoidFunction>(create_device)},
       {"vkGetInstanceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(instance_function)},
       {"vkGetDeviceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(device_function)},
+      {"vkCreateComputePipelines", reinterpret_cast<PFN_vkVoidFunction>(compute_pipelines)},
       {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(queue_submit)},
       {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(allocate_memory)},
       {"vkBindBufferMemory", reinterpret_cast<PFN_vkVoidFunction>(bind_buffer_memory)},

@@ -19,7 +19,7 @@ _FADD, _FMUL = (struct.pack("<I", 5 << 16 | opcode) for opcode in (129, 133))
 
 @pytest.fixture
 def multiply(launchable: Callable[..., Any], add_module: bytes) -> Iterator[Any]:
-    """The kernel ``add`` with a product in place of the sum."""
+    """The kernel ``add`` with a product instead of the sum."""
     assert add_module.count(_FADD) == 1
     loaded = launchable(add_module.replace(_FADD, _FMUL), _ENTRIES)
     yield loaded

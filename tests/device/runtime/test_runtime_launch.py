@@ -175,7 +175,7 @@ _BAD = [
     (0, "text", TypeError, r"argument 'x' \(\*fp32\): a tensor .* is needed, not str"),
     (0, numpy.zeros(4, numpy.float32), TypeError, r"argument 'x' .* not numpy.ndarray"),
     (1, torch.zeros(4, dtype=torch.float64), TypeError, r"argument 'y' .* elements of type fp32, not torch.float64"),
-    (1, torch.zeros(4, device="meta"), ValueError, r"argument 'y' .* on device 'meta'; .* tensor.cpu\(\)"),
+    (1, torch.zeros(4, device="meta"), ValueError, r"argument 'y' .* on device 'meta', where tensors have"),
     (3, 1.5, TypeError, r"argument 'n' \(i32\): an integer is needed, not float"),
     (3, 2**31, OverflowError, r"argument 'n' \(i32\): 2147483648 does not fit"),
     (3, -(2**70), OverflowError, r"argument 'n' \(i32\): -\d+ does not fit"),

@@ -93,7 +93,7 @@ def test_every_pair_is_parted(steps: list, needs: dict[tuple[str, str], Need]) -
 
 
 def build(block: Block, steps: list) -> list:
-    """Appends operations for ``steps`` to ``block``; the same steps with operations in place of letters."""
+    """Appends operations for ``steps`` to ``block``; the same steps with operations instead of letters."""
     made: list = []
     for step in steps:
         if isinstance(step, str):

@@ -42,7 +42,7 @@ def test_each_operation_has_its_place_its_plan_and_the_reason() -> None:
     assert lines[1] == "pointers: 64-bit addresses from a, b, c"
     assert all(one.startswith("kernels.py:") for one in lines[2:])
     assert line(lines, "tt.load").endswith("1 element of 16 bits an access, because the layout gives a lane runs of 1")
-    assert line(lines, "tt.dot").endswith("multiply-adds, 16 steps unrolled, operands in its buffer and in its buffer")
+    assert line(lines, "tt.dot").endswith("multiply-adds, 16 steps unrolled, operands both in shared memory")
 
 
 def test_accumulators_that_are_too_many_for_one_loop_are_updated_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:

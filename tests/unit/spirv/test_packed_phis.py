@@ -1,4 +1,4 @@
-"""Words carried by selections and loops in place of the elements packed in them."""
+"""Words carried by selections and loops instead of the elements packed in them."""
 
 from __future__ import annotations
 

@@ -6,11 +6,14 @@ from __future__ import annotations
 
 import ast
 import builtins
+import difflib
 import re
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from .. import knobs
 from .errors import CompilationError
 
 #: What the front end says of a None that a kernel uses as if it were a tensor or a number.
@@ -56,6 +59,36 @@ def _unsupported(found: re.Match[str]) -> str:
     return _STATEMENTS.get(found[1], "")
 
 
+def _of_language(found: re.Match[str]) -> str:
+    """Of a name that triton.language does not have."""
+    import triton.language as tl
+    from triton.language.extra import libdevice
+
+    if hasattr(libdevice, found[1]):
+        return f"use libdevice.{found[1]}(x), with `from triton.language.extra import libdevice`"
+    close = difflib.get_close_matches(found[1], [name for name in vars(tl) if not name.startswith("_")], 1)
+    return f"did you mean tl.{close[0]}?" if close else ""
+
+
+#: Types as messages write them → as kernels do.
+_TYPES = {"fp16": "float16", "bf16": "bfloat16", "fp32": "float32", "fp64": "float64"}
+
+
+def _type(name: str) -> str:
+    return f"tl.{_TYPES.get(name, name)}"
+
+
+def _carried(found: re.Match[str]) -> str:
+    """Of a variable whose type changes in a loop; types are `fp32`, or `<['16', '4'], fp32>` of tensors."""
+    variable, before, after = found[1], found[2], found[3]
+    shape, element = re.findall(r"'(\d+)'", after), after.strip("<>").split()[-1]
+    zeros = f"tl.zeros([{', '.join(shape)}], {_type(element)})" if shape else f"tl.full((), 0, {_type(element)})"
+    advice = f"start with what the loop gives it, as with {variable} = {zeros}"
+    if re.findall(r"'(\d+)'", before) == shape:
+        advice += f", or end the loop with {variable} = {variable}.to({_type(before.strip('<>').split()[-1])})"
+    return advice
+
+
 #: A sign in the message → what to do. The first that is found counts.
 _ADVICE: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"(?:'str'|'torch\.dtype'|'type'|'numpy\.\S+') object has no attribute '(?:scalar|primitive_bitwidth|is_\w+|to_ir)'",
@@ -69,6 +102,10 @@ _ADVICE: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
     (r"invalid operands of type .*pointer<", "pointers can be compared, and integers added to them. An argument that is a "
      "tensor is a pointer in the kernel: read it with tl.load(), or pass a number (x.item())"),
     (r"NameError\('(\w+) is not defined'\)", _builtin),
+    (r"module 'triton\.language' has no attribute '(\w+)'", _of_language),
+    (r"Both operands must be same dtype\. Got (\S+) and (\S+)",
+     lambda found: f"convert one of them, as with tl.dot(a, b.to({_type(found[1])}))"),
+    (r"Loop-carried variable (\w+) has initial type (.+) but is re-assigned to (.+) in loop", _carried),
     (r"unsupported AST node type: (\w+)", _unsupported),
     (r"only tuple comprehensions", _STATEMENTS["ListComp"]),
     (r"binary operator 'MatMult'", "use tl.dot(a, b)"),
@@ -88,20 +125,62 @@ _ADVICE: list[tuple[str, str | Callable[[re.Match[str]], str]]] = [
 
 
 def explain(source: Any, error: Exception) -> None:
-    """Adds to what the front end raised for `source`: the message that led to it, the names of arguments that are not
-    what the kernel uses them for, and what to do."""
+    """Has what the front end raised for `source` say in its first line where it is and what is wrong: the message that
+    led to it, the names of arguments that are not what the kernel uses them for, what to do. The user's line follows,
+    then the calls that led there. Errors that led to it are part of that text and left out of the traceback, unless
+    knobs.compilation.front_end_debugging asks for them."""
     if not isinstance(error, CompilationError):
         if isinstance(error, RuntimeError) and error.args == ("error encountered during parsing", ):
             error.args = (f"{source.name}: error encountered during parsing: the message above has the line and the reason", )
         return
     texts = list(_messages(error))
     before = _arguments(source, error, texts)
-    message = error.error_message or _inner_message(error)
+    message = _plain(error.error_message) if error.error_message else _inner_message(error)
     after = "" if before else _recursion(error) or _advice(texts[-1] if texts else "")
-    lines = [text for text in (before, message, after) if text]
-    if lines and (text := "\n".join(lines)) != error.error_message:
+    if text := "; ".join(part.rstrip(".") for part in (before, message, after) if part):
         error.error_message = text
-        error.message = error._format_message()
+        found = [(part, place) for part in _compilation_errors(error) if (place := _place(part)) is not None]
+        places = [place for part, place in found if not _is_of_language(part)] or [place for _, place in found]
+        error.message = "\n".join(_said(places, text)) if places else error._format_message()
+        if places and not knobs.compilation.front_end_debugging:
+            error.__cause__, error.__suppress_context__ = None, True
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Where an error of the front end is: the file's line of that number, which is `text`, and its column."""
+
+    file: str
+    line: int
+    column: int
+    text: str
+    function: str
+
+
+def _place(error: CompilationError) -> _Place | None:
+    """Where an error is, as the generator knows it that raised it."""
+    number, lines = getattr(error.node, "lineno", 0), (error.src or "").splitlines()
+    traceback, generator = error.__traceback__, None
+    while traceback is not None:
+        found = traceback.tb_frame.f_locals.get("self")
+        if getattr(getattr(found, "jit_fn", None), "src", None) == error.src:
+            generator = found
+        traceback = traceback.tb_next
+    if generator is None or not generator.file_name or not 0 < number <= len(lines):
+        return None
+    column = getattr(error.node, "col_offset", 0)
+    return _Place(generator.file_name, generator.begin_line + number, column, lines[number - 1], _function(error))
+
+
+def _said(places: list[_Place], text: str) -> Iterator[str]:
+    """`text` at the last of `places`, the line there, and the lines of the calls that led to it."""
+    here = places[-1]
+    yield f"{here.file}:{here.line}: {text}"
+    start = len(here.text) - len(here.text.lstrip())
+    yield f"    {here.text.strip()}"
+    yield " " * (4 + max(0, here.column - start)) + "^"
+    for place in reversed(places[:-1]):
+        yield f"called from {place.function}(), {place.file}:{place.line}: {place.text.strip()}"
 
 
 def _advice(message: str) -> str:
@@ -137,14 +216,13 @@ def _function(error: CompilationError) -> str:
 
 
 def _inner_message(error: CompilationError) -> str:
-    """The message of the innermost function where the error is in one that was called: the functions on the way to it,
-    and the line in the last one that is not triton.language's own."""
+    """The message of the innermost function where the error is in one that was called, with the functions of
+    triton.language's own on the way to it."""
     _, *called = _compilation_errors(error)
     if not called or not called[-1].error_message:
         return ""
-    where = " → ".join(f"{_function(part)}()" for part in called)
-    own = [part for part in called if not _is_of_language(part)]
-    return f"in {where}{_line(own[-1]) if own else ''}: {called[-1].error_message}"
+    where = " → ".join(f"{_function(part)}()" for part in called if _is_of_language(part))
+    return (f"in {where}: " if where else "") + _plain(called[-1].error_message)
 
 
 def _is_of_language(error: CompilationError) -> bool:
@@ -154,10 +232,15 @@ def _is_of_language(error: CompilationError) -> bool:
     return any(getattr(function, "src", None) == error.src for function in named)
 
 
-def _line(error: CompilationError) -> str:
-    """The line of the function in which it went wrong."""
-    number, lines = getattr(error.node, "lineno", 0), (error.src or "").splitlines()
-    return f", `{lines[number - 1].strip()}`" if 0 < number <= len(lines) else ""
+def _plain(message: str) -> str:
+    """What the repr() of an error says, without its kind; another message as it is."""
+    found = re.fullmatch(r"(\w+)\(([\"'].*[\"'])\)", message, re.DOTALL)
+    if found is None or not isinstance(getattr(builtins, found[1], None), type) or found[1] == "KeyError":
+        return message
+    try:
+        return str(ast.literal_eval(found[2]))
+    except (SyntaxError, ValueError):
+        return message
 
 
 def _recursion(error: CompilationError) -> str:

@@ -67,7 +67,7 @@ def is_measured_by_driver() -> bool:
 
 
 def readable_metrics(metrics: dict[str, Any]) -> dict[str, Any]:
-    """Metrics of a scope, with numbers in place of tensors where libproton cannot read the device's memory."""
+    """Metrics of a scope, with numbers instead of tensors where libproton cannot read the device's memory."""
     if not is_measured_by_driver():
         return metrics
     return {name: _numbers(value) if hasattr(value, "data_ptr") else value for name, value in metrics.items()}

@@ -9,7 +9,9 @@ import difflib
 from collections.abc import Iterator
 from typing import Any
 
+from .. import knobs
 from .._C.libtriton import native_specialize_impl
+
 
 class UnknownKeyword(TypeError, KeyError):
     """A keyword argument of a launch that is neither the kernel's nor an option; upstream's KeyError, with a hint."""
@@ -32,6 +34,15 @@ def unsupported_function(name: str, value: Any) -> RuntimeError:
     called = getattr(value, "__name__", None) or repr(value)
     return RuntimeError(f"Unsupported function referenced: {value}: '{name}' can call functions of triton.language and "
                         f"those with @triton.jit, and {called} is neither")
+
+
+def shortened(error: Exception) -> Exception:
+    """What compiling raised; an error of the user's code without the frames of Triton's that it came through, unless
+    knobs.compilation.front_end_debugging asks for them."""
+    from ..compiler.errors import CompilationError
+
+    wanted = isinstance(error, CompilationError) and not knobs.compilation.front_end_debugging
+    return error.with_traceback(None) if wanted else error
 
 
 def grid_rank(function: Any, grid: Any) -> int:
@@ -65,7 +76,7 @@ def explain_arguments(function: Any, backend: Any, args: tuple[Any, ...], keywor
     try:
         bound = signature.bind(*args, **named)
     except TypeError as error:
-        raise TypeError(f"kernel '{function.__name__}': {error}") from None
+        raise TypeError(f"kernel '{function.__name__}': {error}{_meant(function, args, keywords)}") from None
     for parameter in function.params:
         if parameter.is_constexpr or parameter.name not in bound.arguments:
             continue
@@ -78,6 +89,15 @@ def explain_arguments(function: Any, backend: Any, args: tuple[Any, ...], keywor
                     f"kernel '{function.__name__}': argument '{name}' {_reason(name, value, backend)}") from None
             except Exception:  # the argument's own
                 return
+
+
+def _meant(function: Any, args: tuple[Any, ...], keywords: dict[str, Any]) -> str:
+    """Which argument that is missing a keyword that the kernel does not have may stand for."""
+    missing = [parameter.name for parameter in function.params[len(args):] if parameter.name not in keywords]
+    for name in keywords.keys() - {parameter.name for parameter in function.params}:
+        if close := difflib.get_close_matches(name, missing, 1):
+            return f"; did you mean {close[0]} with {name}={keywords[name]!r}?"
+    return ""
 
 
 def _leaves(name: str, value: Any) -> Iterator[tuple[str, Any]]:

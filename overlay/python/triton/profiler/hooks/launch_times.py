@@ -1,4 +1,4 @@
-"""Launches with times from events of the active driver, in place of a vendor's library (driver_sessions.py).
+"""Launches with times from events of the active driver, instead of a vendor's library (driver_sessions.py).
 
 A launch is a scope named as the kernel, with the metrics "time (ns)" and "count". Its time is known only when the device
 is done with it, so that its scope stays open for metrics: exit_scope() leaves the innermost scope, and forgets the one

@@ -1,0 +1,88 @@
+"""How long compiling a kernel may take, and what is said meanwhile.
+
+After ``NOTICE`` seconds a line on stderr says which kernel is being compiled by what, and what would help. After
+TRITON_SPIRV_COMPILE_TIMEOUT seconds that is an error.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+from . import settings
+
+#: Seconds after which a part of the compiler is told of.
+NOTICE = 5.0
+
+
+class TooLong(RuntimeError):
+    """A kernel that did not compile in the time that it may take. The message names it, and says what would help."""
+
+
+def too_long(kernel: str, part: str, helps: str) -> TooLong:
+    """The error about a ``part`` of the compiler."""
+    seconds, name = settings.COMPILE_TIMEOUT.get(), settings.COMPILE_TIMEOUT.name
+    return TooLong(f"kernel '{kernel}': {part} did not end within {seconds:g} s: {helps}; {name}=<seconds> allows more")
+
+
+def what_helps(num_warps: int | None, most: int) -> str:
+    """What makes a kernel compile sooner. ``num_warps``: of the launch, None where it is not known; ``most``: the most
+    warps that the device's workgroups can have."""
+    if num_warps is None:
+        return "more warps (num_warps) or smaller blocks make it shorter"
+    more = min(4 * num_warps, most)
+    warps = f"num_warps={more} instead of {num_warps}, or " if more > num_warps else ""
+    return f"{warps}smaller blocks make it shorter"
+
+
+class _Ends(threading.local):
+    """Until when the part of the compiler that runs in this thread may take, and the error after that."""
+
+    at: float | None = None
+    error: Callable[[], TooLong] | None = None
+
+
+_ends = _Ends()
+
+
+def check() -> None:
+    """Between steps of the compiler. Raises TooLong."""
+    if _ends.at is not None and time.monotonic() >= _ends.at and _ends.error is not None:
+        raise _ends.error()
+
+
+@contextlib.contextmanager
+def compiling(kernel: str, part: str, helps: Callable[[], str]) -> Iterator[None]:
+    """Around a part of the compiler, which calls ``check()`` between its steps."""
+    before = _ends.at, _ends.error
+    _ends.at = time.monotonic() + settings.COMPILE_TIMEOUT.get()
+    _ends.error = lambda: too_long(kernel, part, helps())
+    try:
+        with told_of(kernel, part, helps):
+            yield
+    finally:
+        _ends.at, _ends.error = before
+
+
+@contextlib.contextmanager
+def told_of(kernel: str, part: str, helps: Callable[[], str]) -> Iterator[None]:
+    """A line on stderr where the block takes longer than NOTICE seconds. ``helps``: called then, in another thread."""
+
+    def tell() -> None:
+        print(
+            f"triton: kernel '{kernel}': {part} has worked on it for {NOTICE:g} s, and may for "
+            f"{settings.COMPILE_TIMEOUT.get():g} s ({settings.COMPILE_TIMEOUT.name}): {helps()}",
+            file=sys.stderr,
+            flush=True,
+        )
+
+    timer = threading.Timer(NOTICE, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()

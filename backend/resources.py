@@ -1,0 +1,23 @@
+"""What a kernel takes too much of, as errors that autotuning knows: it leaves such a configuration out."""
+
+from __future__ import annotations
+
+from triton.runtime.errors import OutOfResources
+
+from . import settings
+from .patience import TooLong
+
+
+class CompilesTooLong(OutOfResources):  # type: ignore[misc]
+    """A kernel that does not compile in the time that it may take."""
+
+    def __init__(self, error: TooLong) -> None:
+        limit = settings.COMPILE_TIMEOUT.get()
+        super().__init__(limit, limit, "seconds")
+        self._error = error
+
+    def __str__(self) -> str:
+        return str(self._error)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self._error,)

@@ -1,0 +1,145 @@
+"""Kernels that take long to compile: what is said meanwhile, and what ends the wait. A layer slows the driver down."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+_KERNEL = """
+import os, time
+import torch
+import triton
+import triton.language as tl
+
+@triton.jit
+def halved(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) / 2)
+
+def launch(**options):
+    halved[(1,)](x, out, BLOCK=64, **options)
+    assert torch.equal(out, x / 2)
+
+x, out = torch.rand(64), torch.zeros(64)
+launch(num_warps=8)  # the device is opened, and what is measured of it
+out.zero_()
+"""
+
+
+def run(tmp_path: Path, script: str, layer: dict[str, str], **environment: str) -> subprocess.CompletedProcess[str]:
+    path = tmp_path / "script.py"
+    path.write_text(_KERNEL + script)
+    known = {"TRITON_SPIRV_VALIDATE": "0", "TRITON_CACHE_DIR": str(tmp_path / "cache"), "FAULTY_COMPILE": "0"}
+    done = subprocess.run(
+        [sys.executable, str(path)],
+        env={**os.environ, **known, **layer, **environment},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_a_long_compilation_is_told_of(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
+    script = "os.environ['FAULTY_COMPILE'] = '7000'\nlaunch(num_warps=2)\nos.environ['FAULTY_COMPILE'] = '0'\nlaunch()"
+    (line,) = [one for one in run(tmp_path, script, faulty_layer).stderr.splitlines() if "halved" in one]
+    assert line.startswith("triton: kernel 'halved': the driver's compiler (llvmpipe "), line
+    assert "has worked on it for 5 s" in line
+    assert "num_warps=8 instead of 2" in line and "TRITON_SPIRV_COMPILE_TIMEOUT" in line
+
+
+_TOO_LONG = """
+from triton.runtime.errors import OutOfResources
+os.environ["FAULTY_COMPILE"] = "6000"
+start = time.perf_counter()
+for attempt in range(2):
+    try:
+        launch(num_warps=2)
+    except OutOfResources as error:
+        print(error)
+    else:
+        raise AssertionError("no error")
+assert 2 < time.perf_counter() - start < 5.5
+"""
+
+
+def test_a_compilation_that_takes_too_long_is_an_error(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
+    """The driver goes on, and a later launch has what it made; other kernels run meanwhile."""
+    script = (
+        _TOO_LONG
+        + """
+os.environ["FAULTY_COMPILE"] = "0"
+launch(num_warps=4)
+time.sleep(6 - (time.perf_counter() - start) + 0.5)
+out.zero_()
+os.environ["FAULTY_COMPILE"] = "60000"
+launch(num_warps=2)
+"""
+    )
+    first, second = run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="1").stdout.splitlines()
+    assert first == second
+    assert first.startswith("kernel 'halved': the driver's compiler (llvmpipe "), first
+    assert "did not end within 1 s" in first and "num_warps=8 instead of 2" in first
+    assert "TRITON_SPIRV_COMPILE_TIMEOUT" in first
+
+
+def test_the_process_ends_while_the_driver_still_compiles(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
+    begin = time.perf_counter()
+    script = _TOO_LONG.replace('"6000"', '"100000"')
+    run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="1")
+    assert time.perf_counter() - begin < 60
+
+
+def test_autotuning_leaves_out_what_compiles_too_long(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
+    script = """
+@triton.autotune([triton.Config({}, num_warps=2), triton.Config({}, num_warps=4)], key=[])
+@triton.jit
+def tuned(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    tl.store(out + i, tl.load(x + i) / 2)
+
+from triton import knobs
+def slow(metadata, **_):
+    os.environ["FAULTY_COMPILE"] = "5000" if metadata["num_warps"] == 2 else "0"
+knobs.compilation.listener = lambda src, metadata, **_: slow(metadata)
+tuned[(1,)](x, out, BLOCK=64)
+assert torch.equal(out, x / 2)
+print(tuned.best_config.num_warps)
+os._exit(0)
+"""
+    assert run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="1").stdout.splitlines()[-1] == "4"
+
+
+@pytest.mark.parametrize("seconds", ["0.2", "60"])
+def test_this_compiler_has_a_limit_too(tmp_path: Path, seconds: str) -> None:
+    """A kernel of thousands of operations, none of which takes long."""
+    script = """
+from triton.runtime.errors import OutOfResources
+
+@triton.jit
+def long(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    value = tl.load(x + i)
+    for step in tl.static_range(300):
+        value = tl.sin(value) + step
+    tl.store(out + i, value)
+
+try:
+    long.warmup(x, out, BLOCK=64, num_warps=2, grid=(1,))
+    print("compiled")
+except OutOfResources as error:
+    print(error)
+"""
+    (line,) = run(tmp_path, script, {}, TRITON_SPIRV_COMPILE_TIMEOUT=seconds).stdout.splitlines()
+    if seconds == "60":
+        assert line == "compiled"
+    else:
+        assert line.startswith("kernel 'long': this backend's compiler, from TTGIR to SPIR-V, did not end within 0.2 s")
+        assert "num_warps=8 instead of 2" in line

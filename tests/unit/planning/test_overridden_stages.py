@@ -1,0 +1,54 @@
+"""A stage of a kernel that a user has put in the place of the compiler's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import triton
+import triton.language as tl
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.backends.spirv.capabilities import PROFILES
+from triton.compiler import ASTSource
+from triton.runtime.errors import OutOfResources
+
+
+@triton.jit
+def product(a, b, out, SIZE: tl.constexpr):
+    i = tl.arange(0, SIZE)
+    at = i[:, None] * SIZE + i[None, :]
+    tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at)))
+
+
+def compiled(size: int, **options: object) -> triton.compiler.CompiledKernel:
+    capabilities = PROFILES["intel-xe"]
+    source = ASTSource(product, dict.fromkeys(("a", "b", "out"), "*fp32") | {"SIZE": "constexpr"}, {(3,): size})
+    target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
+    return triton.compile(source, target=target, options={"matrix_units": "0"} | options)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(knobs.cache, "dir", str(tmp_path / "cache"))
+
+
+def test_ttgir_that_does_not_fit_is_refused(tmp_path: Path) -> None:
+    """The compiler's next layout is of the kernel that was overridden: nothing of the user's would be left in it."""
+    original = compiled(128)
+    assert original.metadata.layout["pieces"] or original.metadata.layout["tight"], "it does not fit as it is laid out"
+    path = tmp_path / "product.ttgir"
+    path.write_text(original.asm["ttgir"])
+    with pytest.raises(OutOfResources, match=f"kernel 'product'.*{PROFILES['intel-xe'].shared_bytes}"):
+        compiled(128, ir_override=str(path))
+    assert compiled(128).asm["spv"] == original.asm["spv"], "the kernel itself is still compiled"
+
+
+def test_ttgir_that_fits_is_compiled(tmp_path: Path) -> None:
+    original = compiled(32)
+    same, changed = tmp_path / "same.ttgir", tmp_path / "changed.ttgir"
+    same.write_text(original.asm["ttgir"])
+    changed.write_text(original.asm["ttgir"].replace("dense<0.000000e+00>", "dense<1.000000e+00>"))
+    assert changed.read_text() != same.read_text()
+    assert compiled(32, ir_override=str(same)).asm["spv"] == original.asm["spv"]
+    assert compiled(32, ir_override=str(changed)).asm["spv"] != original.asm["spv"]
