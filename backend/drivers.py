@@ -22,9 +22,9 @@ class Faults:
     "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C). ``unmasked_loads``: a load
     whose address all lanes of a subgroup share it does even where none of them is active, and crashes where nothing is
     mapped (lowering/global_memory.py). ``widens_unrounded``: it takes a float16 that is widened to float32 for the
-    float32 that it was made of, through any arithmetic of the bits, but not through OpQuantizeToF16
-    (lowering/floats.py). ``narrows_sums``: it takes the sum of two sign-extended numbers of 8 or 16 bits, asked
-    whether it is in the range of their type, for one that is computed in that type, and asks for its overflow wrongly
+    float32 that it was made of, however the bits are passed on: what is widened is rounded before it is narrowed
+    (lowering/floats.py). ``narrows_sums``: it takes the sum of two sign-extended numbers of 8 or 16 bits, asked whether
+    it is in the range of their type, for one that is computed in that type, and asks for its overflow wrongly
     (lowering/arith.py).
     """
 

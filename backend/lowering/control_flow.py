@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..analysis.overwriting import orders_device_memory
+from ..analysis.split_products import WHOLE
 from ..planning.demand import ALL
 from ..planning.plans import MatrixProducts
 from ..spirv import opcodes as op
@@ -72,6 +73,12 @@ def _rounds(ctx: Lowering, lower: int, upper: int, step: int, less: int) -> int:
     return f.select(f.compare(less, lower, upper), full, f.constant_like(lower, 0))
 
 
+def _is_matrix_dot(ctx: Lowering, operation: Operation) -> bool:
+    """Whether an operation is a dot on matrix units of whole elements."""
+    plan = ctx.plan.plans.get(operation)
+    return isinstance(plan, MatrixProducts) and plan.split is WHOLE
+
+
 @lowers("scf.for")
 def _for(ctx: Lowering, operation: Operation) -> None:
     """The counter is carried where it cannot wrap around at the end of its type; elsewhere rounds are counted, so that
@@ -81,8 +88,7 @@ def _for(ctx: Lowering, operation: Operation) -> None:
     carried_values = body.arguments[1:]
     f = ctx.f
     rolled = ROLLED in operation.attributes or (
-        ctx.capabilities.traits.rolls_matrix_loops
-        and any(isinstance(ctx.plan.plans.get(one), MatrixProducts) for one in body.operations)
+        ctx.capabilities.traits.rolls_matrix_loops and any(_is_matrix_dot(ctx, one) for one in body.operations)
     )
     control = LOOP_CONTROL_DONT_UNROLL if rolled else LOOP_CONTROL_NONE
     start, end, increment = ctx.scalar(lower_bound), ctx.scalar(upper_bound), ctx.scalar(step)

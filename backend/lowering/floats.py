@@ -81,19 +81,26 @@ def narrow(emitter: Emitter, value: int, type_: Type) -> int:
 
 #: The smallest normal float16, and a float32 whose unit in the last place is that of subnormal ones.
 _SMALLEST_HALF, _UNIT_OF_SUBNORMALS = 2.0**-14, 0.75
+#: Bits of a float32's significand that a float16 lacks.
+_LOST_BITS = 13
 
 
 def _rounded_to_half(emitter: Emitter, value: int) -> int:
-    """A float32 with a float16's value. OpQuantizeToF16 may flush what is subnormal as a float16 (SPIR-V specification,
-    section 3.49.11), and does so on NVIDIA's driver: that is rounded by an addition."""
+    """A float32 with a float16's value, or one that is too large for a float16. OpQuantizeToF16 is for that, but may
+    make 0 of what is subnormal as a float16, and infinity of what rounds to the largest one (SPIR-V specification,
+    section 3.49.11): NVIDIA's driver does both."""
     f, module = emitter.f, emitter.module
-    f32, unit = emitter.type_id(F32), module.real(_UNIT_OF_SUBNORMALS, 32)
+    f32, u32, unit = emitter.type_id(F32), module.u32, module.real(_UNIT_OF_SUBNORMALS, 32)
+    bits = f.bitcast(value, u32)
+    odd = f.and_(f.shr(bits, _LOST_BITS), module.uint(1))
+    half = f.add(f.add(bits, odd), module.uint((1 << _LOST_BITS - 1) - 1))
+    normal = f.bitcast(f.and_(half, module.uint(-(1 << _LOST_BITS))), f32)
+    normal = f.select(f.emit(op.IsNan, module.bool, value), value, normal)  # whose bits might become an infinity's
     size = f.glsl(Glsl.FAbs, f32, value)
-    rounded = f.emit(op.FSub, f32, f.emit(op.FAdd, f32, size, unit), unit)
-    sign = f.and_(f.bitcast(value, module.u32), module.uint(1 << 31))
-    signed = f.bitcast(f.or_(f.bitcast(rounded, module.u32), sign), f32)
+    rest = f.emit(op.FSub, f32, f.emit(op.FAdd, f32, size, unit), unit)
+    subnormal = f.bitcast(f.or_(f.bitcast(rest, u32), f.and_(bits, module.uint(1 << 31))), f32)
     small = f.compare(op.FOrdLessThan, size, module.real(_SMALLEST_HALF, 32))
-    return f.select(small, signed, f.emit(op.QuantizeToF16, f32, value))
+    return f.select(small, subnormal, normal)
 
 
 def f32_to_f16(emitter: Emitter, value: int, stays: bool = False) -> int:

@@ -70,7 +70,6 @@ ConvertUToF = 112
 UConvert = 113
 SConvert = 114
 FConvert = 115
-QuantizeToF16 = 116
 ConvertPtrToU = 117
 ConvertUToPtr = 120
 Bitcast = 124
@@ -189,7 +188,7 @@ PURE = frozenset({
     CooperativeMatrixMulAddKHR,
     Undef, ExtInst, AccessChain, VectorShuffle, CompositeConstruct, CompositeExtract, CompositeInsert,
     ConvertFToU, ConvertFToS, ConvertSToF, ConvertUToF, UConvert, SConvert, FConvert, ConvertPtrToU, ConvertUToPtr,
-    QuantizeToF16, Bitcast, SNegate, FNegate, IAdd, FAdd, ISub, FSub, IMul, FMul, UDiv, SDiv, FDiv, UMod, SRem, FRem,
+    Bitcast, SNegate, FNegate, IAdd, FAdd, ISub, FSub, IMul, FMul, UDiv, SDiv, FDiv, UMod, SRem, FRem,
     UMulExtended, SMulExtended, IsNan, IsInf, LogicalEqual, LogicalNotEqual, LogicalOr, LogicalAnd, LogicalNot, Select,
     IEqual, INotEqual, UGreaterThan, SGreaterThan, UGreaterThanEqual, SGreaterThanEqual, ULessThan, SLessThan,
     ULessThanEqual, SLessThanEqual, FOrdEqual, FUnordEqual, FOrdNotEqual, FUnordNotEqual, FOrdLessThan, FUnordLessThan,

@@ -3,6 +3,9 @@ where the folded pair gives something else."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import ml_dtypes
@@ -11,8 +14,10 @@ import pytest
 import torch
 import triton
 import triton.language as tl
+from triton import knobs
+from triton.backends.spirv.drivers import DRIVERS, OTHER
 
-from tests.device.helpers import to_torch
+from tests.device.helpers import device_capabilities, to_torch
 
 N = 1024
 
@@ -60,6 +65,49 @@ def _halves(x: np.ndarray, way: str, narrow: Any, flag: int) -> np.ndarray:
     elif way == "maximum":
         half = np.maximum(half, half * narrow(0))
     return half.astype(np.float32)
+
+
+@pytest.fixture
+def faulty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The device's driver is taken for one with the faults that only NVIDIA's has."""
+    driver = device_capabilities().driver
+    traits = DRIVERS.get(driver, OTHER)
+    faults = replace(traits.faults, widens_unrounded=True, narrows_sums=True)
+    monkeypatch.setitem(DRIVERS, driver, replace(traits, faults=faults))
+    with knobs.cache.scope():
+        knobs.cache.dir = str(tmp_path)
+        for kernel in (back_kernel, sums_kernel):
+            kernel.device_caches.clear()
+        yield
+    for kernel in (back_kernel, sums_kernel):
+        kernel.device_caches.clear()
+
+
+@triton.jit
+def back_kernel(x_ptr, y_ptr, N, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + at, mask=at < N)
+    tl.store(y_ptr + at, x.to(tl.float16).to(tl.float32), mask=at < N)
+
+
+def test_every_half_and_the_numbers_around_it(faulty: None) -> None:
+    halves = np.arange(1 << 16, dtype=np.uint16).view(np.float16).astype(np.float32)
+    halves = np.unique(halves[np.isfinite(halves)])
+    between = (halves[1:] + halves[:-1]) / 2
+    numbers = np.concatenate([halves, between, [65519.996, 65520.0, 65521.0, 3e38, np.inf, np.nan, 1e-40, 2.0**-25]])
+    numbers = np.concatenate([np.nextafter(numbers, np.float32(way)) for way in (-np.inf, np.inf)] + [numbers])
+    x = np.concatenate([numbers, -numbers]).astype(np.float32)
+    y = torch.zeros(x.size)
+    back_kernel[(triton.cdiv(x.size, 1024),)](torch.from_numpy(x), y, x.size, 1024)
+    with np.errstate(all="ignore"):
+        wanted = x.astype(np.float16).astype(np.float32)
+    found = y.numpy()
+    same = (found.view(np.int32) == wanted.view(np.int32)) | (np.isnan(found) & np.isnan(wanted))
+    assert same.all(), [(x[i], found[i], wanted[i]) for i in np.flatnonzero(~same)[:5]]
+
+
+def test_sums_on_a_driver_that_narrows_them(faulty: None) -> None:
+    test_wide_sums_in_the_range_of_a_narrow_type(np.int8, "add", "or")
 
 
 NARROW = {"float16": np.float16, "bfloat16": ml_dtypes.bfloat16}

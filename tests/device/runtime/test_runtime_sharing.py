@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy
 import pytest
+from triton.backends.spirv.runtime.buffer import DeviceBuffer
 from triton.backends.spirv.runtime.context import Context, current
 
 from tests.device.processes import run_script
@@ -136,31 +137,13 @@ def test_joined_allocations_are_one_range(context: Context) -> None:
         part.free()
 
 
-class _Place:
-    """A native buffer as an argument."""
-
-    dtype = numpy.dtype("float32")
-
-    def __init__(self, buffer: Any) -> None:
-        self._buffer = buffer
-
-    def data_ptr(self) -> int:
-        return int(self._buffer.address)
-
-    def numel(self) -> int:
-        return int(self._buffer.bytes) // self.element_size()
-
-    def element_size(self) -> int:
-        return self.dtype.itemsize
-
-
 @pytest.mark.usefixtures("sparse")
 def test_a_kernel_works_over_the_borders(context: Context, add: Any) -> None:
     parts = [context.native.allocate_device(_SPARSE_BLOCK) for _ in range(3)]
     whole = context.native.join(parts)
     values = numpy.random.default_rng(0).standard_normal(whole.bytes // 4).astype(numpy.float32)
     _write(context, whole.address, values)
-    place = _Place(whole)
+    place = DeviceBuffer(context, whole, int(whole.address), (values.size,), numpy.dtype("float32"))
     add((values.size // 64,), place, place, place, values.size)
     context.native.synchronize()
     for number, part in enumerate(parts):
