@@ -205,7 +205,7 @@ def table(kernels: list[KernelTimes], count: int) -> str:
     return "\n".join([*lines, f"{len(kernels)} kernels, {total:.0f} s of processor time to their first results"])
 
 
-def _run(arguments: list[str], is_module: bool) -> int:
+def run_program(arguments: list[str], is_module: bool) -> int:
     """Runs a module or a script with its arguments as ``__main__``; its exit status."""
     sys.argv = arguments
     try:
@@ -232,7 +232,7 @@ def main() -> None:
         parser.error("a program is missing: -m MODULE … or SCRIPT.py …")
     observer = Observer()
     with observer.watching():
-        status = _run(options.module or options.script, bool(options.module))
+        status = run_program(options.module or options.script, bool(options.module))
     print(table(observer.kernels, options.count), file=sys.stderr)
     slow = [times for times in observer.kernels if times.total > options.limit]
     if slow:

@@ -160,7 +160,8 @@ class _Strips:
                 continue
             if self._strips(run) == 1:
                 continue
-            if any([self._cut_run(block, [load]) for load in apart]):
+            # One of them may be in the loop of another, whose place it gives.
+            if any([load in block.operations and self._cut_run(block, [load]) for load in apart]):
                 return self._cut_run(block, sinks) or True
             roll(block, run, self._strips(run), self._arrays)
             return True
@@ -184,7 +185,8 @@ class _Strips:
                 for value in sink.operands if sink in folded or not sink.results else sink.results:
                     self._trace(value, dim, run, whole)
             outside = self._outputs(block, run, places)
-            outside += (before := [*self._past_waits(block, run, places), *self._stored_to(run)])
+            before = dict.fromkeys((*self._past_waits(block, run, places), *self._stored_to(run)))
+            outside += before
             apart += before
             if not outside:
                 break

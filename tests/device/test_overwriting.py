@@ -135,9 +135,20 @@ def stored_twice_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
     tl.store(y_ptr + SIZE, m)
 
 
+@triton.jit
+def loaded_through_kernel(x_ptr, y_ptr, SIZE: tl.constexpr):
+    at = tl.arange(0, SIZE)
+    turned = tl.load(x_ptr + (SIZE - 1 - at))
+    v = tl.load(x_ptr + (turned & (SIZE - 1)))
+    m = tl.max(turned, 0)
+    tl.store(x_ptr + at, v - m)
+    tl.store(y_ptr + SIZE, m)
+
+
 @pytest.mark.parametrize(
     ("kernel", "wanted"),
     [
+        (loaded_through_kernel, lambda x: x.flip(0) - (len(x) - 1)),
         (loaded_early_kernel, lambda x: torch.roll(x, 1) - (len(x) - 1)),
         (stored_late_kernel, lambda x: x.flip(0) - (len(x) - 1)),
         (stored_twice_kernel, lambda x: torch.roll(x, 1) - (len(x) - 1)),

@@ -243,7 +243,7 @@ def fault(kernel: Kernel, folder: Path) -> str:
         with driver_traits(kernel.traits):
             module.kernel[(kernel.programs,)](*arguments.values(), *views, kernel.scalar, num_warps=kernel.warps)
     except Exception as error:
-        return "" if type(error).__name__ in kernel.refusals else f"{type(error).__name__}: {error}"
+        return "" if type(error).__name__ in kernel.refusals else f"{type(error).__name__}: {error}"[:1000]
     for name, tensor in memory.items():
         wanted = _guarded(kernel.expected[name], kernel.first[name])
         wrong = tensor.numpy() != wanted

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from tests.fuzz.families import aliasing, atomics, combining, descriptors, dots, integers, overwriting, returns, shapes
+from tests.fuzz.families import (
+    aliasing,
+    atomics,
+    combining,
+    descriptors,
+    dots,
+    integers,
+    nests,
+    overwriting,
+    returns,
+    shapes,
+)
 from tests.fuzz.steps import Family
 
 FAMILIES: tuple[Family, ...] = (
@@ -15,4 +26,5 @@ FAMILIES: tuple[Family, ...] = (
     returns.FAMILY,
     overwriting.FAMILY,
     aliasing.FAMILY,
+    nests.FAMILY,
 )

@@ -82,10 +82,8 @@ def check(info: AxisInfo, value: np.ndarray, step: int = 1) -> None:
         blocks = lines.reshape(-1, contiguity).astype(object)
         for block in blocks:
             assert all((int(block[i]) - int(block[0]) - i * step) % (1 << width) == 0 for i in range(contiguity)), dim
-        if info.divisibility[dim] <= 1 << 40:
-            assert all(int(block[0]) % info.divisibility[dim] == 0 for block in blocks), dim
-        else:
-            assert not any(int(block[0]) & ((1 << min(width, 62)) - 1) for block in blocks), dim
+        divisor = min(info.divisibility[dim], 1 << min(width, 62))
+        assert all(int(block[0]) % divisor == 0 for block in blocks), dim
         constant = lines.reshape(-1, min(info.constancy[dim], extent))
         assert (constant == constant[:, :1]).all(), dim
 

@@ -1,0 +1,29 @@
+"""The words of kernels before and after a change: what is other is shown."""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+
+from tests.fuzz.running import driver_traits
+from tests.replay import differences, recorded
+
+
+def sines(x_ptr, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(x_ptr + at, tl.sin(tl.load(x_ptr + at)))
+
+
+def _words(**traits: int) -> dict[str, str]:
+    with recorded() as words, driver_traits(traits):
+        triton.jit(sines)[(1,)](torch.zeros(256), BLOCK=256, num_warps=1)
+    return dict(words)
+
+
+def test_words_that_change_are_shown() -> None:
+    first = _words()
+    assert len(first) == 1 and first == _words() and not differences(first, _words())
+    (line,) = differences(first, _words(unrolled_instructions=100000))
+    assert line.startswith("sines ") and " → " in line
+    assert differences(first, {}) == ["1 kernels are compiled in one of the runs alone"]
