@@ -2,8 +2,8 @@
 
 Floating-point instructions are decorated NoContraction, so what is fused does not differ between drivers. Where
 ``enable_fp_fusion`` is on, a product is fused into its only use, and a product of f32 or f64 into each sum of its own
-block, whatever else uses it, as LLVM does for NVIDIA's GPUs (``enableAggressiveFMAFusion``). The scores of attention are
-scaled for their maximum, and again, at no cost, where the maximum is subtracted. With float16, NVIDIA's driver 580.159
+block, whatever else uses it, as LLVM does for NVIDIA's GPUs (``enableAggressiveFMAFusion``). So attention scales its
+scores for their maximum, and again, at no cost, where the maximum is subtracted. With float16, NVIDIA's driver 580.159
 then gives values that are off by more than a rounding.
 """
 

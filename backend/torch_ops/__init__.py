@@ -25,10 +25,12 @@ def register() -> None:
     from .complex_numbers import enter_complex_numbers
     from .convolution import enter_convolution
     from .ctc import enter_ctc
+    from .detection import detection_library
     from .embedding_bags import enter_embedding_bags
     from .foreach import enter_foreach
     from .grid_sampling import enter_grid_sampling
     from .indexing import enter_indexing
+    from .linear_algebra import enter_linear_algebra
     from .losses import enter_losses
     from .margins import enter_margins
     from .matmul import enter_matmul
@@ -52,7 +54,7 @@ def register() -> None:
     from .weight_norm import enter_weight_norm
 
     library = torch.library.Library("aten", "IMPL")
-    _libraries.append(library)
+    _libraries.extend((library, detection_library()))
     for enter in (enter_movement, enter_pointwise, enter_cases, enter_reductions):
         enter(library)
     for enter in (enter_matmul, enter_softmax, enter_norms, enter_rms_norm, enter_indexing, enter_rearranging):
@@ -63,7 +65,7 @@ def register() -> None:
         enter(library)
     for enter in (enter_batch_norm, enter_grid_sampling, enter_segments, enter_embedding_bags, enter_transformer):
         enter(library)
-    for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc, enter_margins):
+    for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc, enter_margins, enter_linear_algebra):
         enter(library)
     bounds.install()
     launching.install()

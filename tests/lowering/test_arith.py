@@ -199,7 +199,12 @@ def test_a_narrowed_number_is_rounded_before_it_is_widened(filecheck):
     text = disassemble(compile_body(body, arguments("f32"), capabilities=hopper))
     filecheck(
         text,
-        "CHECK: OpIsNan\nCHECK: OpSelect\nCHECK: %[[WHOLE:[0-9]+]] = OpSelect\nCHECK: OpFConvert %{{[0-9]+}} %[[WHOLE]]\n",
+        """
+CHECK: OpIsNan
+CHECK: OpSelect
+CHECK: %[[WHOLE:[0-9]+]] = OpSelect
+CHECK: OpFConvert %{{[0-9]+}} %[[WHOLE]]
+""",
     )
     assert "OpIsNan" not in disassemble(compile_body(body, arguments("f32")))
     stored = """    %a = tt.load %p : !tt.ptr<f32>
