@@ -25,6 +25,7 @@ def register() -> None:
     from .complex_numbers import enter_complex_numbers
     from .convolution import enter_convolution
     from .ctc import enter_ctc
+    from .detection import detection_library
     from .embedding_bags import enter_embedding_bags
     from .foreach import enter_foreach
     from .grid_sampling import enter_grid_sampling
@@ -52,7 +53,7 @@ def register() -> None:
     from .weight_norm import enter_weight_norm
 
     library = torch.library.Library("aten", "IMPL")
-    _libraries.append(library)
+    _libraries.extend((library, detection_library()))
     for enter in (enter_movement, enter_pointwise, enter_cases, enter_reductions):
         enter(library)
     for enter in (enter_matmul, enter_softmax, enter_norms, enter_rms_norm, enter_indexing, enter_rearranging):
