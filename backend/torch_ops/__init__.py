@@ -30,6 +30,7 @@ def register() -> None:
     from .foreach import enter_foreach
     from .grid_sampling import enter_grid_sampling
     from .indexing import enter_indexing
+    from .linear_algebra import enter_linear_algebra
     from .losses import enter_losses
     from .margins import enter_margins
     from .matmul import enter_matmul
@@ -64,7 +65,7 @@ def register() -> None:
         enter(library)
     for enter in (enter_batch_norm, enter_grid_sampling, enter_segments, enter_embedding_bags, enter_transformer):
         enter(library)
-    for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc, enter_margins):
+    for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc, enter_margins, enter_linear_algebra):
         enter(library)
     bounds.install()
     launching.install()
