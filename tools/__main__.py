@@ -31,6 +31,7 @@ VERBS = {
     "apply": ("apply overlay/ and patches/ to build/upstream", "build"),
     "status": ("tell what state tree, series and lock are in", "build"),
     "export": ("write the commits of build/upstream back to patches/ and overlay/", "build"),
+    "mail": ("write the patches that upstream could take, each with its test, for `git am` [OUT]", "build"),
     "rebase": ("move the queue onto another upstream [--to VERSION|REF --report --continue --skip --abort]", "build"),
     "recover": ("undo the last step that was not finished: a change of patches/, an apply, a rebase", "build"),
     "check": ("verify that lock, series and tree agree: one line and a reason code for each fault", "build"),
