@@ -225,6 +225,10 @@ class History:
                 what = "overlay/" if self.is_overlay(commit) else f"patch {self.patch_of(commit).name}"
                 raise ToolError(f"{what}: {fault}")
 
+    def diff_of(self, base: str, head: str) -> str:
+        """The change between two commits, in the form that patches have."""
+        return self._bytes("diff", *_DIFF_OPTIONS, base, head).decode()
+
     def shadowed(self, overlay: Iterable[str], base: str = UPSTREAM_REF) -> dict[str, str]:
         """Overlay path → sha256 of upstream's file of that path, for those that upstream has."""
         there = {path for path in self.git.ls_tree("-r", "-z", "--name-only", base).split("\0") if path}

@@ -94,7 +94,7 @@ def warned_of_launches(path: Path, verb: str) -> Iterator[None]:
         JITFunction.run = run
 
 
-def find_kernel(path: Path, name: str, verb: str) -> Any:
+def find_kernel(path: Path, name: str, verb: str = "compile") -> Any:
     """The JITFunction of that name. Autotuned and heuristic kernels give the function inside: the signature and the
     options say what their configurations would. ``verb``: of `triton-spirv`, which warnings name."""
     from triton.runtime import JITFunction

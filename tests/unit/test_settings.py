@@ -22,6 +22,8 @@ NOT_VARIABLES = {
     "TRITON_SPIRV_IN_PLACE",
     "TRITON_SPIRV_VULKAN_INCLUDE",
     "TRITON_SPIRV_NATIVE",
+    "TRITON_SPIRV_NO_EXCEPTIONS",
+    "TRITON_SPIRV_NO_FILES",
 }
 FLAGS = [setting for setting in SETTINGS.values() if setting.parse is settings.flag]
 

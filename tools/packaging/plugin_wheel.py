@@ -106,6 +106,30 @@ def _metadata(who: Identity, plugin: Plugin, facts: Facts, requirement: str) -> 
     return "".join(f"{line}\n" for line in lines)
 
 
+def package_files(
+    project: Project, plugin: Plugin, distribution: str, native: dict[str, Path]
+) -> tuple[dict[str, Entry], list[str]]:
+    """Path in the wheel of that name → file: the package, the torch module, the usual name; and what has no place."""
+    lock, package = project.lock(), f"triton_{plugin.name}"
+    entries: dict[str, Entry] = {}
+    left_out: list[str] = []
+    for name, path in {**plugin.files(), **native}.items():
+        inside = name.removeprefix(f"{plugin.package}/")
+        if name in plugin.autoload_files():
+            entries[name] = Entry(path, False)
+        elif inside == name:
+            left_out.append(name)
+        else:
+            entries[f"{package}/{inside}"] = Entry(path, os.access(path, os.X_OK))
+    initial = entries.get(f"{package}/__init__.py")
+    text = initial.source.read_text() if initial else ""
+    guard = _GUARD.format(name=plugin.name, distribution=distribution, requirement=f"{lock.name}=={lock.version}")
+    entries[f"{package}/__init__.py"] = Entry(plugin.folder, False, data=(text + guard).lstrip("\n").encode())
+    alias = _ALIAS.format(name=plugin.name, package=package)
+    entries[f"triton/backends/{plugin.name}.py"] = Entry(plugin.folder, False, data=alias.encode())
+    return entries, left_out
+
+
 def collect(project: Project, release: bool = False) -> Content:
     """Work out the wheel's content."""
     plugins = check_plugins(project)
@@ -118,25 +142,10 @@ def collect(project: Project, release: bool = False) -> Content:
     prepare(project)
     native = build_native(plugin, project.build)
     check_classes(project, plugin, native)
-    entries: dict[str, Entry] = {}
-    left_out: list[str] = []
-    for name, path in {**plugin.files(), **native}.items():
-        inside = name.removeprefix(f"{plugin.package}/")
-        if name in plugin.autoload_files():
-            entries[name] = Entry(path, False)
-        elif inside == name:
-            left_out.append(name)
-        else:
-            entries[f"{package}/{inside}"] = Entry(path, os.access(path, os.X_OK))
+    entries, left_out = package_files(project, plugin, who.name, native)
     if left_out:
         note(f"left out, as they would lie in triton's own folder: {', '.join(left_out)}")
     requirement = f"{lock.name}==={lock.version}"
-    initial = entries.get(f"{package}/__init__.py")
-    text = initial.source.read_text() if initial else ""
-    guard = _GUARD.format(name=plugin.name, distribution=who.name, requirement=f"{lock.name}=={lock.version}")
-    entries[f"{package}/__init__.py"] = Entry(plugin.folder, False, data=(text + guard).lstrip("\n").encode())
-    alias = _ALIAS.format(name=plugin.name, package=package)
-    entries[f"triton/backends/{plugin.name}.py"] = Entry(plugin.folder, False, data=alias.encode())
     tags = ("py3", "none", "any")
     if native:
         base = f"manylinux_2_28_{platform.machine()}"

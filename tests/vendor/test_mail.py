@@ -1,0 +1,79 @@
+"""Patches as mails to upstream: `git am` takes them on upstream itself, and their tests fail without them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from toy_project import git
+from vendor_support import ROOT
+
+from tools.project import Project
+
+PATCHES = sorted(path.name for path in (ROOT / "patches/tests").iterdir())
+
+
+@pytest.fixture(scope="module")
+def mails(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("mails")
+    environment = {**os.environ, "TRITON_SPIRV_TOOLS_IN_PLACE": "1"}
+    command = [sys.executable, "-m", "tools", "mail", str(out)]
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return out
+
+
+@pytest.fixture(scope="module")
+def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Upstream's release as its source tree has it, with its text files in git."""
+    project = Project(ROOT)
+    folder = tmp_path_factory.mktemp("stock")
+    wheel = project.cache / "wheels" / project.lock().wheel_for_this_python().file
+    shutil.unpack_archive(wheel, folder / "python", "zip")
+    for program in (folder / "python/triton/backends/nvidia/bin").iterdir():
+        program.chmod(0o755)  # the archive's modes are lost
+    git(folder, "init", "-q", ".")
+    git(folder, "add", "--", *(str(path) for path in (folder / "python/triton").rglob("*.py")))
+    git(folder, "commit", "-q", "-m", "upstream")
+    git(folder, "tag", "base")
+    return folder
+
+
+def test_there_is_one_mail_for_each(mails: Path) -> None:
+    assert sorted(path.stem for path in mails.iterdir()) == PATCHES
+    assert {"warmup", "bf16-constants"} <= set(PATCHES)
+
+
+FIELDS = ("From: ", "Date: ", "Subject: [PATCH] ", "Origin: ", "Forwarded: no", "Last-Update: ", "Applies-To: ")
+
+
+@pytest.mark.parametrize("name", PATCHES)
+def test_upstream_s_test_fails_without_it_and_passes_with_it(
+    name: str, mails: Path, stock: Path, tmp_path: Path
+) -> None:
+    git(stock, "checkout", "-q", "-B", name, "base")
+    mail = mails / f"{name}.patch"
+    head = mail.read_text().split("\n---\n")[0]
+    assert [field for field in FIELDS if f"\n{field}" not in head] == []
+    tests = [path for path in (ROOT / "patches/tests" / name).rglob("test_*.py")]
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("TRITON_", "PYTEST"))}
+    environment |= {"PYTHONPATH": str(stock / "python"), "TRITON_BACKENDS_IN_TREE": "1"}
+    environment["TRITON_CACHE_DIR"] = str(tmp_path / "cache")
+
+    def run() -> int:
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--rootdir", str(tmp_path)]
+        copies = [shutil.copy(path, tmp_path) for path in tests]
+        done = subprocess.run([*command, *copies], cwd=tmp_path, env=environment, capture_output=True, text=True)
+        assert done.returncode in (0, 1), done.stdout + done.stderr
+        return done.returncode
+
+    assert run() == 1
+    git(stock, "am", "-q", str(mail))
+    assert run() == 0
+    for test in tests:
+        relative = test.relative_to(ROOT / "patches/tests" / name)
+        assert (stock / relative).read_bytes() == test.read_bytes()
