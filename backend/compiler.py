@@ -119,7 +119,7 @@ class SPIRVBackend(BaseBackend):
         return f"{BACKEND}-{sources_digest()}-{self.capabilities.arch()}-{self.target.warp_size}"
 
     def parse_options(self, options: dict[str, Any]) -> SPIRVOptions:
-        """The options of a launch, with those of other backends that mean nothing here. Raises ValueError for a value
+        """The options of a launch, with other backends' options that mean nothing here. Raises ValueError for a value
         that cannot be honoured."""
         from . import settings
         from .options import SPIRVOptions, own, with_foreign

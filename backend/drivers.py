@@ -45,7 +45,7 @@ NO_FAULTS = Faults()
 
 @dataclass(frozen=True)
 class Driver:
-    """The defaults are those of a GPU's driver of which nothing is known.
+    """The defaults suit a GPU's driver of which nothing is known.
 
     **Arithmetic.** ``fused``: Fma of GLSL.std.450 rounds once, where Vulkan allows a product and a sum.
     ``exact_division``: division and square root are correctly rounded. ``rounds_doubles``: so do RoundEven and Trunc of

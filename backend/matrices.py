@@ -51,7 +51,7 @@ class ComponentMap:
         return row, column
 
     def folded(self, lanes: int) -> ComponentMap:
-        """The same matrix in ``lanes`` lanes, each with the components of several: those of the first come first."""
+        """The same matrix in ``lanes`` lanes, each with the components of several lanes, the first lane's first."""
         kept = lanes.bit_length() - 1
         return ComponentMap(self.registers + self.lanes[kept:], self.lanes[:kept])
 

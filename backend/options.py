@@ -1,4 +1,4 @@
-"""Compile options: this backend's own, and those of upstream's other backends that launches written for them pass."""
+"""Compile options: this backend's own, and other backends' options, which launches written for them pass."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _said: set[str] = set()
 
 @dataclass(frozen=True)
 class SPIRVOptions:
-    """Compile options: those of upstream's GPU backends that have a meaning here, and those its front end reads."""
+    """Compile options: what upstream's GPU backends have and means something here, and what its front end reads."""
 
     num_warps: int = 4
     num_ctas: int = 1
@@ -107,12 +107,12 @@ _NAMES = frozenset(entry.name for entry in fields(SPIRVOptions))
 
 
 def own(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Those of ``options`` that are this backend's, without those that are None."""
+    """The ``options`` that are this backend's and not None."""
     return {name: value for name, value in options.items() if name in _NAMES and value is not None}
 
 
 def with_foreign(known: SPIRVOptions, options: Mapping[str, Any]) -> SPIRVOptions:
-    """``known`` with those of ``options`` that FOREIGN names as attributes, so that a launch may pass them: Triton
+    """``known`` with the ``options`` that FOREIGN names as attributes, so that a launch may pass them: Triton
     refuses what the options do not have. That one has no effect is logged once a process."""
     for name in options.keys() & FOREIGN.keys():
         value = options[name]

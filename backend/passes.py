@@ -218,7 +218,7 @@ def survey(module: Any) -> Survey:
 
 
 def _tensors(types: Collection[str]) -> list[TensorType]:
-    """Those of upstream's types that are tensors."""
+    """Upstream's types that are tensors."""
     reader = AttributeReader()
     read = [reader.type(Tokens(text)) for text in types if text.startswith("tensor<")]
     return [type_ for type_ in read if isinstance(type_, TensorType)]

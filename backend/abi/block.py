@@ -60,5 +60,5 @@ GRID = (*FIRST_PROGRAM, *GRID_SIZE)
 
 
 def hidden_arguments(global_scratch: bool, reports: bool, split_grid: bool = False) -> list[HiddenArgument]:
-    """Those of a kernel, in the order in which they follow its own arguments."""
+    """A kernel's hidden arguments, in the order in which they follow its own."""
     return [*[GLOBAL_SCRATCH] * global_scratch, *[REPORTS] * reports, *GRID * split_grid]

@@ -62,7 +62,7 @@ def text() -> str:
             _enum(
                 "Place",
                 " : uint8_t",
-                "Where the memory of a pointer argument lies. Bits, so that those of a launch are one number.",
+                "Where the memory of a pointer argument lies: a bit each, so that a number holds all of a launch.",
                 ((_camel(place.name), place.value) for place in Place),
             ),
             "\n// What launch metadata calls a place.\n",

@@ -23,7 +23,7 @@ FIRST_ARGUMENT = int(LaunchArgument.KERNEL_ARGUMENTS)
 
 
 class Place(IntEnum):
-    """Where the memory of a pointer argument lies. Bits, so that those of a launch are one number."""
+    """Where the memory of a pointer argument lies: a bit each, so that a number holds all of a launch."""
 
     #: An integer was passed: a device address.
     ADDRESS = 1

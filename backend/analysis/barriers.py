@@ -1,4 +1,4 @@
-"""Before which operations invocations must wait for each other, and whether those of a subgroup or of the workgroup.
+"""Before which operations invocations must wait for each other, and whether the subgroup or the workgroup waits.
 
 Judged are the accesses that operations make to workgroup memory as they will be lowered:
 

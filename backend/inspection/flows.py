@@ -65,8 +65,8 @@ def _step(operation: Operation, spelling: Spelling, plan: KernelPlan) -> dict[st
 
 
 def _sources(value: Value) -> Iterator[Operation]:
-    """The operations that a value comes through, the last one first; of a loop's carried value those of the next
-    iteration."""
+    """The operations that a value comes through, the last one first. A loop's carried value is
+    followed into the next iteration."""
     for _ in range(_STEPS):
         operation = value.owner
         if isinstance(operation, Block):

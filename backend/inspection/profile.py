@@ -179,7 +179,7 @@ def _function(kernel: Any) -> Function | None:
 
 
 def _arguments(kernel: Any, scalars: tuple[object, ...]) -> list[object]:
-    """Those of the kernel's arguments that the compiled function has: constants are none."""
+    """The kernel's arguments that the compiled function has: all but constants."""
     signature = getattr(kernel.src, "signature", {})
     return [value for value, type_ in zip(scalars, signature.values(), strict=False) if type_ != "constexpr"]
 

@@ -13,7 +13,7 @@ from .shared import SharedLayout, encoding_rank, shared_layout
 
 
 def buffer_layout(type_: MemDescType) -> SharedLayout:
-    """Where the elements of a buffer lie: those of a slice as in the whole, but for where the slice starts."""
+    """Where the elements of a buffer lie. Elements of a slice lie as in the whole, but for where the slice starts."""
     return shared_layout(type_.encoding, tuple(type_.alloc_shape[-len(type_.shape) :]) or type_.shape)
 
 

@@ -32,7 +32,7 @@ class MatrixDot:
 
 
 class _Mismatch(Exception):
-    """The layouts are not those of the fragments."""
+    """The layouts do not match the fragments."""
 
 
 @lru_cache(maxsize=512)

@@ -221,7 +221,7 @@ def _partial(combined: Sequence[int], steps: Sequence[int], axis_bits: int) -> C
 
 
 def _operand_offsets(element_bytes: Sequence[int], count: int) -> tuple[int, ...]:
-    """Where ``count`` elements of each operand begin, those of the widest operand first."""
+    """Where ``count`` elements of each operand begin, the widest operand first."""
     offsets: dict[int, int] = {}
     end = 0
     for operand in sorted(range(len(element_bytes)), key=lambda index: -element_bytes[index]):

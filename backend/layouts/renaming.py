@@ -19,12 +19,12 @@ def broadcast(source: Sequence[int]) -> Dimensions:
 
 
 def expanded(rank: int, axis: int) -> Dimensions:
-    """Those of an operand of this rank, whose result has one more at ``axis``."""
+    """The dimensions of an operand of this rank, whose result has one more at ``axis``."""
     return tuple(dim if dim < axis else dim + 1 for dim in range(rank))
 
 
 def transposed(order: Sequence[int]) -> Dimensions:
-    """Those of an operand that is transposed: dimension ``i`` of the result is its ``order[i]``."""
+    """The dimensions of an operand that is transposed: dimension ``i`` of the result is its ``order[i]``."""
     return tuple(order.index(dim) for dim in range(len(order)))
 
 

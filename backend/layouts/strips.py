@@ -26,7 +26,7 @@ def register_count(type_: TensorType) -> int:
 
 
 def same_registers(one: TensorType, other: TensorType) -> bool:
-    """Whether the elements of a tensor of one type are those of the other, in another order (linear.same_copies)."""
+    """Whether tensors of the two types hold the same elements, in another order (linear.same_copies)."""
     try:
         layouts = [distributed_layout(type_.encoding, type_.shape) for type_ in (one, other)]  # type: ignore[arg-type]
     except LayoutError:

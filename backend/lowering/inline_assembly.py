@@ -74,7 +74,7 @@ def _inline_assembly(ctx: Lowering, operation: Operation) -> None:
 
 
 def _run(ctx: Lowering, operation: Operation, plan: InlineAssembly, elements: Sequence[int]) -> list[int]:
-    """The elements of the results of one pack, result after result; ``elements`` are those of the operands."""
+    """The elements of the results of one pack, result after result; ``elements``: of the operands."""
     widths = {f"${index}": width for index, width in enumerate(plan.constraints.results + plan.constraints.arguments)}
     registers = Registers(ctx, {**widths, **plan.program.widths})
     names = iter(plan.constraints.names)

@@ -115,7 +115,7 @@ class Lowering(Emitter):
         return lowered
 
     def addresses(self, pointer: Value, width: int = 1) -> list[int]:
-        """The 64-bit addresses that a pointer's registers hold: those of registers 0, ``width``, 2·``width``, …"""
+        """The 64-bit addresses that a pointer's registers 0, ``width``, 2·``width``, … hold."""
         registers = self.registers(pointer)[::width]
         base = self.pointer_bases.get(pointer)
         if base is None:
@@ -158,7 +158,7 @@ class Lowering(Emitter):
             assert isinstance(value.owner, Operation)
             raise UnsupportedOperation(
                 value.owner,
-                "a loop or branch carries a slice of a buffer whose elements lie otherwise than those of other slices",
+                "a loop or branch carries a slice of a buffer whose elements lie otherwise than other slices' elements",
                 "carry the buffer, and slice it where it is used",
             )
         first = self.module.uint(first_element(view.first, bytes_in_memory(view.type.element)) + start)

@@ -1,4 +1,4 @@
-"""Accesses to workgroup memory checked against those of other invocations: the compile option ``check_races``.
+"""Accesses to workgroup memory checked against other invocations' accesses: the compile option ``check_races``.
 
 Two invocations race that access the same bytes, one of them at least to write, not both atomically, with no barrier
 between: of the workgroup, or of the subgroup where both are of the same. Without a barrier Vulkan promises no order,

@@ -17,7 +17,7 @@ from .shared_memory import SharedBuffer
 
 @lowers("spirv.store_slice")
 def _store_slice(ctx: Lowering, operation: Operation) -> None:
-    """Each register is stored by the invocations in which it belongs to the slice; those of a number together."""
+    """The invocations in which a register belongs to the slice store it; registers of one number go together."""
     f, module = ctx.f, ctx.module
     source, destination, number = operation.operands
     type_, buffer, dim = source.type, ctx[destination], int(operation.attributes["dim"])

@@ -64,7 +64,7 @@ enum LaunchArgument : std::ptrdiff_t {
   kKernelArguments = 9,
 };
 
-// Where the memory of a pointer argument lies. Bits, so that those of a launch are one number.
+// Where the memory of a pointer argument lies: a bit each, so that a number holds all of a launch.
 enum Place : uint8_t {
   kAddress = 1,
   kHost = 2,

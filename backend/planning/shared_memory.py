@@ -84,7 +84,7 @@ def is_narrow(type_: Type, stored: int) -> bool:
 
 
 def item_kind(type_: Type) -> tuple[str, int]:
-    """What elements of ``type_`` are in memory: those of one kind share an array."""
+    """What elements of ``type_`` are in memory: elements of one kind share an array."""
     return "float" if isinstance(type_, FloatType) and type_.name in _NATIVE else "integer", bits_in_memory(type_)
 
 

@@ -34,7 +34,7 @@ def parse_constraints(text: str) -> Constraints:
         letter = entry.lstrip("=&")
         if entry.startswith("="):
             if arguments:
-                raise PtxError(f"constraint '{entry}' of a result stands behind those of arguments")
+                raise PtxError(f"constraint '{entry}' of a result stands after constraints of arguments")
             results.append(_width(letter, entry))
         elif letter.isdigit():
             if int(letter) >= len(results):

@@ -70,7 +70,7 @@ class BoundsTable:
         self.bytes = bounds_bytes(len(arguments))
 
     def extents(self, arguments: Sequence[Any]) -> list[Extent]:
-        """Those of the arguments of a launch, one a row."""
+        """The extents of a launch's arguments, one a row."""
         found = []
         for (first, *path), _, _ in self._arguments:
             argument = arguments[first]

@@ -171,7 +171,7 @@ def _check(abi: Abi) -> None:
         *passed,
         *[(None, REPORTS.role)] * bool(abi.reports),
     ]:
-        raise ValueError("its arguments are not those of its parameters, in their order")
+        raise ValueError("its arguments do not match its parameters, in their order")
     for argument in abi.arguments:
         if not argument.type.startswith("*") and argument.type not in SCALARS:
             raise ValueError(f"argument '{argument.name}' has the unknown type {argument.type!r}")

@@ -48,7 +48,7 @@ def make_launcher(
     written: Collection[str] | None = None,
     oversized: Callable[..., dict[str, str]] | None = None,
 ) -> Any:
-    """A callable that runs the kernel; its arguments are those of abi.launch_arguments.LaunchArgument. It returns once
+    """A callable that runs the kernel; abi.launch_arguments.LaunchArgument lists its arguments. It returns once
     the kernel is submitted where tensors are passed and all of them are in device memory, otherwise when it is done.
     Its ``transfers`` tells which way each pointer argument of the last launch went; where a launch hook is installed,
     the launch metadata has the same under "transfers".

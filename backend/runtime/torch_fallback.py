@@ -210,7 +210,7 @@ def _taking_numbers(op: Any, numbers: frozenset[str]) -> Any:
 
 
 def _host_views(tensors: list[torch.Tensor], unread: set[int]) -> dict[int, torch.Tensor]:
-    """CPU copies of tensors, by their id; those of ``unread`` need no values."""
+    """CPU copies of tensors, by their id; tensors in ``unread`` need no values."""
     hosts: dict[int, torch.Tensor] = {}
     group: list[torch.Tensor] = []
     begin = end = 0

@@ -118,7 +118,7 @@ class Generator(_C.Generator):  # type: ignore[misc]
 
 
 def default_generator(device: Any) -> Generator:
-    """A generator whose numbers are those of calls without one, and whose seed is theirs."""
+    """The generator that calls without one draw from, and its seed."""
     made = Generator(device)
     made.philox = GENERATOR
     return made

@@ -8,7 +8,7 @@ from typing import NoReturn
 _FIGURES = {
     "get_max_tensorcore_tflops": "the number of its multiprocessors and the products of their tensor cores in a cycle",
     "get_max_simd_tflops": "the number of its multiprocessors and their operations in a cycle",
-    "set_gpu_clock": "clocks that can be set; nvidia-smi sets those of NVIDIA's GPUs",
+    "set_gpu_clock": "clocks that can be set; nvidia-smi sets the clocks of NVIDIA's GPUs",
 }
 _TARGET = "what kernels are compiled for is triton.runtime.driver.active.get_current_target().arch"
 _MONITORED = "Vulkan does not report it: use the vendor's tool"

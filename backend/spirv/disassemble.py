@@ -69,7 +69,7 @@ def _lines(instructions: Iterable[DecodedInstruction], name: Callable[[int], str
 
 
 def _operand(operand: DecodedOperand, name: Callable[[int], str], instructions: dict[int, str], width: int) -> str:
-    """The text of an operand; ``instructions`` are those of the extended set that the instruction belongs to."""
+    """The text of an operand; ``instructions``: of the extended set that the instruction belongs to."""
     value = operand.value
     if operand.kind == STRING:
         return '"' + str(value).replace("\\", "\\\\").replace('"', '\\"') + '"'

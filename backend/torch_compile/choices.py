@@ -60,7 +60,7 @@ def fits(gemm: Gemm, device: InductorProperties, dtype_bytes: int) -> bool:
 
 
 def gemms(device: InductorProperties, dtype_bytes: int) -> list[Gemm]:
-    """Those of the table that fit, at least the smallest."""
+    """The entries of the table that fit, at least the smallest."""
     return [gemm for gemm in GEMMS if fits(gemm, device, dtype_bytes)] or [GEMMS[0]]
 
 

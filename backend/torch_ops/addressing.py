@@ -56,7 +56,7 @@ class Operands:
     def of(
         outputs: dict[str, torch.Tensor], operands: Mapping[str, Any], counts: dict[str, int] | None = None
     ) -> Operands:
-        """Those of a mapping in which tensors and numbers are mixed."""
+        """The arguments of a mapping in which tensors and numbers are mixed."""
         tensors = {name: value for name, value in operands.items() if isinstance(value, torch.Tensor)}
         numbers = {name: value for name, value in operands.items() if not isinstance(value, torch.Tensor)}
         return Operands(outputs, tensors, numbers, counts or {})
@@ -96,7 +96,7 @@ class Operands:
             raise OnHost("an output with elements that share memory")
 
     def arguments(self) -> list[Any]:
-        """Those of the kernel, but for its integers."""
+        """The kernel's arguments, but for its integers."""
         return [*self.outputs.values(), *self.tensors.values(), *self.numbers.values(), *self.counts.values()]
 
 

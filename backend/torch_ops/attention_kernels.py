@@ -103,7 +103,7 @@ def query_kernel(
     stride_mb, stride_mh, stride_mm, stride_mn,
     CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """dq (B, H, M, D), contiguous; the strides with o are those of the output's gradient do."""
+    """dq (B, H, M, D), contiguous; the strides with o are the strides of the output's gradient do."""
     q = _head(q, H, stride_qb, stride_qh)
     k = _head(k, H, stride_kb, stride_kh)
     v = _head(v, H, stride_vb, stride_vh)

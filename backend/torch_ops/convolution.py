@@ -71,7 +71,7 @@ def forward_kernel(
     HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """y of x and contiguous w: strides (u, v), padding (a, b), dilation (d, e); C and K are those of a group; xn, …,
+    """y of x and contiguous w: strides (u, v), padding (a, b), dilation (d, e); C and K are of one group; xn, …,
     yq: how many elements apart x's and y's are along each axis."""
     group = tl.program_id(1)
     sizes = C, D, H, W, xn, xc, xd, xh, xw, u, v, a, b, d, e, u_, a_, d_
@@ -167,7 +167,7 @@ def _images(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def order_of(x: torch.Tensor, w: torch.Tensor) -> torch.memory_format:
-    """Where the channels of results are in memory, as on the CPU: last where those of x or of w are. Both are images,
+    """Where the channels of results are in memory, as on the CPU: last where x or w has them last. Both are images,
     or lines, which torch convolves as contiguous images of height 1."""
     if x.dim() == 3:
         x, w = x.contiguous().unsqueeze(2), w.unsqueeze(2)
@@ -188,7 +188,7 @@ def _check(*tensors: _Optional) -> None:
 
 
 class _Shape:
-    """The sizes of a convolution: those of its x, w and y, which may each be what is computed."""
+    """The sizes of a convolution's x, w and y, each of which may be what is computed."""
 
     def __init__(self, x: torch.Tensor, w: torch.Tensor, y: torch.Tensor, how: Sequence[Any]) -> None:
         stride, padding, dilation, self.groups = how

@@ -26,8 +26,8 @@ _N = frozenset(("n_in",))
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is computed of an element. ``text``: lines that assign the names of the outputs, in terms of those of the
-    operands, ``tl``, ``libdevice`` and ``fn`` (functions.py), ``mask`` of the elements that there are, and ``zero``, a
+    """What is computed of an element. ``text``: lines that assign the outputs' names, in terms of the operands'
+    names, ``tl``, ``libdevice`` and ``fn`` (functions.py), ``mask`` of the elements that there are, and ``zero``, a
     tile of zeros. ``as_stored``: operands that are not converted to the type that is computed in. ``places``: operands
     that are not read: the text gets their elements' addresses. ``numbered``: operands that are not read: the text gets
     how many elements of memory each is from the first (numbers_along()). ``tile``: elements of a program, of which a

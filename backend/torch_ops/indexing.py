@@ -269,7 +269,7 @@ def _embedding_backward(
 
 
 def _without_masks(self: torch.Tensor, indices: Sequence[Any]) -> list[Any]:
-    """The indices with those of True in the place of masks."""
+    """The indices, where a mask stands for the indices of its True elements."""
     result: list[Any] = []
     for index in indices:
         if index is None or index.dtype not in (torch.bool, torch.uint8):

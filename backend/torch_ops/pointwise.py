@@ -1,4 +1,4 @@
-"""torch's elementwise operations: those of the tables in expressions.py, in all of their overloads.
+"""torch's elementwise operations: the tables in expressions.py, in all of their overloads.
 
 Shapes, strides and types of results are torch's own: where torch makes the result itself (operations that it composes
 of the overload with ``out``) nothing else is asked; elsewhere torch._prims_common says.
@@ -216,7 +216,7 @@ def _resolve(name: str, texts: list[str], operands: dict[str, Any]) -> Resolved:
 
 
 def output_strides(tensors: Sequence[torch.Tensor], shape: torch.Size) -> tuple[int, ...]:
-    """Those of a new result of operands that are broadcast to ``shape``: torch's rule asks their strides alone."""
+    """The strides of a new result of operands that are broadcast to ``shape``, by torch's rule."""
     expanded = [
         torch.empty_strided(tensor.shape, tensor.stride(), device="meta", dtype=tensor.dtype).expand(shape)
         for tensor in tensors

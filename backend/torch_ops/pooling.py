@@ -86,7 +86,7 @@ def _run(
     indices: torch.Tensor,
     adaptive: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """``sizes``: those of the output; ``how``: strides, padding and dilation."""
+    """``sizes``: of the output; ``how``: strides, padding and dilation."""
     count = len(sizes)
     require(self.dtype, self.device.index or 0)
     shape = (*self.shape[:-count], *sizes)

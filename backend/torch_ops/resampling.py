@@ -182,7 +182,7 @@ def _along(x: torch.Tensor, dim: int, taps: Taps, out: torch.Tensor, plain: bool
 def resample(
     x: torch.Tensor, out: torch.Tensor, kind: Any, how: Sequence[Any], transposed: bool = False
 ) -> torch.Tensor:
-    """The last ``len(how)`` dimensions of ``x`` to those of ``out``, which is of the same type. Raises OnHost."""
+    """Resamples the last ``len(how)`` dimensions of ``x`` into ``out``, of the same type. Raises OnHost."""
     weighted = transposed or kind not in (_nearest, _padding)
     if x.dtype not in NAMES or (weighted and not x.dtype.is_floating_point):
         raise OnHost("numbers that are not floats")

@@ -33,7 +33,7 @@ def run(
     compute: torch.dtype,
     counts: dict[str, int] | None = None,
 ) -> None:
-    """Run ``text``, which assigns the names of the outputs in terms of those of the operands (elementwise.Body), of
+    """Run ``text``, which assigns the names of the outputs in terms of the operands' names (elementwise.Body), of
     ``mask`` and of ``count``, the elements of a row; fn.row_sum and fn.row_greatest reduce rows. The first output has
     the shape that all are broadcast to. An output whose sizes along ``dims`` are 1 has an element a row.
     ``row`` and ``column`` number the rows and their elements where the tensors are contiguous. ``counts``: integers of

@@ -48,7 +48,7 @@ def enter_segments(library: torch.library.Library) -> None:
 
 
 def _kind(how: str, dtype: torch.dtype) -> str:
-    """The reduction by its name in _FOLDS; those of bool are the greatest and the smallest."""
+    """The reduction by its name in _FOLDS; for bool, the greatest or the smallest."""
     how = _NAMES.get(how, how)
     if how not in _FOLDS or dtype not in NAMES or (how == "mean" and dtype == torch.bool):
         raise OnHost(f"the reduction {how} of {dtype}")
@@ -65,9 +65,9 @@ def reduced(
     mine: str | None,
     initial: float | None = None,
 ) -> None:
-    """Each element of ``out`` from those of ``source`` at begin … end along ``dim``, which are int64 and broadcast to
-    it. ``mine``: what is there already is 'included', or 'kept' where there are no others; None where all is written,
-    with ``initial``, or what changes nothing, where there are none."""
+    """Each element of ``out`` from the elements of ``source`` at begin … end along ``dim``. These are int64 and
+    broadcast to it. ``mine``: what is there already is 'included', or 'kept' where there are no others; None where all
+    is written, with ``initial``, or what changes nothing, where there are none."""
     compute = computed_in(out.dtype)
     number, how = IN_SOURCE[NAMES[compute]], _kind(how, out.dtype)
     start, combined = _FOLDS[how]

@@ -74,7 +74,7 @@ def resized(out: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
 
 
 def empty_in_order_of(like: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """Memory for a result of ``shape``, whose channels come last in memory where those of ``like`` do."""
+    """Memory for a result of ``shape``, whose channels come last in memory where ``like`` has them last."""
     order = suggest_memory_format(like)
     return torch.empty(shape, dtype=like.dtype, device=like.device, memory_format=order)
 

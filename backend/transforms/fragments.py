@@ -92,7 +92,7 @@ def _own_meanings(dots: Sequence[Operation], configurations: Sequence[MatrixConf
 
 
 def _transpose_meanings(functions: Sequence[Function], meanings: Meanings) -> bool:
-    """Adds what encodings mean that are those of transposed fragments. False where they would mean two things."""
+    """Adds the meanings of encodings of transposed fragments. False where they would mean two things."""
     waiting = [operation for operation in _operations(functions) if operation.name == "tt.trans"]
     while True:
         later = []

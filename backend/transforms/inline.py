@@ -77,7 +77,7 @@ class _Inliner:
 
 
 class _Copy:
-    """A copy of operations: ``values`` maps those of the callee to those of the copy; ``offsets`` are added to the
+    """A copy of operations: ``values`` maps the callee's values to the copy's; ``offsets`` are added to the
     attributes of those names; locations are extended by that of the call."""
 
     def __init__(self, values: dict[Value, Value], offsets: dict[str, int], caller: Location) -> None:

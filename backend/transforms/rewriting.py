@@ -21,7 +21,7 @@ def append(
     segments: tuple[int, ...] | None = None,
     location: Location = UNKNOWN,
 ) -> Operation:
-    """Adds an operation at the end of ``block``; ``types`` are those of its results."""
+    """Adds an operation at the end of ``block``; ``types`` are its results'."""
     made = Operation(
         name,
         list(operands),

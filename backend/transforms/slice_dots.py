@@ -32,7 +32,7 @@ LEAST_STEPS = 8
 
 @dataclass(frozen=True)
 class _Stored:
-    """An operand that is stored to a buffer. ``views``: those of the buffer, ``load``: of the last one. Other dots may
+    """An operand that is stored to a buffer. ``views``: of the buffer; ``load``: of the last view. Other dots may
     read them, too."""
 
     allocation: Operation

@@ -159,7 +159,7 @@ def _extent(run: Run, sink: Operation, dim: int) -> int:
 
 
 def _in_order(block: Block, chosen: dict[tuple[Operation, int], None]) -> list[tuple[Operation, int]]:
-    """With operands before their users: those of blocks around this one first."""
+    """With operands before their users, operations of the blocks around this one first."""
 
     def key(item: tuple[Operation, int]) -> tuple[int, int]:
         within = item[0].block

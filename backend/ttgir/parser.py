@@ -263,7 +263,7 @@ class Parser(ValueReader):
     def region(
         self, arguments: list[tuple[str, Type, int]] | None = None, *, isolated: bool = False, implicit: str = ""
     ) -> Region:
-        """``{ … }``. ``arguments`` (name, type, token) are those of the entry block; ``implicit`` is the terminator
+        """``{ … }``. ``arguments`` (name, type, token): of the entry block; ``implicit`` is the terminator
         that is left out where it has no operands; ``isolated`` hides the names outside."""
         outer = self._scope
         scope = self._scope = ValueScope(self.values if isolated else None)

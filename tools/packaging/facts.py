@@ -1,4 +1,4 @@
-"""What a distribution says of itself: this project's facts, and those of other people's plugins."""
+"""What a distribution says of itself: this project's facts, and the facts of other people's plugins."""
 
 from __future__ import annotations
 

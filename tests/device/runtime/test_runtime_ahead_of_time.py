@@ -362,7 +362,7 @@ def _edit_first(module: Path, list_: str, **changes: Any) -> None:
         (lambda module: _edit(module, version=99), IncompatibleModule, "has version 99 .* reads version 1"),
         (lambda module: _edit(module, more=1), IncompatibleModule, "see its entries more"),
         (lambda module: _edit(module, parameters=[{"x": 1}]), IncompatibleModule, "add.json is damaged"),
-        (lambda module: _edit(module, parameters=[]), IncompatibleModule, "not those of its parameters"),
+        (lambda module: _edit(module, parameters=[]), IncompatibleModule, "do not match its parameters"),
         (lambda module: _edit(module, sha256=1), IncompatibleModule, "add.json is damaged: sha256 is 1"),
         (lambda module: _edit(module, target="x"), IncompatibleModule, "add.json is damaged: 'x' is neither"),
         (
@@ -372,7 +372,7 @@ def _edit_first(module: Path, list_: str, **changes: Any) -> None:
         ),
         (lambda module: _edit(module, workgroup_size=[1]), IncompatibleModule, r"damaged: workgroup_size is \[1\]"),
         (lambda module: _edit(module, shared_bytes=None), IncompatibleModule, "damaged: shared_bytes is None"),
-        (lambda module: _edit(module, reports=[{}]), IncompatibleModule, "not those of its parameters"),
+        (lambda module: _edit(module, reports=[{}]), IncompatibleModule, "do not match its parameters"),
         (lambda module: _edit(module, arguments={}), IncompatibleModule, r"damaged: arguments is \{\}"),
         (
             lambda module: _edit_first(module, "parameters", type="*fp64"),

@@ -57,7 +57,7 @@ def test_a_long_compilation_is_told_of(tmp_path: Path, faulty_layer: dict[str, s
 
 _TOO_LONG = """
 from triton.runtime.errors import OutOfResources
-os.environ["FAULTY_COMPILE"] = "6000"
+os.environ["FAULTY_COMPILE"] = "15000"
 start = time.perf_counter()
 for attempt in range(2):
     try:
@@ -66,7 +66,7 @@ for attempt in range(2):
         print(error)
     else:
         raise AssertionError("no error")
-assert 2 < time.perf_counter() - start < 5.5
+assert 2 < time.perf_counter() - start < 14
 """
 
 
@@ -77,7 +77,7 @@ def test_a_compilation_that_takes_too_long_is_an_error(tmp_path: Path, faulty_la
         + """
 os.environ["FAULTY_COMPILE"] = "0"
 launch(num_warps=4)
-time.sleep(6 - (time.perf_counter() - start) + 0.5)
+time.sleep(max(0, 16 - (time.perf_counter() - start)))
 out.zero_()
 os.environ["FAULTY_COMPILE"] = "60000"
 launch(num_warps=2)
@@ -92,9 +92,9 @@ launch(num_warps=2)
 
 def test_the_process_ends_while_the_driver_still_compiles(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
     begin = time.perf_counter()
-    script = _TOO_LONG.replace('"6000"', '"100000"')
+    script = _TOO_LONG.replace('"15000"', '"100000"')
     run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="1")
-    assert time.perf_counter() - begin < 60
+    assert time.perf_counter() - begin < 90
 
 
 def test_autotuning_leaves_out_what_compiles_too_long(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
