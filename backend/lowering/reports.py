@@ -99,7 +99,8 @@ def watch_loops(emitter: Emitter, reports: Reports, place: Callable[[], Location
     condition is false after its loop, and would drop a plain test of it. ``place``: that of the loop that is emitted.
     """
     f, module = emitter.f, emitter.module
-    numbers: dict[Location, int] = {}
+    start = place()
+    numbers = {start: reports.message("loop", start)}  # one at least, since the kernel takes the buffer
     module.capability(Capability_.GroupNonUniformShuffle)
 
     def check(condition: int) -> int:

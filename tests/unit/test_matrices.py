@@ -20,7 +20,7 @@ def test_a_configuration_is_its_text(configuration: MatrixConfiguration) -> None
 def test_the_target_has_them() -> None:
     for capabilities in PROFILES.values():
         assert Capabilities.parse(capabilities.arch()) == capabilities
-    assert len(PROFILES["nvidia-hopper"].matrices) == 3
+    assert len(PROFILES["nvidia-hopper"].matrices) == 5
 
 
 @pytest.mark.parametrize("configuration", CONFIGURATIONS, ids=str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -20,7 +21,9 @@ from triton.backends.spirv.ttgir.encodings import (
     NvidiaMmaEncoding,
 )
 
-F16, BF16, S8 = PROFILES["nvidia-hopper"].matrices
+_HOPPER = PROFILES["nvidia-hopper"].matrices
+F16, S8 = (next(one for one in _HOPPER if one.n == 8 and one.a == name) for name in ("f16", "s8"))
+BF16 = replace(F16, a="bf16", b="bf16")
 OTHER = PROFILES["lavapipe-26"].matrices[1]
 EXTENTS = st.sampled_from((1, 2, 4, 8, 16, 32, 64))
 
