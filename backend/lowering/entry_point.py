@@ -15,7 +15,7 @@ from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..transforms.kernel import kernel_of
-from ..ttgir.ir import Function, Module
+from ..ttgir.ir import UNKNOWN, Function, Module
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
 from .bounds_check import Bounds
@@ -83,6 +83,8 @@ def _emit(planned: Planned, watch: Watch | None) -> LoweredKernel:
     block = _enter(ctx, kernel, bool(scratch.size))
     for operation in kernel.body.entry.operations:
         lower(ctx, operation)
+    if plan.reports and not ctx.reports.messages:  # no loop that is watched was emitted, and the buffer is an argument
+        ctx.reports.message("loop", UNKNOWN)
     shared_bytes = shared.finish()
     assert shared_bytes <= plan.shared_bytes, f"{shared_bytes} bytes of shared memory, {plan.shared_bytes} planned"
     size = ctx.num_warps * ctx.subgroup_size
