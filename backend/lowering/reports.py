@@ -99,8 +99,7 @@ def watch_loops(emitter: Emitter, reports: Reports, place: Callable[[], Location
     condition is false after its loop, and would drop a plain test of it. ``place``: that of the loop that is emitted.
     """
     f, module = emitter.f, emitter.module
-    start = place()
-    numbers = {start: reports.message("loop", start)}  # one at least, since the kernel takes the buffer
+    numbers: dict[Location, int] = {}
     module.capability(Capability_.GroupNonUniformShuffle)
 
     def check(condition: int) -> int:
