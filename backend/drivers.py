@@ -73,9 +73,9 @@ class Driver:
     (transforms/slice_dots.py), before anything else is tried. ``reloads_operands``: operands of several dots are loaded
     for each (transforms/reload_operands.py). ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot
     operands are laid out for it. ``prefetch``: the next iteration's dot operands are loaded ahead
-    (transforms/prefetch.py). ``word_bits``: of the components that narrower elements travel in. ``most_shuffles``:
-    32-bit shuffles that a layout conversion may take; None: any number. ``unrolled_instructions``: of unrolled code
-    that one operation may take; ``unrolled_in_loop``: the same in loops of the kernel, for half of it; 0: any number.
+    (transforms/prefetch.py), ``prefetch_behind_barrier``: once this one's are stored. ``word_bits``: of the components
+    that narrower elements travel in. ``most_shuffles``: 32-bit shuffles that a layout conversion may take; None: any
+    number. ``unrolled_instructions``: of unrolled code that one operation may take; ``unrolled_in_loop``: the same in loops of the kernel, for half of it; 0: any number.
     ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips (transforms/strips.py);
     0: any number.
 
@@ -112,6 +112,7 @@ class Driver:
     reloads_operands: bool = False
     shared_banks: bool = True
     prefetch: bool = True
+    prefetch_behind_barrier: bool = False
     word_bits: int = 32
     most_shuffles: int | None = None
     unrolled_instructions: int = 4000
@@ -210,6 +211,8 @@ DRIVERS = {
         # Unrolled eight times, products of float16 take all registers and spill: 128×128×32 with four warps runs at 255
         # TFLOP/s on an H100, and is compiled in 0.3 s. The loop by itself runs at 300, and is compiled in 0.1 s.
         rolls_matrix_loops=True,
+        # In registers of their own, kernels spill. On AMD's GPUs matmuls take 11 to 21% more cycles so, as ACO estimates.
+        prefetch_behind_barrier=True,
         unrolled_elementwise=4000,  # 512 elements a lane of float16 or int8 are refused (VK_ERROR_UNKNOWN), 256 are not
         resident_shared=24576,  # 580.159 on an H100: two workgroups of 24 KiB run at a time, of 32 KiB one
         register_statistics=("Register Count",),

@@ -17,6 +17,7 @@ def rewrites(capabilities: Capabilities, options: Options, attempt: Attempt) -> 
         unrolled_dots=driver.dots_unroll if attempt.moved_loads else 0,
         prefetch=driver.prefetch,
         stages=options.stages,
+        behind=driver.prefetch_behind_barrier,
         shared_banks=driver.shared_banks,
         matrix_loads=attempt.padded,
         pieces=attempt.pieces,

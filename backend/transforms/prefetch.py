@@ -2,8 +2,9 @@
 
 Without it each iteration of a matrix product waits for device memory, stores to shared memory, waits at a barrier and
 computes, one after the other. Here the loaded tiles become values that the loop carries: iteration i starts the loads
-of iteration i + 1, computes, and only then needs them. They start behind the barrier after which this iteration's tiles
-are in shared memory, and take their registers: before the first dot that reads them (analysis/barriers.py).
+of iteration i + 1, computes, and only then needs them. On some drivers they start ``behind`` the barrier after which
+this iteration's tiles are in shared memory, and take their registers: before the first dot that reads them
+(analysis/barriers.py). Elsewhere they start where the loads were, which takes more registers and leaves more time.
 
 A load qualifies where it can be repeated ahead of time: its address and mask are pure functions of the loop's carried
 values, and nothing in the loop writes to device memory. It is worth it for what goes to shared memory, as it is or
@@ -31,7 +32,7 @@ _ALLOWED = Effect.READS_GLOBAL | TOUCHES_SHARED
 _FEW_REGISTERS = 4
 
 
-def prefetch_dot_operands(function: Function, stages: int = 2) -> None:
+def prefetch_dot_operands(function: Function, stages: int = 2, behind: bool = False) -> None:
     """Rewrites every qualifying ``scf.for`` of ``function`` in place. ``stages``: of loops that do not say."""
     assert function.body is not None
     loops = [
@@ -47,7 +48,7 @@ def prefetch_dot_operands(function: Function, stages: int = 2) -> None:
             continue
         if any(operation.name == "tt.dot" for operation in body.operations) and _only_reads(body):
             for load in [operation for operation in body.operations if _is_worth_it(operation)]:
-                _prefetch(loop, load)
+                _prefetch(loop, load, behind)
 
 
 def _only_reads(body: Block) -> bool:
@@ -172,7 +173,7 @@ def _guarded_load(cloner: _Cloner, load: Operation, position: Value, bound: Valu
     return cloner.make("tt.load", [*pointer, mask, *other], [result], dict(load.attributes), load, (1, 1, len(other)))
 
 
-def _prefetch(loop: Operation, load: Operation) -> bool:
+def _prefetch(loop: Operation, load: Operation, behind: bool) -> bool:
     """Moves ``load`` one iteration ahead. Returns whether it could be."""
     lower, upper, step, *initial = loop.operands
     body = loop.regions[0].entry
@@ -209,9 +210,10 @@ def _prefetch(loop: Operation, load: Operation) -> bool:
     loop.block.operations[place:place] = first.made
     place = body.operations.index(load)
     del body.operations[place]
-    reader = _first_dot(load.result, body)
-    place = body.operations.index(reader) if reader is not None else place
-    late.attributes[AHEAD] = True
+    reader = _first_dot(load.result, body) if behind else None
+    if reader is not None:
+        place = body.operations.index(reader)
+        late.attributes[AHEAD] = True
     body.operations[place:place] = now.made
     first.connect()
     now.connect()

@@ -50,8 +50,8 @@ class Settings:
     ``moved_loads``: loads of dot operands go down to their dots. ``reload``: each of several dots loads an operand
     anew. ``unrolled_dots``: of multiply-adds that a lane has in all dots of a kernel, past which operands are put in
     buffers, not converted; 0 for any number. ``prefetch``: the next iteration's dot operands are loaded ahead, in loops
-    of more than one of the ``stages``. ``shared_banks``: workgroup memory is banked, so that dot operands are laid out
-    for it. ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in so many along K, and
+    of more than one of the ``stages``, ``behind`` the barrier that they meet. ``shared_banks``: workgroup memory is
+    banked, so that dot operands are laid out for it. ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in so many along K, and
     buffers are filled late; 0 where they are not. ``tight``: buffers are filled anew in each iteration. ``sliced``:
     bytes of shared memory past which the operands of a dot are stored in slices of K; 0 where they are not. ``strips``:
     of instructions that element-by-element code may have before its tensors are cut in strips; 0 for any number.
@@ -64,6 +64,7 @@ class Settings:
     unrolled_dots: int = 0
     prefetch: bool = False
     stages: int = 2
+    behind: bool = False
     shared_banks: bool = False
     matrix_loads: bool = False
     pieces: int = 0
@@ -102,7 +103,7 @@ def _alone(rewrite: Callable[[Module], bool]) -> Callable[[Module, Settings], bo
 
 
 def _prefetch(module: Module, settings: Settings) -> bool:
-    prefetch_dot_operands(kernel_of(module), settings.stages)
+    prefetch_dot_operands(kernel_of(module), settings.stages, settings.behind)
     return True
 
 

@@ -34,10 +34,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.thr
 """  # noqa: E501
 
 
-def run(extra: str = "") -> tuple[list[Operation], Operation]:
+def run(extra: str = "", behind: bool = False) -> tuple[list[Operation], Operation]:
     """The operations before the loop, and the loop, after the rewrite."""
     function = parse_module(MODULE.replace("EXTRA", extra)).functions["k"]
-    prefetch_dot_operands(function)
+    prefetch_dot_operands(function, behind=behind)
     operations = function.body.entry.operations
     place = next(index for index, operation in enumerate(operations) if operation.name == "scf.for")
     return operations[:place], operations[place]
@@ -52,12 +52,14 @@ def test_first_load_is_before_the_loop_and_guarded_by_its_bound():
     assert compare.operands == [loop.operands[0], loop.operands[1]]
 
 
-def test_next_load_is_for_the_following_iteration_and_is_carried():
-    _, loop = run()
+@pytest.mark.parametrize("behind", [False, True])
+def test_next_load_is_for_the_following_iteration_and_is_carried(behind: bool):
+    _, loop = run(behind=behind)
     body = loop.regions[0].entry
     names = [operation.name for operation in body.operations]
     assert names.count("tt.load") == 1
-    assert names.index("ttg.local_alloc") < names.index("tt.load") == names.index("tt.dot") - 1  # in the same registers
+    assert (names.index("ttg.local_alloc") < names.index("tt.load")) == behind  # in the same registers, else in others
+    assert names.index("tt.load") < names.index("tt.dot")
     load = body.operations[names.index("tt.load")]
     assert load.operands[0].owner.name == "tt.addptr"
     position = load.operands[1].owner.operands[0].owner.operands[0].owner
