@@ -75,9 +75,9 @@ class Driver:
     operands are laid out for it. ``prefetch``: the next iteration's dot operands are loaded ahead
     (transforms/prefetch.py), ``prefetch_behind_barrier``: once this one's are stored. ``word_bits``: of the components
     that narrower elements travel in. ``most_shuffles``: 32-bit shuffles that a layout conversion may take; None: any
-    number. ``unrolled_instructions``: of unrolled code that one operation may take; ``unrolled_in_loop``: the same in loops of the kernel, for half of it; 0: any number.
-    ``unrolled_elementwise``: instructions of element-by-element code that is not cut in strips (transforms/strips.py);
-    0: any number.
+    number. ``unrolled_instructions``: of unrolled code that one operation may take; ``unrolled_in_loop``: the same in
+    loops of the kernel, for half of it; 0: any number. ``unrolled_elementwise``: instructions of element-by-element
+    code that is not cut in strips (transforms/strips.py); 0: any number.
 
     **Its statistics** (runtime/statistics.py). ``register_statistics``: names of the registers of an invocation; the
     first one that is there counts. ``spill_statistics``: names of registers that went to memory, which add up.
@@ -211,10 +211,10 @@ DRIVERS = {
         # Unrolled eight times, products of float16 take all registers and spill: 128×128×32 with four warps runs at 255
         # TFLOP/s on an H100, and is compiled in 0.3 s. The loop by itself runs at 300, and is compiled in 0.1 s.
         rolls_matrix_loops=True,
-        # In registers of their own, kernels spill. On AMD's GPUs matmuls take 11 to 21% more cycles so, as ACO estimates.
+        # In registers of their own, kernels spill. On AMD's GPUs matmuls take 11 to 21% more cycles so, ACO estimates.
         prefetch_behind_barrier=True,
         unrolled_elementwise=4000,  # 512 elements a lane of float16 or int8 are refused (VK_ERROR_UNKNOWN), 256 are not
-        resident_shared=24576,  # 580.159 on an H100: two workgroups of 24 KiB run at a time, of 32 KiB one
+        resident_shared=24576,  # 580.159 on an H100: a multiprocessor has 48 KiB for all its workgroups
         register_statistics=("Register Count",),
     ),
     # XGL, icd/api/vk_pipeline.cpp; it counts the bytes of scratch memory, not spills.

@@ -51,12 +51,12 @@ class Settings:
     anew. ``unrolled_dots``: of multiply-adds that a lane has in all dots of a kernel, past which operands are put in
     buffers, not converted; 0 for any number. ``prefetch``: the next iteration's dot operands are loaded ahead, in loops
     of more than one of the ``stages``, ``behind`` the barrier that they meet. ``shared_banks``: workgroup memory is
-    banked, so that dot operands are laid out for it. ``matrix_loads``: matrix dots load fragments from buffers. ``pieces``: dots are cut in so many along K, and
-    buffers are filled late; 0 where they are not. ``tight``: buffers are filled anew in each iteration. ``sliced``:
-    bytes of shared memory past which the operands of a dot are stored in slices of K; 0 where they are not. ``strips``:
-    of instructions that element-by-element code may have before its tensors are cut in strips; 0 for any number.
-    ``rows``: subgroups should not exchange anything. ``matrices``: what the target's matrix units multiply, with
-    subgroups of ``lanes``, each of which has so many ``registers``.
+    banked, so that dot operands are laid out for it. ``matrix_loads``: matrix dots load fragments from buffers.
+    ``pieces``: dots are cut in so many along K, and buffers are filled late; 0 where they are not. ``tight``: buffers
+    are filled anew in each iteration. ``sliced``: bytes of shared memory past which the operands of a dot are stored in
+    slices of K; 0 where they are not. ``strips``: of instructions that element-by-element code may have before its
+    tensors are cut in strips; 0 for any number. ``rows``: subgroups should not exchange anything. ``matrices``: what
+    the target's matrix units multiply, with subgroups of ``lanes``, each of which has so many ``registers``.
     """
 
     moved_loads: bool = True
