@@ -178,7 +178,7 @@ def map_kernel(x_ptr, MANY: tl.constexpr, SIZE: tl.constexpr):
 
 @triton.jit
 def _all_counted(a, b):
-    for _ in range(4000):
+    for _ in range(0, 4000):
         b += 1
     return a + b
 
@@ -199,7 +199,7 @@ def test_loops_for_each_element_are_right_or_refused(rounds, num_warps):
     """Their code is there once for each register, and the driver counts the iterations of all."""
     size = 512
     x = torch.zeros(size, dtype=torch.int32)
-    with _right_or_refused(rounds * size):
+    with _right_or_refused(rounds * size, "for _ in range(4000)"):
         map_kernel[(1,)](x, MANY=rounds > 3, SIZE=size, num_warps=num_warps)
         assert (x == rounds).all()
 
@@ -208,7 +208,7 @@ def test_loops_for_each_element_are_right_or_refused(rounds, num_warps):
 def test_loops_in_combiners_are_right_or_refused(scans):
     size = 64 if scans else 256
     x = torch.zeros(size, dtype=torch.int32)
-    with _right_or_refused(4000 * size):
+    with _right_or_refused(4000 * size, "for _ in range(0, 4000)"):
         combine_kernel[(1,)](x, SCANS=scans, SIZE=size, num_warps=1)
         assert torch.equal(x, 4000 * (torch.arange(size, dtype=torch.int32) if scans else torch.full_like(x, size - 1)))
 
