@@ -209,7 +209,7 @@ DRIVERS = {
         large_divisors=True,  # with RoundingModeRTE, which keeps its subnormal numbers, too
         unit_registers=_NVIDIA_REGISTERS,
         # Unrolled eight times, products of float16 take all registers and spill: 128×128×32 with four warps runs at 255
-        # TFLOP/s on an H100, and is compiled in 0.3 s. The loop by itself runs at 300, and is compiled in 0.1 s.
+        # TFLOP/s on an H100, and is compiled in 0.3 s. The loop by itself runs at 291, and is compiled in 0.1 s.
         rolls_matrix_loops=True,
         # In registers of their own, kernels spill. On AMD's GPUs matmuls take 11 to 21% more cycles so, ACO estimates.
         prefetch_behind_barrier=True,

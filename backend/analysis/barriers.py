@@ -268,18 +268,21 @@ def barrier_needs(
     for barrier in barriers:
         barrier.state = _judge(barrier, rules)
     needs = {barrier.operation: barrier.state for barrier in barriers if barrier.operation and barrier.state}
-    return {_before_loads(operation, needs): need for operation, need in needs.items()}
+    return {_before_loads(operation, needs, footprint): need for operation, need in needs.items()}
 
 
-def _before_loads(operation: Operation, needs: Mapping[Operation, Need]) -> Operation:
-    """Where the barrier before ``operation`` stands: before the loads ahead that come right before it. They take the
-    registers of what was stored, and nobody waits for them here."""
+def _before_loads(
+    operation: Operation, needs: Mapping[Operation, Need], footprint: Callable[[Operation], Footprint]
+) -> Operation:
+    """Where the barrier before ``operation`` stands: before the loads ahead that come right before it, with nothing
+    between that accesses workgroup memory. They take the registers of what was stored, and nobody waits for them
+    here."""
     block, found = operation.block, operation
     if block is None:
         return found
     for earlier in reversed(block.operations[: block.operations.index(operation)]):
         if AHEAD in earlier.attributes:
             found = earlier
-        elif earlier in needs or earlier.regions or not traits(earlier).repeatable:
+        elif earlier in needs or earlier.regions or not traits(earlier).repeatable or footprint(earlier) != NO_ACCESS:
             break
     return found

@@ -12,14 +12,7 @@ import torch
 import triton
 import triton.language as tl
 
-
-@triton.constexpr_function
-def number(value):
-    """Another one for each of the constants below. The elements of a tuple are constants of their own in a kernel."""
-    total = 0
-    for character in repr(value).replace("constexpr[", "").replace("]", "").replace(",)", ")"):
-        total = (total * 31 + ord(character)) % 1000003
-    return total
+from tests.fuzz.keys import number
 
 
 def kernel(out_ptr, C: tl.constexpr):

@@ -178,3 +178,11 @@ def test_memory_of_an_operation_is_written_and_read() -> None:
         assert judged(body) == []
     # Its own wait parts what is before and after it.
     assert judged(f"{ALLOC}{store()}{MOVE}{load('#columns')}") == []
+
+
+def test_a_barrier_stands_before_the_loads_of_the_next_iteration() -> None:
+    """Unless something between reads the memory that the barrier is for."""
+    ahead = "%p = arith.addi %a, %a {spirv.ahead = true} : i32\n%q = arith.muli %p, %a : i32\n"
+    assert judged(f"{ALLOC}{store()}{ahead}{load('#columns')}") == [("arith.addi", Need.WORKGROUP)]
+    own = load("#rows", "%o")
+    assert judged(f"{ALLOC}{store()}{ahead}{own}{load('#columns')}") == [(LOAD, Need.WORKGROUP)]
