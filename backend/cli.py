@@ -17,6 +17,7 @@ from .capabilities import FEATURES
 from .inspection.doctor import run_doctor
 from .inspection.kernels import NotInCache, run_kernels
 from .inspection.listing import SHOWN, text_of
+from .inspection.nvidia_code import NoMachineCode
 from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
 from .matrices import MatrixConfiguration
@@ -111,13 +112,13 @@ def _text(known: dict[str, Any]) -> str:
         )
         has = [name for name, there in device["features"].items() if there]
         not_there = [name for name, there in device["features"].items() if not there]
-        lines.append(f"   has {', '.join(has) or 'no optional feature'}")
+        lines.append(f"   has the optional features {', '.join(has) or '(none)'}")
         units = [
             f"{one.shape} of {one.a} into {one.result}" for one in map(MatrixConfiguration.parse, device["matrices"])
         ]
         lines.append(f"   matrix units: {', '.join(units) or 'none'}")
-        lines.append(f"   functions of its own that kernels use: {', '.join(device['native_math']) or 'none'}")
-        lines.append(f"   has not {', '.join(not_there) or '(has all)'}")
+        lines.append(f"   the device's own functions that kernels use: {', '.join(device['native_math']) or 'none'}")
+        lines.append(f"   lacks {', '.join(not_there) or 'nothing'}")
     if not lines:
         lines.append("no Vulkan device")
     if "error" in known:
@@ -125,7 +126,7 @@ def _text(known: dict[str, Any]) -> str:
     else:
         used = known["used"]
         lines += [
-            f"used: {used['index']}, because: {used['because']}",
+            f"used: device {used['index']}: {used['because']}",
             f"CPU tensors: {_HOST_MEMORY[used['host_memory']]}",
             f"torch device of its tensors: {used['torch_device']}",
             "CUDA tensors: "
@@ -165,9 +166,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     listing.add_argument("name", nargs="?", help="only kernels whose name contains this")
     listing.add_argument("--limit", type=int, default=30, help="how many to show; 0: all (default: 30)")
     listing.add_argument("--json", action="store_true", help="print JSON")
-    code = verbs.add_parser("disassemble", help="the SPIR-V of a file or of a kernel in Triton's cache, to read")
+    code = verbs.add_parser("disassemble", help="a kernel's SPIR-V, or another stage of it, to read")
     code.add_argument("kernel", help="a .spv file, or a kernel's name or key in Triton's cache")
-    code.add_argument("--stage", choices=SHOWN, default="spv", help="what to print of a kernel of the cache (spv)")
+    code.add_argument("--stage", choices=SHOWN, default="spv", help="what to print (spv); of a file: spv or machine")
     add_profile(verbs.add_parser("profile", help="run a script and time each of its launches on the device"))
     add_inspect(verbs.add_parser("inspect", help="one HTML page about a kernel, from its source to the SPIR-V"))
     options = parser.parse_args(arguments)
@@ -186,7 +187,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     if options.verb == "disassemble":
         try:
             print(text_of(options.kernel, options.stage), end="")
-        except (NotInCache, ValueError) as error:
+        except (NotInCache, NoMachineCode, VulkanUnavailable, ValueError) as error:
             print(f"triton-spirv: {error}", file=sys.stderr)
             return 1
         return 0

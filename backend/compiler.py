@@ -121,25 +121,17 @@ class SPIRVBackend(BaseBackend):
     def parse_options(self, options: dict[str, Any]) -> SPIRVOptions:
         """The options of a launch, with other backends' options that mean nothing here. Raises ValueError for a value
         that cannot be honoured."""
-        from . import settings
-        from .options import SPIRVOptions, own, with_foreign
+        from .options import SPIRVOptions, own, with_foreign, with_settings
         from .planning.matrix_units import matrix_units
         from .planning.native_math import native_math
 
-        known = own(options)
+        known = with_settings(own(options))
         known["arch"] = str(self.target.arch)
         known["warp_size"] = self.capabilities.subgroup_size
         known["sanitize_overflow"] = known.get("sanitize_overflow", True) and bool(known.get("debug"))
-        if "check_bounds" not in known:
-            known["check_bounds"] = settings.CHECK_BOUNDS.get()
-        if "check_races" not in known:
-            known["check_races"] = settings.CHECK_RACES.get()
-        if "debug_info" not in known:
-            known["debug_info"] = settings.DEBUG_INFO.get()
-        known["matrix_units"] = str(known.get("matrix_units", settings.MATRIX_UNITS.get()))
-        matrix_units(known["matrix_units"], self.capabilities)  # raises ValueError
-        known["native_math"] = str(known.get("native_math", settings.NATIVE_MATH.get()))
-        native_math(known["native_math"], self.capabilities)  # raises ValueError
+        for name, check in (("matrix_units", matrix_units), ("native_math", native_math)):
+            known[name] = str(known[name])
+            check(known[name], self.capabilities)  # raises ValueError
         known["enable_fp_fusion"] = knobs.language.fp_fusion_enabled(known.get("enable_fp_fusion"))
         return with_foreign(SPIRVOptions(**known), options)
 
@@ -255,7 +247,7 @@ class SPIRVBackend(BaseBackend):
             kernel = emit(plan_what_fits(module, self._search, name, self.capabilities, options))
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
-        metadata["layout"] = asdict(self._search.attempt) if self._search is not None else None
+        metadata["layout"] = asdict(self._search.schedule) if self._search is not None else None
         metadata["shared"] = kernel.shared_bytes
         metadata["workgroup_size"] = kernel.workgroup_size
         metadata["argument_bytes"] = kernel.argument_bytes

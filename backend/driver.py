@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-from . import AT_REGISTRATION
+from . import AROUND_OPERATIONS, AT_REGISTRATION
 
 if TYPE_CHECKING:
     from .launching.compile_only import CompileOnlyUtils
@@ -31,7 +31,14 @@ def _enter_torch_operations() -> None:
     register()
 
 
+def _prepared(operation: Callable[..., Any]) -> Callable[..., Any]:
+    from .torch_ops.prepared import prepared
+
+    return prepared(operation)
+
+
 AT_REGISTRATION.append(_enter_torch_operations)
+AROUND_OPERATIONS.append(_prepared)
 
 
 def _complete(module: Any) -> None:

@@ -6,7 +6,8 @@ one place. Each fault has a test that shows the workaround at work; docs/limits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Driver:
     ``native_math``: its own exponentials are worth measuring: an instruction of the hardware, not a polynomial.
 
     **Its registers.** ``lane_registers``: 32-bit registers that a lane can have, or had better, a power of two up to
-    256. ``unit_registers``: those of a compute unit, where the driver does not tell them and the vendor's documents do.
+    256. ``unit_registers``: registers of a compute unit, if the vendor's documents tell them and the driver does not.
 
     **Its subgroups.** ``lanes``: kernels have subgroups of so many lanes, whatever size is the device's default.
 
@@ -66,8 +67,8 @@ class Driver:
     **Its workgroup memory.** ``spare_shared``: bytes for each invocation that cost nothing: as many workgroups can be
     on a compute unit as with none.
 
-    **Its compiler.** ``dot_unroll``: the most multiply-adds that a dot's loop body holds, ``dots_unroll`` those of all
-    dots of a kernel (0: any number; transforms/buffer_operands.py), ``dot_registers`` the most accumulators that it
+    **Its compiler.** ``dot_unroll``: the most multiply-adds that a dot's loop body holds, ``dots_unroll`` the most of
+    all dots of a kernel (0: any number; transforms/buffer_operands.py), ``dot_registers`` the most accumulators that it
     updates, ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand would need an indexed
     array else. ``slices_dots``: dots whose operands find no room multiply slices of K in a loop
     (transforms/slice_dots.py), before anything else is tried. ``reloads_operands``: operands of several dots are loaded
@@ -81,6 +82,8 @@ class Driver:
 
     **Its statistics** (runtime/statistics.py). ``register_statistics``: names of the registers of an invocation; the
     first one that is there counts. ``spill_statistics``: names of registers that went to memory, which add up.
+    ``most``: figures above it are none, and are left out. ``machine_code``: the name that it gives the device's
+    instructions, "" where it shows none (of NVIDIA's driver the name that inspection/nvidia_code.py gives them).
     """
 
     faults: Faults = NO_FAULTS
@@ -121,6 +124,8 @@ class Driver:
 
     register_statistics: tuple[str, ...] = ()
     spill_statistics: tuple[str, ...] = ()
+    most: Mapping[str, int] = field(default_factory=dict, hash=False)
+    machine_code: str = ""
 
 
 #: A driver of which nothing is known.
@@ -216,6 +221,8 @@ DRIVERS = {
         unrolled_elementwise=4000,  # 512 elements a lane of float16 or int8 are refused (VK_ERROR_UNKNOWN), 256 are not
         resident_shared=24576,  # 580.159 on an H100: a multiprocessor has 48 KiB for all its workgroups
         register_statistics=("Register Count",),
+        most={"Local Memory Size": 524288},  # CUDA's limit for a thread; 580.159 says 2^36 where there is none
+        machine_code="SASS",
     ),
     # XGL, icd/api/vk_pipeline.cpp; it counts the bytes of scratch memory, not spills.
     "amd_proprietary": Driver(fused=True, matrix_lanes=_WAVE32, register_statistics=("numUsedVgprs",)),
@@ -226,12 +233,14 @@ DRIVERS = {
         matrix_lanes=_WAVE32,
         register_statistics=("VGPRs",),
         spill_statistics=("Spilled VGPRs", "Spilled SGPRs"),
+        machine_code="Assembly",
     ),
     "mesa_nvk": Driver(
         faults=_OF_NIR,
         unit_registers=_NVIDIA_REGISTERS,
         register_statistics=("Number of GPRs",),
         spill_statistics=("Spills to memory",),
+        machine_code="NAK assembly",
     ),
     # A hardware thread has 4 KiB of registers, for its 32 lanes; its figures of registers are a thread's, not a lane's.
     # "Spill Count" to Mesa 24, "Spill count" in 25, then "Spills".
@@ -240,12 +249,17 @@ DRIVERS = {
         faults=_OF_NIR,
         prefetch=False,  # the next tiles would be spilled: a 64×64×32 matmul takes 85,116 cycles instead of 66,838
         spill_statistics=("Spill Count", "Spill count", "Spills"),
+        machine_code="GEN Assembly",
     ),
     "intel_proprietary_windows": Driver(lane_registers=32),
     # ir3 has 96 registers for each of 128 lanes and 192 for each of 64. Of 26.2.6 with the smaller subgroups: fp16
     # attention of 64×64 spills 148 instead of 461, and waits for loads a tenth as long by Turnip's own estimate.
-    "mesa_turnip": Driver(lanes=64, lane_registers=128, faults=_OF_NIR, spill_statistics=("STP Count",)),
+    "mesa_turnip": Driver(
+        lanes=64, lane_registers=128, faults=_OF_NIR, spill_statistics=("STP Count",), machine_code="IR3 Assembly"
+    ),
     # A lane has 128 registers, in halves; the more it uses, the fewer lanes are in flight. Of 26.2.6: fp16 attention of
     # 64×64 has twice the subgroups with 64, each of half the instructions, and 12 spills instead of 226.
-    "mesa_honeykrisp": Driver(lane_registers=64, faults=_OF_NIR, spill_statistics=("Spills",)),
+    "mesa_honeykrisp": Driver(
+        lane_registers=64, faults=_OF_NIR, spill_statistics=("Spills",), machine_code="AGX assembly"
+    ),
 }

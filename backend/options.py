@@ -6,7 +6,12 @@ import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from .settings import CHECK_BOUNDS, CHECK_RACES, DEBUG_INFO, DISORDER, MATRIX_UNITS, NATIVE_MATH, Setting
+
+if TYPE_CHECKING:
+    import argparse
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +70,9 @@ class SPIRVOptions:
     check_bounds: bool = False
     #: Check every access to shared memory for races: TRITON_SPIRV_CHECK_RACES where a launch does not say.
     check_races: bool = False
+    #: Subgroups in another order, by a number, so that a missing barrier shows: TRITON_SPIRV_DISORDER where a launch
+    #: does not say.
+    disorder: int = 0
     #: Source lines and names of variables in the module: TRITON_SPIRV_DEBUG_INFO where a launch does not say.
     debug_info: bool = False
     #: Whether dots use the device's matrix units, or emulated ones: planning/matrix_units.py. Where a launch does not
@@ -103,7 +111,63 @@ class SPIRVOptions:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-_NAMES = frozenset(entry.name for entry in fields(SPIRVOptions))
+_DEFAULTS = {entry.name: entry.default for entry in fields(SPIRVOptions)}
+_NAMES = _DEFAULTS.keys()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A compile option that users choose. ``help``: of its option of the command line; empty where it has none there,
+    or one that is not a compilation's alone. ``short``: another name there. ``setting``: what counts where a launch
+    does not say. ``recorded``: the JSON of a compiled kernel tells it."""
+
+    name: str
+    help: str = ""
+    short: str = ""
+    setting: Setting[Any] | None = None
+    recorded: bool = True
+
+
+CHOICES = (
+    Choice("num_warps", "subgroups of a program (4)", "-w"),
+    Choice("num_stages", "stages of pipelined loops (3)"),
+    Choice("debug", "keep tl.device_assert"),
+    Choice(
+        "check_bounds",
+        "check every access against the tensors that are passed, at the cost of speed",
+        setting=CHECK_BOUNDS,
+    ),
+    Choice("check_races", "check every access to shared memory for races, at the cost of speed", setting=CHECK_RACES),
+    Choice("disorder", setting=DISORDER, recorded=False),
+    Choice("enable_fp_fusion"),
+    Choice("debug_info", setting=DEBUG_INFO, recorded=False),
+    Choice("matrix_units", setting=MATRIX_UNITS, recorded=False),
+    Choice("native_math", setting=NATIVE_MATH, recorded=False),
+)
+
+
+def add_choices(parser: argparse.ArgumentParser) -> None:
+    """The options of a command line that compiles."""
+    for choice in CHOICES:
+        if choice.help:
+            flags = [*filter(None, [choice.short]), f"--{choice.name.replace('_', '-')}"]
+            default = _DEFAULTS[choice.name]
+            if isinstance(default, bool):
+                default = None if choice.setting else default
+                parser.add_argument(*flags, action="store_true", default=default, help=choice.help)
+            else:
+                parser.add_argument(*flags, type=int, default=default, metavar="N", help=choice.help)
+
+
+def chosen(options: argparse.Namespace) -> dict[str, object]:
+    """The compile options that such a command line asks for."""
+    return {choice.name: getattr(options, choice.name) for choice in CHOICES if choice.help}
+
+
+def with_settings(options: Mapping[str, Any]) -> dict[str, Any]:
+    """``options`` with what the environment says for those that are not there."""
+    said = {choice.name: choice.setting.get() for choice in CHOICES if choice.setting and choice.name not in options}
+    return {**options, **said}
 
 
 def own(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -88,11 +88,18 @@ def seconds(text: str) -> float:
     return value
 
 
+def seed(text: str) -> int:
+    """A number from 0 to 2^31 - 1. Raises ValueError."""
+    if not text.isdecimal() or int(text) >= 2**31:
+        raise ValueError("must be a number from 0 to 2147483647")
+    return int(text)
+
+
 #: Ways in which host memory reaches a kernel (runtime/context.py), and CUDA's memory (runtime/cuda.py).
 ZERO_COPY, IMPORTED, STAGED, SHARE = "zero-copy", "imported", "staged", "share"
 
 #: What happens where a torch operation runs on the CPU (runtime/torch_fallback.py).
-ALLOW, WARN, ERROR = "allow", "warn", "error"
+ALLOW, TELL, WARN, ERROR = "allow", "tell", "warn", "error"
 
 BACKEND = Setting(
     "TRITON_SPIRV_BACKEND",
@@ -126,6 +133,14 @@ CHECK_BOUNDS = Setting(
     False,
     "1",
     "check every access against its tensor: an error with the place instead of corrupted memory",
+)
+DISORDER = Setting(
+    "TRITON_SPIRV_DISORDER",
+    seed,
+    0,
+    "<seed>",
+    "number subgroups backwards, and let each wait for a time of its own behind every barrier, by this number, so that "
+    "a missing barrier shows; 0: as usual",
 )
 CHECK_RACES = Setting(
     "TRITON_SPIRV_CHECK_RACES",
@@ -190,11 +205,19 @@ CUDA = Setting(
 )
 TORCH_FALLBACK = Setting(
     "TRITON_SPIRV_TORCH_FALLBACK",
-    one_of(ALLOW, WARN, ERROR),
+    one_of(ALLOW, TELL, WARN, ERROR),
     ALLOW,
     "<what>",
     f"what happens where a torch operation is not there on the device `spirv` and would run on the CPU: `{ALLOW}`, "
-    f"`{WARN}` (once an operation) or `{ERROR}`",
+    f"`{TELL}` (how often each did, in one line when the process ends), `{WARN}` (once an operation) or `{ERROR}`",
+)
+VERIFY = Setting(
+    "TRITON_SPIRV_VERIFY",
+    flag,
+    False,
+    "1",
+    "check a kernel's TTGIR behind each rewrite of this backend, as tests do",
+    DEVELOPERS,
 )
 TOOLS_IN_PLACE = Setting(
     "TRITON_SPIRV_TOOLS_IN_PLACE",

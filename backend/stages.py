@@ -1,6 +1,6 @@
 """TTIR to a planned kernel: upstream's passes and this backend's rewrites, in the order in which they run.
 
-``LayoutSearch`` lays a kernel out by one attempt after the other (planning/ladder.py), until what is planned fits.
+``LayoutSearch`` lays a kernel out by one schedule after the other (planning/ladder.py), until what is planned fits.
 """
 
 from __future__ import annotations
@@ -16,16 +16,14 @@ from .capabilities import Capabilities
 from .options import SPIRVOptions
 from .patience import check
 from .planning.kernel_plan import least_shared
-from .planning.ladder import NAMED_LAYOUTS, Attempt, attempts, sliced
+from .planning.ladder import named_layouts, schedules, sliced
 from .planning.matrix_units import MatrixUnits, matrix_units
 from .planning.module_plan import Planned, plan_module
 from .planning.native_math import native_math
-from .planning.options import Options
-from .planning.rewrites import rewrites
 from .planning.workgroup import WARP, matrix_warps, subgroups
 from .transforms import table
 from .transforms.kernel import kernel_of
-from .ttgir.ir import Module
+from .transforms.schedule import Options, Schedule
 from .ttgir.parser import parse_module
 from .ttgir.printer import print_module
 
@@ -76,120 +74,109 @@ class LayoutSearch:
         warps = matrix_warps(found.largest, found.dots, options.num_warps, capabilities) if matrices else 0
         self._moved = self._suits = True
         #: What was given last, and the TTGIR itself.
-        self.attempt, self.given = NAMED_LAYOUTS, None
+        self.schedule, self.given = named_layouts(options.num_stages), None
         padded = loads_matrices(capabilities, self._units)
-        self._attempts = attempts(count, options.num_warps, warps, padded, found.dots > 0)
+        self._schedules = schedules(count, options.num_warps, options.num_stages, warps, padded, found.dots > 0)
 
     def next(self) -> Any:
-        """The TTGIR of the next attempt that gives another one than those before; None where there is none."""
-        for attempt in self._attempts:
+        """The TTGIR of the next schedule that gives another one than those before; None where there is none."""
+        for schedule in self._schedules:
             check()
             found = None
-            if attempt.matrices:
+            options = planning_options(self._capabilities, self._options, schedule)
+            if schedule.matrices:
                 if self._suits:
-                    found = self._for_matrix_units(attempt)
-            elif attempt.moved_loads or self._moved:  # else no load was moved, so that none can stay
-                found = self._for_multiply_adds(attempt)
+                    found = self._for_matrix_units(options)
+            elif schedule.moved_loads or self._moved:  # else no load was moved, so that none can stay
+                found = self._for_multiply_adds(options)
             if found is not None:
-                self.attempt, self.given = attempt, found
+                self.schedule, self.given = schedule, found
                 return found
         self.given = None
         return None
 
-    def _for_matrix_units(self, attempt: Attempt) -> Any:
+    def _for_matrix_units(self, options: Options) -> Any:
         """A kernel whose dots are all for matrix units; None where one of them is not."""
-        settings = self._rewrites(attempt)
-        module = _cut(passes.parse(self._ttir, self._context), settings)
+        module = self._cut(passes.parse(self._ttir, self._context), options)
         if module is None:
             return None
-        module = transformed(module, table.Stage.BEFORE_LAYOUTS, settings) or module
-        layouts = passes.layouts(attempt.subgroups, WARP, self._options.num_ctas)
+        module = transformed(module, table.Stage.BEFORE_LAYOUTS, self._capabilities, options) or module
+        layouts = passes.layouts(options.schedule.subgroups, WARP, self._options.num_ctas)
         passes.run(module, layouts, "make_layouts", self._names, self._copies)
         passes.accelerate_dots(module, self._names, self._copies)
         passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), self._copies)
-        module = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings) or module
+        module = transformed(module, table.Stage.LAYOUTS_CHOSEN, self._capabilities, options) or module
         tried = parse_module(str(module), "kernel.ttgir")
-        self._suits = table.transform(tried, table.due(table.Stage.FRAGMENTS, (), settings), settings)
+        self._suits = table.rewrite(tried, table.Stage.FRAGMENTS, self._capabilities, options)
         return module if self._suits else None
 
-    def _for_multiply_adds(self, attempt: Attempt) -> Any:
+    def _for_multiply_adds(self, options: Options) -> Any:
         module, self._module = self._module, None  # the passes change it in place
         if module is None:
             module = passes.parse(self._ttir, self._context)
-        settings = self._rewrites(attempt)
-        module = _cut(module, settings)
+        module = self._cut(module, options)
         if module is None:
             return None
-        lanes, ctas = self._options.warp_size, self._options.num_ctas
-        passes.run(module, passes.layouts(attempt.subgroups, lanes, ctas), "make_layouts", self._names, self._copies)
+        layouts = passes.layouts(options.schedule.subgroups, self._options.warp_size, self._options.num_ctas)
+        passes.run(module, layouts, "make_layouts", self._names, self._copies)
         passes.decompose_scaled_dots(module, self._names)
         passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), self._copies)
         names = passes.operation_names(module)
-        moved = transformed(module, table.Stage.LAYOUTS_CHOSEN, settings, names)
+        moved = transformed(module, table.Stage.LAYOUTS_CHOSEN, self._capabilities, options, names)
         self._moved = moved is not None
         if moved is not None:
             module, names = moved, passes.operation_names(moved)
-        return transformed(module, table.Stage.LOADS_MOVED, settings, names) or module
+        return transformed(module, table.Stage.LOADS_MOVED, self._capabilities, options, names) or module
 
-    def _rewrites(self, attempt: Attempt) -> table.Settings:
-        options = planning_options(self._capabilities, self._options, attempt)
-        return rewrites(self._capabilities, options, attempt)
-
-
-def _cut(module: Any, settings: table.Settings) -> Any:
-    """``module`` with its dots cut in pieces; None where no dot can be."""
-    return transformed(module, table.Stage.CUT, settings) if settings.pieces else module
+    def _cut(self, module: Any, options: Options) -> Any:
+        """``module`` with its dots cut in pieces; None where no dot can be."""
+        return transformed(module, table.Stage.CUT, self._capabilities, options) if options.schedule.pieces else module
 
 
 def _turns_tiles(ttir: str) -> bool:
     return any(map(turns_carried_tile, parse_module(ttir, "kernel.ttir").functions.values()))
 
 
-def plan(module: Any, attempt: Attempt, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
-    """TTGIR rewritten and planned. ``attempt``: how LayoutSearch laid it out. ``name``: of the TTGIR in errors."""
-    planning = planning_options(capabilities, options, attempt)
-    source = parse_module(_last(module, attempt, capabilities, planning), name)
-    _sliced(source, attempt, capabilities, planning)
-    return plan_module(source, capabilities, planning, attempt)
+def plan(module: Any, schedule: Schedule, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
+    """TTGIR rewritten and planned. ``schedule``: how LayoutSearch laid it out. ``name``: of the TTGIR in errors."""
+    planning = planning_options(capabilities, options, schedule)
+    source = parse_module(_last(module, capabilities, planning), name)
+    table.rewrite(source, table.Stage.FITTING, capabilities, planning)
+    return plan_module(source, capabilities, planning)
 
 
-def _last(module: Any, attempt: Attempt, capabilities: Capabilities, options: Options) -> str:
+def _last(module: Any, capabilities: Capabilities, options: Options) -> str:
     """The text of the module after upstream's last passes."""
     names = passes.operation_names(module)
-    module = transformed(module, table.Stage.LAST, rewrites(capabilities, options, attempt), names) or module
+    module = transformed(module, table.Stage.LAST, capabilities, options, names) or module
     passes.run(module, passes.LAST, "finish_ttgir", names)
     return str(module)
-
-
-def _sliced(source: Module, attempt: Attempt, capabilities: Capabilities, options: Options) -> bool:
-    settings = rewrites(capabilities, options, attempt)
-    return table.transform(source, table.due(table.Stage.FITTING, (), settings), settings)
 
 
 def plan_what_fits(
     module: Any, search: LayoutSearch | None, name: str, capabilities: Capabilities, options: SPIRVOptions
 ) -> Planned:
     """The plan of ``module``, or where the device has less shared memory than that takes, of what comes next in
-    ``search``, whose ``attempt`` it then is. Nothing comes next for a ``module`` that ``search`` has not given: a user
+    ``search``, whose ``schedule`` it then is. Nothing comes next for a ``module`` that ``search`` has not given: a user
     has put it in the place of that. Raises OutOfSharedMemory where nothing fits."""
     candidate, required = module, 1 << 62
     overridden = search is not None and search.given is not module
     while candidate is not None:
-        chosen = search.attempt if search is not None else NAMED_LAYOUTS
-        planning = planning_options(capabilities, options, chosen)
-        text = _last(candidate, chosen, capabilities, planning)
-        for attempt in sliced(chosen, capabilities.traits.slices_dots):
+        chosen = search.schedule if search is not None else named_layouts(options.num_stages)
+        text = _last(candidate, capabilities, planning_options(capabilities, options, chosen))
+        for schedule in sliced(chosen, capabilities.traits.slices_dots):
             source = parse_module(text, name)
-            if not _sliced(source, attempt, capabilities, planning) and attempt.share:
+            planning = planning_options(capabilities, options, schedule)
+            if not table.rewrite(source, table.Stage.FITTING, capabilities, planning) and schedule.share:
                 continue
             # What is too large already is left before it is planned, which takes longest. Fragments of matrix units
             # come later, and may leave buffers out.
-            least = 0 if search is not None and attempt.matrices else least_shared(kernel_of(source))
+            least = 0 if search is not None and schedule.matrices else least_shared(kernel_of(source))
             if least <= capabilities.shared_bytes:
-                planned = plan_module(source, capabilities, planning, attempt)
+                planned = plan_module(source, capabilities, planning)
                 if planned.plan.fits:
                     if search is not None:
-                        search.attempt = attempt
+                        search.schedule = schedule
                     return planned
                 least = planned.plan.shared_bytes
             required = min(required, least)
@@ -199,21 +186,21 @@ def plan_what_fits(
     raise OutOfSharedMemory(module.get_entry_func_name(), required, capabilities.shared_bytes)
 
 
-def planning_options(capabilities: Capabilities, options: SPIRVOptions, attempt: Attempt) -> Options:
-    """What the compile options and the device say to planning and lowering."""
+def planning_options(capabilities: Capabilities, options: SPIRVOptions, schedule: Schedule) -> Options:
+    """What the compile options and the device say to rewrites, planning and lowering."""
     units = matrix_units(options.matrix_units, capabilities)
     return Options(
         fuse_multiply_add=options.enable_fp_fusion,
         check_bounds=options.check_bounds,
         check_races=options.check_races,
+        disorder=options.disorder,
         debug_info=options.debug_info,
         split_grid=options.split_grid,
         native_math=native_math(options.native_math, capabilities),
-        stages=options.num_stages,
         matrices=units.configurations,
         emulate_matrices=units.emulated,
         matrix_loads=loads_matrices(capabilities, units),
-        tight=attempt.tight,
+        schedule=schedule,
     )
 
 
@@ -223,11 +210,14 @@ def loads_matrices(capabilities: Capabilities, units: MatrixUnits) -> bool:
     return fragments and capabilities.traits.matrix_loads and capabilities.has("explicit_workgroup_layout")
 
 
-def transformed(module: Any, stage: table.Stage, settings: table.Settings, names: frozenset[str] | None = None) -> Any:
+def transformed(
+    module: Any, stage: table.Stage, device: Capabilities, options: Options, names: frozenset[str] | None = None
+) -> Any:
     """A module of upstream's after our rewrites of a stage; None where they change nothing. ``names``: of its
     operations (passes.operation_names), where they are known."""
-    rows = table.due(stage, passes.operation_names(module) if names is None else names, settings)
+    rows = table.due(stage, passes.operation_names(module) if names is None else names, device, options)
     if not rows:
         return None
     source = parse_module(str(module), "kernel.ttgir")
-    return passes.parse(print_module(source), module.context) if table.transform(source, rows, settings) else None
+    changed = table.transform(source, rows, device, options)
+    return passes.parse(print_module(source), module.context) if changed else None

@@ -38,7 +38,6 @@ COMPILER = Compiler(
         "instructions": ("Instructions",),
         "latency": ("Latency",),
     },
-    "Assembly",
     {"accesses": r"^\s+global_(?:load|store)_", "wide": r"^\s+global_(?:load|store)_b128", "matrix": r"^\s+v_wmma_"},
 )
 

@@ -30,7 +30,6 @@ COMPILER = Compiler(
         "filled": ("Fills",),
         "in_flight": ("Threads",),
     },
-    "AGX assembly",
 )
 
 if __name__ == "__main__":

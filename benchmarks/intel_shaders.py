@@ -30,7 +30,6 @@ COMPILER = Compiler(
         "spilled": ("Spill Count", "Spill count", "Spills"),
         "filled": ("Fill Count", "Fill count", "Fills"),
     },
-    "GEN Assembly",
     {"matrix": r"\bdpas\."},
 )
 

@@ -156,7 +156,7 @@ def add(x_ptr, y_ptr, out_ptr, n, BLOCK: tl.constexpr):  # type: ignore[no-untyp
 
 
 def _tensors() -> dict[str, list[Any]]:
-    """Three tensors of each kind. Those of the host are copied where the device does not reach its memory."""
+    """Three tensors of each kind. Tensors of the host are copied if the device does not reach its memory."""
     kinds = {
         "device buffers": [zeros(64, "float32") for _ in range(3)],
         "NumPy views": [array(numpy.zeros(64, numpy.float32)) for _ in range(3)],

@@ -22,12 +22,11 @@ from typing import Any
 @dataclass(frozen=True)
 class Compiler:
     """``profile``: which modules are made for, whose driver is asked. ``figures``: name here → the driver's names, of
-    which one is there. ``code``: name of the device's own instructions. ``counts``: name here → a regular expression
-    that each of the instructions that are counted has once."""
+    which one is there. ``counts``: name here → a regular expression that each of the device's instructions that are
+    counted has once."""
 
     profile: str
     figures: Mapping[str, tuple[str, ...]]
-    code: str
     counts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -48,17 +47,19 @@ def shaders(modules: Sequence[Path], compiler: Compiler) -> dict[str, Any]:
     Raises NoMesa, ValueError on a damaged module, RuntimeError with the driver's own words where it refuses one.
     """
     from triton.backends.spirv.capabilities import PROFILES
+    from triton.backends.spirv.drivers import DRIVERS
     from triton.backends.spirv.inspection.compilers import compiled_offline
     from triton.backends.spirv.runtime.pipeline import read_module
 
     check(modules)
     target = PROFILES[compiler.profile]
+    code = DRIVERS[target.driver].machine_code
     device, answers = compiled_offline(target.driver, modules, target.subgroup_size, seconds=None)
     rows = []
     for path, answer in zip(modules, answers, strict=True):
         (executable,) = answer.executables
         said = {one.name: one.value for one in executable.statistics}
-        text = next((one.text for one in executable.representations if one.name == compiler.code), "")
+        text = next((one.text for one in executable.representations if one.name == code), "")
         invocations = read_module(path.read_bytes()).invocations
         row = {
             "module": path.stem,

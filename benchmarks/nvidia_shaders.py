@@ -33,7 +33,6 @@ COMPILER = Compiler(
         "cycles": ("Static cycle count",),
         "in_flight": ("Max warps/SM",),
     },
-    "NAK assembly",
     {"accesses": r"\b(?:ld|st)\.global\.", "wide": r"\b(?:ld|st)\.global\.\S*b128\b", "matrix": r"\b[hi]mma\."},
 )
 

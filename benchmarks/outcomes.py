@@ -33,7 +33,7 @@ SKIPPED = "skipped"
 KNOWN = "known"
 
 OUTCOMES = (PASSED, KNOWN, WRONG, REFUSED, TOO_LARGE, FAILED, NOT_ENDED, SKIPPED)
-#: Those for which a script has to have a reason.
+#: The outcomes for which a script has to have a reason.
 FAILURES = (WRONG, REFUSED, TOO_LARGE, FAILED, NOT_ENDED)
 #: How many times as long by the clock.
 PATIENCE = 20

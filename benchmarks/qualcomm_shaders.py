@@ -32,7 +32,6 @@ COMPILER = Compiler(
         "waits": ("Estimated cycles stalled on SY",),
         "in_flight": ("Max Waves Per Core",),
     },
-    "IR3 Assembly",
     {"accesses": r"\b(?:ldg|stg)\.", "wide": r"\b(?:ldg|stg)\.(?:\w\.)?[us]32 .*, 4$"},
 )
 

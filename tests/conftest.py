@@ -10,6 +10,12 @@ from triton import knobs
 
 
 @pytest.fixture(scope="session", autouse=True)
+def verified_rewrites() -> None:
+    """TTGIR is verified behind each rewrite, in the processes that tests start, too."""
+    os.environ.setdefault("TRITON_SPIRV_VERIFY", "1")
+
+
+@pytest.fixture(scope="session", autouse=True)
 def fresh_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A cache of this session's own, for the processes that tests start, too, so that nothing of an earlier run passes
     unseen; one that the environment names is kept."""

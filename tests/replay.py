@@ -14,7 +14,6 @@ import argparse
 import contextlib
 import hashlib
 import json
-import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -22,9 +21,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.kernel_times import run_program
-
-#: The places in the source, which a file with another name or another line changes.
-_PLACES = re.compile(r"^#loc.*$|\s*loc\(.*\)$", re.MULTILINE)
 
 
 def _digest(text: str | bytes) -> str:
@@ -42,7 +38,7 @@ def recorded() -> Iterator[dict[str, str]]:
     keys: dict[int, str] = {}
 
     def observed_ttgir(backend: Any, module: Any, options: Any) -> Any:
-        keys[id(backend)] = _digest(f"{_PLACES.sub('', str(module))}\n{options}\n{backend.capabilities.arch()}")
+        keys[id(backend)] = _digest(f"{module.str_nodebug()}\n{options}\n{backend.capabilities.arch()}")
         return make_ttgir(backend, module, options)
 
     def observed_spirv(backend: Any, module: Any, metadata: dict[str, Any], options: Any) -> bytes:

@@ -25,6 +25,7 @@ class Need:
     what: str
     packages: tuple[str, ...]
     present: Callable[[], bool]
+    otherwise: str = ""  # what to do where the packages do not bring it
 
 
 def _has_loader() -> bool:
@@ -84,28 +85,38 @@ TEST = (
         ("vulkan-validationlayers",),
         lambda: _has_manifest("explicit_layer.d", "VkLayer_khronos_validation.json"),
     ),
-    Need("a browser and its driver", ("chromium", "chromium-driver"), _has_browser),
+    Need(
+        "a browser and its driver",
+        ("chromium", "chromium-driver"),
+        _has_browser,
+        "Ubuntu's package is a snap that apt does not install: install google-chrome and chromedriver instead",
+    ),
 )
+
+
+def lacking(needs: tuple[Need, ...]) -> str:
+    """What is missing, in one sentence with the command to type; "" where nothing is."""
+    missing = [need for need in needs if not need.present()]
+    if not missing:
+        return ""
+    packages = " ".join(package for need in missing for package in need.packages)
+    said = f"missing on this system: {', '.join(need.what for need in missing)}"
+    if shutil.which("apt-get") is None:
+        return f"{said}; install it with your package manager (on Debian and Ubuntu: apt-get install {packages})"
+    root = "" if os.geteuid() == 0 else "sudo "
+    return f"{said}; type: {root}apt-get update && {root}apt-get install -y --no-install-recommends {packages}"
 
 
 def ensure(needs: tuple[Need, ...]) -> None:
     """Install what is missing with apt-get when root; else a ToolError with the command to type."""
-    missing = [need for need in needs if not need.present()]
-    if not missing:
+    lacks = lacking(needs)
+    if not lacks:
         return
-    packages = [package for need in missing for package in need.packages]
-    what = ", ".join(need.what for need in missing)
     apt = shutil.which("apt-get")
-    if apt is None:
-        raise ToolError(
-            f"missing on this system: {what}; install it with your package manager (on Debian and Ubuntu: "
-            f"apt-get install {' '.join(packages)})"
-        )
-    if os.geteuid() != 0:
-        raise ToolError(
-            f"missing on this system: {what}; type: "
-            f"sudo apt-get update && sudo apt-get install -y --no-install-recommends {' '.join(packages)}"
-        )
+    if apt is None or os.geteuid() != 0:
+        raise ToolError(lacks)
+    missing = [need for need in needs if not need.present()]
+    packages = [package for need in missing for package in need.packages]
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     with step(f"apt-get install {' '.join(packages)}", quiet_child=False):
         for command in (["update"], ["install", "-y", "--no-install-recommends", *packages]):
@@ -115,6 +126,7 @@ def ensure(needs: tuple[Need, ...]) -> None:
             )
             if done.returncode:
                 raise ToolError(f"`apt-get {' '.join(command)}` failed: see its message above")
-    still = [need.what for need in missing if not need.present()]
+    still = [need for need in missing if not need.present()]
     if still:
-        raise ToolError(f"apt-get installed {' '.join(packages)}, but there is still no {', '.join(still)}")
+        listed = "; ".join(need.what + (f" ({need.otherwise})" if need.otherwise else "") for need in still)
+        raise ToolError(f"apt-get installed {' '.join(packages)}, but the system still lacks {listed}")

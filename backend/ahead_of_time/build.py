@@ -12,13 +12,14 @@ from typing import Any
 from ..abi.block import REPORTS, lay_out
 from ..abi.scalars import POINTEES, SCALARS, argument_type
 from ..capabilities import Capabilities
+from ..options import CHOICES
 from ..runtime.kernel_file import Abi, Argument, Parameter
 from . import signature
 from .errors import RequestError
 from .features import required_features
 
 #: What the JSON tells of how the kernel was compiled.
-OPTIONS = ("num_warps", "num_stages", "debug", "check_bounds", "check_races", "enable_fp_fusion", "triton_version")
+OPTIONS = (*(choice.name for choice in CHOICES if choice.recorded), "triton_version")
 _ELEMENT = f"(?:{'|'.join((*SCALARS, *POINTEES))})"
 _POINTER = re.compile(rf"\*k?{_ELEMENT}")
 _DESCRIPTOR = re.compile(rf"tensordesc<{_ELEMENT}\[\s*\d+\s*(?:,\s*\d+\s*)*\]>")

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from ..capabilities import Capabilities, profiles, read_profile
+from ..options import add_choices, chosen
 from ..runtime import context
 from ..runtime.bundle import Variant, pack, unpack
 from ..runtime.errors import VulkanUnavailable
@@ -65,21 +66,7 @@ def add_request(parser: argparse.ArgumentParser, required: bool, several: bool =
         help="a profile's name (see `triton-spirv profiles`), a profile's JSON file, or 'device' for "
         "the device that is present (the default)",
     )
-    parser.add_argument("-w", "--num-warps", type=int, default=4, metavar="N", help="subgroups of a program (4)")
-    parser.add_argument("--num-stages", type=int, default=3, metavar="N", help="stages of pipelined loops (3)")
-    parser.add_argument("--debug", action="store_true", help="keep tl.device_assert")
-    parser.add_argument(
-        "--check-bounds",
-        action="store_true",
-        default=None,
-        help="check every access against the tensors that are passed, at the cost of speed",
-    )
-    parser.add_argument(
-        "--check-races",
-        action="store_true",
-        default=None,
-        help="check every access to shared memory for races, at the cost of speed",
-    )
+    add_choices(parser)
 
 
 def run_compile(options: argparse.Namespace) -> int:
@@ -115,7 +102,7 @@ def compile_to_file(options: argparse.Namespace) -> Path:
 
 
 def compile_to_bundle(options: argparse.Namespace) -> list[str]:
-    """Compiles a variant for each target and puts them into the bundle, in the place of those of the same kernel and
+    """Compiles a variant for each target and puts them into the bundle, replacing variants of the same kernel and
     target; what was put there. The bundle is replaced as a whole, or, after an error, not at all."""
     path, name = split_request(options.kernel)
     bundle = options.bundle
@@ -157,7 +144,7 @@ def _compiled(
     from .build import compile_kernel
 
     kernel = find_kernel(path, name, "compile")
-    choices = requested(options) | {"debug_info": options.debug_info, **fusion()}
+    choices = chosen(options) | {"debug_info": options.debug_info, **fusion()}
     return [compile_kernel(kernel, options.signature, capabilities, choices) for capabilities in targets]
 
 
@@ -165,13 +152,6 @@ def fusion() -> dict[str, object]:
     """The compile option for fused multiply-adds. Upstream's default of 3.9 is said outright: else it warns of the next
     release's."""
     return {"enable_fp_fusion": None if "TRITON_DEFAULT_FP_FUSION" in os.environ else True}
-
-
-def requested(options: argparse.Namespace) -> dict[str, object]:
-    """The compile options that add_request's arguments ask for."""
-    return {
-        name: getattr(options, name) for name in ("num_warps", "num_stages", "debug", "check_bounds", "check_races")
-    }
 
 
 def target(text: str) -> Capabilities:

@@ -26,14 +26,8 @@ def lazy_loads(
     """The loads all of whose uses are dots later in the same block with nothing between that could change shared
     memory: dots of blocked tensors, and of those on ``matrices`` the ones that load whole fragments (where
     ``matrix_loads``), or parts of which each fragment is made."""
-    assert function.body is not None
-    found = set()
-    for block in function.body.blocks:
-        for operation in block.operations:
-            for inner in operation.walk():
-                if inner.name == "ttg.local_load" and _is_lazy(inner, matrices, matrix_loads):
-                    found.add(inner)
-    return frozenset(found)
+    loads = (operation for operation in function.walk() if operation.name == "ttg.local_load")
+    return frozenset(load for load in loads if _is_lazy(load, matrices, matrix_loads))
 
 
 def _is_lazy(load: Operation, matrices: Sequence[MatrixConfiguration], matrix_loads: bool) -> bool:

@@ -45,7 +45,7 @@ def split_of(operation: Operation) -> Split:
     return WHOLE
 
 
-#: Component types of the products that those of f32 are made of.
+#: Component types of the products that products of f32 are made of.
 _PARTS = ("bf16", "bf16", "f32", "f32")
 
 
@@ -83,8 +83,8 @@ def choose(
     configurations: Sequence[MatrixConfiguration],
     encodings: Sequence[Encoding | None] | None = None,
 ) -> tuple[MatrixConfiguration, MatrixDot] | None:
-    """The first configuration that does a tt.dot, and how; None where none does. ``encodings``: those to assume for A,
-    B and C instead of their own."""
+    """The first configuration that does a tt.dot, and how; None where none does. ``encodings``: what to assume for A, B
+    and C instead of their own."""
     layouts: list[LinearLayout] = []
     for index, value in enumerate(operation.operands):
         assert isinstance(value.type, TensorType)

@@ -53,11 +53,9 @@ def reads_first(
     operations do to workgroup memory, for the waits in it; ``placed``: the barriers for that memory."""
     assert function.body is not None
     accesses = {
-        inner: (Access(inner, 0, 1, inner.name != _READ),)
-        for block in function.body.blocks
-        for top in block.operations
-        for inner in top.walk()
-        if inner.name in (_READ, *_WRITES)
+        operation: (Access(operation, 0, 1, operation.name != _READ),)
+        for operation in function.walk()
+        if operation.name in (_READ, *_WRITES)
     }
     roots = pointer_roots(function) if len({one.name == _READ for one in accesses}) == 2 else {}
     read, written = (

@@ -94,7 +94,7 @@ def _found_steps(value: Value, type_: TensorType, known: Steps) -> tuple[int, ..
 
 
 def _carried_steps(value: Value, body: Block, known: Steps) -> tuple[int, ...] | None:
-    """Of what an ``scf.for`` carries: those of the first value, where each iteration keeps them."""
+    """The places of what an ``scf.for`` carries: the first value's, if each iteration keeps them."""
     loop = body.parent.parent if body.parent is not None else None
     if loop is None or loop.name != "scf.for" or value.index == 0:
         return None

@@ -91,12 +91,10 @@ def pointer_bases(function: Function) -> dict[Value, Value]:
     if not narrow:
         return {}
     webs = _Webs()
-    for block in function.body.blocks:
-        for outer in block.operations:
-            for operation in outer.walk():
-                if operation.name == "tt.ptr_to_int":
-                    return {}
-                _add(webs, operation)
+    for operation in function.walk():
+        if operation.name == "tt.ptr_to_int":
+            return {}
+        _add(webs, operation)
     webs.widen(argument for argument in arguments if argument not in narrow)
     wide = webs.wide_roots()
     bases: dict[Value, Value] = {}

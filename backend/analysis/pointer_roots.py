@@ -27,27 +27,25 @@ def pointer_roots(function: Function) -> Roots:
     are made integers, because offsets that are computed from them may lead from one tensor to another.
     """
     assert function.body is not None
-    if any(inner.name == "tt.ptr_to_int" for operation in function.body.entry.operations for inner in operation.walk()):
+    if any(operation.name == "tt.ptr_to_int" for operation in function.walk()):
         return {}
     arguments = function.body.entry.arguments
     unknown = 1 << len(arguments)
     roots = {argument: 1 << number for number, argument in enumerate(arguments) if is_pointer(argument)}
     targets: dict[Value, list[Value]] = {}
-    for block in function.body.blocks:
-        for outer in block.operations:
-            for operation in outer.walk():
-                for source, target in _flows(operation):
-                    targets.setdefault(source, []).append(target)
-                if _makes_pointers(operation):
-                    roots.update((result, unknown) for result in operation.results if is_pointer(result))
-                if traits(operation).pointers is not Pointers.CARRIED:
-                    roots.update(
-                        (argument, unknown)
-                        for region in operation.regions
-                        for inner in region.blocks
-                        for argument in inner.arguments
-                        if is_pointer(argument)
-                    )
+    for operation in function.walk():
+        for source, target in _flows(operation):
+            targets.setdefault(source, []).append(target)
+        if _makes_pointers(operation):
+            roots.update((result, unknown) for result in operation.results if is_pointer(result))
+        if traits(operation).pointers is not Pointers.CARRIED:
+            roots.update(
+                (argument, unknown)
+                for region in operation.regions
+                for inner in region.blocks
+                for argument in inner.arguments
+                if is_pointer(argument)
+            )
     pending = list(roots)
     while pending:
         source = pending.pop()
@@ -66,29 +64,21 @@ def pointer_roots(function: Function) -> Roots:
 
 def accesses(function: Function) -> Iterable[Operation]:
     """The operations that access device memory, in program order."""
-    assert function.body is not None
-    return (
-        inner
-        for operation in function.body.entry.operations
-        for inner in operation.walk()
-        if traits(inner).pointers is Pointers.ACCESSED
-    )
+    return (operation for operation in function.walk() if traits(operation).pointers is Pointers.ACCESSED)
 
 
 def written_arguments(function: Function) -> list[int] | None:
     """The numbers of the arguments that the function may write through; None where it may write through a pointer of
     unknown origin, or in a way that is not known."""
-    assert function.body is not None
     roots = pointer_roots(function)
     found: set[int] = set()
-    for outer in function.body.entry.operations:
-        for operation in outer.walk():
-            known = traits(operation)
-            if Effect.WRITES_GLOBAL in known.effects:
-                numbers = roots.get(operation.operands[0]) if known.pointers is Pointers.ACCESSED else None
-                if not numbers:
-                    return None
-                found.update(numbers)
+    for operation in function.walk():
+        known = traits(operation)
+        if Effect.WRITES_GLOBAL in known.effects:
+            numbers = roots.get(operation.operands[0]) if known.pointers is Pointers.ACCESSED else None
+            if not numbers:
+                return None
+            found.update(numbers)
     return sorted(found)
 
 

@@ -23,9 +23,7 @@ _ENDS = frozenset({"tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt.atomic_cas"})
 
 def turns_carried_tile(function: Function) -> bool:
     """Whether a value that a loop carries is computed, by way of TURNS, from the one of the iteration before."""
-    if function.body is None:
-        return False
-    operations = [inner for block in function.body.blocks for outer in block.operations for inner in outer.walk()]
+    operations = list(function.walk())
     turns = [operation for operation in operations if operation.name in TURNS]
     if not turns:
         return False

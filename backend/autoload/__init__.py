@@ -60,6 +60,14 @@ def _install() -> None:
     import_module(f"{PACKAGE}.torch_compile.internals").install()
 
 
+def teach_compiler() -> None:
+    """Make torch's compiler know Vulkan devices, now or when it is imported. A second call does nothing."""
+    if _TORCH_COMPILER in sys.modules:
+        _install()
+    elif not any(isinstance(finder, _BeforeTorchCompiler) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _BeforeTorchCompiler())
+
+
 def _asked_for() -> bool:
     """As driver.py decides it."""
     if os.environ.get("TRITON_DEFAULT_BACKEND") == NAME:
@@ -94,10 +102,7 @@ def autoload() -> None:
 
     if find_spec("triton") is None or is_too_old(torch.__version__):
         return
-    if _TORCH_COMPILER in sys.modules:
-        _install()
-    else:
-        sys.meta_path.insert(0, _BeforeTorchCompiler())
+    teach_compiler()
     free = torch._C._get_privateuse1_backend_name() == "privateuseone"
     if free and not _others_are_loaded() and (not _other_accelerator() or _asked_for()):
         from .claim import claim

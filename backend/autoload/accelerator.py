@@ -87,7 +87,7 @@ def _is_for_us(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
 
 
 def _ours(name: str, own: Any) -> Any:
-    """The function of this device in the place of torch's, where there is one."""
+    """The device's own function, called instead of torch's."""
 
     def function(*args: Any) -> Any:
         if accelerator() is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .accelerator import put_in_place
+from .collectives import take_collectives
 from .first_use import make_storages, register_at_first_operation, register_before_pinning
 from .placeholder import NAME, Placeholder, is_used
 from .ties import keep_ties
@@ -30,6 +31,7 @@ def claim(module: Any) -> None:
         for_tensor=False, for_module=False, for_packed_sequence=False, for_storage=True
     )
     put_in_place()
+    take_collectives()
     keep_ties()
     register_at_first_operation()
     make_storages()

@@ -33,7 +33,8 @@ def register_at_first_operation() -> None:
 
 
 def make_storages() -> None:
-    """Have ``UntypedStorage`` make those of this device, which registers it. Here alone is decided whose one is."""
+    """Have ``UntypedStorage`` make storages of this device, which registers it. Only here is decided whose a storage
+    is."""
     import torch
 
     storages: Any = torch.UntypedStorage
@@ -57,7 +58,7 @@ def register_before_pinning() -> None:
 
     @wraps(pin_memory)
     def pin(self: Any, device: Any = None) -> Any:
-        if not is_used() and _names_us(NAME if device is None and not torch.cuda.is_available() else device):
+        if not is_used() and _names_us(NAME if device is None else device):  # torch asks the device from outside first
             torch.spirv._lazy_init()  # type: ignore[attr-defined]
         return pin_memory(self, device)
 

@@ -20,7 +20,7 @@ from ..planning.kernel_plan import KernelPlan
 from ..planning.plans import BufferAccess, Conversion
 from ..ttgir.ir import Function, Operation
 from ..ttgir.types import MemDescType, TensorType, Type
-from .lines import frames, operations
+from .lines import frames
 
 BANKS = ROW_BYTES // BANK_BYTES
 
@@ -59,7 +59,7 @@ def shared_accesses(kernel: Function, plan: KernelPlan) -> list[dict[str, Any]]:
     """Each operation that moves a tensor to or from shared memory: how many accesses a lane makes, of how many bits,
     the steps that they take, and the fewest that they could."""
     found = []
-    for operation in operations(kernel):
+    for operation in kernel.walk():
         for what, size, places in _accesses(operation, plan):
             taken = sum(steps(addresses, size) for addresses in places)
             least = sum(fewest(addresses, size) for addresses in places)

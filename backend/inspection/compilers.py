@@ -14,11 +14,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..capabilities import Capabilities
+from ..drivers import DRIVERS
+from ..runtime.compiled_code import cached_program
+from ..runtime.cuda_driver import CudaError, compute_capability
 from ..runtime.devices import DeviceInfo, compute_queue_family, devices
 from ..runtime.errors import VulkanUnavailable
 from ..runtime.loader import vulkan
@@ -30,9 +33,16 @@ from ..runtime.statistics import (
     Representation,
     Statistic,
     executables,
+    plausible,
     registers_and_spills,
 )
+from . import sass
+from .nvidia_code import NoMachineCode, disassembled, machine_code
 from .offline import COMPILERS, NoMesa, processes
+from .zstandard import NoZstandard
+
+#: The driver whose machine code comes from what it caches.
+NVIDIA = "nvidia_proprietary"
 
 #: Seconds after which a driver is given up.
 SECONDS = 60
@@ -136,12 +146,29 @@ def _answer(device: DeviceInfo, spirv: bytes, subgroup_size: int) -> Answer:
     vk = vulkan()
     handle = create_device(device, compute_queue_family(device))
     layout = create_pipeline_layout(handle, device.capabilities)
+    why = ""
     try:
         found = executables(handle, layout, spirv, subgroup_size, texts=True, chooses_size=device.chooses_subgroup_size)
+        found = plausible(device.driver, found)
+        if device.driver == NVIDIA:
+            cached = cached_program(handle, layout, spirv, subgroup_size, device.chooses_subgroup_size)
+            found, why = _with_machine_code(found, cached, device.uuid)
     finally:
         vk.lib.vkDestroyPipelineLayout(handle, layout, vk.ffi.NULL)
         vk.lib.vkDestroyDevice(handle, vk.ffi.NULL)
-    return Answer(device.name, "", tuple(found), *registers_and_spills(device.driver, found))
+    return Answer(device.name, why, tuple(found), *registers_and_spills(device.driver, found))
+
+
+def _with_machine_code(found: list[Executable], cached: bytes, uuid: str) -> tuple[list[Executable], str]:
+    """The executables, the first with the machine code that NVIDIA's driver ``cached``, and why it has none, or ""."""
+    try:
+        code = machine_code(cached)
+        text = disassembled(code, compute_capability(uuid))
+    except (NoMachineCode, NoZstandard, CudaError) as error:
+        return found, f"there is no machine code to show: {error}"
+    own = Representation(DRIVERS[NVIDIA].machine_code, sass.commented(text, code), "NVIDIA's instructions, by nvdisasm")
+    first, *others = found or [Executable("main", 0, ())]
+    return [replace(first, representations=(*first.representations, own)), *others], ""
 
 
 def _main(driver: str, subgroup_size: int, out: Path, modules: Sequence[Path]) -> None:

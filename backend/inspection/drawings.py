@@ -22,7 +22,7 @@ from ..planning.shared_memory import POOL, aligned
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.spelling import Spelling
 from ..ttgir.types import FloatType, MemDescType, PointerType, TensorType, Type
-from .lines import frames, operations
+from .lines import frames
 
 #: The most rows and columns of a tensor that are drawn.
 SHOWN = (32, 64)
@@ -71,7 +71,7 @@ def layouts(function: Function, spelling: Spelling) -> list[dict[str, Any]]:
     what the kernel loads, computes and stores, not of masks, pointers and indices."""
     found: dict[Type, dict[str, Any]] = {}
     moved = _moved(function)
-    for operation in operations(function):
+    for operation in function.walk():
         for result in operation.results:
             type_ = result.type
             if type_ in found:
@@ -99,7 +99,7 @@ def layouts(function: Function, spelling: Spelling) -> list[dict[str, Any]]:
 def _moved(function: Function) -> set[Type]:
     """The types of tensors that are loaded or stored."""
     found = set()
-    for operation in operations(function):
+    for operation in function.walk():
         if operation.name == "tt.load":
             found.add(operation.result.type)
         elif operation.name == "tt.store":
@@ -111,7 +111,7 @@ def shape(function: Function, lanes: int) -> dict[str, Any] | None:
     """Of the largest tensor that is stored, or loaded where none is: its shape, and how a program's subgroups of
     ``lanes`` share it. None where the kernel has no tensors."""
     found = []
-    for operation in operations(function):
+    for operation in function.walk():
         if operation.name in ("tt.store", "tt.load"):
             layout = _layout(operation.operands[0].type)
             if layout is not None and layout.rank:
@@ -141,7 +141,7 @@ _HOW = {
 def conversions(function: Function, spelling: Spelling, plan: KernelPlan) -> list[dict[str, Any]]:
     """Each ``ttg.convert_layout``: how elements move from one layout to the other."""
     found = []
-    for operation in operations(function):
+    for operation in function.walk():
         planned = plan.plans.get(operation)
         if operation.name != "ttg.convert_layout" or not isinstance(planned, Conversion):
             continue
@@ -185,7 +185,7 @@ def accesses(function: Function, plan: KernelPlan) -> list[dict[str, Any]]:
     """Each load and store of device memory: its width, and what keeps it from being wider."""
     info = AxisInfoAnalysis(function)
     found = []
-    for operation in operations(function):
+    for operation in function.walk():
         if operation.name not in ("tt.load", "tt.store"):
             continue
         pointer = operation.operands[0]
@@ -272,7 +272,7 @@ def _counted(number: int, what: str) -> str:
 def shared_memory(function: Function, plan: KernelPlan) -> dict[str, Any]:
     """What lies where in shared memory while the kernel runs, by operation: buffers and scratch memory with their first
     and last use. ``total``: bytes that the kernel takes, ``extent``: the end of the last buffer."""
-    steps = list(operations(function))
+    steps = list(function.walk())
     number = {operation: place for place, operation in enumerate(steps)}
     whole = [one for one in steps if one.name == BARRIER or one in plan.reads_first.waits]
     barriers = {**plan.barriers, **dict.fromkeys(whole, Need.WORKGROUP)}

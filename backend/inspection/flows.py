@@ -11,7 +11,7 @@ from ..planning.plans import GlobalAccess
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.spelling import Spelling
 from ..ttgir.types import TensorType
-from .lines import frames, operations
+from .lines import frames
 
 #: The most steps that are followed from a dot, either way.
 _STEPS = 12
@@ -22,7 +22,7 @@ _ENDS = frozenset({"tt.load", "tt.store", "tt.dot", "tt.reduce", "arith.constant
 def dots(function: Function, spelling: Spelling, plan: KernelPlan) -> list[dict[str, Any]]:
     """Each dot: how it is done, and the steps from loads to its operands and from its result to a store."""
     found = []
-    for operation in operations(function):
+    for operation in function.walk():
         if operation.name != "tt.dot":
             continue
         planned = plan.plans.get(operation)

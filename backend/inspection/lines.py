@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import linecache
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..spirv import opcodes as op
 from ..spirv.decode import decode
-from ..ttgir.ir import Function, Location, Operation
+from ..ttgir.ir import Location
 from ..ttgir.lexer import Tokens, TTGIRSyntaxError
 from ..ttgir.locations import Locations
 from .instructions import placed
@@ -38,14 +37,6 @@ def frames(location: Location) -> tuple[str, ...]:
             found.append(f"{frame.file}:{frame.line}")
         frame = frame.caller
     return tuple(found)
-
-
-def operations(function: Function) -> Iterator[Operation]:
-    """Every operation of a function, those inside others after them, in the order of the text."""
-    if function.body is not None:
-        for block in function.body.blocks:
-            for operation in block.operations:
-                yield from operation.walk()
 
 
 def mlir_lines(text: str) -> list[Line]:

@@ -6,16 +6,24 @@ import linecache
 from collections.abc import Iterator
 from pathlib import Path
 
+from ..capabilities import Capabilities
+from ..drivers import DRIVERS, OTHER
+from ..runtime.device_choice import choose
+from ..runtime.devices import devices
 from ..spirv import opcodes as op
 from ..spirv.decode import DecodedInstruction, decode
 from ..spirv.disassemble import heading_lines
+from .compilers import asked
 from .instructions import placed
 from .kernels import STAGES, CachedKernel, NotInCache, find
+from .nvidia_code import NoMachineCode
 
 #: What was decided of a kernel before it was emitted (planning/show.py).
 PLAN = "plan"
-#: What can be shown of a kernel: the stages in the cache, and the plan between them.
-SHOWN = (*STAGES[:-1], PLAN, STAGES[-1])
+#: What the device's driver makes of the module (compilers.py).
+MACHINE = "machine"
+#: What can be shown of a kernel: the stages in the cache, the plan between them, and what comes after them.
+SHOWN = (*STAGES[:-1], PLAN, STAGES[-1], MACHINE)
 
 #: Columns that each selection or loop adds.
 _INDENT = 2
@@ -40,22 +48,56 @@ def _nested(instructions: list[DecodedInstruction]) -> Iterator[str]:
         yield indent + one.text
 
 
-def _module_text(path: Path) -> str:
+def machine_text(spirv: bytes, capabilities: Capabilities) -> str:
+    """The device's instructions, as the driver that ``capabilities`` name compiles a module, below its statistics.
+    Raises NoMachineCode."""
+    driver = capabilities.driver
+    name = DRIVERS.get(driver, OTHER).machine_code
+    if not name:
+        known = ", ".join(sorted(one for one, row in DRIVERS.items() if row.machine_code))
+        raise NoMachineCode(f"the driver {driver} shows no machine code; these do: {known}")
+    answer = asked(spirv, capabilities)
+    found = [(one, text) for one in answer.executables for text in one.representations if text.name == name]
+    if not found:
+        raise NoMachineCode(answer.why or f"{answer.device} shows no {name!r}")
+    lines = [f"// {answer.device}"]
+    for executable, representation in found:
+        lines += [f"// {row.name:<28} {row.value!s:>6}  {row.description}".rstrip() for row in executable.statistics]
+        lines += ["//", representation.text]
+    return "\n".join(lines)
+
+
+def capabilities_in_use() -> Capabilities:
+    """Of the device that kernels run on. Raises VulkanUnavailable."""
+    device, _ = choose(devices())
+    assert device.capabilities is not None
+    return device.capabilities
+
+
+def _module(path: Path) -> bytes:
     try:
-        return listing(path.read_bytes())
+        return path.read_bytes()
     except OSError as error:
         raise NotInCache(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _module_text(path: Path) -> str:
+    try:
+        return listing(_module(path))
     except ValueError as error:
         raise ValueError(f"{path} is not a SPIR-V module: {error}") from None
 
 
 def stage_text(kernel: CachedKernel, stage: str) -> str:
     """One of SHOWN of a kernel in the cache. Raises NotInCache where the cache does not have it, ValueError where the
-    kernel cannot be planned."""
+    kernel cannot be planned, NoMachineCode where its driver does not show it."""
     if stage == PLAN:
         from .plan import plan_of  # needs Triton's compiled library
 
         return plan_of(kernel)
+    if stage == MACHINE:
+        capabilities = Capabilities.parse(str(kernel.metadata["target"]["arch"]))
+        return machine_text(kernel.path("spv").read_bytes(), capabilities)
     return _module_text(kernel.path(stage)) if stage == "spv" else kernel.text(stage)
 
 
@@ -63,10 +105,13 @@ def text_of(wanted: str, stage: str) -> str:
     """What ``triton-spirv disassemble`` prints: of a ``.spv`` file, or of a kernel in Triton's cache.
 
     Raises NotInCache where there is no such kernel or file, ValueError where the file is not SPIR-V or the kernel
-    cannot be planned.
+    cannot be planned, NoMachineCode where the driver does not show it, VulkanUnavailable where a file's machine code is
+    asked for and no device can be used.
     """
     path = Path(wanted)
     if path.suffix == ".spv" or path.is_file():
+        if stage == MACHINE:
+            return machine_text(_module(path), capabilities_in_use())
         if stage != "spv":
             raise NotInCache(f"{wanted} is a file, which has no stage {stage!r}: name a kernel of the cache")
         return _module_text(path)

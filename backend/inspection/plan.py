@@ -11,11 +11,12 @@ from .. import passes
 from ..capabilities import Capabilities
 from ..errors import LoweringError, UnsupportedOperation
 from ..options import SPIRVOptions, own
-from ..planning.ladder import NAMED_LAYOUTS, Attempt
+from ..planning.ladder import named_layouts
 from ..planning.module_plan import Planned
 from ..planning.show import plan_lines, plan_text
 from ..stages import LayoutSearch, plan
 from ..transforms.kernel import kernel_of
+from ..transforms.schedule import Schedule
 from .kernels import CachedKernel, NotPlannable
 from .lines import Line, frames
 
@@ -35,26 +36,26 @@ def planned_again(
     ir.load_dialects(context)
     module = passes.parse(ttgir, context)
     options = SPIRVOptions(**own(metadata))
-    attempt = _attempt(metadata)
-    if ttir is not None and attempt != NAMED_LAYOUTS:
+    schedule = _schedule(metadata, options)
+    if ttir is not None and metadata["layout"] is not None:
         search = LayoutSearch(passes.parse(ttir, context), capabilities, options)
         search.next()  # this is ``ttgir``
-        while search.attempt.layouts != attempt.layouts:
+        while search.schedule.layouts != schedule.layouts:
             module = search.next()
             if module is None:
                 raise NotPlannable(_OTHER_VERSION)
-    return plan(module, attempt, f"{metadata.get('name', 'kernel')}.ttgir", capabilities, options)
+    return plan(module, schedule, f"{metadata.get('name', 'kernel')}.ttgir", capabilities, options)
 
 
-def _attempt(metadata: Mapping[str, Any]) -> Attempt:
+def _schedule(metadata: Mapping[str, Any], options: SPIRVOptions) -> Schedule:
     try:
-        return NAMED_LAYOUTS if metadata["layout"] is None else Attempt(**metadata["layout"])
+        return named_layouts(options.num_stages) if metadata["layout"] is None else Schedule(**metadata["layout"])
     except (KeyError, TypeError):
         raise NotPlannable(_OTHER_VERSION) from None
 
 
 def cached_plan(kernel: CachedKernel, **options: Any) -> Planned:
-    """``planned_again`` of a kernel in the cache. ``options``: those that are to differ.
+    """``planned_again`` of a kernel in the cache. ``options``: compile options to change.
 
     Raises NotInCache where its TTGIR is not there, NotPlannable where it cannot be planned."""
     ttgir = kernel.text("ttgir")
@@ -71,7 +72,7 @@ def plan_of(kernel: CachedKernel) -> str:
     ``cached_plan``."""
     planned = cached_plan(kernel)
     layout = kernel.metadata["layout"]
-    heading = "" if layout is None else f"layout: {Attempt(**layout).summary()}\n"
+    heading = "" if layout is None else f"layout: {Schedule(**layout).summary()}\n"
     return heading + plan_text(kernel_of(planned.source), planned.plan)
 
 

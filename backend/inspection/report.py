@@ -11,10 +11,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ..ahead_of_time.command import add_request, fusion, requested, target
+from ..ahead_of_time.command import add_request, fusion, target
 from ..ahead_of_time.errors import RequestError, in_one_line
 from ..ahead_of_time.kernel_source import find_kernel, split_request
 from ..capabilities import Capabilities
+from ..options import chosen
 from ..planning.module_plan import Planned
 from ..runtime.errors import VulkanUnavailable
 from ..spirv.decode import decode
@@ -112,7 +113,7 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
         capabilities = target(options.target)
         extra = {"debug_info": True, **fusion()}
         compiled, _ = compiled_kernel(
-            find_kernel(path, name, "inspect"), options.signature, capabilities, requested(options) | extra
+            find_kernel(path, name, "inspect"), options.signature, capabilities, chosen(options) | extra
         )
         metadata = compiled.metadata._asdict()
         planned = planned_again(compiled.asm["ttgir"], capabilities, metadata, compiled.asm.get("ttir"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import glob
 import json
 from functools import partial
@@ -39,6 +40,19 @@ def _what_helps(capabilities: Capabilities, name: str, spirv: bytes) -> str:
         with contextlib.suppress(OSError, ValueError):
             found = json.loads((Path(folder) / f"{name}.json").read_text(encoding="utf-8")).get("num_warps")
     return what_helps(found, capabilities.max_workgroup_invocations // capabilities.subgroup_size)
+
+
+def _unload(contexts: list[vulkan_context.Context]) -> None:
+    """Kernels that are loaded in contexts that were left are loaded again by their next launch. Triton has no list of
+    those that it compiled."""
+    from triton.compiler import CompiledKernel  # asks for drivers while it is imported
+
+    for one in gc.get_objects():
+        if type(one) is CompiledKernel and isinstance(one.module, Kernel) and one.module.context in contexts:
+            one.module = one.function = one._run = None
+
+
+vulkan_context.WHEN_LEFT.append(_unload)
 
 
 class DeviceUtils:

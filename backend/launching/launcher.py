@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from triton.backends.driver import decompose_descriptor, wrap_handle_tensordesc_impl
@@ -69,12 +70,12 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
     end = 1 + max((path[0] for path, _, _ in leaves), default=-1)
     hidden = hidden_arguments(bool(scratch_bytes), bool(reports))
     entries += [((end + index,), argument.name, argument.type) for index, argument in enumerate(hidden)]
-    context = vulkan_context.current()
+    context, place = vulkan_context.current(), _place(src)
+    parts = partial(_parts_launcher, context, entries, end + len(hidden), place)
     if getattr(metadata, "split_grid", False):
-        launch: Callable[..., None] = _parts_launcher(context, entries, end + len(hidden), metadata)
+        launch: Callable[..., None] = parts(metadata)
     else:
-        parts = partial(_parts_launcher, context, entries, end + len(hidden))
-        launch = _native_launcher(context, entries, metadata, SplitVariant(context, src, metadata, parts))
+        launch = _native_launcher(context, entries, place, metadata, SplitVariant(context, src, metadata, parts))
     if reports:
         kind = LaterLauncher if (later or _LATER.get()) and says_loops(reports) else ReportingLauncher
         launch = kind(context, metadata.name, launch, reports, entries)
@@ -88,8 +89,14 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
     return lambda *args: unpack(*args[:FIRST_ARGUMENT], args[FIRST_ARGUMENT:])
 
 
+def _place(src: Any) -> str:
+    """The file and the line of a kernel's function; empty where its source is no function."""
+    code = getattr(getattr(getattr(src, "fn", None), "fn", None), "__code__", None)
+    return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code is not None else ""
+
+
 def _native_launcher(
-    context: vulkan_context.Context, entries: list[Entry], metadata: Any, oversized: SplitVariant | None
+    context: vulkan_context.Context, entries: list[Entry], place: str, metadata: Any, oversized: SplitVariant | None
 ) -> Any:
     written = getattr(metadata, "written_arguments", None)
     return make_launcher(
@@ -99,11 +106,14 @@ def _native_launcher(
         bool(getattr(metadata, "indirect_arguments", False)),
         None if written is None else {entries[index][1] for index in written},
         oversized,
+        place,
     )
 
 
-def _parts_launcher(context: vulkan_context.Context, entries: list[Entry], place: int, metadata: Any) -> PartsLauncher:
-    """For the metadata of a kernel that takes GRID at ``place``, after the arguments in ``entries``."""
-    grid = [((place + index,), argument.name, argument.type) for index, argument in enumerate(GRID)]
-    launch = _native_launcher(context, [*entries, *grid], metadata, None)
-    return PartsLauncher(launch, launch.grid_limits, place)
+def _parts_launcher(
+    context: vulkan_context.Context, entries: list[Entry], last: int, place: str, metadata: Any
+) -> PartsLauncher:
+    """For the metadata of a kernel that takes GRID at ``last``, after the arguments in ``entries``."""
+    grid = [((last + index,), argument.name, argument.type) for index, argument in enumerate(GRID)]
+    launch = _native_launcher(context, [*entries, *grid], place, metadata, None)
+    return PartsLauncher(launch, launch.grid_limits, last)

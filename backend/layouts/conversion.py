@@ -39,7 +39,7 @@ Moves = Identity | RegisterPermutation | SubgroupShuffle | ThroughShared
 
 @lru_cache(maxsize=1024)
 def plan_conversion(source: LinearLayout, result: LinearLayout, element_bytes: int, scratch_bytes: int = 0) -> Moves:
-    """How each lane gets the registers of ``result`` from those of ``source``.
+    """How each lane gets the registers of ``result`` from the registers of ``source``.
 
     ``element_bytes``: size of an element in memory. ``scratch_bytes``: workgroup memory that the operation owns
     (0 where it has none). Raises ConversionError where workgroup memory is needed and

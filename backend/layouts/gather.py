@@ -25,8 +25,8 @@ class GatherByShuffles:
     """Where the source element of an index is: (index, register, lane, warp) of the result to a register and a lane of
     the source, in the own subgroup.
 
-    ``register``, ``lane``: those two maps. ``candidates``: the source registers that, for result register 0, may be the
-    one; for result register r, each ^ ``register`` of r.
+    ``register``, ``lane``: the two maps. ``candidates``: the source registers that result register 0 may come from;
+    result register r may come from each of them ^ ``register`` of r.
     """
 
     register: LinearLayout

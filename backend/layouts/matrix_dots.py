@@ -126,7 +126,7 @@ def _match_warps(a: LinearLayout, b: LinearLayout, c: LinearLayout) -> None:
 
 def _take_registers(bits: dict[int, int], extent: int, layout: LinearLayout, dim: int) -> None:
     """Fills in the bits of a fragment's coordinate, which is below ``extent``, from registers of ``layout`` that move
-    along ``dim`` alone: the same bit where there is one, else the first that is free, else none."""
+    along ``dim`` alone: the same bit if there is such a register, else the first that is free, else none."""
     found = [basis[dim] for basis in layout.bases[REGISTER] if basis[dim] and sum(map(bool, basis)) == 1]
     free = [bit for bit in dict.fromkeys(found) if bit & (bit - 1) == 0 and bit not in bits.values()]
     wanted = [1 << place for place in range(extent.bit_length() - 1) if 1 << place not in bits]

@@ -139,8 +139,8 @@ def _across_warps(
 ) -> PartialResults:
     """Offsets: the place along the other dimensions in the low bits, which partial result in the high ones.
 
-    ``registers``: places along the other dimensions of groups, lanes and warps; ``places``: those along the axis.
-    ``combined``: the steps along the axis within a partial result, ``steps``: those between partial results.
+    ``registers``: places along the other dimensions of groups, lanes and warps; ``places``: their places along the
+    axis. ``combined``, ``steps``: the steps along the axis within a partial result, and between partial results.
     """
     functionals = _rounds(registers, len(steps), other_bits, sum(element_bytes), scratch_bytes)
     kept = other_bits - len(functionals)

@@ -1,7 +1,7 @@
 """Strips of a tensor: what is left of its layout when the highest bits of a dimension, all registers, are taken away.
 
-An array of the invocation's own holds a tensor so that any strip of it is one run: those registers are the highest bits
-of the place in the array, the others, in their order, the lowest.
+An array of the invocation's own holds a tensor so that any strip of it is one run: the strip's registers are the
+highest bits of the place in the array, the others, in their order, the lowest.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ def same_registers(one: TensorType, other: TensorType) -> bool:
     return same_copies(*layouts)
 
 
+@lru_cache(maxsize=4096)
 def cut_fits(type_: TensorType, dim: int, strips: int) -> bool:
     """Whether a strip is what the tensor's layout has without the registers of the highest bits of ``dim``."""
     assert type_.encoding is not None

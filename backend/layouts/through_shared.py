@@ -29,7 +29,7 @@ class SharedRound:
 
     Each entry is a vector: source registers (``stores``) or result registers (``loads``) whose elements lie at
     consecutive offsets, beginning with that of the first register, which is a multiple of the vector's length.
-    ``stores`` are those of the lanes whose ``ThroughShared.turn`` is 0; see ``ThroughShared.stores``.
+    ``stores`` are the stores of lanes whose ``ThroughShared.turn`` is 0; see ``ThroughShared.stores``.
     """
 
     stores: Vectors
@@ -176,7 +176,7 @@ def _one_sided(
 ) -> list[tuple[int, int]]:
     """Pairs (vector, functional) of bits that are registers of ``wide`` and lanes of ``other``, to ``limit`` in all.
 
-    The functionals of ``common`` vanish on lanes, so on these vectors; those of ``rounds`` have to.
+    The functionals of ``common`` vanish on lanes, so on these vectors; the functionals of ``rounds`` have to.
     """
     room = limit - len(common)
     if not room:

@@ -231,7 +231,7 @@ def share(ctx: Lowering, operation: Operation, type_: Type, results: list[int], 
 
 
 def masks_of(ctx: Lowering, mask: Sequence[Value], count: int) -> list[int]:
-    """``mask``: the operand, where there is one."""
+    """``mask``: the operand, or None."""
     return ctx.registers(mask[0]) if mask else [ctx.module.boolean(True)] * count
 
 

@@ -27,7 +27,7 @@ class Bounds:
     """What the accesses of one kernel are checked against. ``roots``: pointer → the arguments that it may have come
     from (planning/pointers.py). ``arguments``: the numbers of the arguments with a row.
 
-    ``unchecked`` counts operations: those through pointers that come from memory or from integers are not checked.
+    ``unchecked`` counts the operations whose pointers come from memory or from integers, which are not checked.
     """
 
     def __init__(self, kernel: Function, roots: Mapping[Value, tuple[int, ...]]) -> None:
@@ -48,7 +48,7 @@ class Bounds:
 
     def read(self, emitter: Emitter, reports: Reports, addresses: Mapping[int, int]) -> None:
         """Reads the rows, in the entry block, where they dominate every use, and reports what they are of.
-        ``addresses``: those that the ``arguments`` have."""
+        ``addresses``: of the ``arguments``."""
         f = emitter.f
         self._reports, self._addresses = reports, addresses
         reports.message("bounds", Location(), arguments=self.arguments, unchecked=self.unchecked)

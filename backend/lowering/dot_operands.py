@@ -186,7 +186,7 @@ def _apply(bases: list[int], value: int) -> int:
 
 
 def indexed(ctx: Lowering, plan: Dot, *operands: OperandSource) -> list[OperandSource]:
-    """The operands where ``k`` may be any id: those in registers in workgroup memory or in arrays, as planned."""
+    """The operands for any id ``k``: registers are put in workgroup memory or in arrays, as planned."""
     found: list[OperandSource] = []
     for one, place in zip(operands, plan.operands, strict=True):
         if not isinstance(one, _InRegisters):

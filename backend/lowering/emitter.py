@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from ..capabilities import Capabilities
 from ..layouts.distributed import distributed_layout
 from ..layouts.linear import LinearLayout
-from ..planning.options import Options
 from ..spirv import opcodes as op
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import BuiltIn, Capability_, StorageClass
+from ..transforms.schedule import Options
 from ..ttgir.types import TensorType, Type
 from .element_types import ElementTypes
 
@@ -84,7 +84,9 @@ class Emitter:
         self.module.capability(Capability_.GroupNonUniform)
         self._input(BuiltIn.SubgroupLocalInvocationId, "lane")
         if self.num_warps > 1:
-            self._input(BuiltIn.SubgroupId, "warp")
+            warp = self._input(BuiltIn.SubgroupId, "warp")
+            if self.options.disorder:
+                self._inputs[BuiltIn.SubgroupId] = self.f.sub(self.module.uint(self.num_warps - 1), warp)
         if self.capabilities.traits.faults.unmasked_loads:
             self.lane_zero()  # numbered here, it is the same everywhere; left out where nothing uses it
 

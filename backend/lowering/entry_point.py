@@ -9,12 +9,12 @@ from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, Argum
 from ..abi.report_buffer import HEADER, RACES
 from ..capabilities import Capabilities
 from ..planning.module_plan import Planned, plan_module
-from ..planning.options import Options
 from ..spirv.float_modes import float_modes
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import ExecutionMode_, MemoryAccess
 from ..transforms.kernel import kernel_of
+from ..transforms.schedule import Options
 from ..ttgir.ir import UNKNOWN, Function, Module
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
@@ -128,4 +128,5 @@ def _enter(ctx: Lowering, kernel: Function, scratch: bool) -> ArgumentBlock:
         ctx.shared.watch.begin(ctx, ctx.reports, HEADER.size + (bounds.bytes if bounds else 0))
     if plan.watched:
         watch_loops(ctx, ctx.reports, lambda: ctx.place)
+    ctx.disorder.delay(ctx)
     return block

@@ -79,26 +79,32 @@ def narrow(emitter: Emitter, value: int, type_: Type) -> int:
     raise NotImplementedError(f"arithmetic on {type_} is not supported; convert to float16 or float32 first")
 
 
-#: The smallest normal float16, and a float32 whose unit in the last place is that of subnormal ones.
+#: The smallest normal float16, and a float32 whose unit in the last place is that of subnormal float16s.
 _SMALLEST_HALF, _UNIT_OF_SUBNORMALS = 2.0**-14, 0.75
 #: Bits of a float32's significand that a float16 lacks.
 _LOST_BITS = 13
+#: The bits of 2**16, the smallest power of two that is past a float16's range, and of infinity, as float32s.
+_PAST_HALVES, _INFINITY = 0x47800000, 0x7F800000
 
 
 def _rounded_to_half(emitter: Emitter, value: int) -> int:
-    """A float32 with a float16's value, or one that is too large for a float16. OpQuantizeToF16 is for that, but may
-    make 0 of what is subnormal as a float16, and infinity of what rounds to the largest one (SPIR-V specification,
-    section 3.49.11): NVIDIA's driver does both."""
+    """A float32 with a float16's value. OpQuantizeToF16 is for that, but may make 0 of what is subnormal as a float16,
+    and infinity of what rounds to the largest one (SPIR-V specification, section 3.49.11): NVIDIA's driver does
+    both."""
     f, module = emitter.f, emitter.module
     f32, u32, unit = emitter.type_id(F32), module.u32, module.real(_UNIT_OF_SUBNORMALS, 32)
     bits = f.bitcast(value, u32)
     odd = f.and_(f.shr(bits, _LOST_BITS), module.uint(1))
     half = f.add(f.add(bits, odd), module.uint((1 << _LOST_BITS - 1) - 1))
-    normal = f.bitcast(f.and_(half, module.uint(-(1 << _LOST_BITS))), f32)
+    sign = f.and_(bits, module.uint(1 << 31))
+    half = f.and_(half, module.uint(-(1 << _LOST_BITS)))
+    past = f.compare(op.UGreaterThanEqual, f.and_(half, module.uint((1 << 31) - 1)), module.uint(_PAST_HALVES))
+    half = f.select(past, f.or_(sign, module.uint(_INFINITY)), half)
+    normal = f.bitcast(half, f32)
     normal = f.select(f.emit(op.IsNan, module.bool, value), value, normal)  # whose bits might become an infinity's
     size = f.glsl(Glsl.FAbs, f32, value)
     rest = f.emit(op.FSub, f32, f.emit(op.FAdd, f32, size, unit), unit)
-    subnormal = f.bitcast(f.or_(f.bitcast(rest, u32), f.and_(bits, module.uint(1 << 31))), f32)
+    subnormal = f.bitcast(f.or_(f.bitcast(rest, u32), sign), f32)
     small = f.compare(op.FOrdLessThan, size, module.real(_SMALLEST_HALF, 32))
     return f.select(small, subnormal, normal)
 

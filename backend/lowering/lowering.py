@@ -11,15 +11,16 @@ from ..capabilities import Capabilities
 from ..layouts.element_sizes import bytes_in_memory
 from ..planning.buffers import BufferView
 from ..planning.kernel_plan import KernelPlan
-from ..planning.options import Options
 from ..planning.plans import Failed, Plan
 from ..planning.shared_memory import first_element
 from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Scope
+from ..transforms.schedule import Options
 from ..ttgir.ir import UNKNOWN, Module, Operation, Value
 from ..ttgir.types import MemDescType, TensorType
 from .bounds_check import Bounds
+from .disorder import Disorder
 from .emitter import Emitter
 from .errors import LoweringError, UnsupportedOperation
 from .reports import Reports
@@ -40,7 +41,7 @@ Lowered: TypeAlias = "int | list[int] | SharedBuffer | SharedOperand | RegisterA
 
 P = TypeVar("P", bound=Plan)
 
-#: In place of the id of a register that nothing reads (planning/demand.py). It is no id: what takes it after all has no
+#: Stands for the id of a register that nothing reads (planning/demand.py). It is no id: what takes it after all has no
 #: type, or cannot be encoded, so that no module comes of it.
 UNREAD = -1
 
@@ -62,11 +63,12 @@ class Lowering(Emitter):
         super().__init__(module, function, capabilities, options, warps, lanes)
         self.source = source
         self.shared = shared
+        self.disorder = Disorder()
         #: What was decided of the kernel; of one operation: ``plan_of``.
         self.plan = plan
         #: Pointer → the argument that it is held as a 32-bit byte offset from (planning/pointers.py).
         self.pointer_bases = plan.pointers.bases
-        #: Those arguments → their addresses.
+        #: The arguments that pointers are held as offsets from → their addresses.
         self.base_addresses: dict[Value, int] = {}
         #: A 64-bit 0 of which a driver does not know that it is one; 0 where the kernel has no pointer.
         self.unknown_zero = 0
@@ -172,6 +174,7 @@ class Lowering(Emitter):
             self.shared.barrier(self.f, self.plan.reads_first.barriers, Scope.Subgroup, Scope.Subgroup)
         else:
             self.shared.barrier(self.f, global_memory or self.plan.reads_first.barriers, Scope.Workgroup, scope)
+            self.disorder.delay(self)
 
     def subgroup_barrier(self) -> None:
         """The invocations of each subgroup wait for each other, and see each other's writes to shared memory."""
@@ -181,6 +184,7 @@ class Lowering(Emitter):
         """All invocations have read from device memory what they had to before one writes there."""
         scope = Scope.Subgroup if self.num_warps == 1 else Scope.Workgroup
         self.shared.barrier(self.f, True, scope, scope)
+        self.disorder.delay(self)
 
     def wait(self, need: Need) -> None:
         """A planned barrier, as strong as it has to be."""

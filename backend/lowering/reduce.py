@@ -46,7 +46,7 @@ def _reduce(ctx: Lowering, operation: Operation) -> None:
 
 @lowers("spirv.fold")
 def _fold(ctx: Lowering, operation: Operation) -> None:
-    """Registers of a strip are combined into those of the tile that lie at their place in it, apart from whole tiles
+    """Registers of a strip are combined into the tile's registers that lie at their place in it, apart from whole tiles
     (transforms/strip_reductions.py)."""
     f, count, counter = ctx.f, len(operation.results), ctx.scalar(operation.operands[-1])
     tiles, strips = ([ctx.registers(one) for one in operation.operands[first : first + count]] for first in (0, count))

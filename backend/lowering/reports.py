@@ -96,7 +96,8 @@ def watch_loops(emitter: Emitter, reports: Reports, place: Callable[[], Location
     """Makes every loop report where the driver ended it although its condition still held.
 
     The condition is passed through a subgroup operation that changes nothing: the driver's compiler knows that a
-    condition is false after its loop, and would drop a plain test of it. ``place``: that of the loop that is emitted.
+    condition is false after its loop, and would drop a plain test of it. ``place``: the location of the loop that is
+    emitted.
     """
     f, module = emitter.f, emitter.module
     numbers: dict[Location, int] = {}

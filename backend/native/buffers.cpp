@@ -95,7 +95,15 @@ std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
   if (bytes == 0) throw std::invalid_argument("a Vulkan buffer needs at least one byte");
   constexpr VkMemoryPropertyFlags mapped = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   if (kind == MemoryKind::kStaging) return make_buffer(bytes, {mapped, VK_MEMORY_PROPERTY_HOST_CACHED_BIT, true});
-  return make_buffer(bytes, {0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT});
+  const Wanted local{0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
+  std::unique_ptr<Buffer> made = make_buffer(bytes, local);
+  // A tensor of a device that was left is told from this one's by its address alone.
+  while (is_gone(made->address(), made->bytes())) {
+    const std::lock_guard<std::mutex> guard(buffers_mutex_);
+    parked_.push_back(std::move(made));
+    made = make_buffer(bytes, local);
+  }
+  return made;
 }
 
 VkBuffer Device::create_buffer(VkDeviceSize bytes, const void* next, VkBufferCreateFlags flags) {

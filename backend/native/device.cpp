@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "recording.h"
 
@@ -23,6 +24,17 @@ void watch_forks() {
 constexpr uint32_t kSmallestBlock = 4096;
 
 constexpr const char* kClosed = "the Vulkan device is closed";
+
+constexpr const char* kGone =
+    "this belongs to a Vulkan device that failed earlier, and was left: tensors, graphs and loaded files of before "
+    "have to be made again";
+
+// Kernels that an error names.
+constexpr std::size_t kMostNamed = 3;
+
+std::mutex left_mutex;
+std::vector<std::weak_ptr<Device>> left_devices;
+std::atomic<bool> some_left{false};
 
 // How long close() waits for calls of other threads, which wait for nothing any more.
 constexpr auto kLastCalls = std::chrono::seconds(10);
@@ -84,20 +96,68 @@ void Device::check_running() const {
         "the Vulkan device was opened before this process was forked and cannot be used here; "
         "start workers with the 'spawn' or 'forkserver' method, or fork before the first launch");
   if (lost_)
-    throw VulkanError(std::string("the Vulkan device was lost in earlier work of this process; restart the process"),
+    throw VulkanError(left_ ? std::string(kGone)
+                            : std::string("the Vulkan device was lost in earlier work of this process") + kOpenedAgain,
                       VK_ERROR_DEVICE_LOST);
-  if (stuck_) throw std::runtime_error("a kernel on the Vulkan device did not end in time; restart the process");
+  if (stuck_) throw std::runtime_error(kGone);
   if (gone_) throw std::runtime_error(kClosed);
 }
 
 // A call that failed: the device may be lost, which every later use is told.
 void Device::fail(const char* function, VkResult result) {
   if (result != VK_ERROR_DEVICE_LOST) throw VulkanError(function, result);
+  const std::string work = running();
   lost_ = true;
-  throw VulkanError(std::string(function) +
-                        " failed: VK_ERROR_DEVICE_LOST (-4): the device reset or a kernel accessed memory that is not "
-                        "there; results of unfinished kernels are lost; restart the process",
+  throw VulkanError(std::string(function) + " failed: VK_ERROR_DEVICE_LOST (-4): the device reset or " + work +
+                        " accessed memory that is not there; results of unfinished kernels are lost" + kOpenedAgain,
                     result);
+}
+
+const std::string* kernel_label(const std::string& label) {
+  static std::mutex mutex;
+  static auto* const labels = new std::set<std::string>;
+  const std::lock_guard<std::mutex> guard(mutex);
+  return &*labels->insert(label).first;
+}
+
+// Where several launches were handed over together, their ends are not seen apart.
+std::string Device::running() const {
+  const uint64_t first = reached_.load(std::memory_order_acquire) + 1;
+  const uint64_t last = std::min<uint64_t>(flushed_.load(std::memory_order_acquire), first + kBatch - 1);
+  std::vector<const std::string*> kernels;
+  for (uint64_t value = first; value <= last; ++value) {
+    const std::string* const kernel = named_[value % kNamed].load(std::memory_order_relaxed);
+    if (kernel != nullptr && std::find(kernels.begin(), kernels.end(), kernel) == kernels.end())
+      kernels.push_back(kernel);
+  }
+  if (kernels.empty()) return "a kernel";
+  std::string text = kernels.size() == 1 ? "" : "one of ";
+  for (std::size_t index = 0; index < std::min(kernels.size(), kMostNamed); ++index)
+    text += (index == 0 ? "" : ", ") + *kernels[index];
+  if (kernels.size() > kMostNamed) text += " and " + std::to_string(kernels.size() - kMostNamed) + " others";
+  return text;
+}
+
+void Device::leave() {
+  const std::lock_guard<std::mutex> guard(left_mutex);
+  if (left_.exchange(true)) return;
+  left_devices.push_back(weak_from_this());
+  some_left = true;
+}
+
+bool Device::any_left() { return some_left.load(std::memory_order_relaxed); }
+
+bool Device::is_gone(VkDeviceAddress address, VkDeviceSize bytes) {
+  if (!any_left()) return false;
+  const std::lock_guard<std::mutex> guard(left_mutex);
+  return std::any_of(left_devices.begin(), left_devices.end(), [&](const std::weak_ptr<Device>& one) {
+    const std::shared_ptr<Device> device = one.lock();
+    if (!device) return false;
+    const std::lock_guard<std::mutex> buffers(device->buffers_mutex_);
+    return std::any_of(device->buffers_.begin(), device->buffers_.end(), [&](const auto& buffer) {
+      return address < buffer.first + buffer.second.bytes && buffer.first < address + bytes;
+    });
+  });
 }
 
 // Waits until nothing that was submitted is running: on a lost device, that nothing runs any more.
@@ -138,6 +198,7 @@ bool Device::close() {
   stop_flusher();
   for (Slot& slot : ring_) slot.block.reset();
   for (Chunk& chunk : chunks_) chunk.buffer.reset();
+  parked_.clear();
   const std::scoped_lock guard(queue_mutex_, ring_mutex_, buffers_mutex_);
   for (const auto& [address, range] : buffers_) {  // what tensors still hold
     destroy(range.buffer, range.memory);
@@ -160,6 +221,11 @@ void Device::barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkAcce
   vk_.vkCmdPipelineBarrier(commands, from, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
 }
 
+void Device::order(Slot& slot) {
+  if (!ordered_) barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+  ordered_ = false;
+}
+
 Device::~Device() {
   try {
     close();
@@ -177,6 +243,7 @@ void Device::record_dispatch(Slot& slot, const Dispatch& dispatch) {
       slot.block = allocate(std::max(kSmallestBlock, 2 * dispatch.block_bytes), MemoryKind::kStaging);
     std::memcpy(slot.block->host(), dispatch.block, dispatch.block_bytes);
   }
+  name_next(dispatch.kernel);
   if (bound_ != dispatch.pipeline) {
     vk_.vkCmdBindPipeline(slot.commands, VK_PIPELINE_BIND_POINT_COMPUTE, dispatch.pipeline);
     bound_ = dispatch.pipeline;
@@ -201,10 +268,10 @@ uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
   }
   return submit(
       [&](Slot& slot) {
-        barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+        order(slot);
         record_dispatch(slot, dispatch);
       },
-      dispatch.indirect ? Batch::kAlone : Batch::kWithOthers, after);
+      dispatch.indirect ? Batch::kAlone : Batch::kWithOthers, after, &dispatch);
 }
 
 void Device::refuse_while_recording() const {
@@ -241,7 +308,7 @@ void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies
   for (const StagedCopy& copy : copies) std::memcpy(copy.staging->host(), copy.host, copy.bytes);
   wait(submit(
       [&](Slot& slot) {
-        barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+        order(slot);
         for (const StagedCopy& copy : copies) {
           const VkBufferCopy region{0, copy.offset, copy.bytes};
           vk_.vkCmdCopyBuffer(slot.commands, copy.staging->buffer(), copy.device->buffer(), 1, &region);

@@ -10,6 +10,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -19,50 +20,11 @@
 #include <utility>
 #include <vector>
 
+#include "buffer.h"
+#include "slot.h"
 #include "vulkan_api.h"
 
 namespace triton_spirv {
-
-class Device;
-
-// A buffer with its own memory, or none of its own where it was joined of others. `address` is its device address;
-// `host` its mapped address, or null.
-class Buffer {
- public:
-  Buffer(std::shared_ptr<Device> device, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
-         VkDeviceAddress address, void* host)
-      : device_(std::move(device)), buffer_(buffer), memory_(memory), bytes_(bytes), address_(address), host_(host) {}
-  // Waits for nothing: the memory goes back once the work is done that may use it.
-  ~Buffer();
-  Buffer(const Buffer&) = delete;
-  Buffer& operator=(const Buffer&) = delete;
-
-  // Gives the memory back once all submitted work is done. A second call does nothing. Where it throws, the buffer is
-  // as it was.
-  void free();
-  VkBuffer buffer() const { return buffer_; }
-  VkDeviceSize bytes() const { return bytes_; }
-  VkDeviceAddress address() const { return address_; }
-  void* host() const { return host_; }
-
- private:
-  friend class Device;
-  void give_back();
-
-  std::shared_ptr<Device> device_;
-  VkBuffer buffer_;
-  VkDeviceMemory memory_;
-  VkDeviceSize bytes_;
-  VkDeviceAddress address_;
-  void* host_;
-  bool ended_ = false;  // its owner let go of it
-};
-
-// Where an allocation lies.
-enum class MemoryKind {
-  kDevice,   // device-local, for kernels
-  kStaging,  // host-visible, coherent and, where there is such a type, cached
-};
 
 // A host range that is copied to the device before a dispatch and, where `write_back` is set, back after it.
 struct StagedCopy {
@@ -74,30 +36,14 @@ struct StagedCopy {
   bool write_back;
 };
 
-// One dispatch. `block` is the argument block of the ABI; `indirect` puts it into a buffer.
-struct Dispatch {
-  VkPipeline pipeline;
-  uint32_t grid[3];
-  const std::byte* block;
-  uint32_t block_bytes;
-  bool indirect;
-};
-
-// What every buffer can be used for.
-constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
-                                            VK_BUFFER_USAGE_TRANSFER_DST_BIT |
-                                            VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+// What follows from an error after which a device is left.
+constexpr const char* kOpenedAgain =
+    "; the next use of the device opens it again, and tensors, graphs and loaded files of before are gone";
 
 // The stages that kernels and copies run in, and how they touch memory.
 constexpr VkPipelineStageFlags kWorkStages = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
 constexpr VkAccessFlags kWorkWrites = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
 constexpr VkAccessFlags kWorkReads = kWorkWrites | VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT;
-
-// A semaphore of another API and the value to wait for.
-struct ExternalWait {
-  VkSemaphore semaphore;
-  uint64_t value;
-};
 
 // A semaphore that another API signals: its number, and an opaque file descriptor, which is the caller's.
 struct Incoming {
@@ -109,6 +55,7 @@ struct Incoming {
 struct Query {
   VkQueryPool pool;
   uint32_t index;
+  uint64_t written;  // the timeline's value once it is written
 };
 
 class Recording;
@@ -140,6 +87,8 @@ class Device : public std::enable_shared_from_this<Device> {
 
   // All below are thread-safe; call them without the GIL.
 
+  // Forgets launches of a pipeline that is destroyed next. None of them runs.
+  void forget(VkPipeline pipeline);
   // Submits the dispatch and returns the value that the timeline has when it is done.
   uint64_t launch(const Dispatch& dispatch, const ExternalWait* after = nullptr);
   // Runs the dispatch with copies around it, and returns when it is done. Where it throws although the dispatch may run
@@ -175,12 +124,13 @@ class Device : public std::enable_shared_from_this<Device> {
   bool owns(VkDeviceAddress address, VkDeviceSize bytes);
 
   bool has_timestamps() const { return timestamp_bits_ != 0; }
+  // One that can be written, once.
   Query acquire_query();
-  void release_query(Query query);
-  // Writes the time when all earlier work is done. Returns the timeline's value.
-  uint64_t write_timestamp(Query query);
+  void release_query(const Query& query);
+  // Writes the time when all earlier work is done.
+  void write_timestamp(Query& query);
   // Nanoseconds from one timestamp to another; the submissions of both must be done.
-  double elapsed(Query from, Query to);
+  double elapsed(const Query& from, const Query& to);
 
   // The timeline as an opaque file descriptor, which is the caller's, for another API to import. Throws where the
   // device has no VK_KHR_external_semaphore_fd.
@@ -198,6 +148,14 @@ class Device : public std::enable_shared_from_this<Device> {
   void check_usable() const;
   // Whether this process was forked from the one that made the device.
   bool forked() const;
+  // Whether it was lost, or work on it did not end in time: nothing runs on it any more.
+  bool failed() const { return lost_ || stuck_; }
+  // Its owner leaves it, failed as it is, to open another one. What tensors still hold of its memory is known from then
+  // on as memory that is gone.
+  void leave();
+  // Whether one was, and whether the range meets memory of one.
+  static bool any_left();
+  static bool is_gone(VkDeviceAddress address, VkDeviceSize bytes);
   // Throws std::runtime_error where this thread is making a recording: what it does now would not be in it.
   void refuse_while_recording() const;
   // Whether the validation layer is on. Layers of 2023 stall for 10 s where one thread asks for the timeline's value
@@ -210,13 +168,6 @@ class Device : public std::enable_shared_from_this<Device> {
   friend class Buffer;
   friend class Recording;
   friend struct Recorded;
-  // A command buffer of the ring, with what its commands need.
-  struct Slot {
-    VkCommandBuffer commands = VK_NULL_HANDLE;
-    uint64_t value = 0;             // of the last work in it
-    ExternalWait after{};           // what its submission waits for, if it has a semaphore
-    std::unique_ptr<Buffer> block;  // holds the argument block of an indirect dispatch
-  };
   struct Location {
     VkBuffer buffer;
     VkDeviceSize offset;
@@ -240,19 +191,29 @@ class Device : public std::enable_shared_from_this<Device> {
   };
   class Transfer;
 
-  enum class Batch { kWithOthers, kAlone };
+  enum class Batch { kWithOthers, kAlone, kLater };
+  // `launch`: what `record` records, where that may be handed over again.
   template <typename Record>
-  uint64_t submit(Record&& record, Batch batch = Batch::kWithOthers, const ExternalWait* after = nullptr);
+  uint64_t submit(Record&& record, Batch batch = Batch::kWithOthers, const ExternalWait* after = nullptr,
+                  const Dispatch* launch = nullptr);
   // These are called with ring_mutex_ held.
-  Slot& open_slot();
-  void close_slot(const ExternalWait* after = nullptr);
+  // `again`: its commands may be handed over more than once.
+  Slot& open_slot(bool again);
+  VkResult begin(Slot& slot, VkCommandBufferUsageFlags usage);
+  // Has the next slot hold the commands of an earlier launch like this one, which are ended. False where there are
+  // none.
+  bool take_again(const Dispatch& launch, const LaunchKey& key);
+  enum class Commands { kOpen, kEnded };
+  void close_slot(Commands commands = Commands::kOpen, const ExternalWait* after = nullptr);
   void wake_flusher();
+  // Where the last launch had to be recorded: begins the next command buffer while the device works.
+  void begin_ahead();
   // Waits, without the mutex, until there is a command buffer to record into. `alone`: a new one.
   void wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone);
   // Hands everything up to `value` to the driver.
   void flush(uint64_t value);
   void flush_locked(uint64_t value);  // with queue_mutex_ held
-  void submit_slot(const Slot& slot);
+  void hand_over(const Submission& submission);
   // vkWaitSemaphores() on the timeline.
   VkResult wait_semaphore(uint64_t value, uint64_t timeout_ns);
   std::unique_lock<std::mutex> layer_guard() {
@@ -262,6 +223,8 @@ class Device : public std::enable_shared_from_this<Device> {
   void wait_until(uint64_t value);
   // done(), of a device that is known not to be destroyed.
   bool seen(uint64_t value);
+  // The kernels that may be the one that the device works on, as an error's subject: "add.py:7: kernel 'add'".
+  std::string running() const;
   // The timeline's value now.
   uint64_t look();
   // check_usable(), but for a device that is being closed.
@@ -276,6 +239,8 @@ class Device : public std::enable_shared_from_this<Device> {
   void finish();
   VkSemaphore make_timeline();
   int export_semaphore(VkSemaphore semaphore);
+  // What is recorded next begins when all earlier work is done, and sees what that wrote.
+  void order(Slot& slot);
   void record_dispatch(Slot& slot, const Dispatch& dispatch);
   // Behind the pipeline's binding; `block`: where the argument block of an indirect dispatch is.
   void push_and_dispatch(VkCommandBuffer commands, const Dispatch& dispatch, const Buffer* block);
@@ -335,6 +300,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::atomic<unsigned> uses_{0};
   std::atomic<bool> stuck_{false};  // work did not end in time
   std::atomic<bool> lost_{false};
+  std::atomic<bool> left_{false};
   uint32_t timestamp_bits_ = 0;
   bool binds_sparse_ = false;  // the queue can, also memory that was imported
   VkPhysicalDeviceLimits limits_{};
@@ -365,7 +331,15 @@ class Device : public std::enable_shared_from_this<Device> {
   std::atomic<uint64_t> queued_before_{0};  // flushed_ before the last submission
   std::size_t open_ = 0;                    // recordings in the open command buffer, ring_[next_slot_]
   VkPipeline bound_ = VK_NULL_HANDLE;       // in the open command buffer
-  std::atomic<bool> waited_{true};          // since the last recording
+  bool ordered_ = false;                    // it ends with a barrier, behind which there are no more than timestamps
+  // Of the last pieces of work, by the timeline's value, the kernel; null where it is no dispatch.
+  static constexpr std::size_t kNamed = 2 * kRing * kBatch;
+  std::vector<std::atomic<const std::string*>> named_{kNamed};
+  void name_next(const std::string* kernel) {  // with ring_mutex_
+    named_[(submitted_.load(std::memory_order_relaxed) + 1) % kNamed].store(kernel, std::memory_order_relaxed);
+  }
+  std::atomic<bool> waited_{true};   // since the last recording
+  std::atomic<bool> missed_{false};  // a launch that was handed over at once had to be recorded
   std::chrono::steady_clock::time_point last_recorded_{};
   std::thread flusher_;
   std::condition_variable wake_;
@@ -390,6 +364,7 @@ class Device : public std::enable_shared_from_this<Device> {
     VkDeviceMemory memory;
   };
   std::multimap<VkDeviceAddress, Range> buffers_;  // host memory may be imported twice, at one address
+  std::vector<std::unique_ptr<Buffer>> parked_;    // at addresses of memory that is gone
 
   using Chunks = std::array<Chunk, 2>;
   std::timed_mutex transfer_mutex_;              // the chunks
@@ -398,38 +373,48 @@ class Device : public std::enable_shared_from_this<Device> {
 
   std::mutex queries_mutex_;
   std::vector<VkQueryPool> query_pools_;
-  std::vector<Query> free_queries_;
+  std::deque<Query> free_queries_;  // the one that was given back first in front
 };
 
 // Records commands with `record(slot)` into the open command buffer. That is handed over at once where the host waited
 // since the last recording, or some time has passed, and the device has less than two submissions to work on; where the
-// buffer is full; or where `batch` says so. Otherwise the flusher does it.
+// buffer is full; or where `batch` says so. Otherwise the flusher does it. A launch that is handed over at once, and is
+// like an earlier one that is done, has the commands of that one: recording costs about as much as handing over.
 template <typename Record>
-uint64_t Device::submit(Record&& record, Batch batch, const ExternalWait* after) {
+uint64_t Device::submit(Record&& record, Batch batch, const ExternalWait* after, const Dispatch* launch) {
   check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
   refuse_while_recording();
   const bool alone = batch == Batch::kAlone || after != nullptr;
-  bool hand_over = true;
+  bool flushes = true;
   uint64_t value;
   {
     std::unique_lock<std::mutex> ring(ring_mutex_);
     wait_for_slot(ring, alone);
     check_usable();
-    record(open_slot());  // where this throws with nothing else in it, beginning it again drops what was recorded
-    value = submitted_.load(std::memory_order_relaxed) + 1;
-    submitted_.store(value, std::memory_order_release);
-    ++open_;
     const auto now = std::chrono::steady_clock::now();
     const bool in_a_row = !waited_.exchange(false, std::memory_order_relaxed) && now - last_recorded_ < kRow;
     last_recorded_ = now;
-    if (alone) {
-      close_slot(after);
-    } else if (open_ != kBatch && (in_a_row || !nearly_idle())) {
-      hand_over = false;
+    const bool at_once = alone || (batch != Batch::kLater && !in_a_row && nearly_idle());
+    name_next(launch != nullptr ? launch->kernel : nullptr);
+    LaunchKey key = launch != nullptr && at_once && open_ == 0 ? LaunchKey(*launch) : LaunchKey();
+    const bool again = key && take_again(*launch, key);
+    if (!again) {
+      if (at_once) missed_.store(true, std::memory_order_relaxed);
+      Slot& slot = open_slot(static_cast<bool>(key));
+      record(slot);  // where this throws with nothing else in it, beginning it again drops what was recorded
+      slot.launch = std::move(key);
+    }
+    value = submitted_.load(std::memory_order_relaxed) + 1;
+    submitted_.store(value, std::memory_order_release);
+    ++open_;
+    if (again || alone) {
+      close_slot(again ? Commands::kEnded : Commands::kOpen, after);
+    } else if (!at_once && open_ != kBatch) {
+      flushes = false;
       wake_flusher();
     }
   }
-  if (hand_over) flush(value);
+  if (flushes) flush(value);
   return value;
 }
 

@@ -1,10 +1,11 @@
 #include "event.h"
 
+#include <algorithm>
+
 namespace triton_spirv {
 
 Event::~Event() {
-  // A query that the device has yet to write may be taken by another event: that one's write comes later.
-  if (has_query_) device_->release_query(query_);
+  if (query_) device_->release_query(*query_);
 }
 
 void Event::record() {
@@ -16,20 +17,34 @@ void Event::record() {
   }
   if (!device_->has_timestamps())
     throw std::runtime_error("the queue of the Vulkan device has no timestamps: record events without enable_timing");
-  if (!has_query_) {
-    query_ = device_->acquire_query();
-    has_query_ = true;
+  Query query = device_->acquire_query();
+  try {
+    device_->write_timestamp(query);
+  } catch (...) {
+    device_->release_query(query);
+    throw;
   }
-  value_ = device_->write_timestamp(query_);
+  std::optional<Query> before = query;
+  {
+    const std::lock_guard<std::mutex> guard(mutex_);
+    value_ = query.written;
+    query_.swap(before);
+  }
+  if (before) device_->release_query(*before);
 }
 
 double Event::elapsed_ms(Event& end) {
-  if (!has_query_ || !end.has_query_)
+  device_->check_usable();  // before the mutexes: in a forked child they may be held by threads of the parent
+  const auto read = [](Event& event) {
+    const std::lock_guard<std::mutex> guard(event.mutex_);
+    return event.query_;
+  };
+  const std::optional<Query> from = read(*this), to = read(end);
+  if (!from || !to)
     throw std::runtime_error("elapsed_time() needs two recorded events that were made with enable_timing=True");
   if (device_ != end.device_) throw std::runtime_error("elapsed_time() needs two events of one device");
-  synchronize();
-  end.synchronize();
-  return device_->elapsed(query_, end.query_) * 1e-6;
+  device_->wait(std::max(from->written, to->written));
+  return device_->elapsed(*from, *to) * 1e-6;
 }
 
 }  // namespace triton_spirv

@@ -1,8 +1,10 @@
 // A point on a device's timeline, with the time at which it was reached.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "device.h"
 
@@ -27,9 +29,9 @@ class Event {
  private:
   std::shared_ptr<Device> device_;
   bool timing_;
-  bool has_query_ = false;
-  Query query_{};
-  uint64_t value_ = 0;
+  std::mutex mutex_;
+  std::optional<Query> query_;  // with mutex_
+  std::atomic<uint64_t> value_{0};
 };
 
 }  // namespace triton_spirv

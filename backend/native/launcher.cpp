@@ -79,11 +79,12 @@ class Launcher::Block {
   std::vector<std::byte> long_;
 };
 
-Launcher::Launcher(std::shared_ptr<Device> device, std::shared_ptr<ArgumentPlan> plan, std::string name, bool indirect,
-                   int device_index, py::object resolver, py::object oversized)
+Launcher::Launcher(std::shared_ptr<Device> device, std::shared_ptr<ArgumentPlan> plan, std::string name,
+                   const std::string& place, bool indirect, int device_index, py::object resolver, py::object oversized)
     : device_(std::move(device)),
       plan_(std::move(plan)),
       name_(std::move(name)),
+      label_(kernel_label((place.empty() ? "" : place + ": ") + "kernel '" + name_ + "'")),
       indirect_(indirect),
       device_index_(device_index),
       resolver_(std::move(resolver)),
@@ -166,6 +167,18 @@ uint8_t Launcher::pack(const py::args& args, std::byte* block, Place* places) co
   }
 }
 
+void Launcher::refuse_gone(const py::args& args, const std::byte* block, const std::vector<Place>& places) const {
+  device_->check_usable();
+  const py::list pointers = plan_->pointers(args.ptr(), kKernelArguments, block, places.data());
+  const std::vector<std::string> names = plan_->pointer_names();
+  for (std::size_t index = 0; index < places.size(); ++index) {
+    const auto address = py::tuple(pointers[index])[1].cast<uint64_t>();
+    if (places[index] == kDevice && address != 0 && Device::is_gone(address, 1))
+      throw py::value_error("kernel '" + name_ + "': argument '" + names[index] +
+                            "' is in memory of the device as it was before it failed: make the tensor again");
+  }
+}
+
 void Launcher::launch(const py::args& args) {
   device_->let_go();
   const Grid grid = read_grid(args);
@@ -179,6 +192,7 @@ void Launcher::launch(const py::args& args) {
   uint8_t all = 0;
   if (runs) all = pack(args, block.data(), places.data());
   const bool resolved = (all & (kCuda | kReadOnly)) || ((all & kHost) && !device_->host_addresses());
+  if (runs && (all & kDevice) && Device::any_left()) refuse_gone(args, block.data(), places);
   PyObject* const metadata = PyTuple_GET_ITEM(args.ptr(), kLaunchMetadata);
   PyObject* const enter = PyTuple_GET_ITEM(args.ptr(), kEnterHook);
   PyObject* const leave = PyTuple_GET_ITEM(args.ptr(), kExitHook);
@@ -196,7 +210,7 @@ void Launcher::launch(const py::args& args) {
   call_hook(enter, metadata);
   if (runs) {
     const Dispatch dispatch{
-        pipeline(args), {grid.sizes[0], grid.sizes[1], grid.sizes[2]}, block.data(), plan_->bytes(), indirect_};
+        pipeline(args), {grid.sizes[0], grid.sizes[1], grid.sizes[2]}, block.data(), plan_->bytes(), indirect_, label_};
     note(args, block.data());
     if (resolved)
       run_resolved(args, dispatch, block.data(), pointers, ways);
@@ -204,6 +218,12 @@ void Launcher::launch(const py::args& args) {
       run(args, dispatch, all);
   }
   call_hook(leave, metadata);
+}
+
+void Launcher::launch_again(VkPipeline pipeline, const std::array<uint32_t, 3>& grid, const std::byte* block) const {
+  const Dispatch dispatch{pipeline, {grid[0], grid[1], grid[2]}, block, plan_->bytes(), indirect_};
+  const WithoutGil unlocked;
+  device_->launch(dispatch);
 }
 
 void Launcher::run(const py::args& args, const Dispatch& dispatch, uint8_t places) {

@@ -8,6 +8,7 @@
 #include "event.h"
 #include "gil.h"
 #include "launcher.h"
+#include "prepared.h"
 #include "recording.h"
 #include "relaunch.h"
 #include "specialization.h"
@@ -33,6 +34,15 @@ void without_gil(Device& device, Wait wait) {
   device.let_go();
 }
 
+// Called with the GIL before an error says that a device failed; never freed.
+PyObject* when_failed = nullptr;
+
+void tell_of_failure() {
+  if (when_failed == nullptr) return;
+  const py::object result = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(when_failed));
+  if (!result) PyErr_WriteUnraisable(when_failed);
+}
+
 // Lets Ctrl-C end a wait.
 void check_signals() {
   const WithGil locked;
@@ -55,6 +65,7 @@ PYBIND11_MODULE(_native, m) {
     } catch (const VulkanError& error) {
       py::object value = py::reinterpret_borrow<py::object>(vulkan_error)(error.what());
       value.attr("result") = static_cast<int>(error.result);
+      if (error.result == VK_TIMEOUT || error.result == VK_ERROR_DEVICE_LOST) tell_of_failure();
       PyErr_SetObject(vulkan_error, value.ptr());
     }
   });
@@ -88,6 +99,10 @@ PYBIND11_MODULE(_native, m) {
           },
           "Wait for all work and destroy what this object made; the handles stay the owner's. False, with nothing "
           "destroyed, where a dispatch never ended, or in a forked child.")
+      .def(
+          "forget", [](Device& self, uint64_t pipeline) { self.forget(handle<VkPipeline>(pipeline)); },
+          py::arg("pipeline"), py::call_guard<WithoutGil>(),
+          "Forget the launches of a pipeline that is destroyed next. None of them may be running.")
       .def("check_usable", &Device::check_usable, "Raise RuntimeError in a forked child, or once closed.")
       .def(
           "allocate_device", [](Device& self, uint64_t bytes) { return self.allocate(bytes, MemoryKind::kDevice); },
@@ -161,6 +176,9 @@ PYBIND11_MODULE(_native, m) {
           },
           "A semaphore that launches can wait for: its number, and an opaque file descriptor.")
       .def("owns", &Device::owns, py::arg("address"), py::arg("bytes"), "Whether the range is in one of its buffers.")
+      .def_property_readonly("failed", &Device::failed, "Whether it was lost, or work on it did not end in time.")
+      .def("leave", &Device::leave, py::call_guard<WithoutGil>(),
+           "Another one takes its place. Tensors in its memory are refused from then on.")
       .def_property_readonly("has_timestamps", &Device::has_timestamps)
       .def("set_host_addresses", &Device::set_host_addresses, py::arg("holds"),
            "Whether host addresses are device addresses.");
@@ -235,11 +253,13 @@ PYBIND11_MODULE(_native, m) {
           py::arg("arguments"), py::arg("device") = -1,
           "(object, address, place) of each pointer argument; place: 'address', 'host', 'device' or 'cuda'.");
 
-  py::class_<Launcher>(m, "Launcher", "Runs a kernel; called as Triton calls a compiled kernel's run().")
-      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<ArgumentPlan>, std::string, bool, int, py::object,
-                    py::object>(),
-           py::kw_only(), py::arg("device"), py::arg("plan"), py::arg("name"), py::arg("indirect"),
-           py::arg("device_index") = -1, py::arg("resolver") = py::none(), py::arg("oversized") = py::none())
+  py::class_<Launcher, std::shared_ptr<Launcher>>(m, "Launcher",
+                                                  "Runs a kernel; called as Triton calls a compiled kernel's run().")
+      .def(py::init<std::shared_ptr<Device>, std::shared_ptr<ArgumentPlan>, std::string, const std::string&, bool, int,
+                    py::object, py::object>(),
+           py::kw_only(), py::arg("device"), py::arg("plan"), py::arg("name"), py::arg("place") = "",
+           py::arg("indirect"), py::arg("device_index") = -1, py::arg("resolver") = py::none(),
+           py::arg("oversized") = py::none())
       .def("__call__", &Launcher::launch)
       .def_property_readonly("grid_limits", &Launcher::grid_limits, "The most programs on each axis of one dispatch.")
       .def_property_readonly("transfers", &Launcher::transfers,
@@ -291,7 +311,70 @@ PYBIND11_MODULE(_native, m) {
       .def("read_knobs", &Relaunch::read_knobs, py::arg("function"))
       .def_property_readonly("gave_up", &Relaunch::gave_up);
 
+  py::class_<PreparedContext>(m, "PreparedContext", "What prepared operations share; see runtime/torch_prepared.py.")
+      .def(py::init([](const std::vector<std::tuple<py::object, uint8_t, uint8_t>>& elements, py::tuple tensor_types,
+                       py::tuple constant_types, py::object runtime, py::object default_dtype, py::object from_dlpack,
+                       py::object writing, py::object current, py::object device_type, uint64_t range) {
+             auto made = std::make_unique<PreparedContext>(PreparedContext{{},
+                                                                           std::move(tensor_types),
+                                                                           std::move(constant_types),
+                                                                           std::move(runtime),
+                                                                           std::move(default_dtype),
+                                                                           std::move(from_dlpack),
+                                                                           std::move(writing),
+                                                                           std::move(current),
+                                                                           std::move(device_type),
+                                                                           range});
+             for (const auto& [dtype, code, bytes] : elements) made->elements.push_back({dtype, code, bytes});
+             return made;
+           }),
+           py::kw_only(), py::arg("elements"), py::arg("tensor_types"), py::arg("constant_types"), py::arg("runtime"),
+           py::arg("default_dtype"), py::arg("from_dlpack"), py::arg("writing"), py::arg("current"),
+           py::arg("device_type"), py::arg("range"))
+      .def(
+          "prepared",
+          [](const PreparedContext& self, py::object run, py::object record) {
+            auto operation = std::make_shared<Prepared>(&self, std::move(run), std::move(record));
+            return py::cpp_function(
+                [operation](const py::args& args, const py::kwargs& kwargs) { return (*operation)(args, kwargs); });
+          },
+          py::keep_alive<0, 1>(), py::arg("run"), py::arg("record"),
+          "An operation that does calls like earlier ones again. `run`: the operation; `record`: (args, kwargs, their "
+          "tensors) → (its result, a PreparedPlan or None).");
+
+  py::enum_<PreparedPlan::Owner>(m, "Owner", "Whose the memory of a PreparedRange is.")
+      .value("ARGUMENT", PreparedPlan::Owner::kArgument)
+      .value("ALLOCATION", PreparedPlan::Owner::kAllocation)
+      .value("STAYING", PreparedPlan::Owner::kStaying);
+
+  py::class_<PreparedPlan::Range>(m, "PreparedRange", "Memory, [begin, end), of an argument or allocation by number.")
+      .def(py::init([](uint64_t begin, uint64_t end, PreparedPlan::Owner owner, std::size_t number) {
+             return PreparedPlan::Range{begin, end, owner, number};
+           }),
+           py::arg("begin"), py::arg("end"), py::arg("owner"), py::arg("number") = 0);
+
+  py::class_<PreparedPlan, std::shared_ptr<PreparedPlan>>(m, "PreparedPlan",
+                                                          "What a call allocated, launched and returned.")
+      .def(py::init<std::shared_ptr<Device>, int, py::object, std::vector<uint64_t>>(), py::kw_only(),
+           py::arg("device"), py::arg("index"), py::arg("allocate"), py::arg("allocations"))
+      .def("add_launch", &PreparedPlan::add_launch, py::kw_only(), py::arg("launcher"), py::arg("function"),
+           py::arg("grid"), py::arg("arguments"), py::arg("ranges"), py::arg("kept"),
+           "False, with nothing added, where a pointer is in none of the ranges.")
+      .def("add_copy", &PreparedPlan::add_copy, py::arg("to"), py::arg("from_"), py::arg("bytes"), py::arg("ranges"))
+      .def("add_fill", &PreparedPlan::add_fill, py::arg("address"), py::arg("bytes"), py::arg("word"),
+           py::arg("ranges"))
+      .def("add_effect", &PreparedPlan::add_effect, py::arg("effect"), "A call without arguments behind the launches.")
+      .def("add_constant", &PreparedPlan::add_constant, py::arg("value"))
+      .def("add_argument", &PreparedPlan::add_argument, py::arg("number"))
+      .def("add_again", &PreparedPlan::add_again, py::arg("number"))
+      .def("add_tensor", &PreparedPlan::add_tensor, py::kw_only(), py::arg("allocation"), py::arg("code"),
+           py::arg("bytes"), py::arg("sizes"), py::arg("strides"))
+      .def("set_tuple", &PreparedPlan::set_tuple, py::arg("is_tuple"));
+
   m.attr("ABI_VERSION") = kAbiVersion;
+  m.def(
+      "when_failed", [](const py::object& call) { Py_XSETREF(when_failed, py::object(call).release().ptr()); },
+      py::arg("call"), "Call it from then on where a call finds that a device failed, before that call raises.");
   m.def("tensor_specialization", &tensor_specialization, py::arg("fallback"), py::arg("range"),
         "get_tensor_specialization(tensor, align=False) for memory of at most `range` bytes: the same as `fallback`, "
         "which is asked where a tensor is of an unusual kind.");

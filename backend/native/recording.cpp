@@ -119,19 +119,20 @@ uint64_t Device::submit_recording(VkCommandBuffer commands) {
   refuse_while_recording();
   const std::lock_guard<std::mutex> queue(queue_mutex_);
   check_usable();
-  Slot all;
+  Submission all;
   all.commands = commands;
   for (;;) {
     flush_locked(submitted_.load(std::memory_order_acquire));
     const std::lock_guard<std::mutex> ring(ring_mutex_);
     if (open_ != 0 || closed_count_ != 0) continue;  // another thread recorded meanwhile
+    name_next(nullptr);
     all.value = submitted_.load(std::memory_order_relaxed) + 1;
     submitted_.store(all.value, std::memory_order_release);
     waited_.store(false, std::memory_order_relaxed);
     last_recorded_ = std::chrono::steady_clock::now();
     break;
   }
-  submit_slot(all);
+  hand_over(all);
   return all.value;
 }
 

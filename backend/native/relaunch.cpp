@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "launcher.h"
+#include "python_api.h"
 
 namespace py = pybind11;
 
@@ -35,14 +36,6 @@ const Names& names() {
   static const Names* value = new Names;
   return *value;
 }
-
-// A new reference, checked.
-py::object checked(PyObject* object) {
-  if (object == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::object>(object);
-}
-
-py::object get(const py::handle& object, PyObject* name) { return checked(PyObject_GetAttr(object.ptr(), name)); }
 
 // The value of a key, borrowed; null where a dict has none.
 PyObject* item(PyObject* dict, PyObject* key) {

@@ -2,6 +2,8 @@
 #include <sys/prctl.h>
 
 #include <array>
+#include <cstring>
+#include <utility>
 
 #include "device.h"
 
@@ -37,22 +39,64 @@ void Device::wait_for_slot(std::unique_lock<std::mutex>& ring, bool alone) {
   }
 }
 
-Device::Slot& Device::open_slot() {
+VkResult Device::begin(Slot& slot, VkCommandBufferUsageFlags usage) {
+  slot.launch = {};
+  slot.begun = false;
+  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr, usage, nullptr};
+  return vk_.vkBeginCommandBuffer(slot.commands, &begin);
+}
+
+Slot& Device::open_slot(bool again) {
   Slot& slot = ring_[next_slot_];
   if (open_ != 0) return slot;
-  const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
-                                       VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT, nullptr};
-  checked(vk_.vkBeginCommandBuffer(slot.commands, &begin), "vkBeginCommandBuffer");
+  ordered_ = slot.begun;
   bound_ = VK_NULL_HANDLE;
+  if (slot.begun)
+    slot.begun = false;
+  else
+    checked(begin(slot, again ? 0 : VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT), "vkBeginCommandBuffer");
   return slot;
 }
 
-void Device::close_slot(const ExternalWait* after) {
+void Device::begin_ahead() {
+  if (!missed_.exchange(false, std::memory_order_relaxed)) return;
+  const std::unique_lock<std::mutex> ring(ring_mutex_, std::try_to_lock);
+  if (!ring || open_ != 0 || closed_) return;
+  Slot& slot = ring_[next_slot_];
+  if (slot.begun || slot.value > reached_.load(std::memory_order_acquire)) return;
+  if (begin(slot, 0) != VK_SUCCESS) return;  // it is tried again when there is something to record
+  barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+  slot.begun = true;
+}
+
+bool Device::take_again(const Dispatch& launch, const LaunchKey& key) {
+  const uint64_t reached = reached_.load(std::memory_order_acquire);
+  for (std::size_t back = 1; back <= kRing; ++back) {  // the latest first
+    Slot& earlier = ring_[(next_slot_ + kRing - back) % kRing];
+    if (earlier.value > reached || !(earlier.launch == key)) continue;
+    Slot& next = ring_[next_slot_];
+    if (&earlier != &next) std::swap(earlier, next);  // both are done
+    Slot& behind = ring_[(next_slot_ + 1) % kRing];
+    if (earlier.begun && &earlier != &behind && behind.value <= reached) std::swap(earlier, behind);
+    if (launch.indirect) std::memcpy(next.block->host(), launch.block, launch.block_bytes);
+    return true;
+  }
+  return false;
+}
+
+void Device::forget(VkPipeline pipeline) {
+  const std::lock_guard<std::mutex> ring(ring_mutex_);
+  for (Slot& slot : ring_) {
+    if (slot.launch.is_of(pipeline)) slot.launch = {};
+  }
+}
+
+void Device::close_slot(Commands commands, const ExternalWait* after) {
   Slot& slot = ring_[next_slot_];
   open_ = 0;
-  const VkResult result = vk_.vkEndCommandBuffer(slot.commands);
+  const VkResult result = commands == Commands::kOpen ? vk_.vkEndCommandBuffer(slot.commands) : VK_SUCCESS;
   if (result != VK_SUCCESS) {
-    lost_ = true;  // as in submit_slot
+    lost_ = true;  // as in hand_over
     fail("vkEndCommandBuffer", result);
   }
   slot.value = submitted_.load(std::memory_order_relaxed);
@@ -61,21 +105,21 @@ void Device::close_slot(const ExternalWait* after) {
   ++closed_count_;
 }
 
-void Device::submit_slot(const Slot& slot) {
+void Device::hand_over(const Submission& submission) {
   const VkPipelineStageFlags everything = VK_PIPELINE_STAGE_ALL_COMMANDS_BIT;
   VkTimelineSemaphoreSubmitInfo values{VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO};
   values.signalSemaphoreValueCount = 1;
-  values.pSignalSemaphoreValues = &slot.value;
+  values.pSignalSemaphoreValues = &submission.value;
   VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO, &values};
   info.commandBufferCount = 1;
-  info.pCommandBuffers = &slot.commands;
+  info.pCommandBuffers = &submission.commands;
   info.signalSemaphoreCount = 1;
   info.pSignalSemaphores = &timeline_;
-  if (slot.after.semaphore != VK_NULL_HANDLE) {
+  if (submission.after.semaphore != VK_NULL_HANDLE) {
     values.waitSemaphoreValueCount = 1;
-    values.pWaitSemaphoreValues = &slot.after.value;
+    values.pWaitSemaphoreValues = &submission.after.value;
     info.waitSemaphoreCount = 1;
-    info.pWaitSemaphores = &slot.after.semaphore;
+    info.pWaitSemaphores = &submission.after.semaphore;
     info.pWaitDstStageMask = &everything;
   }
   VkResult result;
@@ -88,7 +132,7 @@ void Device::submit_slot(const Slot& slot) {
     fail("vkQueueSubmit", result);
   }
   queued_before_.store(flushed_.load(std::memory_order_relaxed), std::memory_order_release);
-  flushed_.store(slot.value, std::memory_order_release);
+  flushed_.store(submission.value, std::memory_order_release);
 }
 
 void Device::flush(uint64_t value) {
@@ -101,17 +145,17 @@ void Device::flush(uint64_t value) {
 void Device::flush_locked(uint64_t value) {
   while (flushed_.load(std::memory_order_relaxed) < value) {
     check_running();
-    Slot* slot;
+    Submission next;  // of its own: once it is done, another launch may have the slot
     {
       const std::lock_guard<std::mutex> ring(ring_mutex_);
       if (closed_count_ == 0) {
         if (open_ == 0) return;
         close_slot();
       }
-      slot = &ring_[(next_slot_ + kRing - closed_count_) % kRing];
+      next = ring_[(next_slot_ + kRing - closed_count_) % kRing];
       --closed_count_;
     }
-    submit_slot(*slot);  // others record meanwhile
+    hand_over(next);  // others record meanwhile
   }
 }
 

@@ -63,7 +63,7 @@ void Device::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize
     const VkBufferCopy region{0, to.offset + at, std::min(kChunkBytes, bytes - at)};
     std::memcpy(from.buffer->host(), host + at, region.size);
     from.value = submit([&](Slot& slot) {
-      barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+      order(slot);
       vk_.vkCmdCopyBuffer(slot.commands, from.buffer->buffer(), to.buffer, 1, &region);
     });
   }
@@ -81,7 +81,7 @@ void Device::download(std::byte* host, VkDeviceAddress address, VkDeviceSize byt
       const VkDeviceSize at = turn * kChunkBytes;
       const VkBufferCopy region{from.offset + at, 0, std::min(kChunkBytes, bytes - at)};
       to.value = submit([&](Slot& slot) {
-        barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+        order(slot);
         vk_.vkCmdCopyBuffer(slot.commands, from.buffer, to.buffer->buffer(), 1, &region);
         barrier(slot.commands, VK_PIPELINE_STAGE_TRANSFER_BIT, VK_ACCESS_TRANSFER_WRITE_BIT, VK_PIPELINE_STAGE_HOST_BIT,
                 VK_ACCESS_HOST_READ_BIT);
@@ -103,7 +103,7 @@ void Device::copy(VkDeviceAddress to, VkDeviceAddress from, VkDeviceSize bytes) 
     throw std::invalid_argument("a copy's source and target overlap in device memory");
   const VkBufferCopy region{source.offset, target.offset, bytes};
   submit([&](Slot& slot) {
-    barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+    order(slot);
     vk_.vkCmdCopyBuffer(slot.commands, source.buffer, target.buffer, 1, &region);
   });
 }
@@ -115,7 +115,7 @@ void Device::fill(VkDeviceAddress address, VkDeviceSize bytes, uint32_t word) {
   if (bytes % 4 != 0 || to.offset % 4 != 0)
     throw std::invalid_argument("fill() takes an address and a size that are multiples of 4");
   submit([&](Slot& slot) {
-    barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
+    order(slot);
     vk_.vkCmdFillBuffer(slot.commands, to.buffer, to.offset, bytes, word);
   });
 }
@@ -124,34 +124,40 @@ Query Device::acquire_query() {
   const Use use(*this);
   check_usable();
   const std::lock_guard<std::mutex> guard(queries_mutex_);
-  if (free_queries_.empty()) {
+  const auto is_written = [this](const Query& query) { return reached_ >= query.written || look() >= query.written; };
+  if (free_queries_.empty() || !is_written(free_queries_.front())) {
     const VkQueryPoolCreateInfo info{
         VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO, nullptr, 0, VK_QUERY_TYPE_TIMESTAMP, kQueriesAPool, 0};
     VkQueryPool pool;
     checked(vk_.vkCreateQueryPool(device_, &info, nullptr, &pool), "vkCreateQueryPool");
     query_pools_.push_back(pool);
-    for (uint32_t index = 0; index < kQueriesAPool; ++index) free_queries_.push_back({pool, index});
+    for (uint32_t index = 0; index < kQueriesAPool; ++index) free_queries_.push_front({pool, index, 0});
   }
-  const Query query = free_queries_.back();
-  free_queries_.pop_back();
+  const Query query = free_queries_.front();
+  free_queries_.pop_front();
+  // By the host: a command for it would be between the work and its timestamp.
+  vk_.vkResetQueryPool(device_, query.pool, query.index, 1);
   return query;
 }
 
-void Device::release_query(Query query) {
+void Device::release_query(const Query& query) {
   if (forked()) return;  // the mutex may be held by a thread that stayed in the parent
   const std::lock_guard<std::mutex> guard(queries_mutex_);
   free_queries_.push_back(query);
 }
 
-uint64_t Device::write_timestamp(Query query) {
-  return submit([&](Slot& slot) {
-    vk_.vkCmdResetQueryPool(slot.commands, query.pool, query.index, 1);
-    barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
-    vk_.vkCmdWriteTimestamp(slot.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, query.pool, query.index);
-  });
+void Device::write_timestamp(Query& query) {
+  // Later, so that it comes with the work that it is to time: between two submissions the device spends some 10 µs.
+  query.written = submit(
+      [&](Slot& slot) {
+        order(slot);
+        vk_.vkCmdWriteTimestamp(slot.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, query.pool, query.index);
+        ordered_ = true;
+      },
+      Batch::kLater);
 }
 
-double Device::elapsed(Query from, Query to) {
+double Device::elapsed(const Query& from, const Query& to) {
   const Use use(*this);
   check_usable();
   uint64_t ticks[2];

@@ -26,7 +26,6 @@
   X(vkCmdFillBuffer)                     \
   X(vkCmdPipelineBarrier)                \
   X(vkCmdPushConstants)                  \
-  X(vkCmdResetQueryPool)                 \
   X(vkCmdWriteTimestamp)                 \
   X(vkCreateBuffer)                      \
   X(vkCreateCommandPool)                 \
@@ -45,6 +44,7 @@
   X(vkGetSemaphoreCounterValue)          \
   X(vkMapMemory)                         \
   X(vkQueueSubmit)                       \
+  X(vkResetQueryPool)                    \
   X(vkWaitSemaphores)
 
 namespace triton_spirv {

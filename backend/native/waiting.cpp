@@ -104,6 +104,7 @@ void Device::wait_until(uint64_t value) {
   const Use use(*this);
   check_running();
   flush(value);
+  begin_ahead();
   const auto start = std::chrono::steady_clock::now();
   while (!seen(value)) {
     const auto spent = std::chrono::steady_clock::now() - start;
@@ -114,11 +115,13 @@ void Device::wait_until(uint64_t value) {
     check_running();  // another thread may have found the device lost, or closed it
     const auto spent_ns = static_cast<uint64_t>(std::chrono::nanoseconds(spent).count());
     if (spent_ns >= timeout_ns_) {
+      const std::string work = running();
       stuck_ = true;
-      throw VulkanError(
-          "the kernel did not end within the time limit of " + std::to_string(timeout_ns_ / 1000000) +
-              " ms (TRITON_SPIRV_TIMEOUT, in seconds); it may still be running and writing to its arguments",
-          VK_TIMEOUT);
+      throw VulkanError(work + " did not end within the time limit of " + std::to_string(timeout_ns_ / 1000000) +
+                            " ms (TRITON_SPIRV_TIMEOUT, in seconds); it may still be running and writing to its "
+                            "arguments" +
+                            kOpenedAgain,
+                        VK_TIMEOUT);
     }
     const VkResult result = wait_semaphore(value, std::min(kSleepNs, timeout_ns_ - spent_ns));
     if (result == VK_TIMEOUT) {

@@ -79,7 +79,7 @@ class Lifetimes:
                 yield from (self.number[dot] for dot in use.result.uses)
 
     def while_running(self, operation: Operation) -> Lifetime:
-        """Of what ``operation`` has for itself."""
+        """The lifetime of memory that ``operation`` has for itself."""
         number = self.number[operation]
         return Lifetime(number, self._last[number])
 

@@ -12,11 +12,11 @@ from ..layouts.buffers import buffer_bytes, buffer_width
 from ..layouts.dot_operands import operand_encoding
 from ..layouts.element_sizes import bytes_in_memory
 from ..layouts.linear import LinearLayout, log2, unflatten
+from ..transforms.schedule import Options
 from ..ttgir.encodings import BlockedEncoding, SharedLinearEncoding
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import MemDescType, TensorType
 from .exchanges import layout_of
-from .options import Options
 from .plans import Dot, MatrixProducts, Operand, Plan
 from .shared_memory import Room, ScratchPart, SharedAccess, aligned
 

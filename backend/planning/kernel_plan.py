@@ -12,6 +12,7 @@ from ..analysis.lazy_loads import lazy_loads
 from ..analysis.overwriting import ReadsFirst, reads_first
 from ..analysis.unrolled_dots import multiply_adds
 from ..capabilities import Capabilities
+from ..transforms.schedule import Options
 from ..ttgir.ir import Function, Module, Operation, Value
 from ..ttgir.traits import MEDIUM, TRAITS
 from .allocation import Lifetimes, allocations, least_bytes
@@ -40,7 +41,6 @@ from .memory import (
     plan_store_slice,
 )
 from .messages import may_report, watches_loops
-from .options import Options
 from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
 from .rolling import plan_rolled
@@ -57,9 +57,9 @@ class KernelPlan:
     """What is decided of a kernel.
 
     ``plans``: of each operation that has one. ``late``: the loads that are left to the dots that use them.
-    ``barriers``: before which operations all invocations wait for each other, or those of a subgroup; ``reads_first``:
-    before which writes to device memory they wait, because one may yet have to read there. ``view``: of workgroup
-    memory, of which the kernel takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie.
+    ``barriers``: before which operations all invocations wait for each other, or the invocations of a subgroup;
+    ``reads_first``: before which writes to device memory they wait, because one may yet have to read there. ``view``:
+    of workgroup memory, of which the kernel takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie.
     ``watched``: loops are counted, because the driver may cut them short. ``reports``: the kernel tells the host
     something, if only that an access was outside of its tensor. ``demand``: which registers of tensors are read.
     ``races``: accesses to workgroup memory are checked.
@@ -167,7 +167,7 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     """The plans of all operations of ``kernel``, the only function left of ``source``. What fits in workgroup memory is
     decided here: the first of the ways to see it in which everything fits, with the fewest bytes; else operations take
     less than they would like to."""
-    operations = operations_of(kernel)
+    operations = list(kernel.walk())
     late = lazy_loads(kernel, options.matrices, options.matrix_loads)
     axis_info = AxisInfoAnalysis(kernel)
     warps, lanes = (int(source.attributes[name]) for name in ("ttg.num-warps", "ttg.threads-per-warp"))
@@ -177,7 +177,7 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     groups = buffer_groups(operations)
     dots, unrolled = sum(one.name == "tt.dot" for one in operations), multiply_adds(operations)
     kernel_memory = _Memory(
-        operations, groups, Lifetimes(operations, late), options.tight, capabilities.traits.resident_shared
+        operations, groups, Lifetimes(operations, late), options.schedule.tight, capabilities.traits.resident_shared
     )
 
     def given(view: View, offsets: Mapping[Operation, int], room: Callable[[Operation], Room]) -> _Given:
@@ -326,15 +326,9 @@ def _takes_more(plans: Mapping[Operation, Plan], most: int) -> bool:
     return any(one.size > most for plan in plans.values() for one in plan.scratch)
 
 
-def operations_of(kernel: Function) -> list[Operation]:
-    """All operations of a kernel, outer ones before those inside."""
-    assert kernel.body is not None
-    return [inner for block in kernel.body.blocks for top in block.operations for inner in top.walk()]
-
-
 def least_shared(kernel: Function) -> int:
     """Bytes of workgroup memory that a kernel takes at least, as far as that can be said at little cost."""
-    operations = operations_of(kernel)
+    operations = list(kernel.walk())
     if kernel.body is None or len(kernel.body.blocks) > 1 or any(one.name == "tt.call" for one in operations):
         return 0
     return least_bytes(buffer_groups(operations), Lifetimes(operations, frozenset()))

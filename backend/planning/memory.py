@@ -84,8 +84,8 @@ def plan_element_access(operation: Operation, views: Views) -> Plan:
 
 
 def plan_shared_atomic(operation: Operation, room: Room, target: Target, views: Views) -> Plan:
-    """``ttg.local_atomic_scatter_rmw``: elements one by one, whose old values are shared like those of other atomic
-    operations."""
+    """``ttg.local_atomic_scatter_rmw``: elements one by one, whose old values are shared like the old values of other
+    atomic operations."""
     buffer = operation.operands[0]
     if buffer not in views:
         return Plan()

@@ -15,12 +15,7 @@ from .plans import Plan
 
 def may_report(kernel: Function) -> bool:
     """Whether the kernel itself has something to say."""
-    assert kernel.body is not None
-    return any(
-        Effect.REPORTS in traits(inner).effects
-        for operation in kernel.body.entry.operations
-        for inner in operation.walk()
-    )
+    return any(Effect.REPORTS in traits(operation).effects for operation in kernel.walk())
 
 
 def watches_loops(kernel: Function, capabilities: Capabilities, plans: Mapping[Operation, Plan], checks: bool) -> bool:

@@ -8,11 +8,9 @@ from ..capabilities import Capabilities
 from ..errors import LoweringError
 from ..transforms import table as transforms
 from ..transforms.kernel import kernel_of
+from ..transforms.schedule import Options
 from ..ttgir.ir import Module
 from .kernel_plan import KernelPlan, plan_kernel
-from .ladder import NAMED_LAYOUTS, Attempt
-from .options import Options
-from .rewrites import rewrites
 
 
 @dataclass(frozen=True, repr=False)
@@ -26,15 +24,12 @@ class Planned:
     options: Options
 
 
-def plan_module(
-    source: Module, capabilities: Capabilities, options: Options, attempt: Attempt = NAMED_LAYOUTS
-) -> Planned:
-    """Rewrites and plans the only public function of ``source``, which was laid out in ``attempt``. Raises
-    UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand."""
-    settings = rewrites(capabilities, options, attempt)
-    transforms.transform(source, transforms.due(transforms.Stage.FRAGMENTS, (), settings), settings)
+def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
+    """Rewrites and plans the only public function of ``source``, which was laid out by the schedule of ``options``.
+    Raises UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand."""
+    transforms.rewrite(source, transforms.Stage.FRAGMENTS, capabilities, options)
     _check_shape(source, capabilities)
-    transforms.transform(source, transforms.due(transforms.Stage.PLANNING, (), settings), settings)
+    transforms.rewrite(source, transforms.Stage.PLANNING, capabilities, options)
     return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)
 
 

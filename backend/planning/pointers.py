@@ -48,10 +48,4 @@ def plan_pointers(kernel: Function, check_bounds: bool) -> PointerPlan:
 
 
 def _communicates(kernel: Function) -> bool:
-    assert kernel.body is not None
-    return any(
-        Effect.ATOMIC in traits(inner).effects or orders_device_memory(inner)
-        for block in kernel.body.blocks
-        for operation in block.operations
-        for inner in operation.walk()
-    )
+    return any(Effect.ATOMIC in traits(one).effects or orders_device_memory(one) for one in kernel.walk())

@@ -5,7 +5,7 @@ it there is an array for each type of item, each with memory of its own. On driv
 (capabilities.traits) memory is seen as words, whatever lies in it: but what is written in less than words lies in the
 array of its type.
 
-What shares memory is a pool. Offsets in workgroup memory say which: those of each pool begin at a multiple of POOL.
+What shares memory is a pool. An offset in workgroup memory says which: each pool's offsets begin at a multiple of POOL.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ..ttgir.types import FloatType, Type
 VECTOR = 4
 #: Bits of the words that View speaks of.
 WORD = 64
-#: Bytes that memory starts at a multiple of: those of the widest access.
+#: Memory starts at a multiple of so many bytes: the width of the widest access.
 ALIGNMENT = MAX_BITS // 8
 #: Bytes from the first offset of a pool to that of the next: more than any device has.
 POOL = 1 << 24

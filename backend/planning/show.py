@@ -37,7 +37,7 @@ def _memory(plan: KernelPlan) -> str:
     elif view.words:
         accesses = {(one.start, one.end) for planned in plan.plans.values() for one in planned.accesses}
         narrow = sum(not view.worded(start) for start, _ in accesses)
-        seen = f"64-bit words, but for {narrow} buffer{'' if narrow == 1 else 's'}"
+        seen = f"64-bit words, except {narrow} buffer{'' if narrow == 1 else 's'}"
     else:
         seen = "an array for each type"
     fits = "" if plan.fits else ": more than the device has"
@@ -45,13 +45,10 @@ def _memory(plan: KernelPlan) -> str:
 
 
 def _rows(kernel: Function, plan: KernelPlan) -> Iterator[tuple[Operation, str]]:
-    assert kernel.body is not None
-    for block in kernel.body.blocks:
-        for top in block.operations:
-            for operation in top.walk():
-                text = _text(operation, plan)
-                if text:
-                    yield operation, text
+    for operation in kernel.walk():
+        text = _text(operation, plan)
+        if text:
+            yield operation, text
 
 
 def _place(location: Location | None) -> str:

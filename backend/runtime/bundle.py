@@ -32,8 +32,8 @@ class Variant:
 
 
 def pack(variants: Iterable[Variant]) -> bytes:
-    """The bytes of a bundle. Variants are tried in the order of ``sort_key``. Raises ValueError where those of one
-    kernel are not passed the same arguments."""
+    """The bytes of a bundle. Variants are tried in the order of ``sort_key``. Raises ValueError where the variants of
+    one kernel are not passed the same arguments."""
     ordered = sorted(variants, key=sort_key)
     passed: dict[str, list[tuple[str, str]]] = {}
     entries, modules, offset = [], [], 0

@@ -15,7 +15,7 @@ from .probing import Record, driver_faults, run
 
 _log = logging.getLogger(__name__)
 
-#: Of what is kept: raised when it changes its meaning.
+#: The version of what is kept: raised when its meaning changes.
 _VERSION = 1
 #: Component types, rows, columns and use of a matrix that has a map.
 Matrix = tuple[str, int, int, int]
@@ -36,7 +36,7 @@ def configurations(device: DeviceInfo) -> tuple[MatrixConfiguration, ...]:
 
 
 def _agreeing(device: DeviceInfo, found: Sequence[MatrixConfiguration]) -> tuple[MatrixConfiguration, ...]:
-    """Those that do not contradict the profile of a device with the same driver."""
+    """The configurations that do not contradict the profile of a device with the same driver."""
     kept = []
     for one in found:
         documented = {
@@ -91,7 +91,7 @@ def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
 
 
 def _wanted(properties: Sequence[MatrixProperties]) -> list[MatrixProperties]:
-    """What kernels can use, the fewest instructions first: those of the largest matrices."""
+    """What kernels can use, the largest matrices (and so the fewest instructions) first."""
     usable = [
         one
         for one in properties

@@ -9,9 +9,9 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from .. import settings
@@ -22,13 +22,14 @@ from .compilations import Compilations
 from .cuda import CudaSharing
 from .device_choice import choose, is_chosen, select
 from .device_features import SHARING_EXTENSIONS
-from .devices import DeviceInfo, compute_queue_family
+from .devices import DeviceInfo, again, compute_queue_family
 from .devices import devices as all_devices
 from .errors import ValidationError, VulkanUnavailable
 from .host_memory import BufferPool, Loan
 from .loader import handle, instance, vulkan
 from .logical_device import create_device, create_pipeline_layout
 from .native_module import native
+from .once import once_a_process
 from .pipeline_cache import PipelineCache, folder
 
 #: What a device is called as the place of a tensor; ``spirv:<index>`` is devices()[index].
@@ -51,16 +52,19 @@ class Context:
     TRITON_SPIRV_HOST_MEMORY asks for another way than the best that the device has.
     """
 
-    def __init__(self, device: DeviceInfo) -> None:
+    def __init__(self, device: DeviceInfo, failed: bool = False) -> None:
+        """``failed``: an earlier context of it, which was left."""
+        self.index = devices().index(device)
+        self._instance, device = again(device) if failed else (instance(), device)
         if device.capabilities is None:
             raise VulkanUnavailable(f"{device.describe()} cannot run Triton kernels")
         self.device = device
-        self.index = devices().index(device)
         self.capabilities: Capabilities = device.capabilities
         self.pid = os.getpid()
+        #: The thread that got the error, where the device failed.
+        self.left_by: int | None = None
         #: Whether CUDA's memory and semaphores can be shared: its driver is the device's, too.
         self.shares_memory = device.driver == "nvidia_proprietary" and device.extensions.issuperset(SHARING_EXTENSIONS)
-        self._instance = instance()
         self.native_module = native()
         self._messenger = None
         if self._instance.validation:
@@ -84,6 +88,7 @@ class Context:
         self.pipeline_layout = create_pipeline_layout(self.handle, self.capabilities)
         key = hashlib.sha256(f"{device.driver_version}".encode()).hexdigest()[:8]
         self.pipeline_cache = PipelineCache(self.handle, folder() / f"{device.driver}-{device.uuid}-{key}.bin")
+        self.native_module.when_failed(_leave_failed)
         self.native = self.native_module.Device(
             instance=handle(self._instance.handle),
             physical_device=handle(device.handle),
@@ -245,21 +250,36 @@ class Context:
 
 
 _contexts: dict[int, Context] = {}
+#: Contexts whose devices failed: a kernel may run on there, and tensors still have their memory.
+_left: list[Context] = []
 _lock = threading.RLock()
 
-
-@cache
-def _devices(pid: int) -> tuple[DeviceInfo, ...]:
-    return (choose(all_devices())[0],) if is_chosen() else all_devices()
+#: Called with the contexts that are left: what has kernels of theirs loads them again.
+WHEN_LEFT: list[Callable[[list[Context]], None]] = []
 
 
+def _leave_failed() -> None:
+    """Where a device was lost, or a kernel on it did not end in time, the next use opens the device again."""
+    with _lock:
+        failed = [context for context in _contexts.values() if context.native.failed and context.pid == os.getpid()]
+        for context in failed:
+            del _contexts[context.index]
+            _left.append(context)
+            context.left_by = threading.get_ident()
+            context.native.leave()
+    if failed:
+        for call in WHEN_LEFT:
+            call(failed)
+
+
+@once_a_process
 def devices() -> tuple[DeviceInfo, ...]:
     """The devices of this process, the one that it uses by itself first: all that there are, best first, or the one
     that TRITON_SPIRV_DEVICE or LOCAL_RANK chooses. ``spirv:<index>`` counts these.
 
     Raises VulkanUnavailable, and ValueError on a wrong LOCAL_RANK.
     """
-    return _devices(os.getpid())
+    return (choose(all_devices())[0],) if is_chosen() else all_devices()
 
 
 class _Chosen(threading.local):
@@ -330,7 +350,8 @@ def of_device(index: int) -> Context:
             context = _contexts.get(index)
             if context is None:
                 _check(index)
-                context = _contexts[index] = Context(devices()[index])
+                failed = any(one.index == index and one.pid == os.getpid() for one in _left)
+                context = _contexts[index] = Context(devices()[index], failed)
     return context
 
 
@@ -341,5 +362,5 @@ def opened() -> tuple[Context, ...]:
 
 @atexit.register
 def _close_all() -> None:
-    for context in _contexts.values():
+    for context in (*_contexts.values(), *_left):
         context.close()

@@ -18,12 +18,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol
 
-from .cuda_driver import DeviceContext, Semaphore
+from .cuda_driver import DeviceContext, Semaphore, new_stream
 from .cuda_memory import ImportedMemory
 from .devices import DeviceInfo
 from .errors import NotShareable
 from .host_memory import storage_of
 from .native_module import native
+from .stream_watch import StreamWatch
 
 
 @cache
@@ -58,6 +59,7 @@ class OpenDevice(Protocol):
     native: Any
     device: DeviceInfo
     shares_memory: bool
+    left_by: int | None
 
 
 class CudaSharing:
@@ -76,6 +78,9 @@ class CudaSharing:
             self._timeline = Semaphore(context.native.export_timeline())
         self._incoming: dict[int, _Incoming] = {}
         self._lock = threading.Lock()
+        self._watch = StreamWatch(
+            context.native, lambda: context.left_by not in (None, threading.get_ident()), self._release
+        )
 
     def _device_context(self) -> DeviceContext:
         """CUDA's context of the Vulkan device's GPU."""
@@ -132,3 +137,9 @@ class CudaSharing:
         """Have CUDA's stream wait until a submission to Vulkan is done."""
         with self._lock, self._current:
             self._timeline.wait(stream, submission)
+        self._watch.expect(submission)
+
+    def _release(self, submission: int) -> None:
+        """Have streams go on that wait for a submission, or one before it, that will never be done."""
+        with self._current:
+            self._timeline.signal(new_stream(), submission)

@@ -9,9 +9,12 @@ from typing import Any
 
 #: Of CUpointer_attribute, and of CUmemorytype.
 _MEMORY_TYPE, _DEVICE_ORDINAL = 2, 9
+#: Of CUdevice_attribute: the compute capability's parts.
+_CAPABILITY = (75, 76)
 _MEMORY_OF_A_DEVICE = 2
 
 _POSIX_FD = 1
+_NON_BLOCKING = 1
 _TIMELINE_FD = 9
 
 
@@ -37,6 +40,26 @@ def _call(name: str, *args: Any) -> None:
     result = getattr(_libcuda(), name)(*args)
     if result:
         raise CudaError(f"{name} failed: CUDA error {result}")
+
+
+def compute_capability(uuid: str) -> tuple[int, int]:
+    """Of the GPU with this UUID, 32 hexadecimal digits. Raises CudaError where CUDA has no such GPU, or is absent."""
+    try:
+        _call("cuInit", 0)
+    except OSError as error:
+        raise CudaError(f"CUDA's driver is not there: {error}") from None
+    count = ctypes.c_int()
+    _call("cuDeviceGetCount", ctypes.byref(count))
+    for index in range(count.value):
+        device, found = ctypes.c_int(), (ctypes.c_ubyte * 16)()
+        _call("cuDeviceGet", ctypes.byref(device), index)
+        _call("cuDeviceGetUuid", found, device)
+        if bytes(found).hex() == uuid:
+            parts = [ctypes.c_int() for _ in _CAPABILITY]
+            for part, attribute in zip(parts, _CAPABILITY, strict=True):
+                _call("cuDeviceGetAttribute", ctypes.byref(part), attribute, device)
+            return parts[0].value, parts[1].value
+    raise CudaError(f"CUDA has no GPU with the UUID {uuid}")
 
 
 class _SemaphoreHandle(ctypes.Union):
@@ -104,6 +127,13 @@ class DeviceContext:
 
     def __exit__(self, *_: object) -> None:
         _call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+
+def new_stream() -> int:
+    """A stream that waits for no other, in the current context, which keeps it until it ends."""
+    stream = ctypes.c_void_p()
+    _call("cuStreamCreate", ctypes.byref(stream), _NON_BLOCKING)
+    return stream.value or 0
 
 
 def retain(address: int) -> int:

@@ -31,7 +31,7 @@ class ImportedMemory:
     """What ``device`` (a _native.Device) has imported, each allocation once.
 
     A tensor in torch's expandable segments lies in several allocations, chunks, which CUDA maps consecutively.
-    Vulkan would place each anywhere: those that a tensor takes are bound to one sparse buffer, in their order.
+    Vulkan would place each anywhere: the chunks of a tensor are bound to one sparse buffer, in their order.
     """
 
     def __init__(self, device: Any) -> None:

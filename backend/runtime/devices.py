@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..capabilities import REQUIRED, Capabilities
@@ -20,8 +18,9 @@ from .device_features import (
     float_controls,
 )
 from .errors import VulkanUnavailable
-from .loader import Chain, instance, remedy, vulkan
+from .loader import Chain, Instance, instance, remedy, vulkan
 from .matrix_properties import MatrixProperties, matrix_properties
+from .once import once_a_process
 
 #: Kinds of VkPhysicalDeviceType, best first.
 KINDS = ("discrete", "integrated", "virtual", "cpu", "other")
@@ -198,12 +197,19 @@ def _physical_devices(loaded: Any) -> list[Any]:
         ) from None
 
 
-@cache
-def _ranked(pid: int) -> tuple[DeviceInfo, ...]:
-    found = [probe(physical) for physical in _physical_devices(instance())]
-    return tuple(sorted(found, key=lambda device: (bool(device.lacks), KINDS.index(device.kind))))
+def again(device: DeviceInfo) -> tuple[Instance, DeviceInfo]:
+    """The same device of an instance of its own: drivers share what a device failed with among the devices of one
+    instance. Mesa's CPU driver lets no kernel of it run while another one does. Raises VulkanUnavailable."""
+    opened = Instance()
+    for physical in _physical_devices(opened):
+        found = probe(physical)
+        if found.uuid == device.uuid:
+            return opened, replace(device, handle=physical)
+    raise VulkanUnavailable(f"{device.describe()} failed, and is not there any more")
 
 
+@once_a_process
 def devices() -> tuple[DeviceInfo, ...]:
     """All Vulkan devices, best first: usable ones, then by kind. Raises VulkanUnavailable without a loader."""
-    return _ranked(os.getpid())
+    found = [probe(physical) for physical in _physical_devices(instance())]
+    return tuple(sorted(found, key=lambda device: (bool(device.lacks), KINDS.index(device.kind))))

@@ -61,7 +61,7 @@ def extent(argument: Any) -> Extent:
 class BoundsTable:
     """What the report buffer of a kernel holds after its header, where the kernel checks its accesses.
 
-    ``arguments``: those that it has rows for.
+    ``arguments``: the arguments that it has rows for.
     """
 
     def __init__(self, kernel: str, arguments: Sequence[Entry]) -> None:

@@ -47,6 +47,7 @@ def make_launcher(
     indirect: bool,
     written: Collection[str] | None = None,
     oversized: Callable[..., dict[str, str]] | None = None,
+    place: str = "",
 ) -> Any:
     """A callable that runs the kernel; abi.launch_arguments.LaunchArgument lists its arguments. It returns once
     the kernel is submitted where tensors are passed and all of them are in device memory, otherwise when it is done.
@@ -56,7 +57,8 @@ def make_launcher(
     ``entries``: the passed arguments in declaration order. ``indirect``: the block goes into a buffer.
     ``written``: names of the pointer arguments that the kernel may write; None: any. ``oversized``: called instead of
     a launch, with its arguments, where the grid is past the device's limits (``grid_limits`` of the callable); it
-    returns the launch's transfers. None: such a grid is refused.
+    returns the launch's transfers. None: such a grid is refused. ``place``: of the kernel's source, for errors, such as
+    ``add.py:7``.
     Raises ValueError on a type that cannot be passed, or a block that is too long.
     """
     plan = argument_plan(entries)
@@ -64,6 +66,7 @@ def make_launcher(
         device=context.native,
         plan=plan,
         name=name,
+        place=place,
         indirect=indirect,
         device_index=context.index,
         resolver=Resolver(context, name, plan.pointer_names, written),

@@ -13,6 +13,7 @@ from typing import Any
 from ..settings import VALIDATE
 from . import manifests
 from .errors import VulkanUnavailable
+from .once import once_a_process
 
 INSTALL = "apt-get install mesa-vulkan-drivers libvulkan1"
 VALIDATION_LAYER = "VK_LAYER_KHRONOS_validation"
@@ -216,11 +217,17 @@ def instance_layers() -> set[str]:
     return {vk.ffi.string(layer.layerName).decode() for layer in found[0 : count[0]]}
 
 
-@cache
-def _instance_of(pid: int) -> Instance:
+#: The process that was the first to make an instance: this one, or the one that it was forked from.
+_first_user: list[int] = []
+
+
+@once_a_process
+def instance() -> Instance:
+    """The instance of this process; a forked child makes its own. Raises VulkanUnavailable."""
+    _first_user[:] = _first_user or [os.getpid()]
     return Instance()
 
 
-def instance() -> Instance:
-    """The instance of this process; a forked child makes its own. Raises VulkanUnavailable."""
-    return _instance_of(os.getpid())
+def used_before_fork() -> bool:
+    """Whether a process that this one was forked from has made an instance."""
+    return bool(_first_user) and _first_user[0] != os.getpid()

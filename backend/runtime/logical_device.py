@@ -7,13 +7,14 @@ from typing import Any
 from ..capabilities import Capabilities
 from .device_features import feature_chain
 from .devices import DeviceInfo
-from .loader import check, new, vulkan
+from .loader import check, new, used_before_fork, vulkan
 
 _COMPUTE_STAGE = 0x20
 
 
 def create_device(device: DeviceInfo, family: int) -> Any:
-    """A VkDevice with one queue of the family, and all that is of use enabled. The caller destroys it."""
+    """A VkDevice with one queue of the family, and all that is of use enabled. The caller destroys it. Raises
+    RuntimeError where the driver refuses, as NVIDIA's does in the child of a process that has asked for the devices."""
     vk = vulkan()
     ffi = vk.ffi
     features = feature_chain(device.extensions, device.vulkan_features)
@@ -27,7 +28,13 @@ def create_device(device: DeviceInfo, family: int) -> Any:
     info.queueCreateInfoCount, info.pQueueCreateInfos = 1, queue
     info.enabledExtensionCount, info.ppEnabledExtensionNames = len(strings), names
     out = ffi.new("VkDevice*")
-    check(vk.lib.vkCreateDevice(device.handle, info, ffi.NULL, out), f"{device.name}: vkCreateDevice")
+    result = vk.lib.vkCreateDevice(device.handle, info, ffi.NULL, out)
+    if result != 0 and used_before_fork():
+        raise RuntimeError(
+            f"{device.name}: the driver opens no device in this process, which was forked after its parent had used "
+            "Vulkan: start processes by spawn or forkserver, or fork before the first use of the device"
+        )
+    check(result, f"{device.name}: vkCreateDevice")
     return out[0]
 
 

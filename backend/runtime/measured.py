@@ -16,7 +16,7 @@ from .probing import Record, driver_faults, run
 
 _log = logging.getLogger(__name__)
 
-#: Of what is kept of functions: raised when it changes its meaning.
+#: The version of what is kept of functions: raised when its meaning changes.
 _VERSION = 1
 
 

@@ -182,6 +182,8 @@ class Kernel:
 
     def destroy(self) -> None:
         """Destroy the Vulkan objects. None of its launches may be running. Called by the context."""
+        if self._pipeline is not None:
+            self.context.native.forget(handle(self._pipeline))  # another kernel may get its handle
         _destroy(self.context.handle, self._module, self._pipeline)
         self._module = self._pipeline = None
 

@@ -48,9 +48,10 @@ def unpack(contents: bytes) -> bytes:
 
 
 class PipelineCache:
-    """A VkPipelineCache, filled from ``path`` and saved there. ``handle`` is what pipelines are created with."""
+    """A VkPipelineCache, filled from ``path`` and saved there; None: it is of this process alone. ``handle`` is what
+    pipelines are created with."""
 
-    def __init__(self, device: Any, path: Path) -> None:
+    def __init__(self, device: Any, path: Path | None = None) -> None:
         self.path = path
         self._device = device
         self.handle = self._create(self._read())
@@ -58,6 +59,8 @@ class PipelineCache:
         self._saved_at = time.monotonic()
 
     def _read(self) -> bytes:
+        if self.path is None:
+            return b""
         try:
             if stat.S_ISREG(self.path.stat().st_mode):  # reading anything else may not end
                 return unpack(self.path.read_bytes())
@@ -89,12 +92,13 @@ class PipelineCache:
         )
         return int(size[0])
 
-    def _data(self, cache: Any = None) -> bytes:
+    def data(self, cache: Any = None) -> bytes:
+        """What the driver has in it, or in ``cache``; b"" where another thread adds to it meanwhile."""
         vk = vulkan()
         size = vk.ffi.new("size_t*", self._size(cache))
         data = vk.ffi.new("char[]", max(1, size[0]))
         result = vk.lib.vkGetPipelineCacheData(self._device, cache or self.handle, size, data)
-        return bytes(vk.ffi.buffer(data, size[0])) if result == 0 else b""  # VK_INCOMPLETE: it grew meanwhile
+        return bytes(vk.ffi.buffer(data, size[0])) if result == 0 else b""  # VK_INCOMPLETE
 
     def save_sometimes(self) -> None:
         """Save if it grew, but not more often than every few seconds."""
@@ -104,6 +108,8 @@ class PipelineCache:
     def save(self) -> None:
         """Write the file, with what other processes added to it since, if there is anything new. Does not raise."""
         self._saved_at = time.monotonic()
+        if self.path is None:
+            return
         try:
             size = self._size()
             if size == self._saved_bytes:
@@ -128,7 +134,7 @@ class PipelineCache:
         """What the cache holds, with ``data`` of another process. Both are merged into a third: no other thread may use
         a cache while others are merged into it."""
         if not data:
-            return self._data()
+            return self.data()
         vk = vulkan()
         caches = [self._create(data)]
         try:
@@ -139,7 +145,7 @@ class PipelineCache:
                 ),
                 "vkMergePipelineCaches",
             )
-            return self._data(caches[1])
+            return self.data(caches[1])
         finally:
             for cache in caches:
                 vk.lib.vkDestroyPipelineCache(self._device, cache, vk.ffi.NULL)

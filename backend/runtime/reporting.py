@@ -154,6 +154,11 @@ class LaterLauncher(ReportingLauncher):
         self._launch(*args, self._kept.address)
         self._context.unread_reports.add(self)
 
+    def passed_on(self, arguments: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+        """The launcher that runs the kernel, and its arguments for these: with the buffer that is read later."""
+        place = self._place - FIRST_ARGUMENT
+        return self._launch, (*(*arguments, *[None] * (place - len(arguments)))[:place], self._kept.address)
+
     def read(self) -> None:
         """Raise what launches that are done have reported."""
         header, records = self._read(self._kept)

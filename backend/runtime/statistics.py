@@ -76,6 +76,15 @@ def executables(
         vk.lib.vkDestroyShaderModule(device, module, vk.ffi.NULL)
 
 
+def plausible(driver: str, found: Iterable[Executable]) -> list[Executable]:
+    """The executables without figures that cannot be what the driver calls them (``most`` in drivers.py)."""
+    most = DRIVERS.get(driver, OTHER).most
+    return [
+        replace(one, statistics=tuple(row for row in one.statistics if row.value <= most.get(row.name, row.value)))
+        for one in found
+    ]
+
+
 def registers_and_spills(driver: str, found: Iterable[Executable]) -> tuple[int | None, int | None]:
     """A kernel's registers of an invocation, and its spills, in Triton's sense: ``n_regs``, ``n_spills``.
 
@@ -112,7 +121,7 @@ def _statistic(row: Any) -> Statistic:
 
 
 def _representations(device: Any, executable: Any) -> list[Representation]:
-    """Those that are text. The first call gives their sizes, the second one fills them."""
+    """The representations that are text. The first call gives their sizes, the second one fills them."""
     ffi = vulkan().ffi
     buffers: list[Any] = []
 

@@ -160,9 +160,10 @@ def device_index(device: Any) -> int:
 
 
 def _synchronize(device: Any) -> None:
-    context = _context_of(device)
+    context = vulkan_context.current() if device is None else _context_of(device)
     context.native.synchronize()
-    raise_reports(context)
+    if context.unread_reports:
+        raise_reports(context)
 
 
 def _context_of(device: Any) -> vulkan_context.Context:

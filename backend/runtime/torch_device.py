@@ -17,8 +17,8 @@ from typing import Any
 
 import torch
 
-from .. import AT_REGISTRATION
-from ..autoload import OLDEST_TORCH, is_too_old
+from .. import AROUND_OPERATIONS, AT_REGISTRATION
+from ..autoload import OLDEST_TORCH, is_too_old, teach_compiler
 from ..autoload.claim import claim
 from . import torch_memory
 from .context import NAME
@@ -125,6 +125,8 @@ def _register() -> None:
         if packet is not None and (overload or "default") in packet.overloads():
             aten.impl(name, metadata(getattr(packet, overload or "default")), _KEY)
     for name, function in _IMPLEMENTED.items():
+        for around in AROUND_OPERATIONS:
+            function = around(function)
         aten.impl(name, function, _KEY)
     aten.impl("_pin_memory", _pin_memory, "CPU")
     # Copies finish pending conjugations and negations themselves; torch would ask for a copy in order to do so.
@@ -139,6 +141,7 @@ def _register() -> None:
     libraries = aten, rest, *enter_autocast(), *enter_collectives()
     for enter in AT_REGISTRATION:
         enter()
+    teach_compiler()  # torch's entry point may not have been called
     _registered.extend(libraries)
 
 

@@ -5,7 +5,9 @@ Arguments that share device memory share their copy, so that each sees what an o
 
 from __future__ import annotations
 
+import atexit
 import logging
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -16,7 +18,7 @@ from typing import Any
 
 import torch
 
-from ..settings import ERROR, TORCH_FALLBACK, WARN
+from ..settings import ERROR, TELL, TORCH_FALLBACK, WARN
 from .context import NAME
 from .torch_memory import WRITING, before_reading, context_of, host_view, is_dense, is_ours, window, write_back
 
@@ -163,6 +165,18 @@ def _count(name: str) -> None:
     if policy == WARN and name not in _warned:
         _warned.add(name)
         warnings.warn(f"{name} runs on the CPU, on copies: the device '{NAME}' does not have it", stacklevel=3)
+
+
+@atexit.register
+def _tell() -> None:
+    if TORCH_FALLBACK.get() == TELL:
+        print(summary(), file=sys.stderr)
+
+
+def summary() -> str:
+    """How often each operation ran on the CPU, in a line, the most frequent first."""
+    named = ", ".join(f"{name} {count}" for name, count in FALLBACKS.most_common())
+    return f"torch on '{NAME}': {FALLBACKS.total()} operations ran on the CPU, on copies: {named}".removesuffix(": ")
 
 
 def _each(function: Callable[[Any], Any], value: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, Protocol
 
 import torch
 
@@ -17,7 +17,7 @@ from .memory_heaps import device_memory
 from .streams import device_index
 
 #: DLPack's code of an element type. What is not here is made as bytes and retyped.
-_DLPACK_CODES = {
+DLPACK_CODES = {
     torch.int8: 0,
     torch.int16: 0,
     torch.int32: 0,
@@ -41,6 +41,23 @@ _aten = torch.ops.aten
 KERNELS: dict[str, Callable[[torch.Tensor, Any], bool]] = {}
 #: Called with the device's index before memory is copied to the host: what kernels have noted is raised there.
 BEFORE_READING: list[Callable[[int], None]] = []
+
+
+class Watcher(Protocol):
+    """Is told what is done to memory."""
+
+    def allocated(self, tensor: torch.Tensor, bytes_: int) -> None:
+        """A tensor over new memory."""
+
+    def copied(self, to: int, from_: int, bytes_: int) -> None:
+        """A copy between addresses of a device."""
+
+    def filled(self, address: int, bytes_: int, word: int) -> None:
+        """A word repeated."""
+
+
+#: Told of all threads' work, in order.
+WATCHERS: list[Watcher] = []
 #: Held while memory is written, and from reading on where what lies between a view's elements is written with them, so
 #: that threads can write views that interleave.
 WRITING = threading.RLock()
@@ -70,19 +87,14 @@ def is_ours(value: Any) -> bool:
 @cache
 def metadata(op: Any) -> Callable[..., Any]:
     """The CPU's kernel of an operation that touches no memory."""
-    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        return op.redispatch(keys, *args, **kwargs)
-
-    return run
+    return partial(op._handle.redispatch_boxed, torch._C.DispatchKeySet(torch._C.DispatchKey.CPU))
 
 
 # ---- Storage ---------------------------------------------------------------------------------------------------------
 
 
 def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device: Any) -> torch.Tensor:
-    """A tensor over new device memory; its dtype is one of _DLPACK_CODES."""
+    """A tensor over new device memory; its dtype is one of DLPACK_CODES."""
     bytes_ = _bytes(size, stride, dtype)
     index = device_index(device)
     context = vulkan_context.of_device(index)
@@ -90,11 +102,14 @@ def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device:
         memory = context.memory.allocate(bytes_)
     except OutOfDeviceMemory as error:
         raise OutOfMemory(context, error) from None
-    return torch._C._from_dlpack(
+    made: torch.Tensor = torch._C._from_dlpack(
         context.native_module.dlpack_capsule(
-            memory, memory.address if bytes_ else 0, size, stride, index, _DLPACK_CODES[dtype], 8 * dtype.itemsize
+            memory, memory.address if bytes_ else 0, size, stride, index, DLPACK_CODES[dtype], 8 * dtype.itemsize
         )
     )
+    for watcher in WATCHERS:
+        watcher.allocated(made, bytes_)
+    return made
 
 
 def _bytes(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> int:
@@ -161,7 +176,7 @@ def empty_strided(
     dtype = dtype or torch.get_default_dtype()
     if pin_memory:
         raise ValueError(f"a tensor on '{NAME}' cannot be pinned: it is not in host memory")
-    if dtype in _DLPACK_CODES:
+    if dtype in DLPACK_CODES:
         return _new(size, stride, dtype, device)
     return _retyped(new_bytes(_bytes(size, stride, dtype), device), dtype, size, stride)
 
@@ -299,6 +314,8 @@ def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False)
             if max(source, address) - min(source, address) >= bytes_:
                 with WRITING:
                     context_of(dst).native.copy(address, source, bytes_)
+                    for watcher in WATCHERS:
+                        watcher.copied(address, source, bytes_)
                 return dst
         if not same and self.device == dst.device and "copy" in KERNELS and KERNELS["copy"](self, dst):
             return dst
@@ -336,6 +353,13 @@ def local_scalar(self: torch.Tensor) -> Any:
     return _host_copy(self).item()
 
 
+def _fill_words(tensor: torch.Tensor, address: int, bytes_: int, word: int) -> None:
+    with WRITING:
+        context_of(tensor).native.fill(address, bytes_, word)
+        for watcher in WATCHERS:
+            watcher.filled(address, bytes_, word)
+
+
 def fill(self: torch.Tensor, value: Any) -> torch.Tensor:
     """aten::fill_.Scalar, in words of 32 bits where the memory can be."""
     if self.numel() == 0:
@@ -345,8 +369,7 @@ def fill(self: torch.Tensor, value: Any) -> torch.Tensor:
         one = bytes(torch.full((1,), value, dtype=self.dtype).view(torch.uint8).tolist())
         word = (one * 4)[:4]
         if word * max(1, len(one) // 4) == (one * 4)[: max(4, len(one))]:
-            with WRITING:
-                context_of(self).native.fill(address, bytes_, int.from_bytes(word, "little"))
+            _fill_words(self, address, bytes_, int.from_bytes(word, "little"))
             return self
     if "fill" not in KERNELS or not KERNELS["fill"](self, value):
         _write(self, lambda host: host.fill_(value))
@@ -358,8 +381,7 @@ def zero(self: torch.Tensor) -> torch.Tensor:
     address, bytes_ = window(self)
     if is_dense(self) and address % 4 == 0 and bytes_ % 4 == 0:
         if bytes_:
-            with WRITING:
-                context_of(self).native.fill(address, bytes_, 0)
+            _fill_words(self, address, bytes_, 0)
         return self
     if "fill" not in KERNELS or not KERNELS["fill"](self, 0):
         _write(self, torch.Tensor.zero_)

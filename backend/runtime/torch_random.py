@@ -52,7 +52,7 @@ class Philox:
         self.set_words(state[-_BYTES:])
 
 
-#: That of calls without a generator.
+#: The generator of calls that name none.
 GENERATOR = Philox()
 
 

@@ -46,10 +46,27 @@ def teach_storages() -> None:
         return copied.untyped_storage()
 
     storages.clone = clone_storage
+    resize = storages.resize_
+
+    def resize_storage(self: Any, size: int) -> Any:
+        return _resized(self, size) if self.device.type == NAME else resize(self, size)
+
+    storages.resize_ = resize_storage
     for name in _SHARING:
         setattr(storages, name, _local(getattr(storages, name)))
     torch.serialization.register_package(_PACKAGE_PRIORITY, _location, _restore)
     ForkingPickler.register(torch.UntypedStorage, _reduced)
+
+
+def _resized(storage: Any, size: int) -> Any:
+    """``storage.resize_()``. torch lets C++ alone exchange a storage's memory. Raises RuntimeError but for the size
+    that it has: who asks for another takes the size for whether there is anything in it."""
+    if size != storage.nbytes():
+        raise RuntimeError(
+            f"resize_({size}): a storage on '{NAME}' keeps its {storage.nbytes()} bytes: make a new one; and "
+            "instead of FullyShardedDataParallel use torch.distributed.fsdp.fully_shard (FSDP2)"
+        )
+    return storage
 
 
 def _local(share: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,5 +1,5 @@
 """Operations that do not reach the fallback (torch_fallback.py) by themselves, and those that torch asks of devices
-from outside its tree alone, so that the CPU has no kernels of them: those of recurrent cells are made of others."""
+from outside its tree alone, so that the CPU has no kernels of them: recurrent cells are made of other operations."""
 
 from __future__ import annotations
 
@@ -109,6 +109,17 @@ def _biased(gates: torch.Tensor, bias: _Optional) -> torch.Tensor:
     return gates if bias is None else gates + bias
 
 
+def _or(composed: Callable[..., Any]) -> Callable[..., Any]:
+    """The kernel of ``composed``'s name, where it does a call."""
+    name = composed.__name__.removeprefix("_")
+
+    def run(*args: Any) -> Any:
+        result = _by_kernel(name, *args)
+        return composed(*args) if result is NotImplemented else result
+
+    return run
+
+
 def _to_copy(self: torch.Tensor, *, non_blocking: bool = False, **how: Any) -> torch.Tensor:
     """aten::_to_copy, as torch does it, except that it never asks for pinned memory: torch has none of a device from
     outside its tree, and would take a copy to the host that need not be waited for there."""
@@ -128,8 +139,8 @@ SUBSTITUTES: dict[str, Callable[..., Any]] = {
     "kaiser_window": _as_it_is(_aten.kaiser_window.default),
     "kaiser_window.periodic": _as_it_is(_aten.kaiser_window.periodic),
     "kaiser_window.beta": _as_it_is(_aten.kaiser_window.beta),
-    "_thnn_fused_lstm_cell": _lstm_cell,
-    "_thnn_fused_lstm_cell_backward_impl": _lstm_cell_backward,
-    "_thnn_fused_gru_cell": _gru_cell,
-    "_thnn_fused_gru_cell_backward": _gru_cell_backward,
+    "_thnn_fused_lstm_cell": _or(_lstm_cell),
+    "_thnn_fused_lstm_cell_backward_impl": _or(_lstm_cell_backward),
+    "_thnn_fused_gru_cell": _or(_gru_cell),
+    "_thnn_fused_gru_cell_backward": _or(_gru_cell_backward),
 }

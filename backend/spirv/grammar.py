@@ -189,7 +189,7 @@ Reader: TypeAlias = Callable[[Sequence[int]], Sequence[int]]
 _FIRST = 3  # of encode.Instruction: the opcode, the result's type and the result come before the operands
 #: Opcode and number of words → where ids are, for the instructions of which those two say it.
 _PLACES: dict[int, tuple[int, ...]] = {}
-#: The same and the deciding operand → where ids are, for those of which only all three say it.
+#: The same and the deciding operand → where ids are, for operands of which only all three say it.
 _DECIDED: dict[tuple[int, int], tuple[int, ...]] = {}
 #: Opcode and number of words → what reads the ids.
 _READERS: dict[int, Reader] = {}

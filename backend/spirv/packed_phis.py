@@ -48,7 +48,7 @@ def _leaves(node: Node) -> Iterator[int]:
 @dataclass
 class _Joined:
     """A word that becomes a phi: its id, what it is made of, the block, and the node that arrives from each
-    predecessor. ``made``: those that no value is there for, by predecessor."""
+    predecessor. ``made``: the nodes that no value is there for, by predecessor."""
 
     id: int
     node: tuple[int | Node, ...]

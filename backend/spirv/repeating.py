@@ -55,9 +55,9 @@ class _Scopes:
 class Values:
     """What is known of the values of a function that are cheap to compute again.
 
-    ``definitions``: the instructions of those that may be repeated; they take at most LONGEST instructions from
-    values that are not among them. ``anchored``: those that may be anchored (anchors.py). ``home``: the stretch of each
-    of both. ``uses``: how many operands each is, of phis apart (they are in ``joined``). ``far``: the places of
+    ``definitions``: the instructions of values that may be repeated, which take at most LONGEST instructions from
+    values that may not. ``anchored``: values that may be anchored (anchors.py). ``home``: the stretch of each value of
+    both. ``uses``: how many operands each is, of phis apart (they are in ``joined``). ``far``: the places of
     instructions that use one of another stretch.
     """
 
@@ -144,7 +144,7 @@ def repeat_behind_barriers(
     result, late = found.body, found.late
     scopes = _Scopes()
     unused: list[int] = []
-    #: Those of ``definitions`` in the body that take something repeated now.
+    #: The instructions of ``definitions`` in the body that take something repeated now.
     replaced: dict[int, Instruction] = {}
 
     def missing(value: int, stretch: int, wanted: dict[int, None]) -> None:

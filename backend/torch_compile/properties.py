@@ -70,6 +70,6 @@ def _devices() -> list[str]:
 
 
 def cache_key(others: str) -> str:
-    """Of what Inductor generates: ``others`` with this backend's sources and the Vulkan devices in their order, since
-    generated code names a device by its number."""
+    """The key of what Inductor generates: ``others`` with this backend's sources and the Vulkan devices in their order,
+    because generated code names a device by its number."""
     return hashlib.sha256("\n".join([others, sources_digest(), *_devices()]).encode()).hexdigest()

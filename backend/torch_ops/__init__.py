@@ -30,6 +30,7 @@ def register() -> None:
     from .foreach import enter_foreach
     from .grid_sampling import enter_grid_sampling
     from .indexing import enter_indexing
+    from .library import enter_composed
     from .linear_algebra import enter_linear_algebra
     from .losses import enter_losses
     from .margins import enter_margins
@@ -41,6 +42,8 @@ def register() -> None:
     from .pooling import enter_pooling
     from .random import enter_random
     from .rearranging import enter_rearranging
+    from .recurrent import enter_recurrent
+    from .recurrent_layers import enter_recurrent_layers
     from .reductions import enter_reductions
     from .resampling import enter_resampling
     from .rms_norm import enter_rms_norm
@@ -67,5 +70,8 @@ def register() -> None:
         enter(library)
     for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc, enter_margins, enter_linear_algebra):
         enter(library)
+    enter_recurrent(library)
+    enter_recurrent_layers(library)
+    enter_composed(library)
     bounds.install()
     launching.install()

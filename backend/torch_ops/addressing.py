@@ -68,7 +68,7 @@ class Operands:
 
     @property
     def device(self) -> torch.device:
-        """That of the first tensor."""
+        """The device of the first tensor."""
         return next(iter((*self.outputs.values(), *self.tensors.values()))).device
 
     def key(self) -> tuple[Any, ...]:

@@ -6,16 +6,19 @@ goes through torch's operation for such devices, whose gradient torch knows; the
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
+from triton.runtime.errors import OutOfResources
 
-from ..runtime import context as vulkan_context
 from . import attention_products
 from .attention_kernels import forward_kernel, key_kernel, query_kernel
+from .devices import kind_of
 from .launching import launch
 from .library import ON_DEVICE, aten, enter_by_name
 from .reducing import SUM, reduce
@@ -24,6 +27,7 @@ from .types import OnHost, require
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 _Optional = torch.Tensor | None
+_log = logging.getLogger(__package__)
 #: Numbers of a query and of a value are at most so many: a tile of them is kept in shared memory.
 _WIDEST = 128
 #: Whether a CPU's driver is given the kernels, too: it compiles each for seconds, which is not made up for.
@@ -154,7 +158,7 @@ def _by_products(query: torch.Tensor) -> bool:
 
 
 def _on_cpu(tensor: torch.Tensor) -> bool:
-    return vulkan_context.of_device(tensor.device.index or 0).device.kind == "cpu"
+    return kind_of(tensor.device.index or 0).cpu
 
 
 def _expands(shape: Sequence[int], to: Sequence[int]) -> bool:
@@ -187,15 +191,41 @@ def _arguments(
     return sizes, kind, factor
 
 
-def _constants(q: torch.Tensor, v: torch.Tensor, causal: bool, kind: str) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """Queries and keys of a tile, and the warps of a program."""
+
+    queries: int
+    keys: int
+    warps: int = 4
+
+
+#: By what multiplies, and whether queries or values are of more than 64 numbers: of the forward kernel, and of those of
+#: gradients.
+ON_CPU = {False: (Blocks(16, 16), Blocks(16, 16)), True: (Blocks(16, 16), Blocks(16, 16))}
+ON_GPU = {False: (Blocks(32, 32), Blocks(32, 32)), True: (Blocks(16, 16), Blocks(16, 16))}
+ON_MATRIX_UNITS = {False: (Blocks(64, 64), Blocks(64, 64)), True: (Blocks(128, 64, 8), Blocks(64, 32))}
+#: Arguments whose multiples of 16 make wider accesses.
+_DIVISIBLE = frozenset("MNDE")
+
+
+def _constants(
+    q: torch.Tensor, v: torch.Tensor, causal: bool, kind: str, backward: bool = False
+) -> tuple[Blocks, dict[str, Any]]:
+    """(tile, constants of a kernel)."""
     widths = [max(16, power_of_two(t.shape[3])) for t in (q, v)]
-    block = 16 if max(widths) > 64 or _on_cpu(q) else 32
-    return {"CAUSAL": causal, "MASK": kind, "BM": block, "BN": block, "BD": widths[0], "BE": widths[1]}
+    on = kind_of(q.device.index or 0)
+    blocks = ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(q.dtype) else ON_GPU
+    tile = blocks[max(widths) > 64][backward]
+    sizes = {"BM": tile.queries, "BN": tile.keys, "BD": widths[0], "BE": widths[1]}
+    return tile, {"CAUSAL": causal, "MASK": kind, **sizes}
 
 
-def _launch(kernel: Any, rows: int, block: int, q: torch.Tensor, arguments: dict[str, Any], constants: Any) -> None:
+def _launch(
+    kernel: Any, rows: int, block: int, tile: Blocks, q: torch.Tensor, arguments: dict[str, Any], constants: Any
+) -> None:
     grid = -(-rows // block), q.shape[0] * q.shape[1], 1
-    launch(kernel, grid, arguments, constants, fusion=True)
+    launch(kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)
 
 
 def _forward(
@@ -222,12 +252,32 @@ def _forward(
         )
     none = query.new_empty(0)
     seed = torch.empty((), dtype=torch.int64, device=query.device)
-    if _by_products(query):
-        attention_products.forward(query, key, value, attn_bias, is_causal, _factor(query, scale), out)
-        return out, none, none, none, rows, key.shape[2], seed, seed, none
-    kept = torch.empty(2, batch, heads, rows, dtype=torch.float32, device=query.device)
+    kept = none
+    try:
+        if _by_products(query):
+            attention_products.forward(query, key, value, attn_bias, is_causal, _factor(query, scale), out)
+        else:
+            kept = _forward_kernel(query, key, value, attn_bias, is_causal, scale, out)
+    except (OnHost, OutOfResources) as reason:
+        _log.debug("attention is composed: %s", reason)
+        how = attn_bias, is_causal, _factor(query, scale)
+        out.copy_(attention_products.composed(query, key, value, *how))
+    return out, kept, none, none, rows, key.shape[2], seed, seed, none
+
+
+def _forward_kernel(
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attn_bias: _Optional,
+    is_causal: bool,
+    scale: float | None,
+    out: torch.Tensor,
+) -> torch.Tensor:
+    """Writes ``out``; of each query the greatest score and the sum of its exponentials, (2, B, H, rows)."""
+    kept = torch.empty(2, *query.shape[:3], dtype=torch.float32, device=query.device)
     sizes, kind, _ = _arguments(query, key, value, out, attn_bias, scale)
-    constants = _constants(query, value, is_causal, kind)
+    tile, constants = _constants(query, value, is_causal, kind)
     tensors = {
         "out": out,
         "tops": kept[0],
@@ -237,8 +287,8 @@ def _forward(
         "v": value,
         "mask": query if attn_bias is None else attn_bias,
     }
-    _launch(forward_kernel, rows, constants["BM"], query, {**tensors, **sizes}, constants)
-    return out, kept, none, none, rows, key.shape[2], seed, seed, none
+    _launch(forward_kernel, query.shape[2], tile.queries, tile, query, {**tensors, **sizes}, constants)
+    return kept
 
 
 def _backward(
@@ -265,24 +315,46 @@ def _backward(
     if grad_input_mask[3]:
         raise RuntimeError("the gradient of an attention mask has no kernel on this device")
     mask = attn_bias if attn_bias is not None and attn_bias.numel() else None
-    if _by_products(query):
-        how = is_causal, _factor(query, scale)
-        return *attention_products.backward(grad_out, query, key, value, mask, *how), None
+    how = mask, is_causal, _factor(query, scale)
+    try:
+        if _by_products(query):
+            return *attention_products.backward(grad_out, query, key, value, *how), None
+        if logsumexp.numel():  # else the kernel has not run
+            inputs = grad_out, query, key, value, mask, out, logsumexp
+            return *_backward_kernels(*inputs, grad_input_mask, is_causal, scale), None
+    except (OnHost, OutOfResources) as reason:
+        _log.debug("gradients of attention are composed: %s", reason)
+    return *attention_products.composed_gradients(grad_out, query, key, value, *how), None
+
+
+def _backward_kernels(
+    grad_out: torch.Tensor,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    mask: _Optional,
+    out: torch.Tensor,
+    kept: torch.Tensor,
+    wanted: list[bool],
+    is_causal: bool,
+    scale: float | None,
+) -> tuple[torch.Tensor, ...]:
+    """Those of query, key and value; ``kept`` is what _forward_kernel() gave."""
     sizes, kind, factor = _arguments(query, key, value, grad_out, mask, scale)
-    constants = _constants(query, value, is_causal, kind)
+    tile, constants = _constants(query, value, is_causal, kind, backward=True)
     products = {"a": grad_out, "b": out}
     delta = reduce("a * b", SUM, products, (3,), dtype=torch.float32)
     dq, dk, dv = (torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (query, key, value))
-    tops, totals = logsumexp  # as _forward() gave them
+    tops, totals = kept
     inputs: dict[str, Any] = {"q": query, "k": key, "v": value, "do": grad_out, "tops": tops, "totals": totals}
     inputs["delta"] = delta
     inputs["mask"] = query if mask is None else mask
     inputs |= {**sizes, "factor": factor}
-    if grad_input_mask[0]:
-        _launch(query_kernel, query.shape[2], constants["BM"], query, {"dq": dq, **inputs}, constants)
-    if grad_input_mask[1] or grad_input_mask[2]:
-        _launch(key_kernel, key.shape[2], constants["BN"], query, {"dk": dk, "dv": dv, **inputs}, constants)
-    return dq, dk, dv, None
+    if wanted[0]:
+        _launch(query_kernel, query.shape[2], tile.queries, tile, query, {"dq": dq, **inputs}, constants)
+    if wanted[1] or wanted[2]:
+        _launch(key_kernel, key.shape[2], tile.keys, tile, query, {"dk": dk, "dv": dv, **inputs}, constants)
+    return dq, dk, dv
 
 
 _TABLE: dict[str, Callable[..., Any]] = {

@@ -12,6 +12,7 @@ import torch
 
 from . import rows
 from .matmul import product
+from .types import OnHost
 
 _Optional = torch.Tensor | None
 #: Scores to weights; a query that looks nowhere has none.
@@ -35,6 +36,11 @@ def fits(query: torch.Tensor, key: torch.Tensor) -> bool:
     return rows.fits(torch.Size((*query.shape[:3], key.shape[2])), (3,))
 
 
+def _require_float32(tensor: torch.Tensor) -> None:
+    if tensor.dtype == torch.float64:
+        raise OnHost("scores of float64")
+
+
 def _scores(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
     out = torch.empty((*q.shape[:3], k.shape[2]), dtype=torch.float32, device=q.device)
     return product(out, q, k.transpose(2, 3))
@@ -53,7 +59,8 @@ def _weigh(
 def forward(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float, out: torch.Tensor
 ) -> None:
-    """Writes ``out`` (B, H, rows, columns)."""
+    """Writes ``out`` (B, H, rows, columns). Raises OnHost for float64."""
+    _require_float32(q)
     q, k, v = (tensor.float() for tensor in (q, k, v))
     scores = _scores(q, k)
     weights = torch.empty_like(scores)
@@ -67,7 +74,8 @@ def forward(
 def backward(
     grad: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float
 ) -> tuple[torch.Tensor, ...]:
-    """Gradients of q, k and v, in their type."""
+    """Gradients of q, k and v, in their type. Raises OnHost for float64."""
+    _require_float32(q)
     kind = q.dtype
     q, k, v, grad = (tensor.float() for tensor in (q, k, v, grad))
     scores = _scores(q, k)
@@ -81,3 +89,35 @@ def backward(
     product(dk, of_scores.transpose(2, 3), q, alpha=scale)
     product(dv, weights.transpose(2, 3), grad)
     return tuple(tensor.to(kind) for tensor in (dq, dk, dv))
+
+
+def composed(
+    q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float
+) -> torch.Tensor:
+    """(B, H, rows, columns) by torch's operations, each of which runs where it can: for what no kernel here does."""
+    weights = _composed_weights(q, k, mask, causal, scale)
+    return (weights @ v.to(weights.dtype)).to(q.dtype)
+
+
+def composed_gradients(
+    grad: torch.Tensor, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, mask: _Optional, causal: bool, scale: float
+) -> tuple[torch.Tensor, ...]:
+    """Gradients of q, k and v of ``composed``, in their type."""
+    kind, weights = q.dtype, _composed_weights(q, k, mask, causal, scale)
+    q, k, v, grad = (tensor.to(weights.dtype) for tensor in (q, k, v, grad))
+    of_weights = grad @ v.transpose(2, 3)
+    of_scores = weights * (of_weights - (weights * of_weights).sum(3, keepdim=True)) * scale
+    gradients = of_scores @ k, of_scores.transpose(2, 3) @ q, weights.transpose(2, 3) @ grad
+    return tuple(tensor.to(kind) for tensor in gradients)
+
+
+def _composed_weights(q: torch.Tensor, k: torch.Tensor, mask: _Optional, causal: bool, scale: float) -> torch.Tensor:
+    kind = torch.promote_types(q.dtype, torch.float32)
+    scores = q.to(kind) @ k.to(kind).transpose(2, 3) * scale
+    if mask is not None:
+        scores = scores.masked_fill(~mask, float("-inf")) if mask.dtype == torch.bool else scores + mask
+    if causal:
+        above = torch.ones(scores.shape[2:], dtype=torch.bool, device=scores.device).triu(1)
+        scores = scores.masked_fill(above, float("-inf"))
+    nowhere = scores.amax(3, keepdim=True) == float("-inf")
+    return scores.softmax(3).masked_fill(nowhere, 0)

@@ -6,9 +6,12 @@ So a launch need not wait for the device, and memory of others is neither read n
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 
 from ..runtime import torch_memory
+from .prepared import note_staying
 
 #: Lines that make ``index`` safe: of a dimension of ``size``, where ``bad`` says which are not.
 CHECK = """bad = (index < 0) | (index >= size)
@@ -38,6 +41,7 @@ def fault_of(device: torch.device, name: str) -> torch.Tensor:
     if index not in _faults:
         _faults[index] = torch.zeros((), dtype=torch.int32, device=device)
     _unread[index] = name
+    note_staying(_faults[index], partial(_unread.__setitem__, index, name))
     return _faults[index]
 
 

@@ -12,7 +12,7 @@ is a third dimension it is before H, R and P: x (…, D, H, W), w (…, T, R, S)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,17 +21,28 @@ import triton.language as tl
 from torch._prims_common import suggest_memory_format
 
 from ..runtime import torch_substitutes
+from .devices import kind_of, share_out
 from .launching import launch
+from .reducing import SUM, reduce
 from .shapes import extent
-from .types import OnHost, require
+from .types import OnHost, or_not_implemented, require
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 _Optional = torch.Tensor | None
 
 
+#: Rows, columns and products of a step of a tile at most, by what multiplies.
+ON_CPU, ON_GPU, ON_MATRIX_UNITS = (32, 32, 16), (64, 64, 16), (64, 64, 32)
+#: A gradient of a weight, of which there are few tiles, each a sum over all images, is summed in parts on a GPU: as
+#: many at most, each of so many products at least.
+_MOST_PARTS, _SHORTEST = 128, 512
+
+
 def enter_convolution(library: torch.library.Library) -> None:
     """Enter both, by way of runtime/torch_substitutes.py, which torch asks."""
-    torch_substitutes.KERNELS.update(convolution=_or_host(_convolution), convolution_backward=_or_host(_backward))
+    torch_substitutes.KERNELS.update(
+        convolution=or_not_implemented(_convolution), convolution_backward=or_not_implemented(_backward)
+    )
 
 
 @triton.jit
@@ -129,18 +140,20 @@ def input_kernel(
 
 @triton.jit
 def weight_kernel(
-    w, x, y, N, C, D, H, W, K, O, P, Q, xn, xc, xd, xh, xw, yn, yk, yo, yp, yq,  # noqa: E741
+    w, x, y, share, stride_part, N, C, D, H, W, K, O, P, Q, xn, xc, xd, xh, xw, yn, yk, yo, yp, yq,  # noqa: E741
     u, v, a, b, d, e, u_, a_, d_,
     DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """w, its gradient, of x and the gradient y of the output."""
+    """w, its gradient, of x and the gradient y of the output. The third axis of the grid are parts of the sum, of
+    ``share`` products (a multiple of BK), which are written ``stride_part`` apart."""
     group = tl.program_id(1)
     sizes = C, D, H, W, xn, xc, xd, xh, xw, u, v, a, b, d, e, u_, a_, d_
     k, j = _tile_of(C * T * R * S, BM, BN)
     c, t, r, s = _split(j, T, R, S, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
-    for start in range(0, N * O * P * Q, BK):
+    part = tl.program_id(2)
+    for start in range(part * share, min(part * share + share, N * O * P * Q), BK):
         i = start + tl.arange(0, BK)[None, :]
         n, o, p, q = _split(i, O, P, Q, DEEP)
         place = n * yn + (group * K + k) * yk + o * yo + p * yp + q * yq
@@ -150,7 +163,7 @@ def weight_kernel(
         place, inside = _seen(n, c, o, p, q, t, r, s, *sizes, DEEP)
         right = tl.load(x + place, mask=inside & (i < N * O * P * Q) & (j < C * T * R * S), other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
-    place = w + (group * K + k) * C * T * R * S + j
+    place = w + part * stride_part + (group * K + k) * C * T * R * S + j
     tl.store(place, total.to(w.dtype.element_ty), mask=(k < K) & (j < C * T * R * S))
 
 
@@ -204,12 +217,20 @@ class _Shape:
         self.window = dict(zip("TRS", w.shape[2:], strict=True))
         self.window["DEEP"] = x.shape[2] * y.shape[2] * w.shape[2] > 1 or self.sizes["a_"] > 0
 
-    def run(self, kernel: Any, tensors: dict[str, torch.Tensor], rows: int, columns: int, **constants: Any) -> None:
+    def run(
+        self, kernel: Any, tensors: dict[str, torch.Tensor], rows: int, columns: int, parts: int = 1, **constants: Any
+    ) -> None:
         """Launch a kernel for a product of so many rows and columns in each group."""
-        tile = [16 if size <= 16 else 32 for size in (rows, columns)]
-        grid = -(-rows // tile[0]) * -(-columns // tile[1]), self.groups, 1
-        blocks = {"BM": tile[0], "BN": tile[1], "BK": 16}
+        most = _largest(tensors["x"])
+        tile = [16 if size <= 16 else size_of_tile for size, size_of_tile in zip((rows, columns), most, strict=False)]
+        grid = -(-rows // tile[0]) * -(-columns // tile[1]), self.groups, parts
+        blocks = {"BM": tile[0], "BN": tile[1], "BK": most[2]}
         launch(kernel, grid, {**tensors, **self.sizes}, {**constants, **self.window, **blocks}, fusion=True)
+
+
+def _largest(x: torch.Tensor) -> tuple[int, int, int]:
+    on = kind_of(x.device.index or 0)
+    return ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(x.dtype) else ON_GPU
 
 
 def _forward(x: torch.Tensor, w: torch.Tensor, bias: _Optional, y: torch.Tensor, how: Sequence[Any]) -> None:
@@ -228,8 +249,19 @@ def _to_input(y: torch.Tensor, w: torch.Tensor, bias: _Optional, x: torch.Tensor
 
 def _to_weight(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor, how: Sequence[Any]) -> None:
     shape = _Shape(x, w, y, how)
-    columns = w.numel() // w.shape[0]
-    shape.run(weight_kernel, {"w": w, "x": x, "y": y}, shape.sizes["K"], columns)
+    rows, columns, reach = shape.sizes["K"], w.numel() // w.shape[0], y.numel() // y.shape[1]
+    on, (most_rows, most_columns, step) = kind_of(x.device.index or 0), _largest(x)
+    parts = 1
+    if not on.cpu:
+        tiles = -(-rows // most_rows) * -(-columns // most_columns) * shape.groups
+        parts = min(share_out(tiles, on.units, reach, _SHORTEST), _MOST_PARTS)
+    share = -(-reach // (parts * step)) * step
+    parts = -(-reach // share)
+    out = w if parts == 1 else torch.empty((parts, *w.shape), dtype=torch.float32, device=w.device)
+    shape.sizes |= {"share": share, "stride_part": w.numel()}
+    shape.run(weight_kernel, {"w": out, "x": x, "y": y}, rows, columns, parts)
+    if parts > 1:
+        reduce("x", SUM, {"x": out}, (0,), dtype=w.dtype, compute=torch.float32, out=w)
 
 
 def _convolution(
@@ -284,13 +316,3 @@ def _backward(
     if output_mask[2]:
         grad_bias = grad_output.sum((0, *range(2, grad_output.dim())))
     return grad_input, grad_weight, grad_bias
-
-
-def _or_host(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*args: Any) -> Any:
-        try:
-            return function(*args)
-        except OnHost:
-            return NotImplemented
-
-    return run

@@ -41,7 +41,7 @@ class Body:
 
     @staticmethod
     def of(expression: str, *as_stored: str, tile: int = TILE) -> Body:
-        """That of the one output ``out``."""
+        """The body of one output, ``out``."""
         return Body(f"out = {expression}", frozenset(as_stored), tile=tile)
 
 

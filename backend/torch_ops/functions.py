@@ -285,7 +285,7 @@ def row_greatest(x, mask):
 
 @triton.jit
 def last_column(x):
-    """That of a tile of rows."""
+    """The last column of a tile of rows."""
     columns: tl.constexpr = x.shape[1]
     return tl.sum(tl.where((tl.arange(0, columns) == columns - 1)[None, :], x, tl.zeros_like(x)), 1)
 

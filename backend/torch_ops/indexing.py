@@ -72,7 +72,7 @@ def check_index(index: torch.Tensor, tensor: torch.Tensor) -> None:
 
 
 def lines_of(*tensors: torch.Tensor) -> list[torch.Tensor]:
-    """Those without dimensions as of one, in which they have one element."""
+    """The tensors, each without dimensions seen as one of one element."""
     return [tensor if tensor.dim() else tensor.view(1) for tensor in tensors]
 
 

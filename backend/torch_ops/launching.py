@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from triton import knobs
@@ -24,7 +25,9 @@ from ..launching.device_utils import DeviceUtils
 from ..launching.launcher import launcher
 from ..runtime import context as vulkan_context
 from ..runtime import reporting
+from ..runtime.measured import capabilities_of
 from ..runtime.torch_memory import BEFORE_READING, WRITING
+from .prepared import note_launch
 from .types import NAMES, OnHost
 
 #: Workgroups along one axis of a grid that every Vulkan device takes (maxComputeWorkGroupCount).
@@ -32,6 +35,7 @@ _GRID_LIMIT = 65535
 _INT32 = 2**31 - 1
 _NO_HOOKS = (None, None, None)  # launch metadata and hooks
 _lock = threading.Lock()
+_every: WeakSet[TypedKernel] = WeakSet()
 
 
 class _Loaded:
@@ -41,11 +45,13 @@ class _Loaded:
 
     def __init__(self, source: ASTSource, device: int, num_warps: int, fusion: bool) -> None:
         context = vulkan_context.of_device(device)
-        target = GPUTarget("spirv", context.capabilities.arch(), context.capabilities.subgroup_size)
+        capabilities = capabilities_of(context.device)
+        assert capabilities is not None  # a context's device can run kernels
+        target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
         options = {"num_warps": num_warps, "enable_fp_fusion": fusion}
         with vulkan_context.on_device(device):
             compiled = compile_kernel(source, target=target, options=options)
-            limit = context.capabilities.shared_bytes
+            limit = capabilities.shared_bytes
             if compiled.metadata.shared > limit:
                 raise OutOfResources(compiled.metadata.shared, limit, "shared memory")
             self._launch, self._source = launcher(source, compiled.metadata, later=True), source
@@ -54,6 +60,7 @@ class _Loaded:
         self._compiled, self._function, self._packed = compiled, function, compiled.packed_metadata
 
     def __call__(self, grid: tuple[int, int, int], arguments: Sequence[Any]) -> None:
+        note_launch(self._launch, self._function, grid, arguments, self)
         hooks: tuple[Any, ...] = _NO_HOOKS
         enter, leave = knobs.runtime.launch_enter_hook, knobs.runtime.launch_exit_hook
         if getattr(enter, "calls", enter) or getattr(leave, "calls", leave):  # a profiler's
@@ -80,6 +87,7 @@ class TypedKernel:
         self._options = num_warps, fusion
         self._loaded: dict[tuple[int, bool, bool, bool], _Loaded] = {}
         self._pointers = [name for name, type_ in types.items() if type_.startswith("*")]
+        _every.add(self)
 
     def launch(self, device: int, grid: tuple[int, int, int], arguments: Sequence[Any], multiple: bool = False) -> None:
         """Run it with a grid of programs. ``multiple``: the numbers that may be multiples of 16 are."""
@@ -94,6 +102,12 @@ class TypedKernel:
             loaded = self._load(*key)
         with WRITING:
             loaded(grid, arguments)
+
+    def unload(self, devices: set[int]) -> None:
+        """The next launch on one of the devices loads it again."""
+        with _lock:
+            for key in [key for key in self._loaded if key[0] in devices]:
+                del self._loaded[key]
 
     def _load(self, device: int, aligned: bool, small: bool, multiple: bool) -> _Loaded:
         with _lock:
@@ -115,6 +129,15 @@ class TypedKernel:
 
 
 _kernels: dict[Any, TypedKernel] = {}
+
+
+def _unload(contexts: list[vulkan_context.Context]) -> None:
+    left = {context.index for context in contexts}
+    for kernel in [*_every]:
+        kernel.unload(left)
+
+
+vulkan_context.WHEN_LEFT.append(_unload)
 
 
 class Call:
@@ -147,10 +170,11 @@ def launch(
     constants: dict[str, Any],
     num_warps: int = 4,
     fusion: bool = False,
+    divisible: frozenset[str] | None = None,
 ) -> None:
     """Run a kernel that is written by hand: call() once, or not at all where the grid is empty."""
     if all(grid):
-        made = call(function, grid, arguments, constants, num_warps, fusion)
+        made = call(function, grid, arguments, constants, num_warps, fusion, divisible)
         made({name: value for name, value in arguments.items() if isinstance(value, torch.Tensor)})
 
 
@@ -161,22 +185,30 @@ def call(
     constants: dict[str, Any],
     num_warps: int = 4,
     fusion: bool = False,
+    divisible: frozenset[str] | None = None,
 ) -> Call:
     """A launch of a kernel that is written by hand, of a grid that is not empty. ``arguments``: tensors of one device,
     integers and floats by name; integers are 64 bits wide where one does not fit 32, and those called stride_… are
-    constants where they are 1. ``constants``: its constexprs. A grid past the device's limit is launched in parts
+    constants where they are 1. ``divisible``: those which, with strides, are all multiples of 16 or not taken for that;
+    all integers if None. ``constants``: its constexprs. A grid past the device's limit is launched in parts
     (launching/split_grid.py), by a kernel that is compiled for it."""
     wide = "i64" if any(type(value) is int and abs(value) > _INT32 for value in arguments.values()) else "i32"
     floats = "fp64" if any(getattr(v, "dtype", None) == torch.float64 for v in arguments.values()) else "fp32"
     ones = {name: 1 for name, value in arguments.items() if name.startswith("stride_") and value == 1}
     types = {name: _type(value, wide, floats) for name, value in arguments.items() if name not in ones}
     key = function, tuple(types.items()), tuple(constants.items()), num_warps, fusion
+    integers = frozenset(
+        name
+        for name, value in arguments.items()
+        if type(value) is int
+        and name not in ones
+        and (divisible is None or name in divisible or name.startswith("stride_"))
+    )
     kernel = _kernels.get(key)
     if kernel is None:
-        integers = frozenset(name for name, value in arguments.items() if type(value) is int and name not in ones)
         made = TypedKernel(function, types, {**constants, **ones}, num_warps, fusion, integers)
         kernel = _kernels.setdefault(key, made)
-    multiple = all(type(value) is not int or not value % 16 for name, value in arguments.items() if name not in ones)
+    multiple = not any(arguments[name] % 16 for name in integers)
     passed = {name: arguments.get(name) for name in function.arg_names}
     return Call(kernel, _device(arguments.values()), grid, passed, multiple)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,11 +12,14 @@ import torch
 from triton.runtime.errors import OutOfResources
 
 from ..runtime.torch_fallback import fallback
+from .prepared import prepared
 from .shapes import resized, share_memory, touch
 from .types import OnHost
 
 _KEY = "PrivateUse1"
 _COMPOSITE = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd")
+#: ``op``: the operation that this thread calls with numbers that torch is to make tensors of.
+_calling = threading.local()
 _log = logging.getLogger(__package__)
 aten = torch.ops.aten
 
@@ -61,7 +65,60 @@ def enter(
             _log.warning("%s is left to the CPU: %s", name, reason)
         return fallback(op, *args, **kwargs)
 
-    library.impl(name, run, _KEY)
+    library.impl(name, prepared(run), _KEY)
+
+
+def enter_composed(library: torch.library.Library) -> None:
+    """Have the operations that torch composes of those of ON_DEVICE done like earlier calls, as these are: ``add`` of
+    ``add.out``. torch's own composition, which any device from outside gets, does the first of a kind."""
+    for base in sorted({name.partition(".")[0].removesuffix("_") for name in ON_DEVICE}):
+        for variant in (base, base + "_"):
+            for op in overloads(variant):
+                name = op.name().removeprefix("aten::")
+                if name not in ON_DEVICE and _is_composed_for_devices(op):
+                    library.impl(name, prepared(_composition(op)), _KEY)
+
+
+def _composition(op: torch._ops.OpOverload) -> Callable[..., Any]:
+    """torch's own composition of the operation. Of numbers where tensors may stand only a call makes tensors; it comes
+    back here, still within which they are taken."""
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse2)
+    tensors = [(place, a.name) for place, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor"]
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given = (args[place] if place < len(args) else kwargs.get(name) for place, name in tensors)
+        again, _calling.op = getattr(_calling, "op", None) is op, None
+        if not again and any(isinstance(value, (bool, int, float, complex)) for value in given):
+            _calling.op = op
+            try:
+                return op(*args, **kwargs)
+            finally:
+                _calling.op = None
+        return op.redispatch(keys, *args, **kwargs)
+
+    return run
+
+
+def _is_composed_for_devices(op: torch._ops.OpOverload) -> bool:
+    has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, op.name())
+    found = any(map(has, _COMPOSITE)) and not has("CompositeImplicitAutograd") and not has(_KEY)
+    if "self_scalar" in op.overloadpacket.overloads():  # numbers may stand first, too
+        return False
+    return found and (_takes_numbers(op) or "Scalar" not in "".join(op.overloadpacket.overloads()))
+
+
+def _takes_numbers(op: torch._ops.OpOverload) -> bool:
+    """Whether torch makes tensors of numbers that the operation is called with from Python."""
+    tensors = [argument for argument in op._schema.arguments if str(argument.type) == "Tensor"]
+    if len(tensors) < 2:
+        return True
+    nothing: dict[str, Any] = {"Tensor": 1.0, "number": 1.0, "Optional[str]": None}
+    given = [nothing.get(str(a.type)) for a in op._schema.arguments if not a.has_default_value() and not a.kwarg_only]
+    try:
+        op(torch.empty((), device="meta"), *given[1:])
+    except (RuntimeError, TypeError, ValueError) as error:
+        return "instead found type" not in str(error)
+    return True
 
 
 def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[..., Any]:

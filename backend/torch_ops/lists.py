@@ -2,7 +2,7 @@
 
 Addresses are in a table in device memory, which is kept: parameters and what belongs to them stay where they are. So is
 which elements a program computes, for all lists of the same forms. All tensors of a place have the same elements in the
-same order of memory, but for those of one element where others have more, which are read for all.
+same order of memory. Only a tensor of one element, which is read for all, may differ.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _Form:
     tables: dict[tuple[int, ...], _Table] = field(default_factory=dict)
 
     def table(self, addresses: tuple[int, ...]) -> _Table:
-        """That of these addresses. Raises OnHost where memory is shared that must not be."""
+        """The table of these addresses. Raises OnHost where memory is shared that must not be."""
         found = self.tables.get(addresses)
         if found is None:
             self._check_memory(addresses)

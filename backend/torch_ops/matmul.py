@@ -11,8 +11,8 @@ import torch
 import triton
 import triton.language as tl
 
-from ..runtime import context as vulkan_context
 from .addressing import Plans
+from .devices import DeviceKind, kind_of, share_out
 from .launching import Call, call
 from .library import enter_by_name
 from .pointwise import number
@@ -23,12 +23,35 @@ from .types import OnHost, require
 #: In which type products are summed; integers of fewer bits than 64, which wrap, in 32.
 _SUMS = {torch.float16: tl.float32, torch.bfloat16: tl.float32, torch.float32: tl.float32}
 _SUMS |= {torch.float64: tl.float64, torch.int64: tl.int64}
-#: Rows and columns of a tile are at most so many, and the products of a step so many.
-_TILE, _STEP = 64, 32
-#: Where there are fewer tiles than compute units, K is divided so that there are so many programs for each unit, in
-#: as many parts at most, none of which is shorter than so many products: on a GPU a second kernel must be worth its
-#: launch (estimated, not measured), a CPU's thread takes 0.5 ms and more for 128.
-_PROGRAMS, _MOST_PARTS, _SHORTEST, _SHORTEST_ON_CPU = 2, 32, 512, 128
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Of a product: its rows and columns, the products of a step, and the warps of a program. ``group``: rows of tiles
+    whose programs follow one another, so that they share what they read in a cache."""
+
+    rows: int
+    columns: int
+    step: int
+    warps: int = 4
+    group: int = 1
+
+
+#: Tiles by what multiplies, the largest first, which is taken where it keeps the device busy.
+ON_CPU = (Tile(64, 64, 32),)
+ON_MATRIX_UNITS = (Tile(128, 128, 32, 4, 8), Tile(64, 64, 32, 4, 8))
+ON_GPU = (Tile(128, 128, 16, 8, 8), Tile(128, 64, 16, 4, 8), Tile(64, 64, 16, 4, 8))
+#: Programs for each compute unit that keep a device busy. An H200 computes 8192×2048 by 2048×512 in float32, and the
+#: gradients of such a product, at 40 to 43 TFLOP/s with the tiles that follow from it.
+_BUSY = 0.75
+#: Of sums that are not float32's, a column times a row after the other.
+_BY_COLUMNS = Tile(32, 32, 32)
+#: Where there are fewer tiles than compute units, K is divided (devices.share_out) in as many parts at most, none of
+#: which is shorter than so many products: on a GPU a second kernel must be worth its launch (estimated, not measured),
+#: a CPU's thread takes 0.5 ms and more for 128.
+_MOST_PARTS, _SHORTEST, _SHORTEST_ON_CPU = 32, 512, 128
+#: Arguments whose multiples of 16 make wider accesses.
+_DIVISIBLE = frozenset({"M", "N", "K", "share"})
 
 
 def enter_matmul(library: torch.library.Library) -> None:
@@ -71,17 +94,24 @@ def matmul_kernel(
     BLOCK_M: tl.constexpr,
     BLOCK_N: tl.constexpr,
     BLOCK_K: tl.constexpr,
+    GROUP: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):
     """out = alpha a b, + beta c if ADD, of matrices in batches, each of H. The third axis of the grid are parts of K,
     of ``share`` products (a multiple of BLOCK_K), which write sums of their own, ``stride_op`` apart. ``KIND``: the
-    type of sums; float32 by products of tiles, others, which have none, a column times a row after the other."""
+    type of sums; float32 by products of tiles, others, which have none, a column times a row after the other.
+    ``GROUP``: as Tile's. ``WHOLE``: all tiles and steps are whole."""
     tiles_n = tl.cdiv(N, BLOCK_N)
     program = tl.program_id(0)
+    first = program // (GROUP * tiles_n) * GROUP
+    group = min(tl.cdiv(M, BLOCK_M) - first, GROUP)
+    tile_m = first + program % (GROUP * tiles_n) % group
+    tile_n = program % (GROUP * tiles_n) // group
     batch, head = tl.program_id(1) // H, tl.program_id(1) % H
     part = tl.program_id(2)
     end = min(part * share + share, K)
-    row = program // tiles_n * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
-    column = program % tiles_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
+    row = tile_m * BLOCK_M + tl.arange(0, BLOCK_M)[:, None]
+    column = tile_n * BLOCK_N + tl.arange(0, BLOCK_N)[None, :]
     a += batch * stride_ab + head * stride_ah
     b += batch * stride_bb + head * stride_bh
     total = tl.zeros((BLOCK_M, BLOCK_N), KIND)
@@ -89,8 +119,12 @@ def matmul_kernel(
         for start in range(part * share, end, BLOCK_K):
             left_k = start + tl.arange(0, BLOCK_K)[None, :]
             right_k = start + tl.arange(0, BLOCK_K)[:, None]
-            left = tl.load(a + row * stride_am + left_k * stride_ak, mask=(row < M) & (left_k < K), other=0.0)
-            right = tl.load(b + right_k * stride_bk + column * stride_bn, mask=(right_k < K) & (column < N), other=0.0)
+            left, right = a + row * stride_am + left_k * stride_ak, b + right_k * stride_bk + column * stride_bn
+            if WHOLE:
+                left, right = tl.load(left), tl.load(right)
+            else:
+                left = tl.load(left, mask=(row < M) & (left_k < K), other=0.0)
+                right = tl.load(right, mask=(right_k < K) & (column < N), other=0.0)
             total = tl.dot(left, right, total, input_precision="ieee")
     else:
         for k in range(part * share, end):
@@ -171,13 +205,18 @@ def _plan(
     batches, m, n = out.shape[0] * heads, *out.shape[-2:]
     k = a.shape[-1]
     kind = _SUMS.get(out.dtype, tl.int32)
-    largest = _TILE if kind == tl.float32 else _TILE // 2
-    tile_m, tile_n = (16 if size <= 16 else largest for size in (m, n))
-    step = min(_STEP, max(16, power_of_two(k)))
+    on = kind_of(device)
+    shortest = _SHORTEST_ON_CPU if on.cpu else _SHORTEST
+    tile = _tile(on, out.dtype, (m, n, batches), k // shortest) if kind == tl.float32 else _BY_COLUMNS
+    tile_m, tile_n = (16 if size <= 16 else most for size, most in ((m, tile.rows), (n, tile.columns)))
+    step = min(tile.step, max(16, power_of_two(k)))
     tiles = -(-m // tile_m) * -(-n // tile_n)
-    parts = _parts(device, tiles * batches, k) if out.dtype.is_floating_point else 1
+    parts = 1
+    if out.dtype.is_floating_point:
+        parts = min(share_out(tiles * batches, on.units, k, shortest), _MOST_PARTS)
     share = -(-k // (parts * step)) * step
     parts = -(-k // share)
+    whole = not (on.cpu or m % tile_m or n % tile_n or k % step)
     partial = (parts, *out.shape), torch.float64 if kind == tl.float64 else torch.float32
     result = torch.empty(partial[0], dtype=partial[1], device="meta") if parts > 1 else out[None]
     strides = {
@@ -188,22 +227,26 @@ def _plan(
     numbers = {"alpha": factors[0], "beta": factors[1]}
     sizes = {"M": m, "N": n, "K": k, "H": heads, "share": share}
     constants = {"ADD": used, "KIND": kind, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": step}
+    constants |= {"GROUP": tile.group, "WHOLE": whole}
     given = {"out": out if parts == 1 else out.new_empty(0, dtype=partial[1]), "a": a, "b": b, "c": added}
-    made = call(
-        matmul_kernel, (tiles, batches, parts), {**given, **sizes, **strides, **numbers}, constants, fusion=True
-    )
+    arguments, grid = {**given, **sizes, **strides, **numbers}, (tiles, batches, parts)
+    made = call(matmul_kernel, grid, arguments, constants, tile.warps, fusion=True, divisible=_DIVISIBLE)
     return _Plan(made, partial if parts > 1 else None)
 
 
-def _parts(device: int, programs: int, k: int) -> int:
-    """In how many parts the products of a tile are summed by programs of their own, so that few tiles keep a device
-    busy: a gradient of a weight has as few as the weight, and a sum over all rows of a batch."""
-    info = vulkan_context.of_device(device).device
-    units = info.compute_units.count_or_estimate
-    if programs >= units:
-        return 1
-    shortest = _SHORTEST_ON_CPU if info.kind == "cpu" else _SHORTEST
-    return max(1, min(-(-_PROGRAMS * units // programs), k // shortest, _MOST_PARTS))
+def _tile(on: DeviceKind, dtype: torch.dtype, sizes: tuple[int, int, int], parts: int) -> Tile:
+    """The largest tile of which a device has enough to do, or the smallest. ``sizes``: rows, columns and the number of
+    products; ``parts``: that K can be divided in."""
+    if on.cpu:
+        return ON_CPU[0]
+    tiles = ON_MATRIX_UNITS if on.multiplies(dtype) else ON_GPU
+    rows, columns, batches = sizes
+    programs = [-(-rows // tile.rows) * -(-columns // tile.columns) * batches for tile in tiles]
+    for each in (1, max(1, min(parts, _MOST_PARTS))):
+        for tile, count in zip(tiles, programs, strict=True):
+            if count * each >= _BUSY * on.units:
+                return tile
+    return tiles[-1]
 
 
 def _steps(tensor: torch.Tensor, count: int) -> tuple[int, ...]:

@@ -63,6 +63,9 @@ def _uniform(
 def _normal(self: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> torch.Tensor:
     if std < 0:
         raise OnHost("a deviation that is refused")
+    if self.is_complex():  # half of the variance in each part, as on the CPU
+        torch.view_as_real(self).normal_(0, std / math.sqrt(2), generator=generator)
+        return self.add_(mean) if mean else self
     text = "out = mean + std * tl.randn(seed, first + i0.to(tl.int64))"
     return _drawn(self, text, generator, mean=mean, std=std)
 

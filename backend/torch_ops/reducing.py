@@ -16,16 +16,18 @@ from typing import Any
 import torch
 
 from .addressing import Addresses, Operands, PlannedLaunch, Plans, Walk, conversion
+from .devices import DeviceKind, kind_of, share_out
 from .launching import grid_of
 from .shapes import Dims, collapsed, expanded, power_of_two
 from .types import IN_SOURCE, NAMES, computed_in, converted
 
 #: Elements of a program's tile, and at most so many along the reduced dimensions.
 TILE, LONGEST = 1024, 512
-#: A reduction of fewer rows than this, of more than so many elements each, is split.
-_FEW_ROWS, _LONG = 32, 8192
-#: Parts of a split reduction.
-_PARTS = 32
+#: On a CPU, a reduction of fewer rows than this, of more than so many elements each, is split, in so many parts.
+_FEW_ROWS, _LONG, _PARTS = 32, 8192, 32
+#: On a GPU, one of fewer programs than compute units, so that there are so many for each, and each part is as many
+#: tiles at least.
+_PROGRAMS, _TILES = 4, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,8 @@ def _reduction(
     # What lies next to one another in memory is read together.
     across = bool(kept) and any(step[-1] == 1 for step in kept_steps[count:])
     tile = _tile(math.prod(sizes), reach, across)
-    parts, share = _split(math.prod(sizes), reach, tile) if split else (1, -(-reach // tile[1]) * tile[1])
+    on = kind_of(operands.device.index or 0)
+    parts, share = _split(math.prod(sizes), reach, tile, on) if split else (1, -(-reach // tile[1]) * tile[1])
     if parts > 1:
         names = [name for name, _ in what.parts]
         operands = replace(operands, outputs=dict.fromkeys(names, torch.empty(0, dtype=compute, device="meta")))
@@ -261,10 +264,12 @@ def _tile(rows: int, columns: int, across: bool) -> tuple[int, int]:
     return min(power_of_two(rows), max(1, TILE // tile_columns)), tile_columns
 
 
-def _split(rows: int, columns: int, tile: tuple[int, int]) -> tuple[int, int]:
+def _split(rows: int, columns: int, tile: tuple[int, int], on: DeviceKind) -> tuple[int, int]:
     """(parts that a row is reduced in, columns of each)."""
     parts = 1
-    if rows <= _FEW_ROWS * tile[0] and columns > _LONG:
+    if not on.cpu:
+        parts = share_out(-(-rows // tile[0]), on.units, columns, _TILES * tile[1], _PROGRAMS)
+    elif rows <= _FEW_ROWS * tile[0] and columns > _LONG:
         parts = min(_PARTS, -(-columns // (4 * tile[1])))
     share = -(-columns // (parts * tile[1])) * tile[1]
     return (-(-columns // share) if parts > 1 else 1), share

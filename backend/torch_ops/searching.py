@@ -227,7 +227,7 @@ def _unique_dim(
 
 
 def _slices(self: torch.Tensor, dim: int, which: torch.Tensor) -> torch.Tensor:
-    """Those along ``dim``, which lie one after the other in memory, as on the CPU."""
+    """The slices ``which`` along ``dim``, one after the other in memory, as on the CPU."""
     return self.movedim(dim, 0).index_select(0, which).movedim(0, dim)
 
 

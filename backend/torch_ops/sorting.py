@@ -87,7 +87,7 @@ def merge_kernel(
         middle = (low + end) // 2
         search = mask & (low < end)
         other = _number(tl.load(from_keys + (i - j) + middle, mask=search))
-        # Of equal elements those of the first run go before.
+        # Among equal elements, the elements of the first run come first.
         earlier = tl.where(second, _before(key, other, DESCENDING) == 0, _before(other, key, DESCENDING))
         low = tl.where(search & earlier, middle + 1, low)
         end = tl.where(search & (earlier == 0), middle, end)
@@ -214,7 +214,22 @@ def _median_of_all(ignore: bool) -> Callable[[torch.Tensor], torch.Tensor]:
     return median
 
 
+def _mode(self: torch.Tensor, dim: int = -1, keepdim: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+    """Of each row the most frequent value, the smallest of several, and the last place that has it."""
+    if not self.dim() or not self.numel():
+        raise OnHost("the mode of nothing, or of a number")
+    values, places = ordered(self, dim, False)
+    size = values.shape[-1]
+    line = torch.arange(size, device=self.device)
+    begins = (values != torch.cat((values[..., :1], values[..., :-1]), -1)) | (line == 0)
+    run = line - (begins * line).cummax(-1).values
+    last = run.argmax(-1, keepdim=True)  # the first of the longest
+    value, place = (t.gather(-1, last).squeeze(-1).contiguous() for t in (values, places.long()))
+    return (value.unsqueeze(dim), place.unsqueeze(dim)) if keepdim else (value, place)
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
+    "mode": _mode,
     "sort.values_stable": _sort,
     "topk.values": _topk,
     "kthvalue.values": _kth,

@@ -1,4 +1,4 @@
-"""Special functions that generated kernels call, in float32: those that libdevice does not have.
+"""Special functions that generated kernels call and libdevice does not have, in float32.
 
 Each is a series whose terms have one sign, or an asymptotic one that begins where its terms are below float32's
 precision, so that errors are those of rounding. tests/device/torch_ops/test_special_functions.py has a bound of each.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import torch
 
@@ -47,6 +49,18 @@ _HALVES = (torch.float16, torch.bfloat16)
 
 class OnHost(Exception):
     """Raised by an operation that cannot be done on the device as it was called: the CPU does it."""
+
+
+def or_not_implemented(function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, which returns NotImplemented where it raises OnHost, for those who ask for it by name."""
+
+    def call(*args: Any) -> Any:
+        try:
+            return function(*args)
+        except OnHost:
+            return NotImplemented
+
+    return call
 
 
 def computed_in(dtype: torch.dtype) -> torch.dtype:

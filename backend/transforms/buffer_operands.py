@@ -11,7 +11,7 @@ from ..analysis.unrolled_dots import multiply_adds
 from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, SwizzledSharedEncoding
 from ..ttgir.ir import Block, Module, Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
-from .rewriting import drop_uses, insert, replace_in
+from .rewriting import Rewriter
 
 
 def buffer_operands(module: Module, limit: int) -> bool:
@@ -19,8 +19,7 @@ def buffer_operands(module: Module, limit: int) -> bool:
     multiply-adds a lane. Whether there was one."""
     changed = False
     for function in module.functions.values():
-        blocks = function.body.blocks if function.body is not None else ()
-        operations = [inner for block in blocks for top in block.operations for inner in top.walk()]
+        operations = list(function.walk())
         if multiply_adds(operations) > limit:
             changed = any([_buffer(operation) for operation in operations if _suits(operation)]) or changed
     return changed
@@ -49,14 +48,11 @@ def _buffer(conversion: Operation) -> bool:
     place = block.operations.index(conversion)
     buffer = _filled(value, block, place)
     if buffer is None:
-        buffer = insert(block, place, "ttg.local_alloc", [value], [_buffer_type(value)], like=conversion).result
+        buffer = Rewriter.before(conversion).make("ttg.local_alloc", [value], [_buffer_type(value)]).result
     for dot in dict.fromkeys(converted.uses):
-        assert dot.block is not None
-        here = dot.block.operations.index(dot)
-        load = insert(dot.block, here, "ttg.local_load", [buffer], [converted.type], like=dot, segments=(1, 0))
-        replace_in(dot, converted, load.result)
-    block.operations.remove(conversion)
-    drop_uses(conversion)
+        load = Rewriter.before(dot).make("ttg.local_load", [buffer], [converted.type])
+        dot.replace_operand(converted, load.result)
+    conversion.erase()
     return True
 
 

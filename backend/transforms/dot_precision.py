@@ -20,10 +20,7 @@ def share_precision(module: Module, split: bool) -> bool:
     """``split``: products of f32 are made of products of bf16. Whether there was a permission."""
     rounded = [
         operation
-        for function in module.functions.values()
-        for block in (function.body.blocks if function.body is not None else ())
-        for top in block.operations
-        for operation in top.walk()
+        for operation in module.walk()
         if operation.name == "tt.dot" and operation.attributes["inputPrecision"] != _EXACT
     ]
     asked = widest(dot.attributes["inputPrecision"] for dot in rounded)

@@ -8,7 +8,7 @@ means by it is right on devices that hold matrices so. Subgroups of fewer lanes 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..analysis.matrix_dots import choose, is_matrix_dot, suitable
@@ -23,8 +23,9 @@ from ..ttgir.encodings import (
     SliceEncoding,
     TransposedEncoding,
 )
-from ..ttgir.ir import Block, Function, Module, Operation, Value
-from ..ttgir.types import TensorType, Type
+from ..ttgir.ir import Module, Operation, Value
+from ..ttgir.types import TensorType
+from .rewriting import encode_again
 
 #: Operations that rename registers, by an encoding that upstream works out from what another one means.
 _BY_MEANING = frozenset({"tt.join", "tt.split", "tt.cat", "ttg.fp4_to_fp"})
@@ -37,8 +38,8 @@ def arrange_fragments(source: Module, lanes: int, configurations: Sequence[Matri
 
     Returns False, with nothing changed, where there are no dots of fragments, or one cannot be done by any of
     ``configurations``."""
-    functions = list(source.functions.values())
-    dots = [operation for operation in _operations(functions) if is_matrix_dot(operation)]
+    operations = list(source.walk())
+    dots = [operation for operation in operations if is_matrix_dot(operation)]
     if not dots:
         return False
     precision = source.attributes.get(PRECISION)
@@ -55,15 +56,14 @@ def arrange_fragments(source: Module, lanes: int, configurations: Sequence[Matri
 
     meanings: Meanings = {}
     found = _own_meanings(dots, configurations)
-    if found is not None and _transpose_meanings(functions, found) and not _depends_on_meaning(functions, found):
+    if found is not None and _transpose_meanings(operations, found) and not _depends_on_meaning(operations, found):
         meanings = found
     if not (meanings and can_be(meanings)):
         meanings = {}
         if not can_be(meanings):
             return False
     if fold or meanings:
-        for value in _values(functions):
-            value.type = _retyped(value.type, lanes, fold, meanings)
+        encode_again(source, lambda encoding: _meant(encoding, lanes, fold, meanings))
     source.attributes["ttg.threads-per-warp"] = lanes
     return True
 
@@ -91,9 +91,9 @@ def _own_meanings(dots: Sequence[Operation], configurations: Sequence[MatrixConf
     return meanings
 
 
-def _transpose_meanings(functions: Sequence[Function], meanings: Meanings) -> bool:
+def _transpose_meanings(operations: Sequence[Operation], meanings: Meanings) -> bool:
     """Adds the meanings of encodings of transposed fragments. False where they would mean two things."""
-    waiting = [operation for operation in _operations(functions) if operation.name == "tt.trans"]
+    waiting = [operation for operation in operations if operation.name == "tt.trans"]
     while True:
         later = []
         for operation in waiting:
@@ -122,10 +122,10 @@ def _transposed(encoding: Encoding, order: tuple[int, ...]) -> Encoding:
     return encoding if order == tuple(range(len(order))) else TransposedEncoding(encoding, order)
 
 
-def _depends_on_meaning(functions: Sequence[Function], meanings: Meanings) -> bool:
+def _depends_on_meaning(operations: Sequence[Operation], meanings: Meanings) -> bool:
     encodings = (
         _encoding(value)
-        for operation in _operations(functions)
+        for operation in operations
         if operation.name in _BY_MEANING
         for value in (*operation.operands, *operation.results)
     )
@@ -150,32 +150,3 @@ def _meant(encoding: Encoding | None, lanes: int, fold: bool, meanings: Meanings
         assert parent is not None
         return replace(encoding, parent=parent)
     return FoldedEncoding(encoding, lanes) if fold else encoding
-
-
-def _retyped(type_: Type, lanes: int, fold: bool, meanings: Meanings) -> Type:
-    if not isinstance(type_, TensorType) or type_.encoding is None:
-        return type_
-    return replace(type_, encoding=_meant(type_.encoding, lanes, fold, meanings))
-
-
-def _operations(functions: Sequence[Function]) -> Iterator[Operation]:
-    for function in functions:
-        for block in function.body.blocks if function.body is not None else ():
-            for operation in block.operations:
-                yield from operation.walk()
-
-
-def _values(functions: Sequence[Function]) -> list[Value]:
-    """Every value of the functions, once."""
-    found: dict[Value, None] = {}
-    blocks: list[Block] = []
-    for function in functions:
-        blocks += function.body.blocks if function.body is not None else []
-    while blocks:
-        block = blocks.pop()
-        found.update(dict.fromkeys(block.arguments))
-        for operation in block.operations:
-            found.update(dict.fromkeys(operation.results))
-            for region in operation.regions:
-                blocks += region.blocks
-    return list(found)

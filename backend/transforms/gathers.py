@@ -7,25 +7,19 @@ which any layout is as good: the conversions would only move each element three 
 
 from __future__ import annotations
 
+from typing import TypeGuard
+
 from ..layouts.distributed import LayoutError, distributed_layout
 from ..layouts.gather import plan_gather
 from ..layouts.linear import LinearLayout
-from ..ttgir.ir import Function, Operation, Value
+from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.types import TensorType
-from .rewriting import drop_uses, insert, replace_in, replace_uses
+from .rewriting import Rewriter, erase_unused
 
 
 def gather_without_conversions(function: Function) -> bool:
     """Rewrites every ``tt.gather`` of ``function`` that shuffles do not carry out. Whether there was one."""
-    assert function.body is not None
-    gathers = [
-        one
-        for block in function.body.blocks
-        for top in block.operations
-        for one in top.walk()
-        if one.name == "tt.gather"
-    ]
-    return any([_take_as_they_are(gather) for gather in gathers])
+    return any([_take_as_they_are(one) for one in list(function.walk()) if one.name == "tt.gather"])
 
 
 def _take_as_they_are(gather: Operation) -> bool:
@@ -39,22 +33,19 @@ def _take_as_they_are(gather: Operation) -> bool:
         return False  # refused where it is lowered
     if plan_gather(source, wanted, int(gather.attributes["axis"])) is not None:
         return False
-    block, conversions = gather.block, [one.owner for one in gather.operands]
-    assert block is not None
-    place = block.operations.index(gather)
+    conversions = dict.fromkeys(one.owner for one in gather.operands)
     type_ = TensorType(old.shape, old.element, indices.encoding)
-    made = insert(block, place, gather.name, before, [type_], dict(gather.attributes), like=gather).result
-    converted = insert(block, place + 1, "ttg.convert_layout", [made], [old], like=gather)
-    replace_uses(gather.result, converted.result)
+    rewriter = Rewriter.before(gather)
+    made = rewriter.copy(gather, operands=before, types=[type_]).result
+    converted = rewriter.make("ttg.convert_layout", [made], [old])
+    gather.result.replace_uses(converted.result)
     for use in [use for use in converted.result.uses if use.name == "ttg.convert_layout"]:
-        replace_in(use, converted.result, made)
+        use.replace_operand(converted.result, made)
         if use.result.type == type_:
-            replace_uses(use.result, made)
-            _remove(use)
-    _remove(gather)
-    for operation in (converted, *dict.fromkeys(conversions)):
-        if isinstance(operation, Operation) and operation.name == "ttg.convert_layout" and not operation.result.uses:
-            _remove(operation)
+            use.result.replace_uses(made)
+            use.erase()
+    gather.erase()
+    erase_unused([one for one in (converted, *conversions) if _converts(one)])
     return True
 
 
@@ -65,11 +56,8 @@ def _layout_of(value: Value) -> LinearLayout:
 
 
 def _unconverted(value: Value) -> Value:
-    owner = value.owner
-    return owner.operands[0] if isinstance(owner, Operation) and owner.name == "ttg.convert_layout" else value
+    return value.owner.operands[0] if _converts(value.owner) else value
 
 
-def _remove(operation: Operation) -> None:
-    drop_uses(operation)
-    assert operation.block is not None
-    operation.block.operations.remove(operation)
+def _converts(owner: Operation | Block) -> TypeGuard[Operation]:
+    return isinstance(owner, Operation) and owner.name == "ttg.convert_layout"

@@ -7,12 +7,14 @@ offset that the call has: another at every call, but a constant in each copy.
 
 from __future__ import annotations
 
+from typing import Any
+
 from ..errors import UnsupportedOperation
-from ..ttgir.ir import UNKNOWN, Block, Function, Location, Module, Operation, Region, Value
-from .rewriting import drop_uses, replace_uses
+from ..ttgir.ir import UNKNOWN, Block, Function, Location, Module, Operation, Region
+from .rewriting import Rewriter
 from .structure import structure
 
-#: Offsets of an operation in its function's global scratch memory; a call has those of its callee's.
+#: Offsets of an operation in its function's global scratch memory; a call has the offset of its callee's memory.
 OFFSETS = ("ttg.global_scratch_memory_offset",)
 
 
@@ -63,74 +65,42 @@ class _Inliner:
             raise UnsupportedOperation(call, f"it is recursive ({chain})", "use a loop")
         if name not in self._finished:
             self.flatten(callee)
-        copy = _Copy(
-            dict(zip(callee.body.entry.arguments, call.operands, strict=True)),
-            {name: int(call.attributes[name]) for name in OFFSETS if call.attributes.get(name)},
-            call.location,
+        copier = _Copier(
+            call, block, {name: int(call.attributes[name]) for name in OFFSETS if call.attributes.get(name)}
         )
+        values = dict(zip(callee.body.entry.arguments, call.operands, strict=True))
         *operations, end = callee.body.entry.operations
         for operation in operations:
-            copy.operation(operation, block)
+            copier.copy(operation, values)
         for result, value in zip(call.results, end.operands, strict=True):
-            replace_uses(result, copy.values[value])
-        drop_uses(call)
+            result.replace_uses(values[value])
+        call.drop_uses()
 
 
-class _Copy:
-    """A copy of operations: ``values`` maps the callee's values to the copy's; ``offsets`` are added to the
-    attributes of those names; locations are extended by that of the call."""
+class _Copier(Rewriter):
+    """Copies operations of a callee: ``offsets`` are added to the attributes of those names, locations are extended by
+    that of the call."""
 
-    def __init__(self, values: dict[Value, Value], offsets: dict[str, int], caller: Location) -> None:
-        self.values = values
-        self._offsets = offsets
-        self._caller = caller
-        self._locations: dict[Location, Location] = {UNKNOWN: caller}
+    def __init__(self, call: Operation, block: Block, offsets: dict[str, int]) -> None:
+        super().__init__(block)
+        self._offsets, self._caller = offsets, call.location
+        self._locations: dict[Location, Location] = {UNKNOWN: call.location}
 
-    def operation(self, source: Operation, block: Block) -> None:
-        """Adds a copy of ``source`` at the end of ``block``."""
-        values = self.values
-        attributes = source.attributes
-        for name, offset in self._offsets.items():
-            if name in attributes:
-                attributes = attributes | {name: _moved(attributes[name], offset)}
-        made = Operation(
-            source.name,
-            [values[operand] for operand in source.operands],
-            [],
-            attributes,
-            [],
-            [],
-            source.segments,
-            self._location(source.location),
-            block,
-        )
-        for operand in made.operands:
-            operand.uses.append(made)
-        for result in source.results:
-            copied = values[result] = Value(result.type, made, result.index, result.name)
-            made.results.append(copied)
-        block.operations.append(made)
-        for region in source.regions:
-            made.regions.append(self._region(region, made))
+    def attributes_of(self, source: Operation) -> dict[str, Any]:
+        moved = {
+            name: _moved(source.attributes[name], offset)
+            for name, offset in self._offsets.items()
+            if name in source.attributes
+        }
+        return source.attributes | moved
 
-    def _region(self, source: Region, parent: Operation) -> Region:
-        made = Region(parent=parent)
-        for block in source.blocks:
-            copied = Block(block.label, parent=made)
-            for argument in block.arguments:
-                value = self.values[argument] = Value(
-                    argument.type, copied, argument.index, argument.name, location=argument.location
-                )
-                copied.arguments.append(value)
-            made.blocks.append(copied)
-            for operation in block.operations:
-                self.operation(operation, copied)
-        return made
+    def location_of(self, source: Operation) -> Location:
+        return self._called(source.location)
 
-    def _location(self, location: Location) -> Location:
+    def _called(self, location: Location) -> Location:
         known = self._locations.get(location)
         if known is None:
-            caller = self._location(location.caller) if location.caller else self._caller
+            caller = self._called(location.caller) if location.caller else self._caller
             known = self._locations[location] = Location(
                 location.file, location.line, location.column, location.name, caller
             )

@@ -14,6 +14,7 @@ from ..ttgir.encodings import DotOperandEncoding, NvidiaMmaEncoding
 from ..ttgir.ir import Block, Module, Operation, Value
 from ..ttgir.traits import traits
 from ..ttgir.types import MemDescType, PointerType, TensorType
+from .rewriting import Rewriter
 
 #: Of a lane's registers, how many the values below may take: others are for addresses and fragments.
 _SHARE = 0.75
@@ -22,12 +23,9 @@ _SHARE = 0.75
 def hoist_invariant_operands(module: Module, registers: int) -> bool:
     """Moves loads out of every ``scf.for``, as far as a lane's 32-bit ``registers`` go. Whether any was moved."""
     moved = False
-    for function in module.functions.values():
-        for block in function.body.blocks if function.body is not None else ():
-            for top in list(block.operations):
-                for operation in list(top.walk()):
-                    if operation.name == "scf.for":
-                        moved = _hoist(operation, registers * _SHARE) or moved
+    for operation in list(module.walk()):
+        if operation.name == "scf.for":
+            moved = _hoist(operation, registers * _SHARE) or moved
     return moved
 
 
@@ -43,8 +41,8 @@ def _hoist(loop: Operation, budget: float) -> bool:
         held += size
         view = load.operands[0].owner
         if isinstance(view, Operation) and view.block is body:
-            _move_before(view, loop)
-        _move_before(load, loop)
+            Rewriter.before(loop).move(view)
+        Rewriter.before(loop).move(load)
         moved = True
     return moved
 
@@ -79,13 +77,6 @@ def _is_invariant(load: Operation, body: Block) -> bool:
         and not buffer.type.mutable
         and all(use.name == "tt.dot" for use in load.result.uses)
     )
-
-
-def _move_before(operation: Operation, loop: Operation) -> None:
-    assert operation.block is not None and loop.block is not None
-    operation.block.operations.remove(operation)
-    loop.block.operations.insert(loop.block.operations.index(loop), operation)
-    operation.block = loop.block
 
 
 def _words(value: Value) -> int:

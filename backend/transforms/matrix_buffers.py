@@ -21,13 +21,10 @@ def pad_matrix_buffers(module: Module) -> bool:
     """Rewrites the encodings of buffers of rank 2 that only matrix dots read, as they are or transposed. Whether there
     were any."""
     changed = False
-    for function in module.functions.values():
-        for block in function.body.blocks if function.body is not None else ():
-            for top in block.operations:
-                for operation in top.walk():
-                    if operation.name == "ttg.local_alloc" and operation.operands and _suits(operation.result):
-                        _pad(operation.result)
-                        changed = True
+    for operation in module.walk():
+        if operation.name == "ttg.local_alloc" and operation.operands and _suits(operation.result):
+            _pad(operation.result)
+            changed = True
     return changed
 
 

@@ -11,7 +11,7 @@ values, and nothing in the loop writes to device memory. It is worth it for what
 through elementwise operations, and for what takes few registers.
 
 Loops of one stage (``num_stages`` of the launch, or of ``tl.range``) are left as they are. More stages than two change
-nothing: the next tiles are in registers, of which those of one more iteration would take too many.
+nothing: the next tiles are in registers, and the tiles of one more iteration would take too many.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from ..layouts.distributed import distributed_layout
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import TOUCHES_SHARED, Effect, Pointers, traits
 from ..ttgir.types import IntegerType, TensorType, Type
+from .rewriting import Rewriter
 
 BOOL = IntegerType(1)
 #: Effects that a loop may have whose loads are moved ahead of time.
@@ -34,15 +35,7 @@ _FEW_REGISTERS = 4
 
 def prefetch_dot_operands(function: Function, stages: int = 2, behind: bool = False) -> None:
     """Rewrites every qualifying ``scf.for`` of ``function`` in place. ``stages``: of loops that do not say."""
-    assert function.body is not None
-    loops = [
-        inner
-        for block in function.body.blocks
-        for operation in block.operations
-        for inner in operation.walk()
-        if inner.name == "scf.for"
-    ]
-    for loop in loops:
+    for loop in [operation for operation in function.walk() if operation.name == "scf.for"]:
         body = loop.regions[0].entry
         if int(loop.attributes.get("tt.num_stages", stages)) < 2:
             continue
@@ -135,25 +128,10 @@ class _Cloner:
         like: Operation,
         segments: tuple[int, ...] = (),
     ) -> Operation:
-        """A new operation at the place and location of ``like``."""
-        made = Operation(
-            name,
-            operands,
-            [],
-            attributes,
-            segments=segments or (1,) * len(operands),
-            location=like.location,
-            block=like.block,
-        )
-        made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]
-        self.made.append(made)
-        return made
-
-    def connect(self) -> None:
-        """Records the copies as users of their operands."""
-        for operation in self.made:
-            for operand in operation.operands:
-                operand.uses.append(operation)
+        """A new operation at the location of ``like``."""
+        segments = segments or (1,) * len(operands)
+        self.made.append(Operation.make(name, operands, types, attributes, segments, location=like.location))
+        return self.made[-1]
 
 
 def _guarded_load(cloner: _Cloner, load: Operation, position: Value, bound: Value, predicate: str) -> Operation | None:
@@ -161,7 +139,7 @@ def _guarded_load(cloner: _Cloner, load: Operation, position: Value, bound: Valu
     copy = cloner.operation(load)
     if copy is None:
         return None
-    cloner.made.pop()
+    cloner.made.pop().drop_uses()
     result = load.result.type
     assert isinstance(result, TensorType)
     mask_type = TensorType(result.shape, BOOL, result.encoding)
@@ -195,31 +173,26 @@ def _prefetch(loop: Operation, load: Operation, behind: bool) -> bool:
     # A yielded value is computed later in the body; what of it is needed is repeated here with today's values.
     today = _Cloner(body, {argument: argument for argument in body.arguments}, now.made)
     ahead = _Cloner(body, {}, now.made)
-    for argument in _arguments_used(body, load):
-        tomorrow = following if argument is induction else today.value(yields[argument])
-        if tomorrow is None:
-            return False
-        ahead.known[argument] = tomorrow
-    late = _guarded_load(ahead, load, following, upper, predicate)
+    tomorrow = {
+        argument: following if argument is induction else today.value(yields[argument])
+        for argument in _arguments_used(body, load)
+    }
+    late = None
+    if None not in tomorrow.values():
+        ahead.known.update(tomorrow)  # type: ignore[arg-type]
+        late = _guarded_load(ahead, load, following, upper, predicate)
     if early is None or late is None:
+        for operation in (*first.made, *now.made):
+            operation.drop_uses()
         return False
 
-    for operation in first.made:
-        operation.block = loop.block
-    place = loop.block.operations.index(loop)
-    loop.block.operations[place:place] = first.made
-    place = body.operations.index(load)
-    del body.operations[place]
+    Rewriter.before(loop).insert(first.made)
     reader = _first_dot(load.result, body) if behind else None
     if reader is not None:
-        place = body.operations.index(reader)
         late.attributes[AHEAD] = True
-    body.operations[place:place] = now.made
-    first.connect()
-    now.connect()
-    for operand in load.operands:
-        operand.uses.remove(load)
+    Rewriter.before(reader or load).insert(now.made)
     _carry(loop, load.result, early.result, late.result)
+    load.erase()
     return True
 
 
@@ -255,13 +228,7 @@ def _carry(loop: Operation, old: Value, first: Value, following: Value) -> None:
     body = loop.regions[0].entry
     argument = Value(old.type, body, len(body.arguments))
     body.arguments.append(argument)
-    for use in old.uses:
-        use.operands = [argument if operand is old else operand for operand in use.operands]
-    argument.uses = list(old.uses)
-    loop.operands.append(first)
-    first.uses.append(loop)
-    loop.segments = (1, 1, 1, len(loop.operands) - 3)
-    body.terminator.operands.append(following)
-    following.uses.append(body.terminator)
-    body.terminator.segments = (len(body.terminator.operands),)
+    old.replace_uses(argument)
+    loop.add_operand(first)
+    body.terminator.add_operand(following)
     loop.results.append(Value(old.type, loop, len(loop.results)))

@@ -8,7 +8,7 @@ is in registers meanwhile.
 from __future__ import annotations
 
 from ..ttgir.ir import Block, Module, Operation
-from .rewriting import drop_uses, insert
+from .rewriting import Rewriter
 from .sink_buffers import is_filled
 
 
@@ -16,28 +16,20 @@ def refill_buffers(module: Module) -> bool:
     """Moves the ``ttg.local_alloc`` of every function that have a value and are used inside of other operations alone,
     a copy to each block that uses them. Whether any was moved."""
     moved = False
-    for function in module.functions.values():
-        for block in function.body.blocks if function.body is not None else ():
-            for operation in [inner for top in block.operations for inner in top.walk()]:
-                if is_filled(operation) and operation.result.uses:
-                    moved = _refill(operation) or moved
+    for operation in list(module.walk()):
+        if is_filled(operation) and operation.result.uses:
+            moved = _refill(operation) or moved
     return moved
 
 
 def _refill(alloc: Operation) -> bool:
-    buffer, uses = alloc.result, alloc.result.uses
+    uses = list(alloc.result.uses)
     if any(use.block is alloc.block or use.block is None for use in uses):
         return False
     blocks: dict[int, Block] = {id(use.block): use.block for use in uses if use.block is not None}
     for block in blocks.values():
-        own = [use for use in uses if use.block is block]
-        place = min(block.operations.index(use) for use in own)
-        made = insert(block, place, alloc.name, alloc.operands, [buffer.type], dict(alloc.attributes), like=alloc)
-        for use in own:
-            use.operands[:] = [made.result if operand is buffer else operand for operand in use.operands]
-            made.result.uses.append(use)
-    buffer.uses.clear()
-    assert alloc.block is not None
-    alloc.block.operations.remove(alloc)
-    drop_uses(alloc)
+        first = min((use for use in uses if use.block is block), key=block.operations.index)
+        made = Rewriter.before(first).copy(alloc)
+        alloc.result.replace_uses(made.result, by=set(block.operations).__contains__)
+    alloc.erase()
     return True

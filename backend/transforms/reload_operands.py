@@ -7,7 +7,7 @@ registers, among which a loop over K cannot choose: the dots are unrolled, or th
 from __future__ import annotations
 
 from ..ttgir.ir import Module, Operation
-from .rewriting import drop_uses, insert, replace_in
+from .rewriting import Rewriter
 from .sink_loads import is_operand
 
 
@@ -15,10 +15,8 @@ def reload_operands(module: Module) -> bool:
     """Gives each dot of every function its own loads of operands that others of the block use, too. Whether there was
     one."""
     changed = False
-    for function in module.functions.values():
-        for block in function.body.blocks if function.body is not None else ():
-            for operation in [inner for top in block.operations for inner in top.walk()]:
-                changed = (is_operand(operation) and _reload(operation)) or changed
+    for operation in list(module.walk()):
+        changed = (is_operand(operation) and _reload(operation)) or changed
     return changed
 
 
@@ -30,17 +28,6 @@ def _reload(load: Operation) -> bool:
     if any(use.name == "ttg.local_dealloc" for use in load.operands[0].uses):
         return False
     for dot in uses:
-        made = insert(
-            block,
-            block.operations.index(dot),
-            load.name,
-            load.operands,
-            [value.type],
-            dict(load.attributes),
-            like=load,
-            segments=load.segments,
-        )
-        replace_in(dot, value, made.result)
-    block.operations.remove(load)
-    drop_uses(load)
+        dot.replace_operand(value, Rewriter.before(dot).copy(load).result)
+    load.erase()
     return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ttgir.ir import Block, Module, Operation
+from .rewriting import Rewriter
 
 #: (block, operation, its place in it) → the place of the operation that it goes right before; None where it stays.
 Target = Callable[[Block, Operation, int], int | None]
@@ -13,24 +14,12 @@ Target = Callable[[Block, Operation, int], int | None]
 def sink(module: Module, wanted: Callable[[Operation], bool], target: Target) -> bool:
     """Moves the ``wanted`` operations of every function to where ``target`` says. Whether any was moved."""
     moved = False
-    for function in module.functions.values():
-        for block in function.body.blocks if function.body is not None else ():
-            moved = _sink(block, wanted, target) or moved
-    return moved
-
-
-def _sink(block: Block, wanted: Callable[[Operation], bool], target: Target) -> bool:
-    moved = False
     # An operation may be followed by another one that is to be moved: the last ones first.
-    for operation in reversed(list(block.operations)):
-        for region in operation.regions:
-            for inner in region.blocks:
-                moved = _sink(inner, wanted, target) or moved
-        if not wanted(operation):
-            continue
-        place = block.operations.index(operation)
-        before = target(block, operation, place)
+    for operation in [one for one in reversed(list(module.walk())) if wanted(one)]:
+        assert operation.block is not None
+        operations = operation.block.operations
+        before = target(operation.block, operation, operations.index(operation))
         if before is not None:
-            block.operations.insert(before - 1, block.operations.pop(place))
+            Rewriter.before(operations[before]).move(operation)
             moved = True
     return moved

@@ -13,16 +13,15 @@ dots (split_dots.py) takes as little memory, but each of them is code.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..analysis.matrix_dots import is_matrix_dot
 from ..layouts.element_sizes import bytes_in_memory
 from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, SwizzledSharedEncoding
-from ..ttgir.ir import Block, Function, Operation, Region, Value
+from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.types import MemDescType, TensorType
-from .rewriting import append, drop_uses, integer, replace_uses
-from .strip_loops import I32, ROLLED
+from .rewriting import Rewriter, erase_unused
+from .strip_loops import ROLLED
 
 #: The operation that stores a slice (lowering/slices.py).
 STORE = "spirv.store_slice"
@@ -48,14 +47,7 @@ class _Stored:
 
 def slice_dots(function: Function, limit: int) -> bool:
     """Makes loops of the dots whose operands take more than ``limit`` bytes. Whether there was one."""
-    assert function.body is not None
-    dots = [
-        one
-        for block in function.body.blocks
-        for top in block.operations
-        for one in top.walk()
-        if one.name == "tt.dot" and not is_matrix_dot(one)
-    ]
+    dots = [one for one in function.walk() if one.name == "tt.dot" and not is_matrix_dot(one)]
     return any([_slice(dot, limit) for dot in dots])
 
 
@@ -98,81 +90,41 @@ def _stored(operand: Value, dot: Operation) -> _Stored | None:
 
 
 def _roll(dot: Operation, a: _Stored, b: _Stored, slices: int) -> None:
-    block = dot.block
-    assert block is not None
-    place = block.operations.index(dot)
-    after = block.operations[place + 1 :]
-    del block.operations[place:]
-    accumulator = dot.operands[2]
-    bounds = [integer(block, value) for value in (0, slices, 1)]
-    body = Block()
-    region = Region([body])
-    body.parent = region
-    counter, total = Value(I32, body, 0), Value(accumulator.type, body, 1)
-    body.arguments += [counter, total]
-    loop = append(
-        block,
-        "scf.for",
-        [*bounds, accumulator],
-        [accumulator.type],
-        {ROLLED: True},
-        [region],
-        segments=(1, 1, 1, 1),
-        location=dot.location,
-    )
+    rewriter = Rewriter.before(dot)
+    bounds = [rewriter.integer(value) for value in (0, slices, 1)]
+    loop, block = rewriter.loop(bounds, dot.operands[2:], {ROLLED: True})
+    body = rewriter.at_end(block)
+    counter, total = block.arguments
     buffers = [_buffer(body, one, k_axis, slices, counter) for one, k_axis in ((a, 1), (b, 0))]
     loads = [_loaded(body, one, buffer) for one, buffer in zip((a, b), buffers, strict=True)]
-    product = append(
-        body,
-        "tt.dot",
-        [*loads, total],
-        [total.type],
-        dict(dot.attributes),
-        segments=dot.segments,
-        location=dot.location,
-    )
-    append(body, "scf.yield", [product.result], segments=(1,), location=dot.location)
-    replace_uses(dot.result, loop.result)
-    drop_uses(dot)
-    for operation in dict.fromkeys((*_users_first(a), *_users_first(b))):
-        if not operation.result.uses:
-            drop_uses(operation)
-            block.operations.remove(operation)
-    block.operations += after
+    product = body.copy(dot, operands=[*loads, total])
+    body.make("scf.yield", [product.result])
+    dot.result.replace_uses(loop.result)
+    dot.erase()
+    erase_unused(dict.fromkeys(one for stored in (a, b) for one in (stored.load, *stored.views, stored.allocation)))
 
 
-def _users_first(one: _Stored) -> Iterator[Operation]:
-    yield one.load
-    yield from reversed(one.views)
-    yield one.allocation
-
-
-def _buffer(body: Block, one: _Stored, k_axis: int, slices: int, counter: Value) -> Value:
+def _buffer(body: Rewriter, one: _Stored, k_axis: int, slices: int, counter: Value) -> Value:
     """A buffer for a slice, which is stored there."""
     type_ = one.allocation.result.type
     assert isinstance(type_, MemDescType)
     dim = k_axis if len(one.views) % 2 == 0 else 1 - k_axis
     location = one.allocation.location
-    sliced = append(body, "ttg.local_alloc", [], [_part(type_, dim, slices)], location=location).result
-    operands = [one.allocation.operands[0], sliced, counter]
-    append(body, STORE, operands, (), {"dim": dim}, segments=(1, 1, 1), location=location)
+    sliced = body.make("ttg.local_alloc", [], [_part(type_, dim, slices)], location=location).result
+    body.make(STORE, [one.allocation.operands[0], sliced, counter], (), {"dim": dim}, location=location)
     return sliced
 
 
-def _loaded(body: Block, one: _Stored, buffer: Value) -> Value:
+def _loaded(body: Rewriter, one: _Stored, buffer: Value) -> Value:
     for view in one.views:
         type_, source = view.result.type, buffer.type
         assert isinstance(type_, MemDescType) and isinstance(source, MemDescType)
         turned = replace(type_, shape=(source.shape[1], source.shape[0]), mutable=True, alloc_shape=())
-        buffer = append(
-            body, view.name, [buffer], [turned], dict(view.attributes), segments=view.segments, location=view.location
-        ).result
+        buffer = body.copy(view, operands=[buffer], types=[turned]).result
     type_, source = one.load.result.type, buffer.type
     assert isinstance(type_, TensorType) and isinstance(source, MemDescType)
     loaded = TensorType(source.shape, type_.element, type_.encoding)
-    return append(
-        body, "ttg.local_load", [buffer], [loaded], dict(one.load.attributes), segments=(1,), location=one.load.location
-    ).result
+    return body.copy(one.load, operands=[buffer], types=[loaded]).result
 
 
 def _part(type_: MemDescType, dim: int, slices: int) -> MemDescType:

@@ -12,7 +12,7 @@ from ..ttgir.attribute_values import DenseArray
 from ..ttgir.ir import Module, Operation, Value
 from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import TensorType
-from .rewriting import insert
+from .rewriting import Rewriter
 
 #: Steps of K that a dot keeps at least.
 LEAST_STEPS = 16
@@ -23,14 +23,7 @@ def split_dots(module: Module, pieces: int) -> bool:
     changed = False
     while pieces > 1:
         halves: dict[tuple[Value, int], tuple[Value, Value]] = {}
-        dots = [
-            operation
-            for function in module.functions.values()
-            for block in (function.body.blocks if function.body is not None else ())
-            for top in block.operations
-            for operation in top.walk()
-            if operation.name == "tt.dot"
-        ]
+        dots = [operation for operation in module.walk() if operation.name == "tt.dot"]
         cut = [dot for dot in dots if _cut(dot, halves)]
         changed = changed or bool(cut)
         pieces = pieces // 2 if cut else 1
@@ -43,14 +36,8 @@ def _cut(dot: Operation, halves: dict[tuple[Value, int], tuple[Value, Value]]) -
     if a.type.rank != 2 or a.type.shape[1] < 2 * LEAST_STEPS:
         return False
     (first_a, last_a), (first_b, last_b) = (_halves(value, axis, dot, halves) for value, axis in ((a, 1), (b, 0)))
-    assert dot.block is not None
-    place = dot.block.operations.index(dot)
-    first = insert(dot.block, place, "tt.dot", [first_a, first_b, c], [c.type], dict(dot.attributes), like=dot)
-    for value in dot.operands:
-        value.uses.remove(dot)
-    dot.operands[:] = [last_a, last_b, first.result]
-    for value in dot.operands:
-        value.uses.append(dot)
+    first = Rewriter.before(dot).copy(dot, operands=[first_a, first_b, c])
+    dot.set_operands([last_a, last_b, first.result])
     return True
 
 
@@ -62,22 +49,18 @@ def _halves(
     if found is not None:
         return found
     owner, type_ = value.owner, value.type
-    assert isinstance(type_, TensorType) and dot.block is not None
-    if isinstance(owner, Operation) and owner.block is not None:
-        block, place = owner.block, owner.block.operations.index(owner) + 1
-    else:
-        block, place = dot.block, dot.block.operations.index(dot)
+    assert isinstance(type_, TensorType)
+    rewriter = Rewriter.after(owner) if isinstance(owner, Operation) else Rewriter.before(dot)
     rows, columns = type_.shape
     shape = (rows, 2, columns // 2) if axis else (2, rows // 2, columns)
     order = (0, 2, 1) if axis else (1, 2, 0)
-    like = owner if isinstance(owner, Operation) else dot
-    parted = insert(block, place, "tt.reshape", [value], [TensorType(shape, type_.element)], like=like)
+    parted = rewriter.make("tt.reshape", [value], [TensorType(shape, type_.element)])
     turned_type = TensorType(tuple(shape[dim] for dim in order), type_.element)
-    turned = insert(block, place + 1, "tt.trans", [parted.result], [turned_type], {"order": _array(order)}, like=like)
+    turned = rewriter.make("tt.trans", [parted.result], [turned_type], {"order": _array(order)})
     half = TensorType(turned_type.shape[:2], type_.element)
-    split = insert(block, place + 2, "tt.split", [turned.result], [half, half], like=like)
+    split = rewriter.make("tt.split", [turned.result], [half, half])
     made = split.results[0], split.results[1]
-    if like is owner:
+    if isinstance(owner, Operation):
         known[value, axis] = made
     return made
 

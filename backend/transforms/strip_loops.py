@@ -16,15 +16,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..layouts.strips import strip_type
-from ..ttgir.ir import Block, DenseAttr, Operation, Region, Value
-from ..ttgir.types import IntegerType, TensorType
-from .rewriting import append, copied_region, drop_uses, replace_uses
+from ..ttgir.ir import Block, DenseAttr, Operation, Value
+from ..ttgir.types import TensorType
+from .rewriting import Rewriter, erase_unused
 from .strip_reductions import FOLD, first_tiles, fold, reduce_tiles, reduced_dim
 
-#: The operations on such arrays, and those of reductions.
+#: The operations on such arrays, and the operations of reductions.
 OPERATIONS = ("spirv.array", "spirv.spill", "spirv.strip", "spirv.put", "spirv.collect", FOLD)
-
-I32 = IntegerType(32)
 
 #: Attribute of the loops that are made here: a driver should not unroll them.
 ROLLED = "spirv.rolled"
@@ -37,8 +35,8 @@ Key = tuple[Value, int]
 class Run:
     """What goes into one loop. ``sinks``: operations whose results nothing in the loop uses, in the order of the block,
     with the dimensions ``dims`` that they are cut along. ``cut``: the values that are computed in strips; ``inputs``:
-    those that are read in strips; ``outputs``: those of ``cut`` that are needed as wholes; ``folds``: those of the
-    sinks that are reductions along the loop's dimension."""
+    the values that are read in strips; ``outputs``: the values of ``cut`` that are needed whole; ``folds``: the sinks
+    that are reductions along the loop's dimension; ``values``: the values of ``cut`` and ``inputs``."""
 
     sinks: list[Operation]
     dims: list[int]
@@ -47,6 +45,7 @@ class Run:
     inputs: dict[Key, None] = field(default_factory=dict)
     outputs: dict[Key, None] = field(default_factory=dict)
     loads: dict[Operation, None] = field(default_factory=dict)
+    values: set[Value] = field(default_factory=set)
 
     @property
     def stores(self) -> list[Operation]:
@@ -55,96 +54,58 @@ class Run:
 
     @property
     def operations(self) -> dict[tuple[Operation, int], None]:
-        """Those that are repeated in the loop, each for the dimension that its results are cut along."""
+        """The operations that are repeated in the loop, each with the dimension that its results are cut along."""
         found = {(owner, dim): None for (value, dim) in self.cut if isinstance(owner := value.owner, Operation)}
         return {**found, **dict.fromkeys(zip(self.sinks, self.dims, strict=True))}
 
 
 def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value]) -> None:
-    """Puts ``run`` into a loop instead of its last sink. ``arrays``: those that hold values of the block already; new
-    ones are added."""
+    """Puts ``run`` into a loop instead of its last sink. ``arrays``: the arrays that hold values of the block already;
+    new ones are added."""
     chosen = run.operations
     last = run.sinks[-1]
     extent = max(_extent(run, sink, dim) for sink, dim in zip(run.sinks, run.dims, strict=True))
-    place = block.operations.index(last)
-    after = block.operations[place + 1 :]
-    del block.operations[place + 1 :]
-    held = {key: _array_of(block, *key, arrays) for key in run.inputs}
+    rewriter = Rewriter.after(last)
+    held = {key: _array_of(rewriter, *key, arrays) for key in run.inputs}
     made = {
-        (value, dim): append(
-            block, "spirv.array", types=[value.type], attributes={"dim": dim}, location=last.location
-        ).result
+        (value, dim): rewriter.make("spirv.array", types=[value.type], attributes={"dim": dim}).result
         for value, dim in run.outputs
     }
-    bounds = [
-        append(block, "arith.constant", types=[I32], attributes={"value": value}, location=last.location).result
-        for value in (0, extent, extent // strips)
-    ]
-    body = Block()
-    region = Region([body])
-    body.parent = region
-    counter = Value(I32, body, 0)
-    body.arguments.append(counter)
-    first = [tile for reduction in run.folds for tile in first_tiles(block, reduction)]
-    types = [tile.type for tile in first]
-    body.arguments += [Value(type_, body, 1 + number) for number, type_ in enumerate(types)]
-    loop = append(
-        block,
-        "scf.for",
-        [*bounds, *first],
-        types,
-        {ROLLED: True},
-        [region],
-        segments=(1, 1, 1, len(first)),
-        location=last.location,
-    )
+    bounds = [rewriter.integer(value) for value in (0, extent, extent // strips)]
+    first = [tile for reduction in run.folds for tile in first_tiles(rewriter, reduction)]
+    loop, inside_loop = rewriter.loop(bounds, first, {ROLLED: True})
+    body, (counter, *arguments) = rewriter.at_end(inside_loop), inside_loop.arguments
     known: dict[Key, Value] = {}
     for (value, dim), array in held.items():
         attributes = {"dim": dim, "strips": strips}
-        types = [_strip(value, dim, strips)]
-        known[value, dim] = append(
-            body, "spirv.strip", [array, counter], types, attributes, location=last.location
-        ).result
+        known[value, dim] = body.make("spirv.strip", [array, counter], [_strip(value, dim, strips)], attributes).result
     for operation, dim in _in_order(block, {one: None for one in chosen if one[0] not in run.folds}):
         _copy(body, operation, dim, counter, extent, strips, known)
     for (value, dim), array in made.items():
         attributes = {"dim": dim, "strips": strips}
-        append(body, "spirv.put", [array, known[value, dim], counter], (), attributes, location=last.location)
-    carried, tiles = iter(body.arguments[1:]), []
+        body.make("spirv.put", [array, known[value, dim], counter], (), attributes)
+    carried, tiles = iter(arguments), []
     for reduction in run.folds:
         held_tiles = [next(carried) for _ in reduction.operands]
         parts = [known[operand, reduction.attributes["axis"]] for operand in reduction.operands]
         tiles += fold(body, reduction, held_tiles, parts, counter)
-    append(body, "scf.yield", tiles, segments=(len(tiles),), location=last.location)
+    body.make("scf.yield", tiles)
     inside = {operation for operation, _ in chosen}
     for (value, dim), array in made.items():
-        whole = append(block, "spirv.collect", [array], [value.type], {"dim": dim}, location=last.location).result
-        _replace_uses_outside(value, whole, inside)
+        whole = rewriter.make("spirv.collect", [array], [value.type], {"dim": dim}).result
+        value.replace_uses(whole, by=lambda user: user not in inside)
         arrays[whole, dim] = array
     results = iter(loop.results)
     for reduction in run.folds:
-        reduce_tiles(block, reduction, [next(results) for _ in reduction.operands])
-    block.operations += after
-    for operation in (*reversed(run.stores), *run.loads):
-        if not any(result.uses for result in operation.results) or operation.name == "tt.load":
-            drop_uses(operation)
-            block.operations.remove(operation)
-    dropped = (*run.loads, *run.folds)
-    _drop_unused([operation for operation, _ in chosen if operation not in dropped and operation.results])
+        reduce_tiles(rewriter, reduction, [next(results) for _ in reduction.operands])
+    erase_unused([operation for operation, _ in chosen if operation not in run.folds])
 
 
-def _array_of(block: Block, value: Value, dim: int, arrays: dict[Key, Value]) -> Value:
+def _array_of(rewriter: Rewriter, value: Value, dim: int, arrays: dict[Key, Value]) -> Value:
     array = arrays.get((value, dim))
     if array is None:
-        array = arrays[value, dim] = append(block, "spirv.spill", [value], [value.type], {"dim": dim}).result
+        array = arrays[value, dim] = rewriter.make("spirv.spill", [value], [value.type], {"dim": dim}).result
     return array
-
-
-def _replace_uses_outside(value: Value, whole: Value, inside: set[Operation]) -> None:
-    kept = [user for user in value.uses if user in inside]
-    value.uses[:] = [user for user in value.uses if user not in inside]
-    replace_uses(value, whole)
-    value.uses[:] = kept
 
 
 def _strip(value: Value, dim: int, strips: int) -> TensorType:
@@ -175,7 +136,7 @@ def _in_order(block: Block, chosen: dict[tuple[Operation, int], None]) -> list[t
 
 
 def _copy(
-    body: Block, operation: Operation, dim: int, counter: Value, extent: int, strips: int, known: dict[Key, Value]
+    body: Rewriter, operation: Operation, dim: int, counter: Value, extent: int, strips: int, known: dict[Key, Value]
 ) -> None:
     """The operation on strips. Operands that are not cut are used as they are."""
     inner = dim
@@ -194,34 +155,9 @@ def _copy(
         attributes["end"] = attributes["start"] + types[0].shape[0]
     elif operation.name == "arith.constant":
         attributes["value"] = DenseAttr(types[0], attributes["value"].values, True)
-    regions = [copied_region(region) for region in operation.regions]
-    made = append(
-        body,
-        operation.name,
-        operands,
-        types,
-        attributes,
-        regions,
-        segments=operation.segments,
-        location=operation.location,
-    )
-    results = made.results
+    results = body.copy(operation, operands=operands, types=types, attributes=attributes).results
     if operation.name == "tt.make_range":
-        step = append(body, "tt.splat", [counter], types, location=operation.location).result
-        results = [append(body, "arith.addi", [results[0], step], types, location=operation.location).result]
+        step = body.make("tt.splat", [counter], types, location=operation.location).result
+        results = [body.make("arith.addi", [results[0], step], types, location=operation.location).result]
     for old, new in zip(operation.results, results, strict=True):
         known[old, dim] = new
-
-
-def _drop_unused(operations: list[Operation]) -> None:
-    """Removes pure operations whose results nothing uses any more, users first."""
-    pending = list(operations)
-    while True:
-        unused = [one for one in pending if not any(result.uses for result in one.results)]
-        if not unused:
-            return
-        for operation in unused:
-            pending.remove(operation)
-            assert operation.block is not None
-            drop_uses(operation)
-            operation.block.operations.remove(operation)

@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from ..analysis.pointer_range import is_pointer
 from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
 from ..layouts.strips import cut_fits, register_count, strip_type
-from ..ttgir.ir import Block, DenseAttr, Operation, Region, Value
+from ..ttgir.ir import DenseAttr, Operation, Value
 from ..ttgir.types import TensorType
-from .rewriting import append, copied_region, drop_uses, replace_uses
+from .rewriting import Rewriter
 
 #: The operation that combines strips.
 FOLD = "spirv.fold"
@@ -84,57 +84,39 @@ def _cuts(value: Value, dim: int, strips: int) -> bool:
     return isinstance(value.type, TensorType) and cut_fits(value.type, dim, strips)
 
 
-def first_tiles(block: Block, reduction: Operation) -> list[Value]:
+def first_tiles(rewriter: Rewriter, reduction: Operation) -> list[Value]:
     """What the loop carries at first, for each operand: nothing that counts."""
     dim, strips = reduction.attributes["axis"], 1
     while all(_cuts(operand, dim, 2 * strips) for operand in reduction.operands):
         strips *= 2
     tiles = [strip_type(operand.type, dim, strips) for operand in reduction.operands]  # type: ignore[arg-type]
     return [
-        append(
-            block, "arith.constant", types=[tile], attributes={"value": DenseAttr(tile, (0,), True)},
+        rewriter.make(
+            "arith.constant",
+            types=[tile],
+            attributes={"value": DenseAttr(tile, (0,), True)},
             location=reduction.location,
         ).result
         for tile in tiles
-    ]  # fmt: skip
+    ]
 
 
 def fold(
-    body: Block, reduction: Operation, tiles: Sequence[Value], strips: Sequence[Value], counter: Value
+    body: Rewriter, reduction: Operation, tiles: Sequence[Value], strips: Sequence[Value], counter: Value
 ) -> list[Value]:
     """The tiles after the round of a loop's ``body`` that has these ``strips``."""
-    made = append(
-        body,
+    made = body.make(
         FOLD,
         [*tiles, *strips, counter],
         [tile.type for tile in tiles],
         {"dim": reduction.attributes["axis"]},
-        [copied_region(reduction.regions[0])],
+        [body.copy_region(reduction.regions[0])],
         location=reduction.location,
     )
     return made.results
 
 
-def reduce_tiles(block: Block, reduction: Operation, tiles: Sequence[Value]) -> None:
-    """Appends the reduction of the loop's results to ``block``, instead of ``reduction``, which is removed."""
-    made = append(
-        block,
-        reduction.name,
-        tiles,
-        [result.type for result in reduction.results],
-        reduction.attributes,
-        [_taken(reduction)],
-        segments=reduction.segments,
-        location=reduction.location,
-    )
-    for old, new in zip(reduction.results, made.results, strict=True):
-        replace_uses(old, new)
-    drop_uses(reduction)
-    assert reduction.block is not None
-    reduction.block.operations.remove(reduction)
-
-
-def _taken(reduction: Operation) -> Region:
-    region = reduction.regions[0]
-    reduction.regions = []
-    return region
+def reduce_tiles(rewriter: Rewriter, reduction: Operation, tiles: Sequence[Value]) -> None:
+    """Makes ``reduction`` that of the loop's results, behind the loop."""
+    reduction.set_operands(tiles)
+    rewriter.move(reduction)

@@ -19,7 +19,7 @@ and x[:-1]): where nothing waits between their accesses, that is up to the kerne
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ..analysis.places import may_share, no_two_alike, same_pointer
 from ..analysis.pointer_range import is_pointer
@@ -28,7 +28,7 @@ from ..layouts.strips import cut_fits, register_count
 from ..ttgir.ir import Block, Function, Operation, Value
 from ..ttgir.traits import Effect, Memory, traits
 from ..ttgir.types import TensorType
-from .rewriting import drop_uses
+from .rewriting import erase_unused
 from .strip_loops import Key, Run, roll
 from .strip_operations import SOURCES, cost_of, is_light, is_tensor, may_be_cut, size_of, sunk
 from .strip_reductions import folds, keeps_strips, reduced_dim
@@ -83,6 +83,7 @@ class _Strips:
         self._indices: dict[Value, bool] = {}
         self._arrays: dict[Key, Value] = {}
         self._whole: set[Operation] = set()
+        self._waiting: dict[Operation, bool] = {}
         #: Operation → the number of its group, in the block that is rewritten.
         self._group: dict[Operation, int] = {}
 
@@ -101,9 +102,7 @@ class _Strips:
                 if not count:
                     self._whole.update(self._traced(block, sinks[0]))
                 sinks = sinks[max(count, 1) :]
-        for operation in [one for one in block.operations if one.name == "spirv.collect" and not one.result.uses]:
-            drop_uses(operation)
-            block.operations.remove(operation)
+        erase_unused([one for one in block.operations if one.name == "spirv.collect"])
         return changed
 
     def _groups(self, block: Block) -> list[list[Operation]]:
@@ -152,7 +151,7 @@ class _Strips:
         along = {sink.attributes["axis"] for sink in sinks if folds(sink)}
         for dim in range(min(len(shape) for shape in shapes)):
             extents = {shape[dim] for shape in shapes}
-            if len(extents) > 1 or extents == {1} or along - {dim}:
+            if len(extents) > 1 or extents == {1} or along - {dim} or not _may_fit(sinks, dim):
                 continue
             try:
                 run, apart = self._run(block, sinks, dim)
@@ -216,8 +215,9 @@ class _Strips:
         type_, key = value.type, (value, dim)
         if not isinstance(type_, TensorType) or type_.shape[dim] == 1 or key in run.cut or key in run.inputs:
             return
-        if any(other is value for other, _ in (*run.cut, *run.inputs)):
+        if value in run.values:
             raise _NotCut  # along two dimensions
+        run.values.add(value)
         owner = value.owner
         inner = [dim]
         if (
@@ -235,6 +235,7 @@ class _Strips:
         run.cut[key] = None
         for result in owner.results:
             run.cut[result, dim] = None
+            run.values.add(result)
         if owner.name in SOURCES:
             return
         if owner.name == "tt.load":
@@ -276,20 +277,30 @@ class _Strips:
         first_fold = min([places[reduction] for reduction in run.folds], default=len(places))
         if any(places[access] > first_fold for access in (*run.loads, *run.stores)):
             raise _NotCut
-        waits = [
-            place
-            for operation, place in places.items()
-            if operation not in run.folds
-            and place < places[run.sinks[-1]]
-            and (
-                (traits(operation).memory is not Memory.NONE and not keeps_strips(operation))
-                or Effect.WAITS in traits(operation).effects
-            )
-        ]
-        last_wait = max(waits, default=-1)
+        if not run.loads and not run.stores:
+            return []
+        before = block.operations[: places[run.sinks[-1]]]
+        last_wait = next(
+            (
+                places[operation]
+                for operation in reversed(before)
+                if self._waits(operation) and operation not in run.folds
+            ),
+            -1,
+        )
         if any(places[store] < last_wait for store in run.stores):
             raise _NotCut
         return [load for load in run.loads if places[load] < last_wait]
+
+    def _waits(self, operation: Operation) -> bool:
+        """Whether invocations wait for each other in it."""
+        known = self._waiting.get(operation)
+        if known is None:
+            row = traits(operation)
+            known = self._waiting[operation] = Effect.WAITS in row.effects or (
+                row.memory is not Memory.NONE and not keeps_strips(operation)
+            )
+        return known
 
     @staticmethod
     def _movable(block: Block, run: Run, places: dict[Operation, int]) -> bool:
@@ -352,6 +363,16 @@ def _cut_values(run: Run) -> list[Key]:
         if is_tensor(operand)
     ]
     return [*run.cut, *run.inputs, *stored]
+
+
+def _may_fit(sinks: Sequence[Operation], dim: int) -> bool:
+    """Whether the tensors that ``sinks`` give, fold or store can be cut in two."""
+    return all(
+        _fits(value, dim, 2)
+        for sink in sinks
+        for value in (sink.operands if folds(sink) or not sink.results else sink.results)
+        if is_tensor(value)
+    )
 
 
 def _fits(value: Value, dim: int, strips: int) -> bool:

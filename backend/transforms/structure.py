@@ -17,7 +17,7 @@ from ..ttgir.ir import Block, Operation, Region, Successor, Value
 from ..ttgir.traits import End, traits
 from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import Type
-from .rewriting import append, drop_uses, integer, move, replace_uses
+from .rewriting import Rewriter, region_of
 
 
 def structure(region: Region) -> None:
@@ -70,14 +70,13 @@ class _Structurer:
         for block in self._region.blocks:
             if block not in self._nodes:
                 for operation in block.operations:
-                    for inner in operation.walk():
-                        drop_uses(inner)
+                    operation.drop_uses()
         self._exit = len(order)
         self._find_dominators(order)
         outcome = self._emit(self._nodes[entry], entry)
         last = self._exit_operation
         assert last is not None
-        append(entry, last.name, outcome.targets[self._exit], attributes=last.attributes, location=last.location)
+        Rewriter(entry, None, last.location).make(last.name, outcome.targets[self._exit], (), last.attributes)
         self._region.blocks[:] = [entry]
 
     # -- the graph -----------------------------------------------------------------------------------------------
@@ -114,14 +113,14 @@ class _Structurer:
         """Puts all that ``node`` dominates at the end of ``into``."""
         *operations, branch = node.block.operations
         node.block.operations = []
-        move(operations, into)
+        Rewriter(into).insert(operations)
         outcome = self._branch(branch, into)
         for merge in node.merges:
             outcome = self._at_merge(merge, outcome, branch, into)
         return outcome
 
     def _branch(self, branch: Operation, into: Block) -> _Outcome:
-        drop_uses(branch)
+        branch.drop_uses()
         if traits(branch).end is not End.BRANCH:
             known = self._exit_operation
             if known is not None and known.name != branch.name:
@@ -167,7 +166,7 @@ class _Structurer:
         if node.ways_in > 1 or node.header:
             return _Outcome({node.number: list(successor.arguments)})
         for argument, value in zip(node.block.arguments, successor.arguments, strict=True):
-            replace_uses(argument, value)
+            argument.replace_uses(value)
         return self._emit(node, into)
 
     def _at_merge(self, merge: _Node, outcome: _Outcome, branch: Operation, into: Block) -> _Outcome:
@@ -184,7 +183,7 @@ class _Structurer:
         if node.header:
             return self._loop(node, values, branch, into)
         for argument, value in zip(node.block.arguments, values, strict=True):
-            replace_uses(argument, value)
+            argument.replace_uses(value)
         return self._emit(node, into)
 
     def _join(
@@ -214,7 +213,8 @@ class _Structurer:
         regions = [_region(then, "scf.yield", yields[0]), Region()]
         if types or otherwise.operations:
             regions[1] = _region(otherwise, "scf.yield", yields[1])
-        results = append(into, "scf.if", [condition], types, regions=regions, location=branch.location).results
+        rewriter = Rewriter(into, None, branch.location)
+        results = rewriter.make("scf.if", [condition], types, regions=regions).results
         for (values, index), result in zip(differing, results, strict=False):
             values[index] = result
         return _Outcome(joined, results[-1] if len(joined) > 1 else None)
@@ -244,9 +244,8 @@ class _Structurer:
             _region(before, "scf.condition", [again, *passed]),
             _region(after, "scf.yield", after.arguments[: len(following)]),
         ]
-        results = append(
-            into, "scf.while", initial, [value.type for value in passed], regions=regions, location=branch.location
-        ).results
+        rewriter = Rewriter(into, None, branch.location)
+        results = rewriter.make("scf.while", initial, [value.type for value in passed], regions=regions).results
         for (values, index), result in zip(leaving, results[len(following) :], strict=False):
             values[index] = result
         return _Outcome(outcome.targets, results[-1] if len(outcome.targets) > 1 else None)
@@ -294,28 +293,20 @@ def _inside(value: Value, block: Block) -> bool:
 
 def _region(block: Block, terminator: str, values: Sequence[Value]) -> Region:
     """A region of ``block`` alone, ended by ``terminator``."""
-    append(block, terminator, values)
-    region = Region([block])
-    block.parent = region
-    return region
+    Rewriter(block).make(terminator, values)
+    return region_of(block)
 
 
 def _selector(outcome: _Outcome, block: Block) -> Value:
     """The number of the target that ``outcome`` wants, as a value in ``block``."""
-    return outcome.selector or integer(block, next(iter(outcome.targets)))
+    return outcome.selector or Rewriter(block).integer(next(iter(outcome.targets)))
 
 
 def _poison(block: Block, type_: Type) -> Value:
-    return append(block, "ub.poison", types=[type_]).result
+    return Rewriter(block).make("ub.poison", types=[type_]).result
 
 
 def _equal(block: Block, value: Value, number: int, branch: Operation) -> Value:
-    return append(
-        block,
-        "arith.cmpi",
-        [value, integer(block, number, value.type)],
-        [PLAIN_TYPES["i1"]],
-        {"predicate": "eq"},
-        location=branch.location,
-        segments=(1, 1),
-    ).result
+    operands = [value, Rewriter(block).integer(number, value.type)]
+    rewriter = Rewriter(block, None, branch.location)
+    return rewriter.make("arith.cmpi", operands, [PLAIN_TYPES["i1"]], {"predicate": "eq"}).result

@@ -10,9 +10,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ..ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding
-from ..ttgir.ir import Block, DenseAttr, Module, Operation, Value
+from ..ttgir.ir import Module, Operation
 from ..ttgir.traits import End, traits
-from ..ttgir.types import TensorType, Type
+from ..ttgir.types import TensorType
+from .rewriting import encode_again
 
 #: Operations that combine elements along their dimension ``axis``.
 ALONG = frozenset({"tt.reduce", "tt.scan"})
@@ -28,22 +29,11 @@ _Chosen = dict[Encoding, Encoding]
 
 def lay_subgroups_along_rows(module: Module) -> bool:
     """Rewrites the encodings of ``module``. Whether there was anything to rewrite."""
-    operations = [
-        operation
-        for function in module.functions.values()
-        for block in (function.body.blocks if function.body is not None else ())
-        for top in block.operations
-        for operation in top.walk()
-    ]
+    operations = list(module.walk())
     chosen = _choose(operations)
     if not chosen:
         return False
-    for value in _values(module, operations):
-        value.type = _retyped(value.type, chosen)
-    for operation in operations:
-        for name, attribute in operation.attributes.items():
-            if isinstance(attribute, DenseAttr):
-                operation.attributes[name] = replace(attribute, type=_retyped(attribute.type, chosen))
+    encode_again(module, lambda encoding: _meant(encoding, chosen))
     return True
 
 
@@ -90,21 +80,6 @@ def _moved(encoding: BlockedEncoding, shape: tuple[int, ...], axis: int) -> Enco
         while dim != axis and left > 1 and tile * warps[dim] * 2 <= shape[dim]:
             left, warps[dim] = left // 2, warps[dim] * 2
     return None if left > 1 else replace(encoding, warps_per_cta=tuple(warps))
-
-
-def _values(module: Module, operations: list[Operation]) -> list[Value]:
-    blocks: list[Block] = [
-        block for function in module.functions.values() if function.body is not None for block in function.body.blocks
-    ]
-    blocks += [block for operation in operations for region in operation.regions for block in region.blocks]
-    found = [value for block in blocks for value in block.arguments]
-    return found + [value for operation in operations for value in operation.results]
-
-
-def _retyped(type_: Type, chosen: _Chosen) -> Type:
-    if not isinstance(type_, TensorType) or type_.encoding is None:
-        return type_
-    return replace(type_, encoding=_meant(type_.encoding, chosen))
 
 
 def _meant(encoding: Encoding, chosen: _Chosen) -> Encoding:

@@ -8,7 +8,8 @@ from enum import Enum
 
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.matrix_dots import splits_floats
-from ..matrices import MatrixConfiguration
+from ..capabilities import Capabilities
+from ..settings import VERIFY
 from ..ttgir.ir import Module
 from .buffer_operands import buffer_operands
 from .dot_precision import OF_F32, share_precision
@@ -21,6 +22,7 @@ from .operand_buffers import place_operands
 from .prefetch import prefetch_dot_operands
 from .refill_buffers import refill_buffers
 from .reload_operands import reload_operands
+from .schedule import Options
 from .sink_buffers import sink_buffers
 from .sink_loads import APART, sink_loads
 from .slice_dots import slice_dots
@@ -28,6 +30,7 @@ from .split_dots import split_dots
 from .strips import cut_in_strips
 from .subgroups_along_rows import ALONG, BOUND, lay_subgroups_along_rows
 from .transposed_operands import buffer_transposed_operands
+from .verifier import verify
 
 
 class Stage(Enum):
@@ -43,67 +46,38 @@ class Stage(Enum):
     PLANNING = "after upstream's passes, before planning"
 
 
-@dataclass(frozen=True)
-class Settings:
-    """What decides whether rewrites run, by the names of their switches.
-
-    ``moved_loads``: loads of dot operands go down to their dots. ``reload``: each of several dots loads an operand
-    anew. ``unrolled_dots``: of multiply-adds that a lane has in all dots of a kernel, past which operands are put in
-    buffers, not converted; 0 for any number. ``prefetch``: the next iteration's dot operands are loaded ahead, in loops
-    of more than one of the ``stages``, ``behind`` the barrier that they meet. ``shared_banks``: workgroup memory is
-    banked, so that dot operands are laid out for it. ``matrix_loads``: matrix dots load fragments from buffers.
-    ``pieces``: dots are cut in so many along K, and buffers are filled late; 0 where they are not. ``tight``: buffers
-    are filled anew in each iteration. ``sliced``: bytes of shared memory past which the operands of a dot are stored in
-    slices of K; 0 where they are not. ``strips``: of instructions that element-by-element code may have before its
-    tensors are cut in strips; 0 for any number. ``rows``: subgroups should not exchange anything. ``matrices``: what
-    the target's matrix units multiply, with subgroups of ``lanes``, each of which has so many ``registers``.
-    """
-
-    moved_loads: bool = True
-    reload: bool = False
-    unrolled_dots: int = 0
-    prefetch: bool = False
-    stages: int = 2
-    behind: bool = False
-    shared_banks: bool = False
-    matrix_loads: bool = False
-    pieces: int = 0
-    tight: bool = False
-    sliced: int = 0
-    strips: int = 0
-    rows: bool = False
-    matrices: tuple[MatrixConfiguration, ...] = ()
-    lanes: int = 0
-    registers: int = 0
+def _always(device: Capabilities, options: Options) -> bool:
+    return True
 
 
 @dataclass(frozen=True)
 class Transform:
     """One rewrite. ``run`` changes a module in place and says whether it did. It runs where the module has an operation
-    of each of the sets ``operations`` and none of ``without``, and the setting ``switch`` is on."""
+    of each of the sets ``operations`` and none of ``without``, and ``when`` gives something that is not zero or
+    empty."""
 
     name: str
     stage: Stage
-    run: Callable[[Module, Settings], bool]
+    run: Callable[[Module, Capabilities, Options], bool]
     operations: tuple[frozenset[str], ...] = ()
-    switch: str = ""
+    when: Callable[[Capabilities, Options], object] = _always
     without: frozenset[str] = frozenset()
 
-    def applies(self, names: Collection[str], settings: Settings) -> bool:
+    def applies(self, names: Collection[str], device: Capabilities, options: Options) -> bool:
         """Whether it runs on a module that has operations of these names."""
         return (
-            (not self.switch or getattr(settings, self.switch))
+            bool(self.when(device, options))
             and all(not wanted.isdisjoint(names) for wanted in self.operations)
             and self.without.isdisjoint(names)
         )
 
 
-def _alone(rewrite: Callable[[Module], bool]) -> Callable[[Module, Settings], bool]:
-    return lambda module, settings: rewrite(module)
+def _alone(rewrite: Callable[[Module], bool]) -> Callable[[Module, Capabilities, Options], bool]:
+    return lambda module, device, options: rewrite(module)
 
 
-def _prefetch(module: Module, settings: Settings) -> bool:
-    prefetch_dot_operands(kernel_of(module), settings.stages, settings.behind)
+def _prefetch(module: Module, device: Capabilities, options: Options) -> bool:
+    prefetch_dot_operands(kernel_of(module), options.schedule.stages, device.traits.prefetch_behind_barrier)
     return True
 
 
@@ -120,95 +94,131 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform(
         "cut dots along K",
         Stage.CUT,
-        lambda module, settings: split_dots(module, settings.pieces),
+        lambda module, device, options: split_dots(module, options.schedule.pieces),
         (_among("tt.dot"),),
-        "pieces",
+        lambda device, options: options.schedule.pieces,
     ),
     Transform(
         "give dots of f32 one precision",
         Stage.BEFORE_LAYOUTS,
-        lambda module, settings: share_precision(module, splits_floats(settings.matrices)),
+        lambda module, device, options: share_precision(module, splits_floats(options.units)),
         (_among(OF_F32),),
-        "matrices",
+        lambda device, options: options.units,
     ),
-    Transform("fill buffers late", Stage.LAYOUTS_CHOSEN, _alone(sink_buffers), (_among("ttg.local_alloc"),), "pieces"),
     Transform(
-        "fill buffers in loops", Stage.LAYOUTS_CHOSEN, _alone(refill_buffers), (_among("ttg.local_alloc"),), "tight"
+        "fill buffers late",
+        Stage.LAYOUTS_CHOSEN,
+        _alone(sink_buffers),
+        (_among("ttg.local_alloc"),),
+        lambda device, options: options.schedule.pieces,
+    ),
+    Transform(
+        "fill buffers in loops",
+        Stage.LAYOUTS_CHOSEN,
+        _alone(refill_buffers),
+        (_among("ttg.local_alloc"),),
+        lambda device, options: options.schedule.tight,
     ),
     Transform(
         "put converted dot operands in buffers",
         Stage.LAYOUTS_CHOSEN,
-        lambda module, settings: buffer_operands(module, settings.unrolled_dots),
+        lambda module, device, options: buffer_operands(module, device.traits.dots_unroll),
         (_among("ttg.convert_layout"), _among("tt.dot")),
-        "unrolled_dots",
+        lambda device, options: options.schedule.moved_loads and device.traits.dots_unroll,
     ),
     Transform(
         "load operands of several dots for each",
         Stage.LAYOUTS_CHOSEN,
         _alone(reload_operands),
         (_among(APART),),
-        "reload",
+        lambda device, options: options.schedule.moved_loads and device.traits.reloads_operands,
     ),
-    Transform("sink loads of dot operands", Stage.LAYOUTS_CHOSEN, _alone(sink_loads), (_among(APART),), "moved_loads"),
-    Transform("lay subgroups along rows", Stage.LOADS_MOVED, _alone(lay_subgroups_along_rows), (ALONG,), "rows", BOUND),
+    Transform(
+        "sink loads of dot operands",
+        Stage.LAYOUTS_CHOSEN,
+        _alone(sink_loads),
+        (_among(APART),),
+        lambda device, options: options.schedule.moved_loads,
+    ),
+    Transform(
+        "lay subgroups along rows",
+        Stage.LOADS_MOVED,
+        _alone(lay_subgroups_along_rows),
+        (ALONG,),
+        lambda device, options: device.traits.faults.coroutines,
+        BOUND,
+    ),
     Transform(
         "read transposed matrix operands from buffers",
         Stage.LAST,
         _alone(buffer_transposed_operands),
         (_among("ttg.convert_layout"), _among("tt.trans"), _among("tt.dot")),
-        "matrices",
+        lambda device, options: options.units,
     ),
     Transform(
         "load invariant matrix operands before loops",
         Stage.LAST,
-        lambda module, settings: hoist_invariant_operands(module, settings.registers),
+        lambda module, device, options: hoist_invariant_operands(module, device.traits.lane_registers),
         (_among("scf.for"), _among("ttg.local_load"), _among("tt.dot")),
-        "matrices",
+        lambda device, options: options.units,
     ),
     Transform(
         "pad buffers of matrix operands",
         Stage.LAST,
         _alone(pad_matrix_buffers),
         (_among("ttg.local_alloc"), _among("tt.dot")),
-        "matrix_loads",
+        lambda device, options: options.schedule.padded,
     ),
     Transform(
         "multiply slices of K in a loop",
         Stage.FITTING,
-        lambda module, settings: slice_dots(kernel_of(module), settings.sliced),
-        (),
-        "sliced",
+        lambda module, device, options: slice_dots(kernel_of(module), device.shared_bytes // options.schedule.share),
+        when=lambda device, options: options.schedule.share,
     ),
     Transform(
         "lay out matrix fragments",
         Stage.FRAGMENTS,
-        lambda module, settings: arrange_fragments(module, settings.lanes, settings.matrices),
-        (),
-        "matrices",
+        lambda module, device, options: arrange_fragments(module, device.subgroup_size, options.units),
+        when=lambda device, options: options.units,
     ),
     Transform("structure branches and inline calls", Stage.PLANNING, _alone(one_block)),
-    Transform("prefetch dot operands", Stage.PLANNING, _prefetch, (), "prefetch"),
+    Transform("prefetch dot operands", Stage.PLANNING, _prefetch, when=lambda device, options: device.traits.prefetch),
     Transform(
         "gather without conversions",
         Stage.PLANNING,
-        lambda module, settings: gather_without_conversions(kernel_of(module)),
+        _alone(lambda module: gather_without_conversions(kernel_of(module))),
     ),
     Transform(
         "cut long tensors in strips",
         Stage.PLANNING,
-        lambda module, settings: cut_in_strips(kernel_of(module), settings.strips),
-        (),
-        "strips",
+        lambda module, device, options: cut_in_strips(kernel_of(module), device.traits.unrolled_elementwise),
+        when=lambda device, options: device.traits.unrolled_elementwise,
     ),
-    Transform("lay out buffers of dot operands", Stage.PLANNING, _alone(_place), (), "shared_banks"),
+    Transform(
+        "lay out buffers of dot operands",
+        Stage.PLANNING,
+        _alone(_place),
+        when=lambda device, options: device.traits.shared_banks,
+    ),
 )
 
 
-def due(stage: Stage, names: Collection[str], settings: Settings) -> list[Transform]:
+def due(stage: Stage, names: Collection[str], device: Capabilities, options: Options) -> list[Transform]:
     """The rewrites of a stage that run on a module that has operations of these names."""
-    return [row for row in TRANSFORMS if row.stage is stage and row.applies(names, settings)]
+    return [row for row in TRANSFORMS if row.stage is stage and row.applies(names, device, options)]
 
 
-def transform(module: Module, rows: Collection[Transform], settings: Settings) -> bool:
-    """Runs rewrites in their order. Whether one changed the module."""
-    return any([row.run(module, settings) for row in rows])
+def rewrite(module: Module, stage: Stage, device: Capabilities, options: Options) -> bool:
+    """Runs the rewrites of a stage that does not ask which operations there are. Whether one changed the module."""
+    return transform(module, due(stage, (), device, options), device, options)
+
+
+def transform(module: Module, rows: Collection[Transform], device: Capabilities, options: Options) -> bool:
+    """Runs rewrites in their order. Whether one changed the module. Raises InvalidTTGIR where TRITON_SPIRV_VERIFY is
+    set and one has left the module in pieces."""
+    changed, verifies = False, VERIFY.get()
+    for row in rows:
+        changed = row.run(module, device, options) or changed
+        if verifies:
+            verify(module, row.name)
+    return changed

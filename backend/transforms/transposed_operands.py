@@ -12,7 +12,7 @@ from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, NvidiaMmaEnco
 from ..ttgir.ir import Block, Module, Operation, Value
 from ..ttgir.type_reader import PLAIN_TYPES
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
-from .rewriting import drop_uses, insert, replace_uses
+from .rewriting import Rewriter
 
 #: Bytes that are read at a time, and rows that are read at a time: what lies in different banks (upstream's
 #: SwizzledSharedEncodingAttr::get for NVIDIA's fragments).
@@ -21,14 +21,7 @@ _VECTOR, _ROWS, _BANKS = 16, 8, 128
 
 def buffer_transposed_operands(module: Module) -> bool:
     """Rewrites every conversion that only transposed operands of matrix dots need. Whether there were any."""
-    found = [
-        operation
-        for function in module.functions.values()
-        for block in (function.body.blocks if function.body is not None else ())
-        for top in block.operations
-        for operation in top.walk()
-        if operation.name == "ttg.convert_layout" and _suits(operation)
-    ]
+    found = [operation for operation in module.walk() if operation.name == "ttg.convert_layout" and _suits(operation)]
     for conversion in found:
         _rewrite(conversion)
     return bool(found)
@@ -63,32 +56,30 @@ def _rewrite(conversion: Operation) -> None:
     assert block is not None
     buffer = _buffer(tensor, block, block.operations.index(conversion))
     if buffer is None:
-        place = block.operations.index(conversion)
-        buffer = insert(block, place, "ttg.local_alloc", [tensor], [_buffer_type(tensor)], like=conversion).result
+        buffer = Rewriter.before(conversion).make("ttg.local_alloc", [tensor], [_buffer_type(tensor)]).result
     for turned in list(conversion.result.uses):
         _read_across(turned, buffer)
-    drop_uses(conversion)
-    block.operations.remove(conversion)
+    conversion.erase()
 
 
 def _read_across(turned: Operation, buffer: Value) -> None:
     """Puts a load from the transposed ``buffer`` in the place of a tt.trans, before the first dot that needs it."""
     block, type_ = turned.block, buffer.type
     assert block is not None and isinstance(type_, MemDescType) and isinstance(type_.encoding, SwizzledSharedEncoding)
-    place, encoding = block.operations.index(turned), type_.encoding
+    place, encoding = turned, type_.encoding
     if all(use.block is block for use in turned.result.uses):
-        place = min(block.operations.index(use) for use in turned.result.uses)
+        place = min(turned.result.uses, key=block.operations.index)
+    rewriter = Rewriter(block, place, turned.location)
     across = SwizzledSharedEncoding(
         encoding.vec, encoding.per_phase, encoding.max_phase, (encoding.order[1], encoding.order[0])
     )
     view_type = MemDescType((type_.shape[1], type_.shape[0]), type_.element, across, type_.memory_space)
     order = DenseArray((1, 0))
     order.element = PLAIN_TYPES["i32"]
-    view = insert(block, place, "ttg.memdesc_trans", [buffer], [view_type], {"order": order}, like=turned).result
-    load = insert(block, place + 1, "ttg.local_load", [view], [turned.result.type], like=turned, segments=(1, 0))
-    replace_uses(turned.result, load.result)
-    drop_uses(turned)
-    block.operations.remove(turned)
+    view = rewriter.make("ttg.memdesc_trans", [buffer], [view_type], {"order": order}).result
+    load = rewriter.make("ttg.local_load", [view], [turned.result.type])
+    turned.result.replace_uses(load.result)
+    turned.erase()
 
 
 def _buffer(tensor: Value, block: Block, end: int) -> Value | None:

@@ -28,7 +28,7 @@ _ATTRIBUTE = re.compile(r"(\w+)(\?)?(?::(\w+))?(?:=(\w+))?")
 _EQUATION = re.compile(r"(\w+)=(?:(\w+)\((\w+)\)|(\w+))")
 
 _DEFAULTS: dict[str, Any] = {"false": False, "true": True, "0": 0, "1": 1}
-_CONSTANT_TYPES: dict[str, Type] = {"token": PLAIN_TYPES["!ttg.async.token"], "i32": PLAIN_TYPES["i32"]}
+CONSTANT_TYPES: dict[str, Type] = {"token": PLAIN_TYPES["!ttg.async.token"], "i32": PLAIN_TYPES["i32"]}
 _TYPE_FUNCTIONS: dict[str, Callable[[Parser, Type], Type | None]] = {
     "": lambda parser, type_: type_,
     "i1": lambda parser, type_: parser.reader.i1_like(type_),
@@ -266,21 +266,23 @@ class Format:
 
         return step
 
-    def _type_steps(self, spelled: list[str]) -> list[Step]:
+    def type_equations(self, first: str) -> list[tuple[str, str, str]]:
+        """(target, function, source) for each operand or result whose type follows from another's, or is ``source``
+        itself. ``first``: whose type all have where all have the same."""
         if self.equations == "same":
-            source = spelled[0]
-            names = [name for name, _ in self.operands] + [name for name, _ in self.results]
-            equations = [(name, "", source) for name in names if name != source]
-        else:
-            equations = [
-                (target, function or "", source or plain)
-                for target, function, source, plain in _EQUATION.findall(self.equations)
-            ]
-        return [self._equation(*equation) for equation in equations]
+            names = [name for name, _ in (*self.operands, *self.results)]
+            return [(name, "", first) for name in names if name != first]
+        return [
+            (target, function or "", source or plain)
+            for target, function, source, plain in _EQUATION.findall(self.equations)
+        ]
+
+    def _type_steps(self, spelled: list[str]) -> list[Step]:
+        return [self._equation(*equation) for equation in self.type_equations(spelled[0] if spelled else "")]
 
     def _equation(self, target: str, function: str, source: str) -> Step:
         derive = _TYPE_FUNCTIONS[function]
-        constant = _CONSTANT_TYPES.get(source)
+        constant = CONSTANT_TYPES.get(source)
         source_operand, source_result = self._operand(source), self._result(source)
         operand, result = self._operand(target), self._result(target)
         assert constant or source_operand >= 0 or source_result >= 0, (self.name, source)
@@ -298,7 +300,7 @@ class Format:
             expected = derive(parser, known) if known is not None else None
             if expected is None:
                 parser.error(
-                    f"'{self.name}': the type of '{target}' cannot follow from that of '{source}' ({known})",
+                    f"'{self.name}': the type of '{target}' does not follow from the type of '{source}' ({known})",
                     parser.i - 1,
                 )
             if operand >= 0:

@@ -8,7 +8,7 @@ written (see attribute_values.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +61,8 @@ class FloatBits:
 @dataclass(eq=False, slots=True)
 class Value:
     """An SSA value. ``owner`` is the Operation that defines it (``index`` is the result number), or the Block whose
-    argument it is (``index`` is the argument number, ``location`` its own). Compared by identity."""
+    argument it is (``index`` is the argument number, ``location`` its own). ``uses`` has each user once an operand;
+    only the methods of this file change it. Compared by identity."""
 
     type: Type
     owner: Operation | Block
@@ -72,6 +73,17 @@ class Value:
 
     def __hash__(self) -> int:
         return id(self)
+
+    def replace_uses(self, new: Value, by: Callable[[Operation], bool] | None = None) -> None:
+        """Makes the users of this value use ``new``: all of them, or those that ``by`` says yes to."""
+        users = self.uses if by is None else [user for user in self.uses if by(user)]
+        kept = [] if by is None else [user for user in self.uses if not by(user)]
+        for user in users:
+            user.operands[:] = [new if operand is self else operand for operand in user.operands]
+            for successor in user.successors:
+                successor.arguments[:] = [new if operand is self else operand for operand in successor.arguments]
+        new.uses += users
+        self.uses[:] = kept
 
 
 @dataclass(eq=False, slots=True)
@@ -92,6 +104,28 @@ class Operation:
     location: Location = UNKNOWN
     block: Block | None = None
 
+    @classmethod
+    def make(
+        cls,
+        name: str,
+        operands: Sequence[Value],
+        types: Sequence[Type],
+        attributes: dict[str, Any],
+        segments: tuple[int, ...],
+        regions: Iterable[Region] = (),
+        successors: Iterable[Successor] = (),
+        location: Location = UNKNOWN,
+    ) -> Operation:
+        """A new operation, of which its operands and regions know, in no block yet; ``types`` are its results'."""
+        made = cls(name, list(operands), [], attributes, list(regions), list(successors), segments, location)
+        if types:
+            made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]
+        for value in operands:
+            value.uses.append(made)
+        for region in made.regions:
+            region.parent = made
+        return made
+
     @property
     def result(self) -> Value:
         """The only result."""
@@ -103,13 +137,42 @@ class Operation:
         start = sum(self.segments[:index])
         return self.operands[start : start + self.segments[index]]
 
+    def set_operands(self, operands: Sequence[Value]) -> None:
+        """Gives it other operands, as many."""
+        assert len(operands) == len(self.operands), self.name
+        for value in self.operands:
+            value.uses.remove(self)
+        for value in operands:
+            value.uses.append(self)
+        self.operands[:] = operands
+
+    def replace_operand(self, old: Value, new: Value) -> None:
+        """Makes it use ``new`` where it uses ``old``."""
+        old.replace_uses(new, by=lambda user: user is self)
+
+    def add_operand(self, value: Value) -> None:
+        """Adds an operand to the last of its ``segments``."""
+        self.operands.append(value)
+        value.uses.append(self)
+        self.segments = (*self.segments[:-1], self.segments[-1] + 1)
+
+    def drop_uses(self) -> None:
+        """Forgets that this operation and all inside it, which go away, use their operands."""
+        for operation in self.walk():
+            for value in operation.operands:
+                value.uses.remove(operation)
+
+    def erase(self) -> None:
+        """Takes an operation whose results nothing uses out of its block."""
+        assert self.block is not None and not any(result.uses for result in self.results), self.name
+        self.drop_uses()
+        self.block.operations.remove(self)
+
     def walk(self) -> Iterator[Operation]:
         """This operation and all inside it, in program order."""
         yield self
         for region in self.regions:
-            for block in region.blocks:
-                for op in block.operations:
-                    yield from op.walk()
+            yield from region.walk()
 
 
 @dataclass(eq=False, slots=True)
@@ -125,6 +188,11 @@ class Block:
     def terminator(self) -> Operation:
         """The last operation."""
         return self.operations[-1]
+
+    def append(self, operation: Operation) -> None:
+        """Puts an operation that is in no block at the end."""
+        operation.block = self
+        self.operations.append(operation)
 
 
 @dataclass(eq=False, slots=True)
@@ -147,6 +215,21 @@ class Region:
         """The first block."""
         return self.blocks[0]
 
+    def walk(self) -> Iterator[Operation]:
+        """All operations inside it, in program order."""
+        for block in self.blocks:
+            for operation in block.operations:
+                yield from operation.walk()
+
+    def values(self) -> Iterator[Value]:
+        """The arguments of all blocks inside it, and the results of all operations."""
+        for block in self.blocks:
+            yield from block.arguments
+            for operation in block.operations:
+                yield from operation.results
+                for region in operation.regions:
+                    yield from region.values()
+
 
 @dataclass(eq=False, slots=True)
 class Function:
@@ -167,6 +250,11 @@ class Function:
         """Whether it can be called from outside of its module."""
         return self.visibility in ("", "public")
 
+    def walk(self) -> Iterator[Operation]:
+        """All operations of the body, in program order."""
+        if self.body is not None:
+            yield from self.body.walk()
+
 
 @dataclass(eq=False, slots=True)
 class Module:
@@ -182,3 +270,14 @@ class Module:
     location: Location = UNKNOWN
     aliases: dict[str, Any] = field(default_factory=dict)
     location_aliases: dict[str, str] = field(default_factory=dict)
+
+    def walk(self) -> Iterator[Operation]:
+        """All operations of all functions, in program order."""
+        for function in self.functions.values():
+            yield from function.walk()
+
+    def values(self) -> Iterator[Value]:
+        """All values of all functions."""
+        for function in self.functions.values():
+            if function.body is not None:
+                yield from function.body.values()

@@ -227,23 +227,7 @@ class Parser(ValueReader):
         successors: list[Successor] | None = None,
     ) -> Operation:
         """The operation, with the uses of its operands noted and its results not yet named."""
-        op = Operation(
-            name,
-            operands,
-            [],
-            attributes,
-            [] if regions is None else regions,
-            [] if successors is None else successors,
-            segments,
-        )
-        if types:
-            op.results = [Value(type_, op, index) for index, type_ in enumerate(types)]
-        for value in operands:
-            value.uses.append(op)
-        if regions:
-            for region in regions:
-                region.parent = op
-        return op
+        return Operation.make(name, operands, types, attributes, segments, regions or (), successors or ())
 
     # Regions and blocks
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Step = Callable[["Parser", "State"], None]
 
-#: Enums whose attributes are numbers, and those of which several may hold.
+#: Enums whose attributes are numbers, and enums of which several values may hold.
 _NUMERIC = frozenset({"ProgramIDDim"})
 _BIT_ENUMS = frozenset({"AddrSpace"})
 

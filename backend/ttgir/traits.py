@@ -37,7 +37,7 @@ class Pointers(Enum):
     UNKNOWN = auto()
     #: Results are made of the operands, in each invocation of its own.
     KEPT = auto()
-    #: Results are operands, maybe those of other invocations.
+    #: Results are operands, maybe operands of other invocations.
     EXCHANGED = auto()
     #: All that it accesses in device memory, it accesses through its first operand; others it stores or gives are data.
     ACCESSED = auto()

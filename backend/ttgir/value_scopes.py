@@ -111,11 +111,7 @@ class ValueReader(Tokens):
         """``value`` and ``into`` stand for the same later definition: replace the first by the second."""
         if value.type is not None:
             self.bind(into, value.type, at)
-        for user in value.uses:
-            user.operands[:] = [into if operand is value else operand for operand in user.operands]
-            for successor in user.successors:
-                successor.arguments[:] = [into if operand is value else operand for operand in successor.arguments]
-        into.uses += value.uses
+        value.replace_uses(into)
 
 
 def _inside(operation: Operation | None, block: Block) -> bool:

@@ -56,7 +56,7 @@ def test_truncated_binary_in_the_cache(own_cache, tensors, size):
     (binary,) = own_cache.rglob("double_kernel.spv")
     os.truncate(binary, size)
     metadata = json.loads(binary.with_suffix(".json").read_text())
-    del metadata["sha256"]  # with it, the kernel is compiled again, but by the patch 'whole-loads' alone
+    del metadata["sha256"]  # with it, the kernel is compiled again, but by the patch 'damaged-metadata' alone
     binary.with_suffix(".json").write_text(json.dumps(metadata))
     double_kernel.device_caches.clear()
     with pytest.raises(
@@ -84,7 +84,7 @@ def test_lost_binary_is_compiled_again(own_cache, tensors):
 
 @pytest.mark.parametrize("content", [b"", b"{", b"{}", b"[1]", b"\xdc\xff"])
 def test_damaged_metadata_in_the_cache_are_made_again(own_cache, tensors, content):
-    pytest.importorskip("triton.compiler.loading", reason="this triton lacks the patch 'whole-loads'")
+    pytest.importorskip("triton.compiler.cached_metadata", reason="this triton lacks the patch 'damaged-metadata'")
     x, y = tensors
     double_kernel[(1,)](x, y, 16, BLOCK=16)
     (metadata,) = own_cache.rglob("double_kernel.json")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,3 +29,28 @@ def test_a_kernel_of_each_family_is_right() -> None:
 def test_unknown_kernels_are_refused() -> None:
     done = run("--only", "matmul_fp17")
     assert done.returncode == 2 and "unknown: matmul_fp17" in done.stderr
+
+
+def test_a_model_trains_as_on_the_cpu(tmp_path: Path) -> None:
+    out = tmp_path / "lines.jsonl"
+    command = [sys.executable, "-m", "benchmarks.models", "--small", "--device", "spirv,cpu", "--modes", "eager"]
+    command += ["--precisions", "fp32", "--out", str(out), "llama"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [json.loads(line) for line in out.read_text().splitlines()]
+    assert not [line for line in lines if "failure" in line]
+    by = {(line["device"], line["part"]): line for line in lines}
+    parts = ("machine", "host", "speed", "counts", "operations", "generate")
+    assert set(by) == {(device, part) for device in ("spirv", "cpu") for part in parts}
+    ours, theirs = by["spirv", "speed"]["losses"], by["cpu", "speed"]["losses"]
+    assert ours == pytest.approx(theirs, rel=1e-5) and ours[-1] < ours[0]
+    assert by["spirv", "counts"]["fallbacks"] == {} and by["spirv", "counts"]["launches"] > 50
+    assert "llama              fp32  eager" in done.stdout
+
+
+def test_a_model_that_takes_too_long_is_told(tmp_path: Path) -> None:
+    out = tmp_path / "lines.jsonl"
+    command = [sys.executable, "-m", "benchmarks.models", "--small", "--seconds", "0.1", "--out", str(out), "gpt"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "spirv gpt process: not done in 0 s" in done.stdout
+    assert json.loads(out.read_text())["part"] == "process"

@@ -69,7 +69,7 @@ def test_a_kernel_is_found_by_name_and_key(cache: Path) -> None:
 
 def test_a_module_of_which_a_bit_has_changed_is_compiled_again(cache: Path) -> None:
     """The factor, so that it would be a kernel like any other."""
-    pytest.importorskip("triton.compiler.loading", reason="this triton lacks the patch 'whole-loads'")
+    pytest.importorskip("triton.compiler.cached_metadata", reason="this triton lacks the patch 'damaged-metadata'")
     constant = re.compile(rb"(\x2b\x00\x04\x00.{8})" + re.escape(struct.pack("<f", 2.0)), re.DOTALL)
     modules = {path: path.read_bytes() for path in cache.glob("*/doubles.spv")}
     for path, module in modules.items():

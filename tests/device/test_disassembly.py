@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,15 @@ import triton
 import triton.language as tl
 from triton import knobs
 from triton.backends.spirv import cli
+from triton.backends.spirv.capabilities import PROFILES
+from triton.backends.spirv.inspection.compilers import NVIDIA
+from triton.backends.spirv.inspection.listing import machine_text
+from triton.backends.spirv.runtime import context
+from triton.backends.spirv.runtime.compiled_code import cached_program
+from triton.backends.spirv.runtime.manifests import installed
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+CPU = context.current().device.driver == "mesa_llvmpipe"
 
 
 @triton.jit
@@ -69,9 +79,51 @@ def test_the_command_prints_the_same(
     assert " tt.store  1 element of 32 bits an access, because " in store
 
 
+@pytest.mark.skipif(not any(one.path.name.startswith("radeon") for one in installed()), reason="RADV is not installed")
+def test_the_instructions_of_a_device(tmp_path: Path) -> None:
+    """RADV compiles without a GPU; ``triton-spirv disassemble --stage machine`` prints this of a kernel made for it."""
+    module = tmp_path / "add.spv"
+    signature = "*fp32:16, *fp32:16, *fp32:16, i32:16, 1024"
+    request = [f"{EXAMPLES}/vector_add.py:add_kernel", "-s", signature, "-t", "amd-rdna3", "-o", str(module)]
+    assert cli.main(["compile", *request]) == 0
+    heading, *lines = machine_text(module.read_bytes(), PROFILES["amd-rdna3"]).splitlines()
+    assert heading.startswith("// ")
+    assert any(re.match(r"// VGPRs +[1-9]\d*  ", line) for line in lines)
+    assert any(re.match(r"\s+v_add_f32", line) for line in lines)
+
+
+def test_what_the_driver_caches_of_one_kernel(kernel: triton.compiler.CompiledKernel) -> None:
+    """Vulkan's header, then the driver's own form of the program; of NVIDIA's driver the device's instructions."""
+    device = context.current()
+    layout, size = device.pipeline_layout, device.capabilities.subgroup_size
+    data = cached_program(device.handle, layout, kernel.asm["spv"], size, device.device.chooses_subgroup_size)
+    length, version = struct.unpack_from("<2I", data)
+    assert (length <= len(data), version) == (True, 1)
+    if device.device.driver == NVIDIA:
+        text = machine_text(kernel.asm["spv"], device.capabilities)
+        assert re.search(r"^// LDG\S* +\d+ +[1-9]", text, re.MULTILINE), text
+        assert re.search(r"^// Register Count +[1-9]", text, re.MULTILINE), text
+    with pytest.raises(ValueError, match="SPIR-V"):
+        cached_program(device.handle, layout, kernel.asm["spv"][:-4], size, device.device.chooses_subgroup_size)
+
+
+@pytest.mark.skipif(not CPU, reason="the driver shows its code")
+def test_a_driver_that_shows_no_instructions_is_refused_by_name(
+    kernel: triton.compiler.CompiledKernel, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module = tmp_path / "kernel.spv"
+    module.write_bytes(kernel.asm["spv"])
+    for name in ("sum_of_rows", str(module)):
+        assert cli.main(["disassemble", name, "--stage", "machine"]) == 1
+        error = capsys.readouterr().err
+        assert error.startswith("triton-spirv: the driver mesa_llvmpipe shows no machine code; these do: "), error
+        assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["{folder}/no.spv", "--stage", "machine"], "{folder}/no.spv cannot be read: No such file or directory"),
         (["nobody"], "no kernel in {folder}/cache has the name or key 'nobody': it has sum_of_rows"),
         (["{folder}/no.spv"], "{folder}/no.spv cannot be read: No such file or directory"),
         (["{folder}/text.spv"], "{folder}/text.spv is not a SPIR-V module: "),

@@ -1,4 +1,4 @@
-"""Launches that were written for CUDA and AMD pass options of theirs; debug=True checks integers for overflow."""
+"""Launches written for CUDA and AMD pass options of those backends; debug=True checks integers for overflow."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def many(words_ptr, uniform_ptr, pair_ptr, normal_ptr, seed, BLOCK: tl.constexpr
 
 
 def test_a_million_numbers() -> None:
-    """Words and uniform numbers have the exact bits; normal ones are close to the exact function of theirs."""
+    """Words and uniform numbers have the exact bits; normal ones are close to the exact function of them."""
     count, block = 1 << 20, 1024
     words, pair = (torch.zeros(count, dtype=torch.int32) for _ in range(2))
     flat, normal = torch.zeros(count), torch.zeros(count)

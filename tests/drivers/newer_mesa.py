@@ -1,6 +1,6 @@
 """Runs Python, and all that it starts, under the Mesa of a newer Debian, without installing it.
 
-    apt-get download …; dpkg -x each .deb FOLDER
+    python -m tests.drivers.fetch_mesa sid FOLDER
     python -m tests.drivers.newer_mesa FOLDER -m pytest -n0 tests/device/test_dot_fragments.py
 
 FOLDER holds ``usr/lib/x86_64-linux-gnu`` with libvulkan_lvp.so, libvulkan.so.1, all that they need, and the C library

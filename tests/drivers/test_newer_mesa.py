@@ -1,4 +1,4 @@
-"""Dots on the cooperative matrices of a newer Mesa's CPU driver: NEWER_MESA names its folder (newer_mesa.py)."""
+"""What a newer Mesa's CPU driver makes of kernels: NEWER_MESA names its folder (newer_mesa.py)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv.inspection.offline import NEWER_MESA, NoMesa
+from triton.backends.spirv.inspection.offline import NEWER_MESA, NoMesa, newer_interpreter
 
 from .checks import assert_tests_pass
 from .newer_mesa import environment, interpreter
+
+APP = Path(__file__).parents[2] / "examples/vulkan_app"
 
 
 def test_a_folder_without_mesa_is_named(tmp_path: Path) -> None:
@@ -19,22 +21,23 @@ def test_a_folder_without_mesa_is_named(tmp_path: Path) -> None:
         interpreter(tmp_path, tmp_path)
 
 
-def test_dots_of_fragments(tmp_path: Path) -> None:
+@pytest.fixture
+def folder() -> Path:
+    """The newer Mesa's."""
     named = os.environ.get(NEWER_MESA, "")
     if not named:
         pytest.skip(f"{NEWER_MESA} names no folder with a newer Mesa")
-    folder = Path(named).resolve()
+    return Path(named).resolve()
+
+
+def test_dots_of_fragments(folder: Path, tmp_path: Path) -> None:
     own_matrices = "[1] or 1- or -1]"  # the ids of tests on the device's own
     program, variables = str(interpreter(folder, tmp_path)), environment(folder, tmp_path)
     assert_tests_pass(program, variables, "tests/device/test_dot_fragments.py", "-k", own_matrices)
 
 
-def test_what_is_started_there_has_the_same_libraries(tmp_path: Path) -> None:
+def test_what_is_started_there_has_the_same_libraries(folder: Path, tmp_path: Path) -> None:
     """A child process, and a command of the environment, open the newer driver too."""
-    named = os.environ.get(NEWER_MESA, "")
-    if not named:
-        pytest.skip(f"{NEWER_MESA} names no folder with a newer Mesa")
-    folder = Path(named).resolve()
     child = (
         "import subprocess, sys; subprocess.run(['triton-spirv', 'info']); subprocess.run([sys.executable, '-c', {!r}])"
     )
@@ -51,3 +54,26 @@ def test_what_is_started_there_has_the_same_libraries(tmp_path: Path) -> None:
     assert version.startswith("Mesa 2") and f"driver mesa_llvmpipe {version}" in done.stdout
     plain = subprocess.run([sys.executable, "-c", opened], capture_output=True, text=True, check=True)
     assert version != plain.stdout.strip(), "the newer Mesa is the one that is installed"
+
+
+def test_one_bundle_serves_a_program_on_both_drivers(folder: Path, tmp_path: Path) -> None:
+    """examples/vulkan_app, built once, with kernels for either version of the driver and none for any other."""
+    bundle, built = tmp_path / "kernels.tsb", tmp_path / "app"
+    cli = [sys.executable, "-m", "triton.backends.spirv.cli"]
+    targets = [word for name in ("lavapipe", "lavapipe-26") for word in ("--target", name)]
+    signature = "*fp32, *fp32, *fp32, i32, fp32, {}"
+    request = ["compile", f"{APP}/kernel.py:add", "--bundle", str(bundle), "--signature"]
+    include = subprocess.run([*cli, "include"], capture_output=True, text=True, check=True).stdout.strip()
+    for command in (
+        [*cli, *request, signature.format(64), *targets],
+        [*cli, *request, signature.format(128), "--name", "add_128", *targets],
+        [*cli, "stubs", str(bundle)],
+        ["cmake", "-S", APP, "-B", built, f"-DTRITON_SPIRV_INCLUDE={include}", f"-DTRITON_SPIRV_KERNELS={tmp_path}"],
+        ["cmake", "--build", built],
+    ):
+        subprocess.run(command, check=True, capture_output=True, timeout=300)
+    loader, _, _, *libraries, _ = newer_interpreter(folder, "libvulkan_lvp.so")
+    for words, variables in (([], dict(os.environ)), ([loader, *libraries], environment(folder, tmp_path))):
+        command = [*words, built / "vulkan_app", bundle]
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=300, check=False)
+        assert (done.returncode, done.stdout) == (0, "add: 1000 elements, 0 wrong\n"), done.stderr

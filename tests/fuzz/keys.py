@@ -83,5 +83,5 @@ def run(seed: int) -> Result:
         fresh[(1,)](out, x, scalar, C=c, D=d)
         wanted = [number(c), number(d), float(scalar), -5 if x is None else int(x[0])]
         if out.tolist() != wanted and not fault:
-            fault = f"launch {len(lines)}: {out.tolist()} in place of {wanted}"
+            fault = f"launch {len(lines)}: {out.tolist()} instead of {wanted}"
     return Result(fault, "\n".join(lines) + "\n", time.process_time() - start)

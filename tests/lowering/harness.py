@@ -9,7 +9,7 @@ import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.drivers import DRIVERS
 from triton.backends.spirv.lowering.entry_point import lower_module
-from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
 #: Layouts that the tests name, for subgroups of 8 invocations and 4 warps.

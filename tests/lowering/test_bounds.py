@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.entry_point import LoweredKernel, lower_module
-from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
 from tests.lowering.harness import LAYOUTS, disassemble

@@ -112,7 +112,8 @@ def in_registers(monkeypatch: pytest.MonkeyPatch, shared: int, **habits: int) ->
 def test_operands_in_registers_go_to_workgroup_memory(filecheck, monkeypatch):
     """Once for all invocations that hold the same, before a barrier, and the loop reads them there."""
     body = dot(16, 16, 64, between="ttg.barrier local")
-    device = driven(monkeypatch, PROFILES["nvidia-hopper"], dot_unroll=64, dot_unroll_registers=512)
+    hopper = replace(PROFILES["nvidia-hopper"], subgroup_size=8)
+    device = driven(monkeypatch, hopper, dot_unroll=64, dot_unroll_registers=512)
     text = disassemble(compile_body(body, "%p: !tt.ptr<f32>", 8192, device))
     filecheck(
         text,

@@ -9,7 +9,7 @@ from triton.backends.spirv.capabilities import FLOAT_CONTROLS, PROFILES
 from triton.backends.spirv.lowering import registry
 from triton.backends.spirv.lowering.errors import UnsupportedOperation
 from triton.backends.spirv.lowering.externs import EMITTERS
-from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.transforms.schedule import Options
 
 from tests.lowering.harness import PLAIN, compile_body, disassemble
 

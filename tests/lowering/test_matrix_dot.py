@@ -11,9 +11,9 @@ from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.errors import UnsupportedOperation
 from triton.backends.spirv.lowering.entry_point import lower_module
 from triton.backends.spirv.matrices import MatrixConfiguration
-from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.spirv.disassemble import disassemble
 from triton.backends.spirv.transforms.matrix_buffers import pad_matrix_buffers
+from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.encodings import PaddedSharedEncoding
 from triton.backends.spirv.ttgir.parser import parse_module
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -9,10 +10,10 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.lowering.entry_point import LoweredKernel, lower_module
 from triton.backends.spirv.lowering.shared_memory import SharedMemory
 from triton.backends.spirv.lowering.shared_watch import Bytes, Kind, Watch
-from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.planning.shared_memory import View
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.module import ModuleBuilder
+from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
 from tests.lowering.harness import disassemble, module_text
@@ -34,10 +35,8 @@ NO_BUFFER = """
 
 
 def compiled(body: str, profile: str = "lavapipe", **options: bool) -> LoweredKernel:
-    text = module_text(body, ARGUMENTS, 1024)
-    capabilities = PROFILES[profile]
-    text = text.replace('"ttg.threads-per-warp" = 8', f'"ttg.threads-per-warp" = {capabilities.subgroup_size}')
-    return lower_module(parse_module(text), capabilities, Options(**options))
+    capabilities = replace(PROFILES[profile], subgroup_size=8)  # as the encodings of the text have
+    return lower_module(parse_module(module_text(body, ARGUMENTS, 1024)), capabilities, Options(**options))
 
 
 def test_accesses_are_noted_before_the_barrier_and_after_it(filecheck):

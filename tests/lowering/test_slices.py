@@ -5,8 +5,8 @@ from __future__ import annotations
 import subprocess
 
 from triton.backends.spirv.lowering.entry_point import lower_module
-from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.transforms.slice_dots import slice_dots
 from triton.backends.spirv.ttgir.parser import parse_module
 

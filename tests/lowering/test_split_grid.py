@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.transforms.schedule import Options
 
 from tests.lowering.harness import compile_body, disassemble
 

@@ -28,7 +28,6 @@ SHARED_FILES = {
     "matrix_dots": _STEPS,
     "matrix_units": _STEPS,
     "memory": _STEPS,
-    "options": "compile options, and those of them that planning and lowering read",
     "parser": "the reader of TTGIR, and that of PTX",
     "program": "a program of the grid, and one of PTX",
     "registry": "a table of rules by operation, and the decorator that fills it",

@@ -45,7 +45,7 @@ def stock(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_there_is_one_mail_for_each(mails: Path) -> None:
     assert sorted(path.stem for path in mails.iterdir()) == PATCHES
-    assert {"warmup", "bf16-constants"} <= set(PATCHES)
+    assert {"warmup", "bf16-constants", "whole-loads", "damaged-metadata", "equal-constants"} <= set(PATCHES)
 
 
 FIELDS = ("From: ", "Date: ", "Subject: [PATCH] ", "Origin: ", "Forwarded: no", "Last-Update: ", "Applies-To: ")

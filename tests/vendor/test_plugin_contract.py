@@ -80,7 +80,7 @@ def test_a_name_of_upstreams_own(plugin: Path, name: str) -> None:
 def test_two_of_one_name(plugin: Path) -> None:
     with pytest.raises(ToolError) as caught:
         load_plugins([TOY_PLUGIN, plugin], IN_TREE)
-    assert str(caught.value) == f"plugin {plugin}: the name 'toy' is also that of {TOY_PLUGIN}"
+    assert str(caught.value) == f"plugin {plugin}: {TOY_PLUGIN} has the name 'toy' too"
 
 
 def test_two_that_claim_one_extra(plugin: Path) -> None:

@@ -64,7 +64,7 @@ def move(project: Project, version: str, capfd: pytest.CaptureFixture[str]) -> t
 
 
 #: Overlay files that only FOR_3_9_0_ALONE use.
-LEFT = ["compiler/front_end_errors.py", "compiler/loading.py"]
+LEFT = ["compiler/front_end_errors.py"]
 
 
 def go_on(project: Project, option: str, capfd: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
@@ -74,7 +74,7 @@ def go_on(project: Project, option: str, capfd: pytest.CaptureFixture[str]) -> t
 
 
 #: Patches of lines that 3.8.0 has in another form.
-FOR_3_9_0_ALONE = ("front-end-errors.patch", "whole-loads.patch")
+FOR_3_9_0_ALONE = ("front-end-errors.patch",)
 
 
 def table(names: list[str], **outcome: str) -> list[str]:

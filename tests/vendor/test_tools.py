@@ -17,7 +17,8 @@ from tools import progress, system
 from tools.__main__ import VERBS, reported
 from tools.errors import ToolError
 from tools.hold import hold
-from tools.packaging import tags
+from tools.packaging import native, tags
+from tools.packaging.plugins import load_plugin
 from tools.project import Lock, Project
 from tools.system import Need
 from tools.venv import Stamps
@@ -107,8 +108,8 @@ def test_as_root_apt_get_is_run(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     system.ensure((need,))
     lines = [line.replace("-qq ", "") for line in log.read_text().splitlines()]
     assert lines == ["update", "install -y --no-install-recommends log-package"]
-    with pytest.raises(ToolError, match="but there is still no a ghost"):
-        system.ensure((missing("a ghost", "ghost"),))
+    with pytest.raises(ToolError, match=r"but the system still lacks a ghost \(call one\)$"):
+        system.ensure((Need("a ghost", ("ghost",), lambda: False, otherwise="call one"),))
 
 
 @pytest.fixture(scope="module")
@@ -244,3 +245,15 @@ def test_a_long_step_tells_how_far_it_is_in_a_log(
     assert lines[0] == f"[tools] step {number}: build it …"
     assert f"[tools] step {number}: build it: 3 of 40, 0 s" in lines[1:-1]
     assert re.fullmatch(rf"\[tools\] step {number}: build it: done in 0\.\d s", lines[-1])
+
+
+def test_a_build_that_fails_names_what_the_system_lacks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """CMake stops at the first thing that it does not find."""
+    (tmp_path / "backend").mkdir()
+    (tmp_path / "backend/name.conf").write_text("toy")
+    for name in ("compiler.py", "driver.py"):
+        (tmp_path / "backend" / name).touch()
+    (tmp_path / "CMakeLists.txt").write_text('message(FATAL_ERROR "no headers")\n')
+    monkeypatch.setattr(system, "BUILD", NEEDS)
+    with pytest.raises(ToolError, match=r"failed; its output is above; missing on this system: a loader, .*one-driver"):
+        native.build_native(load_plugin(tmp_path), tmp_path / "build")

@@ -355,4 +355,4 @@ print(wheel.build_wheel(Project(Path({str(project.root)!r})), target=targets.par
     theirs = write_release(project.cache / "wheels", tags=other, alpha="line 1\n")
     project.lock_file.write_text(dataclasses.replace(lock, wheels=(*lock.wheels, theirs)).text())
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert "python/triton/alpha.py is not that of 1.0 here: build its wheel with an interpreter" in done.stderr
+    assert "python/triton/alpha.py differs from 1.0 here: build that wheel with its own interpreter" in done.stderr

@@ -17,6 +17,7 @@ import sysconfig
 import tempfile
 from pathlib import Path
 
+from .. import system
 from ..errors import ToolError
 from ..faults import point
 from ..progress import Progress, note, step
@@ -52,7 +53,10 @@ def _run(plugin: Plugin, command: list[str], progress: Progress | None = None) -
                 progress.at(int(count.group(1)), edges)
     if child.returncode:
         sys.stderr.write("".join(output))
-        raise ToolError(f"plugin {plugin.folder}: `{' '.join(command[:3])} …` failed; its output is above")
+        lacks = system.lacking(system.BUILD)
+        raise ToolError(
+            f"plugin {plugin.folder}: `{' '.join(command[:3])} …` failed; its output is above{lacks and f'; {lacks}'}"
+        )
     return edges
 
 

@@ -52,7 +52,7 @@ def check_classes(project: Project, plugin: Plugin, native: dict[str, Path]) -> 
 
 
 def _run(project: Project, plugin: Plugin, folder: Path) -> dict[str, str]:
-    # Backends of the tree only: those installed for this interpreter have nothing to do with the wheel.
+    # Backends of the tree only: what is installed for this interpreter has nothing to do with the wheel.
     environment = {key: value for key, value in pip_environment().items() if not key.startswith("TRITON_")}
     environment |= {"PYTHONPATH": str(project.tree / "python"), "TRITON_BACKENDS_IN_TREE": "1"}
     environment["PYTHONDONTWRITEBYTECODE"] = "1"

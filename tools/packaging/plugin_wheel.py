@@ -84,7 +84,7 @@ def identity(project: Project, plugin: Plugin, release: bool = False) -> Identit
     name = os.environ.get("TRITON_WHEEL_NAME") or facts.name
     if not name or not facts.version:
         raise ToolError(
-            f"plugin {plugin.folder}: a wheel of its own needs a name and a version: put them into the table [project] "
+            f"plugin {plugin.folder}: a separate wheel needs a name and a version: put them into the table [project] "
             "of a pyproject.toml there"
         )
     suffix = local_suffix("", "" if release else digest_part(project, [plugin]))

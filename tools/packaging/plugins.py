@@ -135,7 +135,7 @@ def load_plugins(folders: list[Path], in_tree: frozenset[str]) -> list[Plugin]:
         if plugin.name in in_tree:
             raise ToolError(f"plugin {folder}: the name {plugin.name!r} belongs to a backend of upstream")
         if plugin.name in plugins:
-            raise ToolError(f"plugin {folder}: the name {plugin.name!r} is also that of {plugins[plugin.name].folder}")
+            raise ToolError(f"plugin {folder}: {plugins[plugin.name].folder} has the name {plugin.name!r} too")
         plugins[plugin.name] = plugin
     owners: dict[str, str] = {}
     for plugin in plugins.values():

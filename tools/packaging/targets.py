@@ -1,7 +1,7 @@
 """Which wheels can be built where, and what a wheel for another interpreter or machine is built from.
 
 Upstream's own libraries come from its wheel for that target, so only the plugins' compiled parts tie a build to a
-machine: those need the target's interpreter. Without them, each wheel can be built anywhere.
+machine: such a plugin needs the target's interpreter. Without them, each wheel can be built anywhere.
 """
 
 from __future__ import annotations

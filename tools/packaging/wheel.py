@@ -39,7 +39,7 @@ UNFINISHED = ".triton-spirv-"
 
 @dataclass(frozen=True)
 class Entry:
-    """One file of the wheel: where it is on disk, and its compressed form where there is one."""
+    """One file of the wheel: where it is on disk, and its compressed form, if any."""
 
     source: Path
     executable: bool
@@ -110,8 +110,8 @@ def _refuse_other_text(
     for path in sorted(theirs.keys() | ours.keys()):
         if path not in theirs or path not in ours or archive.read(theirs[path]) != ours[path]:
             raise ToolError(
-                f"{release.wheel.name}: {path} is not that of {release.version} here: build its wheel "
-                "with an interpreter of its own"
+                f"{release.wheel.name}: {path} differs from {release.version} here: build that wheel with its own "
+                "interpreter"
             )
 
 

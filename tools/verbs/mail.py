@@ -1,6 +1,6 @@
 """`mail OUT`: write the patches that upstream could take as they are, each with its test, for `git am`.
 
-Those are the patches with a folder in patches/tests/, which holds files of upstream's tree. Each is one mail: the patch
+A patch is taken if it has a folder in patches/tests/, which holds files of upstream's tree. Each is one mail: the patch
 alone on the locked upstream, its overlay files and its test in one commit, with DEP-3's fields in the message.
 """
 

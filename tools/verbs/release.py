@@ -23,7 +23,7 @@ from ..project import Project, file_sha256
 
 def run(project: Project, arguments: list[str]) -> int:
     if len(arguments) != 2:
-        raise ToolError("release needs two folders: that of the wheels, and one to write to")
+        raise ToolError("release needs two folders: the one with the wheels, and one to write to")
     wheels = sorted(Path(arguments[0]).rglob("*.whl"), key=lambda wheel: wheel.name)
     plugins = check_plugins(project)
     check_wheels(project, plugins, wheels)

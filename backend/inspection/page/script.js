@@ -246,7 +246,8 @@ if (layouts.querySelector("details:not(.others)")) layouts.querySelector("detail
 
 (function driver() {
   const box = document.getElementById("driver"), { device, why, executables, registers, spills } = data.driver;
-  if (why) { box.append(make("p", {}, `Nothing is known: ${why}.`)); return; }
+  if (!executables.length) { box.append(make("p", {}, `Nothing is known: ${why}.`)); return; }
+  if (why) box.append(make("p", {}, `But ${why}.`));
   const known = [[registers, "registers an invocation"], [spills, "spilled"]].filter(([count]) => count !== null);
   box.append(make("p", {}, `${device}: ${known.map(([count, what]) => `${count} ${what}`).join(", ") || "compiled"}. ` +
     "The names and explanations below are the driver's."));

@@ -10,7 +10,7 @@ from ...ptx.types import TYPES, PtxType
 from ..numerics.numeric import Numeric
 from .registers import Registers, Value
 
-#: PTX's rounding modes as those of numerics/precise.py.
+#: PTX's rounding modes → the modes of numerics/precise.py.
 ROUNDING = {"rn": "rn", "rz": "rz", "rm": "rd", "rp": "ru"}
 
 #: ``formula(n, modifiers, type, *arguments)``.
@@ -20,7 +20,7 @@ Formula = Callable[..., Value]
 @dataclass(frozen=True)
 class InstructionForm:
     """``arguments``: the type of each, "t" for the instruction's own, "w" for twice its width; ``result`` likewise.
-    ``modifiers``: those that may stand before the type."""
+    ``modifiers``: what may stand before the type."""
 
     formula: Formula
     types: frozenset[str]

@@ -10,7 +10,7 @@ torch.compile refuses the device with that text.
 
 from __future__ import annotations
 
-from ..after_import import after_import
+from ...autoload.after_import import after_import
 from ..broken import BROKEN
 from . import convolutions, devices, generation, replays, templates
 from .hook import TORCH_VERSIONS, Hook

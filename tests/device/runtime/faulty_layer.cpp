@@ -4,11 +4,13 @@
 // FAULTY_MEMORY=<bytes>: vkAllocateMemory has no room for more than that in all.
 // FAULTY_BIND=1: vkBindBufferMemory has no room. A file is opened before, under the lowest number that is free.
 // FAULTY_BARRIERS=1: vkCmdPipelineBarrier does nothing.
-// FAULTY_PENDING=1: none of the device's work is seen to end, and each wait of the main thread is interrupted by SIGINT.
-// It may be changed while the process runs, if it was 0 at its start.
+// FAULTY_PENDING=1: none of the device's work is seen to end, and each wait of the main thread is interrupted by
+// SIGINT. It may be changed while the process runs, if it was 0 at its start.
 // FAULTY_WAIT=1: vkWaitSemaphores fails in all threads but the main one.
 // FAULTY_COMPILE=<ms>: vkCreateComputePipelines takes so much longer. It may be changed while the process runs.
-// FAULTY_TELL=1: vkDeviceWaitIdle and vkDestroyCommandPool say on stdout that they were called.
+// FAULTY_HANDLES=1: a pipeline gets the handle of the one that was destroyed last.
+// FAULTY_TELL=1: vkDeviceWaitIdle, vkDestroyCommandPool and vkResetQueryPool say on stdout that they were called.
+// FAULTY_TELL=2: so does vkBeginCommandBuffer.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -21,6 +23,8 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <string>
+#include <vector>
 
 namespace {
 
@@ -32,6 +36,8 @@ std::atomic<long> submits{0};
 std::mutex mutex;
 std::map<VkDeviceMemory, VkDeviceSize> sizes;
 VkDeviceSize used = 0;
+std::map<VkPipeline, VkPipeline> pipelines;  // given to the application → the driver's
+std::vector<VkPipeline> free_handles;
 
 long setting(const char* name) {
   const char* text = std::getenv(name);
@@ -79,8 +85,36 @@ VKAPI_ATTR VkResult VKAPI_CALL compute_pipelines(VkDevice device, VkPipelineCach
                                                  const VkComputePipelineCreateInfo* infos,
                                                  const VkAllocationCallbacks* with, VkPipeline* out) {
   usleep(static_cast<useconds_t>(setting("FAULTY_COMPILE")) * 1000);
-  return reinterpret_cast<PFN_vkCreateComputePipelines>(next_device(device, "vkCreateComputePipelines"))(
-      device, cache, count, infos, with, out);
+  const VkResult result = reinterpret_cast<PFN_vkCreateComputePipelines>(
+      next_device(device, "vkCreateComputePipelines"))(device, cache, count, infos, with, out);
+  if (setting("FAULTY_HANDLES") == 0 || result != VK_SUCCESS) return result;
+  const std::lock_guard<std::mutex> guard(mutex);
+  for (uint32_t index = 0; index < count; ++index) {
+    if (free_handles.empty()) free_handles.push_back(reinterpret_cast<VkPipeline>(pipelines.size() + 1));
+    const VkPipeline given = free_handles.back();
+    free_handles.pop_back();
+    pipelines[given] = out[index];
+    out[index] = given;
+  }
+  return result;
+}
+
+// The driver's own handle of a pipeline.
+VkPipeline known(VkPipeline pipeline) {
+  const std::lock_guard<std::mutex> guard(mutex);
+  const auto found = pipelines.find(pipeline);
+  return found != pipelines.end() ? found->second : pipeline;
+}
+
+VKAPI_ATTR void VKAPI_CALL bind_pipeline(VkCommandBuffer commands, VkPipelineBindPoint point, VkPipeline pipeline) {
+  reinterpret_cast<PFN_vkCmdBindPipeline>(next_device(the_device, "vkCmdBindPipeline"))(commands, point,
+                                                                                        known(pipeline));
+}
+
+VKAPI_ATTR void VKAPI_CALL destroy_pipeline(VkDevice device, VkPipeline pipeline, const VkAllocationCallbacks* with) {
+  reinterpret_cast<PFN_vkDestroyPipeline>(next_device(device, "vkDestroyPipeline"))(device, known(pipeline), with);
+  const std::lock_guard<std::mutex> guard(mutex);
+  if (pipelines.count(pipeline) != 0) free_handles.push_back(pipeline);
 }
 
 VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAllocateInfo* info,
@@ -88,8 +122,8 @@ VKAPI_ATTR VkResult VKAPI_CALL allocate_memory(VkDevice device, const VkMemoryAl
   const std::lock_guard<std::mutex> guard(mutex);
   const auto limit = static_cast<VkDeviceSize>(setting("FAULTY_MEMORY"));
   if (limit != 0 && used + info->allocationSize > limit) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  const VkResult result = reinterpret_cast<PFN_vkAllocateMemory>(next_device(device, "vkAllocateMemory"))(device, info,
-                                                                                                       with, out);
+  const VkResult result =
+      reinterpret_cast<PFN_vkAllocateMemory>(next_device(device, "vkAllocateMemory"))(device, info, with, out);
   if (result == VK_SUCCESS) used += sizes[*out] = info->allocationSize;
   return result;
 }
@@ -98,7 +132,7 @@ VKAPI_ATTR VkResult VKAPI_CALL bind_buffer_memory(VkDevice device, VkBuffer buff
                                                   VkDeviceSize offset) {
   if (setting("FAULTY_BIND") != 0 && open("/dev/null", O_RDONLY) >= 0) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   return reinterpret_cast<PFN_vkBindBufferMemory>(next_device(device, "vkBindBufferMemory"))(device, buffer, memory,
-                                                                                           offset);
+                                                                                             offset);
 }
 
 VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* with) {
@@ -108,10 +142,11 @@ VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory, c
   reinterpret_cast<PFN_vkFreeMemory>(next_device(device, "vkFreeMemory"))(device, memory, with);
 }
 
-VKAPI_ATTR void VKAPI_CALL pipeline_barrier(VkCommandBuffer commands, VkPipelineStageFlags from, VkPipelineStageFlags to,
-                                            VkDependencyFlags flags, uint32_t count, const VkMemoryBarrier* memory,
-                                            uint32_t buffer_count, const VkBufferMemoryBarrier* buffers,
-                                            uint32_t image_count, const VkImageMemoryBarrier* images) {
+VKAPI_ATTR void VKAPI_CALL pipeline_barrier(VkCommandBuffer commands, VkPipelineStageFlags from,
+                                            VkPipelineStageFlags to, VkDependencyFlags flags, uint32_t count,
+                                            const VkMemoryBarrier* memory, uint32_t buffer_count,
+                                            const VkBufferMemoryBarrier* buffers, uint32_t image_count,
+                                            const VkImageMemoryBarrier* images) {
   if (setting("FAULTY_BARRIERS") != 0) return;
   reinterpret_cast<PFN_vkCmdPipelineBarrier>(next_device(the_device, "vkCmdPipelineBarrier"))(
       commands, from, to, flags, count, memory, buffer_count, buffers, image_count, images);
@@ -132,8 +167,8 @@ VKAPI_ATTR VkResult VKAPI_CALL counter_value(VkDevice device, VkSemaphore semaph
       device, semaphore, value);
 }
 
-void tell(const char* what) {
-  if (setting("FAULTY_TELL") == 0) return;
+void tell(const char* what, long level = 1) {
+  if (setting("FAULTY_TELL") < level) return;
   if (write(STDOUT_FILENO, what, std::strlen(what)) < 0) std::abort();
 }
 
@@ -142,9 +177,20 @@ VKAPI_ATTR VkResult VKAPI_CALL device_wait_idle(VkDevice device) {
   return reinterpret_cast<PFN_vkDeviceWaitIdle>(next_device(device, "vkDeviceWaitIdle"))(device);
 }
 
-VKAPI_ATTR void VKAPI_CALL destroy_command_pool(VkDevice device, VkCommandPool pool, const VkAllocationCallbacks* with) {
+VKAPI_ATTR void VKAPI_CALL destroy_command_pool(VkDevice device, VkCommandPool pool,
+                                                const VkAllocationCallbacks* with) {
   tell("destroyed\n");
   reinterpret_cast<PFN_vkDestroyCommandPool>(next_device(device, "vkDestroyCommandPool"))(device, pool, with);
+}
+
+VKAPI_ATTR void VKAPI_CALL reset_query_pool(VkDevice device, VkQueryPool pool, uint32_t first, uint32_t count) {
+  tell(("query " + std::to_string(reinterpret_cast<uintptr_t>(pool)) + " " + std::to_string(first) + "\n").c_str());
+  reinterpret_cast<PFN_vkResetQueryPool>(next_device(device, "vkResetQueryPool"))(device, pool, first, count);
+}
+
+VKAPI_ATTR VkResult VKAPI_CALL begin_command_buffer(VkCommandBuffer commands, const VkCommandBufferBeginInfo* info) {
+  tell("begun\n", 2);
+  return reinterpret_cast<PFN_vkBeginCommandBuffer>(next_device(the_device, "vkBeginCommandBuffer"))(commands, info);
 }
 
 PFN_vkVoidFunction own(const char* name);
@@ -169,6 +215,8 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkGetInstanceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(instance_function)},
       {"vkGetDeviceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(device_function)},
       {"vkCreateComputePipelines", reinterpret_cast<PFN_vkVoidFunction>(compute_pipelines)},
+      {"vkCmdBindPipeline", reinterpret_cast<PFN_vkVoidFunction>(bind_pipeline)},
+      {"vkDestroyPipeline", reinterpret_cast<PFN_vkVoidFunction>(destroy_pipeline)},
       {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(queue_submit)},
       {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(allocate_memory)},
       {"vkBindBufferMemory", reinterpret_cast<PFN_vkVoidFunction>(bind_buffer_memory)},
@@ -177,6 +225,8 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkWaitSemaphores", reinterpret_cast<PFN_vkVoidFunction>(wait_semaphores)},
       {"vkDeviceWaitIdle", reinterpret_cast<PFN_vkVoidFunction>(device_wait_idle)},
       {"vkDestroyCommandPool", reinterpret_cast<PFN_vkVoidFunction>(destroy_command_pool)},
+      {"vkResetQueryPool", reinterpret_cast<PFN_vkVoidFunction>(reset_query_pool)},
+      {"vkBeginCommandBuffer", reinterpret_cast<PFN_vkVoidFunction>(begin_command_buffer)},
       {"vkGetSemaphoreCounterValue", reinterpret_cast<PFN_vkVoidFunction>(counter_value)},
   };
   for (const auto& entry : functions) {
@@ -187,8 +237,8 @@ PFN_vkVoidFunction own(const char* name) {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) VkResult vkNegotiateLoaderLayerInterfaceVersion(
-    VkNegotiateLayerInterface* version) {
+extern "C" __attribute__((visibility("default"))) VkResult
+vkNegotiateLoaderLayerInterfaceVersion(VkNegotiateLayerInterface* version) {
   version->loaderLayerInterfaceVersion = 2;
   version->pfnGetInstanceProcAddr = instance_function;
   version->pfnGetDeviceProcAddr = device_function;

@@ -385,7 +385,7 @@ def _edit_first(module: Path, list_: str, **changes: Any) -> None:
             IncompatibleModule,
             "two parameters have one name",
         ),
-        (lambda module: _edit_first(module, "parameters", more=1), IncompatibleModule, r"parameters\[0\] has not the"),
+        (lambda module: _edit_first(module, "parameters", more=1), IncompatibleModule, r"parameters\[0\] lacks one"),
         (lambda module: _edit_first(module, "arguments", parameter=9), IncompatibleModule, r"is passed as \(\)"),
         (lambda module: _edit_first(module, "arguments", written="no"), IncompatibleModule, r"\[0\].written is 'no'"),
         (lambda module: _edit_first(module, "arguments", bytes=4), IncompatibleModule, "of type .*fp32 has 4 bytes"),

@@ -37,8 +37,8 @@ os._exit(0)
     done = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1")
     lines = done.stdout.splitlines()
     assert lines[:1] == ["launched False"], done.stderr
-    assert lines[1].startswith("the kernel did not end within the time limit of 1000 ms")
-    assert lines[2] == lines[3] == "a kernel on the Vulkan device did not end in time; restart the process"
+    assert lines[1].startswith("kernel 'test' did not end within the time limit of 1000 ms"), lines
+    assert all(line.startswith("this belongs to a Vulkan device that failed earlier") for line in lines[2:]), lines
 
 
 def test_ctrl_c_ends_a_wait(long_file: Path) -> None:
@@ -270,10 +270,9 @@ for call in (lambda: [(add((1, 1, 1), x, x, x, 64), current().native.synchronize
     lines = done.stdout.splitlines()
     assert len(lines) == 5, done.stderr
     assert lines[0].startswith("VulkanError -4 vkQueueSubmit failed: VK_ERROR_DEVICE_LOST (-4): the device reset")
-    assert lines[1] == (
-        "VulkanError -4 the Vulkan device was lost in earlier work of this process; restart the process"
-    )
-    assert all("the Vulkan device was lost" in line for line in lines[2:])
+    gone = "VulkanError -4 this belongs to a Vulkan device that failed earlier"
+    assert all(line.startswith(gone) for line in lines[1:4]), lines  # the kernel, the device and the tensor of before
+    assert lines[4] == "passed"  # of the device as it was opened again
     assert done.returncode == 0 and done.stderr == ""
 
 
@@ -435,4 +434,4 @@ os._exit(0)
 """
     )
     first, second = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1").stdout.splitlines()
-    assert first.startswith("the kernel did not end within the time limit of 1000 ms") and second == "closed"
+    assert first.startswith("kernel 'test' did not end within the time limit of 1000 ms") and second == "closed"

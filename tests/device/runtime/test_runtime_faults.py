@@ -104,15 +104,19 @@ print("parent:", values[0])
     assert "parent: 4.0" in done.stdout, done.stderr
 
 
-def test_fork_before_the_first_launch_works(add_file: Path) -> None:
+def test_fork_before_the_first_launch(add_file: Path) -> None:
+    """It works, or the driver opens no device in the child, as NVIDIA's: then one error says what does."""
     script = (
         _RUN
         + """
 from triton.backends.spirv.runtime.device_choice import selected
 selected()
 pid = os.fork()
-run()
-print("child" if pid == 0 else "parent", values[0], flush=True)
+try:
+    run()
+    print("child" if pid == 0 else "parent", values[0], flush=True)
+except RuntimeError as error:
+    print("child" if pid == 0 else "parent", error, flush=True)
 if pid == 0:
     os._exit(0)  # as multiprocessing ends its children: some drivers' own handlers at exit wait for ever in one
 sys.exit(os.waitpid(pid, 0)[1])
@@ -120,7 +124,9 @@ sys.exit(os.waitpid(pid, 0)[1])
     )
     done = run_script(script, add_file)
     assert done.returncode == 0, done.stderr
-    assert sorted(done.stdout.split("\n")) == ["", "child 2.0", "parent 2.0"]
+    child, parent = sorted(done.stdout.splitlines())
+    assert parent == "parent 2.0"
+    assert child == "child 2.0" or child.endswith("or fork before the first use of the device"), child
 
 
 @needs_layer
@@ -176,8 +182,8 @@ os._exit(0)
 """
     done = run_script(script, long_file, TRITON_SPIRV_TIMEOUT="1")
     first, second = done.stdout.splitlines() or pytest.fail(done.stderr)
-    assert first.startswith("VulkanError the kernel did not end within the time limit of 1000 ms"), done.stderr
-    assert second.startswith("RuntimeError a kernel on the Vulkan device did not end in time"), done.stderr
+    assert first.startswith("VulkanError kernel 'test' did not end within the time limit of 1000 ms"), done.stderr
+    assert second.startswith("RuntimeError this belongs to a Vulkan device that failed earlier"), done.stderr
     assert done.returncode == 0
 
 

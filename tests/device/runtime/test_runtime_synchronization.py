@@ -1,4 +1,5 @@
-"""Copies, fills and launches wait for each other: the validation layer's synchronization validation finds no hazard.
+"""Copies, fills and launches wait for each other, also with timestamps between them: the validation layer's
+synchronization validation finds no hazard.
 
 It knows the buffers of copies and fills, not what a kernel reaches by address. The tests of values are for that.
 """
@@ -32,8 +33,14 @@ def work():
     y, z = buffers.empty(x.shape, "float32"), buffers.zeros(x.shape, "float32")
     y.copy_from(x)
     y.fill(2)
+    event = current().native_module.Event(current().native, current().native.has_timestamps)
+    event.record()
     z.copy_from(y)
-    assert (z.to_numpy() == 2).all()
+    event.record()
+    event.record()
+    y.fill(3)
+    assert (z.to_numpy() == 2).all() and (y.to_numpy() == 3).all()
+    y.fill(2)
     current().native.synchronize()
     z.copy_from(x)
     assert (z.to_numpy() == values).all()

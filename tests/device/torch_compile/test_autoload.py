@@ -61,6 +61,19 @@ def test_any_first_use_will_do(use: str) -> None:
     assert python(f"import torch; print({use})") == "True\n"
 
 
+def test_a_device_that_is_registered_by_hand_compiles() -> None:
+    told = python(
+        "import torch\n"
+        "from triton.backends.spirv.runtime import torch_device\n"
+        "torch_device.register()\n"
+        "x = torch.arange(8.0, device='spirv')\n"
+        "print(torch.compile(lambda x: (x * 2).sum())(x).item())\n",
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+        TRITON_SPIRV_BACKEND="1",
+    )
+    assert told == "56.0\n"
+
+
 @pytest.mark.parametrize("move", ["to('spirv')", "to(device=torch.device('spirv', 0))", "spirv()"])
 def test_a_model_whose_move_is_the_first_use_keeps_shared_parameters(move: str) -> None:
     told = python(

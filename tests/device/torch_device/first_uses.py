@@ -61,6 +61,18 @@ FACTORIES = {
         with ThreadPoolExecutor(4) as pool:
             for x in pool.map(lambda n: torch.full((2,), n, device='spirv'), range(4)): assert x.is_spirv
         """,
+    "eight threads at once": """
+        import threading
+        from concurrent.futures import ThreadPoolExecutor
+        from triton.backends.spirv.runtime import loader
+        made, all_there, begin = [], threading.Barrier(8), loader.Instance.__init__
+        def counted(self): made.append(self); begin(self)
+        loader.Instance.__init__ = counted
+        def full(n): all_there.wait(); return torch.full((2,), n, device='spirv')
+        with ThreadPoolExecutor(8) as pool:
+            for n, x in enumerate(pool.map(full, range(8))): expect(x, [n, n])
+        assert len(made) == 1, f'{len(made)} instances of Vulkan'
+        """,
     "a fake tensor": """
         from torch._subclasses import FakeTensorMode
         with FakeTensorMode(): x = torch.empty(3, device='spirv')
@@ -140,8 +152,9 @@ MODULES = {
         assert all(x.is_spirv for x in m.to('spirv').state_dict().values())
         """,
     "a scripted module": "m = torch.jit.script(torch.nn.Linear(3, 2)).to('spirv')\nassert m.weight.is_spirv",
+    # It takes CUDA where that is there, whatever the module is on.
     "DataParallel": "m = torch.nn.DataParallel(torch.nn.Linear(3, 2).to('spirv'), device_ids=[0])\n"
-    "assert m.module.weight.is_spirv",
+    "assert m.module.weight.device.type == ('cuda' if torch.cuda.is_available() else 'spirv')",
     "an optimizer": """
         p = torch.nn.Parameter(torch.ones(2))
         o = torch.optim.SGD([p], lr=0.5)
@@ -229,15 +242,30 @@ MODULE_OF_TORCH = {
     "get_device_module": "assert torch.get_device_module('spirv').device_count() >= 1",
     "a stream": "with torch.Stream(device='spirv'): expect(torch.ones(2, device='spirv'), [1, 1])",
     "an event": "e = torch.Event(device='spirv')\ne.record()\ne.synchronize()",
-    "no accelerator": "assert torch.accelerator.current_accelerator() is None\ntorch.ones(1, device='spirv')\n"
-    "assert torch.accelerator.current_accelerator().type == 'spirv'",
+    "no accelerator": """
+        import os
+        for name in ('BACKEND', 'DEVICE'): os.environ.pop(f'TRITON_SPIRV_{name}', None)
+        os.environ.pop('TRITON_DEFAULT_BACKEND', None)
+        before = torch.accelerator.current_accelerator()
+        torch.ones(1, device='spirv')
+        from triton.backends.spirv.runtime.context import current
+        assert (before is None) == (current().device.kind == 'cpu'), before
+        assert torch.accelerator.current_accelerator().type == 'spirv'
+        """,
     "an accelerator": "import os\nos.environ['TRITON_SPIRV_BACKEND'] = '1'\n"
     "assert torch.accelerator.is_available() and torch.accelerator.device_count() >= 1\n"
     "torch.accelerator.synchronize()\nexpect(torch.ones(2, device=torch.accelerator.current_accelerator()), [1, 1])",
     "an accelerator's index": "import os\nos.environ['TRITON_SPIRV_BACKEND'] = '1'\n"
     "expect(torch.ones(2, device=0), [1, 1])\nstill_tied(tied().to(0))",
-    "Triton's driver": "import triton\nassert triton.runtime.driver.active.get_active_torch_device().type == 'cpu'\n"
-    "expect(torch.ones(2, device='spirv'), [1, 1])",
+    "Triton's driver": """
+        import os
+        os.environ['TRITON_SPIRV_BACKEND'] = '1'
+        import triton
+        from triton.backends.spirv.runtime.context import current
+        place = triton.runtime.driver.active.get_active_torch_device().type
+        assert place == ('cpu' if current().host_memory == 'zero-copy' else 'spirv'), place
+        expect(torch.ones(2, device='spirv'), [1, 1])
+        """,
 }
 AROUND = {
     "autocast": "with torch.autocast('spirv', dtype=torch.bfloat16):\n"

@@ -22,3 +22,24 @@ def test_collectives_and_gradients_of_two_ranks(tmp_path: Path) -> None:
     assert all(rank.returncode == 0 and "\nright" in "\n" + rank.stdout for rank in done), [
         rank.stderr for rank in done
     ]
+
+
+@pytest.mark.skipif(not torch.distributed.is_gloo_available(), reason="this torch has no gloo")
+def test_models_that_two_ranks_train_are_those_of_one_process(tmp_path: Path) -> None:
+    """torchrun; see sharded.py."""
+    from tests.device.torch_device.sharded import WAYS
+
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = run([*command, str(Path(__file__).with_name("sharded.py")), str(tmp_path)], OMP_NUM_THREADS="1")
+    told = sorted(line for line in done.stdout.splitlines() if line.endswith(" is right"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert told == sorted(f"rank {rank}: {way.__name__} is right" for rank in range(2) for way in WAYS)
+
+
+def test_a_storage_keeps_its_size() -> None:
+    storage = torch.arange(4.0, device="spirv").untyped_storage()
+    assert storage.resize_(16).nbytes() == 16
+    for size in (0, 17):
+        with pytest.raises(RuntimeError, match=rf"resize_\({size}\): a storage on 'spirv' keeps its 16 bytes"):
+            storage.resize_(size)
+    assert torch.ones(4).untyped_storage().resize_(0).nbytes() == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -11,6 +12,8 @@ torch = pytest.importorskip("torch")
 
 from torch import nn  # noqa: E402
 from torch.nn import functional as F  # noqa: E402, N812
+
+from tests.device.processes import run  # noqa: E402
 
 
 @pytest.mark.parametrize(
@@ -54,6 +57,7 @@ def test_memory_that_is_not_there() -> None:
     assert torch.spirv.memory_allocated() <= before and torch.ones(3, device="spirv").sum().item() == 3
 
 
+@pytest.mark.skipif(torch.cuda.is_available(), reason="where torch has CUDA, DataParallel takes CUDA's devices")
 def test_data_parallel_takes_one_device() -> None:
     module = nn.Linear(3, 2).to("spirv")
     x = torch.randn(4, 3, device="spirv")
@@ -81,3 +85,16 @@ def test_data_parallel_takes_one_device() -> None:
 def test_tensors_of_other_layouts(make: Callable[[Any], Any], what: str) -> None:
     with pytest.raises(NotImplementedError, match=f"the device 'spirv' has no kernels of {what}"):
         make(torch.ones(2, 3, device="spirv"))
+
+
+@pytest.mark.parametrize(
+    ("work", "told"),
+    [
+        ("torch.linalg.svd(x); torch.linalg.svd(x)", "2 operations ran on the CPU, on copies: aten::_linalg_svd.U 2\n"),
+        ("x + 1", "0 operations ran on the CPU, on copies\n"),
+    ],
+)
+def test_what_ran_on_the_cpu_is_told_in_one_line_at_the_end(work: str, told: str) -> None:
+    script = f"import torch\nx = torch.eye(3, device='spirv')\n{work}\n"
+    done = run([sys.executable, "-W", "ignore", "-c", script], TRITON_SPIRV_TORCH_FALLBACK="tell")
+    assert done.returncode == 0 and done.stderr.endswith(f"torch on 'spirv': {told}"), done.stderr

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 import torch
 from torch.utils import _pytree as pytree
+from triton import knobs
 from triton.backends.spirv.runtime import torch_device
 from triton.backends.spirv.torch_ops import launching
 
@@ -29,8 +30,8 @@ def no_fallbacks() -> Any:
 
 
 @pytest.fixture
-def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is launched."""
+def launches(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """What is launched. No call is prepared: there is a launch hook."""
     found: list[Any] = []
     original = launching.TypedKernel.launch
 
@@ -38,8 +39,13 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         found.append(self)
         original(self, *args, **how)
 
+    def hook(_: Any) -> None:
+        """Tells nobody."""
+
     monkeypatch.setattr(launching.TypedKernel, "launch", launch)
-    return found
+    knobs.runtime.launch_enter_hook.add(hook)
+    yield found
+    knobs.runtime.launch_enter_hook.remove(hook)
 
 
 def to(device: str, value: Any) -> Any:

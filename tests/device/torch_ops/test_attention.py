@@ -9,6 +9,8 @@ import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
 from triton.backends.spirv.torch_ops import attention
+from triton.backends.spirv.torch_ops.types import OnHost
+from triton.runtime.errors import OutOfResources
 
 from .conftest import compare
 
@@ -203,7 +205,8 @@ def test_halves_are_as_close_as_rounded_weights_are(compiled: bool, monkeypatch:
     exact, size = weights @ value.double(), weights @ value.double().abs()
     found = F.scaled_dot_product_attention(*(x.to("spirv") for x in (query, key, value))).cpu().double()
     unit = torch.finfo(torch.float16).eps / 2
-    assert ((found - exact).abs() <= unit * (exact.abs() + (size if compiled else 0)) + 1e-6).all()
+    composed = attention._by_products(query.to("spirv"))
+    assert ((found - exact).abs() <= unit * (exact.abs() + (0 if composed else size)) + 1e-6).all()
 
 
 def test_forward_mode_differentiation() -> None:
@@ -223,3 +226,33 @@ def test_forward_mode_differentiation() -> None:
 
     with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
         compare(directional, q, k, v, tolerance=(1e-4, 1e-5))
+
+
+@pytest.mark.parametrize("reason", [OnHost("no reason"), OutOfResources(99, 9, "shared memory")], ids=["host", "room"])
+@pytest.mark.parametrize("failing", ["_forward_kernel", "_backward_kernels"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_what_the_kernels_cannot_do_is_composed(
+    failing: str, reason: Exception, causal: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise reason
+
+    monkeypatch.setattr(attention, "COMPILED_FOR_CPUS", True)
+    monkeypatch.setattr(attention, failing, fail)
+    seen = torch.rand(37, 45, generator=torch.Generator().manual_seed(1)) > 0.5
+    seen[3] = False
+    if causal:
+        compare(_attend(is_causal=True), *_inputs(2, 3), tolerance=(2e-4, 2e-4))
+    else:
+        compare(_attend(), *_inputs(2, 3), seen, tolerance=(2e-4, 2e-4))
+
+
+def test_the_operation_itself_takes_other_types() -> None:
+    query, key, value = (tensor.double().to("spirv").requires_grad_() for tensor in _inputs(2, 3))
+    operation = torch.ops.aten._scaled_dot_product_fused_attention_overrideable
+    out = operation(query, key, value)[0]
+    (gradient,) = torch.autograd.grad(out.sum(), key)
+    inputs = [tensor.detach().cpu().requires_grad_() for tensor in (query, key, value)]
+    expected = F.scaled_dot_product_attention(*inputs)
+    torch.testing.assert_close(out.cpu(), expected)
+    torch.testing.assert_close(gradient.cpu(), torch.autograd.grad(expected.sum(), inputs[1])[0])

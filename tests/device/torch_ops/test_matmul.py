@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,9 @@ import torch
 from triton import knobs
 from triton.backends.spirv.runtime import context as vulkan_context
 from triton.backends.spirv.runtime.errors import LoopLimitExceeded
-from triton.backends.spirv.torch_ops import matmul
+from triton.backends.spirv.runtime.measured import capabilities_of
+from triton.backends.spirv.torch_ops import launching, matmul
+from triton.backends.spirv.torch_ops.addressing import Plans
 
 from .conftest import compare
 from .test_elementwise import values
@@ -74,8 +77,6 @@ def test_a_linear_layer_and_its_gradients() -> None:
 
 def test_few_tiles_are_summed_in_parts() -> None:
     a, b, c = values(5, 1100), values(1100, 9), values(5, 9)
-    units = vulkan_context.of_device(0).device.compute_units.count_or_estimate
-    assert (matmul._parts(0, 1, 1100) > 1) == (units > 1)
     compare(lambda a, b, c: (a @ b, torch.addmm(c, a, b, beta=0.5, alpha=2)), a, b, c, tolerance=(1e-5, 1e-4))
 
 
@@ -104,3 +105,19 @@ def test_hooks_see_launches() -> None:
     finally:
         knobs.runtime.launch_enter_hook.remove(enter)
     assert names[-1] == "matmul_kernel"
+
+
+def test_kernels_are_compiled_for_what_was_measured_of_the_device(
+    monkeypatch: pytest.MonkeyPatch, launches: list[Any]
+) -> None:
+    """Its matrix units and its own functions are not known before."""
+    own = capabilities_of(vulkan_context.of_device(0).device)
+    assert own is not None
+    other = replace(own, native_math=frozenset({"exp2"}) - own.native_math)
+    assert other.arch() != own.arch()
+    monkeypatch.setattr(launching, "capabilities_of", lambda device: other)
+    monkeypatch.setattr(launching, "_kernels", {})
+    monkeypatch.setattr(matmul, "_plans", Plans())
+    compare(torch.mm, values(5, 6), values(6, 7))
+    (loaded,) = launches[-1]._loaded.values()
+    assert loaded._compiled.metadata.target.arch == other.arch()

@@ -93,3 +93,12 @@ def test_gradients() -> None:
         return x.grad
 
     compare(run, torch.randn(5, 6, generator=torch.Generator().manual_seed(3)))
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.uint8, torch.float32, torch.bfloat16, torch.bool], ids=str)
+def test_modes(dtype: torch.dtype) -> None:
+    torch.manual_seed(0)
+    x = torch.randint(0, 2 if dtype == torch.bool else 5, (6, 3, 11)).to(dtype)
+    for dim, keepdim in ((0, False), (1, True), (-1, False)):
+        compare(lambda x, dim=dim, keepdim=keepdim: tuple(x.mode(dim, keepdim)), x)
+    compare(lambda x: tuple(x[:, :, :1].mode()), x)

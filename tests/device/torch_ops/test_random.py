@@ -68,3 +68,15 @@ def test_dropout() -> None:
     assert abs(float((kept == 0).float().mean()) - 0.25) < 0.01
     assert kept[kept != 0].unique().tolist() == pytest.approx([4 / 3])
     assert x.grad is not None and torch.equal(x.grad.cpu(), kept)
+
+
+@pytest.mark.usefixtures("no_fallbacks")
+def test_complex_numbers() -> None:
+    torch.manual_seed(3)
+    x = torch.empty(40000, dtype=torch.complex64, device="spirv").normal_(1.0, 3.0).cpu()
+    assert abs(x.mean() - 1) < 0.1
+    assert abs(x.real.var() - 4.5) < 0.2 and abs(x.imag.var() - 4.5) < 0.2
+    assert abs(((x.real - 1) * x.imag).mean()) < 0.1
+    torch.manual_seed(3)
+    again = torch.randn(40000, dtype=torch.complex64, device="spirv").cpu()
+    torch.testing.assert_close(again, (x - 1) / 3, rtol=1e-5, atol=1e-5)

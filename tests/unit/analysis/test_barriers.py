@@ -8,9 +8,9 @@ import pytest
 from triton.backends.spirv.analysis.barriers import RULES, Need, barrier_needs
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.planning.footprints import Footprints
-from triton.backends.spirv.planning.kernel_plan import operations_of, plan_kernel
-from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.planning.kernel_plan import plan_kernel
 from triton.backends.spirv.transforms.kernel import kernel_of, one_block
+from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 
 #: #rows and #pairs: subgroup w holds rows 2w and 2w + 1 of each eight, in other lanes; #columns: columns.
@@ -51,7 +51,7 @@ def judged(
     kernel = kernel_of(module)
     plan = plan_kernel(kernel, module, capabilities, Options())
     needs = barrier_needs(kernel, Footprints(plan.plans, plan.late, plan.buffers), {} if empty else RULES)
-    return [(operation.name, needs[operation]) for operation in operations_of(kernel) if operation in needs]
+    return [(operation.name, needs[operation]) for operation in kernel.walk() if operation in needs]
 
 
 LOAD, STORE, CONVERT = "ttg.local_load", "ttg.local_store", "ttg.convert_layout"

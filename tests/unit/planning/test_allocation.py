@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.planning.kernel_plan import KernelPlan, least_shared, operations_of, plan_kernel
-from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.planning.kernel_plan import KernelPlan, least_shared, plan_kernel
 from triton.backends.spirv.planning.shared_memory import POOL, Room, ScratchPart, View, lowest_gap
 from triton.backends.spirv.transforms.kernel import kernel_of, one_block
+from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.ir import Function, Module
 from triton.backends.spirv.ttgir.parser import parse_module
 from triton.backends.spirv.ttgir.types import FloatType, IntegerType
@@ -55,7 +55,7 @@ def planned(body: str, capabilities=EXPLICIT, shared: int = 32768) -> tuple[dict
     plan = plan_kernel(kernel, module, replace(capabilities, shared_bytes=shared), Options())
     found = {
         operation.result.name.lstrip("%"): plan.buffers[operation.result].first
-        for operation in operations_of(kernel)
+        for operation in kernel.walk()
         if operation.name == "ttg.local_alloc"
     }
     return found, plan, kernel

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from triton.backends.spirv.analysis.barriers import Need
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.planning import kernel_plan
-from triton.backends.spirv.planning.kernel_plan import KernelPlan, operations_of, plan_kernel
-from triton.backends.spirv.planning.options import Options
+from triton.backends.spirv.planning.kernel_plan import KernelPlan, plan_kernel
 from triton.backends.spirv.planning.scratch_places import GRANULE, spare_bytes
 from triton.backends.spirv.planning.shared_memory import POOL, Apart, Room, ScratchPart, View
 from triton.backends.spirv.transforms.kernel import kernel_of, one_block
+from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.ttgir.parser import parse_module
 from triton.backends.spirv.ttgir.types import FloatType, IntegerType
 
@@ -83,7 +83,7 @@ def planned(body: str, capabilities: Capabilities = CPU, shared: int = 32768) ->
     one_block(module)
     kernel = kernel_of(module)
     plan = plan_kernel(kernel, module, replace(capabilities, shared_bytes=shared), Options())
-    made = [plan.plans[one] for one in operations_of(kernel) if one in plan.plans]
+    made = [plan.plans[one] for one in kernel.walk() if one in plan.plans]
     assert all(need == Need.WORKGROUP for need in plan.barriers.values())
     return [one.offset % POOL for found in made for one in found.scratch], len(plan.barriers), plan
 

@@ -12,11 +12,10 @@ from triton.backends.spirv.ahead_of_time.kernel_source import find_kernel
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.inspection.plan import planned_again
 from triton.backends.spirv.lowering.entry_point import emit
-from triton.backends.spirv.planning.ladder import Attempt
 from triton.backends.spirv.planning.module_plan import plan_module
-from triton.backends.spirv.planning.options import Options
 from triton.backends.spirv.planning.show import plan_text
 from triton.backends.spirv.transforms.kernel import kernel_of
+from triton.backends.spirv.transforms.schedule import Options, Schedule
 from triton.backends.spirv.ttgir.parser import parse_module
 
 from benchmarks.example_kernels import KERNELS
@@ -38,7 +37,7 @@ def line(lines: list[str], name: str) -> str:
 
 def test_each_operation_has_its_place_its_plan_and_the_reason() -> None:
     lines = shown(LAVAPIPE)
-    assert lines[0] == ("shared memory: 4096 of 32768 bytes; seen as 64-bit words, but for 2 buffers")
+    assert lines[0] == ("shared memory: 4096 of 32768 bytes; seen as 64-bit words, except 2 buffers")
     assert lines[1] == "pointers: 64-bit addresses from a, b, c"
     assert all(one.startswith("kernels.py:") for one in lines[2:])
     assert line(lines, "tt.load").endswith("1 element of 16 bits an access, because the layout gives a lane runs of 1")
@@ -79,4 +78,4 @@ def test_the_plan_made_again_is_what_was_emitted(
     again = planned_again(compiled.asm["ttgir"], capabilities, compiled.metadata._asdict(), compiled.asm["ttir"])
     fits, words = again.plan.fits, emit(again).spirv
     assert fits and words == compiled.asm["spv"]
-    assert Attempt(**compiled.metadata.layout).summary() == layout
+    assert Schedule(**compiled.metadata.layout).summary() == layout

@@ -85,7 +85,7 @@ def test_drivers_without_a_device(monkeypatch: pytest.MonkeyPatch) -> None:
             raise RuntimeError("vkEnumeratePhysicalDevices failed: VK_ERROR_INITIALIZATION_FAILED (-3)")
 
     monkeypatch.setattr(devices, "instance", Loaded)
-    monkeypatch.setattr(devices, "_ranked", devices._ranked.__wrapped__)
+    monkeypatch.setattr(devices.devices, "_found", [])
     with pytest.raises(VulkanUnavailable, match="the drivers that are used have none .*apt-get install"):
         devices.devices()
     assert "have none" in cli.information()["error"]

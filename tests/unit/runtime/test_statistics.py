@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.runtime.statistics import Executable, Statistic, registers_and_spills
+from triton.backends.spirv.runtime.statistics import Executable, Statistic, plausible, registers_and_spills
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,17 @@ from triton.backends.spirv.runtime.statistics import Executable, Statistic, regi
 def test_registers_and_spills(driver: str, figures: dict[str, int], expected: tuple[int | None, int | None]) -> None:
     executable = Executable("main", 32, tuple(Statistic(name, value) for name, value in figures.items()))
     assert registers_and_spills(driver, [executable]) == expected
+
+
+@pytest.mark.parametrize(
+    ("driver", "size", "shown"),
+    [
+        ("nvidia_proprietary", 68719476736, False),  # 580.159 on an H200, of a kernel without spills
+        ("nvidia_proprietary", 96, True),
+        ("mesa_nvk", 68719476736, True),
+    ],
+)
+def test_a_figure_that_cannot_be_is_left_out(driver: str, size: int, shown: bool) -> None:
+    rows = (Statistic("Register Count", 40), Statistic("Local Memory Size", size), Statistic("Exact", True))
+    (executable,) = plausible(driver, [Executable("main", 32, rows)])
+    assert executable.statistics == (rows if shown else (rows[0], rows[2]))

@@ -1,25 +1,10 @@
-"""Random functions of branching blocks as TTGIR text, and an interpreter for what ``structure`` makes of them."""
+"""Random functions of branching blocks as TTGIR text."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from hypothesis import strategies as st
-from triton.backends.spirv.ttgir.ir import Block, Module, Operation, Region, Value
-
-MASK = (1 << 32) - 1
-_COMPARE = {"eq": lambda a, b: a == b, "ne": lambda a, b: a != b, "sgt": lambda a, b: _signed(a) > _signed(b)}
-_BINARY = {
-    "arith.addi": lambda a, b: a + b & MASK,
-    "arith.subi": lambda a, b: a - b & MASK,
-    "arith.muli": lambda a, b: a * b & MASK,
-    "arith.andi": lambda a, b: a & b,
-}
-
-
-def _signed(value: int) -> int:
-    return value - (1 << 32) if value >> 31 else value
 
 
 def function(body: str, arguments: str = "%seed: i32", results: str = "i32") -> str:
@@ -30,7 +15,6 @@ def function(body: str, arguments: str = "%seed: i32", results: str = "i32") -> 
     )
 
 
-# -- generator ---------------------------------------------------------------------------------------------------
 def _dominators(edges: Sequence[Sequence[int]]) -> list[set[int]]:
     """The dominators of each block of a graph without branches back; a block that is not reached has all."""
     found = [set(range(len(edges))) for _ in edges]
@@ -120,63 +104,3 @@ def branching_functions(draw: st.DrawFn, loops: bool = False) -> str:
                 f"cf.switch %case{block} : i32, [\n default: {targets[0]},\n 1: {targets[1]},\n 3: {targets[2]}\n]",
             ]
     return function("\n".join(text), "%seed: i32, %fuel: i32")
-
-
-# -- interpreter -------------------------------------------------------------------------------------------------
-def interpret(module: Module, *arguments: int, steps: int = 100_000) -> list[int]:
-    """The results of function ``k``. A value that is used where it is not visible is a KeyError."""
-    body = module.functions["k"].body
-    assert body is not None
-    return _Interpreter(steps).region(body, list(arguments), {})[1]
-
-
-class _Interpreter:
-    """Runs i32 and i1 arithmetic, cf, scf.if and scf.while."""
-
-    def __init__(self, steps: int) -> None:
-        self._left = steps
-
-    def region(self, region: Region, arguments: list[Any], outer: dict[Value, Any]) -> tuple[Operation, list[Any]]:
-        """The terminator that leaves the region, and its operands."""
-        block, values = region.entry, dict(outer)
-        while True:
-            values.update(zip(block.arguments, arguments, strict=True))
-            *operations, last = block.operations
-            for operation in operations:
-                self._left -= 1
-                assert self._left > 0, "this does not end"
-                results = self._operation(operation, values)
-                values.update(zip(operation.results, results, strict=True))
-            if not last.successors:
-                return last, [values[operand] for operand in last.operands]
-            block, arguments = self._branch(last, values)
-
-    def _branch(self, last: Operation, values: dict[Value, Any]) -> tuple[Block, list[Any]]:
-        chosen = 0
-        if last.name == "cf.cond_br":
-            chosen = 0 if values[last.operands[0]] else 1
-        elif last.name == "cf.switch" and values[last.operands[0]] in last.attributes["case_values"]:
-            chosen = last.attributes["case_values"].index(values[last.operands[0]]) + 1
-        successor = last.successors[chosen]
-        return successor.block, [values[argument] for argument in successor.arguments]
-
-    def _operation(self, operation: Operation, values: dict[Value, Any]) -> list[Any]:
-        operands = [values[operand] for operand in operation.operands]
-        if operation.name == "arith.constant":
-            return [operation.attributes["value"]]
-        if operation.name == "ub.poison":
-            return [None]
-        if operation.name == "arith.cmpi":
-            return [_COMPARE[operation.attributes["predicate"]](*operands)]
-        if operation.name in _BINARY:
-            return [_BINARY[operation.name](*operands)]
-        if operation.name == "scf.if":
-            taken = operation.regions[0 if operands[0] else 1]
-            return self.region(taken, [], values)[1] if taken.blocks else []
-        assert operation.name == "scf.while", operation.name
-        before, after = operation.regions
-        while True:
-            (again, *operands) = self.region(before, operands, values)[1]
-            if not again:
-                return operands
-            operands = self.region(after, operands, values)[1]

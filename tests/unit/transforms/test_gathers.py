@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from triton.backends.spirv.transforms.gathers import gather_without_conversions
+from triton.backends.spirv.transforms.verifier import verify
 from triton.backends.spirv.ttgir.parser import parse_module
 
 TEXT = """
@@ -36,14 +37,13 @@ OTHER = "    tt.store %q, %g : tensor<SIZEx2x!tt.ptr<f32>, #lines>"
 )
 def test_conversions_stay_where_shuffles_suffice(each: int, other: str, wanted: list[str]) -> None:
     text = TEXT.replace("OTHER", other).replace("EACH", str(each)).replace("SIZE", str(8 * each))
-    function = parse_module(text).functions["k"]
+    module = parse_module(text)
+    function = module.functions["k"]
     assert function.body is not None
     assert gather_without_conversions(function) is (each > 2)
     block = function.body.entry
     assert [operation.name for operation in block.operations] == wanted
-    for operation in block.operations:
-        assert all(operation in value.uses for value in operation.operands) and operation.block is block
-        assert all(use in block.operations for result in operation.results for use in result.uses)
+    verify(module)
     (gather,) = (one for one in block.operations if one.name == "tt.gather")
     if each > 2:
         assert gather.operands == block.operations[0].operands == function.body.entry.arguments[:2]

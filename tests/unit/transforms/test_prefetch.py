@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from triton.backends.spirv.transforms.prefetch import prefetch_dot_operands
+from triton.backends.spirv.transforms.verifier import verify
 from triton.backends.spirv.ttgir.ir import Operation
 from triton.backends.spirv.ttgir.parser import parse_module
 
@@ -36,8 +37,10 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.thr
 
 def run(extra: str = "", behind: bool = False) -> tuple[list[Operation], Operation]:
     """The operations before the loop, and the loop, after the rewrite."""
-    function = parse_module(MODULE.replace("EXTRA", extra)).functions["k"]
+    module = parse_module(MODULE.replace("EXTRA", extra))
+    function = module.functions["k"]
     prefetch_dot_operands(function, behind=behind)
+    verify(module)
     operations = function.body.entry.operations
     place = next(index for index, operation in enumerate(operations) if operation.name == "scf.for")
     return operations[:place], operations[place]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 from triton._C.libtriton import ir
 from triton.backends.spirv.transforms.split_dots import split_dots
-from triton.backends.spirv.ttgir.ir import Module, Operation, Value
+from triton.backends.spirv.transforms.verifier import verify
 from triton.backends.spirv.ttgir.parser import parse_module
 from triton.backends.spirv.ttgir.printer import print_module
+from triton.backends.spirv.ttgir.types import TensorType
+
+from tests.meaning import run
 
 LOOP = """
 module {
@@ -30,49 +32,16 @@ module {
 """
 
 
-def interpreted(module: Module, a: Any, b: Any) -> tuple[Any, list[int]]:
-    """What one pass through the body of LOOP gives, and the extent of K of each dot."""
-    function = module.functions["k"]
-    assert function.body is not None
-    top = function.body.entry
-    loop = next(operation for operation in top.operations if operation.name == "scf.for")
-    known: dict[Value, Any] = {top.arguments[0]: a, top.arguments[1]: b}
-    known[loop.regions[0].entry.arguments[1]] = np.zeros((8, 16))
-    steps: list[int] = []
-
-    def run(operation: Operation) -> None:
-        values = [known[value] for value in operation.operands]
-        if operation.name == "arith.mulf":
-            made = [values[0] * values[1]]
-        elif operation.name == "tt.reshape":
-            made = [values[0].reshape(operation.result.type.shape)]
-        elif operation.name == "tt.trans":
-            made = [values[0].transpose(operation.attributes["order"])]
-        elif operation.name == "tt.split":
-            made = [values[0][..., 0], values[0][..., 1]]
-        else:
-            assert operation.name == "tt.dot"
-            steps.append(values[0].shape[1])
-            made = [values[0] @ values[1] + values[2]]
-        known.update(zip(operation.results, made, strict=True))
-
-    for operation in top.operations:
-        if operation.name in ("arith.mulf", "tt.reshape", "tt.trans", "tt.split"):
-            run(operation)
-    for operation in loop.regions[0].entry.operations[:-1]:
-        run(operation)
-    return known[loop.regions[0].entry.terminator.operands[0]], steps
-
-
 @pytest.mark.parametrize(("pieces", "steps"), [(1, [64]), (2, [32] * 2), (4, [16] * 4), (8, [16] * 4)])
 def test_the_pieces_make_the_whole(pieces: int, steps: list[int]) -> None:
     module = parse_module(LOOP)
     assert split_dots(module, pieces) == (pieces > 1)
+    verify(module)
+    dots = [operation.operands[0].type for operation in module.walk() if operation.name == "tt.dot"]
+    assert [type_.shape[1] for type_ in dots if isinstance(type_, TensorType)] == steps
     rng = np.random.default_rng(7)
     a, b = rng.integers(-9, 9, (8, 64)), rng.integers(-9, 9, (64, 16))
-    found, seen = interpreted(module, a, b)
-    assert seen == steps
-    np.testing.assert_array_equal(found, (a * a) @ (b * b))
+    np.testing.assert_array_equal(run(module, a, b, 1).results[0], (a * a) @ (b * b))
 
 
 def test_upstream_takes_the_result(tmp_path: Path) -> None:

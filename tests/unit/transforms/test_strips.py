@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from triton.backends.spirv.analysis.loop_count import most_iterations
 from triton.backends.spirv.transforms.strip_loops import ROLLED
-from triton.backends.spirv.transforms.strips import cut_in_strips
-from triton.backends.spirv.ttgir.ir import Function, Operation
+from triton.backends.spirv.transforms.strips import _Strips, cut_in_strips
+from triton.backends.spirv.transforms.verifier import verify
+from triton.backends.spirv.ttgir.ir import Block, Function, Operation
 from triton.backends.spirv.ttgir.parser import parse_module
 
 MODULE = """
@@ -55,15 +58,13 @@ TILE = """
 
 def cut(body: str, budget: int = 100) -> tuple[Function, list[Operation]]:
     """The function after the rewrite, and the loops that it made."""
-    function = parse_module(MODULE.replace("BODY", body)).functions["k"]
+    module = parse_module(MODULE.replace("BODY", body))
+    function = module.functions["k"]
     assert function.body is not None
     changed = cut_in_strips(function, budget)
     loops = [operation for operation in function.body.entry.operations if operation.name == "scf.for"]
     assert changed is bool(loops) and all(ROLLED in loop.attributes for loop in loops)
-    for top in function.body.entry.operations:
-        for operation in top.walk():
-            assert all(operation in value.uses for value in operation.operands), operation.name
-            assert operation.block is not None and operation in operation.block.operations
+    verify(module)
     return function, loops
 
 
@@ -279,3 +280,19 @@ def test_a_line_is_not_cut_along_its_axis_of_one():
     (loop,) = [operation for operation in function.body.entry.operations if operation.name == "scf.for"]
     bounds = [value.owner.attributes["value"] for value in loop.operands if isinstance(value.owner, Operation)]
     assert bounds[:2] == [0, 1024]
+
+
+def test_a_dimension_whose_layout_cannot_be_cut_is_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sort has a tensor of ten dimensions for each of its steps: to trace all of them along each took minutes."""
+    tried: list[int] = []
+    run = _Strips._run
+
+    def recorded(self: _Strips, block: Block, sinks: list[Operation], dim: int) -> Any:
+        tried.append(dim)
+        return run(self, block, sinks, dim)
+
+    monkeypatch.setattr(_Strips, "_run", recorded)
+    wide = TILE.replace("64x", "8x").replace("end = 64", "end = 8").replace("<64", "<8").replace("x32x", "x1024x")
+    wide = wide.replace("end = 32", "end = 1024").replace("<32x", "<1024x").replace("dense<32>", "dense<1024>")
+    _, loops = cut(wide)
+    assert len(loops) == 1 and set(tried) == {1}

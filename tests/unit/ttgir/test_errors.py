@@ -48,7 +48,7 @@ def test_error_gives_source_line_column_and_text() -> None:
         ("%a = arith.addi %i, %l : i32\n tt.return", "value %l has type i64, but i32 is needed"),
         ("%a, %b = arith.addi %i, %i : i32\n tt.return", "'arith.addi' has 1 results, but 2 are named"),
         ("%a = arith.cmpi less, %i, %i : i32\n tt.return", "expected one of eq, ne, slt"),
-        ("%a = tt.load %i : i32\n tt.return", "the type of 'result' cannot follow from that of 'ptr'"),
+        ("%a = tt.load %i : i32\n tt.return", "the type of 'result' does not follow from the type of 'ptr'"),
         ("%a = tt.make_range {end = 4 : i32} : tensor<4xi32>\n tt.return", "needs the attribute 'start'"),
         ("%a = arith.constant dense<[1, 2]> : tensor<3xi32>\n tt.return", "has 3 elements, but 2 are given"),
         ("%a = arith.constant 1 : f32\n tt.return", "expected a f32 value"),

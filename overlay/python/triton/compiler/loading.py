@@ -1,18 +1,14 @@
-"""A kernel is loaded once, by one thread, and whole or not at all; one whose description in the cache is damaged is
-compiled again, and so is one whose code there is not what it was.
+"""A kernel is loaded once, by one thread, and whole or not at all.
 
 Threads that launch a kernel for the first time at once would each load it, and see it half loaded: with a launcher, and
 without a function.
 """
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import threading
 from collections.abc import Callable
 from functools import wraps
-from pathlib import Path
 from typing import Any
 
 
@@ -37,19 +33,3 @@ def _lock(kernel: Any) -> Any:
     if owner != process:
         kernel.__dict__["_loading"] = _, lock = process, threading.RLock()
     return lock
-
-
-def whole(metadata: str | None) -> str | None:
-    """The path of a kernel's metadata in the cache; None where it, or a file that it has a digest of (`sha256`, a dict
-    from extensions), was cut off or damaged, as by a full disk."""
-    if metadata is None:
-        return None
-    try:
-        with open(metadata, encoding="utf-8") as file:
-            known = json.load(file)
-        for extension, digest in known.get("sha256", {}).items():
-            if hashlib.sha256(Path(metadata).with_suffix(f".{extension}").read_bytes()).hexdigest() != digest:
-                return None
-        return metadata if "target" in known else None
-    except (OSError, ValueError, TypeError, AttributeError):
-        return None

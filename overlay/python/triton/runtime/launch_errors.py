@@ -6,7 +6,7 @@ cannot explain better stays the error that it is. What is wrong with a kernel's 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import knobs
@@ -36,13 +36,24 @@ def unsupported_function(name: str, value: Any) -> RuntimeError:
                         f"those with @triton.jit, and {called} is neither")
 
 
-def shortened(error: Exception) -> Exception:
-    """What compiling raised; an error of the user's code without the frames of Triton's that it came through, unless
-    knobs.compilation.front_end_debugging asks for them."""
+def called_without_grid(function: Any) -> RuntimeError:
+    """The error of a kernel that is called as if it were a function."""
+    return RuntimeError("Cannot call @triton.jit'd outside of the scope of a kernel: "
+                        f"launch it with a grid, {function.__name__}[(programs,)](...)")
+
+
+def shortened(call: Callable[..., Any], *args: Any) -> Any:
+    """What `call` returns for `args`. An error of the user's code that it raises has none of the frames of Triton's that
+    it came through, unless knobs.compilation.front_end_debugging asks for them."""
     from ..compiler.errors import CompilationError
 
-    wanted = isinstance(error, CompilationError) and not knobs.compilation.front_end_debugging
-    return error.with_traceback(None) if wanted else error
+    try:
+        return call(*args)
+    except CompilationError as error:
+        if knobs.compilation.front_end_debugging:
+            raise
+        shown = error.with_traceback(None)
+    raise shown
 
 
 def grid_rank(function: Any, grid: Any) -> int:

@@ -1,0 +1,424 @@
+#include "prepared.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "dlpack.h"
+#include "gil.h"
+#include "python_api.h"
+#include "recording.h"
+
+namespace py = pybind11;
+
+namespace triton_spirv {
+namespace {
+
+// Kinds of calls that an operation keeps, and calls of a kind that differ in numbers.
+constexpr std::size_t kMostKinds = 4096, kMostPlans = 8;
+// Recordings of a kind, and kinds of an operation, that fail before it is left alone.
+constexpr unsigned kMostFailures = 3, kMostHopeless = 16;
+// Tensors that are compared with one another.
+constexpr std::size_t kMostTensors = 16;
+constexpr uint64_t kAlignment = 16;
+
+thread_local unsigned recording_depth = 0;
+
+struct RecordingCall {
+  RecordingCall() { ++recording_depth; }
+  ~RecordingCall() { --recording_depth; }
+};
+
+// Made once and never freed.
+struct Names {
+  PyObject* acquire = PyUnicode_InternFromString("acquire");
+  PyObject* address = PyUnicode_InternFromString("address");
+  PyObject* data_ptr = PyUnicode_InternFromString("data_ptr");
+  PyObject* device = PyUnicode_InternFromString("device");
+  PyObject* dtype = PyUnicode_InternFromString("dtype");
+  PyObject* index = PyUnicode_InternFromString("index");
+  PyObject* is_neg = PyUnicode_InternFromString("is_neg");
+  PyObject* is_zero = PyUnicode_InternFromString("_is_zerotensor");
+  PyObject* launch_enter_hook = PyUnicode_InternFromString("launch_enter_hook");
+  PyObject* launch_exit_hook = PyUnicode_InternFromString("launch_exit_hook");
+  PyObject* nbytes = PyUnicode_InternFromString("nbytes");
+  PyObject* release = PyUnicode_InternFromString("release");
+  PyObject* shape = PyUnicode_InternFromString("shape");
+  PyObject* stride = PyUnicode_InternFromString("stride");
+  PyObject* type = PyUnicode_InternFromString("type");
+  PyObject* untyped_storage = PyUnicode_InternFromString("untyped_storage");
+};
+
+const Names& names() {
+  static const Names* value = new Names;
+  return *value;
+}
+
+py::object ask(PyObject* object, PyObject* method) { return checked(PyObject_CallMethodNoArgs(object, method)); }
+
+uint64_t number_of(const py::object& object) {
+  const uint64_t value = PyLong_AsUnsignedLongLong(object.ptr());
+  if (value == static_cast<uint64_t>(-1) && PyErr_Occurred()) throw py::error_already_set();
+  return value;
+}
+
+template <typename T>
+void append(std::string& key, const T& value) {
+  key.append(reinterpret_cast<const char*>(&value), sizeof(value));
+}
+
+bool contains(const py::tuple& types, PyTypeObject* type) {
+  for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(types.ptr()); ++index) {
+    if (PyTuple_GET_ITEM(types.ptr(), index) == reinterpret_cast<PyObject*>(type)) return true;
+  }
+  return false;
+}
+
+// Number of a device of ours among those that were seen; -1 of another kind. They are compared as objects: torch makes
+// a new one at each look.
+int device_number(PyObject* device) {
+  static auto* const seen = new std::vector<PyObject*>;
+  for (std::size_t index = 0; index < seen->size(); ++index) {
+    const int same = PyObject_RichCompareBool(device, (*seen)[index], Py_EQ);
+    if (same < 0) throw py::error_already_set();
+    if (same == 1) return static_cast<int>(index);
+  }
+  const py::object type = get(device, names().type);
+  if (!PyUnicode_Check(type.ptr()) || PyUnicode_CompareWithASCIIString(type.ptr(), "spirv") != 0) return -1;
+  Py_INCREF(device);
+  seen->push_back(device);
+  return static_cast<int>(seen->size()) - 1;
+}
+
+// Holds Python's lock of that name, a threading.RLock.
+class Holding {
+ public:
+  explicit Holding(const py::object& lock) : lock_(lock.ptr()) { ask(lock_, names().acquire); }
+  ~Holding() {
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    Py_XDECREF(PyObject_CallMethodNoArgs(lock_, names().release));
+    PyErr_Restore(type, value, trace);
+  }
+  Holding(const Holding&) = delete;
+  Holding& operator=(const Holding&) = delete;
+
+ private:
+  PyObject* lock_;
+};
+
+}  // namespace
+
+bool is_recording_call() { return recording_depth != 0; }
+
+// ---- A plan ---------------------------------------------------------------------------------------------------------
+
+PreparedPlan::PreparedPlan(std::shared_ptr<Device> device, int index, py::object allocate,
+                           std::vector<uint64_t> allocations)
+    : device_(std::move(device)), index_(index), allocate_(std::move(allocate)), allocations_(std::move(allocations)) {}
+
+bool PreparedPlan::add_patch(Step& step, uint32_t offset, const std::vector<Range>& ranges) const {
+  uint64_t address;
+  std::memcpy(&address, step.block.data() + offset, sizeof(address));
+  const auto range = std::find_if(ranges.begin(), ranges.end(), [address](const Range& candidate) {
+    return candidate.begin <= address && address < candidate.end;
+  });
+  if (range == ranges.end()) return false;
+  if (range->owner != Owner::kStaying)
+    step.patches.push_back({offset, range->owner, range->number, address - range->begin});
+  return true;
+}
+
+bool PreparedPlan::add_launch(std::shared_ptr<Launcher> launcher, uint64_t function,
+                              const std::array<uint32_t, 3>& grid, const py::tuple& arguments,
+                              const std::vector<Range>& ranges, py::object kept) {
+  Step step{std::move(launcher), reinterpret_cast<VkPipeline>(function), grid, std::move(kept), 0, 0, {}, {}};
+  const ArgumentPlan& plan = step.launcher->plan();
+  step.block.resize(plan.bytes());
+  std::vector<Place> places(plan.pointer_count());
+  plan.pack(arguments.ptr(), 0, step.block.data(), index_, places.data());
+  std::size_t next = 0;
+  for (const Argument& argument : plan.arguments()) {
+    if (argument.packing != Packing::kPointer) continue;
+    const Place place = places[next++];
+    if (place == kAddress) continue;
+    if (place != kDevice || !add_patch(step, argument.offset, ranges)) return false;
+  }
+  steps_.push_back(std::move(step));
+  return true;
+}
+
+bool PreparedPlan::add_copy(uint64_t to, uint64_t from, uint64_t bytes, const std::vector<Range>& ranges) {
+  Step step{nullptr, VK_NULL_HANDLE, {}, {}, bytes, 0, std::vector<std::byte>(2 * sizeof(uint64_t)), {}};
+  std::memcpy(step.block.data(), &to, sizeof(to));
+  std::memcpy(step.block.data() + sizeof(to), &from, sizeof(from));
+  if (!add_patch(step, 0, ranges) || !add_patch(step, sizeof(to), ranges)) return false;
+  steps_.push_back(std::move(step));
+  return true;
+}
+
+bool PreparedPlan::add_fill(uint64_t address, uint64_t bytes, uint32_t word, const std::vector<Range>& ranges) {
+  Step step{nullptr, VK_NULL_HANDLE, {}, {}, bytes, word, std::vector<std::byte>(sizeof(uint64_t)), {}};
+  std::memcpy(step.block.data(), &address, sizeof(address));
+  if (!add_patch(step, 0, ranges)) return false;
+  steps_.push_back(std::move(step));
+  return true;
+}
+
+void PreparedPlan::submit(const Step& step, const std::byte* block) const {
+  if (step.launcher) {
+    step.launcher->launch_again(step.pipeline, step.grid, block);
+    return;
+  }
+  uint64_t addresses[2] = {};
+  std::memcpy(addresses, block, step.block.size());
+  const WithoutGil unlocked;
+  if (step.block.size() == sizeof(addresses))
+    device_->copy(addresses[0], addresses[1], step.bytes);
+  else
+    device_->fill(addresses[0], step.bytes, step.word);
+}
+
+void PreparedPlan::add_tensor(std::size_t allocation, uint8_t code, uint8_t bytes, std::vector<int64_t> sizes,
+                              std::vector<int64_t> strides) {
+  results_.push_back({Result::Kind::kTensor, allocation, code, bytes, std::move(sizes), std::move(strides), {}});
+}
+
+py::object PreparedPlan::run(const PreparedContext& shared,
+                             const std::vector<std::pair<PyObject*, uint64_t>>& tensors) const {
+  device_->let_go();
+  std::vector<std::pair<py::object, uint64_t>> memory;
+  memory.reserve(allocations_.size());
+  for (const uint64_t bytes : allocations_) {
+    py::object allocation = checked(PyObject_CallOneArg(allocate_.ptr(), py::int_(bytes).ptr()));
+    const uint64_t address = number_of(get(allocation.ptr(), names().address));
+    memory.emplace_back(std::move(allocation), address);
+  }
+  std::vector<py::object> made;
+  made.reserve(results_.size());
+  for (const Result& result : results_) {
+    if (result.kind == Result::Kind::kConstant) {
+      made.push_back(result.value);
+    } else if (result.kind == Result::Kind::kArgument) {
+      made.push_back(py::reinterpret_borrow<py::object>(tensors[result.number].first));
+    } else if (result.kind == Result::Kind::kAgain) {
+      made.push_back(made[result.number]);
+    } else {
+      const auto& [owner, address] = memory[result.number];
+      const uint64_t start = allocations_[result.number] == 0 ? 0 : address;  // as of an empty tensor anywhere
+      const py::object capsule = dlpack_capsule(owner, start, result.sizes, result.strides, index_, result.code,
+                                                static_cast<uint8_t>(8 * result.bytes));
+      made.push_back(checked(PyObject_CallOneArg(shared.from_dlpack.ptr(), capsule.ptr())));
+    }
+  }
+  if (!steps_.empty()) {
+    const Holding writing(shared.writing);
+    for (const Step& step : steps_) {
+      std::array<std::byte, 512> few;
+      std::vector<std::byte> many;
+      std::byte* block = few.data();
+      if (step.block.size() > few.size()) {
+        many.resize(step.block.size());
+        block = many.data();
+      }
+      std::copy(step.block.begin(), step.block.end(), block);
+      for (const Patch& patch : step.patches) {
+        const uint64_t start =
+            patch.owner == Owner::kAllocation ? memory[patch.number].second : tensors[patch.number].second;
+        const uint64_t address = start + patch.distance;
+        std::memcpy(block + patch.offset, &address, sizeof(address));
+      }
+      submit(step, block);
+    }
+  }
+  for (const py::object& effect : effects_) checked(PyObject_CallNoArgs(effect.ptr()));
+  if (!is_tuple_) return made.empty() ? py::object(py::none()) : made.front();
+  py::tuple all(static_cast<Py_ssize_t>(made.size()));
+  for (std::size_t index = 0; index < made.size(); ++index) all[index] = std::move(made[index]);
+  return std::move(all);
+}
+
+// ---- A call ---------------------------------------------------------------------------------------------------------
+
+// What a call is like.
+struct Prepared::Call {
+  struct Span {
+    uint64_t begin, end;
+  };
+  const PreparedContext* shared;
+  std::string kind, numbers;
+  std::vector<std::pair<PyObject*, uint64_t>> tensors;
+  std::vector<Span> spans;
+  bool is_ours = false;  // it names our device
+
+  // Each false where such a call is not prepared.
+  bool add(PyObject* value, bool in_list = false);
+  bool add_tensor(PyObject* tensor);
+  bool add_all(const py::args& args, const py::kwargs& kwargs);
+  bool add_distances();
+};
+
+bool Prepared::Call::add(PyObject* value, bool in_list) {
+  PyTypeObject* const type = Py_TYPE(value);
+  if (contains(shared->tensor_types, type)) return add_tensor(value);
+  if (value == Py_None) {
+    kind += 'n';
+  } else if (value == Py_True || value == Py_False) {
+    kind += value == Py_True ? 't' : 'f';
+  } else if (PyLong_CheckExact(value)) {
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(value, &overflow);
+    if (overflow != 0) return false;
+    kind += 'i';
+    append(in_list ? kind : numbers, number);
+  } else if (PyFloat_CheckExact(value)) {
+    kind += 'd';
+    append(numbers, PyFloat_AS_DOUBLE(value));
+  } else if (PyTuple_CheckExact(value) || PyList_CheckExact(value)) {
+    const Py_ssize_t count = Py_SIZE(value);
+    kind += PyTuple_CheckExact(value) ? '(' : '[';
+    append(kind, count);
+    for (Py_ssize_t index = 0; index < count; ++index) {
+      PyObject* const item = PyTuple_CheckExact(value) ? PyTuple_GET_ITEM(value, index) : PyList_GET_ITEM(value, index);
+      if (!add(item, true)) return false;
+    }
+  } else if (PyUnicode_CheckExact(value)) {
+    Py_ssize_t length = 0;
+    const char* const text = PyUnicode_AsUTF8AndSize(value, &length);
+    if (text == nullptr) throw py::error_already_set();
+    kind += 's';
+    append(kind, length);
+    kind.append(text, static_cast<std::size_t>(length));
+  } else if (type == reinterpret_cast<PyTypeObject*>(shared->device_type.ptr())) {
+    const int device = device_number(value);
+    if (device < 0) return false;
+    kind += 'D';
+    append(kind, static_cast<uint8_t>(device));
+    if (get(value, names().index).is_none())
+      append(kind, number_of(checked(PyObject_CallNoArgs(shared->current.ptr()))));
+    is_ours = true;
+  } else if (contains(shared->constant_types, type)) {
+    kind += 'o';
+    append(kind, value);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool Prepared::Call::add_tensor(PyObject* tensor) {
+  if (tensors.size() == kMostTensors) return false;
+  const py::object dtype = get(tensor, names().dtype);
+  const auto element = std::find_if(shared->elements.begin(), shared->elements.end(),
+                                    [&](const auto& known) { return known.dtype.ptr() == dtype.ptr(); });
+  if (element == shared->elements.end()) return false;
+  const int device = device_number(get(tensor, names().device).ptr());
+  if (device < 0) return false;
+  const py::object sizes = get(tensor, names().shape), strides = ask(tensor, names().stride);
+  const Py_ssize_t dims = PyTuple_GET_SIZE(sizes.ptr());
+  kind += 'T';
+  append(kind, static_cast<uint8_t>(element - shared->elements.begin()));
+  append(kind, static_cast<uint8_t>(device));
+  append(kind, static_cast<uint8_t>(dims));
+  uint64_t reach = 1;
+  for (Py_ssize_t d = 0; d < dims; ++d) {
+    const long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes.ptr(), d));
+    const long long step = PyLong_AsLongLong(PyTuple_GET_ITEM(strides.ptr(), d));
+    if ((size == -1 || step == -1) && PyErr_Occurred()) throw py::error_already_set();
+    if (size <= 0 || step < 0) return false;
+    append(kind, size);
+    append(kind, step);
+    reach += static_cast<uint64_t>(size - 1) * static_cast<uint64_t>(step);
+  }
+  if (ask(tensor, names().is_neg).ptr() != Py_False || ask(tensor, names().is_zero).ptr() != Py_False) return false;
+  const uint64_t address = number_of(ask(tensor, names().data_ptr));
+  if (address == 0) return false;
+  const bool is_large = number_of(ask(ask(tensor, names().untyped_storage).ptr(), names().nbytes)) > shared->range;
+  append(kind, static_cast<uint8_t>(address % kAlignment * 2 + (is_large ? 1 : 0)));
+  tensors.emplace_back(tensor, address);
+  spans.push_back({address, address + reach * element->bytes});
+  return true;
+}
+
+bool Prepared::Call::add_all(const py::args& args, const py::kwargs& kwargs) {
+  kind.reserve(256);
+  append(kind, checked(PyObject_CallNoArgs(shared->default_dtype.ptr())).ptr());
+  for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(args.ptr()); ++index) {
+    if (!add(PyTuple_GET_ITEM(args.ptr(), index))) return false;
+  }
+  Py_ssize_t position = 0;
+  PyObject *name, *value;
+  while (PyDict_Next(kwargs.ptr(), &position, &name, &value)) {
+    kind += '=';
+    if (!add(name) || !add(value)) return false;
+  }
+  return (is_ours || !tensors.empty()) && add_distances();
+}
+
+bool Prepared::Call::add_distances() {
+  for (std::size_t one = 0; one < tensors.size(); ++one) {
+    for (std::size_t other = one + 1; other < tensors.size(); ++other) {
+      if (spans[one].begin >= spans[other].end || spans[other].begin >= spans[one].end) continue;
+      kind += tensors[one].first == tensors[other].first ? 'I' : 'O';
+      append(kind, static_cast<uint8_t>(one));
+      append(kind, static_cast<uint8_t>(other));
+      append(kind, spans[other].begin - spans[one].begin);
+    }
+  }
+  return true;
+}
+
+// ---- An operation ---------------------------------------------------------------------------------------------------
+
+Prepared::Prepared(const PreparedContext* shared, py::object run, py::object record)
+    : shared_(shared), run_(std::move(run)), record_(std::move(record)) {}
+
+bool Prepared::is_ready() const {
+  return recording_depth == 0 && failures_ < kMostHopeless && !Device::any_left() &&
+         is_idle_hook(get(shared_->runtime.ptr(), names().launch_enter_hook).ptr()) &&
+         is_idle_hook(get(shared_->runtime.ptr(), names().launch_exit_hook).ptr());
+}
+
+py::object Prepared::operator()(const py::args& args, const py::kwargs& kwargs) {
+  const auto plainly = [&] { return checked(PyObject_Call(run_.ptr(), args.ptr(), kwargs.ptr())); };
+  if (!is_ready()) return plainly();
+  Call call{shared_, {}, {}, {}, {}, false};
+  if (!call.add_all(args, kwargs)) return plainly();
+  const auto found = kinds_.find(call.kind);
+  if (found == kinds_.end()) return record(call, args, kwargs);
+  if (found->second.gave_up) return plainly();
+  for (const auto& [numbers, plan] : found->second.plans) {
+    if (numbers != call.numbers) continue;
+    const std::shared_ptr<const PreparedPlan> kept = plan;  // others may come while it runs
+    if (kept->device().failed()) return plainly();          // which opens another one
+    if (Recording::current(kept->device()) != nullptr) return plainly();
+    return kept->run(*shared_, call.tensors);
+  }
+  return record(call, args, kwargs);
+}
+
+py::object Prepared::record(Call& call, const py::args& args, const py::kwargs& kwargs) {
+  py::tuple made;
+  {
+    const RecordingCall recording;
+    py::list tensors;
+    for (const auto& [tensor, address] : call.tensors) tensors.append(py::handle(tensor));
+    made = record_(args, kwargs, tensors).cast<py::tuple>();
+  }
+  if (kinds_.size() >= kMostKinds) kinds_.clear();
+  Kind& kind = kinds_[call.kind];
+  if (kind.gave_up) return made[0];
+  if (made[1].is_none()) {
+    kind.gave_up = ++kind.failures >= kMostFailures;
+    if (kind.gave_up) ++failures_;
+  } else if (kind.plans.size() < kMostPlans) {
+    kind.failures = 0;
+    kind.plans.emplace_back(std::move(call.numbers), made[1].cast<std::shared_ptr<PreparedPlan>>());
+  } else {
+    kind.gave_up = true;  // its numbers change from call to call
+    kind.plans.clear();
+  }
+  return made[0];
+}
+
+}  // namespace triton_spirv

@@ -1,0 +1,150 @@
+// Operations of torch that are done like an earlier call: what that call allocated, launched and returned, again, for
+// other tensors of the same kinds.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "launcher.h"
+
+namespace triton_spirv {
+
+// What operations of a process share: torch's and Triton's objects. Made once and never freed.
+struct PreparedContext {
+  // (dtype, DLPack code, bytes) of the element types that are prepared: of real numbers.
+  struct Element {
+    pybind11::object dtype;
+    uint8_t code;
+    uint8_t bytes;
+  };
+  std::vector<Element> elements;
+  pybind11::tuple tensor_types;    // whose objects are plain tensors
+  pybind11::tuple constant_types;  // whose objects are one for each value, and never go
+  pybind11::object runtime;        // triton.knobs.runtime
+  pybind11::object default_dtype;  // torch.get_default_dtype
+  pybind11::object from_dlpack;    // torch._C._from_dlpack
+  pybind11::object writing;        // torch_memory.WRITING
+  pybind11::object current;        // () → the current device's index
+  pybind11::object device_type;    // torch.device
+  uint64_t range;                  // bytes of memory up to which kernels reach all of it with 32 bits
+};
+
+// A call's memory, launches and result. Made by backend/torch_ops/prepared.py.
+class PreparedPlan {
+ public:
+  // `allocate`: (bytes) → an object with an address that keeps the memory. `device`: its index.
+  PreparedPlan(std::shared_ptr<Device> device, int index, pybind11::object allocate, std::vector<uint64_t> allocations);
+
+  // Memory of the call, [begin, end): of a tensor among its arguments or an allocation, by number, or memory that
+  // stays.
+  enum class Owner : uint8_t { kArgument, kAllocation, kStaying };
+  struct Range {
+    uint64_t begin, end;
+    Owner owner;
+    std::size_t number;
+  };
+
+  // Each adds a step, in their order; false, with nothing added, where an address is in none of the ranges. `kept`
+  // lives as long as this.
+  bool add_launch(std::shared_ptr<Launcher> launcher, uint64_t function, const std::array<uint32_t, 3>& grid,
+                  const pybind11::tuple& arguments, const std::vector<Range>& ranges, pybind11::object kept);
+  bool add_copy(uint64_t to, uint64_t from, uint64_t bytes, const std::vector<Range>& ranges);
+  bool add_fill(uint64_t address, uint64_t bytes, uint32_t word, const std::vector<Range>& ranges);
+  // Adds a call without arguments that follows the steps.
+  void add_effect(pybind11::object effect) { effects_.push_back(std::move(effect)); }
+  // Each adds a result: an object, the tensor argument of a number, the earlier result of a number, or a tensor over an
+  // allocation.
+  void add_constant(pybind11::object value) {
+    results_.push_back({Result::Kind::kConstant, 0, 0, 0, {}, {}, std::move(value)});
+  }
+  void add_argument(std::size_t number) { results_.push_back({Result::Kind::kArgument, number, 0, 0, {}, {}, {}}); }
+  void add_again(std::size_t number) { results_.push_back({Result::Kind::kAgain, number, 0, 0, {}, {}, {}}); }
+  void add_tensor(std::size_t allocation, uint8_t code, uint8_t bytes, std::vector<int64_t> sizes,
+                  std::vector<int64_t> strides);
+  // Whether all results are one tuple.
+  void set_tuple(bool is_tuple) { is_tuple_ = is_tuple; }
+
+  // Does the call for tensors at these addresses. Raises what allocating raises, with nothing done.
+  pybind11::object run(const PreparedContext& shared, const std::vector<std::pair<PyObject*, uint64_t>>& tensors) const;
+  const Device& device() const { return *device_; }
+
+ private:
+  struct Patch {
+    uint32_t offset;  // in the block
+    Owner owner;
+    std::size_t number;
+    uint64_t distance;  // from its start
+  };
+  // A launch, or without a launcher a copy or a fill of `bytes`, whose block has one or two addresses.
+  struct Step {
+    std::shared_ptr<Launcher> launcher;
+    VkPipeline pipeline;
+    std::array<uint32_t, 3> grid;
+    pybind11::object kept;
+    uint64_t bytes;
+    uint32_t word;
+    std::vector<std::byte> block;
+    std::vector<Patch> patches;
+  };
+  struct Result {
+    enum class Kind { kConstant, kArgument, kAgain, kTensor };
+    Kind kind;
+    std::size_t number;
+    uint8_t code, bytes;
+    std::vector<int64_t> sizes, strides;
+    pybind11::object value;
+  };
+
+  bool add_patch(Step& step, uint32_t offset, const std::vector<Range>& ranges) const;
+  void submit(const Step& step, const std::byte* block) const;
+
+  std::shared_ptr<Device> device_;
+  int index_;
+  pybind11::object allocate_;
+  std::vector<uint64_t> allocations_;
+  std::vector<Step> steps_;
+  std::vector<Result> results_;
+  std::vector<pybind11::object> effects_;
+  bool is_tuple_ = false;
+};
+
+// An operation. Calls are of one kind where all of this is the same: the structure of the arguments; of tensors the
+// element type, device, sizes, strides, place within 16 bytes, whether their storage is large, and how far those are
+// apart that overlap; flags, text and lists of numbers; torch's default element type. Of each kind calls with a few
+// values of other numbers are kept.
+class Prepared {
+ public:
+  // `run`: the operation. `record`: (args, kwargs) → (its result, a plan or None).
+  Prepared(const PreparedContext* shared, pybind11::object run, pybind11::object record);
+
+  pybind11::object operator()(const pybind11::args& args, const pybind11::kwargs& kwargs);
+
+ private:
+  struct Kind {
+    std::vector<std::pair<std::string, std::shared_ptr<const PreparedPlan>>> plans;  // by the numbers' values
+    unsigned failures = 0;  // recordings in a row that gave no plan
+    bool gave_up = false;
+  };
+  struct Call;
+
+  bool is_ready() const;
+  pybind11::object record(Call& call, const pybind11::args& args, const pybind11::kwargs& kwargs);
+
+  const PreparedContext* shared_;
+  pybind11::object run_, record_;
+  std::unordered_map<std::string, Kind> kinds_;
+  unsigned failures_ = 0;  // kinds that gave up before any was prepared
+};
+
+// Whether this thread records a call.
+bool is_recording_call();
+
+}  // namespace triton_spirv

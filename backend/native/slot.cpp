@@ -1,0 +1,32 @@
+#include "slot.h"
+
+#include <cstring>
+#include <functional>
+#include <string_view>
+
+namespace triton_spirv {
+
+// The argument block of an indirect dispatch is not among its commands.
+LaunchKey::LaunchKey(const Dispatch& dispatch) {
+  const struct {
+    VkPipeline pipeline;
+    uint32_t grid[3];
+    uint32_t block_bytes;
+    uint64_t indirect;
+  } head{dispatch.pipeline,
+         {dispatch.grid[0], dispatch.grid[1], dispatch.grid[2]},
+         dispatch.block_bytes,
+         dispatch.indirect ? 1u : 0u};
+  static_assert(sizeof(head) == sizeof(VkPipeline) + 24, "no padding, whose bytes may differ");
+  bytes_.resize(sizeof(head) + (dispatch.indirect ? 0 : dispatch.block_bytes));
+  std::memcpy(bytes_.data(), &head, sizeof(head));
+  if (!dispatch.indirect && dispatch.block_bytes != 0)
+    std::memcpy(bytes_.data() + sizeof(head), dispatch.block, dispatch.block_bytes);
+  hash_ = std::hash<std::string_view>{}({reinterpret_cast<const char*>(bytes_.data()), bytes_.size()});
+}
+
+bool LaunchKey::is_of(VkPipeline pipeline) const {
+  return !bytes_.empty() && std::memcmp(bytes_.data(), &pipeline, sizeof(pipeline)) == 0;
+}
+
+}  // namespace triton_spirv

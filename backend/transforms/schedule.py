@@ -1,0 +1,79 @@
+"""How a kernel is laid out and carried out: what ``planning/ladder.py`` chooses among, and rewrites and plans go by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from ..matrices import MatrixConfiguration
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """One way to lay a kernel out: for how many subgroups, whether loads of dot operands go down to their dots
+    (sink_loads.py), whether dots are for matrix units, and with ``padded`` buffers, in how many ``pieces`` dots are cut
+    along K (split_dots.py), 0 for none. ``tight``: conversions of a kernel with dots may go through shared memory in
+    rounds, and buffers are filled in loops that use them (refill_buffers.py). ``share``: dots whose operands take more
+    than one of so many parts of shared memory multiply slices of K in a loop (slice_dots.py), 0 for none. ``stages``:
+    of pipelined loops; where there are more than one, drivers that want it get the next iteration's dot operands loaded
+    ahead (prefetch.py)."""
+
+    subgroups: int = 0
+    moved_loads: bool = True
+    matrices: bool = False
+    padded: bool = False
+    pieces: int = 0
+    tight: bool = False
+    share: int = 0
+    stages: int = 2
+
+    @property
+    def layouts(self) -> Schedule:
+        """The schedule with the same layouts whose dots are whole."""
+        return replace(self, share=0)
+
+    def summary(self) -> str:
+        """A few words."""
+        parts = [f"{self.subgroups} subgroups"]
+        if self.matrices:
+            parts.append(f"matrix units with {'padded' if self.padded else 'plain'} buffers")
+        elif not self.moved_loads:
+            parts.append("loads of dot operands stay where upstream left them")
+        if self.pieces:
+            parts.append(f"dots in {self.pieces} pieces of K")
+        if self.share:
+            size = "shared memory" if self.share == 1 else f"1/{self.share} of shared memory"
+            parts.append(f"slices of K in dots whose operands take more than {size}")
+        if self.tight:
+            parts.append("conversions in rounds, buffers filled in loops")
+        return ", ".join(parts)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the compile options ask for on a device, and the ``schedule``.
+
+    ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``check_bounds``: check every
+    access (lowering/bounds_check.py). ``check_races``: check every access to workgroup memory (lowering/race_check.py).
+    ``disorder``: subgroups in another order, by this number, unless it is 0 (lowering/disorder.py). ``debug_info``:
+    places in the user's source and names of variables (lowering/debug_info.py). ``split_grid``: a launch is a part of
+    the grid, and its arguments say which (abi/block.py). ``native_math``: what of capabilities.NATIVE_MATH kernels may
+    use. ``matrices``: the configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead;
+    ``matrix_loads``: dots may load fragments from shared memory.
+    """
+
+    fuse_multiply_add: bool = True
+    check_bounds: bool = False
+    check_races: bool = False
+    disorder: int = 0
+    debug_info: bool = False
+    native_math: frozenset[str] = frozenset()
+    matrices: tuple[MatrixConfiguration, ...] = ()
+    emulate_matrices: bool = False
+    split_grid: bool = False
+    matrix_loads: bool = False
+    schedule: Schedule = field(default=Schedule(moved_loads=False, matrices=True))
+
+    @property
+    def units(self) -> tuple[MatrixConfiguration, ...]:
+        """The configurations that dots of the ``schedule`` use: none where it is for multiply-adds."""
+        return self.matrices if self.schedule.matrices else ()

@@ -1,0 +1,198 @@
+"""Operations that are done like earlier calls of their kind: what they give, and which other calls are told apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from triton import knobs
+from triton.backends.spirv.runtime import context as vulkan_context
+from triton.backends.spirv.runtime import torch_device
+from triton.backends.spirv.torch_ops import launching
+
+#: How often a call is made: it is watched once, or as often as it prepares something of its own.
+_TIMES = 4
+
+
+def _again(function: Callable[..., Any], *shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[Any]:
+    """What calls with other numbers each give, compared with the CPU's."""
+    given = []
+    for seed in range(_TIMES):
+        torch.manual_seed(seed)
+        inputs = [torch.randn(shape).mul(4).to(dtype) for shape in shapes]
+        result = function(*(x.to("spirv") for x in inputs))
+        torch.testing.assert_close(
+            result, function(*inputs), rtol=2e-5, atol=2e-5, check_device=False, check_stride=True
+        )
+        given.append(result)
+    return given
+
+
+def _overlapping(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.cat((x[1:] + x[:-1], x[2:] * x[:-2], x[:-1] + y[1:]))
+
+
+_CALLS: dict[str, Callable[..., Any]] = {
+    "add": lambda x, y: x + y,
+    "number": lambda x, y: (x * 0.1, 2 - x, x**2, x / 3),
+    "itself": lambda x, y: x * x,
+    "in place": lambda x, y: (x.add_(y), x),
+    "itself in place": lambda x, y: (x.mul_(x), x),
+    "overlapping views": _overlapping,
+    "out": lambda x, y: torch.add(x, y, out=torch.empty_like(x)),
+    "resized out": lambda x, y: torch.add(x, y, out=x.new_empty(0)),
+    "transposed": lambda x, y: (x.t() + y.t(), x.t().contiguous(), x.t().clone()),
+    "expanded": lambda x, y: x[:1].expand(8, 16) + y,
+    "sums": lambda x, y: (x.sum(), x.mean(-1, keepdim=True), x.amax(0), x.var(1)),
+    "products": lambda x, y: (x @ y.t(), torch.addmm(x[0, :8], x, y.t(), alpha=0.5)),
+    "rows": lambda x, y: (F.layer_norm(x, (16,), y[0], y[1]), x.softmax(-1), F.gelu(x)),
+    "types": lambda x, y: (x.to(torch.bfloat16), x.to(torch.int32), x > y, torch.where(x > y, x, y)),
+    "lists": lambda x, y: (torch.cat((x, y)), torch.stack((x, y), 1), x.split(4)[1].clone()),
+    "new": lambda x, y: (torch.zeros_like(x), x.new_full((3,), 2.0), torch.ones_like(y, dtype=torch.int64)),
+    "attention": lambda x, y: F.scaled_dot_product_attention(x[None, None], y[None, None], x[None, None]),
+}
+
+
+@pytest.mark.parametrize("name", _CALLS)
+def test_results_are_the_cpus(name: str, no_fallbacks: None) -> None:
+    _again(_CALLS[name], (8, 16), (8, 16))
+
+
+def test_a_call_like_an_earlier_one_goes_through_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    if vulkan_context.of_device(0).validates:
+        pytest.skip("launches that are validated are not prepared")
+    x, y = torch.randn(6, 14, device="spirv"), torch.randn(6, 14, device="spirv")
+    for _ in range(_TIMES):
+        (x + y).mul_(y).sum(-1)
+        F.layer_norm(x, (14,))
+        x.t().contiguous()
+    launches: list[Any] = []
+    monkeypatch.setattr(launching.TypedKernel, "launch", lambda *args, **how: launches.append(args))
+    made = (x + y).mul_(y).sum(-1), F.layer_norm(x, (14,)), x.t().contiguous()
+    assert launches == []
+    host = x.cpu(), y.cpu()
+    torch.testing.assert_close(made[0].cpu(), ((host[0] + host[1]) * host[1]).sum(-1), rtol=2e-5, atol=2e-5)
+
+
+def test_results_have_memory_of_their_own() -> None:
+    x = torch.arange(5.0, device="spirv")
+    made = [x + n for n in (1, 1, 1, 1)]
+    made[0].zero_()
+    assert [one.tolist() for one in made[1:]] == [[1.0, 2.0, 3.0, 4.0, 5.0]] * 3
+
+
+def test_other_distances_of_overlapping_tensors_are_other_calls() -> None:
+    for by in (0, 1, 8, 1, 2, 8, 4, 1, 2, 9):
+        base, expected = torch.arange(20.0, device="spirv"), torch.arange(20.0)
+        products = base[by : by + 8] * base[:8]
+        torch.testing.assert_close(products.cpu(), expected[by : by + 8] * expected[:8])
+        if 0 < by < 8:
+            with pytest.raises(RuntimeError, match="single memory location"):
+                base[by : by + 8].add_(base[:8])
+        else:
+            base[by : by + 8].add_(base[:8])
+            expected[by : by + 8].add_(expected[:8])
+        torch.testing.assert_close(base.cpu(), expected)
+
+
+def test_numbers_that_change_are_not_those_of_an_earlier_call() -> None:
+    x = torch.arange(4.0, device="spirv")
+    for n in range(24):
+        assert (x * (n + 0.5)).tolist() == [i * (n + 0.5) for i in range(4)]
+        assert (x + n).tolist() == [i + n for i in range(4)]
+    assert [torch.copysign(x, zero).tolist()[1] for zero in (0.0, -0.0, 0.0)] == [1.0, -1.0, 1.0]
+
+
+def test_kinds_of_numbers_and_the_default_type_are_told_apart() -> None:
+    x = torch.arange(4, device="spirv")
+    for _ in range(_TIMES):
+        assert ((x * 2).dtype, (x * 2.0).dtype, (x * True).dtype) == (torch.int64, torch.float32, torch.int64)
+        assert (x / 2).dtype == torch.float32
+    torch.set_default_dtype(torch.bfloat16)
+    try:
+        assert (x * 2.0).dtype == (x / 2).dtype == torch.bfloat16
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_alignment_is_told_apart() -> None:
+    base = torch.arange(64.0, device="spirv")
+    for start in (0, 4, 1, 2, 3, 8, 1):
+        assert (base[start : start + 16] * 2).tolist() == [2.0 * (start + i) for i in range(16)]
+
+
+def test_gradients_and_versions_are_torchs() -> None:
+    x = torch.randn(4, 4, device="spirv", requires_grad=True)
+    for _ in range(_TIMES):
+        y = x * 2
+        z = y.exp()
+        assert z.grad_fn is not None and z._version == 0
+        z.add_(1)
+        assert z._version == 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            z.sum().backward()
+
+
+def test_random_numbers_are_drawn_each_time() -> None:
+    x = torch.ones(1000, device="spirv")
+    drawn = [torch.rand_like(x).tolist() for _ in range(_TIMES)] + [F.dropout(x, 0.5).tolist() for _ in range(_TIMES)]
+    assert all(one != other for n, one in enumerate(drawn) for other in drawn[:n])
+
+
+def test_what_runs_on_the_cpu_is_counted_each_time() -> None:
+    x = torch.randn(8, 8, dtype=torch.complex64, device="spirv")
+    before = torch_device.FALLBACKS.total()
+    for n in range(_TIMES):
+        torch.linalg.eigvals(x)
+        assert torch_device.FALLBACKS.total() > before + n
+
+
+def test_faults_of_later_calls_are_raised() -> None:
+    table, good = torch.randn(4, 3, device="spirv"), torch.tensor([1, 2], device="spirv")
+    bad = torch.tensor([1, 7], device="spirv")
+    for _ in range(_TIMES):
+        F.embedding(good, table).cpu()
+    for _ in range(2):
+        with pytest.raises(IndexError, match="index was out of range"):
+            F.embedding(bad, table).cpu()
+        F.embedding(good, table).cpu()
+    integers, zeros = (torch.tensor([n] * 4, device="spirv") for n in (1, 0))
+    for _ in range(_TIMES):
+        torch.remainder(integers, integers).cpu()
+    with pytest.raises(RuntimeError, match="ZeroDivisionError"):
+        torch.remainder(integers, zeros).cpu()
+
+
+def test_errors_of_calls_are_torchs_each_time() -> None:
+    x = torch.ones(3, device="spirv", dtype=torch.int64)
+    for _ in range(_TIMES):
+        with pytest.raises(RuntimeError, match="can't be cast"):
+            x.mul_(0.5)
+        with pytest.raises(RuntimeError, match="bool tensor"):
+            _ = (x > 0) - True
+        with pytest.raises(RuntimeError):
+            _ = x + torch.ones(4, device="spirv")
+
+
+def test_launch_hooks_see_later_calls() -> None:
+    x, seen = torch.ones(4, device="spirv"), []
+    for _ in range(_TIMES):
+        _ = x + x
+    hook = lambda metadata: seen.append(metadata)  # noqa: E731
+    knobs.runtime.launch_enter_hook.add(hook)
+    try:
+        _ = x + x
+    finally:
+        knobs.runtime.launch_enter_hook.remove(hook)
+    assert len(seen) == 1
+
+
+def test_tensors_of_the_cpu_are_refused_each_time() -> None:
+    x = torch.ones(4, device="spirv")
+    for _ in range(_TIMES):
+        _ = x + x
+        with pytest.raises(RuntimeError):
+            _ = x + torch.ones(4)

@@ -1,0 +1,85 @@
+"""The tiles and parts that kernels have on a GPU, computed by whatever device there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import torch
+from torch.nn import functional
+from triton.backends.spirv.torch_ops import attention, convolution, matmul, reducing
+from triton.backends.spirv.torch_ops.addressing import Plans
+from triton.backends.spirv.torch_ops.devices import DeviceKind, share_out
+
+from .conftest import compare
+
+pytestmark = pytest.mark.usefixtures("on_gpu", "no_fallbacks")
+
+
+@pytest.fixture
+def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for module in (attention, convolution, matmul, reducing):
+        monkeypatch.setattr(module, "kind_of", lambda device: DeviceKind(False, 12, frozenset()))
+    for module in (matmul, reducing):
+        monkeypatch.setattr(module, "_plans", Plans())
+    yield
+
+
+def values(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(256, 128, 64), (129, 65, 31), (128, 64, 2048), (3, 70, 1500)])
+def test_products(m: int, n: int, k: int) -> None:
+    """Of whole tiles and others, in parts and not."""
+    compare(torch.addmm, values(n), values(m, k), values(k, n, seed=1), tolerance=(1e-4, 1e-3))
+    compare(torch.mm, values(k, m).T, values(n, k, seed=1).T, tolerance=(1e-4, 1e-3))
+
+
+@pytest.mark.parametrize("shape", [(3000, 40), (40, 3000), (7, 500, 9), (1, 20011)])
+def test_reductions_in_parts(shape: tuple[int, ...]) -> None:
+    x = values(*shape)
+
+    def run(x: torch.Tensor) -> Any:
+        return x.sum(0), x.sum(-1), x.sum(), x.amax(0), x.argmax(-1), x.var(-1), x.mean(-1)
+
+    compare(run, x, tolerance=(1e-5, 1e-3))
+
+
+def test_gradients_of_a_layer_norm() -> None:
+    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Any:
+        x, weight, bias = (t.detach().requires_grad_() for t in (x, weight, bias))
+        functional.layer_norm(x, (48,), weight, bias).square().sum().backward()
+        return x.grad, weight.grad, bias.grad
+
+    compare(run, values(9, 301, 48), values(48), values(48), tolerance=(1e-4, 1e-3))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+def test_gradients_of_a_convolution(groups: int) -> None:
+    """That of the weight in parts."""
+
+    def run(x: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> Any:
+        x, weight, bias = (t.detach().requires_grad_() for t in (x, weight, bias))
+        functional.conv2d(x, weight, bias, stride=2, padding=1, groups=groups).square().sum().backward()
+        return x.grad, weight.grad, bias.grad
+
+    compare(run, values(5, 4, 37, 41), values(6, 4 // groups, 3, 3), values(6), tolerance=(1e-4, 2e-3))
+
+
+def test_attention_and_its_gradients() -> None:
+    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+        q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
+        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        out.square().sum().backward()
+        return out.detach(), q.grad, k.grad, v.grad
+
+    compare(run, *(values(1, 2, 45, 24, seed=seed) for seed in range(3)), tolerance=(1e-4, 1e-3))
+
+
+def test_parts_keep_a_device_busy_and_are_not_too_short() -> None:
+    assert share_out(132, 132, 1 << 20, 512) == 1
+    assert share_out(4, 132, 1 << 20, 512) == 66
+    assert share_out(4, 132, 8192, 512) == 16
+    assert share_out(4, 132, 100, 512) == 1

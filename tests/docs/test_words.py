@@ -1,0 +1,48 @@
+"""Phrases that readers stumbled over stay off README.md and docs/: a pronoun before its noun, and the like."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")] + sorted(
+    (ROOT / "docs").glob("*.md")
+)
+
+#: A phrase → what to write instead.
+PHRASES = {
+    r"(?:^|[.:|] )(?:Those|That) of\b": "begin with the noun",
+    r"\bin place of\b": "instead of",
+    r"\bof (?:yours|theirs|ours)\b": "your, their, our",
+    r"\bwhere there is one\b": "if there is one, or name it",
+    r"\b[Ww]hat goes from\b": "name what goes",
+    r"\bhas not\b (?!been\b|run\b|\w+ed\b)": "lacks, has no",
+}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_a_page_has_no_phrase_that_readers_stumbled_over(page: Path) -> None:
+    prose = re.sub(r"```.*?```|`[^`]*`|<!--.*?-->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    text = re.sub(r"\n(?=[^\n#|-])", " ", prose)
+    found = [
+        (text[match.start() : match.end() + 40], instead)
+        for phrase, instead in PHRASES.items()
+        for match in re.finditer(phrase, text)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Those of a kernel are long.",
+        "It takes 3 in place of 4.",
+        "A buffer of yours.",
+        "the driver, where there is one",
+    ],
+)
+def test_such_a_phrase_is_found(text: str) -> None:
+    assert any(re.search(phrase, text) for phrase in PHRASES)
