@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
-from ..layouts.distributed import LANE, WARP, LayoutError, distributed_layout
+from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
 from ..layouts.linear import LinearLayout
 from ..layouts.strips import strip_type
 from ..ttgir.assembly import FORMATS
@@ -231,8 +231,16 @@ def encoding_faults(operation: Operation, shape: tuple[int | None, int | None]) 
         if type_.encoding is None or encoding is None or type_.encoding == encoding:
             continue
         one, other = _layout(type_.encoding, type_.shape), _layout(encoding, type_.shape)
-        if one is not None and other is not None and one != other:
+        if one is None or other is None:
+            continue
+        if operation.name in _BY_ELEMENT:
+            one, other = one.without_zeros(REGISTER), other.without_zeros(REGISTER)
+        if one != other:
             yield f"{type_} has another encoding than follows from its other operands and results"
+
+
+#: Operations whose registers are found by the element that they hold: how often one is held does not matter.
+_BY_ELEMENT = frozenset({"tt.broadcast", "tt.expand_dims", "tt.trans"})
 
 
 def _layout(encoding: Encoding, shape: tuple[int, ...]) -> LinearLayout | None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
 from triton.backends.spirv.transforms.schedule import Options
 from triton.backends.spirv.transforms.table import TRANSFORMS, Stage, Transform, transform
 from triton.backends.spirv.transforms.verifier import InvalidTTGIR, verify
-from triton.backends.spirv.ttgir.encodings import BlockedEncoding
+from triton.backends.spirv.ttgir.encodings import BlockedEncoding, LinearEncoding
 from triton.backends.spirv.ttgir.ir import Block, DenseAttr, Module, Operation
 from triton.backends.spirv.ttgir.parser import parse_module
 from triton.backends.spirv.ttgir.types import IntegerType, TensorType
@@ -109,6 +110,30 @@ FAULTS: dict[str, tuple[Callable[[dict[str, Operation]], object], str]] = {
 
 def test_a_module_as_upstream_gives_it_is_valid() -> None:
     verify(parse_module(MODULE))
+
+
+def test_registers_may_hold_one_element_more_often_where_the_element_counts() -> None:
+    """As where upstream's layouts of a column and of the tile that it fills are one, and fragments replace the tile's."""
+    module = parse_module(
+        """
+        #column = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [2, 4], warpsPerCTA = [1, 1], order = [1, 0]}>
+        #tile = #ttg.linear<{register = [[0, 1]], lane = [[0, 0], [0, 0], [1, 0]], warp = [], block = []}>
+        module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 1 : i32, "ttg.threads-per-warp" = 8 : i32} {
+          tt.func public @k() {
+            %c = arith.constant dense<1> : tensor<2x1xi32, #column>
+            %w = tt.broadcast %c : tensor<2x1xi32, #column> -> tensor<2x2xi32, #tile>
+            tt.return
+          }
+        }
+        """
+    )
+    verify(module)
+    wide = named(module)["w"].result
+    assert isinstance(wide.type, TensorType) and isinstance(wide.type.encoding, LinearEncoding)
+    turned = replace(wide.type.encoding, lane=((0, 0), (1, 0), (0, 0)))
+    wide.type = replace(wide.type, encoding=turned)
+    with pytest.raises(InvalidTTGIR, match="'tt.broadcast': tensor<2x1xi32> has another encoding than follows"):
+        verify(module)
 
 
 @pytest.mark.parametrize(("fault", "said"), FAULTS.values(), ids=FAULTS)
