@@ -66,8 +66,15 @@ def make_root(release: str, folder: Path) -> Root:
     (folder / "certificates.crt").write_bytes(_CERTIFICATES.read_bytes())
     for name in ("resolv.conf", "hosts"):
         (folder / "etc" / name).write_bytes(Path("/etc", name).read_bytes())
+    # A mirror may be a snapshot, whose list of packages is old.
+    (folder / "etc/apt/apt.conf.d/99snapshot").write_text('Acquire::Check-Valid-Until "false";\n')
     words = [word.removeprefix("file://") for value in _pip_settings().values() for word in value.split()]
-    found = [Path(word) for word in words if word.startswith("/") and Path(word).is_dir()]
+    named = [Path(word) for word in words if word.startswith("/")]
+    for path in filter(Path.is_file, named):  # constraints
+        copy = folder / path.relative_to("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes(path.read_bytes())
+    found = list(filter(Path.is_dir, named))
     # The pages of an index name files beside it.
     return Root(folder, tuple(str(path.parent if path.name == "simple" else path) for path in found))
 
