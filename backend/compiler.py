@@ -9,7 +9,6 @@ import contextlib
 import functools
 import hashlib
 from collections.abc import Callable, Iterator
-from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -20,6 +19,7 @@ from triton.runtime.errors import OutOfResources
 
 if TYPE_CHECKING:
     from .options import SPIRVOptions
+    from .stages import Chosen
 
 #: The name of this backend's targets.
 BACKEND = "spirv"
@@ -107,7 +107,8 @@ class SPIRVBackend(BaseBackend):
         if type(self).get_tensor_specialization is tensor_specialization:  # the native module is not loaded before
             type(self).get_tensor_specialization = staticmethod(fast_tensor_specialization())  # type: ignore[method-assign]
         self.capabilities = Capabilities.parse(str(target.arch))
-        self._search: Any = None
+        #: What ``make_ttgir`` chose last, so that the same module is not planned again.
+        self._chosen: Chosen | None = None
 
     @staticmethod
     def supports_target(target: GPUTarget) -> bool:
@@ -186,10 +187,10 @@ class SPIRVBackend(BaseBackend):
         """Fills the stage table: ttir → ttgir → spv; glir instead of ttir for Gluon."""
         if language == Language.GLUON:
             stages["glir"] = lambda source, metadata: source
-            stages["ttgir"] = lambda source, metadata: self.gluon_to_ttgir(source, options)
+            stages["ttgir"] = lambda source, metadata: self.gluon_to_ttgir(source, metadata, options)
         else:
             stages["ttir"] = lambda source, metadata: self.make_ttir(source, options)
-            stages["ttgir"] = lambda source, metadata: self.make_ttgir(source, options)
+            stages["ttgir"] = lambda source, metadata: self.make_ttgir(source, metadata, options)
         stages["spv"] = lambda source, metadata: self.make_spirv(source, metadata, options)
         if knobs.runtime.add_stages_inspection_hook is not None:
             knobs.runtime.add_stages_inspection_hook(self, stages, options, language, self.capabilities)
@@ -214,40 +215,49 @@ class SPIRVBackend(BaseBackend):
         passes.run(module, passes.TTIR, "make_ttir", passes.operation_names(module))
         return module
 
-    def make_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
-        """TTIR to TTGIR with layouts chosen for this subgroup size. Raises TooManyWarps."""
+    def make_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Any:
+        """TTIR to TTGIR, laid out for this subgroup size by the fastest schedule by which the kernel fits in shared
+        memory (planning/cost.py). Raises TooManyWarps, OutOfSharedMemory."""
         from .collector import paused_collector
-        from .stages import LayoutSearch
+        from .stages import choose
 
         self._check_warps(module, options.num_warps)
-        with paused_collector(), self._compiling(module.get_entry_func_name(), "Triton's passes", options):
-            self._search = LayoutSearch(module, self.capabilities, options)
-            return self._search.next()
+        kernel = module.get_entry_func_name()
+        with paused_collector(), self._compiling(kernel, "this backend's compiler, from TTIR to TTGIR,", options):
+            self._chosen = choose(module, f"{kernel}.ttgir", self.capabilities, options)
+        metadata |= self._chosen.metadata()
+        return self._chosen.module
 
-    def gluon_to_ttgir(self, module: Any, options: SPIRVOptions) -> Any:
+    def gluon_to_ttgir(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> Any:
         """A Gluon kernel to TTGIR, in the layouts that it names. Raises TooManyWarps."""
         from . import passes
 
         self._check_warps(module, options.num_warps)
-        self._search = None
         passes.run(module, passes.GLUON, "gluon_to_ttgir", passes.operation_names(module))
         return module
 
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
-        """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. Where that takes
-        more shared memory than there is, the kernel is laid out anew (planning/ladder.py)."""
+        """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. Raises
+        OutOfSharedMemory for TTGIR of a user's own that does not fit."""
         from .collector import paused_collector
         from .lowering.entry_point import emit
+        from .planning.cost import named_layouts
         from .runtime.validate import validate_module
-        from .stages import plan_what_fits
+        from .stages import plan
+        from .transforms.schedule import Schedule
 
-        name = f"{metadata.get('name', 'kernel')}.ttgir"
+        chosen, self._chosen = self._chosen, None
         part = "this backend's compiler, from TTGIR to SPIR-V,"
         with paused_collector(), self._compiling(module.get_entry_func_name(), part, options):
-            kernel = emit(plan_what_fits(module, self._search, name, self.capabilities, options))
+            planned = chosen.planned if chosen is not None and chosen.module is module else None
+            if planned is None:
+                layout = metadata.setdefault("layout", None)
+                schedule = Schedule(**layout) if layout is not None else named_layouts(options.num_stages)
+                name = f"{metadata.get('name', 'kernel')}.ttgir"
+                planned = plan(module, schedule, name, self.capabilities, options)
+            kernel = emit(planned)
         validate_module(kernel.spirv, kernel.name)
         metadata["name"] = kernel.name
-        metadata["layout"] = asdict(self._search.schedule) if self._search is not None else None
         metadata["shared"] = kernel.shared_bytes
         metadata["workgroup_size"] = kernel.workgroup_size
         metadata["argument_bytes"] = kernel.argument_bytes

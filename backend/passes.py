@@ -128,16 +128,19 @@ GLUON: Pipeline = (
 )
 
 
+def due(pipeline: Pipeline, names: Collection[str]) -> list[Pass]:
+    """The passes of a pipeline that may change a module with operations of these names."""
+    return [row for row in pipeline if not row.only_on or not row.only_on.isdisjoint(names)]
+
+
 def run(module: Any, pipeline: Pipeline, name: str, names: Collection[str], copies: bool = True) -> None:
     """Runs a pipeline on ``module`` in place; ``name`` labels it in timings and reproducers. ``names``: what
     operation_names() gives for the module. ``copies``: code may be there twice, in two layouts, where that saves a
     layout conversion."""
     manager = ir.pass_manager(module.context)
     manager.enable_debug()
-    for row in pipeline:
+    for row in due(pipeline, names):
         arguments = row.arguments
-        if row.only_on and row.only_on.isdisjoint(names):
-            continue
         if row.name == "add_remove_layout_conversions" and not copies:
             arguments = (True,)  # disable-remat-splitting
         getattr(row.group, row.name)(manager, *arguments)

@@ -1,11 +1,13 @@
 """TTIR to a planned kernel: upstream's passes and this backend's rewrites, in the order in which they run.
 
-``LayoutSearch`` lays a kernel out by one schedule after the other (planning/ladder.py), until what is planned fits.
+``choose`` lays a kernel out by one schedule after the other, the fastest first (planning/cost.py), until what is
+planned fits in the device's shared memory.
 """
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from triton.runtime.errors import OutOfResources
@@ -13,12 +15,13 @@ from triton.runtime.errors import OutOfResources
 from . import passes
 from .analysis.turned_tiles import LOOPS, TURNS, turns_carried_tile
 from .capabilities import Capabilities
+from .errors import LoweringError, UnsupportedOperation
 from .options import SPIRVOptions
 from .patience import check
+from .planning.cost import Bounds, Candidate, candidates
 from .planning.kernel_plan import least_shared
-from .planning.ladder import named_layouts, schedules, sliced
 from .planning.matrix_units import MatrixUnits, matrix_units
-from .planning.module_plan import Planned, plan_module
+from .planning.module_plan import Planned, arrange, plan_arranged, plan_module
 from .planning.native_math import native_math
 from .planning.workgroup import WARP, matrix_warps, subgroups
 from .transforms import table
@@ -27,13 +30,13 @@ from .transforms.schedule import Options, Schedule
 from .ttgir.parser import parse_module
 from .ttgir.printer import print_module
 
-#: Kernels that fit in no layout (``LayoutSearch.key``) → the bytes of shared memory of the last one. Autotuning asks
-#: for the same ones again for other arguments.
+#: Kernels that fit by no schedule (``Layouts.key``) → the least bytes of shared memory of them. Autotuning asks for the
+#: same ones again for other arguments.
 _TOO_LARGE: dict[str, int] = {}
 
 
 class OutOfSharedMemory(OutOfResources):  # type: ignore[misc]
-    """A kernel that takes more shared memory than the device has, in every layout. Autotuning leaves it out."""
+    """A kernel that takes more shared memory than the device has, by every schedule. Autotuning leaves it out."""
 
     def __init__(self, kernel: str, required: int, limit: int) -> None:
         super().__init__(required, limit, "shared memory")
@@ -51,139 +54,178 @@ class OutOfSharedMemory(OutOfResources):  # type: ignore[misc]
         return type(self), (self.kernel, self.required, self.limit)
 
 
-class LayoutSearch:
-    """The ways to lay out the kernel of one TTIR ``module``, the best one first. Raises OutOfSharedMemory for a kernel
-    of which it is known that none fits."""
+@dataclass(frozen=True)
+class Tried:
+    """A schedule by which a kernel was laid out: in words, how long it is ``expected`` to take as a multiple of the
+    best one's time, and the bytes of ``shared`` memory that it takes, at least."""
+
+    schedule: str
+    expected: float
+    shared: int
+
+
+@dataclass(frozen=True, repr=False)
+class Chosen:
+    """How a kernel is laid out: the TTGIR, by which ``schedule``, and which others were ``tried`` before. ``planned``:
+    None where the kernel is refused when it is emitted."""
+
+    module: Any
+    schedule: Schedule
+    planned: Planned | None
+    tried: tuple[Tried, ...] = ()
+
+    def metadata(self) -> dict[str, Any]:
+        """What a compiled kernel keeps of it: ``layout`` and ``tried``."""
+        return {"layout": asdict(self.schedule), "tried": [asdict(one) for one in self.tried]}
+
+
+class _Layouts:
+    """Lays out the kernel of one TTIR ``module``. Upstream's passes run once for all schedules that they do the same
+    for."""
 
     def __init__(self, module: Any, capabilities: Capabilities, options: SPIRVOptions) -> None:
         self._module, self._context, self._ttir = module, module.context, str(module)
         self._capabilities, self._options = capabilities, options
         #: The same for the same kernel, options and device.
         self.key = hashlib.sha256(f"{self._ttir}\0{options}\0{capabilities.arch()}".encode()).hexdigest()
-        if self.key in _TOO_LARGE:
-            raise OutOfSharedMemory(module.get_entry_func_name(), _TOO_LARGE[self.key], capabilities.shared_bytes)
-        self._units = matrix_units(options.matrix_units, capabilities)
-        found = passes.survey(module)
-        self._names = found.names
-        matrices = bool(self._units.configurations) and found.accelerable
+        self._found = passes.survey(module)
+        names = self._found.names
         #: Whether upstream's pass may compute values again in other layouts (analysis/turned_tiles.py).
-        self._copies = self._names.isdisjoint(TURNS) or self._names.isdisjoint(LOOPS) or not _turns_tiles(self._ttir)
-        count = subgroups(
-            found.largest, found.dots > 0, options.num_warps, capabilities, found.exchanges, found.elements
+        self._copies = names.isdisjoint(TURNS) or names.isdisjoint(LOOPS) or not _turns_tiles(self._ttir)
+        self._by_upstream: dict[Schedule, str | None] = {}
+
+    def candidates(self) -> list[Candidate]:
+        """The schedules that the kernel has on the device, the fastest first."""
+        found, device, num_warps = self._found, self._capabilities, self._options.num_warps
+        units = matrix_units(self._options.matrix_units, device)
+        on_units = bool(units.configurations) and found.accelerable
+        return candidates(
+            Bounds(
+                subgroups(found.largest, found.dots > 0, num_warps, device, found.exchanges, found.elements),
+                num_warps,
+                self._options.num_stages,
+                matrix_warps(found.largest, found.dots, num_warps, device) if on_units else 0,
+                loads_matrices(device, units),
+                found.dots > 0,
+                device.traits.slices_dots,
+            )
         )
-        warps = matrix_warps(found.largest, found.dots, options.num_warps, capabilities) if matrices else 0
-        self._moved = self._suits = True
-        #: What was given last, and the TTGIR itself.
-        self.schedule, self.given = named_layouts(options.num_stages), None
-        padded = loads_matrices(capabilities, self._units)
-        self._schedules = schedules(count, options.num_warps, options.num_stages, warps, padded, found.dots > 0)
 
-    def next(self) -> Any:
-        """The TTGIR of the next schedule that gives another one than those before; None where there is none."""
-        for schedule in self._schedules:
-            check()
-            found = None
-            options = planning_options(self._capabilities, self._options, schedule)
-            if schedule.matrices:
-                if self._suits:
-                    found = self._for_matrix_units(options)
-            elif schedule.moved_loads or self._moved:  # else no load was moved, so that none can stay
-                found = self._for_multiply_adds(options)
-            if found is not None:
-                self.schedule, self.given = schedule, found
-                return found
-        self.given = None
-        return None
-
-    def _for_matrix_units(self, options: Options) -> Any:
-        """A kernel whose dots are all for matrix units; None where one of them is not."""
-        module = self._cut(passes.parse(self._ttir, self._context), options)
+    def laid_out(self, schedule: Schedule) -> Any:
+        """The TTGIR by a schedule, a module of its own; None where no dot can be cut as the schedule says."""
+        options = planning_options(self._capabilities, self._options, schedule)
+        key = Schedule(schedule.subgroups, matrices=schedule.matrices, pieces=schedule.pieces)
+        if key not in self._by_upstream:
+            module = self._passed(options)
+            self._by_upstream[key] = module and str(module)
+        else:
+            text = self._by_upstream[key]
+            module = text and passes.parse(text, self._context)
         if module is None:
             return None
-        module = transformed(module, table.Stage.BEFORE_LAYOUTS, self._capabilities, options) or module
-        layouts = passes.layouts(options.schedule.subgroups, WARP, self._options.num_ctas)
-        passes.run(module, layouts, "make_layouts", self._names, self._copies)
-        passes.accelerate_dots(module, self._names, self._copies)
-        passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), self._copies)
         module = transformed(module, table.Stage.LAYOUTS_CHOSEN, self._capabilities, options) or module
-        tried = parse_module(str(module), "kernel.ttgir")
-        self._suits = table.rewrite(tried, table.Stage.FRAGMENTS, self._capabilities, options)
-        return module if self._suits else None
+        if schedule.matrices:
+            return module
+        return transformed(module, table.Stage.LOADS_MOVED, self._capabilities, options) or module
 
-    def _for_multiply_adds(self, options: Options) -> Any:
+    def _passed(self, options: Options) -> Any:
+        """The kernel after upstream's passes."""
         module, self._module = self._module, None  # the passes change it in place
         if module is None:
             module = passes.parse(self._ttir, self._context)
-        module = self._cut(module, options)
-        if module is None:
-            return None
-        layouts = passes.layouts(options.schedule.subgroups, self._options.warp_size, self._options.num_ctas)
-        passes.run(module, layouts, "make_layouts", self._names, self._copies)
-        passes.decompose_scaled_dots(module, self._names)
+        if options.schedule.pieces:
+            module = transformed(module, table.Stage.CUT, self._capabilities, options)
+            if module is None:
+                return None
+        lanes = self._options.warp_size
+        if options.schedule.matrices:
+            module, lanes = transformed(module, table.Stage.BEFORE_LAYOUTS, self._capabilities, options) or module, WARP
+        pipeline = passes.layouts(options.schedule.subgroups, lanes, self._options.num_ctas)
+        names = self._found.names
+        passes.run(module, pipeline, "make_layouts", names, self._copies)
+        if options.schedule.matrices:
+            passes.accelerate_dots(module, names, self._copies)
+        else:
+            passes.decompose_scaled_dots(module, names)
         passes.run(module, passes.TTGIR, "make_ttgir", passes.operation_names(module), self._copies)
-        names = passes.operation_names(module)
-        moved = transformed(module, table.Stage.LAYOUTS_CHOSEN, self._capabilities, options, names)
-        self._moved = moved is not None
-        if moved is not None:
-            module, names = moved, passes.operation_names(moved)
-        return transformed(module, table.Stage.LOADS_MOVED, self._capabilities, options, names) or module
-
-    def _cut(self, module: Any, options: Options) -> Any:
-        """``module`` with its dots cut in pieces; None where no dot can be."""
-        return transformed(module, table.Stage.CUT, self._capabilities, options) if options.schedule.pieces else module
+        return module
 
 
 def _turns_tiles(ttir: str) -> bool:
     return any(map(turns_carried_tile, parse_module(ttir, "kernel.ttir").functions.values()))
 
 
+def choose(module: Any, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Chosen:
+    """Lays out a TTIR module by the fastest schedule by which it fits. ``name``: of its TTGIR in errors. Raises
+    OutOfSharedMemory where it fits by none."""
+    layouts = _Layouts(module, capabilities, options)
+    kernel = module.get_entry_func_name()
+    if layouts.key in _TOO_LARGE:
+        raise OutOfSharedMemory(kernel, _TOO_LARGE[layouts.key], capabilities.shared_bytes)
+    tried: list[Tried] = []
+    seen: set[tuple[str, Schedule]] = set()
+    on_units = True
+    for candidate in layouts.candidates():
+        check()
+        schedule = candidate.schedule
+        if schedule.matrices and not on_units:
+            continue
+        laid_out = layouts.laid_out(schedule)
+        if laid_out is None:
+            continue
+        planning = planning_options(capabilities, options, schedule)
+        text = _last(laid_out, capabilities, planning)
+        alike = text, replace(schedule, subgroups=0, moved_loads=False, pieces=0)
+        if alike in seen:
+            continue  # what it differs in changes nothing of this kernel
+        seen.add(alike)
+        source = parse_module(text, name)
+        if not table.rewrite(source, table.Stage.FITTING, capabilities, planning) and schedule.share:
+            continue
+        # What is too large already is left before it is planned, which takes longest. Fragments of matrix units come
+        # later, and may leave buffers out.
+        shared = 0 if schedule.matrices else least_shared(kernel_of(source))
+        if shared <= capabilities.shared_bytes:
+            try:
+                if not arrange(source, capabilities, planning) and schedule.matrices:
+                    on_units = bool(schedule.pieces)  # what pieces are made by may not suit, where whole dots do
+                    continue
+                planned = plan_arranged(source, capabilities, planning)
+            except (LoweringError, UnsupportedOperation):  # raised again where it is emitted: its TTGIR is kept
+                return Chosen(laid_out, schedule, None, tuple(tried))
+            if planned.plan.fits:
+                return Chosen(laid_out, schedule, planned, tuple(tried))
+            shared = planned.plan.shared_bytes
+        tried.append(Tried(schedule.summary(), candidate.expected, shared))
+    required = _TOO_LARGE[layouts.key] = min(one.shared for one in tried)
+    raise OutOfSharedMemory(kernel, required, capabilities.shared_bytes)
+
+
 def plan(module: Any, schedule: Schedule, name: str, capabilities: Capabilities, options: SPIRVOptions) -> Planned:
-    """TTGIR rewritten and planned. ``schedule``: how LayoutSearch laid it out. ``name``: of the TTGIR in errors."""
+    """TTGIR rewritten and planned, by the ``schedule`` that laid it out. ``name``: of the TTGIR in errors. Raises
+    OutOfSharedMemory where it takes more shared memory than the device has."""
     planning = planning_options(capabilities, options, schedule)
     source = parse_module(_last(module, capabilities, planning), name)
     table.rewrite(source, table.Stage.FITTING, capabilities, planning)
-    return plan_module(source, capabilities, planning)
+    planned = plan_module(source, capabilities, planning)
+    if not planned.plan.fits:
+        kernel = module.get_entry_func_name()
+        raise OutOfSharedMemory(kernel, planned.plan.shared_bytes, capabilities.shared_bytes)
+    return planned
 
 
 def _last(module: Any, capabilities: Capabilities, options: Options) -> str:
-    """The text of the module after upstream's last passes."""
+    """The text of ``module`` after upstream's last passes; the module itself stays as it is."""
+    text, context = str(module), module.context
     names = passes.operation_names(module)
-    module = transformed(module, table.Stage.LAST, capabilities, options, names) or module
-    passes.run(module, passes.LAST, "finish_ttgir", names)
-    return str(module)
-
-
-def plan_what_fits(
-    module: Any, search: LayoutSearch | None, name: str, capabilities: Capabilities, options: SPIRVOptions
-) -> Planned:
-    """The plan of ``module``, or where the device has less shared memory than that takes, of what comes next in
-    ``search``, whose ``schedule`` it then is. Nothing comes next for a ``module`` that ``search`` has not given: a user
-    has put it in the place of that. Raises OutOfSharedMemory where nothing fits."""
-    candidate, required = module, 1 << 62
-    overridden = search is not None and search.given is not module
-    while candidate is not None:
-        chosen = search.schedule if search is not None else named_layouts(options.num_stages)
-        text = _last(candidate, capabilities, planning_options(capabilities, options, chosen))
-        for schedule in sliced(chosen, capabilities.traits.slices_dots):
-            source = parse_module(text, name)
-            planning = planning_options(capabilities, options, schedule)
-            if not table.rewrite(source, table.Stage.FITTING, capabilities, planning) and schedule.share:
-                continue
-            # What is too large already is left before it is planned, which takes longest. Fragments of matrix units
-            # come later, and may leave buffers out.
-            least = 0 if search is not None and schedule.matrices else least_shared(kernel_of(source))
-            if least <= capabilities.shared_bytes:
-                planned = plan_module(source, capabilities, planning)
-                if planned.plan.fits:
-                    if search is not None:
-                        search.schedule = schedule
-                    return planned
-                least = planned.plan.shared_bytes
-            required = min(required, least)
-        candidate = search.next() if search is not None and not overridden else None
-    if search is not None and not overridden:
-        _TOO_LARGE[search.key] = required
-    raise OutOfSharedMemory(module.get_entry_func_name(), required, capabilities.shared_bytes)
+    changed = transformed(module, table.Stage.LAST, capabilities, options, names)
+    if changed is not None:
+        module, text = changed, str(changed)
+    if not passes.due(passes.LAST, names):
+        return text
+    copy = passes.parse(text, context)
+    passes.run(copy, passes.LAST, "finish_ttgir", names)
+    return str(copy)
 
 
 def planning_options(capabilities: Capabilities, options: SPIRVOptions, schedule: Schedule) -> Options:

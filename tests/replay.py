@@ -37,9 +37,9 @@ def recorded() -> Iterator[dict[str, str]]:
     make_ttgir, make_spirv = SPIRVBackend.make_ttgir, SPIRVBackend.make_spirv
     keys: dict[int, str] = {}
 
-    def observed_ttgir(backend: Any, module: Any, options: Any) -> Any:
+    def observed_ttgir(backend: Any, module: Any, metadata: dict[str, Any], options: Any) -> Any:
         keys[id(backend)] = _digest(f"{module.str_nodebug()}\n{options}\n{backend.capabilities.arch()}")
-        return make_ttgir(backend, module, options)
+        return make_ttgir(backend, module, metadata, options)
 
     def observed_spirv(backend: Any, module: Any, metadata: dict[str, Any], options: Any) -> bytes:
         spirv = make_spirv(backend, module, metadata, options)

@@ -11,10 +11,10 @@ from .. import passes
 from ..capabilities import Capabilities
 from ..errors import LoweringError, UnsupportedOperation
 from ..options import SPIRVOptions, own
-from ..planning.ladder import named_layouts
+from ..planning.cost import named_layouts
 from ..planning.module_plan import Planned
 from ..planning.show import plan_lines, plan_text
-from ..stages import LayoutSearch, plan
+from ..stages import plan
 from ..transforms.kernel import kernel_of
 from ..transforms.schedule import Schedule
 from .kernels import CachedKernel, NotPlannable
@@ -23,27 +23,19 @@ from .lines import Line, frames
 _OTHER_VERSION = "it was compiled by another version of this backend: launch it again"
 
 
-def planned_again(
-    ttgir: str, capabilities: Capabilities, metadata: Mapping[str, Any], ttir: str | None = None
-) -> Planned:
+def planned_again(ttgir: str, capabilities: Capabilities, metadata: Mapping[str, Any]) -> Planned:
     """The rewritten module and the plan that a kernel was emitted from.
 
-    ``metadata``: the compiler's, of which the compile options and ``layout`` count. ``ttir``: the stage before, where
-    there is one: a kernel that takes too much shared memory in the layout of ``ttgir`` was laid out anew from it.
-    Raises NotPlannable for metadata of another version.
+    ``metadata``: the compiler's, of which the compile options and ``layout`` count. Raises NotPlannable for metadata of
+    another version.
     """
     context = ir.context()
     ir.load_dialects(context)
     module = passes.parse(ttgir, context)
     options = SPIRVOptions(**own(metadata))
     schedule = _schedule(metadata, options)
-    if ttir is not None and metadata["layout"] is not None:
-        search = LayoutSearch(passes.parse(ttir, context), capabilities, options)
-        search.next()  # this is ``ttgir``
-        while search.schedule.layouts != schedule.layouts:
-            module = search.next()
-            if module is None:
-                raise NotPlannable(_OTHER_VERSION)
+    if metadata["layout"] is not None and schedule.subgroups != module.get_int_attr("ttg.num-warps"):
+        raise NotPlannable(_OTHER_VERSION)
     return plan(module, schedule, f"{metadata.get('name', 'kernel')}.ttgir", capabilities, options)
 
 
@@ -59,10 +51,9 @@ def cached_plan(kernel: CachedKernel, **options: Any) -> Planned:
 
     Raises NotInCache where its TTGIR is not there, NotPlannable where it cannot be planned."""
     ttgir = kernel.text("ttgir")
-    ttir = kernel.text("ttir") if kernel.path("ttir").exists() else None
     try:
         capabilities = Capabilities.parse(str(kernel.metadata["target"]["arch"]))
-        return planned_again(ttgir, capabilities, {**kernel.metadata, **options}, ttir)
+        return planned_again(ttgir, capabilities, {**kernel.metadata, **options})
     except (UnsupportedOperation, LoweringError, RuntimeError, ValueError) as error:
         raise NotPlannable(f"kernel {kernel.name}, {kernel.key}, cannot be planned again: {error}") from error
 
@@ -71,9 +62,20 @@ def plan_of(kernel: CachedKernel) -> str:
     """The plan of a kernel in the cache as text: how it is laid out, then one line an operation. Raises as
     ``cached_plan``."""
     planned = cached_plan(kernel)
-    layout = kernel.metadata["layout"]
-    heading = "" if layout is None else f"layout: {Schedule(**layout).summary()}\n"
+    heading = "".join(f"{line}\n" for line in layout_lines(kernel.metadata))
     return heading + plan_text(kernel_of(planned.source), planned.plan)
+
+
+def layout_lines(metadata: Mapping[str, Any]) -> list[str]:
+    """How a kernel is laid out, and by which schedules it did not fit, a line each; none where its author named its
+    layouts."""
+    if metadata["layout"] is None:
+        return []
+    tried = [
+        f"  did not fit, expected time {one['expected']:g}: {one['schedule']}: {one['shared']:,} bytes of shared memory"
+        for one in metadata["tried"]
+    ]
+    return [f"layout: {Schedule(**metadata['layout']).summary()}", *tried]
 
 
 def lines_of(planned: Planned) -> list[Line]:

@@ -116,7 +116,7 @@ def inspect_to_file(options: argparse.Namespace) -> Path:
             find_kernel(path, name, "inspect"), options.signature, capabilities, chosen(options) | extra
         )
         metadata = compiled.metadata._asdict()
-        planned = planned_again(compiled.asm["ttgir"], capabilities, metadata, compiled.asm.get("ttir"))
+        planned = planned_again(compiled.asm["ttgir"], capabilities, metadata)
         known = collected(metadata, compiled.asm, planned)
     elif options.kernel.endswith(".spv"):
         raise RequestError(
@@ -155,7 +155,7 @@ def of_cache(kernel: CachedKernel, module: bytes) -> dict[str, Any]:
 def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Planned) -> dict[str, Any]:
     """What the page shows, as plain data, of the compiler's ``metadata``, the text of each stage with its module, and
     the plan."""
-    from .plan import lines_of  # needs Triton's compiled library
+    from .plan import layout_lines, lines_of  # needs Triton's compiled library
 
     spirv, capabilities = asm["spv"], planned.capabilities
     stages: dict[str, tuple[str, list[Line]]] = {}
@@ -163,7 +163,8 @@ def collected(metadata: Mapping[str, Any], asm: Mapping[str, Any], planned: Plan
         stages["ttir"] = ("TTIR", mlir_lines(asm["ttir"]))
     stages["ttgir"] = ("TTGIR", mlir_lines(asm["ttgir"]))
     kernel, plan = kernel_of(planned.source), planned.plan
-    stages["plan"] = ("Plan", lines_of(planned))
+    layout = [Line(text, ()) for text in layout_lines(metadata)]
+    stages["plan"] = ("Plan", [*layout, *lines_of(planned)])
     stages["spv"] = ("SPIR-V", spirv_lines(spirv))
     source = source_lines([lines for _, lines in stages.values()])
     places = {place: None for _, lines in stages.values() for line in lines for place in line.places}

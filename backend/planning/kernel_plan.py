@@ -48,7 +48,7 @@ from .scratch_places import spare_bytes, spread
 from .shared_memory import Apart, Room, View, views
 
 #: Rounds of a conversion, at most, in kernels with dots: with more of them they would make code that Mesa's CPU driver
-#: compiles for 40 s. There are better ways, but where nothing else fits (ladder.py).
+#: compiles for 40 s. There are better ways, but where nothing else fits (cost.py).
 ROUNDS_WITH_DOTS = 4
 
 

@@ -27,7 +27,18 @@ class Planned:
 def plan_module(source: Module, capabilities: Capabilities, options: Options) -> Planned:
     """Rewrites and plans the only public function of ``source``, which was laid out by the schedule of ``options``.
     Raises UnsupportedOperation for what this backend refuses, LoweringError for a module it does not understand."""
-    transforms.rewrite(source, transforms.Stage.FRAGMENTS, capabilities, options)
+    arrange(source, capabilities, options)
+    return plan_arranged(source, capabilities, options)
+
+
+def arrange(source: Module, capabilities: Capabilities, options: Options) -> bool:
+    """Gives fragments of matrix units the layout that the device has for them. False where there are none, or where
+    the device has no such matrices."""
+    return transforms.rewrite(source, transforms.Stage.FRAGMENTS, capabilities, options)
+
+
+def plan_arranged(source: Module, capabilities: Capabilities, options: Options) -> Planned:
+    """What is left of ``plan_module`` then."""
     _check_shape(source, capabilities)
     transforms.rewrite(source, transforms.Stage.PLANNING, capabilities, options)
     return Planned(source, plan_kernel(kernel_of(source), source, capabilities, options), capabilities, options)

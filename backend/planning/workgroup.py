@@ -3,7 +3,7 @@
 ``num_warps`` counts warps of 32 lanes that have 256 registers each: that is what kernels are tuned for. A subgroup of
 fewer lanes, or one whose lanes have fewer registers, would hold several times as much in a lane: code grows with that,
 or registers are spilled. So there are more subgroups instead, as many as the kernel's largest tensor asks for; fewer
-again where they would take more shared memory than there is (ladder.py). A tensor that those registers could not hold
+again where they would take more shared memory than there is (cost.py). A tensor that those registers could not hold
 gets more invocations than that on Mesa's CPU driver, whose compile time grows faster than the code: a 128×128
 transposition with one warp takes 1.7 s of CPU time instead of 7.5.
 

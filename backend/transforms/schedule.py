@@ -1,4 +1,4 @@
-"""How a kernel is laid out and carried out: what ``planning/ladder.py`` chooses among, and rewrites and plans go by."""
+"""How a kernel is laid out and carried out: what ``planning/cost.py`` chooses among, and rewrites and plans go by."""
 
 from __future__ import annotations
 

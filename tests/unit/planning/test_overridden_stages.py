@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,9 @@ def product(a, b, out, SIZE: tl.constexpr):
     tl.store(out + at, tl.dot(tl.load(a + at), tl.load(b + at)))
 
 
-def compiled(size: int, **options: object) -> triton.compiler.CompiledKernel:
+def compiled(size: int, shared_bytes: int = 0, **options: object) -> triton.compiler.CompiledKernel:
     capabilities = PROFILES["intel-xe"]
+    capabilities = replace(capabilities, shared_bytes=shared_bytes or capabilities.shared_bytes)
     source = ASTSource(product, dict.fromkeys(("a", "b", "out"), "*fp32") | {"SIZE": "constexpr"}, {(3,): size})
     target = GPUTarget("spirv", capabilities.arch(), capabilities.subgroup_size)
     return triton.compile(source, target=target, options={"matrix_units": "0"} | options)
@@ -34,14 +36,23 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_ttgir_that_does_not_fit_is_refused(tmp_path: Path) -> None:
-    """The compiler's next layout is of the kernel that was overridden: nothing of the user's would be left in it."""
-    original = compiled(128)
-    assert original.metadata.layout["pieces"] or original.metadata.layout["tight"], "it does not fit as it is laid out"
+    """Another layout would be of the kernel that was overridden: nothing of the user's would be left in it."""
+    original, whole = compiled(128), compiled(128, 1 << 20)
+    assert original.metadata.layout["pieces"] and not whole.metadata.layout["pieces"]
     path = tmp_path / "product.ttgir"
-    path.write_text(original.asm["ttgir"])
+    path.write_text(whole.asm["ttgir"])
     with pytest.raises(OutOfResources, match=f"kernel 'product'.*{PROFILES['intel-xe'].shared_bytes}"):
         compiled(128, ir_override=str(path))
     assert compiled(128).asm["spv"] == original.asm["spv"], "the kernel itself is still compiled"
+
+
+def test_the_ttgir_that_is_kept_is_the_one_that_was_emitted(tmp_path: Path) -> None:
+    """Not the first that was tried."""
+    original = compiled(128)
+    assert [one["schedule"] for one in original.metadata.tried] and original.asm["ttgir"].count("tt.dot ") == 2
+    path = tmp_path / "product.ttgir"
+    path.write_text(original.asm["ttgir"])
+    assert compiled(128, ir_override=str(path)).asm["spv"] == original.asm["spv"]
 
 
 def test_ttgir_that_fits_is_compiled(tmp_path: Path) -> None:

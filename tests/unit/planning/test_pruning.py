@@ -44,8 +44,8 @@ def test_what_cannot_fit_is_neither_planned_nor_emitted(
     profile: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(knobs.cache, "dir", str(tmp_path))
-    calls = {"plan_module": 0, "run": 0}
-    for owner, name in ((stages, "plan_module"), (passes, "run")):
+    calls = {"plan_arranged": 0, "run": 0}
+    for owner, name in ((stages, "plan_arranged"), (passes, "run")):
 
         def counted(*arguments: object, name: str = name, function: object = getattr(owner, name)) -> object:
             calls[name] += 1
@@ -53,13 +53,13 @@ def test_what_cannot_fit_is_neither_planned_nor_emitted(
 
         monkeypatch.setattr(owner, name, counted)
     for m, n, k, fits in CONFIGURATIONS:
-        calls["plan_module"] = 0
+        calls["plan_arranged"] = 0
         if fits:
-            assert compile_matmul(m, n, k, profile) <= 8 * KIB and calls["plan_module"]
+            assert compile_matmul(m, n, k, profile) <= 8 * KIB and calls["plan_arranged"]
             continue
         with pytest.raises(OutOfResources, match="shared memory, Required: \\d+, Hardware limit: 8192"):
             compile_matmul(m, n, k, profile)
-        assert not calls["plan_module"]
+        assert not calls["plan_arranged"]
         calls["run"] = 0
         with pytest.raises(OutOfResources, match="shared memory"):
             compile_matmul(m, n, k, profile)

@@ -10,7 +10,7 @@ from triton import knobs
 from triton.backends.spirv.ahead_of_time.build import compiled_kernel
 from triton.backends.spirv.ahead_of_time.kernel_source import find_kernel
 from triton.backends.spirv.capabilities import PROFILES, Capabilities
-from triton.backends.spirv.inspection.plan import planned_again
+from triton.backends.spirv.inspection.plan import layout_lines, planned_again
 from triton.backends.spirv.lowering.entry_point import emit
 from triton.backends.spirv.planning.module_plan import plan_module
 from triton.backends.spirv.planning.show import plan_text
@@ -58,12 +58,20 @@ def test_what_does_not_fit_is_said() -> None:
     ("profile", "shared_bytes", "layout"),
     [
         ("nvidia-hopper", 0, "4 subgroups, matrix units with padded buffers"),
-        ("nvidia-hopper", 8192, "4 subgroups, matrix units with plain buffers"),
+        ("nvidia-hopper", 8192, "4 subgroups, matrix units with padded buffers, dots in 2 pieces of K"),
+        ("amd-rdna3", 8192, "4 subgroups, matrix units with plain buffers"),
         ("lavapipe", 0, "8 subgroups"),
         ("lavapipe", 6144, "8 subgroups, slices of K in dots whose operands take more than shared memory"),
         ("intel-xe", 6144, "16 subgroups, dots in 2 pieces of K"),
     ],
-    ids=["matrix units", "buffers not padded", "multiply-adds", "slices of K", "dots cut along K"],
+    ids=[
+        "matrix units",
+        "cut on matrix units",
+        "buffers not padded",
+        "multiply-adds",
+        "slices of K",
+        "dots cut along K",
+    ],
 )
 def test_the_plan_made_again_is_what_was_emitted(
     profile: str, shared_bytes: int, layout: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -75,7 +83,15 @@ def test_the_plan_made_again_is_what_was_emitted(
     example, name, signature = next(entry for entry in KERNELS if entry[0] == "matmul" and "fp16" in entry[2])
     kernel = find_kernel(ROOT / "examples" / f"{example}.py", name)
     compiled, _ = compiled_kernel(kernel, signature, capabilities, {})
-    again = planned_again(compiled.asm["ttgir"], capabilities, compiled.metadata._asdict(), compiled.asm["ttir"])
+    again = planned_again(compiled.asm["ttgir"], capabilities, compiled.metadata._asdict())
     fits, words = again.plan.fits, emit(again).spirv
     assert fits and words == compiled.asm["spv"]
     assert Schedule(**compiled.metadata.layout).summary() == layout
+    first, *others = layout_lines(compiled.metadata._asdict())
+    assert first == f"layout: {layout}" and len(others) == len(compiled.metadata.tried)
+    assert bool(others) == bool(shared_bytes)
+    for line, one in zip(others, compiled.metadata.tried, strict=True):
+        assert line.startswith(
+            f"  did not fit, expected time {one['expected']:g}: {one['schedule']}: {one['shared']:,} "
+        )
+        assert one["shared"] > shared_bytes

@@ -113,7 +113,7 @@ def test_a_module_as_upstream_gives_it_is_valid() -> None:
 
 
 def test_registers_may_hold_one_element_more_often_where_the_element_counts() -> None:
-    """As where upstream's layouts of a column and of the tile that it fills are one, and fragments replace the tile's."""
+    """As where upstream's layouts of a column and of its tile are one, and fragments replace the tile's."""
     module = parse_module(
         """
         #column = #ttg.blocked<{sizePerThread = [1, 1], threadsPerWarp = [2, 4], warpsPerCTA = [1, 1], order = [1, 0]}>

@@ -1,0 +1,118 @@
+"""Which schedules there are for a kernel, and how long it is expected to take by each, as a multiple of the best one's
+time. The first that fits in the device's shared memory is taken (stages.py).
+
+A schedule differs from the best one in what spares shared memory: each difference has its factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import log2, prod
+
+from ..transforms.schedule import Schedule
+
+#: Dots on multiply-adds where the device has matrix units. Products of float16, 4096³, on an H100: 0.05 of CUDA's speed
+#: so, 0.37 on matrix units; attention 0.06 and 0.5.
+MULTIPLY_ADDS = 7.0
+#: Buffers of matrix operands that are not padded, so that fragments are loaded element by element. Products of float16,
+#: 128×128×32 with four warps, on an H100: 124 TFLOP/s so, 302 with padded buffers.
+PLAIN = 2.4
+#: Dots on matrix units cut in two along K, whose operands reach their fragments by conversions. Attention with head 128
+#: and tiles of 128×64 on an H100: 119 TFLOP/s so with four warps, 243 whole with eight.
+MATRIX_PIECES = 2.0
+#: Dots on multiply-adds cut in two along K, and in two again. ACO's cycles of fp32 attention are 0.7 to 0.9 of the whole dots', of fp32
+#: products 0.9 to 1.8, for RDNA 3 (Mesa 22.3.6).
+PIECES = 1.2
+#: Half as many subgroups, each with twice the registers. ACO's cycles: 2.2 to 5 times as many for attention, 3.8 to 6
+#: for products, and 42 for one that spills 1,003 registers. ANV's for fp16 attention: 1.5 to 1.7 times.
+HALF_THE_SUBGROUPS = 3.0
+#: Loads of dot operands where upstream left them: registers hold them longer. ACO: the same cycles for seven kernels.
+UNMOVED = 1.05
+#: Conversions in rounds, and buffers that loops fill again. ACO: 1 to 1.08 times as many cycles for seven kernels, but
+#: next to dots code that Mesa's CPU driver compiles for 40 s.
+TIGHT = 2.5
+#: Operands in slices (slice_dots.py), and in slices of half the size. On Mesa's CPU driver products run as fast so.
+SLICES = 1.01
+
+#: Parts of shared memory that the operands of a dot may take.
+SHARES = (0, 1, 2, 4)
+#: In how many pieces dots are cut.
+CUTS = (0, 2, 4, 8)
+#: The same on matrix units: of more pieces each is smaller, but not what makes pieces of a tile.
+MATRIX_CUTS = (0, 2)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A ``schedule``, and how many times as long as by the best one the kernel is expected to take by it."""
+
+    schedule: Schedule
+    expected: float
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What decides which schedules a kernel has. ``subgroups``: how many it should have without matrix units
+    (workgroup.py), down to ``num_warps``; ``stages``: of pipelined loops; ``matrix_warps``: warps of 32 lanes that it
+    should have on matrix units, 0 where they may not be used, and whether their buffers can be ``padded``. ``dots``:
+    whether it has any; ``slices``: whether the driver's compiler is better off with dots in slices, too
+    (``Driver.slices_dots``)."""
+
+    subgroups: int
+    num_warps: int
+    stages: int
+    matrix_warps: int = 0
+    padded: bool = False
+    dots: bool = True
+    slices: bool = False
+
+
+def candidates(bounds: Bounds) -> list[Candidate]:
+    """All schedules of a kernel, the fastest first, of those as fast the one that differs less from the best."""
+    found = [Candidate(schedule, _expected(schedule, bounds)) for schedule in _schedules(bounds)]
+    return sorted(found, key=lambda one: one.expected)
+
+
+def _schedules(bounds: Bounds) -> Iterator[Schedule]:
+    best = Schedule(bounds.subgroups, stages=bounds.stages)
+    if bounds.matrix_warps:
+        units = replace(best, subgroups=bounds.matrix_warps, moved_loads=False, matrices=True)
+        for padded in (True, False) if bounds.padded else (False,):
+            yield from (replace(units, padded=padded, pieces=pieces) for pieces in MATRIX_CUTS)
+    for share in SHARES if bounds.slices and bounds.dots else (0,):
+        for moved in (True, False):
+            one = replace(best, moved_loads=moved, share=share)
+            yield from (replace(one, subgroups=count) for count in _halved(bounds))
+            if bounds.dots:
+                yield from (replace(one, pieces=pieces) for pieces in CUTS if pieces and moved)
+                yield from (replace(one, pieces=pieces, tight=True) for pieces in CUTS)
+
+
+def _halved(bounds: Bounds) -> Iterator[int]:
+    count = bounds.subgroups
+    yield count
+    while count > bounds.num_warps:
+        count //= 2
+        yield count
+
+
+def _expected(schedule: Schedule, bounds: Bounds) -> float:
+    pieces = MATRIX_PIECES if schedule.matrices else PIECES
+    factors = [
+        pieces ** log2(schedule.pieces or 1),
+        TIGHT if schedule.tight else 1.0,
+        SLICES ** SHARES.index(schedule.share),
+    ]
+    if schedule.matrices:
+        factors.append(PLAIN if bounds.padded and not schedule.padded else 1.0)
+    else:
+        factors.append(MULTIPLY_ADDS if bounds.matrix_warps else 1.0)
+        factors.append(1.0 if schedule.moved_loads else UNMOVED)
+        factors.append(HALF_THE_SUBGROUPS ** log2(bounds.subgroups // schedule.subgroups))
+    return round(prod(factors), 2)
+
+
+def named_layouts(stages: int) -> Schedule:
+    """Of a kernel that names its layouts, such as Gluon's: there is nothing to choose."""
+    return Schedule(moved_loads=False, matrices=True, tight=True, stages=stages)
