@@ -21,8 +21,8 @@ PLAIN = 2.4
 #: Dots on matrix units cut in two along K, whose operands reach their fragments by conversions. Attention with head 128
 #: and tiles of 128×64 on an H100: 119 TFLOP/s so with four warps, 243 whole with eight.
 MATRIX_PIECES = 2.0
-#: Dots on multiply-adds cut in two along K, and in two again. ACO's cycles of fp32 attention are 0.7 to 0.9 of the whole dots', of fp32
-#: products 0.9 to 1.8, for RDNA 3 (Mesa 22.3.6).
+#: Dots on multiply-adds cut in two along K, and in two again. ACO's cycles for RDNA 3 (Mesa 22.3.6) are 0.7 to 0.9 of the
+#: whole dots' for fp32 attention, 0.9 to 1.8 for fp32 products.
 PIECES = 1.2
 #: Half as many subgroups, each with twice the registers. ACO's cycles: 2.2 to 5 times as many for attention, 3.8 to 6
 #: for products, and 42 for one that spills 1,003 registers. ANV's for fp16 attention: 1.5 to 1.7 times.
