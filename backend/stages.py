@@ -18,7 +18,7 @@ from .capabilities import Capabilities
 from .errors import LoweringError, UnsupportedOperation
 from .options import SPIRVOptions
 from .patience import check
-from .planning.cost import Bounds, Candidate, candidates
+from .planning.cost import Candidate, KernelFacts, candidates
 from .planning.kernel_plan import least_shared
 from .planning.matrix_units import MatrixUnits, matrix_units
 from .planning.module_plan import Planned, arrange, plan_arranged, plan_module
@@ -100,7 +100,7 @@ class _Layouts:
         units = matrix_units(self._options.matrix_units, device)
         on_units = bool(units.configurations) and found.accelerable
         return candidates(
-            Bounds(
+            KernelFacts(
                 subgroups(found.largest, found.dots > 0, num_warps, device, found.exchanges, found.elements),
                 num_warps,
                 self._options.num_stages,

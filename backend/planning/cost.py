@@ -21,8 +21,8 @@ PLAIN = 2.4
 #: Dots on matrix units cut in two along K, whose operands reach their fragments by conversions. Attention with head 128
 #: and tiles of 128×64 on an H100: 119 TFLOP/s so with four warps, 243 whole with eight.
 MATRIX_PIECES = 2.0
-#: Dots on multiply-adds cut in two along K, and in two again. ACO's cycles for RDNA 3 (Mesa 22.3.6) are 0.7 to 0.9 of the
-#: whole dots' for fp32 attention, 0.9 to 1.8 for fp32 products.
+#: Dots on multiply-adds cut in two along K, and in two again. ACO's cycles for RDNA 3 (Mesa 22.3.6) are 0.7 to 0.9 of
+#: the whole dots' for fp32 attention, 0.9 to 1.8 for fp32 products.
 PIECES = 1.2
 #: Half as many subgroups, each with twice the registers. ACO's cycles: 2.2 to 5 times as many for attention, 3.8 to 6
 #: for products, and 42 for one that spills 1,003 registers. ANV's for fp16 attention: 1.5 to 1.7 times.
@@ -52,7 +52,7 @@ class Candidate:
 
 
 @dataclass(frozen=True)
-class Bounds:
+class KernelFacts:
     """What decides which schedules a kernel has. ``subgroups``: how many it should have without matrix units
     (workgroup.py), down to ``num_warps``; ``stages``: of pipelined loops; ``matrix_warps``: warps of 32 lanes that it
     should have on matrix units, 0 where they may not be used, and whether their buffers can be ``padded``. ``dots``:
@@ -68,36 +68,36 @@ class Bounds:
     slices: bool = False
 
 
-def candidates(bounds: Bounds) -> list[Candidate]:
+def candidates(facts: KernelFacts) -> list[Candidate]:
     """All schedules of a kernel, the fastest first, of those as fast the one that differs less from the best."""
-    found = [Candidate(schedule, _expected(schedule, bounds)) for schedule in _schedules(bounds)]
+    found = [Candidate(schedule, _expected(schedule, facts)) for schedule in _schedules(facts)]
     return sorted(found, key=lambda one: one.expected)
 
 
-def _schedules(bounds: Bounds) -> Iterator[Schedule]:
-    best = Schedule(bounds.subgroups, stages=bounds.stages)
-    if bounds.matrix_warps:
-        units = replace(best, subgroups=bounds.matrix_warps, moved_loads=False, matrices=True)
-        for padded in (True, False) if bounds.padded else (False,):
+def _schedules(facts: KernelFacts) -> Iterator[Schedule]:
+    best = Schedule(facts.subgroups, stages=facts.stages)
+    if facts.matrix_warps:
+        units = replace(best, subgroups=facts.matrix_warps, moved_loads=False, matrices=True)
+        for padded in (True, False) if facts.padded else (False,):
             yield from (replace(units, padded=padded, pieces=pieces) for pieces in MATRIX_CUTS)
-    for share in SHARES if bounds.slices and bounds.dots else (0,):
+    for share in SHARES if facts.slices and facts.dots else (0,):
         for moved in (True, False):
             one = replace(best, moved_loads=moved, share=share)
-            yield from (replace(one, subgroups=count) for count in _halved(bounds))
-            if bounds.dots:
+            yield from (replace(one, subgroups=count) for count in _halved(facts))
+            if facts.dots:
                 yield from (replace(one, pieces=pieces) for pieces in CUTS if pieces and moved)
                 yield from (replace(one, pieces=pieces, tight=True) for pieces in CUTS)
 
 
-def _halved(bounds: Bounds) -> Iterator[int]:
-    count = bounds.subgroups
+def _halved(facts: KernelFacts) -> Iterator[int]:
+    count = facts.subgroups
     yield count
-    while count > bounds.num_warps:
+    while count > facts.num_warps:
         count //= 2
         yield count
 
 
-def _expected(schedule: Schedule, bounds: Bounds) -> float:
+def _expected(schedule: Schedule, facts: KernelFacts) -> float:
     pieces = MATRIX_PIECES if schedule.matrices else PIECES
     factors = [
         pieces ** log2(schedule.pieces or 1),
@@ -105,11 +105,11 @@ def _expected(schedule: Schedule, bounds: Bounds) -> float:
         SLICES ** SHARES.index(schedule.share),
     ]
     if schedule.matrices:
-        factors.append(PLAIN if bounds.padded and not schedule.padded else 1.0)
+        factors.append(PLAIN if facts.padded and not schedule.padded else 1.0)
     else:
-        factors.append(MULTIPLY_ADDS if bounds.matrix_warps else 1.0)
+        factors.append(MULTIPLY_ADDS if facts.matrix_warps else 1.0)
         factors.append(1.0 if schedule.moved_loads else UNMOVED)
-        factors.append(HALF_THE_SUBGROUPS ** log2(bounds.subgroups // schedule.subgroups))
+        factors.append(HALF_THE_SUBGROUPS ** log2(facts.subgroups // schedule.subgroups))
     return round(prod(factors), 2)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.planning.cost import CUTS, SHARES, Bounds, candidates
+from triton.backends.spirv.planning.cost import CUTS, SHARES, KernelFacts, candidates
 from triton.backends.spirv.transforms.schedule import Schedule
 
 
-def schedules(bounds: Bounds) -> list[Schedule]:
-    found = candidates(bounds)
+def schedules(facts: KernelFacts) -> list[Schedule]:
+    found = candidates(facts)
     times = [one.expected for one in found]
     assert times[0] == 1.0 and times == sorted(times)
     assert len({one.schedule for one in found}) == len(found)
@@ -16,13 +16,13 @@ def schedules(bounds: Bounds) -> list[Schedule]:
 
 
 def test_without_dots_only_the_subgroups_can_be_fewer() -> None:
-    assert schedules(Bounds(16, 4, 2, dots=False)) == [
+    assert schedules(KernelFacts(16, 4, 2, dots=False)) == [
         Schedule(count, moved) for count in (16, 8, 4) for moved in (True, False)
     ]
 
 
 def test_dots_are_cut_before_subgroups_are_halved() -> None:
-    found = schedules(Bounds(16, 4, 2))
+    found = schedules(KernelFacts(16, 4, 2))
     assert found[:2] == [Schedule(16), Schedule(16, moved_loads=False)]
     assert [one for one in found if one.pieces and not one.tight] == [Schedule(16, pieces=one) for one in CUTS[1:]]
     assert found.index(Schedule(16, pieces=8)) < found.index(Schedule(8))
@@ -30,15 +30,15 @@ def test_dots_are_cut_before_subgroups_are_halved() -> None:
 
 
 def test_operands_in_slices_come_before_loads_stay_and_dots_are_cut() -> None:
-    found = schedules(Bounds(8, 8, 2, slices=True))
+    found = schedules(KernelFacts(8, 8, 2, slices=True))
     assert found[: len(SHARES)] == [Schedule(8, share=share) for share in SHARES]
-    assert schedules(Bounds(8, 8, 2, dots=False, slices=True)) == [Schedule(8), Schedule(8, moved_loads=False)]
+    assert schedules(KernelFacts(8, 8, 2, dots=False, slices=True)) == [Schedule(8), Schedule(8, moved_loads=False)]
 
 
 @pytest.mark.parametrize("padded", [True, False])
 def test_matrix_units_come_first(padded: bool) -> None:
     units = Schedule(4, False, True)
     whole, cut = Schedule(4, False, True, padded), Schedule(4, False, True, padded, pieces=2)
-    found = schedules(Bounds(8, 4, 2, 4, padded))
+    found = schedules(KernelFacts(8, 4, 2, 4, padded))
     assert found[:2] == [whole, cut]
     assert found.index(units) < found.index(Schedule(8)) == len([one for one in found if one.matrices])
