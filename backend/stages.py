@@ -197,7 +197,7 @@ def choose(module: Any, name: str, capabilities: Capabilities, options: SPIRVOpt
                 return Chosen(laid_out, schedule, planned, tuple(tried))
             shared = planned.plan.shared_bytes
         tried.append(Tried(schedule.summary(), candidate.expected, shared))
-    required = _TOO_LARGE[layouts.key] = min(one.shared for one in tried)
+    required = _TOO_LARGE[layouts.key] = min((one.shared for one in tried), default=0)
     raise OutOfSharedMemory(kernel, required, capabilities.shared_bytes)
 
 

@@ -54,3 +54,16 @@ def test_a_model_that_takes_too_long_is_told(tmp_path: Path) -> None:
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "spirv gpt process: not done in 0 s" in done.stdout
     assert json.loads(out.read_text())["part"] == "process"
+
+
+def test_each_schedule_of_a_kernel_is_right_and_timed(tmp_path: Path) -> None:
+    out = tmp_path / "schedules.json"
+    command = [sys.executable, "-m", "benchmarks.schedules", "--small", "--only", "matmul_fp32", "--json", str(out)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (figure,) = json.loads(out.read_text())["figures"]
+    expected = [row["expected"] for row in figure["schedules"]]
+    assert expected[0] == 1.0 and expected == sorted(expected) and len(expected) > 1
+    assert all(row["ms"] > 0 for row in figure["schedules"]) and figure["chosen"]["ms"] > 0
+    assert len({str(row["schedule"]) for row in figure["schedules"]}) == len(expected)
+    assert done.stdout.count("\n") == len(expected) + 3
