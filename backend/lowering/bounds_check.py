@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import reduce
 
-from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN, bounds_bytes
+from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN
 from ..analysis.pointer_roots import accesses
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..spirv import opcodes as op
-from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
+from ..spirv.opcodes import MemoryAccess
 from ..ttgir.ir import Function, Location, Operation, Value
 from ..ttgir.types import PointerType, TensorType, Type
 from .emitter import Emitter
 from .linear import owns
-from .reports import Reports
+from .reports import Reports, write_words
 
 
 class Bounds:
@@ -40,11 +40,6 @@ class Bounds:
         self._addresses: Mapping[int, int] = {}
         #: Argument → (address of its tensor's first byte, bytes from there to its end).
         self._ranges: dict[int, tuple[int, int]] = {}
-
-    @property
-    def bytes(self) -> int:
-        """What the report buffer holds for it between its header and its records."""
-        return bounds_bytes(len(self.arguments))
 
     def read(self, emitter: Emitter, reports: Reports, addresses: Mapping[int, int]) -> None:
         """Reads the rows, in the entry block, where they dominate every use, and reports what they are of.
@@ -109,25 +104,16 @@ class Bounds:
     ) -> list[int]:
         """Counts the elements, of which there is one; the first of the launch leaves its place."""
         f, module = emitter.f, emitter.module
-        module.capability(Capability_.VulkanMemoryModelDeviceScope)
         one, zero = module.uint(1), module.uint(0)
         count = reduce(f.add, [f.select(outer, one, zero) for outer, _ in outside])
-        earlier = f.effect(
-            op.AtomicIAdd,
-            module.u32,
-            self._word(emitter, 4 * OUTSIDE),
-            module.uint(Scope.Device),
-            module.uint(Semantics.Relaxed),
-            count,
-        )
+        earlier = self._reports.count(emitter, 4 * OUTSIDE, count)
 
         def describe() -> list[int]:
             address = outside[-1][1]
             for outer, candidate in reversed(outside[:-1]):
                 address = f.select(outer, candidate, address)
-            program = [emitter.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
-            for place, word in enumerate((module.uint(message + 1), *program)):
-                f.store(self._word(emitter, FIRST_OUTSIDE_AT + 4 * place), word, MemoryAccess.NonPrivatePointer, 4)
+            program = emitter.program_ids()
+            write_words(emitter, self._reports.address, FIRST_OUTSIDE_AT, (module.uint(message + 1), *program))
             for number in numbers:
                 f.store(
                     self._wide(emitter, ROWS_AT + self._rows[number] * ROW.size + DISTANCE),
@@ -140,18 +126,9 @@ class Bounds:
         f.if_(f.compare(op.IEqual, earlier, zero), describe)
         return []
 
-    def _at(self, emitter: Emitter, offset: int, type_id: int) -> int:
-        f, module = emitter.f, emitter.module
-        address = f.add(self._reports.address, module.uint(offset, 64))
-        return f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, type_id), address)
-
-    def _word(self, emitter: Emitter, offset: int) -> int:
-        """A pointer to 32 bits of the report buffer."""
-        return self._at(emitter, offset, emitter.module.u32)
-
     def _wide(self, emitter: Emitter, offset: int) -> int:
         """A pointer to 64 bits of the report buffer."""
-        return self._at(emitter, offset, emitter.module.int(64))
+        return emitter.integer_at(self._reports.address, offset, 64)
 
 
 def callers(location: Location) -> list[str]:

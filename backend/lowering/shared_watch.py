@@ -10,6 +10,8 @@ from enum import IntEnum
 from ..planning.shared_memory import POOL
 from ..spirv.opcodes import Scope
 from ..ttgir.ir import Operation
+from .emitter import Emitter
+from .reports import Reports
 
 
 class Kind(IntEnum):
@@ -46,6 +48,9 @@ class Watch:
             yield
         finally:
             self._operation = outer
+
+    def begin(self, emitter: Emitter, reports: Reports) -> None:
+        """The kernel begins."""
 
     def access(self, kind: Kind, where: Bytes) -> None:
         """The invocation accesses ``where`` now."""
