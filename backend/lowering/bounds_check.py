@@ -115,12 +115,8 @@ class Bounds:
             program = emitter.program_ids()
             write_words(emitter, self._reports.address, FIRST_OUTSIDE_AT, (module.uint(message + 1), *program))
             for number in numbers:
-                f.store(
-                    self._wide(emitter, ROWS_AT + self._rows[number] * ROW.size + DISTANCE),
-                    f.sub(address, self._addresses[number]),
-                    MemoryAccess.NonPrivatePointer,
-                    8,
-                )
+                pointer = self._wide(emitter, ROWS_AT + self._rows[number] * ROW.size + DISTANCE)
+                f.store(pointer, f.sub(address, self._addresses[number]), MemoryAccess.NonPrivatePointer, 8)
             return []
 
         f.if_(f.compare(op.IEqual, earlier, zero), describe)

@@ -47,17 +47,9 @@ class Reports:
 
         def report() -> list[int]:
             module.capability(Capability_.VulkanMemoryModelDeviceScope)
-            relaxed = module.uint(Semantics.Relaxed)
-            f.effect(
-                op.AtomicCompareExchange,
-                module.u32,
-                emitter.integer_at(self.address, 4 * FAILURE),
-                module.uint(Scope.Device),
-                relaxed,
-                relaxed,
-                module.uint(number + 1),
-                module.uint(0),
-            )
+            relaxed, scope = module.uint(Semantics.Relaxed), module.uint(Scope.Device)
+            pointer, words = emitter.integer_at(self.address, 4 * FAILURE), (module.uint(number + 1), module.uint(0))
+            f.effect(op.AtomicCompareExchange, module.u32, pointer, scope, relaxed, relaxed, *words)
             return []
 
         f.if_(condition, report)
