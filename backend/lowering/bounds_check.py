@@ -16,7 +16,7 @@ from ..analysis.pointer_roots import accesses
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import MemoryAccess
-from ..ttgir.ir import Function, Location, Operation, Value
+from ..ttgir.ir import UNKNOWN, Function, Location, Operation, Value
 from ..ttgir.types import PointerType, TensorType, Type
 from .emitter import Emitter
 from .linear import owns
@@ -46,7 +46,7 @@ class Bounds:
         ``addresses``: of the ``arguments``."""
         f = emitter.f
         self._reports, self._addresses = reports, addresses
-        reports.message("bounds", Location(), arguments=self.arguments, unchecked=self.unchecked)
+        reports.message("bounds", UNKNOWN, arguments=self.arguments, unchecked=self.unchecked)
         for number, row in self._rows.items():
             before, span = (
                 f.load(emitter.module.int(64), self._wide(emitter, ROWS_AT + row * ROW.size + column), 0, 8)

@@ -18,7 +18,7 @@ of the source was the latest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -29,7 +29,7 @@ from ..planning.shared_memory import POOL
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL as DONT_UNROLL
 from ..spirv.opcodes import BuiltIn, MemoryAccess, Scope, Semantics, StorageClass
-from ..ttgir.ir import Location
+from ..ttgir.ir import UNKNOWN, Operation
 from .bounds_check import callers
 from .emitter import Emitter
 from .reports import Reports, write_words
@@ -87,7 +87,6 @@ class RaceCheck(Watch):
     """Checks the accesses that ``survey`` found."""
 
     def __init__(self, survey: SharedSurvey) -> None:
-        super().__init__()
         self._granule = survey.granule
         counts = {pool: -(-end // survey.granule) for pool, end in sorted(survey.ends.items())}
         starts = accumulate(counts.values(), initial=0)
@@ -101,10 +100,10 @@ class RaceCheck(Watch):
         self._batch: _Batch | None = None
         self._waiting: list[int] = []
 
-    def begin(self, emitter: Emitter, reports: Reports) -> None:
+    def begin(self, emitter: Emitter, reports: Reports, operation: Callable[[], Operation | None]) -> None:
         """Reads, in the entry block, what checks need."""
         f, module = emitter.f, emitter.module
-        self._emitter, self._reports = emitter, reports
+        self._emitter, self._reports, self._operation = emitter, reports, operation
         size = emitter.subgroup_size
         assert size * emitter.num_warps <= _INVOCATIONS
         several = emitter.num_warps > 1
@@ -114,7 +113,7 @@ class RaceCheck(Watch):
         bytes_ = self._granules * self._words * 4
         programs = max(1, SHADOW_BYTES // bytes_)
         granules = {"granule": self._granule, "pools": sorted(self._first.values())}
-        reports.message("races", Location(), bytes=bytes_, programs=programs, **granules)
+        reports.message("races", UNKNOWN, bytes=bytes_, programs=programs, **granules)
         self._at = reports.place("races")
         program = self._program()
         checked = f.compare(op.ULessThan, program, module.uint(programs, 64))
@@ -254,9 +253,8 @@ class RaceCheck(Watch):
 
     def _message(self, kind: Kind) -> int:
         """The message of such an access by the operation that is emitted."""
-        operation = self._operation
-        location = operation.location if operation is not None else Location()
-        name = operation.name if operation is not None else ""
+        operation = self._operation()
+        location, name = (operation.location, operation.name) if operation is not None else (UNKNOWN, "")
         key = kind, name, str(location)
         if key not in self._messages:
             self._messages[key] = self._reports.message(

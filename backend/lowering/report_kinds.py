@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ..planning.loop_limit import watches_loops
 from ..planning.module_plan import Planned
 from ..transforms.kernel import kernel_of
-from ..ttgir.ir import Function
+from ..ttgir.ir import UNKNOWN, Function
 from ..ttgir.traits import Effect, traits
 from .bounds_check import Bounds
 from .loop_check import watch_loops
@@ -50,13 +50,17 @@ def _read_bounds(ctx: Lowering, kernel: Function) -> None:
 
 def _watch_shared(ctx: Lowering, kernel: Function) -> None:
     assert ctx.shared.watch is not None
-    ctx.shared.watch.begin(ctx, ctx.reports)
+    ctx.shared.watch.begin(ctx, ctx.reports, lambda: ctx.operation)
+
+
+def _watch_loops(ctx: Lowering, kernel: Function) -> None:
+    watch_loops(ctx, ctx.reports, lambda: ctx.operation.location if ctx.operation is not None else UNKNOWN)
 
 
 #: In the order in which they begin, which is that of their parts in the buffer.
 BOUNDS = ReportKind(lambda planned: planned.options.check_bounds, _read_bounds)
 RACES = ReportKind(_has_races, _watch_shared)
-LOOPS = ReportKind(_loops_end, lambda ctx, _: watch_loops(ctx, ctx.reports, lambda: ctx.place))
+LOOPS = ReportKind(_loops_end, _watch_loops)
 #: Rules of debug.py make them.
 ASSERTS_AND_PRINTS = ReportKind(_speaks, lambda ctx, kernel: None)
 KINDS = (BOUNDS, RACES, LOOPS, ASSERTS_AND_PRINTS)
