@@ -8,15 +8,15 @@ atomic operation is masked off. The buffer counts such elements and holds the pl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import reduce
 
 from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN
-from ..analysis.pointer_roots import accesses
+from ..analysis.pointer_roots import Roots, accesses
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..spirv import opcodes as op
 from ..spirv.opcodes import MemoryAccess
-from ..ttgir.ir import UNKNOWN, Function, Location, Operation, Value
+from ..ttgir.ir import UNKNOWN, Function, Location, Operation
 from ..ttgir.types import PointerType, TensorType, Type
 from .emitter import Emitter
 from .linear import owns
@@ -25,34 +25,29 @@ from .reports import Reports, write_words
 
 class Bounds:
     """What the accesses of one kernel are checked against. ``roots``: pointer → the arguments that it may have come
-    from (planning/pointers.py). ``arguments``: the numbers of the arguments with a row.
+    from (planning/pointers.py). ``address``: of an argument, by its number.
 
-    ``unchecked`` counts the operations whose pointers come from memory or from integers, which are not checked.
+    The message counts the operations whose pointers come from memory or from integers, which are not checked.
     """
 
-    def __init__(self, kernel: Function, roots: Mapping[Value, tuple[int, ...]]) -> None:
-        self._roots = roots
-        reached = [self._roots.get(operation.operands[0], ()) for operation in accesses(kernel)]
-        self.unchecked = sum(not numbers for numbers in reached)
-        self.arguments = sorted({number for numbers in reached for number in numbers})
-        self._rows = {number: row for row, number in enumerate(self.arguments)}
-        self._reports = Reports(0)
-        self._addresses: Mapping[int, int] = {}
+    def __init__(
+        self, emitter: Emitter, reports: Reports, kernel: Function, roots: Roots, address: Callable[[int], int]
+    ) -> None:
+        """Reads the rows, in the entry block, where they dominate every use."""
+        self._reports, self._roots, f = reports, roots, emitter.f
+        reached = [roots.get(operation.operands[0], ()) for operation in accesses(kernel)]
+        numbers = sorted({number for numbers in reached for number in numbers})
+        self._rows = {number: row for row, number in enumerate(numbers)}
+        self._addresses = {number: address(number) for number in numbers}
         #: Argument → (address of its tensor's first byte, bytes from there to its end).
         self._ranges: dict[int, tuple[int, int]] = {}
-
-    def read(self, emitter: Emitter, reports: Reports, addresses: Mapping[int, int]) -> None:
-        """Reads the rows, in the entry block, where they dominate every use, and reports what they are of.
-        ``addresses``: of the ``arguments``."""
-        f = emitter.f
-        self._reports, self._addresses = reports, addresses
-        reports.message("bounds", UNKNOWN, arguments=self.arguments, unchecked=self.unchecked)
+        reports.message("bounds", UNKNOWN, arguments=numbers, unchecked=reached.count(()))
         for number, row in self._rows.items():
             before, span = (
                 f.load(emitter.module.int(64), self._wide(emitter, ROWS_AT + row * ROW.size + column), 0, 8)
                 for column in (BEFORE, SPAN)
             )
-            self._ranges[number] = f.sub(addresses[number], before), span
+            self._ranges[number] = f.sub(self._addresses[number], before), span
 
     def check(self, emitter: Emitter, operation: Operation, addresses: list[int], masks: list[int]) -> list[int]:
         """Reports the elements that ``masks`` enable outside of their tensors. Gives a boolean an address: whether it

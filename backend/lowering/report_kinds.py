@@ -43,9 +43,8 @@ def _speaks(planned: Planned) -> bool:
 def _read_bounds(ctx: Lowering, kernel: Function) -> None:
     roots = ctx.plan.pointers.roots
     assert kernel.body is not None and roots is not None
-    ctx.bounds = Bounds(kernel, roots)
     arguments = kernel.body.entry.arguments
-    ctx.bounds.read(ctx, ctx.reports, {number: ctx.scalar(arguments[number]) for number in ctx.bounds.arguments})
+    ctx.bounds = Bounds(ctx, ctx.reports, kernel, roots, lambda number: ctx.scalar(arguments[number]))
 
 
 def _watch_shared(ctx: Lowering, kernel: Function) -> None:
