@@ -119,13 +119,15 @@ _NAMES = _DEFAULTS.keys()
 class Choice:
     """A compile option that users choose. ``help``: of its option of the command line; empty where it has none there,
     or one that is not a compilation's alone. ``short``: another name there. ``setting``: what counts where a launch
-    does not say. ``recorded``: the JSON of a compiled kernel tells it."""
+    does not say. ``recorded``: the JSON of a compiled kernel tells it. ``fact``: what the inspect page calls it, if it
+    has it."""
 
     name: str
     help: str = ""
     short: str = ""
     setting: Setting[Any] | None = None
     recorded: bool = True
+    fact: str = ""
 
 
 CHOICES = (
@@ -136,8 +138,14 @@ CHOICES = (
         "check_bounds",
         "check every access against the tensors that are passed, at the cost of speed",
         setting=CHECK_BOUNDS,
+        fact="bounds checked",
     ),
-    Choice("check_races", "check every access to shared memory for races, at the cost of speed", setting=CHECK_RACES),
+    Choice(
+        "check_races",
+        "check every access to shared memory for races, at the cost of speed",
+        setting=CHECK_RACES,
+        fact="races checked",
+    ),
     Choice("disorder", setting=DISORDER, recorded=False),
     Choice("enable_fp_fusion"),
     Choice("debug_info", setting=DEBUG_INFO, recorded=False),

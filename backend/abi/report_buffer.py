@@ -1,14 +1,15 @@
 """The report buffer, by which a kernel tells the host of failures, values that it prints, accesses out of bounds, and
 races.
 
-Little-endian. It begins with a header; what checks of bounds and of races need follows in kernels that have them, then
-the records.
+Little-endian. It begins with a header. Kinds of reports that need more have a part each behind it (``PARTS``).
 ``docs/abi.md`` has the tables.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 #: Words of the header: 1 + the number of the first failure's message; how many records there were to write; how many
 #: elements were out of bounds, modulo 2³².
@@ -34,7 +35,7 @@ BEFORE, SPAN, DISTANCE = 0, 8, 16
 
 
 def bounds_bytes(rows: int) -> int:
-    """What checks of bounds take between the header and the records, for so many arguments."""
+    """Bytes of the part for bounds, for so many arguments."""
     return ROWS_AT - HEADER.size + rows * ROW.size
 
 
@@ -46,3 +47,23 @@ RACES = struct.Struct("<Q9I")
 RACE_COUNT, RACE_ACCESS = 2, 3
 #: Bytes of device memory that a launch has for noting accesses, at most, if one program needs no more.
 SHADOW_BYTES = 64 << 20
+
+#: Kind of message → bytes of the part that the buffer has for it. Parts follow the header in the order in which the
+#: first messages of their kinds are numbered; that of prints is the last.
+PARTS: Mapping[str, Callable[[Mapping[str, Any]], int]] = {
+    "bounds": lambda facts: bounds_bytes(len(facts["arguments"])),
+    "races": lambda _: RACES.size,
+    "print": lambda _: RECORDS * RECORD.size,
+}
+
+
+def places(messages: Iterable[Mapping[str, Any]]) -> tuple[dict[str, int], int]:
+    """Kind → the byte at which its part begins, in a kernel with these messages; and bytes in all."""
+    found: dict[str, int] = {}
+    end = HEADER.size
+    for message in messages:
+        kind = message["kind"]
+        if kind in PARTS and kind not in found:
+            found[kind] = end
+            end += PARTS[kind](message)
+    return found, end

@@ -5,18 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..ttgir.ir import Block, Function, Operation, Value
-
-#: Operations whose emitted code may loop as often as data, or the choices of the lowering (a dot's rectangles), say.
-_UNBOUNDED = (
-    "scf.while",
-    "tt.dot",
-    "tt.atomic_rmw",
-    "tt.atomic_cas",
-    "tt.atomic_poll",
-    "arith.remf",
-    "math.ipowi",
-    "tt.extern_elementwise",
-)
+from ..ttgir.traits import traits
 
 
 def most_iterations(
@@ -46,7 +35,7 @@ def _of_block(
 def _of_operation(
     operation: Operation, rounds: Callable[[Operation], int], copies: Callable[[Operation], int | None]
 ) -> int | None:
-    if operation.name in _UNBOUNDED:
+    if traits(operation).unbounded:
         return None
     inner = 0
     for region in operation.regions:

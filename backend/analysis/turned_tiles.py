@@ -8,11 +8,11 @@ layouts: with tiles that start as a constant, or have fewer elements than there 
 from __future__ import annotations
 
 from ..ttgir.ir import Function, Operation, Value
-from ..ttgir.traits import Pointers, traits
+from ..ttgir.traits import TRAITS, Layouts, Pointers, traits
 from .pointer_range import carried
 
 #: Operations whose operand and result cannot have one layout.
-TURNS = frozenset({"tt.trans", "tt.reshape", "tt.join", "tt.split", "tt.cat"})
+TURNS = frozenset(name for name, row in TRAITS.items() if row.layouts is Layouts.TURNED)
 
 #: Operations that carry values from one iteration to the next.
 LOOPS = frozenset({"scf.for", "scf.while"})

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..ttgir.ir import Block, Function, Operation, Value
+from ..ttgir.traits import traits
 from ..ttgir.types import FloatType, TensorType, Type
 from .axis_info import arithmetic
 from .axis_info.info import wrapped
@@ -102,12 +103,6 @@ class _Scalars:
 
 _AXES = {"x": 0, "y": 1, "z": 2, "0": 0, "1": 1, "2": 2}
 
-#: Operations on floating-point numbers that count one an element; the operations of the dialect ``math`` do, too.
-_COUNTED = frozenset(
-    f"arith.{name}f" for name in ("add", "sub", "mul", "div", "rem", "neg", "maximum", "minimum", "maxnum", "minnum")
-) | {"tt.precise_divf", "tt.precise_sqrt", "tt.extern_elementwise", "tt.clampf"}
-_FUSED = frozenset({"math.fma"})
-
 
 def _of_block(block: Block, scalars: _Scalars) -> Work:
     total = Work()
@@ -132,7 +127,7 @@ def _of_operation(operation: Operation, scalars: _Scalars) -> Work:
         a = operation.operands[0].type
         assert isinstance(a, TensorType)
         return Work(operations=2 * _size(operation.result.type) * a.shape[-1])
-    counts = 2 if name in _FUSED else int(name in _COUNTED or name.startswith("math."))
+    counts = traits(operation).counts
     if counts and operation.results and isinstance(element_type(operation.results[0].type), FloatType):
         return Work(operations=counts * _size(operation.results[0].type))
     return Work()

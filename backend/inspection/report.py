@@ -15,7 +15,7 @@ from ..ahead_of_time.command import add_request, fusion, target
 from ..ahead_of_time.errors import RequestError, in_one_line
 from ..ahead_of_time.kernel_source import find_kernel, split_request
 from ..capabilities import Capabilities
-from ..options import chosen
+from ..options import CHOICES, chosen
 from ..planning.module_plan import Planned
 from ..runtime.errors import VulkanUnavailable
 from ..spirv.decode import decode
@@ -49,8 +49,7 @@ _FACTS = (
     ("stages", "num_stages"),
     ("shared memory", "shared"),
     ("bytes of arguments", "argument_bytes"),
-    ("bounds checked", "check_bounds"),
-    ("races checked", "check_races"),
+    *((choice.fact, choice.name) for choice in CHOICES if choice.fact),
 )
 
 

@@ -79,7 +79,7 @@ class _Words:
             return self._pushed(index)
         ctx, module = self._ctx, self._ctx.module
         address = ctx.f.add(self._address, module.uint(4 * index, 64))
-        pointer = ctx.f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, module.u32), address)
+        pointer = ctx.device_pointer(address, module.u32)
         return ctx.f.emit(op.Load, module.u32, pointer, MemoryAccess.Aligned, 4)
 
     def pair(self, index: int) -> int:

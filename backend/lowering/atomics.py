@@ -12,7 +12,7 @@ from ..layouts.linear import LinearLayout
 from ..planning.plans import Shared
 from ..planning.shared_memory import first_element
 from ..spirv import opcodes as op
-from ..spirv.opcodes import Capability_, Glsl, Scope, Semantics, StorageClass
+from ..spirv.opcodes import Capability_, Glsl, Scope, Semantics
 from ..ttgir.ir import Operation, Value
 from ..ttgir.types import FloatType, IntegerType, TensorType, Type
 from .arith import choose_float, float_binary
@@ -62,7 +62,7 @@ def _pointer(ctx: Lowering, address: int, width: int) -> int:
         if not ctx.capabilities.has("int64_atomics"):
             raise missing(ctx.capabilities.driver, "has no 64-bit atomics", "int64_atomics")
         module.capability(Capability_.Int64Atomics)
-    return ctx.f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, module.int(width)), address)
+    return ctx.device_pointer(address, module.int(width))
 
 
 def swap_loop(ctx: Lowering, pointer: int, width: int, scope: int, update: Update) -> int:
@@ -142,8 +142,7 @@ def _modify(ctx: Lowering, operation: Operation, scope: int, type_: Type, addres
     if kind == "fadd" and ctx.capabilities.has(f"float{width}_atomic_add"):
         module.extension("SPV_EXT_shader_atomic_float_add")
         module.capability(FLOAT_ADD_CAPABILITY[width])
-        pointer = f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, type_id), address)
-        return f.effect(op.AtomicFAddEXT, type_id, pointer, scope, _relaxed(ctx), value)
+        return f.effect(op.AtomicFAddEXT, type_id, ctx.device_pointer(address, type_id), scope, _relaxed(ctx), value)
     return f.bitcast(
         swap_loop(ctx, _pointer(ctx, address, width), width, scope, new_value(ctx, kind, type_, value)), type_id
     )

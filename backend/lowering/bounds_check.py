@@ -8,56 +8,46 @@ atomic operation is masked off. The buffer counts such elements and holds the pl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from functools import reduce
 
-from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN, bounds_bytes
-from ..analysis.pointer_roots import accesses
+from ..abi.report_buffer import BEFORE, DISTANCE, FIRST_OUTSIDE_AT, OUTSIDE, ROW, ROWS_AT, SPAN
+from ..analysis.pointer_roots import Roots, accesses
 from ..layouts.element_sizes import bits_in_memory, element_type
 from ..spirv import opcodes as op
-from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
-from ..ttgir.ir import Function, Location, Operation, Value
+from ..spirv.opcodes import MemoryAccess
+from ..ttgir.ir import UNKNOWN, Function, Location, Operation
 from ..ttgir.types import PointerType, TensorType, Type
 from .emitter import Emitter
 from .linear import owns
-from .reports import Reports
+from .reports import Reports, write_words
 
 
 class Bounds:
     """What the accesses of one kernel are checked against. ``roots``: pointer → the arguments that it may have come
-    from (planning/pointers.py). ``arguments``: the numbers of the arguments with a row.
+    from (planning/pointers.py). ``address``: of an argument, by its number.
 
-    ``unchecked`` counts the operations whose pointers come from memory or from integers, which are not checked.
+    The message counts the operations whose pointers come from memory or from integers, which are not checked.
     """
 
-    def __init__(self, kernel: Function, roots: Mapping[Value, tuple[int, ...]]) -> None:
-        self._roots = roots
-        reached = [self._roots.get(operation.operands[0], ()) for operation in accesses(kernel)]
-        self.unchecked = sum(not numbers for numbers in reached)
-        self.arguments = sorted({number for numbers in reached for number in numbers})
-        self._rows = {number: row for row, number in enumerate(self.arguments)}
-        self._reports = Reports(0)
-        self._addresses: Mapping[int, int] = {}
+    def __init__(
+        self, emitter: Emitter, reports: Reports, kernel: Function, roots: Roots, address: Callable[[int], int]
+    ) -> None:
+        """Reads the rows, in the entry block, where they dominate every use."""
+        self._reports, self._roots, f = reports, roots, emitter.f
+        reached = [roots.get(operation.operands[0], ()) for operation in accesses(kernel)]
+        numbers = sorted({number for numbers in reached for number in numbers})
+        self._rows = {number: row for row, number in enumerate(numbers)}
+        self._addresses = {number: address(number) for number in numbers}
         #: Argument → (address of its tensor's first byte, bytes from there to its end).
         self._ranges: dict[int, tuple[int, int]] = {}
-
-    @property
-    def bytes(self) -> int:
-        """What the report buffer holds for it between its header and its records."""
-        return bounds_bytes(len(self.arguments))
-
-    def read(self, emitter: Emitter, reports: Reports, addresses: Mapping[int, int]) -> None:
-        """Reads the rows, in the entry block, where they dominate every use, and reports what they are of.
-        ``addresses``: of the ``arguments``."""
-        f = emitter.f
-        self._reports, self._addresses = reports, addresses
-        reports.message("bounds", Location(), arguments=self.arguments, unchecked=self.unchecked)
+        reports.message("bounds", UNKNOWN, arguments=numbers, unchecked=reached.count(()))
         for number, row in self._rows.items():
             before, span = (
                 f.load(emitter.module.int(64), self._wide(emitter, ROWS_AT + row * ROW.size + column), 0, 8)
                 for column in (BEFORE, SPAN)
             )
-            self._ranges[number] = f.sub(addresses[number], before), span
+            self._ranges[number] = f.sub(self._addresses[number], before), span
 
     def check(self, emitter: Emitter, operation: Operation, addresses: list[int], masks: list[int]) -> list[int]:
         """Reports the elements that ``masks`` enable outside of their tensors. Gives a boolean an address: whether it
@@ -109,49 +99,27 @@ class Bounds:
     ) -> list[int]:
         """Counts the elements, of which there is one; the first of the launch leaves its place."""
         f, module = emitter.f, emitter.module
-        module.capability(Capability_.VulkanMemoryModelDeviceScope)
         one, zero = module.uint(1), module.uint(0)
         count = reduce(f.add, [f.select(outer, one, zero) for outer, _ in outside])
-        earlier = f.effect(
-            op.AtomicIAdd,
-            module.u32,
-            self._word(emitter, 4 * OUTSIDE),
-            module.uint(Scope.Device),
-            module.uint(Semantics.Relaxed),
-            count,
-        )
+        earlier = self._reports.count(emitter, 4 * OUTSIDE, count)
 
         def describe() -> list[int]:
             address = outside[-1][1]
             for outer, candidate in reversed(outside[:-1]):
                 address = f.select(outer, candidate, address)
-            program = [emitter.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
-            for place, word in enumerate((module.uint(message + 1), *program)):
-                f.store(self._word(emitter, FIRST_OUTSIDE_AT + 4 * place), word, MemoryAccess.NonPrivatePointer, 4)
+            program = emitter.program_ids()
+            write_words(emitter, self._reports.address, FIRST_OUTSIDE_AT, (module.uint(message + 1), *program))
             for number in numbers:
-                f.store(
-                    self._wide(emitter, ROWS_AT + self._rows[number] * ROW.size + DISTANCE),
-                    f.sub(address, self._addresses[number]),
-                    MemoryAccess.NonPrivatePointer,
-                    8,
-                )
+                pointer = self._wide(emitter, ROWS_AT + self._rows[number] * ROW.size + DISTANCE)
+                f.store(pointer, f.sub(address, self._addresses[number]), MemoryAccess.NonPrivatePointer, 8)
             return []
 
         f.if_(f.compare(op.IEqual, earlier, zero), describe)
         return []
 
-    def _at(self, emitter: Emitter, offset: int, type_id: int) -> int:
-        f, module = emitter.f, emitter.module
-        address = f.add(self._reports.address, module.uint(offset, 64))
-        return f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, type_id), address)
-
-    def _word(self, emitter: Emitter, offset: int) -> int:
-        """A pointer to 32 bits of the report buffer."""
-        return self._at(emitter, offset, emitter.module.u32)
-
     def _wide(self, emitter: Emitter, offset: int) -> int:
         """A pointer to 64 bits of the report buffer."""
-        return self._at(emitter, offset, emitter.module.int(64))
+        return emitter.integer_at(self._reports.address, offset, 64)
 
 
 def callers(location: Location) -> list[str]:

@@ -115,3 +115,17 @@ class Emitter:
         # The value never changes, so equal reads may share one result.
         value = self.f.emit(op.Load, module.u32, pointer)
         return value if part is None else self.f.add(value, part.first[axis])
+
+    def program_ids(self) -> list[int]:
+        """The program's place in the grid: x, y, z."""
+        return [self.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
+
+    # -- device memory -------------------------------------------------------------------------------------------
+    def device_pointer(self, address: int, type_id: int) -> int:
+        """A pointer to what lies at a 64-bit address."""
+        return self.f.emit(op.ConvertUToPtr, self.module.pointer(StorageClass.PhysicalStorageBuffer, type_id), address)
+
+    def integer_at(self, address: int, offset: int, bits: int = 32) -> int:
+        """A pointer to an integer ``offset`` bytes behind a 64-bit address."""
+        place = self.f.add(address, self.module.uint(offset, 64))
+        return self.device_pointer(place, self.module.int(bits))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, ArgumentBlock, hidden_arguments
-from ..abi.report_buffer import HEADER, RACES
 from ..capabilities import Capabilities
 from ..planning.module_plan import Planned, plan_module
 from ..spirv.float_modes import float_modes
@@ -18,14 +18,14 @@ from ..transforms.schedule import Options
 from ..ttgir.ir import UNKNOWN, Function, Module
 from . import families  # noqa: F401  (fills the registry)
 from .arguments import read_arguments
-from .bounds_check import Bounds
 from .debug_info import source_lines
 from .emitter import Part
 from .global_scratch import GlobalScratch
 from .lowering import Lowering
 from .race_check import RaceCheck
 from .registry import lower
-from .reports import Reports, watch_loops
+from .report_kinds import KINDS, RACES, ReportKind
+from .reports import Reports
 from .shared_memory import SharedMemory
 from .shared_watch import SharedSurvey, Watch
 
@@ -62,14 +62,15 @@ def lower_module(source: Module, capabilities: Capabilities, options: Options) -
 
 def emit(planned: Planned) -> LoweredKernel:
     """The kernel as it was planned. Raises UnsupportedOperation for what this backend refuses."""
-    if not planned.plan.races:
-        return _emit(planned, None)
+    kinds = [kind for kind in KINDS if kind.wanted(planned)]
+    if RACES not in kinds:
+        return _emit(planned, kinds, None)
     survey = SharedSurvey()
-    _emit(planned, survey)
-    return _emit(planned, RaceCheck(survey))
+    _emit(planned, kinds, survey)
+    return _emit(planned, kinds, RaceCheck(survey))
 
 
-def _emit(planned: Planned, watch: Watch | None) -> LoweredKernel:
+def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None) -> LoweredKernel:
     source, plan, capabilities, options = planned.source, planned.plan, planned.capabilities, planned.options
     kernel = kernel_of(source)
     module = ModuleBuilder()
@@ -80,10 +81,10 @@ def _emit(planned: Planned, watch: Watch | None) -> LoweredKernel:
     assert kernel.body is not None
     ctx = Lowering(source, module, function, capabilities, options, shared, plan)
     scratch = GlobalScratch.of(source)
-    block = _enter(ctx, kernel, bool(scratch.size))
+    block = _enter(ctx, kernel, kinds, bool(scratch.size))
     for operation in kernel.body.entry.operations:
         lower(ctx, operation)
-    if plan.reports and not ctx.reports.messages:  # no loop that is watched was emitted, and the buffer is an argument
+    if kinds and not ctx.reports.messages:  # no loop that is watched was emitted, and the buffer is an argument
         ctx.reports.message("loop", UNKNOWN)
     shared_bytes = shared.finish()
     assert shared_bytes <= plan.shared_bytes, f"{shared_bytes} bytes of shared memory, {plan.shared_bytes} planned"
@@ -104,29 +105,19 @@ def _emit(planned: Planned, watch: Watch | None) -> LoweredKernel:
     )
 
 
-def _enter(ctx: Lowering, kernel: Function, scratch: bool) -> ArgumentBlock:
-    """Reads, at the start of the kernel, all that rules may use anywhere: built-ins, arguments, and through those the
-    extents of the tensors that accesses are checked against. Gives the layout of the arguments. ``scratch``: the kernel
-    takes global scratch memory."""
-    plan, pointers = ctx.plan, ctx.plan.pointers
-    assert kernel.body is not None
-    if pointers.communicates:
+def _enter(ctx: Lowering, kernel: Function, kinds: Sequence[ReportKind], scratch: bool) -> ArgumentBlock:
+    """Reads, at the start of the kernel, all that rules may use anywhere: built-ins, arguments, and through those what
+    ``kinds`` of reports need. Gives the layout of the arguments. ``scratch``: the kernel takes global scratch
+    memory."""
+    if ctx.plan.pointers.communicates:
         ctx.global_access = MemoryAccess.NonPrivatePointer
     ctx.read_builtins()
-    block, addresses = read_arguments(ctx, kernel, hidden_arguments(scratch, plan.reports, ctx.options.split_grid))
+    block, addresses = read_arguments(ctx, kernel, hidden_arguments(scratch, bool(kinds), ctx.options.split_grid))
     ctx.global_scratch = addresses.get(GLOBAL_SCRATCH, 0)
     if ctx.options.split_grid:
         ctx.part = Part([addresses[axis] for axis in FIRST_PROGRAM], [addresses[axis] for axis in GRID_SIZE])
-    bounds = Bounds(kernel, pointers.roots) if pointers.roots is not None else None
-    checks = (bounds.bytes if bounds else 0) + (RACES.size if plan.races else 0)
-    ctx.reports = Reports(addresses.get(REPORTS, 0), checks)
-    if bounds is not None:
-        ctx.bounds = bounds
-        arguments = kernel.body.entry.arguments
-        bounds.read(ctx, ctx.reports, {number: ctx.scalar(arguments[number]) for number in bounds.arguments})
-    if isinstance(ctx.shared.watch, RaceCheck):
-        ctx.shared.watch.begin(ctx, ctx.reports, HEADER.size + (bounds.bytes if bounds else 0))
-    if plan.watched:
-        watch_loops(ctx, ctx.reports, lambda: ctx.place)
+    ctx.reports = Reports(addresses.get(REPORTS, 0))
+    for kind in kinds:
+        kind.begin(ctx, kernel)
     ctx.disorder.delay(ctx)
     return block

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ..layouts.element_sizes import element_type
-from ..spirv import opcodes as op
-from ..spirv.opcodes import Capability_, MemoryAccess, StorageClass
+from ..spirv.opcodes import Capability_, MemoryAccess
 from ..ttgir.types import Type
 from .element_types import MEMORY_FEATURE
 from .emitter import Emitter
@@ -24,9 +23,7 @@ def _pointer(emitter: Emitter, address: int, how: PackedElements) -> int:
         if not emitter.capabilities.has(feature):
             raise missing(emitter.capabilities.driver, f"cannot access {bits}-bit elements in memory", feature)
         module.capability(MEMORY_CAPABILITY[bits])
-    return emitter.f.emit(
-        op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, how.type_id(emitter)), address
-    )
+    return emitter.device_pointer(address, how.type_id(emitter))
 
 
 def load_elements(emitter: Emitter, address: int, type_: Type, count: int, volatile: bool = False) -> list[int]:

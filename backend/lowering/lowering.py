@@ -17,7 +17,7 @@ from ..spirv.function import FunctionBuilder
 from ..spirv.module import ModuleBuilder
 from ..spirv.opcodes import Scope
 from ..transforms.schedule import Options
-from ..ttgir.ir import UNKNOWN, Module, Operation, Value
+from ..ttgir.ir import Module, Operation, Value
 from ..ttgir.types import MemDescType, TensorType
 from .bounds_check import Bounds
 from .disorder import Disorder
@@ -78,8 +78,8 @@ class Lowering(Emitter):
         self.global_scratch = 0
         #: What accesses are checked against; None where they are not checked.
         self.bounds: Bounds | None = None
-        #: Of the operation that is being lowered.
-        self.place = UNKNOWN
+        #: What is being lowered.
+        self.operation: Operation | None = None
         self._values: dict[Value, Lowered] = {}
 
     def plan_of(self, operation: Operation, kind: type[P]) -> P:

@@ -18,7 +18,7 @@ of the source was the latest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import reduce
 from itertools import accumulate
@@ -28,11 +28,11 @@ from ..abi.report_buffer import RACE_ACCESS, RACE_COUNT, SHADOW_BYTES
 from ..planning.shared_memory import POOL
 from ..spirv import opcodes as op
 from ..spirv.function import LOOP_CONTROL_DONT_UNROLL as DONT_UNROLL
-from ..spirv.opcodes import BuiltIn, Capability_, MemoryAccess, Scope, Semantics, StorageClass
-from ..ttgir.ir import Location
+from ..spirv.opcodes import BuiltIn, MemoryAccess, Scope, Semantics, StorageClass
+from ..ttgir.ir import UNKNOWN, Operation
 from .bounds_check import callers
 from .emitter import Emitter
-from .reports import Reports
+from .reports import Reports, write_words
 from .shared_watch import Bytes, Kind, SharedSurvey, Watch
 
 #: Kind → those that it races with.
@@ -87,7 +87,6 @@ class RaceCheck(Watch):
     """Checks the accesses that ``survey`` found."""
 
     def __init__(self, survey: SharedSurvey) -> None:
-        super().__init__()
         self._granule = survey.granule
         counts = {pool: -(-end // survey.granule) for pool, end in sorted(survey.ends.items())}
         starts = accumulate(counts.values(), initial=0)
@@ -101,10 +100,10 @@ class RaceCheck(Watch):
         self._batch: _Batch | None = None
         self._waiting: list[int] = []
 
-    def begin(self, emitter: Emitter, reports: Reports, at: int) -> None:
-        """Reads, in the entry block, what checks need. ``at``: the byte of the report buffer at which RACES begins."""
+    def begin(self, emitter: Emitter, reports: Reports, operation: Callable[[], Operation | None]) -> None:
+        """Reads, in the entry block, what checks need."""
         f, module = emitter.f, emitter.module
-        self._emitter, self._reports, self._at = emitter, reports, at
+        self._emitter, self._reports, self._operation = emitter, reports, operation
         size = emitter.subgroup_size
         assert size * emitter.num_warps <= _INVOCATIONS
         several = emitter.num_warps > 1
@@ -114,10 +113,11 @@ class RaceCheck(Watch):
         bytes_ = self._granules * self._words * 4
         programs = max(1, SHADOW_BYTES // bytes_)
         granules = {"granule": self._granule, "pools": sorted(self._first.values())}
-        reports.message("races", Location(), bytes=bytes_, programs=programs, **granules)
+        reports.message("races", UNKNOWN, bytes=bytes_, programs=programs, **granules)
+        self._at = reports.place("races")
         program = self._program()
         checked = f.compare(op.ULessThan, program, module.uint(programs, 64))
-        shadow = f.load(module.int(64), self._pointer(reports.address, at, 64), 0, 8)
+        shadow = f.load(module.int(64), emitter.integer_at(reports.address, self._at, 64), 0, 8)
         place = f.mul(f.select(checked, program, module.uint(0, 64)), module.uint(bytes_, 64))
         self._shadow = f.add(shadow, place)
         first = f.select(checked, module.uint(1), module.uint(_BARRIERS))
@@ -132,7 +132,7 @@ class RaceCheck(Watch):
         invocation = f.add(f.mul(emitter.warp, module.uint(size)), emitter.lane)
         #: The number of the invocation, and 4095 less it.
         self._own = invocation, f.xor(invocation, module.uint(_INVOCATIONS - 1))
-        self._program_ids = [emitter.workgroup_built_in(BuiltIn.WorkgroupId, "workgroup_id", axis) for axis in range(3)]
+        self._program_ids = emitter.program_ids()
 
     def _program(self) -> int:
         """The number of the program in its grid, 64 bits."""
@@ -202,7 +202,7 @@ class RaceCheck(Watch):
         exists = reduce(f.logical_or, (finding.exists for finding in findings))
         f.if_(exists, lambda: self._tell(batch, findings, first))
         for address in addresses:
-            site = self._pointer(address, 4 * self._site(batch.kind), 32)
+            site = self._emitter.integer_at(address, 4 * self._site(batch.kind))
             f.store(site, module.uint(batch.message + 1), MemoryAccess.NonPrivatePointer, 4)
 
     def _noted(self, batch: _Batch, address: int, numbers: list[int]) -> list[_Finding]:
@@ -216,7 +216,8 @@ class RaceCheck(Watch):
             site = f.add(address, module.uint(4 * self._site(other), 64))
             for number, clock in enumerate(self._clocks):
                 for lowest in (0, 1):
-                    pointer = self._pointer(address, 4 * (self._word(other) + 2 * number + lowest), 32)
+                    word = self._word(other) + 2 * number + lowest
+                    pointer = self._emitter.integer_at(address, 4 * word)
                     mine = f.or_(numbers[number], self._own[lowest])
                     if other == kind:
                         known = f.effect(op.AtomicUMax, module.u32, pointer, scope, relaxed, mine)
@@ -240,7 +241,8 @@ class RaceCheck(Watch):
             for finding in reversed(findings[:-1]):
                 difference = f.select(finding.exists, finding.difference, difference)
                 address = f.select(finding.exists, finding.site, address)
-            site = f.load(module.u32, self._pointer(address, 0, 32), MemoryAccess.NonPrivatePointer, 4)
+            pointer = self._emitter.integer_at(address, 0)
+            site = f.load(module.u32, pointer, MemoryAccess.NonPrivatePointer, 4)
             other = f.xor(self._own[0], f.and_(difference, module.uint(_INVOCATIONS - 1)))
             for variable, value in zip(self._told, (module.uint(batch.message + 1), site, granule, other), strict=True):
                 f.store(variable, value)
@@ -251,9 +253,8 @@ class RaceCheck(Watch):
 
     def _message(self, kind: Kind) -> int:
         """The message of such an access by the operation that is emitted."""
-        operation = self._operation
-        location = operation.location if operation is not None else Location()
-        name = operation.name if operation is not None else ""
+        operation = self._operation()
+        location, name = (operation.location, operation.name) if operation is not None else (UNKNOWN, "")
         key = kind, name, str(location)
         if key not in self._messages:
             self._messages[key] = self._reports.message(
@@ -269,17 +270,14 @@ class RaceCheck(Watch):
         found = f.load(module.u32, self._count)
 
         def report() -> list[int]:
-            scope, relaxed = module.uint(Scope.Device), module.uint(Semantics.Relaxed)
-            module.capability(Capability_.VulkanMemoryModelDeviceScope)
-            earlier = f.effect(op.AtomicIAdd, module.u32, self._report(RACE_COUNT), scope, relaxed, found)
+            earlier = self._reports.count(self._emitter, self._at + 4 * RACE_COUNT, found)
             f.if_(f.compare(op.IEqual, earlier, module.uint(0)), describe)
             return []
 
         def describe() -> list[int]:
             access, other_access, granule, other = (f.load(module.u32, variable) for variable in self._told)
             words = (access, other_access, granule, self._own[0], other, *self._program_ids)
-            for number, word in enumerate(words):
-                f.store(self._report(RACE_ACCESS + number), word, MemoryAccess.NonPrivatePointer, 4)
+            write_words(self._emitter, self._reports.address, self._at + 4 * RACE_ACCESS, words)
             return []
 
         f.if_(f.compare(op.INotEqual, found, module.uint(0)), report)
@@ -295,11 +293,3 @@ class RaceCheck(Watch):
 
     def _site(self, kind: Kind) -> int:
         return self._word(kind) + 2 * len(self._clocks)
-
-    def _report(self, word: int) -> int:
-        return self._pointer(self._reports.address, self._at + 4 * word, 32)
-
-    def _pointer(self, address: int, offset: int, bits: int) -> int:
-        f, module = self._emitter.f, self._emitter.module
-        place = f.add(address, module.uint(offset, 64))
-        return f.emit(op.ConvertUToPtr, module.pointer(StorageClass.PhysicalStorageBuffer, module.int(bits)), place)

@@ -41,13 +41,9 @@ def lower(ctx: Lowering, operation: Operation) -> None:
         ctx.wait(need)
     if operation in ctx.plan.reads_first.waits:
         ctx.wait_for_reads()
-    outer, ctx.place = ctx.place, operation.location
+    outer, ctx.operation = ctx.operation, operation
     try:
-        if ctx.shared.watch is None:
-            _carry_out(ctx, rule, operation)
-        else:
-            with ctx.shared.watch.during(operation):
-                _carry_out(ctx, rule, operation)
+        _carry_out(ctx, rule, operation)
     except (UnsupportedOperation, LoweringError, TooLong):
         raise
     except NotImplementedError as error:
@@ -56,7 +52,7 @@ def lower(ctx: Lowering, operation: Operation) -> None:
         raise LoweringError(
             f"{operation.location}: while lowering '{operation.name}': {type(error).__name__}: {error}"
         ) from error
-    ctx.place = outer
+    ctx.operation = outer
 
 
 def _carry_out(ctx: Lowering, rule: Rule, operation: Operation) -> None:

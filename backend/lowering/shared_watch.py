@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ..planning.shared_memory import POOL
 from ..spirv.opcodes import Scope
 from ..ttgir.ir import Operation
+from .emitter import Emitter
+from .reports import Reports
 
 
 class Kind(IntEnum):
@@ -35,17 +36,8 @@ class Watch:
     """What is called for each access and barrier of a kernel, in the order in which they are emitted. This one does
     nothing about them."""
 
-    def __init__(self) -> None:
-        self._operation: Operation | None = None
-
-    @contextmanager
-    def during(self, operation: Operation) -> Iterator[None]:
-        """What is emitted in the block belongs to ``operation``."""
-        outer, self._operation = self._operation, operation
-        try:
-            yield
-        finally:
-            self._operation = outer
+    def begin(self, emitter: Emitter, reports: Reports, operation: Callable[[], Operation | None]) -> None:
+        """The kernel begins. ``operation``: the one that is being lowered."""
 
     def access(self, kind: Kind, where: Bytes) -> None:
         """The invocation accesses ``where`` now."""
@@ -69,9 +61,6 @@ class SharedSurvey(Watch):
     ends: dict[int, int] = field(default_factory=dict)
     kinds: set[Kind] = field(default_factory=set)
     scopes: set[int] = field(default_factory=set)
-
-    def __post_init__(self) -> None:
-        super().__init__()
 
     def access(self, kind: Kind, where: Bytes) -> None:
         pool = where.start // POOL

@@ -40,7 +40,6 @@ from .memory import (
     plan_shared_atomic,
     plan_store_slice,
 )
-from .messages import may_report, watches_loops
 from .plans import Failed, Plan
 from .pointers import PointerPlan, plan_pointers
 from .rolling import plan_rolled
@@ -60,9 +59,7 @@ class KernelPlan:
     ``barriers``: before which operations all invocations wait for each other, or the invocations of a subgroup;
     ``reads_first``: before which writes to device memory they wait, because one may yet have to read there. ``view``:
     of workgroup memory, of which the kernel takes ``shared_bytes`` at most. ``buffers``: where the buffers in it lie.
-    ``watched``: loops are counted, because the driver may cut them short. ``reports``: the kernel tells the host
-    something, if only that an access was outside of its tensor. ``demand``: which registers of tensors are read.
-    ``races``: accesses to workgroup memory are checked.
+    ``demand``: which registers of tensors are read.
     """
 
     plans: dict[Operation, Plan]
@@ -73,10 +70,7 @@ class KernelPlan:
     shared_bytes: int
     buffers: Mapping[Value, BufferView]
     pointers: PointerPlan
-    watched: bool
-    reports: bool
     demand: Demand
-    races: bool
 
     @property
     def fits(self) -> bool:
@@ -209,14 +203,8 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     barriers = barrier_needs(kernel, footprints)
     first = reads_first(kernel, footprints, barriers)
     pointers = replace(pointers, communicates=pointers.communicates or bool(first.waits) or first.barriers)
-    races = options.check_races and chosen.bytes > 0
-    watched = watches_loops(kernel, capabilities, plans, races)
-    reports = watched or options.check_bounds or races or may_report(kernel)
     demand = plan_demand(kernel, plans, options.check_bounds)
-    return KernelPlan(
-        plans, late, barriers, first, chosen.view, chosen.bytes, chosen.buffers, pointers, watched, reports,
-        demand, races,
-    )  # fmt: skip
+    return KernelPlan(plans, late, barriers, first, chosen.view, chosen.bytes, chosen.buffers, pointers, demand)
 
 
 @dataclass(frozen=True)

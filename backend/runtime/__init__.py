@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from .arrays import Array, array
     from .buffer import DeviceBuffer, empty, from_numpy, full, zeros
     from .bundle import Bundle, load_bundle
-    from .errors import KernelRejected, OutOfBounds, SharedMemoryRace, ValidationError, VulkanUnavailable
+    from .errors import KernelRejected, ValidationError, VulkanUnavailable
     from .graph import Graph
     from .kernel_file import IncompatibleModule
+    from .reports.bounds import OutOfBounds
+    from .reports.races import SharedMemoryRace
 
 #: Name → the module here that has it.
 _MODULES = {
@@ -27,9 +29,9 @@ _MODULES = {
     "IncompatibleModule": "kernel_file",
     "KernelRejected": "errors",
     "LoadedKernel": "ahead_of_time",
-    "OutOfBounds": "errors",
+    "OutOfBounds": "reports.bounds",
     "OutOfDeviceMemory": "allocator",
-    "SharedMemoryRace": "errors",
+    "SharedMemoryRace": "reports.races",
     "TensorDescriptor": "ahead_of_time",
     "ValidationError": "errors",
     "VulkanUnavailable": "errors",

@@ -20,7 +20,7 @@ from .kernel_file import Abi, IncompatibleModule, Parameter, read_abi
 from .launch import argument_block, make_launcher
 from .measured import capabilities_of
 from .pipeline import Kernel
-from .reporting import ReportingLauncher
+from .reports.launchers import ReportingLauncher
 
 #: The driver of targets that count on nothing that only one driver has.
 ANY_DRIVER = "generic"

@@ -75,7 +75,7 @@ class Context:
         self._removed: set[Any] = set()
         self.compilations = Compilations()
         self._graphs: weakref.WeakSet[Any] = weakref.WeakSet()
-        #: Launchers whose kernels ran since their reports were last read (reporting.raise_reports).
+        #: Launchers whose kernels ran since their reports were last read (reports.launchers.raise_reports).
         self.unread_reports: set[Any] = set()
         # A kernel may be collected, and so removed, while this thread has it.
         self._lock = threading.RLock()

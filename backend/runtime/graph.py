@@ -22,6 +22,7 @@ from typing import Any
 
 from . import context as vulkan_context
 from .context import Context
+from .errors import raise_first
 from .native_module import native
 
 
@@ -114,18 +115,7 @@ class Graph:
             self._recording.replay()
             self._recording.wait()
             told = [read() for _, read in self._reports]
-        first: RuntimeError | None = None
-        for say in told:
-            try:
-                say()
-            except RuntimeError as error:
-                if first is None:
-                    first = error
-                else:
-                    for note in (str(error), *getattr(error, "__notes__", ())):
-                        first.add_note(note)
-        if first is not None:
-            raise first
+        raise_first(told)
 
     def keep(self, used: Any) -> None:
         """Keep an object for as long as the graph, or a replay of it that still runs."""

@@ -10,7 +10,7 @@ from typing import Any
 
 from . import context as vulkan_context
 from .native_module import native
-from .reporting import raise_reports
+from .reports.launchers import raise_reports
 from .vendor_figures import WithoutVendorNames
 
 

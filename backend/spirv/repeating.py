@@ -9,7 +9,6 @@ is repeated, once for each stretch between barriers in which it is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from . import opcodes as op
 from .encode import Instruction
@@ -124,14 +123,86 @@ class Values:
             home[result], uses[result] = stretch, 0
 
 
-@dataclass
 class Repeated:
     """A body in which values are repeated. ``late``: the instructions that still take values of another stretch, each
-    with its own. ``gone``: results that nothing uses any more."""
+    with its own. ``gone``: results that nothing uses any more. ``scopes``: what was repeated where."""
 
-    body: list[Instruction] = field(default_factory=list)
-    late: list[tuple[Instruction, int]] = field(default_factory=list)
-    gone: set[int] = field(default_factory=set)
+    def __init__(self, module: ModuleBuilder, known: Values) -> None:
+        self._module, self._joined = module, known.joined
+        self._definitions, self._home, self._uses = known.definitions, known.home, known.uses
+        self.body: list[Instruction] = []
+        self.late: list[tuple[Instruction, int]] = []
+        self.gone: set[int] = set()
+        self.scopes = _Scopes()
+        self._unused: list[int] = []
+        #: The instructions of ``definitions`` in the body that take something repeated now.
+        self._replaced: dict[int, Instruction] = {}
+
+    def repeat(self, instruction: Instruction, stretch: int) -> None:
+        """Makes ``instruction`` take what is computed in its own stretch."""
+        definitions, result = self._definitions, instruction[2]
+        for at in id_places(instruction):
+            value = instruction[at]
+            if self._home.get(value, stretch) == stretch:
+                continue
+            if value not in definitions:
+                self.late.append((instruction, stretch))
+                continue
+            wanted: dict[int, None] = {}
+            self._missing(value, stretch, wanted)
+            for one in wanted:
+                self._copy(one, stretch)
+            if result in definitions and result not in self._replaced:
+                self._replaced[result], definitions[result] = instruction, list(instruction)
+            instruction[at] = self._here(value, stretch)
+            self._uses[instruction[at]] += 1
+            self._drop(value)
+
+    def _missing(self, value: int, stretch: int, wanted: dict[int, None]) -> None:
+        """Adds what must be repeated for ``value`` to ``wanted``, operands first."""
+        if value not in self._definitions or self._home[value] == stretch or value in wanted:
+            return
+        if self.scopes.find((value, stretch)) is None:
+            definition = self._definitions[value]
+            for at in id_places(definition):
+                self._missing(definition[at], stretch, wanted)
+            wanted[value] = None
+
+    def _copy(self, value: int, stretch: int) -> None:
+        """Computes ``value`` again, from what is in ``stretch`` already."""
+        copy = list(self._definitions[value])
+        for at in id_places(copy):
+            taken = copy[at] = self._here(copy[at], stretch)
+            if taken in self._definitions:
+                self._uses[taken] += 1
+            elif self._home.get(taken, stretch) != stretch:
+                self.late.append((copy, stretch))
+        result = copy[2] = self._module.id()
+        self._module.type_of[result] = copy[1]
+        self._definitions[result], self._home[result], self._uses[result] = copy, stretch, 0
+        self.body.append(copy)
+        self.scopes.add((value, stretch), result)
+
+    def _here(self, value: int, stretch: int) -> int:
+        repeated = value in self._definitions and self._home[value] != stretch
+        copy = self.scopes.find((value, stretch)) if repeated else None
+        return value if copy is None else copy
+
+    def _drop(self, value: int) -> None:
+        """Notes that one use of ``value`` went."""
+        if value in self._definitions:
+            self._uses[value] -= 1
+            if not self._uses[value]:
+                self._unused.append(value)
+
+    def drop_unused(self) -> None:
+        """Notes which results nothing uses any more."""
+        while self._unused:
+            value = self._unused.pop()
+            if not self._uses[value] and value not in self.gone and value not in self._joined:
+                self.gone.add(value)
+                for operand in ids(self._replaced.get(value) or self._definitions[value]):
+                    self._drop(operand)
 
 
 def repeat_behind_barriers(
@@ -139,82 +210,20 @@ def repeat_behind_barriers(
 ) -> Repeated:
     """``body``, the instructions of a function without any that nothing uses, with such integers computed where they
     are used."""
-    definitions, home, uses = known.definitions, known.home, known.uses
-    found = Repeated()
-    result, late = found.body, found.late
-    scopes = _Scopes()
-    unused: list[int] = []
-    #: The instructions of ``definitions`` in the body that take something repeated now.
-    replaced: dict[int, Instruction] = {}
-
-    def missing(value: int, stretch: int, wanted: dict[int, None]) -> None:
-        """Adds what must be repeated for ``value`` to ``wanted``, operands first."""
-        if value not in definitions or home[value] == stretch or value in wanted:
-            return
-        if scopes.find((value, stretch)) is None:
-            for at in id_places(definitions[value]):
-                missing(definitions[value][at], stretch, wanted)
-            wanted[value] = None
-
-    def here(value: int, stretch: int) -> int:
-        copy = scopes.find((value, stretch)) if value in definitions and home[value] != stretch else None
-        return value if copy is None else copy
-
-    def drop(value: int) -> None:
-        """Notes that one use of ``value`` went."""
-        if value in definitions:
-            uses[value] -= 1
-            if not uses[value]:
-                unused.append(value)
-
-    def repeat(instruction: Instruction, stretch: int) -> None:
-        """Makes ``instruction`` take what is computed in its own stretch."""
-        for at in id_places(instruction):
-            value = instruction[at]
-            if home.get(value, stretch) == stretch:
-                continue
-            if value not in definitions:
-                late.append((instruction, stretch))
-                continue
-            wanted: dict[int, None] = {}
-            missing(value, stretch, wanted)
-            for one in wanted:
-                copy = list(definitions[one])
-                for inner in id_places(copy):
-                    taken = copy[inner] = here(copy[inner], stretch)
-                    if taken in definitions:
-                        uses[taken] += 1
-                    elif home.get(taken, stretch) != stretch:
-                        late.append((copy, stretch))
-                copy[2] = module.id()
-                module.type_of[copy[2]] = copy[1]
-                definitions[copy[2]], home[copy[2]], uses[copy[2]] = copy, stretch, 0
-                result.append(copy)
-                scopes.add((one, stretch), copy[2])
-            if instruction[2] in definitions and instruction[2] not in replaced:
-                replaced[instruction[2]], definitions[instruction[2]] = instruction, list(instruction)
-            instruction[at] = here(value, stretch)
-            uses[instruction[at]] += 1
-            drop(value)
-
+    repeated = Repeated(module, known)
+    result, scopes, of = repeated.body, repeated.scopes, stretches.of
     done = 0
     for place in sorted({*stretches.structure, *known.far}):
         result += body[done:place]
-        instruction, stretch, done = body[place], stretches.of[place], place
+        instruction, done = body[place], place
         if instruction[0] == op.Label:
             scopes.enter(instruction[2])
         elif instruction[0] in (op.SelectionMerge, op.LoopMerge):
             # It comes right before the branch: what the branch takes is repeated before both.
-            repeat(body[place + 1], stretches.of[place + 1])
+            repeated.repeat(body[place + 1], of[place + 1])
             scopes.open(instruction[3])
         else:
-            repeat(instruction, stretch)
+            repeated.repeat(instruction, of[place])
     result += body[done:]
-    gone = found.gone
-    while unused:
-        value = unused.pop()
-        if not uses[value] and value not in gone and value not in known.joined:
-            gone.add(value)
-            for operand in ids(replaced.get(value) or definitions[value]):
-                drop(operand)
-    return found
+    repeated.drop_unused()
+    return repeated

@@ -64,49 +64,52 @@ def _tile_of(columns, BM: tl.constexpr, BN: tl.constexpr):
 
 @triton.jit
 def _seen(
-    n, c, o, p, q, t, r, s, C, D, H, W, xn, xc, xd, xh, xw, u, v, a, b, d, e, u_, a_, d_, DEEP: tl.constexpr
+    n, c, o, p, q, t, r, s, C, D, H, W, x_n, x_c, x_d, x_h, x_w,
+    step_h, step_w, pad_h, pad_w, dilation_h, dilation_w, step_d, pad_d, dilation_d, DEEP: tl.constexpr,
 ):  # fmt: skip
     """(the place in x that an output (n, o, p, q) sees through a window's element (c, t, r, s), whether x has it)."""
-    f, g, h = o * u_ - a_ + t * d_, p * u - a + r * d, q * v - b + s * e
+    f = o * step_d - pad_d + t * dilation_d
+    g, h = p * step_h - pad_h + r * dilation_h, q * step_w - pad_w + s * dilation_w
     inside = (g >= 0) & (g < H) & (h >= 0) & (h < W)
     if DEEP:
         inside = inside & (f >= 0) & (f < D)
-    place = n * xn + (tl.program_id(1) * C + c) * xc + g * xh + h * xw
-    return place + f * xd if DEEP else place, inside
+    place = n * x_n + (tl.program_id(1) * C + c) * x_c + g * x_h + h * x_w
+    return place + f * x_d if DEEP else place, inside
 
 
 @triton.jit
 def forward_kernel(
-    y, x, w, bias, N, C, D, H, W, K, O, P, Q, xn, xc, xd, xh, xw, yn, yk, yo, yp, yq,  # noqa: E741
-    u, v, a, b, d, e, u_, a_, d_,
+    y, x, w, bias, N, C, D, H, W, K, O, P, Q, x_n, x_c, x_d, x_h, x_w, y_n, y_k, y_o, y_p, y_q,  # noqa: E741
+    step_h, step_w, pad_h, pad_w, dilation_h, dilation_w, step_d, pad_d, dilation_d,
     HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """y of x and contiguous w: strides (u, v), padding (a, b), dilation (d, e); C and K are of one group; xn, …,
-    yq: how many elements apart x's and y's are along each axis."""
+    """y of x and contiguous w: strides ``step``, padding ``pad``, dilation; C and K are of one group; x_n, …, y_q: how
+    many elements apart x's and y's are along each axis."""
     group = tl.program_id(1)
-    sizes = C, D, H, W, xn, xc, xd, xh, xw, u, v, a, b, d, e, u_, a_, d_
+    image = C, D, H, W, x_n, x_c, x_d, x_h, x_w
+    window = step_h, step_w, pad_h, pad_w, dilation_h, dilation_w, step_d, pad_d, dilation_d
     row, k = _tile_of(K, BM, BN)
     n, o, p, q = _split(row, O, P, Q, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
     for start in range(0, C * T * R * S, BK):
         i = start + tl.arange(0, BK)[None, :]
         c, t, r, s = _split(i, T, R, S, DEEP)
-        place, inside = _seen(n, c, o, p, q, t, r, s, *sizes, DEEP)
+        place, inside = _seen(n, c, o, p, q, t, r, s, *image, *window, DEEP)
         left = tl.load(x + place, mask=inside & (row < N * O * P * Q) & (i < C * T * R * S), other=0.0)
         j = start + tl.arange(0, BK)[:, None]
         right = tl.load(w + (group * K + k) * C * T * R * S + j, mask=(j < C * T * R * S) & (k < K), other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
     if HAS_BIAS:
         total += tl.load(bias + group * K + k, mask=k < K, other=0.0).to(tl.float32)
-    place = y + n * yn + (group * K + k) * yk + o * yo + p * yp + q * yq
+    place = y + n * y_n + (group * K + k) * y_k + o * y_o + p * y_p + q * y_q
     tl.store(place, total.to(y.dtype.element_ty), mask=(row < N * O * P * Q) & (k < K))
 
 
 @triton.jit
 def input_kernel(
-    x, y, w, bias, N, C, D, H, W, K, O, P, Q, xn, xc, xd, xh, xw, yn, yk, yo, yp, yq,  # noqa: E741
-    u, v, a, b, d, e, u_, a_, d_,
+    x, y, w, bias, N, C, D, H, W, K, O, P, Q, x_n, x_c, x_d, x_h, x_w, y_n, y_k, y_o, y_p, y_q,  # noqa: E741
+    step_h, step_w, pad_h, pad_w, dilation_h, dilation_w, step_d, pad_d, dilation_d,
     HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
@@ -118,14 +121,15 @@ def input_kernel(
     for start in range(0, K * T * R * S, BK):
         i = start + tl.arange(0, BK)[None, :]
         k, t, r, s = _split(i, T, R, S, DEEP)
-        o, p, q = f + a_ - t * d_, g + a - r * d, h + b - s * e
-        inside = (row < N * D * H * W) & (i < K * T * R * S) & (p >= 0) & (q >= 0) & (p % u == 0) & (q % v == 0)
+        o, p, q = f + pad_d - t * dilation_d, g + pad_h - r * dilation_h, h + pad_w - s * dilation_w
+        inside = (row < N * D * H * W) & (i < K * T * R * S)
+        inside = inside & (p >= 0) & (q >= 0) & (p % step_h == 0) & (q % step_w == 0)
         if DEEP:
-            inside = inside & (o >= 0) & (o % u_ == 0) & (o // u_ < O)
-            o = o // u_
-        p, q = p // u, q // v
+            inside = inside & (o >= 0) & (o % step_d == 0) & (o // step_d < O)
+            o = o // step_d
+        p, q = p // step_h, q // step_w
         inside = inside & (p < P) & (q < Q)
-        place = n * yn + (group * K + k) * yk + o * yo + p * yp + q * yq
+        place = n * y_n + (group * K + k) * y_k + o * y_o + p * y_p + q * y_q
         left = tl.load(y + place, mask=inside, other=0.0)
         j = start + tl.arange(0, BK)[:, None]
         k, t, r, s = _split(j, T, R, S, DEEP)
@@ -134,21 +138,22 @@ def input_kernel(
         total = tl.dot(left, right, total, input_precision="ieee")
     if HAS_BIAS:
         total += tl.load(bias + group * C + c, mask=c < C, other=0.0).to(tl.float32)
-    place = x + n * xn + (group * C + c) * xc + f * xd + g * xh + h * xw
+    place = x + n * x_n + (group * C + c) * x_c + f * x_d + g * x_h + h * x_w
     tl.store(place, total.to(x.dtype.element_ty), mask=(row < N * D * H * W) & (c < C))
 
 
 @triton.jit
 def weight_kernel(
-    w, x, y, share, stride_part, N, C, D, H, W, K, O, P, Q, xn, xc, xd, xh, xw, yn, yk, yo, yp, yq,  # noqa: E741
-    u, v, a, b, d, e, u_, a_, d_,
+    w, x, y, share, stride_part, N, C, D, H, W, K, O, P, Q, x_n, x_c, x_d, x_h, x_w, y_n, y_k, y_o, y_p, y_q,  # noqa: E741
+    step_h, step_w, pad_h, pad_w, dilation_h, dilation_w, step_d, pad_d, dilation_d,
     DEEP: tl.constexpr, T: tl.constexpr, R: tl.constexpr, S: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """w, its gradient, of x and the gradient y of the output. The third axis of the grid are parts of the sum, of
     ``share`` products (a multiple of BK), which are written ``stride_part`` apart."""
     group = tl.program_id(1)
-    sizes = C, D, H, W, xn, xc, xd, xh, xw, u, v, a, b, d, e, u_, a_, d_
+    image = C, D, H, W, x_n, x_c, x_d, x_h, x_w
+    window = step_h, step_w, pad_h, pad_w, dilation_h, dilation_w, step_d, pad_d, dilation_d
     k, j = _tile_of(C * T * R * S, BM, BN)
     c, t, r, s = _split(j, T, R, S, DEEP)
     total = tl.zeros((BM, BN), tl.float32)
@@ -156,11 +161,11 @@ def weight_kernel(
     for start in range(part * share, min(part * share + share, N * O * P * Q), BK):
         i = start + tl.arange(0, BK)[None, :]
         n, o, p, q = _split(i, O, P, Q, DEEP)
-        place = n * yn + (group * K + k) * yk + o * yo + p * yp + q * yq
+        place = n * y_n + (group * K + k) * y_k + o * y_o + p * y_p + q * y_q
         left = tl.load(y + place, mask=(i < N * O * P * Q) & (k < K), other=0.0)
         i = start + tl.arange(0, BK)[:, None]
         n, o, p, q = _split(i, O, P, Q, DEEP)
-        place, inside = _seen(n, c, o, p, q, t, r, s, *sizes, DEEP)
+        place, inside = _seen(n, c, o, p, q, t, r, s, *image, *window, DEEP)
         right = tl.load(x + place, mask=inside & (i < N * O * P * Q) & (j < C * T * R * S), other=0.0)
         total = tl.dot(left, right, total, input_precision="ieee")
     place = w + part * stride_part + (group * K + k) * C * T * R * S + j
@@ -170,6 +175,10 @@ def weight_kernel(
 def _three(values: Sequence[int], fill: int) -> tuple[int, ...]:
     """Of fewer dimensions: with others before them, along which nothing moves."""
     return (*(fill,) * (3 - len(values)), *values)
+
+
+def _of_axes(name: str, axes: str, values: Sequence[int]) -> dict[str, int]:
+    return {f"{name}_{axis}": value for axis, value in zip(axes, values, strict=True)}
 
 
 def _images(tensor: torch.Tensor) -> torch.Tensor:
@@ -209,13 +218,11 @@ class _Shape:
             raise OnHost("nothing, or too much, to convolve")
         self.sizes = dict(zip("NCDHW", x.shape, strict=True)) | {"C": x.shape[1] // self.groups}
         self.sizes |= dict(zip("KOPQ", y.shape[1:], strict=True)) | {"K": y.shape[1] // self.groups}
-        self.sizes |= dict(zip(("xn", "xc", "xd", "xh", "xw"), x.stride(), strict=True))
-        self.sizes |= dict(zip(("yn", "yk", "yo", "yp", "yq"), y.stride(), strict=True))
-        steps = (("u_", "u", "v"), stride, 1), (("a_", "a", "b"), padding, 0), (("d_", "d", "e"), dilation, 1)
-        for names, values, fill in steps:
-            self.sizes |= dict(zip(names, _three(values, fill), strict=True))
+        self.sizes |= _of_axes("x", "ncdhw", x.stride()) | _of_axes("y", "nkopq", y.stride())
+        self.sizes |= _of_axes("step", "dhw", _three(stride, 1)) | _of_axes("pad", "dhw", _three(padding, 0))
+        self.sizes |= _of_axes("dilation", "dhw", _three(dilation, 1))
         self.window = dict(zip("TRS", w.shape[2:], strict=True))
-        self.window["DEEP"] = x.shape[2] * y.shape[2] * w.shape[2] > 1 or self.sizes["a_"] > 0
+        self.window["DEEP"] = x.shape[2] * y.shape[2] * w.shape[2] > 1 or self.sizes["pad_d"] > 0
 
     def run(
         self, kernel: Any, tensors: dict[str, torch.Tensor], rows: int, columns: int, parts: int = 1, **constants: Any
@@ -234,17 +241,18 @@ def _largest(x: torch.Tensor) -> tuple[int, int, int]:
 
 
 def _forward(x: torch.Tensor, w: torch.Tensor, bias: _Optional, y: torch.Tensor, how: Sequence[Any]) -> None:
-    shape = _Shape(x, w, y, how)
-    tensors = {"y": y, "x": x, "w": w, "bias": y if bias is None else bias.contiguous()}
-    rows = y.numel() // y.shape[1]
-    shape.run(forward_kernel, tensors, rows, shape.sizes["K"], HAS_BIAS=bias is not None)
+    _to_images(forward_kernel, _Shape(x, w, y, how), {"y": y, "x": x, "w": w}, bias, "K")
 
 
 def _to_input(y: torch.Tensor, w: torch.Tensor, bias: _Optional, x: torch.Tensor, how: Sequence[Any]) -> None:
-    shape = _Shape(x, w, y, how)
-    tensors = {"x": x, "y": y, "w": w, "bias": x if bias is None else bias.contiguous()}
-    rows = x.numel() // x.shape[1]
-    shape.run(input_kernel, tensors, rows, shape.sizes["C"], HAS_BIAS=bias is not None)
+    _to_images(input_kernel, _Shape(x, w, y, how), {"x": x, "y": y, "w": w}, bias, "C")
+
+
+def _to_images(kernel: Any, shape: _Shape, tensors: dict[str, torch.Tensor], bias: _Optional, channels: str) -> None:
+    """``tensors``: the one that is computed first."""
+    out = next(iter(tensors.values()))
+    tensors["bias"] = out if bias is None else bias.contiguous()
+    shape.run(kernel, tensors, out.numel() // out.shape[1], shape.sizes[channels], HAS_BIAS=bias is not None)
 
 
 def _to_weight(x: torch.Tensor, y: torch.Tensor, w: torch.Tensor, how: Sequence[Any]) -> None:

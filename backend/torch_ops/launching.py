@@ -24,8 +24,8 @@ from ..compiler import POINTER_RANGE
 from ..launching.device_utils import DeviceUtils
 from ..launching.launcher import launcher
 from ..runtime import context as vulkan_context
-from ..runtime import reporting
 from ..runtime.measured import capabilities_of
+from ..runtime.reports import launchers
 from ..runtime.torch_memory import BEFORE_READING, WRITING
 from .prepared import note_launch
 from .types import NAMES, OnHost
@@ -225,7 +225,7 @@ def _device(values: Any) -> int:
 
 def raise_reports(device: int) -> None:
     """Raise LoopLimitExceeded where the driver ended a loop of a launch since the last call."""
-    reporting.raise_reports(vulkan_context.of_device(device))
+    launchers.raise_reports(vulkan_context.of_device(device))
 
 
 def install() -> None:

@@ -22,7 +22,7 @@ from triton import knobs
 from ..compiler import POINTER_RANGE
 from ..runtime import context as vulkan_context
 from ..runtime.native_module import native
-from ..runtime.reporting import LaterLauncher
+from ..runtime.reports.launchers import LaterLauncher
 from ..runtime.torch_fallback import FALLBACKS
 from ..runtime.torch_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, extent
 from ..runtime.torch_random import GENERATOR

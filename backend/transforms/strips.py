@@ -42,10 +42,6 @@ _IN_ARRAYS = 0.125
 _ACCESS = 32
 
 
-class _NotCut(Exception):
-    """A tensor that comes from what cannot be cut."""
-
-
 def cut_in_strips(function: Function, budget: int) -> bool:
     """Rewrites every block of ``function`` in place. ``budget``: of instructions that are unrolled.
     Whether there was anything to rewrite."""
@@ -153,12 +149,10 @@ class _Strips:
             extents = {shape[dim] for shape in shapes}
             if len(extents) > 1 or extents == {1} or along - {dim} or not _may_fit(sinks, dim):
                 continue
-            try:
-                run, apart = self._run(block, sinks, dim)
-            except _NotCut:
+            found = self._run(block, sinks, dim)
+            if found is None or self._strips(found[0]) == 1:
                 continue
-            if self._strips(run) == 1:
-                continue
+            run, apart = found
             # One of them may be in the loop of another, whose place it gives.
             if any([load in block.operations and self._cut_run(block, [load]) for load in apart]):
                 return self._cut_run(block, sinks) or True
@@ -166,8 +160,9 @@ class _Strips:
             return True
         return False
 
-    def _run(self, block: Block, sinks: list[Operation], dim: int) -> tuple[Run, list[Operation]]:
-        """The run, and the loads that it does not have because they have to come before. Raises _NotCut."""
+    def _run(self, block: Block, sinks: list[Operation], dim: int) -> tuple[Run, list[Operation]] | None:
+        """The run, and the loads that it does not have because they have to come before; None where something cannot be
+        cut."""
         places = {operation: place for place, operation in enumerate(block.operations)}
         whole, apart = set(self._whole), list[Operation]()
         folded = [sink for sink in sinks if folds(sink)]
@@ -177,24 +172,26 @@ class _Strips:
             for value in sink.results
             for use in value.uses
         ):
-            raise _NotCut
+            return None
+        ends = [
+            value for sink in sinks for value in (sink.operands if sink in folded or not sink.results else sink.results)
+        ]
         while True:
             run = Run(sinks, [dim] * len(sinks), folded)
-            for sink in sinks:
-                for value in sink.operands if sink in folded or not sink.results else sink.results:
-                    self._trace(value, dim, run, whole)
+            if not all(self._trace(value, dim, run, whole) for value in ends):
+                return None
             outside = self._outputs(block, run, places)
-            before = dict.fromkeys((*self._past_waits(block, run, places), *self._stored_to(run)))
+            past, stored = self._past_waits(block, run, places), self._stored_to(run)
+            if past is None or stored is None:
+                return None
+            before = dict.fromkeys((*past, *stored))
             outside += before
             apart += before
             if not outside:
-                break
+                return (run, apart) if self._movable(block, run, places) else None
             if not whole.isdisjoint(sinks) or any(operation in sinks for operation in outside):
-                raise _NotCut
+                return None
             whole.update(outside)
-        if not self._movable(block, run, places):
-            raise _NotCut
-        return run, apart
 
     def _traced(self, block: Block, sink: Operation) -> list[Operation]:
         """The operations that a sink is computed from, it included, apart from indices."""
@@ -210,16 +207,16 @@ class _Strips:
             pending += [value.owner for value in operation.operands if isinstance(value.owner, Operation)]
         return list(found)
 
-    def _trace(self, value: Value, dim: int, run: Run, whole: set[Operation]) -> None:
-        """Adds ``value``, cut along ``dim``, and all that it is computed from. Raises _NotCut."""
+    def _trace(self, value: Value, dim: int, run: Run, whole: set[Operation]) -> bool:
+        """Adds ``value``, cut along ``dim``, and all that it is computed from. False where one of them would be cut
+        along two dimensions."""
         type_, key = value.type, (value, dim)
         if not isinstance(type_, TensorType) or type_.shape[dim] == 1 or key in run.cut or key in run.inputs:
-            return
+            return True
         if value in run.values:
-            raise _NotCut  # along two dimensions
+            return False
         run.values.add(value)
         owner = value.owner
-        inner = [dim]
         if (
             not isinstance(owner, Operation)
             or owner in whole
@@ -231,23 +228,22 @@ class _Strips:
             )
         ):
             run.inputs[key] = None
-            return
+            return True
         run.cut[key] = None
         for result in owner.results:
             run.cut[result, dim] = None
             run.values.add(result)
         if owner.name in SOURCES:
-            return
+            return True
         if owner.name == "tt.load":
             run.loads[owner] = None
         elif owner.name == "tt.expand_dims":
-            inner = [dim - (owner.attributes["axis"] < dim)]
+            dim -= owner.attributes["axis"] < dim
         elif owner.name == "tt.trans":
-            inner = [owner.attributes["order"][dim]]
+            dim = owner.attributes["order"][dim]
         elif owner.name == "tt.reduce":
-            inner = [reduced_dim(owner, dim)]
-        for operand in owner.operands:
-            self._trace(operand, inner[0], run, whole)
+            dim = reduced_dim(owner, dim)
+        return all(self._trace(operand, dim, run, whole) for operand in owner.operands)
 
     def _outputs(self, block: Block, run: Run, places: dict[Operation, int]) -> list[Operation]:
         """Fills ``run.outputs``. The operations that have to stay outside, since what they give is needed before the
@@ -270,13 +266,13 @@ class _Strips:
                 run.outputs[value, dim] = None
         return outside
 
-    def _past_waits(self, block: Block, run: Run, places: dict[Operation, int]) -> list[Operation]:
-        """The loads that would go down past a wait, behind which somebody may write what they load. Raises _NotCut for
-        a store that would, and for what would go up past the wait of a reduction in the run, which is behind the loop.
+    def _past_waits(self, block: Block, run: Run, places: dict[Operation, int]) -> list[Operation] | None:
+        """The loads that would go down past a wait, behind which somebody may write what they load. None for a store
+        that would, and for what would go up past the wait of a reduction in the run, which is behind the loop.
         """
         first_fold = min([places[reduction] for reduction in run.folds], default=len(places))
         if any(places[access] > first_fold for access in (*run.loads, *run.stores)):
-            raise _NotCut
+            return None
         if not run.loads and not run.stores:
             return []
         before = block.operations[: places[run.sinks[-1]]]
@@ -289,7 +285,7 @@ class _Strips:
             -1,
         )
         if any(places[store] < last_wait for store in run.stores):
-            raise _NotCut
+            return None
         return [load for load in run.loads if places[load] < last_wait]
 
     def _waits(self, operation: Operation) -> bool:
@@ -318,12 +314,12 @@ class _Strips:
             for place, operation in enumerate(block.operations[first:last], first)
         )
 
-    def _stored_to(self, run: Run) -> list[Operation]:
-        """The loads of what another strip may store. Raises _NotCut for two stores that may meet so."""
+    def _stored_to(self, run: Run) -> list[Operation] | None:
+        """The loads of what another strip may store; None for two stores that may meet so."""
         pointers = [store.operands[0] for store in run.stores]
         for number, pointer in enumerate(pointers):
             if any(self._meet(pointer, other) for other in pointers[:number]):
-                raise _NotCut
+                return None
         return [load for load in run.loads if any(self._meet(load.operands[0], pointer) for pointer in pointers)]
 
     def _meet(self, pointer: Value, other: Value) -> bool:

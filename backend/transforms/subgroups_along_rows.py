@@ -11,18 +11,15 @@ from dataclasses import replace
 
 from ..ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding
 from ..ttgir.ir import Module, Operation
-from ..ttgir.traits import End, traits
+from ..ttgir.traits import TRAITS, End, Layouts, traits
 from ..ttgir.types import TensorType
 from .rewriting import encode_again
 
 #: Operations that combine elements along their dimension ``axis``.
 ALONG = frozenset({"tt.reduce", "tt.scan"})
 
-#: Operations whose encodings follow from each other otherwise than by slices, and calls, whose types are written twice.
-BOUND = frozenset(
-    "tt.reshape tt.trans tt.join tt.split tt.cat tt.dot tt.dot_scaled tt.gather tt.call ttg.fp4_to_fp ttg.local_alloc "
-    "ttg.local_load ttg.local_store tt.map_elementwise tt.histogram".split()
-)
+#: Operations whose encodings follow from each other otherwise than by slices.
+BOUND = frozenset(name for name, row in TRAITS.items() if row.layouts is not Layouts.SLICES)
 
 _Chosen = dict[Encoding, Encoding]
 

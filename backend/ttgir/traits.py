@@ -71,6 +71,17 @@ class End(Enum):
     STOP = auto()
 
 
+class Layouts(Enum):
+    """How the encodings of an operation's tensors follow from each other."""
+
+    #: They are one, or slices of one, as far as something relates them.
+    SLICES = auto()
+    #: By a change of the shape, so that an operand and a result cannot have one.
+    TURNED = auto()
+    #: In a way of their own.
+    OWN = auto()
+
+
 ANYTHING = ~Effect.NOTHING
 TOUCHES_SHARED = Effect.READS_SHARED | Effect.WRITES_SHARED
 
@@ -85,7 +96,9 @@ class Traits:
     regions, empty for any; ``yielded_by``: the one of them whose operands are its results. ``commutative``,
     ``associative``: results have the same bits for operands in another order, and grouped in another way.
     ``elementwise``: on tensors of one shape, each element of the results comes from the operands' elements at the same
-    place. ``length``: of the code of one register, roughly, in instructions.
+    place. ``unbounded``: its code may loop as often as data, or the choices of the lowering (a dot's rectangles), say.
+    ``length``: of the code of one register, roughly, in instructions. ``counts``: as so many operations an element,
+    where it gives floating-point numbers (analysis/work.py).
     """
 
     effects: Effect = ANYTHING
@@ -101,7 +114,10 @@ class Traits:
     commutative: bool = False
     associative: bool = False
     elementwise: bool = False
+    layouts: Layouts = Layouts.OWN
+    unbounded: bool = True
     length: int = 1
+    counts: int = 0
 
 
 #: Lengths of code, in instructions: of a function, of one that is long (a loop over registers keeps it from being
@@ -141,56 +157,68 @@ def _ops(
     *,
     dialect: str = "",
     loop: bool = False,
+    layouts: Layouts = Layouts.SLICES,
+    unbounded: bool = False,
     **more: object,
 ) -> None:
     """A row for each of ``names``: what is not said is that it does nothing."""
     for name in names.split():
         assert dialect + name not in TRAITS, name
-        TRAITS[dialect + name] = Traits(effects, pointers, memory, loop=loop, **more)  # type: ignore[arg-type]
+        known = {"loop": loop, "layouts": layouts, "unbounded": unbounded, **more}
+        TRAITS[dialect + name] = Traits(effects, pointers, memory, **known)  # type: ignore[arg-type]
 
 
 # fmt: off
 _READ, _WRITE = Effect.READS_GLOBAL, Effect.WRITES_GLOBAL
 _SHARED_READ, _SHARED_WRITE = Effect.READS_SHARED, Effect.WRITES_SHARED
+_TURNED, _OWN = Layouts.TURNED, Layouts.OWN
 
 # arith, math
 _ops("addi muli andi ori xori minsi maxsi minui maxui", dialect="arith.", repeatable=True, commutative=True,
      associative=True, elementwise=True)
-_ops("addf mulf", dialect="arith.", repeatable=True, commutative=True, elementwise=True)
-_ops("subi shli divsi divui shrsi shrui ceildivsi ceildivui floordivsi remsi remui subf divf maximumf maxnumf minimumf "
-     "minnumf negf flush_denormals cmpi cmpf extsi sitofp fptosi fptoui bitcast index_cast extui uitofp index_castui "
-     "trunci extf truncf convertf scaling_extf scaling_truncf mulsi_extended mului_extended addui_extended "
-     "subui_extended", dialect="arith.", repeatable=True, elementwise=True)
-_ops("arith.remf", repeatable=True, elementwise=True, length=MEDIUM)
+_ops("addf mulf", dialect="arith.", repeatable=True, commutative=True, elementwise=True, counts=1)
+_ops("subf divf maximumf maxnumf minimumf minnumf negf", dialect="arith.", repeatable=True, elementwise=True, counts=1)
+_ops("subi shli divsi divui shrsi shrui ceildivsi ceildivui floordivsi remsi remui flush_denormals cmpi cmpf extsi "
+     "sitofp fptosi fptoui bitcast index_cast extui uitofp index_castui trunci extf truncf convertf scaling_extf "
+     "scaling_truncf mulsi_extended mului_extended addui_extended subui_extended", dialect="arith.", repeatable=True,
+     elementwise=True)
+_ops("arith.remf", repeatable=True, elementwise=True, unbounded=True, length=MEDIUM, counts=1)
 _ops("arith.select", pointers=Pointers.KEPT, repeatable=True, elementwise=True)
 _ops("arith.constant", repeatable=True, length=0)
 _ops("absf acos asin atan ceil cosh exp exp2 expm1 floor log log10 log1p log2 round roundeven rsqrt sinh sqrt tanh "
      "trunc absi ctlz ctpop cttz isfinite isinf isnan isnormal copysign clampf sincos", dialect="math.",
-     repeatable=True, elementwise=True, length=SHORT)
-_ops("acosh asinh atan2 atanh cbrt cos erf fma ipowi sin tan", dialect="math.", repeatable=True, elementwise=True,
-     length=MEDIUM)
-_ops("erfc fpowi powf", dialect="math.", repeatable=True, elementwise=True, length=LONG)
+     repeatable=True, elementwise=True, length=SHORT, counts=1)
+_ops("acosh asinh atan2 atanh cbrt cos erf sin tan", dialect="math.", repeatable=True, elementwise=True, length=MEDIUM,
+     counts=1)
+_ops("math.ipowi", repeatable=True, elementwise=True, unbounded=True, length=MEDIUM, counts=1)
+_ops("math.fma", repeatable=True, elementwise=True, length=MEDIUM, counts=2)
+_ops("erfc fpowi powf", dialect="math.", repeatable=True, elementwise=True, length=LONG, counts=1)
 
 # tt: elementwise, shapes, programs
 _ops("tt.addptr tt.bitcast", pointers=Pointers.KEPT, repeatable=True, elementwise=True)
-_ops("tt.broadcast tt.expand_dims tt.splat tt.trans", pointers=Pointers.KEPT, repeatable=True, length=0)
-_ops("tt.cat tt.join tt.split tt.unsplat", pointers=Pointers.KEPT)
-_ops("tt.reshape", pointers=Pointers.EXCHANGED, repeatable=True)
+_ops("tt.broadcast tt.expand_dims tt.splat", pointers=Pointers.KEPT, repeatable=True, length=0)
+_ops("tt.trans", pointers=Pointers.KEPT, repeatable=True, layouts=_TURNED, length=0)
+_ops("tt.cat tt.join tt.split", pointers=Pointers.KEPT, layouts=_TURNED)
+_ops("tt.unsplat", pointers=Pointers.KEPT)
+_ops("tt.reshape", pointers=Pointers.EXCHANGED, repeatable=True, layouts=_TURNED)
 _ops("tt.make_range", repeatable=True, length=0)
 _ops("tt.get_program_id tt.get_num_programs", repeatable=True)
-_ops("tt.int_to_ptr tt.ptr_to_int tt.fp_to_fp tt.clampf tt.approx_divf tt.mulhiui", elementwise=True)
-_ops("tt.precise_sqrt tt.precise_divf", elementwise=True, length=MEDIUM)
-_ops("tt.dot tt.dot_scaled ttg.fp4_to_fp")
-_ops("tt.gather", pointers=Pointers.EXCHANGED, memory=Memory.SCRATCH)
-_ops("tt.histogram", memory=Memory.SCRATCH)
+_ops("tt.int_to_ptr tt.ptr_to_int tt.fp_to_fp tt.approx_divf tt.mulhiui", elementwise=True)
+_ops("tt.clampf", elementwise=True, counts=1)
+_ops("tt.precise_sqrt tt.precise_divf", elementwise=True, length=MEDIUM, counts=1)
+_ops("tt.dot", layouts=_OWN, unbounded=True)
+_ops("tt.dot_scaled ttg.fp4_to_fp", layouts=_OWN)
+_ops("tt.gather", pointers=Pointers.EXCHANGED, memory=Memory.SCRATCH, layouts=_OWN)
+_ops("tt.histogram", memory=Memory.SCRATCH, layouts=_OWN)
 _ops("ttg.convert_layout", pointers=Pointers.EXCHANGED, memory=Memory.SCRATCH)
 
 # tt: memory
 _ops("tt.load", _READ, Pointers.ACCESSED, length=8)
 _ops("tt.store", _WRITE, Pointers.ACCESSED, length=8)
-_ops("tt.atomic_load tt.atomic_poll", _READ | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH)
+_ops("tt.atomic_load", _READ | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH)
+_ops("tt.atomic_poll", _READ | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH, unbounded=True)
 _ops("tt.atomic_store", _WRITE | Effect.ATOMIC, Pointers.ACCESSED)
-_ops("tt.atomic_rmw tt.atomic_cas", _READ | _WRITE | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH)
+_ops("tt.atomic_rmw tt.atomic_cas", _READ | _WRITE | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH, unbounded=True)
 _ops("tt.grid_dependency_wait tt.grid_dependency_launch_dependents")  # launches of a stream run one after the other
 _ops("ttg.global_scratch_alloc")
 
@@ -203,18 +231,19 @@ _ops("tt.descriptor_reduce", _READ | _WRITE | Effect.ATOMIC)
 # tt: regions, calls, debugging; functions by name only compute or read a register of the hardware
 _ops("tt.reduce", memory=Memory.SCRATCH, ended_by=("tt.reduce.return",))
 _ops("tt.scan", memory=Memory.SCRATCH, ended_by=("tt.scan.return",))
-_ops("tt.map_elementwise", ended_by=("tt.map_elementwise.return",))
+_ops("tt.map_elementwise", ended_by=("tt.map_elementwise.return",), layouts=_OWN)
 _ops("tt.reduce.return tt.scan.return tt.map_elementwise.return tt.return", end=End.LEAVE)
-_ops("tt.extern_elementwise", elementwise=True, length=MEDIUM)
+_ops("tt.extern_elementwise", elementwise=True, unbounded=True, length=MEDIUM, counts=1)
 _ops("llvm.intr.assume")
 _ops("tt.elementwise_inline_asm")  # only arithmetic is compiled (backend/ptx/)
-_ops("ttg.inline_asm tt.call", ANYTHING, memory=Memory.SCRATCH)
+_ops("ttg.inline_asm", ANYTHING, memory=Memory.SCRATCH)
+_ops("tt.call", ANYTHING, memory=Memory.SCRATCH, layouts=_OWN)  # its types are written twice
 _ops("tt.print tt.assert cf.assert", Effect.REPORTS)
 
 # ttg: shared memory
-_ops("ttg.local_alloc", _SHARED_WRITE, memory=Memory.BUFFER, by_layout=True)
-_ops("ttg.local_load", _SHARED_READ, by_layout=True)
-_ops("ttg.local_store", _SHARED_WRITE, by_layout=True)
+_ops("ttg.local_alloc", _SHARED_WRITE, memory=Memory.BUFFER, by_layout=True, layouts=_OWN)
+_ops("ttg.local_load", _SHARED_READ, by_layout=True, layouts=_OWN)
+_ops("ttg.local_store", _SHARED_WRITE, by_layout=True, layouts=_OWN)
 _ops("ttg.local_dealloc ttg.local_scatter", _SHARED_WRITE)
 _ops("ttg.local_gather", _SHARED_READ)
 _ops("ttg.local_atomic_scatter_rmw", _SHARED_READ | _SHARED_WRITE, memory=Memory.SCRATCH)
@@ -237,7 +266,7 @@ _ops("spirv.fold", ended_by=("tt.reduce.return",))
 
 # scf, cf, ub
 _ops("scf.for", pointers=Pointers.CARRIED, loop=True, ended_by=("scf.yield",), yielded_by="scf.yield")
-_ops("scf.while", pointers=Pointers.CARRIED, loop=True, ended_by=("scf.yield", "scf.condition"))
+_ops("scf.while", pointers=Pointers.CARRIED, loop=True, ended_by=("scf.yield", "scf.condition"), unbounded=True)
 _ops("scf.if", pointers=Pointers.CARRIED, ended_by=("scf.yield",), yielded_by="scf.yield")
 _ops("scf.yield scf.condition", pointers=Pointers.ENDED, end=End.LEAVE)
 _ops("cf.br cf.cond_br cf.switch", end=End.BRANCH)

@@ -10,7 +10,7 @@ import torch
 import triton
 import triton.language as tl
 from triton.backends.spirv.runtime.context import current
-from triton.backends.spirv.runtime.errors import KernelAssertionError, LoopLimitExceeded
+from triton.backends.spirv.runtime.reports.failures import KernelAssertionError, LoopLimitExceeded
 
 
 @triton.jit

@@ -12,7 +12,7 @@ import pytest
 import torch
 import triton
 import triton.language as tl
-from triton.backends.spirv.runtime.errors import KernelAssertionError
+from triton.backends.spirv.runtime.reports.failures import KernelAssertionError
 
 
 @triton.jit

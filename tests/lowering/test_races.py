@@ -87,7 +87,6 @@ class Collected(Watch):
     """The accesses of one invocation, whose addresses are constants."""
 
     def __init__(self, module: ModuleBuilder) -> None:
-        super().__init__()
         self._module = module
         self.bytes: set[int] = set()
 

@@ -15,7 +15,7 @@ import triton.language as tl
 from triton.backends.spirv.runtime import Graph, OutOfBounds, from_numpy
 from triton.backends.spirv.runtime.buffer import DeviceBuffer
 from triton.backends.spirv.runtime.context import ZERO_COPY, current
-from triton.backends.spirv.runtime.errors import KernelAssertionError
+from triton.backends.spirv.runtime.reports.failures import KernelAssertionError
 from triton.backends.spirv.runtime.streams import DeviceEvent, DeviceInterface
 
 from tests.device.processes import run_script

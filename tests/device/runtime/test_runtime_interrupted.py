@@ -15,7 +15,7 @@ from tests.device.processes import run_script
 _PENDING = """
 import gc, signal, weakref
 from triton.backends.spirv.runtime import Graph
-from triton.backends.spirv.runtime.reporting import ReportingLauncher
+from triton.backends.spirv.runtime.reports.launchers import ReportingLauncher
 signal.signal(signal.SIGINT, signal.default_int_handler)
 native, pool = current().native, current().staging_pool
 

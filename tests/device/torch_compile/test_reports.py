@@ -10,9 +10,9 @@ torch = pytest.importorskip("torch")
 
 import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
-from triton.backends.spirv.runtime import reporting  # noqa: E402
 from triton.backends.spirv.runtime.context import current  # noqa: E402
-from triton.backends.spirv.runtime.errors import LoopLimitExceeded  # noqa: E402
+from triton.backends.spirv.runtime.reports import launchers  # noqa: E402
+from triton.backends.spirv.runtime.reports.failures import LoopLimitExceeded  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("own_caches")
 
@@ -52,9 +52,9 @@ def test_copies_to_the_host_in_a_compiled_function_say_so() -> None:
 @pytest.mark.parametrize("device", ["spirv", "cpu"])
 def test_a_loop_that_the_driver_ends_in_a_compiled_function(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
     waited: list[Any] = []
-    launch = reporting.ReportingLauncher.__call__
+    launch = launchers.ReportingLauncher.__call__
     monkeypatch.setattr(
-        reporting.ReportingLauncher, "__call__", lambda self, *args: (waited.append(self), launch(self, *args))[1]
+        launchers.ReportingLauncher, "__call__", lambda self, *args: (waited.append(self), launch(self, *args))[1]
     )
     x = torch.zeros(1, dtype=torch.int32, device=device)
     assert count_to(x, 1000).item() == 1000

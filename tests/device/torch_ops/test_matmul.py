@@ -9,8 +9,8 @@ import pytest
 import torch
 from triton import knobs
 from triton.backends.spirv.runtime import context as vulkan_context
-from triton.backends.spirv.runtime.errors import LoopLimitExceeded
 from triton.backends.spirv.runtime.measured import capabilities_of
+from triton.backends.spirv.runtime.reports.failures import LoopLimitExceeded
 from triton.backends.spirv.torch_ops import launching, matmul
 from triton.backends.spirv.torch_ops.addressing import Plans
 

@@ -21,6 +21,7 @@ from triton.backends.spirv.ttgir.traits import (
     WORST,
     Effect,
     End,
+    Layouts,
     Memory,
     Pointers,
     in_loop,
@@ -39,6 +40,7 @@ def test_an_operation_without_a_row_may_do_everything():
     unknown = traits(Operation("other.thing", [], [], {}))
     assert unknown is WORST and unknown.effects == ANYTHING == ~Effect(0)
     assert unknown.pointers is Pointers.UNKNOWN and unknown.memory is Memory.SCRATCH and unknown.loop
+    assert unknown.layouts is Layouts.OWN and unknown.unbounded
     assert not (unknown.repeatable or unknown.by_layout or unknown.view or unknown.commutative or unknown.associative)
     assert not unknown.elementwise
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
 import triton
+from triton.backends.spirv.abi.launch_arguments import FIRST_ARGUMENT
+from triton.backends.spirv.abi.report_buffer import places
 from triton.backends.spirv.runtime import array
-from triton.backends.spirv.runtime.extents import Extent, bounds_table, extent
+from triton.backends.spirv.runtime.context import Context
+from triton.backends.spirv.runtime.host_memory import Loan
+from triton.backends.spirv.runtime.reports.bounds import Bounds, Extent, OutOfBounds, extent
 
 BYTES = torch.zeros(4, 8, dtype=torch.int8)
 FIELDS = np.zeros(6, [("a", np.float32), ("b", np.float16)])["a"]
@@ -54,19 +58,22 @@ def test_description_tells_indices_where_they_are_not_those_of_the_elements() ->
 
 def test_rows_are_those_of_the_arguments_that_the_kernel_names(caplog: pytest.LogCaptureFixture) -> None:
     entries = [((0,), "x", "*fp32"), ((1,), "n", "i32"), ((2, 1), "pair[1]", "*fp16"), ((3,), "buffer", "u64")]
-    table = bounds_table("k", [{"kind": "bounds", "arguments": [0, 2], "unchecked": 3}], entries)
-    assert table is not None and table.bytes == 32 + 2 * 24
-    extents = table.extents([torch.zeros(4), 7, (None, torch.zeros(6, dtype=torch.float16))])
+    messages = [
+        {"kind": "bounds", "arguments": [0, 2], "unchecked": 3},
+        {"kind": "access", "file": "f.py", "line": 3, "access": "load", "rows": [1], "bytes": 2, "callers": []},
+    ]
+    assert places(messages) == ({"bounds": 16}, 16 + 32 + 2 * 24)
+    table = Bounds("k", messages, entries, 16)
+    arguments = [torch.zeros(4), 7, (None, torch.zeros(6, dtype=torch.float16))]
+    extents = table.launched(cast(Context, None), Loan(), [*[None] * FIRST_ARGUMENT, *arguments])
     assert extents == [Extent(0, 16, 4, 4), Extent(0, 12, 6, 2)]
     rows = np.frombuffer(table.pack(extents), np.uint64)
     assert rows.tolist() == [0] * 4 + [0, 16, 0] + [0, 12, 0]
-    assert table.failure(bytes(16) + table.pack(extents), extents, []) is None
+    table.read(bytes(16) + table.pack(extents), extents)
     # The count is modulo 2³²; that there was an access outside is the word of the first one's message, 1 + its number.
-    messages = [{"file": "f.py", "line": 3, "access": "load", "rows": [1], "bytes": 2, "callers": []}]
     wrapped = np.frombuffer(bytes(16) + table.pack(extents), np.uint32).copy()
-    wrapped[4] = 1
-    error = table.failure(wrapped.tobytes(), extents, messages)
-    assert error is not None and (error.count, error.argument) == (1 << 32, "pair[1]")
-    assert "4294967296 such accesses" in str(error)
+    wrapped[4] = 2
+    with pytest.raises(OutOfBounds, match="4294967296 such accesses") as caught:
+        table.read(wrapped.tobytes(), extents)
+    assert (caught.value.count, caught.value.argument) == (1 << 32, "pair[1]")
     assert "kernel 'k': the bounds of 3 of its memory operations are not checked" in caplog.text
-    assert bounds_table("k", [{"kind": "assert"}], entries) is None

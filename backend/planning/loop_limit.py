@@ -1,4 +1,4 @@
-"""Whether a kernel tells the host something, and so takes a report buffer (docs/abi.md)."""
+"""Whether a driver may cut the loops of a kernel short (``Faults.loop_limit``)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,14 @@ from ..analysis.loop_count import most_iterations
 from ..capabilities import Capabilities
 from ..layouts.strips import register_count
 from ..ttgir.ir import Function, Operation
-from ..ttgir.traits import Effect, in_loop, traits
+from ..ttgir.traits import in_loop
 from ..ttgir.types import TensorType
 from .plans import Plan
 
 
-def may_report(kernel: Function) -> bool:
-    """Whether the kernel itself has something to say."""
-    return any(Effect.REPORTS in traits(operation).effects for operation in kernel.walk())
-
-
 def watches_loops(kernel: Function, capabilities: Capabilities, plans: Mapping[Operation, Plan], checks: bool) -> bool:
-    """Whether a loop might be cut short by the driver, which counts loops over registers, too. ``checks``: there are
-    others that check accesses."""
+    """Whether the driver, which counts loops over registers, too, may cut one short. ``checks``: there are others that
+    check accesses."""
     limit = capabilities.traits.faults.loop_limit
     if limit is None:
         return False

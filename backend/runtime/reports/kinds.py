@@ -1,0 +1,13 @@
+"""Who reads the parts of the report buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from .bounds import Bounds
+from .prints import Prints
+from .races import Races
+from .reader import Reader
+
+#: Kind of message that has a part (abi.report_buffer.PARTS) → who reads it.
+READERS: Mapping[str, type[Reader]] = {"bounds": Bounds, "races": Races, "print": Prints}

@@ -1,0 +1,59 @@
+"""Printed values, which go to stdout."""
+
+from __future__ import annotations
+
+import struct
+import sys
+from typing import Any
+
+from ...abi.report_buffer import CURSOR, HEADER, RECORD, RECORDS
+from .reader import Message, Reader
+
+_FLOATS = {"f16": "<e", "f32": "<f", "f64": "<d"}
+
+
+class Prints(Reader):
+    """Reads the records."""
+
+    def read(self, buffer: bytes, launch: Any) -> None:
+        """Print them."""
+        count = HEADER.unpack_from(buffer)[CURSOR]
+        if not count:
+            return
+        for number, operand, x, y, z, index, low, high in RECORD.iter_unpack(buffer[self._at :]):
+            sys.stdout.write(f"pid ({x}, {y}, {z}) {_line(self._messages[number], operand, index, low | high << 32)}\n")
+        if count > RECORDS:
+            sys.stderr.write(
+                f"kernel '{self._kernel}': {count - RECORDS} printed values were lost: a launch keeps {RECORDS}\n"
+            )
+        sys.stdout.flush()
+
+
+def _line(message: Message, operand: int, index: int, bits: int) -> str:
+    """``idx (i, j) prefix value``, as upstream's GPU backends print it."""
+    operands = message["operands"]
+    if not operands:
+        return f"idx (){message['prefix']}"
+    facts = operands[operand]
+    place = []
+    for extent in reversed(facts["shape"]):
+        index, coordinate = divmod(index, extent)
+        place.append(f"{coordinate:{len(str(extent - 1))}d}")
+    which = f"(operand {operand}) " if len(operands) > 1 else ""
+    return f"idx ({', '.join(reversed(place))}){message['prefix']}{which}{_value(facts, bits, message['hex'])}"
+
+
+def _value(facts: dict[str, Any], bits: int, hexadecimal: bool) -> str:
+    type_ = facts["type"]
+    if type_.startswith("!tt.ptr"):
+        return f"0x{bits:016x}"
+    width = {"i1": 8, "bf16": 16}.get(type_) or int("".join(filter(str.isdigit, type_.partition("E")[0]))[:2])
+    if hexadecimal:
+        return f"0x{bits:0{width // 4}x}"
+    if type_ == "bf16":
+        return f"{struct.unpack('<f', (bits << 16).to_bytes(4, 'little'))[0]:f}"
+    if type_ in _FLOATS:
+        return f"{struct.unpack(_FLOATS[type_], bits.to_bytes(width // 8, 'little'))[0]:f}"
+    if type_.startswith("i") and facts["signed"] and type_ != "i1" and bits >> (width - 1):
+        return str(bits - (1 << width))
+    return str(bits)
