@@ -104,6 +104,12 @@ class SPIRVOptions:
                 f"instrumentation_mode={self.instrumentation_mode!r}: the SPIR-V backend has no instrumentation"
             )
 
+    @property
+    def checks(self) -> frozenset[str]:
+        """What a kernel checks while it runs: the names of the options ``check_…`` that are on."""
+        prefix = "check_"
+        return frozenset(name[len(prefix) :] for name in _NAMES if name.startswith(prefix) and getattr(self, name))
+
     def hash(self) -> str:
         """A digest of all options that decide the code."""
         kept = sorted(item for item in self.__dict__.items() if item[0] not in FOREIGN)

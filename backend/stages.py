@@ -233,8 +233,7 @@ def planning_options(capabilities: Capabilities, options: SPIRVOptions, schedule
     units = matrix_units(options.matrix_units, capabilities)
     return Options(
         fuse_multiply_add=options.enable_fp_fusion,
-        check_bounds=options.check_bounds,
-        check_races=options.check_races,
+        checks=options.checks,
         disorder=options.disorder,
         debug_info=options.debug_info,
         split_grid=options.split_grid,

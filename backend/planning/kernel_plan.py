@@ -166,7 +166,7 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     axis_info = AxisInfoAnalysis(kernel)
     warps, lanes = (int(source.attributes[name]) for name in ("ttg.num-warps", "ttg.threads-per-warp"))
     target = Target(capabilities, warps, lanes)
-    pointers = plan_pointers(kernel, options.check_bounds)
+    pointers = plan_pointers(kernel, "bounds" in options.checks)
     roots = pointers.roots or {}
     groups = buffer_groups(operations)
     dots, unrolled = sum(one.name == "tt.dot" for one in operations), multiply_adds(operations)
@@ -203,7 +203,7 @@ def plan_kernel(kernel: Function, source: Module, capabilities: Capabilities, op
     barriers = barrier_needs(kernel, footprints)
     first = reads_first(kernel, footprints, barriers)
     pointers = replace(pointers, communicates=pointers.communicates or bool(first.waits) or first.barriers)
-    demand = plan_demand(kernel, plans, options.check_bounds)
+    demand = plan_demand(kernel, plans, "bounds" in options.checks)
     return KernelPlan(plans, late, barriers, first, chosen.view, chosen.bytes, chosen.buffers, pointers, demand)
 
 

@@ -1,8 +1,8 @@
 """Long element-by-element operations: how many registers are computed in one round of a loop over registers.
 
 Code that is repeated for every register of a tile takes drivers long to compile (``Driver.unrolled_instructions``).
-Some drivers end loops after so many iterations, counted over all of an invocation (``Faults.loop_limit``): messages.py
-asks the plans how often these loops turn.
+Some drivers end loops after so many iterations, counted over all of an invocation (``Faults.loop_limit``).
+loop_limit.py asks the plans how often these loops turn.
 """
 
 from __future__ import annotations

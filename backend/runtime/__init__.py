@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .errors import KernelRejected, ValidationError, VulkanUnavailable
     from .graph import Graph
     from .kernel_file import IncompatibleModule
-    from .reports.bounds import OutOfBounds
+    from .reports.outside import OutOfBounds
     from .reports.races import SharedMemoryRace
 
 #: Name → the module here that has it.
@@ -29,7 +29,7 @@ _MODULES = {
     "IncompatibleModule": "kernel_file",
     "KernelRejected": "errors",
     "LoadedKernel": "ahead_of_time",
-    "OutOfBounds": "reports.bounds",
+    "OutOfBounds": "reports.outside",
     "OutOfDeviceMemory": "allocator",
     "SharedMemoryRace": "reports.races",
     "TensorDescriptor": "ahead_of_time",

@@ -52,18 +52,17 @@ class Schedule:
 class Options:
     """What the compile options ask for on a device, and the ``schedule``.
 
-    ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``check_bounds``: check every
-    access (lowering/bounds_check.py). ``check_races``: check every access to workgroup memory (lowering/race_check.py).
-    ``disorder``: subgroups in another order, by this number, unless it is 0 (lowering/disorder.py). ``debug_info``:
-    places in the user's source and names of variables (lowering/debug_info.py). ``split_grid``: a launch is a part of
-    the grid, and its arguments say which (abi/block.py). ``native_math``: what of capabilities.NATIVE_MATH kernels may
-    use. ``matrices``: the configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead;
-    ``matrix_loads``: dots may load fragments from shared memory.
+    ``fuse_multiply_add``: contract ``a * b + c`` where the product has no other use. ``checks``: the names of the
+    compile options ``check_…`` that are on (lowering/report_kinds.py). ``disorder``: subgroups in another order, by
+    this number, unless it is 0 (lowering/disorder.py). ``debug_info``: places in the user's source and names of
+    variables (lowering/debug_info.py). ``split_grid``: a launch is a part of the grid, and its arguments say which
+    (abi/block.py). ``native_math``: what of capabilities.NATIVE_MATH kernels may use. ``matrices``: the
+    configurations of matrix units that dots may use; ``emulate_matrices``: by shuffles instead; ``matrix_loads``:
+    dots may load fragments from shared memory.
     """
 
     fuse_multiply_add: bool = True
-    check_bounds: bool = False
-    check_races: bool = False
+    checks: frozenset[str] = frozenset()
     disorder: int = 0
     debug_info: bool = False
     native_math: frozenset[str] = frozenset()

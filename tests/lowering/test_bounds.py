@@ -21,18 +21,18 @@ COPY = """
 POINTERS = f"%p: !tt.ptr<f32> {HINT}, %n: i32, %q: !tt.ptr<f32> {HINT}"
 
 
-def compiled(body: str, arguments: str, **options: bool) -> LoweredKernel:
+def compiled(body: str, arguments: str, *checks: str) -> LoweredKernel:
     """The kernel of that body for Mesa's CPU driver."""
     text = (
         f'{LAYOUTS}\nmodule attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, '
         'ttg.shared = 0 : i32, ttg.target = "spirv:vulkan1.3", "ttg.threads-per-warp" = 8 : i32} {\n'
         f"  tt.func public @k({arguments}) attributes {{noinline = false}} {{\n{body}\n    tt.return\n  }}\n}}\n"
     )
-    return lower_module(parse_module(text), PROFILES["lavapipe"], Options(**options))
+    return lower_module(parse_module(text), PROFILES["lavapipe"], Options(checks=frozenset(checks)))
 
 
 def test_elements_are_compared_and_diverted(filecheck):
-    kernel = compiled(COPY, POINTERS, check_bounds=True)
+    kernel = compiled(COPY, POINTERS, "bounds")
     filecheck(
         disassemble(kernel.spirv),
         """
@@ -60,7 +60,7 @@ CHECK-COUNT-4: OpStore %{{[0-9]+}} %{{[0-9]+}} Aligned 4
 
 
 def test_first_access_leaves_one_more_than_its_message(filecheck):
-    kernel = compiled(COPY, POINTERS, check_bounds=True)
+    kernel = compiled(COPY, POINTERS, "bounds")
     assert [place["kind"] for place in kernel.reports] == ["bounds", "access", "access"]
     filecheck(
         disassemble(kernel.spirv),
@@ -77,7 +77,7 @@ CHECK: OpStore %{{[0-9]+}} %[[STORE]] Aligned|NonPrivatePointer 4
 
 
 def test_report_buffer_has_a_row_for_each_argument_that_is_accessed():
-    kernel = compiled(COPY, POINTERS, check_bounds=True)
+    kernel = compiled(COPY, POINTERS, "bounds")
     table, *places = kernel.reports
     assert table == {"kind": "bounds", "file": "", "line": 0, "arguments": [0, 2], "unchecked": 0}
     assert [(place["kind"], place["access"], place["bytes"], place["rows"]) for place in places] == [
@@ -89,7 +89,7 @@ def test_report_buffer_has_a_row_for_each_argument_that_is_accessed():
         "    %u = tt.int_to_ptr %j : i64 -> !tt.ptr<f32>\n    %v = tt.load %u : !tt.ptr<f32>\n"
         "    tt.store %p, %v : !tt.ptr<f32>"
     )
-    assert compiled(body, "%p: !tt.ptr<f32>, %j: i64", check_bounds=True).reports[0]["unchecked"] == 1
+    assert compiled(body, "%p: !tt.ptr<f32>, %j: i64", "bounds").reports[0]["unchecked"] == 1
 
 
 def test_nothing_is_emitted_without_the_option(filecheck):
@@ -114,7 +114,7 @@ def test_atomic_operation_is_masked(filecheck):
     %true = arith.constant true
     %old = tt.atomic_rmw add, relaxed, gpu, %ptr, %i, %true : (!tt.ptr<i32>, i32, i1) -> i32"""
     filecheck(
-        disassemble(compiled(body, "%p: !tt.ptr<i32>, %i: i32", check_bounds=True).spirv),
+        disassemble(compiled(body, "%p: !tt.ptr<i32>, %i: i32", "bounds").spirv),
         """
 CHECK: %[[INSIDE:[0-9]+]] = OpULessThan
 CHECK: OpAtomicIAdd
@@ -131,7 +131,7 @@ def test_pointers_of_two_arguments_are_inside_of_either(filecheck):
     %e = arith.select %c, %p, %q : !tt.ptr<f32>
     %v = tt.load %e : !tt.ptr<f32>
     tt.store %p, %v : !tt.ptr<f32>"""
-    kernel = compiled(body, "%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %c: i1", check_bounds=True)
+    kernel = compiled(body, "%p: !tt.ptr<f32>, %q: !tt.ptr<f32>, %c: i1", "bounds")
     assert [place["rows"] for place in kernel.reports[1:]] == [[0, 1], [0]]
     filecheck(
         disassemble(kernel.spirv),

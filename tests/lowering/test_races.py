@@ -34,14 +34,16 @@ NO_BUFFER = """
     tt.store %s, %v : tensor<16x16x!tt.ptr<f32>, #rows>"""
 
 
-def compiled(body: str, profile: str = "lavapipe", **options: bool) -> LoweredKernel:
+def compiled(body: str, profile: str = "lavapipe", checks: tuple[str, ...] = ()) -> LoweredKernel:
     capabilities = replace(PROFILES[profile], subgroup_size=8)  # as the encodings of the text have
-    return lower_module(parse_module(module_text(body, ARGUMENTS, 1024)), capabilities, Options(**options))
+    return lower_module(
+        parse_module(module_text(body, ARGUMENTS, 1024)), capabilities, Options(checks=frozenset(checks))
+    )
 
 
 def test_accesses_are_noted_before_the_barrier_and_after_it(filecheck):
     filecheck(
-        disassemble(compiled(BODY, check_races=True).spirv),
+        disassemble(compiled(BODY, checks=("races",)).spirv),
         """
 CHECK-DAG: %[[U32:[0-9]+]] = OpTypeInt 32 0
 CHECK-DAG: %[[ONE:[0-9]+]] = OpConstant %[[U32]] 1{{ *$}}
@@ -73,7 +75,7 @@ CHECK: OpReturn
 @pytest.mark.parametrize("profile", ["lavapipe", "generic", "nvidia-hopper", "amd-rdna3", "intel-xe"])
 def test_nothing_is_emitted_without_the_option_or_without_shared_memory(profile):
     plain = [compiled(body, profile) for body in (BODY, NO_BUFFER)]
-    checked = [compiled(body, profile, check_races=True) for body in (BODY, NO_BUFFER)]
+    checked = [compiled(body, profile, checks=("races",)) for body in (BODY, NO_BUFFER)]
     assert plain[1].spirv == checked[1].spirv and checked[1].reports == []
     assert plain[0].spirv != checked[0].spirv and plain[0].shared_bytes == checked[0].shared_bytes == 1024
     assert [message["kind"] for message in checked[0].reports if message["kind"] != "loop"] == [

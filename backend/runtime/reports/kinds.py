@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from .bounds import Bounds
+from .outside import OutsideAccesses
 from .prints import Prints
 from .races import Races
 from .reader import Reader
 
 #: Kind of message that has a part (abi.report_buffer.PARTS) → who reads it.
-READERS: Mapping[str, type[Reader]] = {"bounds": Bounds, "races": Races, "print": Prints}
+READERS: Mapping[str, type[Reader]] = {"bounds": OutsideAccesses, "races": Races, "print": Prints}

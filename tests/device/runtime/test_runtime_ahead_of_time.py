@@ -27,8 +27,8 @@ from triton.backends.spirv.runtime import (
 from triton.backends.spirv.runtime.ahead_of_time import check_target
 from triton.backends.spirv.runtime.context import ZERO_COPY, current
 from triton.backends.spirv.runtime.kernel_file import read_abi
-from triton.backends.spirv.runtime.reports.bounds import OutOfBounds
 from triton.backends.spirv.runtime.reports.failures import KernelAssertionError
+from triton.backends.spirv.runtime.reports.outside import OutOfBounds
 
 KERNELS = Path(__file__).parent / "ahead_of_time_kernels.py"
 Compile = Callable[..., Path]

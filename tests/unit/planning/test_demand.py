@@ -74,7 +74,7 @@ def test_masks_of_vectors_are_read_once() -> None:
 
 def test_an_access_of_single_elements_reads_everything() -> None:
     assert read(planned(f"{LOAD}\n{STORE}", "%p: !tt.ptr<f32>")) == {}
-    assert read(planned(f"{LOAD}\n{STORE}", options=Options(check_bounds=True))) == {}
+    assert read(planned(f"{LOAD}\n{STORE}", options=Options(checks=frozenset({"bounds"})))) == {}
 
 
 def test_pointers_that_a_loop_moves_are_carried_in_the_registers_that_are_read() -> None:

@@ -13,7 +13,7 @@ from triton.backends.spirv.abi.report_buffer import places
 from triton.backends.spirv.runtime import array
 from triton.backends.spirv.runtime.context import Context
 from triton.backends.spirv.runtime.host_memory import Loan
-from triton.backends.spirv.runtime.reports.bounds import Bounds, Extent, OutOfBounds, extent
+from triton.backends.spirv.runtime.reports.outside import Extent, OutOfBounds, OutsideAccesses, extent
 
 BYTES = torch.zeros(4, 8, dtype=torch.int8)
 FIELDS = np.zeros(6, [("a", np.float32), ("b", np.float16)])["a"]
@@ -63,7 +63,7 @@ def test_rows_are_those_of_the_arguments_that_the_kernel_names(caplog: pytest.Lo
         {"kind": "access", "file": "f.py", "line": 3, "access": "load", "rows": [1], "bytes": 2, "callers": []},
     ]
     assert places(messages) == ({"bounds": 16}, 16 + 32 + 2 * 24)
-    table = Bounds("k", messages, entries, 16)
+    table = OutsideAccesses("k", messages, entries, 16)
     arguments = [torch.zeros(4), 7, (None, torch.zeros(6, dtype=torch.float16))]
     extents = table.launched(cast(Context, None), Loan(), [*[None] * FIRST_ARGUMENT, *arguments])
     assert extents == [Extent(0, 16, 4, 4), Extent(0, 12, 6, 2)]

@@ -1,4 +1,4 @@
-"""Bounds: what kernels that check their accesses know about their tensors, and what they report."""
+"""Accesses outside of tensors: what kernels that check them know about their tensors, and what they report."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def extent(argument: Any) -> Extent:
     )
 
 
-class Bounds(Reader):
+class OutsideAccesses(Reader):
     """Reads the part of kind ``bounds``: what the buffer holds right after its header. By the message of that kind it
     has a row for each of ``arguments``, and the kernel does not check ``unchecked`` operations, which is logged."""
 
