@@ -11,8 +11,8 @@ import triton.language as tl
 from triton.backends.spirv.runtime import Graph
 from triton.backends.spirv.runtime.context import current
 from triton.backends.spirv.runtime.launch import make_launcher
-from triton.backends.spirv.runtime.reports.outside import OutOfBounds
 from triton.backends.spirv.runtime.reports.failures import KernelAssertionError
+from triton.backends.spirv.runtime.reports.outside import OutOfBounds
 
 LIMIT = 65_535
 
