@@ -16,6 +16,7 @@ from .elementwise import Body, run
 from .library import enter_by_name
 from .movement import retyped
 from .shapes import empty_in_order_of, resized
+from .splitting import parts
 from .types import IN_SOURCE, NAMES, OnHost, as_integer, computed_in, require
 
 _TABLES = 256  # kept at most
@@ -183,6 +184,10 @@ def resample(
     x: torch.Tensor, out: torch.Tensor, kind: Any, how: Sequence[Any], transposed: bool = False
 ) -> torch.Tensor:
     """Resamples the last ``len(how)`` dimensions of ``x`` into ``out``, of the same type. Raises OnHost."""
+    if x.is_complex() and x.dtype == out.dtype:
+        for part, result in zip(parts(x.resolve_conj().resolve_neg()), parts(out), strict=True):
+            resample(part, result, kind, how, transposed)
+        return out
     weighted = transposed or kind not in (_nearest, _padding)
     if x.dtype not in NAMES or (weighted and not x.dtype.is_floating_point):
         raise OnHost("numbers that are not floats")
