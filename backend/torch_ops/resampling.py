@@ -128,19 +128,47 @@ def _linear(size: int, outputs: int, how: tuple[bool, float | None], dtype: _Num
 
 
 def _cubic(size: int, outputs: int, how: tuple[bool, float | None], dtype: _Number) -> Taps:
-    """Keys' kernel with a = -0.75."""
     source = _source(size, outputs, *how, dtype)
     first = source.floor()
-    t, a = source - first, -0.75
+    place = torch.arange(-1, 3)
+    index = (first.long()[:, None] + place).clamp(0, size - 1)
+    return Taps(index.int(), _keys((place - (source - first)[:, None]).abs(), -0.75))
 
-    def near(x: torch.Tensor) -> torch.Tensor:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    def far(x: torch.Tensor) -> torch.Tensor:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+def _antialiased(reach: int, shape: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Taps]:
+    """The table of a filter, ``shape`` of the distance from an output's center, which ends at ``reach``: as wide as the
+    outputs are apart where there are fewer of them than inputs. Its weights sum to 1."""
 
-    index = (first.long()[:, None] + torch.arange(-1, 3)).clamp(0, size - 1)
-    return Taps(index.int(), torch.stack((far(t + 1), near(t), near(1 - t), far(2 - t)), 1))
+    def table(size: int, outputs: int, how: tuple[bool, float | None], dtype: _Number) -> Taps:
+        align, scale = how
+        ends = (size - 1) / torch.tensor(outputs - 1, dtype=dtype) if outputs > 1 else torch.zeros((), dtype=dtype)
+        apart = ends if align else _scale(size, outputs, scale, dtype)
+        wide = apart.clamp(min=1)
+        center = apart * (torch.arange(outputs, dtype=dtype) + 0.5)
+        first = (center - reach * wide + 0.5).long().clamp(min=0)
+        end = (center + reach * wide + 0.5).long().clamp(max=size)
+        index = first[:, None] + torch.arange(max(int((end - first).max()), 1))
+        weight = shape(((index - center[:, None] + 0.5) / wide).abs())
+        weight = torch.where(index < end[:, None], weight, 0)
+        total = weight.sum(1, keepdim=True)
+        weight = torch.where(total != 0, weight / total, weight)
+        return Taps(torch.where(index < end[:, None], index, -1).int(), weight)
+
+    return table
+
+
+def _triangle(x: torch.Tensor) -> torch.Tensor:
+    return (1 - x).clamp(min=0)
+
+
+def _keys(x: torch.Tensor, a: float) -> torch.Tensor:
+    """R. Keys' kernel, of distances."""
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return torch.where(x < 1, near, torch.where(x < 2, far, 0))
+
+
+_AA_LINEAR, _AA_CUBIC = _antialiased(1, _triangle), _antialiased(2, lambda x: _keys(x, -0.5))
 
 
 def _padding(size: int, outputs: int, how: tuple[bool, int], dtype: _Number) -> Taps:
@@ -355,6 +383,9 @@ def _before(padding: Sequence[int], reflected: bool, count: int) -> list[Any]:
 
 
 _TABLE: dict[str, Callable[..., Any]] = {}
+for _name, _kind in (("_upsample_bilinear2d_aa", _AA_LINEAR), ("_upsample_bicubic2d_aa", _AA_CUBIC)):
+    _TABLE[f"{_name}.out"] = _upsample(_kind, None, 2)
+    _TABLE[f"{_name}_backward.grad_input"] = _upsample_backward(_kind, None, 2)
 for _count in (1, 2, 3):
     for _name, _kind, _fixed in (
         ("upsample_nearest", _nearest, False),
