@@ -256,15 +256,15 @@ def _distances_backward(
 ) -> torch.Tensor:
     """The gradient of ``x1``."""
     _floats(grad, x1, x2, cdist)
-    if not grad.numel() or not x1.numel() or 0 < p < 1:
-        raise OnHost("nothing, or a norm of an order below 1")
+    if not grad.numel() or not x1.numel():
+        return x1.new_zeros((*grad.shape[:-2], *x1.shape[-2:]))
     power = "grad * fn.sign(a - b) * libdevice.pow(tl.abs(a - b) / distance, order)"
     text = {
         0.0: "grad * 0",
         1.0: "grad * fn.sign(a - b)",
         2.0: "tl.where(distance == 0, 0.0, grad * (a - b) / distance)",
         float("inf"): "tl.where(tl.abs(a - b) == distance, grad * fn.sign(a - b), 0.0)",
-    }.get(float(p), f"tl.where(distance == 0, 0.0, {power})")
+    }.get(float(p), f"tl.where((distance == 0) | (a == b), 0.0, {power})")
     operands: dict[str, Any] = {"grad": grad.unsqueeze(-1), "a": x1.unsqueeze(-2), "b": x2.unsqueeze(-3)}
     operands |= {"distance": cdist.unsqueeze(-1)} if "distance" in text else {}
     operands |= {"order": float(p) - 1} if "order" in text else {}

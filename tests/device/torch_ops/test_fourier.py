@@ -1,4 +1,4 @@
-"""Fourier transforms against NumPy's in float64 and against the CPU's: values, strides, gradients, how many launches."""
+"""Fourier transforms against NumPy's in float64 and the CPU's: values, strides, gradients, how many launches."""
 
 from __future__ import annotations
 

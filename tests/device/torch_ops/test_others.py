@@ -41,6 +41,8 @@ _DIFFERENTIABLE: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor
     "logaddexp2": (torch.logaddexp2, (values(9), values(3, 1))),
     "cdist": (lambda a, b: torch.cdist(a, b), (values(2, 5, 4), values(2, 3, 4))),
     "cdist of order 3": (lambda a, b: torch.cdist(a, b, 3), (values(5, 4), values(3, 4))),
+    "cdist of order 0.5": (lambda a, b: torch.cdist(a.round(), b.round(), 0.5), (values(5, 4), values(3, 4))),
+    "cdist of nothing": (lambda a, b: torch.cdist(a, b), (values(2, 5, 4), values(1, 0, 4))),
 }
 
 
