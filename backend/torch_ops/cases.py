@@ -43,7 +43,7 @@ def _clamp_max(self: torch.Tensor, max: Any, *, out: torch.Tensor | None = None)
 
 def _pow(self: Any, exponent: Any, *, out: torch.Tensor) -> torch.Tensor:
     if isinstance(exponent, (int, float)) and isinstance(self, torch.Tensor):
-        if not out.dtype.is_floating_point and exponent < 0:
+        if not (out.dtype.is_floating_point or out.dtype.is_complex) and exponent < 0:
             raise OnHost("a negative power of integers")
         case = _POWERS.get(float(exponent))
         if case in ("2", "3") or (case is not None and self.dtype.is_floating_point):

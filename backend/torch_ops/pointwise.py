@@ -176,10 +176,10 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
     return out
 
 
-def single(tensor: torch.Tensor) -> bool | int | float:
+def single(tensor: torch.Tensor) -> bool | int | float | complex:
     """The number in a CPU tensor without dimensions, which torch lets stand among tensors of a device. Raises OnHost,
     which ends in an error, for others."""
-    if tensor.device.type != "cpu" or tensor.dim() or tensor.is_complex():
+    if tensor.device.type != "cpu" or tensor.dim():
         raise OnHost(f"a tensor on {tensor.device}")
     return tensor.item()  # type: ignore[no-any-return]
 

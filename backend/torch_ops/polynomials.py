@@ -61,7 +61,7 @@ def _signed(m, value):
 
 @triton.jit
 def _chebyshev(x, m, first, at_1, before_1, inside, last: tl.constexpr):
-    """``inside``: what is between -1 and 1, of orders past ``last``; ``at_1``, and of even orders ``before_1`` at -1."""
+    """``inside``: between -1 and 1, of orders past ``last``; ``at_1``, and of even orders ``before_1`` at -1."""
     closed = (tl.abs(x) < 1) & (m > last)
     ends = tl.abs(x) == 1
     value = _recurrence(x, m, first, (closed | ends).to(tl.int32), _CHEBYSHEV)
