@@ -167,6 +167,13 @@ def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.T
     return out
 
 
+def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: torch.Tensor) -> torch.Tensor:
+    if out.dtype not in (torch.float32, torch.float64):
+        raise OnHost("powers that are not floats")
+    exponents = _linspace(start, end, steps, out=out.new_empty(0))
+    return resized(out, exponents.shape).copy_(torch.pow(base, exponents))
+
+
 def _with_gaps(out: torch.Tensor, make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """What ``make`` writes to a contiguous tensor in one that is not."""
     made = make(out.new_empty(0))
@@ -234,9 +241,13 @@ def _where_out(condition: torch.Tensor, self: Any, other: Any, *, out: torch.Ten
 
 def _triangle(keep: str) -> Callable[..., torch.Tensor]:
     def tril(self: torch.Tensor, diagonal: int = 0, *, out: torch.Tensor) -> torch.Tensor:
-        if self.dtype not in NAMES or self.dim() < 2:
-            raise OnHost("complex numbers")
+        if self.dim() < 2:
+            raise OnHost("dimensions that are refused")
         of_type(out, self.dtype, self.shape)
+        if self.is_complex():
+            for part, result in zip(parts(self.resolve_conj().resolve_neg()), parts(out), strict=True):
+                tril(part, diagonal, out=result)
+            return out
         if not out.numel():
             return out
         compute = computed_in(self.dtype)
@@ -267,6 +278,7 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "narrow_copy.out": _narrow_copy,
     "arange.start_out": _arange,
     "linspace.out": _linspace,
+    "logspace.out": _logspace,
     "masked_fill_.Scalar": _masked_fill,
     "masked_fill_.Tensor": _masked_fill,
     "where.self": where,

@@ -199,7 +199,7 @@ def _channel_shuffle(self: torch.Tensor, groups: int) -> torch.Tensor:
 
 def _eye(n: int, m: int | None = None, *, out: torch.Tensor) -> torch.Tensor:
     m = n if m is None else m
-    if n < 0 or m < 0 or out.dtype not in NAMES:
+    if n < 0 or m < 0 or not (out.dtype in NAMES or out.is_complex()):
         raise OnHost("sizes that are refused")
     resized(out, (n, m)).zero_()
     if n and m:

@@ -217,7 +217,7 @@ def _extremes(
 
 def _truth(fold: Fold) -> Callable[..., Any]:
     def any_(self: torch.Tensor, dim: _Dims = None, keepdim: bool = False, *, out: torch.Tensor) -> torch.Tensor:
-        _plain(self)
+        self = self != 0 if self.is_complex() else self
         dims = dims_of(dim, self.dim())
         of_type(out, torch.uint8 if out.dtype == torch.uint8 else torch.bool, _shape(self.shape, dims, keepdim))
         how: Any = {"keepdim": keepdim, "out": out, "as_stored": _SELF}
@@ -316,7 +316,7 @@ def _norm_out(self: torch.Tensor, p: Any, dim: _Dims, keepdim: bool = False, *, 
 
 
 def _count_nonzero(self: torch.Tensor, dim: _Dims) -> torch.Tensor:
-    _plain(self)
+    self = self != 0 if self.is_complex() else self
     return reduce(_NOT_ZERO, SUM, {"self": self}, dims_of(dim, self.dim()), dtype=torch.int64, as_stored=_SELF)
 
 

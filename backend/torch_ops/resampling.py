@@ -68,16 +68,29 @@ class Taps:
 _Number = torch.dtype
 
 
-def _average(size: int, outputs: int, how: tuple[int, int, int, bool, float], dtype: _Number) -> Taps:
-    """``how``: window, stride, padding, whether padding counts, and what to divide by instead if not 0."""
+_Window = tuple[int, int, int, bool, float]
+
+
+def _windows(size: int, outputs: int, how: _Window) -> tuple[torch.Tensor, torch.Tensor]:
+    """(places of each window's elements, or -1, how many there are). ``how``: window, stride, padding, whether padding
+    counts, and what to divide by instead if not 0."""
     window, stride, padding, counts_padding, divisor = how
     first = torch.arange(outputs) * stride - padding
     whole = (first + window).clamp(max=size + padding) - first
     index = first[:, None] + torch.arange(window)
     index = torch.where((index >= 0) & (index < size), index, -1)
     count = whole if counts_padding else (index >= 0).sum(1)
-    weight = 1 / (count.to(dtype) if not divisor else torch.full((outputs,), divisor, dtype=dtype))
-    return Taps(index.int(), weight[:, None].expand(index.shape).contiguous())
+    return index.int(), count if not divisor else torch.full((outputs,), int(divisor))
+
+
+def _average(size: int, outputs: int, how: _Window, dtype: _Number) -> Taps:
+    index, count = _windows(size, outputs, how)
+    return Taps(index, (1 / count.to(dtype))[:, None].expand(index.shape).contiguous())
+
+
+def _total(size: int, outputs: int, how: _Window, dtype: _Number) -> Taps:
+    index, _ = _windows(size, outputs, how)
+    return Taps(index, torch.ones(index.shape, dtype=dtype))
 
 
 def _adaptive(size: int, outputs: int, how: None, dtype: _Number) -> Taps:
@@ -217,7 +230,7 @@ def resample(
             resample(part, result, kind, how, transposed)
         return out
     weighted = transposed or kind not in (_nearest, _padding)
-    if x.dtype not in NAMES or (weighted and not x.dtype.is_floating_point):
+    if x.dtype not in NAMES or (weighted and not x.dtype.is_floating_point and kind is not _total):
         raise OnHost("numbers that are not floats")
     for tensor in (x, out):
         require(tensor.dtype, x.device.index or 0)
@@ -277,9 +290,22 @@ def _mean_pool(count: int) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         how = _means(kernel_size, stride, padding, count_include_pad, divisor_override, count)
         sizes = [pooled(n, k, s, p, ceil_mode) for n, (k, s, p, *_) in zip(self.shape[-count:], how, strict=True)]
-        return resample(self, resized(out, (*self.shape[:-count], *sizes)), _average, how)
+        resized(out, (*self.shape[:-count], *sizes))
+        if self.dtype == torch.int64 == out.dtype:
+            return _integer_means(self, out, how)
+        return resample(self, out, _average, how)
 
     return pool
+
+
+def _integer_means(x: torch.Tensor, out: torch.Tensor, how: Sequence[_Window]) -> torch.Tensor:
+    """Sums of windows, divided by how many elements they have; the fraction is cut off."""
+    count = torch.ones((), dtype=torch.int64)
+    for size, outputs, window in zip(x.shape[-len(how) :], out.shape[-len(how) :], how, strict=True):
+        count = count[..., None] * _windows(size, outputs, window)[1]
+    return torch.div(
+        resample(x, torch.empty_like(out), _total, how), count.to(x.device), rounding_mode="trunc", out=out
+    )
 
 
 def _mean_pool_backward(count: int) -> Callable[..., torch.Tensor]:

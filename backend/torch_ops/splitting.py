@@ -48,6 +48,11 @@ _ADDCMUL = """re = tensor1_re * tensor2_re - tensor1_im * tensor2_im
 im = tensor1_re * tensor2_im + tensor1_im * tensor2_re
 out_re = self_re + (value_re * re - value_im * im)
 out_im = self_im + (value_re * im + value_im * re)"""
+_LERP = """near = weight_re * weight_re + weight_im * weight_im < 0.25
+step_re, step_im = end_re - self_re, end_im - self_im
+part_re, part_im = tl.where(near, weight_re, weight_re - 1), weight_im
+out_re = tl.where(near, self_re, end_re) + (part_re * step_re - part_im * step_im)
+out_im = tl.where(near, self_im, end_im) + (part_re * step_im + part_im * step_re)"""
 #: Operation → lines for its result's parts ``out_re`` and ``out_im``, or for ``out`` where it is not complex.
 _LINES = {
     "add": _SUM.format("+", "+"),
@@ -70,6 +75,7 @@ _LINES = {
     "cos": _WAVES.format("cos", "cosh", "-", "sin", "sinh"),
     "sinh": _WAVES.format("sinh", "cos", "", "cosh", "sin"),
     "cosh": _WAVES.format("cosh", "cos", "", "sinh", "sin"),
+    "lerp": _LERP,
     "isnan": "out = (self_re != self_re) | (self_im != self_im)",
     "isinf": "out = fn.is_infinite(self_re) | fn.is_infinite(self_im)",
     "logical_not": "out = (self_re == 0) & (self_im == 0)",

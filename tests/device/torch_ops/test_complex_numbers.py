@@ -38,6 +38,8 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     ],
     "chosen": lambda a, b, x: (torch.where(x > 0, a, b), torch.where(x > 0, a, x), torch.where(x < 0, 2j, a)),
     "masked": lambda a, b, x: (a.masked_fill(x > 0, 1 - 2j), a.masked_fill(x > 0, 0), a.mT.masked_fill(x.mT > 0, 3.0)),
+    "between": lambda a, b, x: (a.lerp(b, 0.3), a.lerp(b, 0.7j), torch.lerp(a, b, b)),
+    "triangles": lambda a, b, x: (a.tril(), a.conj().triu(1), torch.eye(3, 4, dtype=a.dtype, device=a.device)),
     "inplace": lambda a, b, x: (a.clone().mul_(b), a.clone().add_(x), a.clone().t().div_(b.t()), a[:, ::2].clone()),
 }
 
@@ -64,6 +66,8 @@ def test_rotary_embeddings() -> None:
 
 _SUMS: dict[str, Callable[..., Any]] = {
     "sum": lambda a, b: (a.sum(), a.sum(0), a.mean(1, keepdim=True), a.conj().sum(-1), b.mT.mean((0, 1)), a[:0].sum(0)),
+    "scans": lambda a, b: (a.cumsum(0), b.conj().cumsum(1)),
+    "truths": lambda a, b: (a.any(), (a * 0).any(1), a.all(0), (a - a[0]).count_nonzero(0)),
     "norms": lambda a, b: (torch.linalg.vector_norm(a), a.norm(dim=1), torch.linalg.vector_norm(a, 1, dim=0)),
     "mm": lambda a, b: (a @ b, a.conj() @ b, a @ b.conj(), b.mH @ a.mH, a[:, :0] @ b[:0], a @ b[:, 1]),
     "added": lambda a, b: (torch.addmm(b[:5, :3], a, b, alpha=0.5, beta=2), (a @ b).addmm_(a, b.conj(), beta=-1)),
