@@ -2,7 +2,7 @@
 
 Up to an argument of 2 a polynomial in its square, beside a logarithm (DLMF 10.8, 10.31); then a sum of Chebyshev
 polynomials; past the last interval the functions' own asymptotic form (DLMF 10.17, 10.40, 9.7) with polynomials for its
-series. The coefficients were fitted to values of 30 digits at Chebyshev's points, to 1e-8 of the largest value.
+series. tests/unit/math/derive_bessel_functions.py derives the coefficients, to 1e-8 of the largest value.
 tests/device/torch_ops/test_special_functions.py has a bound of each.
 """
 

@@ -181,7 +181,15 @@ def _keys(x: torch.Tensor, a: float) -> torch.Tensor:
     return torch.where(x < 1, near, torch.where(x < 2, far, 0))
 
 
-_AA_LINEAR, _AA_CUBIC = _antialiased(1, _triangle), _antialiased(2, lambda x: _keys(x, -0.5))
+def _lanczos(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x < 3, torch.sinc(x) * torch.sinc(x / 3), 0)
+
+
+_ANTIALIASED = {
+    "_upsample_bilinear2d_aa": _antialiased(1, _triangle),
+    "_upsample_bicubic2d_aa": _antialiased(2, lambda x: _keys(x, -0.5)),
+    "_upsample_lanczos2d_aa": _antialiased(3, _lanczos),
+}
 
 
 def _padding(size: int, outputs: int, how: tuple[bool, int], dtype: _Number) -> Taps:
@@ -409,7 +417,7 @@ def _before(padding: Sequence[int], reflected: bool, count: int) -> list[Any]:
 
 
 _TABLE: dict[str, Callable[..., Any]] = {}
-for _name, _kind in (("_upsample_bilinear2d_aa", _AA_LINEAR), ("_upsample_bicubic2d_aa", _AA_CUBIC)):
+for _name, _kind in _ANTIALIASED.items():
     _TABLE[f"{_name}.out"] = _upsample(_kind, None, 2)
     _TABLE[f"{_name}_backward.grad_input"] = _upsample_backward(_kind, None, 2)
 for _count in (1, 2, 3):

@@ -32,6 +32,11 @@ _FUNCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "antialiased, bicubic, corners": lambda x: F.interpolate(
         x, (3, 20), mode="bicubic", align_corners=True, antialias=True
     ),
+    **(
+        {"antialiased, lanczos": lambda x: F.interpolate(x, size=(4, 17), mode="lanczos", antialias=True)}
+        if hasattr(torch.ops.aten, "_upsample_lanczos2d_aa")  # from torch 2.13 on
+        else {}
+    ),
     "reflect": lambda x: F.pad(x, (2, 3, 1, 0), mode="reflect"),
     "replicate": lambda x: F.pad(x, (2, 3, 1, 4), mode="replicate"),
 }
