@@ -20,9 +20,9 @@ _LEGENDRE: tl.constexpr = tl.constexpr(4)
 
 @triton.jit
 def _order(x, n):
-    """n without its fraction, and -1 for NaN, in the shape of x."""
+    """n without its fraction, in the shape of x; -1 for NaN and past int64, as which torch's code on x86 takes it."""
     n = n + tl.zeros_like(x)
-    return tl.where(n == n, libdevice.trunc(n), -1.0)
+    return tl.where(n < 9223372036854775808.0, libdevice.trunc(n), -1.0)
 
 
 @triton.jit
