@@ -1,8 +1,8 @@
-"""Bessel functions J, Y and K of orders 0 and 1, and Airy's function Ai, for generated kernels, in float32.
+"""Modified Bessel functions K of orders 0 and 1, and Airy's function Ai, for generated kernels, in float32.
 
-Up to an argument of 2 a polynomial in its square, beside a logarithm (DLMF 10.8, 10.31); then a sum of Chebyshev
-polynomials; past the last interval the functions' own asymptotic form (DLMF 10.17, 10.40, 9.7) with polynomials for its
-series. tests/unit/math/derive_bessel_functions.py derives the coefficients, to 1e-8 of the largest value.
+K of arguments up to 2 is a polynomial in their square, beside a logarithm (DLMF 10.31); Ai in the middle is a sum of
+Chebyshev polynomials; elsewhere both have their own asymptotic form (DLMF 10.40, 9.7) with polynomials for its series.
+tests/unit/math/derive_bessel_functions.py derives the coefficients, to 1e-8 of the largest value.
 tests/device/torch_ops/test_special_functions.py has a bound of each.
 """
 
@@ -20,19 +20,7 @@ def _coefficients(*values: float) -> Any:
     return tl.constexpr(values)
 
 
-# Polynomials in x² up to 2: J and I of order 0, of order 1 divided by x, and what Y and K have beside their logarithms.
-_J0_NEAR: tl.constexpr = _coefficients(
-    0.9999999991, -0.2499999841, 0.01562495352, -0.0004339780059, 6.757529796e-06, -6.237892374e-08
-)
-_J1_NEAR: tl.constexpr = _coefficients(
-    0.4999999999, -0.06249999886, 0.002604163321, -5.424989112e-05, 6.764319363e-07, -5.261110001e-09
-)
-_Y0_NEAR: tl.constexpr = _coefficients(
-    *(-0.0738042951, 0.1776060167, -0.01607396726, 0.0005386015151, -9.494179598e-06, 1.032802468e-07), -7.13286349e-10
-)
-_Y1_NEAR: tl.constexpr = _coefficients(
-    -0.1960570905, 0.05434868624, -0.002955299734, 7.163669039e-05, -9.897652248e-07, 8.277698174e-09
-)
+# Polynomials in x² up to 2: I of order 0, of order 1 divided by x, and what K has beside its logarithm.
 _I0_NEAR: tl.constexpr = _coefficients(
     0.999999999, 0.2500000181, 0.0156249474, 0.0004340836754, 6.754904654e-06, 7.369224507e-08
 )
@@ -45,31 +33,6 @@ _K0_NEAR: tl.constexpr = _coefficients(
 _K1_NEAR: tl.constexpr = _coefficients(
     -0.3079657576, -0.08537072312, -0.004642172906, -0.0001125465515, -1.55426492e-06, -1.513352074e-08
 )
-# Chebyshev's polynomials from 2 to 8.
-_J0_MIDDLE: tl.constexpr = _coefficients(
-    *(0.02559264671, 0.1702822273, 0.1873643153, -0.2221564353, -0.01551170776, 0.02713205991, 0.000319895995),
-    *(-0.001419351466, 6.061754802e-06, 4.232492819e-05, -4.289521869e-07, -8.224527308e-07, 1.020872905e-08),
-    1.12801744e-08,
-)
-_J1_MIDDLE: tl.constexpr = _coefficients(
-    *(0.1233634057, -0.209763667, 0.3602482963, 0.04005542007, -0.08406457438, -0.001309133955, 0.006375625308),
-    *(-2.954997473e-05, -0.0002480148686, 2.779384213e-06, 5.934700556e-06, -8.029703195e-08, -9.661947014e-08),
-)
-_Y0_MIDDLE: tl.constexpr = _coefficients(
-    *(0.121065642, -0.2144943659, 0.3312182114, 0.07293733337, -0.09156872233, -0.001958940128, 0.006510674904),
-    *(7.986111416e-05, -0.0002811532596, 8.423377645e-06, 4.233970053e-06, 5.309590854e-07, -2.867250608e-07),
-    *(5.927540378e-08, -1.691493472e-08, 5.65130905e-09),
-)
-_Y1_MIDDLE: tl.constexpr = _coefficients(
-    *(0.001611840522, -0.2220099911, -0.1397725629, 0.2196142907, 0.006102103865, -0.02456896886, -0.0004276965605),
-    *(0.001473730758, -5.501136106e-05, -2.575329365e-05, -4.471095186e-06, 2.473173367e-06, -5.773952267e-07),
-    *(1.793728799e-07, -6.36750622e-08, 2.150015641e-08, -7.161974324e-09),
-)
-# Polynomials in 64 / x² past 8: P and x Q of DLMF 10.17.
-_P0: tl.constexpr = _coefficients(0.9999999983, -0.001098576279, 2.708336367e-05, -1.654590249e-06)
-_Q0: tl.constexpr = _coefficients(-0.1249999996, 0.001144390176, -5.528501865e-05, 6.090237436e-06, -7.446441904e-07)
-_P1: tl.constexpr = _coefficients(1.000000002, 0.001830989915, -3.486353871e-05, 1.97684287e-06)
-_Q1: tl.constexpr = _coefficients(0.3749999996, -0.001602151781, 6.758903044e-05, -7.051042817e-06, 8.426693919e-07)
 # Chebyshev's polynomials in 4 / x - 1 past 2: exp(x) sqrt(x) K.
 _K0_FAR: tl.constexpr = _coefficients(
     *(1.220151541, -0.03144810131, 0.001569883886, -0.0001284954958, 1.394981372e-05, -1.831755523e-06),
@@ -112,68 +75,6 @@ def _chebyshev(t, coefficients: tl.constexpr):
     for k in tl.static_range(1, len(coefficients)):
         total, before = 2 * t * total - before + coefficients[len(coefficients) - k], total
     return t * total - before + coefficients[0]
-
-
-@triton.jit
-def _middle(x):
-    """x from 2 to 8 as t from -1 to 1; others within it, so that no sum overflows."""
-    return (tl.minimum(tl.maximum(x, 2.0), 8.0) - 5) / 3
-
-
-@triton.jit
-def _far(x, p: tl.constexpr, q: tl.constexpr):
-    """P and Q, each over sqrt(pi x), of x past 8."""
-    y = tl.maximum(x, 8.0)
-    z = 64 / (y * y)
-    size = libdevice.rsqrt(y) * 0.5641895835477563
-    return _polynomial(z, p) * size, _polynomial(z, q) / y * size
-
-
-@triton.jit
-def j0(x):
-    """The Bessel function J_0."""
-    x = tl.abs(x)
-    sine, cosine = libdevice.sin(x), libdevice.cos(x)
-    p, q = _far(x, _P0, _Q0)
-    far = p * (cosine + sine) - q * (sine - cosine)
-    near = _polynomial(x * x, _J0_NEAR)
-    return tl.where(x <= 2, near, tl.where(x <= 8, _chebyshev(_middle(x), _J0_MIDDLE), far))
-
-
-@triton.jit
-def j1(x):
-    """The Bessel function J_1."""
-    y = tl.abs(x)
-    sine, cosine = libdevice.sin(y), libdevice.cos(y)
-    p, q = _far(y, _P1, _Q1)
-    far = p * (sine - cosine) + q * (sine + cosine)
-    near = y * _polynomial(y * y, _J1_NEAR)
-    result = tl.where(y <= 2, near, tl.where(y <= 8, _chebyshev(_middle(y), _J1_MIDDLE), far))
-    return tl.where(y == 0, x, tl.where(x < 0, -result, result))
-
-
-@triton.jit
-def y0(x):
-    """The Bessel function Y_0; -inf at 0, NaN below."""
-    sine, cosine = libdevice.sin(x), libdevice.cos(x)
-    p, q = _far(x, _P0, _Q0)
-    far = p * (sine - cosine) + q * (sine + cosine)
-    square = x * x
-    near = 0.6366197723675814 * libdevice.log(x) * _polynomial(square, _J0_NEAR) + _polynomial(square, _Y0_NEAR)
-    return tl.where(x <= 2, near, tl.where(x <= 8, _chebyshev(_middle(x), _Y0_MIDDLE), far))
-
-
-@triton.jit
-def y1(x):
-    """The Bessel function Y_1; -inf at 0, NaN below."""
-    sine, cosine = libdevice.sin(x), libdevice.cos(x)
-    p, q = _far(x, _P1, _Q1)
-    far = q * (sine - cosine) - p * (sine + cosine)
-    square = x * x
-    bent = 0.6366197723675814 * libdevice.log(x) * _polynomial(square, _J1_NEAR) + _polynomial(square, _Y1_NEAR)
-    near = x * bent - 0.6366197723675814 / x
-    result = tl.where(x <= 2, near, tl.where(x <= 8, _chebyshev(_middle(x), _Y1_MIDDLE), far))
-    return tl.where(x == 0, float("-inf"), result)
 
 
 @triton.jit

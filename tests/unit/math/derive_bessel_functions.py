@@ -40,18 +40,6 @@ def of_square(function: Function) -> Any:
     return powers(lambda square: function(mp.sqrt(square)), 4, 1e-9)
 
 
-def parts(order: int, which: int) -> Function:
-    """P and x Q of DLMF 10.17, of 64 / x²."""
-
-    def part(z: Real) -> Real:
-        x = 8 / mp.sqrt(max(z, mp.mpf("1e-6")))
-        phase, size = x - mp.pi / 4 * (2 * order + 1), mp.sqrt(mp.pi * x / 2)
-        j, y, cosine, sine = size * mp.besselj(order, x), size * mp.bessely(order, x), mp.cos(phase), mp.sin(phase)
-        return (j * cosine + y * sine, (y * cosine - j * sine) * x)[which]
-
-    return part
-
-
 def large_k(order: int) -> Function:
     """exp(x) sqrt(x) K of t = 4 / x - 1."""
     return lambda t: (lambda x: mp.besselk(order, x) * mp.exp(x) * mp.sqrt(x))(4 / max(t + 1, mp.mpf("1e-6")))
@@ -82,25 +70,12 @@ def airy_below(which: int) -> Function:
     return part
 
 
-J, Y, I, K = mp.besselj, mp.bessely, mp.besseli, mp.besselk  # noqa: E741
-TURN = 2 / mp.pi
+I, K = mp.besseli, mp.besselk  # noqa: E741
 COEFFICIENTS: dict[str, Callable[[], Any]] = {
-    "_J0_NEAR": lambda: of_square(lambda x: J(0, x)),
-    "_J1_NEAR": lambda: of_square(lambda x: J(1, x) / x),
-    "_Y0_NEAR": lambda: of_square(lambda x: Y(0, x) - TURN * mp.log(x) * J(0, x)),
-    "_Y1_NEAR": lambda: of_square(lambda x: (Y(1, x) - TURN * (mp.log(x) * J(1, x) - 1 / x)) / x),
     "_I0_NEAR": lambda: of_square(lambda x: I(0, x)),
     "_I1_NEAR": lambda: of_square(lambda x: I(1, x) / x),
     "_K0_NEAR": lambda: of_square(lambda x: K(0, x) + mp.log(x) * I(0, x)),
     "_K1_NEAR": lambda: of_square(lambda x: (K(1, x) - mp.log(x) * I(1, x) - 1 / x) / x),
-    "_J0_MIDDLE": lambda: sums(lambda x: J(0, x), 2, 8),
-    "_J1_MIDDLE": lambda: sums(lambda x: J(1, x), 2, 8),
-    "_Y0_MIDDLE": lambda: sums(lambda x: Y(0, x), 2, 8),
-    "_Y1_MIDDLE": lambda: sums(lambda x: Y(1, x), 2, 8),
-    "_P0": lambda: powers(parts(0, 0), 1, 4e-9),
-    "_Q0": lambda: powers(parts(0, 1), 1, 4e-9),
-    "_P1": lambda: powers(parts(1, 0), 1, 4e-9),
-    "_Q1": lambda: powers(parts(1, 1), 1, 4e-9),
     "_K0_FAR": lambda: sums(large_k(0), -1, 1, 4e-9),
     "_K1_FAR": lambda: sums(large_k(1), -1, 1, 4e-9),
     "_AI_MIDDLE": lambda: sums(mp.airyai, -5, 2, 4e-9),
