@@ -8,6 +8,7 @@ at least 2 n - 1. Roots of unity are tables that the host computes in float64.
 from __future__ import annotations
 
 import math
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -75,17 +76,20 @@ def _filter(n: int, size: int) -> torch.Tensor:
 
 _Key = tuple[Callable[..., torch.Tensor], tuple[int, ...], torch.dtype, torch.device]
 _tables: OrderedDict[_Key, torch.Tensor] = OrderedDict()
+_lock = threading.Lock()
 
 
 def _table(make: Callable[..., torch.Tensor], sizes: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Any:
     """The real and imaginary parts of a table's numbers in turn; the oldest tables make room for it."""
     key = make, sizes, dtype, device
-    table = _tables.pop(key, None)
+    with _lock:
+        table = _tables.pop(key, None)
     if table is None:
         table = torch.view_as_real(make(*sizes)).to(dtype).reshape(-1).to(device)
-    _tables[key] = table
-    while len(_tables) > 1 and sum(kept.nbytes for kept in [*_tables.values()]) > _TABLE_BYTES:
-        _tables.popitem(last=False)
+    with _lock:
+        _tables[key] = table
+        while len(_tables) > 1 and sum(kept.nbytes for kept in _tables.values()) > _TABLE_BYTES:
+            _tables.popitem(last=False)
     return table
 
 

@@ -315,7 +315,7 @@ def _unfold_backward(grad_in: torch.Tensor, input_sizes: Sequence[int], dim: int
 
 
 def _trace(self: torch.Tensor) -> torch.Tensor:
-    if self.dim() != 2 or self.dtype not in NAMES:
+    if self.dim() != 2 or not (self.dtype in NAMES or self.is_complex()):
         raise OnHost("a matrix that is refused")
     return self.diagonal().sum()
 

@@ -48,6 +48,13 @@ _ADDCMUL = """re = tensor1_re * tensor2_re - tensor1_im * tensor2_im
 im = tensor1_re * tensor2_im + tensor1_im * tensor2_re
 out_re = self_re + (value_re * re - value_im * im)
 out_im = self_im + (value_re * im + value_im * re)"""
+#: Of large numbers 1 or -1, whose exponential functions overflow; where the denominator nearly cancels, it is a sum of
+#: squares.
+_TANH = """held = tl.minimum(tl.maximum(self_re, -20.0), 20.0)
+rise, wave = libdevice.sinh(held), libdevice.cos(self_im)
+under = rise * rise + wave * wave
+out_re = rise * libdevice.cosh(held) / under
+out_im = tl.where(tl.abs(self_re) > 20, 0.0, libdevice.sin(self_im) * wave / under)"""
 _LERP = """near = weight_re * weight_re + weight_im * weight_im < 0.25
 step_re, step_im = end_re - self_re, end_im - self_im
 part_re, part_im = tl.where(near, weight_re, weight_re - 1), weight_im
@@ -75,9 +82,13 @@ _LINES = {
     "cos": _WAVES.format("cos", "cosh", "-", "sin", "sinh"),
     "sinh": _WAVES.format("sinh", "cos", "", "cosh", "sin"),
     "cosh": _WAVES.format("cosh", "cos", "", "sinh", "sin"),
+    "tanh": _TANH,
     "lerp": _LERP,
     "isnan": "out = (self_re != self_re) | (self_im != self_im)",
     "isinf": "out = fn.is_infinite(self_re) | fn.is_infinite(self_im)",
+    "logical_and": "out = ((self_re != 0) | (self_im != 0)) & ((other_re != 0) | (other_im != 0))",
+    "logical_or": "out = (self_re != 0) | (self_im != 0) | (other_re != 0) | (other_im != 0)",
+    "logical_xor": "out = ((self_re != 0) | (self_im != 0)) != ((other_re != 0) | (other_im != 0))",
     "logical_not": "out = (self_re == 0) & (self_im == 0)",
     "neg": "out_re = -self_re\nout_im = -self_im",
     "exp": _EXP,
@@ -88,7 +99,10 @@ _LINES = {
     "ne": "out = (self_re != other_re) | (self_im != other_im)",
 }
 #: Results that are real, and those that are bool.
-_MAGNITUDES, _TRUTHS = frozenset(("abs", "angle")), frozenset(("eq", "ne", "isnan", "isinf", "logical_not"))
+_MAGNITUDES, _TRUTHS = (
+    frozenset(("abs", "angle")),
+    frozenset(("eq", "ne", "isnan", "isinf", "logical_not", "logical_and", "logical_or", "logical_xor")),
+)
 
 
 def lines_of(name: str, texts: list[str], kind: torch.dtype) -> tuple[str, torch.dtype, torch.dtype]:

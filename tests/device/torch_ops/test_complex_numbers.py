@@ -31,7 +31,16 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "more": lambda a, b, x: (a.reciprocal(), a.square(), a**2, torch.rsub(a, b, alpha=2j), a.addcmul(a, b, value=3)),
     "roots": lambda a, b, x: (a.sqrt(), (-a).sqrt(), (a * 0).sqrt(), (a.abs() * (-1 + 0j)).sqrt(), a.conj().sqrt()),
     "logarithms": lambda a, b, x: (a.log(), a.log2(), b.log10(), a**0.5, a**3, a**-1.5, a ** (b * 0.3), (a * 0) ** 2.5),
-    "waves": lambda a, b, x: (a.sin(), a.cos(), a.sinh(), a.cosh()),
+    "waves": lambda a, b, x: (a.sin(), a.cos(), a.sinh(), a.cosh(), a.tanh(), (a * 30).tanh(), (a * 1e-3).tanh()),
+    "places": lambda a, b, x: (a.nonzero(), a.masked_fill(x > 0, 0).nonzero(), a.trace(), a.conj().trace()),
+    "placed": lambda a, b, x: (
+        a.index_put((torch.tensor([3, 0], device=x.device),), b[:2].conj()),
+        a.index_put((torch.tensor([3, 0, 3], device=x.device),), b[:3], accumulate=True),
+    ),
+    "logic": lambda a, b, x: [
+        function(a.masked_fill(x > 0.5, 0), b.masked_fill(x < -0.5, 0))
+        for function in (torch.logical_and, torch.logical_or, torch.logical_xor)
+    ],
     "truths": lambda a, b, x: [
         (y.isnan(), y.isinf(), y.isfinite(), y.logical_not())
         for y in (a, a.masked_fill(x > 0, float("inf")), a.masked_fill(x < 0, complex(0, float("nan"))), a * 0)
