@@ -184,7 +184,8 @@ def _batch(shape: Sequence[int], dim: int, x: _Steps, out: _Steps) -> list[tuple
 def _plan(x: _Parts, out: _Parts, dim: int, line: _Line) -> list[_Step]:
     """Raises OnHost where memory is larger than kernels count in."""
     batch = _batch(x.shape, dim, x.strides, out.strides)
-    assert batch is not None
+    if batch is None:
+        raise OnHost("dimensions that are not walked as three")
     (outer, outer_x, outer_out), (inner, inner_x, inner_out) = batch
     size = line.n if radices(line.n) is not None else _padded(2 * line.n - 1)
     if max(*(extent(t.shape, t.strides) for t in (x, out)), 2 * outer * size * inner) > NARROW:

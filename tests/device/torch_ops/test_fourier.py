@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable
 from typing import Any
 
@@ -99,6 +100,36 @@ def test_no_transforms() -> None:
 def test_five_dimensions_whose_memory_is_not_walked_as_one() -> None:
     x = _numbers(2, 3, 2, 3, 2).permute(3, 1, 4, 0, 2)
     compare(lambda x: [torch.fft.fftn(x, dim=dims) for dims in ((1, 3), (0, 2), (4, 0, 2))], x, tolerance=_TOLERANCE)
+
+
+@_ON_DEVICE
+@pytest.mark.parametrize("seed", range(4))
+def test_any_dimensions_in_any_order(seed: int) -> None:
+    """Of memory with gaps, whose dimensions were permuted: each kind of transform, over any of them."""
+    draw = random.Random(seed)
+    for _ in range(12):
+        count = draw.randint(1, 5)
+        shape = [draw.randint(1, 5) for _ in range(count)]
+        x = _numbers(*(size + draw.randint(0, 1) for size in shape))[tuple(slice(size) for size in shape)]
+        x = x.permute(draw.sample(range(count), count))
+        dims, scale = draw.sample(range(count), draw.randint(1, count)), draw.randint(0, 2)
+        last = max(x.shape[dims[-1]] * 2 - draw.randint(1, 2), 1)
+        forward, half = draw.random() < 0.5, draw.random() < 0.5
+        for run in (
+            lambda x, d=dims, s=scale, way=forward: torch.ops.aten._fft_c2c(x, d, s, way),
+            lambda x, d=dims, s=scale, half=half: torch.ops.aten._fft_r2c(x.real, d, s, half),
+            lambda x, d=dims, s=scale, n=last: torch.ops.aten._fft_c2r(x, d, s, n),
+        ):
+            here = run(x)
+            there = run(_same_memory(x))
+            torch.testing.assert_close(there.cpu(), here, rtol=2e-5, atol=2e-5)
+            steps = [[step for step, size in zip(y.stride(), y.shape, strict=True) if size > 1] for y in (there, here)]
+            assert steps[0] == steps[1]
+
+
+def _same_memory(x: torch.Tensor) -> torch.Tensor:
+    memory = torch.empty(0, dtype=x.dtype).set_(x.untyped_storage())
+    return memory.clone().to("spirv").as_strided(x.shape, x.stride(), x.storage_offset())
 
 
 @_ON_DEVICE
