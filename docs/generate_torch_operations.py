@@ -9,10 +9,13 @@ it was written; tests/device/torch_ops/test_op_database.py runs some of it again
 from __future__ import annotations
 
 import argparse
+import datetime
 import re
 import sys
 from collections import Counter
 from pathlib import Path
+
+import torch
 
 from tests.device.torch_ops import op_database
 from tests.device.torch_ops.op_database import FAMILIES, NOT_DEFINED, ON_CPU, ON_DEVICE, PARTLY, REFUSED
@@ -37,6 +40,7 @@ for rounding.
 - *–*: torch has no samples of it for this type.
 
 """
+_WRITTEN = "Last written on {} with torch {}.\n\n"
 _REFUSED_CALLS = "Of {} calls that torch's database says must be refused, {} raise the CPU's class of error.\n\n"
 
 #: Cells by family, and what the last column says.
@@ -87,6 +91,13 @@ def refused() -> str:
     return _REFUSED_CALLS.format(*found.groups()) if found else ""
 
 
+def written() -> str:
+    """The line that says when rows were written, as it is on the page."""
+    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    found = re.search(r"Last written on (\S+) with torch (\S+)\.\n", text)
+    return _WRITTEN.format(*found.groups()) if found else ""
+
+
 def count_refused() -> str:
     """The same, of what the device refuses now. What is wrong is printed."""
     outcomes = [(name, problem) for name, op in op_database.entries().items() for problem in op_database.errors(op)]
@@ -96,9 +107,15 @@ def count_refused() -> str:
     return _REFUSED_CALLS.format(len(outcomes), sum(not problem for _, problem in outcomes))
 
 
-def page(rows: dict[str, Row], refusals: str) -> str:
+def page(rows: dict[str, Row], refusals: str, when: str) -> str:
     """The text of the page."""
-    lines = [_HEADER, refusals, "| | " + " | ".join(FAMILIES) + " |\n", "| --- |" + " --- |" * len(FAMILIES) + "\n"]
+    lines = [
+        _HEADER,
+        when,
+        refusals,
+        "| | " + " | ".join(FAMILIES) + " |\n",
+        "| --- |" + " --- |" * len(FAMILIES) + "\n",
+    ]
     for kind in (ON_DEVICE, PARTLY, ON_CPU, REFUSED):
         counts = [Counter(cells[family] for cells, _ in rows.values())[kind] for family in FAMILIES]
         lines.append(f"| {kind} | " + " | ".join(map(str, counts)) + " |\n")
@@ -122,7 +139,8 @@ def main() -> int:
     number, parts = map(int, arguments.part.split("/"))
     rows = {name: cells for name, cells in read().items() if name in names}
     failed, refusals = 0, count_refused() if arguments.refused else refused()
-    PAGE.write_text(page(rows, refusals), encoding="utf-8")
+    when = _WRITTEN.format(datetime.date.today(), torch.__version__.partition("+")[0])
+    PAGE.write_text(page(rows, refusals, when), encoding="utf-8")
     part = names[(number - 1) * len(names) // parts : number * len(names) // parts]
     for name in part if arguments.only is None else arguments.only:
         try:
@@ -130,7 +148,7 @@ def main() -> int:
         except ValueError as error:
             failed = 1
             print(error, file=sys.stderr)
-        PAGE.write_text(page(rows, refusals), encoding="utf-8")
+        PAGE.write_text(page(rows, refusals, when), encoding="utf-8")
     return failed
 
 

@@ -28,6 +28,7 @@ def register() -> None:
     from .detection import detection_library
     from .embedding_bags import enter_embedding_bags
     from .foreach import enter_foreach
+    from .fourier import enter_fourier
     from .grid_sampling import enter_grid_sampling
     from .indexing import enter_indexing
     from .library import enter_composed
@@ -70,6 +71,7 @@ def register() -> None:
         enter(library)
     for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc, enter_margins, enter_linear_algebra):
         enter(library)
+    enter_fourier(library)
     enter_recurrent(library)
     enter_recurrent_layers(library)
     enter_composed(library)

@@ -8,15 +8,22 @@ from typing import Any
 
 import torch
 
+from .elementwise import Body, run
 from .library import enter_by_name
-from .pointwise import apply, check_output
+from .pointwise import apply, check_output, output_strides
 from .reducing import SUM, reduce
 from .shapes import resized
-from .types import OnHost
+from .types import OnHost, computed_in
 
 _NONE, _MEAN = 0, 1  # torch's Reduction; 2 is the sum
 #: The bits of infinity in 16-bit floats.
 _INFINITIES = {torch.float16: 0x7C00, torch.bfloat16: 0x7F80}
+_FREXP = Body("""finite = (self == self) & (tl.abs(self) != float("inf")) & (self != 0)
+exponent = tl.where(finite, libdevice.ilogb(tl.where(finite, self, 1.0)) + 1, 0)
+# In two steps: a power of two may be past the largest number.
+half = exponent // 2
+mantissa = tl.where(finite, libdevice.ldexp(libdevice.ldexp(self, -half), half - exponent), self)
+exponent = exponent.to(self.dtype)""")
 _POWERS = {2.0: "2", 3.0: "3", 0.5: "0.5", -0.5: "-0.5", -1.0: "-1"}
 
 
@@ -43,7 +50,7 @@ def _clamp_max(self: torch.Tensor, max: Any, *, out: torch.Tensor | None = None)
 
 def _pow(self: Any, exponent: Any, *, out: torch.Tensor) -> torch.Tensor:
     if isinstance(exponent, (int, float)) and isinstance(self, torch.Tensor):
-        if not out.dtype.is_floating_point and exponent < 0:
+        if not (out.dtype.is_floating_point or out.dtype.is_complex) and exponent < 0:
             raise OnHost("a negative power of integers")
         case = _POWERS.get(float(exponent))
         if case in ("2", "3") or (case is not None and self.dtype.is_floating_point):
@@ -236,6 +243,19 @@ def _nextafter(self: torch.Tensor, other: torch.Tensor, *, out: torch.Tensor) ->
     return out.copy_(result)
 
 
+def _frexp(self: torch.Tensor, *, mantissa: torch.Tensor, exponent: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Fractions of at least 1/2 and below 1, and powers of two; 0 of what is 0 or not finite."""
+    if not self.dtype.is_floating_point or mantissa.dtype != self.dtype or exponent.dtype != torch.int32:
+        raise OnHost("numbers that are no floats, or outputs of other types")
+    strides = output_strides((self,), self.shape)
+    for out in (mantissa, exponent):
+        if out.shape != self.shape:
+            resized(out, self.shape)
+            out.as_strided_(self.shape, strides)
+    run(_FREXP, {"mantissa": mantissa, "exponent": exponent}, {"self": self}, computed_in(self.dtype))
+    return mantissa, exponent
+
+
 def _mvlgamma_out(self: torch.Tensor, p: int, *, out: torch.Tensor) -> torch.Tensor:
     result = torch.mvlgamma(self, p)
     check_output(out, result.dtype, result.shape)
@@ -277,4 +297,5 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "log_sigmoid_backward": _log_sigmoid_backward,
     "mish_backward": _mish_backward,
     "nextafter.out": _nextafter,
+    "frexp.Tensor_out": _frexp,
 }

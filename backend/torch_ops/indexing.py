@@ -17,6 +17,7 @@ from .library import enter_by_name
 from .movement import retyped
 from .pointwise import of_type
 from .selection import places
+from .splitting import parts
 from .types import NAMES, OnHost, adds_wide, as_integer, computed_in, require
 
 _INDICES = (torch.int64, torch.int32)
@@ -330,8 +331,14 @@ def _index_put(
         if indices[0] is masks[0] and values.dtype == self.dtype and masks[0].device == self.device:
             mask = masks[0].view((*masks[0].shape, *(1,) * (self.dim() - masks[0].dim())))
             return self.masked_fill_(mask, values.view(()))
-    if values.dtype != self.dtype or values.device != self.device or self.dtype not in NAMES:
+    if values.dtype != self.dtype or values.device != self.device:
         raise OnHost("values of another type or device")
+    if self.is_complex():
+        for part, value in zip(parts(self), parts(values.resolve_conj().resolve_neg()), strict=True):
+            _index_put(part, indices, value, accumulate)
+        return self
+    if self.dtype not in NAMES:
+        raise OnHost(f"values of {self.dtype}")
     target = self.to(added_in(self.dtype, self.device)) if accumulate else self
     place, operands, counts, lines = _indexed(target, _without_masks(self, indices))
     action = (

@@ -102,7 +102,7 @@ def _composition(op: torch._ops.OpOverload) -> Callable[..., Any]:
 def _is_composed_for_devices(op: torch._ops.OpOverload) -> bool:
     has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, op.name())
     found = any(map(has, _COMPOSITE)) and not has("CompositeImplicitAutograd") and not has(_KEY)
-    if "self_scalar" in op.overloadpacket.overloads():  # numbers may stand first, too
+    if not {"self_scalar", "x_scalar"}.isdisjoint(op.overloadpacket.overloads()):  # numbers may stand first, too
         return False
     return found and (_takes_numbers(op) or "Scalar" not in "".join(op.overloadpacket.overloads()))
 

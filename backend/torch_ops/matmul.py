@@ -18,6 +18,7 @@ from .library import enter_by_name
 from .pointwise import number
 from .reducing import SUM, reduce
 from .shapes import overlaps_itself, power_of_two, resized, same_view, share_memory
+from .splitting import parts
 from .types import OnHost, require
 
 #: In which type products are summed; integers of fewer bits than 64, which wrap, in 32.
@@ -160,6 +161,8 @@ def product(
     beta: float = 0.0,
 ) -> torch.Tensor:
     """out (B, M, N) = alpha a (B, M, K) b (B, K, N) + beta c (B, M, N), or (B, H, …) all. Raises OnHost."""
+    if out.is_complex() and out.numel() and a.shape[-1]:
+        return _complex_product(out, a, b, c if beta else None, alpha, beta)
     used = c is not None and beta != 0
     if a.shape[-1] == 0 and out.numel():
         return _of_nothing(out, c if used else None, beta)
@@ -185,6 +188,25 @@ def product(
     partial = torch.empty(shape, dtype=dtype, device=out.device)
     plan.call({"out": partial, "a": a, "b": b, "c": added, **numbers})
     return reduce("x", SUM, {"x": partial}, (0,), dtype=out.dtype, compute=dtype, out=out)
+
+
+def _complex_product(
+    out: torch.Tensor, a: torch.Tensor, b: torch.Tensor, c: torch.Tensor | None, alpha: Any, beta: Any
+) -> torch.Tensor:
+    """product() of complex numbers, by four of their parts. What is pending of a and b is a sign."""
+    if isinstance(alpha, complex) or isinstance(beta, complex):
+        raise OnHost("complex factors")
+    if not out.dtype == a.dtype == b.dtype == (out if c is None else c).dtype or out.dtype == torch.complex32:
+        raise OnHost("numbers of several types, or halves")
+    conjugated = [-1.0 if operand.is_conj() else 1.0 for operand in (a, b)]
+    left, right = (parts((t.conj() if t.is_conj() else t).resolve_neg()) for t in (a, b))
+    re, im = parts(out)
+    added = (None, None) if c is None else parts(c.resolve_conj().resolve_neg())
+    product(re, left[0], right[0], added[0], alpha, beta)
+    product(re, left[1], right[1], re, -alpha * conjugated[0] * conjugated[1], 1.0)
+    product(im, left[0], right[1], added[1], alpha * conjugated[1], beta)
+    product(im, left[1], right[0], im, alpha * conjugated[0], 1.0)
+    return out
 
 
 def _plan(
@@ -302,8 +324,10 @@ def _addmv(
 
 
 def _dot(self: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
-    if self.dim() != 1 or self.shape != tensor.shape or self.dtype != tensor.dtype or self.dtype.is_complex:
-        raise OnHost("a dot product that is refused, or of complex numbers")
+    if self.dim() != 1 or self.shape != tensor.shape or self.dtype != tensor.dtype:
+        raise OnHost("a dot product that is refused")
+    if self.is_complex():
+        return (self * tensor).sum()
     return reduce("self * other", SUM, {"self": self, "other": tensor}, (0,), dtype=self.dtype)
 
 
@@ -314,5 +338,5 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "baddbmm.out": _baddbmm,
     "addmv.out": _addmv,
     "dot": _dot,
-    "vdot": _dot,
+    "vdot": lambda self, other: _dot(self.conj(), other),
 }

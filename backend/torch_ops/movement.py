@@ -17,6 +17,7 @@ from .elementwise import Body, numbers_along
 from .library import aten, enter_by_name
 from .pointwise import number, of_type, output_strides, single
 from .shapes import overlaps_itself, resized, share_memory
+from .splitting import parts, split
 from .types import NAMES, OnHost, as_integer, computed_in
 
 COPY = Body.of("self")
@@ -59,6 +60,12 @@ def retyped(tensor: torch.Tensor, dtype: torch.dtype) -> torch.Tensor:
     if tensor.dtype == dtype:
         return tensor
     return torch_memory.metadata(aten.view.dtype)(tensor, dtype)  # type: ignore[no-any-return]
+
+
+_WHERE_COMPLEX = Body(
+    "out_re = tl.where(condition != 0, self_re, other_re)\nout_im = tl.where(condition != 0, self_im, other_im)",
+    frozenset(("condition",)),
+)
 
 
 def _fill(self: torch.Tensor, value: Any) -> bool:
@@ -160,6 +167,13 @@ def _linspace(start: Any, end: Any, steps: int, *, out: torch.Tensor) -> torch.T
     return out
 
 
+def _logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, out: torch.Tensor) -> torch.Tensor:
+    if out.dtype not in (torch.float32, torch.float64):
+        raise OnHost("powers that are not floats")
+    exponents = _linspace(start, end, steps, out=out.new_empty(0))
+    return resized(out, exponents.shape).copy_(torch.pow(base, exponents))
+
+
 def _with_gaps(out: torch.Tensor, make: Callable[[torch.Tensor], torch.Tensor]) -> torch.Tensor:
     """What ``make`` writes to a contiguous tensor in one that is not."""
     made = make(out.new_empty(0))
@@ -176,14 +190,16 @@ def _masked_fill(self: torch.Tensor, mask: torch.Tensor, value: Any) -> torch.Te
         if value.dim():
             raise OnHost("a value with dimensions")
         value = single(value) if value.device.type == "cpu" else value
-    if isinstance(value, complex):
-        raise OnHost("a complex value")
-    if mask.dtype != torch.bool or self.dtype not in NAMES:
+    if mask.dtype != torch.bool:
         raise OnHost("a mask that is not bool")
-    compute = computed_in(self.dtype)
-    value = value if isinstance(value, torch.Tensor) else number(value, compute)
     if self.dim() < mask.dim() or torch.broadcast_shapes(self.shape, mask.shape) != self.shape:
         raise OnHost("a mask that is not broadcast to the tensor")
+    if self.dtype.is_complex:
+        for name, part in zip(("value_re", "value_im"), parts(self), strict=True):
+            _masked_fill(part, mask, split({"value": value})[name])
+        return self
+    compute = computed_in(self.dtype)
+    value = value if isinstance(value, torch.Tensor) else number(value, compute)
     body = Body.of("tl.where(mask_, value, self)", "mask_")
     elementwise.run(body, {"out": self}, {"mask_": mask, "value": value, "self": self}, compute)
     return self
@@ -195,8 +211,8 @@ def where(condition: torch.Tensor, self: Any, other: Any, out: torch.Tensor | No
         raise OnHost("a condition that is not bool")
     operands = [single(t) if t.device.type == "cpu" else t for t in (self, other)]
     dtype = torch.result_type(*operands)
-    if dtype not in NAMES or condition.device.type == "cpu":
-        raise OnHost(f"where of {dtype}")
+    if condition.device.type == "cpu":
+        raise OnHost("a condition on the CPU")
     shape = torch.broadcast_shapes(condition.shape, self.shape, other.shape)
     if out is None:
         strides = output_strides([t for t in (condition, self, other) if t.device.type != "cpu"], shape)
@@ -205,6 +221,11 @@ def where(condition: torch.Tensor, self: Any, other: Any, out: torch.Tensor | No
         raise OnHost("an output of another type")
     else:
         resized(out, shape)
+    if dtype.is_complex:
+        outs = dict(zip(("out_re", "out_im"), parts(out), strict=True))
+        given = split({"self": operands[0], "other": operands[1]})
+        elementwise.run(_WHERE_COMPLEX, outs, {"condition": condition, **given}, outs["out_re"].dtype)
+        return out
     compute = computed_in(dtype)
     values = [value if isinstance(value, torch.Tensor) else number(value, compute) for value in operands]
     body = Body.of("tl.where(condition != 0, self, other)", "condition")
@@ -220,9 +241,13 @@ def _where_out(condition: torch.Tensor, self: Any, other: Any, *, out: torch.Ten
 
 def _triangle(keep: str) -> Callable[..., torch.Tensor]:
     def tril(self: torch.Tensor, diagonal: int = 0, *, out: torch.Tensor) -> torch.Tensor:
-        if self.dtype not in NAMES or self.dim() < 2:
-            raise OnHost("complex numbers")
+        if self.dim() < 2:
+            raise OnHost("dimensions that are refused")
         of_type(out, self.dtype, self.shape)
+        if self.is_complex():
+            for part, result in zip(parts(self.resolve_conj().resolve_neg()), parts(out), strict=True):
+                tril(part, diagonal, out=result)
+            return out
         if not out.numel():
             return out
         compute = computed_in(self.dtype)
@@ -253,6 +278,7 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "narrow_copy.out": _narrow_copy,
     "arange.start_out": _arange,
     "linspace.out": _linspace,
+    "logspace.out": _logspace,
     "masked_fill_.Scalar": _masked_fill,
     "masked_fill_.Tensor": _masked_fill,
     "where.self": where,

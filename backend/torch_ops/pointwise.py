@@ -33,6 +33,8 @@ _WITHOUT_EFFECT = frozenset(("self_is_result",))
 _TENSORS = ("Tensor", "Optional[Tensor]")
 _NUMBERS = ("number", "Optional[number]", "float", "int", "bool")
 _FLOAT_LIMIT = 3.5e38
+#: Functions of float32 alone, whose text is long.
+_FLOAT32_ONLY = ("sp.", "bessel.")
 #: Elements of a program of long expressions.
 _LONG_TILE = 256
 
@@ -174,10 +176,10 @@ def apply(name: str, given: dict[str, Any], out: torch.Tensor | None) -> torch.T
     return out
 
 
-def single(tensor: torch.Tensor) -> bool | int | float:
+def single(tensor: torch.Tensor) -> bool | int | float | complex:
     """The number in a CPU tensor without dimensions, which torch lets stand among tensors of a device. Raises OnHost,
     which ends in an error, for others."""
-    if tensor.device.type != "cpu" or tensor.dim() or tensor.is_complex():
+    if tensor.device.type != "cpu" or tensor.dim():
         raise OnHost(f"a tensor on {tensor.device}")
     return tensor.item()  # type: ignore[no-any-return]
 
@@ -236,17 +238,18 @@ def _body(name: str, texts: list[str], compute: torch.dtype) -> Body:
     small = compute == torch.int8 and name not in BITWISE
     if name in INTEGERS_ONLY and (compute.is_floating_point or small):
         raise OnHost(f"{name} of {compute}")
-    if "sp." in expression and compute == torch.float64:
+    long = any(module in expression for module in _FLOAT32_ONLY)
+    if long and compute == torch.float64:
         raise OnHost(f"{name} in float64")
     if not compute.is_floating_point and (
-        any(floats in expression for floats in ("libdevice.", "sp."))
+        any(floats in expression for floats in ("libdevice.", *_FLOAT32_ONLY))
         or PROMOTIONS[name] != TO_BOOL
         and "0.0" in expression
     ):
         raise OnHost(f"{name} of {compute}")
     if not compute.is_floating_point and (name, *texts) in _DIVISIONS:
         return Body(f"{_CHECK_DIVISOR}out = {expression}", places=frozenset(("fault",)))
-    return Body.of(expression, tile=_LONG_TILE if "sp." in expression else TILE)
+    return Body.of(expression, tile=_LONG_TILE if long else TILE)
 
 
 def of_type(out: torch.Tensor, dtype: torch.dtype, shape: Sequence[int]) -> torch.Tensor:

@@ -199,7 +199,7 @@ def _channel_shuffle(self: torch.Tensor, groups: int) -> torch.Tensor:
 
 def _eye(n: int, m: int | None = None, *, out: torch.Tensor) -> torch.Tensor:
     m = n if m is None else m
-    if n < 0 or m < 0 or out.dtype not in NAMES:
+    if n < 0 or m < 0 or not (out.dtype in NAMES or out.is_complex()):
         raise OnHost("sizes that are refused")
     resized(out, (n, m)).zero_()
     if n and m:
@@ -256,15 +256,15 @@ def _distances_backward(
 ) -> torch.Tensor:
     """The gradient of ``x1``."""
     _floats(grad, x1, x2, cdist)
-    if not grad.numel() or not x1.numel() or 0 < p < 1:
-        raise OnHost("nothing, or a norm of an order below 1")
+    if not grad.numel() or not x1.numel():
+        return x1.new_zeros((*grad.shape[:-2], *x1.shape[-2:]))
     power = "grad * fn.sign(a - b) * libdevice.pow(tl.abs(a - b) / distance, order)"
     text = {
         0.0: "grad * 0",
         1.0: "grad * fn.sign(a - b)",
         2.0: "tl.where(distance == 0, 0.0, grad * (a - b) / distance)",
         float("inf"): "tl.where(tl.abs(a - b) == distance, grad * fn.sign(a - b), 0.0)",
-    }.get(float(p), f"tl.where(distance == 0, 0.0, {power})")
+    }.get(float(p), f"tl.where((distance == 0) | (a == b), 0.0, {power})")
     operands: dict[str, Any] = {"grad": grad.unsqueeze(-1), "a": x1.unsqueeze(-2), "b": x2.unsqueeze(-3)}
     operands |= {"distance": cdist.unsqueeze(-1)} if "distance" in text else {}
     operands |= {"order": float(p) - 1} if "order" in text else {}
@@ -278,15 +278,17 @@ def _pair_numbers(count: int, device: torch.device) -> list[torch.Tensor]:
 
 def _distances_in(self: torch.Tensor, p: float = 2.0) -> torch.Tensor:
     """aten::_pdist_forward: the distance of each pair of rows."""
-    if self.dim() != 2 or self.shape[0] < 2 or not self.shape[1] or self.dtype.itemsize < 4:
+    if self.dim() != 2 or not self.shape[1] or self.dtype.itemsize < 4:
         raise OnHost("vectors that are refused")
+    if self.shape[0] < 2:
+        return self.new_empty(0)
     one, other = _pair_numbers(self.shape[0], self.device)
     return _distances(self, self, p, None)[one, other]
 
 
 def _distances_in_backward(grad: torch.Tensor, self: torch.Tensor, p: float, pdist: torch.Tensor) -> torch.Tensor:
-    if self.shape[0] < 2 or not self.shape[1]:
-        raise OnHost("vectors that are refused")
+    if not grad.numel() or not self.shape[1]:
+        return torch.zeros_like(self)
     one, other = _pair_numbers(self.shape[0], self.device)
     square = []
     for line in (grad, pdist):
@@ -313,7 +315,7 @@ def _unfold_backward(grad_in: torch.Tensor, input_sizes: Sequence[int], dim: int
 
 
 def _trace(self: torch.Tensor) -> torch.Tensor:
-    if self.dim() != 2 or self.dtype not in NAMES:
+    if self.dim() != 2 or not (self.dtype in NAMES or self.is_complex()):
         raise OnHost("a matrix that is refused")
     return self.diagonal().sum()
 

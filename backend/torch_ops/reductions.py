@@ -12,6 +12,7 @@ from .library import enter_by_name
 from .pointwise import check_output, of_type
 from .reducing import ALL, ANY, MAX, MIN, PROD, SUM, Fold, reduce
 from .shapes import resized
+from .splitting import parts
 from .types import OnHost, computed_in
 
 _Dims = Sequence[int] | int | None
@@ -56,6 +57,22 @@ def into(
     numbers = how.pop("numbers", {})
     reduce(text, fold, {"self": source, **numbers}, dims, dtype=out.dtype, keepdim=keepdim, out=out, **how)
     return out
+
+
+def _by_parts(function: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """A reduction that is that of real and imaginary parts."""
+
+    def run(self: torch.Tensor, dim: _Dims, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor) -> Any:
+        if not self.is_complex():
+            return function(self, dim, keepdim, dtype=dtype, out=out)
+        if out.dtype != self.dtype or self.dtype == torch.complex32:
+            raise OnHost("an output of another type, or halves")
+        resized(out, _shape(self.shape, dims_of(dim, self.dim()), keepdim))
+        for part, result in zip(parts(self.resolve_conj().resolve_neg()), parts(out), strict=True):
+            function(part, dim, keepdim, out=result)
+        return out
+
+    return run
 
 
 def _sum(self: torch.Tensor, dim: _Dims, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor) -> Any:
@@ -200,7 +217,7 @@ def _extremes(
 
 def _truth(fold: Fold) -> Callable[..., Any]:
     def any_(self: torch.Tensor, dim: _Dims = None, keepdim: bool = False, *, out: torch.Tensor) -> torch.Tensor:
-        _plain(self)
+        self = self != 0 if self.is_complex() else self
         dims = dims_of(dim, self.dim())
         of_type(out, torch.uint8 if out.dtype == torch.uint8 else torch.bool, _shape(self.shape, dims, keepdim))
         how: Any = {"keepdim": keepdim, "out": out, "as_stored": _SELF}
@@ -285,6 +302,7 @@ def _vector_norm(
     dims = dims_of(dim, self.dim())
     if math.isinf(float(ord)):
         _not_empty(self, dims)
+    self = self.abs() if self.is_complex() and dtype is None else self
     if dtype not in (None, self.dtype) or out.dtype != self.dtype or not out.dtype.is_floating_point:
         raise OnHost("a norm in another type")
     power = "libdevice.pow(tl.abs(self), ord)", SUM, "libdevice.pow(acc, 1 / ord)"
@@ -298,17 +316,17 @@ def _norm_out(self: torch.Tensor, p: Any, dim: _Dims, keepdim: bool = False, *, 
 
 
 def _count_nonzero(self: torch.Tensor, dim: _Dims) -> torch.Tensor:
-    _plain(self)
+    self = self != 0 if self.is_complex() else self
     return reduce(_NOT_ZERO, SUM, {"self": self}, dims_of(dim, self.dim()), dtype=torch.int64, as_stored=_SELF)
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
-    "sum.IntList_out": _sum,
+    "sum.IntList_out": _by_parts(_sum),
     "nansum": lambda self, dim=None, keepdim=False, *, dtype=None: _nansum(
         self, dim, keepdim, out=_empty(self, dim, keepdim, _summed(dtype, self.dtype))
     ),
     "nansum.out": _nansum,
-    "mean.out": _mean,
+    "mean.out": _by_parts(_mean),
     "prod": _prod,
     "prod.int_out": _prod_dim,
     "amax.out": _extreme(MAX),

@@ -16,6 +16,7 @@ from .elementwise import Body, run
 from .library import enter_by_name
 from .movement import retyped
 from .shapes import empty_in_order_of, resized
+from .splitting import parts
 from .types import IN_SOURCE, NAMES, OnHost, as_integer, computed_in, require
 
 _TABLES = 256  # kept at most
@@ -67,16 +68,29 @@ class Taps:
 _Number = torch.dtype
 
 
-def _average(size: int, outputs: int, how: tuple[int, int, int, bool, float], dtype: _Number) -> Taps:
-    """``how``: window, stride, padding, whether padding counts, and what to divide by instead if not 0."""
+_Window = tuple[int, int, int, bool, float]
+
+
+def _windows(size: int, outputs: int, how: _Window) -> tuple[torch.Tensor, torch.Tensor]:
+    """(places of each window's elements, or -1, how many there are). ``how``: window, stride, padding, whether padding
+    counts, and what to divide by instead if not 0."""
     window, stride, padding, counts_padding, divisor = how
     first = torch.arange(outputs) * stride - padding
     whole = (first + window).clamp(max=size + padding) - first
     index = first[:, None] + torch.arange(window)
     index = torch.where((index >= 0) & (index < size), index, -1)
     count = whole if counts_padding else (index >= 0).sum(1)
-    weight = 1 / (count.to(dtype) if not divisor else torch.full((outputs,), divisor, dtype=dtype))
-    return Taps(index.int(), weight[:, None].expand(index.shape).contiguous())
+    return index.int(), count if not divisor else torch.full((outputs,), int(divisor))
+
+
+def _average(size: int, outputs: int, how: _Window, dtype: _Number) -> Taps:
+    index, count = _windows(size, outputs, how)
+    return Taps(index, (1 / count.to(dtype))[:, None].expand(index.shape).contiguous())
+
+
+def _total(size: int, outputs: int, how: _Window, dtype: _Number) -> Taps:
+    index, _ = _windows(size, outputs, how)
+    return Taps(index, torch.ones(index.shape, dtype=dtype))
 
 
 def _adaptive(size: int, outputs: int, how: None, dtype: _Number) -> Taps:
@@ -127,19 +141,55 @@ def _linear(size: int, outputs: int, how: tuple[bool, float | None], dtype: _Num
 
 
 def _cubic(size: int, outputs: int, how: tuple[bool, float | None], dtype: _Number) -> Taps:
-    """Keys' kernel with a = -0.75."""
     source = _source(size, outputs, *how, dtype)
     first = source.floor()
-    t, a = source - first, -0.75
+    place = torch.arange(-1, 3)
+    index = (first.long()[:, None] + place).clamp(0, size - 1)
+    return Taps(index.int(), _keys((place - (source - first)[:, None]).abs(), -0.75))
 
-    def near(x: torch.Tensor) -> torch.Tensor:
-        return ((a + 2) * x - (a + 3)) * x * x + 1
 
-    def far(x: torch.Tensor) -> torch.Tensor:
-        return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+def _antialiased(reach: int, shape: Callable[[torch.Tensor], torch.Tensor]) -> Callable[..., Taps]:
+    """The table of a filter, ``shape`` of the distance from an output's center, which ends at ``reach``: as wide as the
+    outputs are apart where there are fewer of them than inputs. Its weights sum to 1."""
 
-    index = (first.long()[:, None] + torch.arange(-1, 3)).clamp(0, size - 1)
-    return Taps(index.int(), torch.stack((far(t + 1), near(t), near(1 - t), far(2 - t)), 1))
+    def table(size: int, outputs: int, how: tuple[bool, float | None], dtype: _Number) -> Taps:
+        align, scale = how
+        ends = (size - 1) / torch.tensor(outputs - 1, dtype=dtype) if outputs > 1 else torch.zeros((), dtype=dtype)
+        apart = ends if align else _scale(size, outputs, scale, dtype)
+        wide = apart.clamp(min=1)
+        center = apart * (torch.arange(outputs, dtype=dtype) + 0.5)
+        first = (center - reach * wide + 0.5).long().clamp(min=0)
+        end = (center + reach * wide + 0.5).long().clamp(max=size)
+        index = first[:, None] + torch.arange(max(int((end - first).max()), 1))
+        weight = shape(((index - center[:, None] + 0.5) / wide).abs())
+        weight = torch.where(index < end[:, None], weight, 0)
+        total = weight.sum(1, keepdim=True)
+        weight = torch.where(total != 0, weight / total, weight)
+        return Taps(torch.where(index < end[:, None], index, -1).int(), weight)
+
+    return table
+
+
+def _triangle(x: torch.Tensor) -> torch.Tensor:
+    return (1 - x).clamp(min=0)
+
+
+def _keys(x: torch.Tensor, a: float) -> torch.Tensor:
+    """R. Keys' kernel, of distances."""
+    near = ((a + 2) * x - (a + 3)) * x * x + 1
+    far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+    return torch.where(x < 1, near, torch.where(x < 2, far, 0))
+
+
+def _lanczos(x: torch.Tensor) -> torch.Tensor:
+    return torch.where(x < 3, torch.sinc(x) * torch.sinc(x / 3), 0)
+
+
+_ANTIALIASED = {
+    "_upsample_bilinear2d_aa": _antialiased(1, _triangle),
+    "_upsample_bicubic2d_aa": _antialiased(2, lambda x: _keys(x, -0.5)),
+    "_upsample_lanczos2d_aa": _antialiased(3, _lanczos),
+}
 
 
 def _padding(size: int, outputs: int, how: tuple[bool, int], dtype: _Number) -> Taps:
@@ -183,8 +233,12 @@ def resample(
     x: torch.Tensor, out: torch.Tensor, kind: Any, how: Sequence[Any], transposed: bool = False
 ) -> torch.Tensor:
     """Resamples the last ``len(how)`` dimensions of ``x`` into ``out``, of the same type. Raises OnHost."""
+    if x.is_complex() and x.dtype == out.dtype:
+        for part, result in zip(parts(x.resolve_conj().resolve_neg()), parts(out), strict=True):
+            resample(part, result, kind, how, transposed)
+        return out
     weighted = transposed or kind not in (_nearest, _padding)
-    if x.dtype not in NAMES or (weighted and not x.dtype.is_floating_point):
+    if x.dtype not in NAMES or (weighted and not x.dtype.is_floating_point and kind is not _total):
         raise OnHost("numbers that are not floats")
     for tensor in (x, out):
         require(tensor.dtype, x.device.index or 0)
@@ -244,9 +298,22 @@ def _mean_pool(count: int) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         how = _means(kernel_size, stride, padding, count_include_pad, divisor_override, count)
         sizes = [pooled(n, k, s, p, ceil_mode) for n, (k, s, p, *_) in zip(self.shape[-count:], how, strict=True)]
-        return resample(self, resized(out, (*self.shape[:-count], *sizes)), _average, how)
+        resized(out, (*self.shape[:-count], *sizes))
+        if self.dtype == torch.int64 == out.dtype:
+            return _integer_means(self, out, how)
+        return resample(self, out, _average, how)
 
     return pool
+
+
+def _integer_means(x: torch.Tensor, out: torch.Tensor, how: Sequence[_Window]) -> torch.Tensor:
+    """Sums of windows, divided by how many elements they have; the fraction is cut off."""
+    count = torch.ones((), dtype=torch.int64)
+    for size, outputs, window in zip(x.shape[-len(how) :], out.shape[-len(how) :], how, strict=True):
+        count = count[..., None] * _windows(size, outputs, window)[1]
+    return torch.div(
+        resample(x, torch.empty_like(out), _total, how), count.to(x.device), rounding_mode="trunc", out=out
+    )
 
 
 def _mean_pool_backward(count: int) -> Callable[..., torch.Tensor]:
@@ -350,6 +417,9 @@ def _before(padding: Sequence[int], reflected: bool, count: int) -> list[Any]:
 
 
 _TABLE: dict[str, Callable[..., Any]] = {}
+for _name, _kind in _ANTIALIASED.items():
+    _TABLE[f"{_name}.out"] = _upsample(_kind, None, 2)
+    _TABLE[f"{_name}_backward.grad_input"] = _upsample_backward(_kind, None, 2)
 for _count in (1, 2, 3):
     for _name, _kind, _fixed in (
         ("upsample_nearest", _nearest, False),

@@ -16,6 +16,7 @@ from .launching import grid_of, launch
 from .library import enter_by_name
 from .shapes import power_of_two, resized
 from .source import kernel_of
+from .splitting import parts
 from .types import IN_SOURCE, NAMES, OnHost, computed_in, require
 
 #: Elements of a tile, and at most so many along the dimension.
@@ -135,6 +136,10 @@ def _scan(combine: str, start: float) -> Callable[..., torch.Tensor]:
             raise OnHost("a running sum as bool")
         if self.dim() and not -self.dim() <= dim < self.dim():
             raise OnHost("a dimension that is refused")
+        if combine == _ADD and self.is_complex() and self.dtype == out.dtype != torch.complex32:
+            for part, result in zip(parts(self.resolve_conj().resolve_neg()), parts(out), strict=True):
+                scanned(part, dim, combine, start, result)
+            return out
         if combine == _LOG_ADD and not self.dtype.is_floating_point:
             raise OnHost("logarithms of integers")
         return scanned(self, dim, combine, start if out.dtype.is_floating_point else int(start), out)

@@ -37,8 +37,8 @@ def counted(mask: torch.Tensor) -> torch.Tensor:
 
 def places(mask: torch.Tensor) -> torch.Tensor:
     """aten::nonzero of a tensor on the device: int64 (n, dimensions). Raises OnHost."""
-    if mask.dtype not in NAMES:
-        raise OnHost("complex numbers")
+    if mask.dtype not in NAMES and not mask.is_complex():
+        raise OnHost(f"numbers of {mask.dtype}")
     chosen = (mask if mask.dtype == torch.bool else mask != 0).contiguous()
     if not chosen.numel():
         return torch.empty((mask.dim(), 0), dtype=torch.int64, device=mask.device).t()

@@ -107,8 +107,9 @@ def test_memory_that_operands_share() -> None:
         there[1:].add_(there[:-1])
 
 
-#: On the CPU; the device gives infinities (test_special_functions.py).
+#: On the CPU; the device gives the limits (test_special_functions.py).
 _NAN_OF_INFINITIES = ("i0", "special_i1", "special_modified_bessel_i0", "special_modified_bessel_i1")
+_NAN_OF_INFINITIES += tuple(f"special_bessel_{name}" for name in ("j0", "j1", "y0", "y1"))
 
 
 @pytest.mark.parametrize("name", sorted({**UNARY_FLOAT, **{n: t for n, t in PREDICATES.items() if "other" not in t}}))
@@ -129,6 +130,8 @@ def test_functions_of_two(name: str) -> None:
     x = torch.tensor([0.0, -0.0, 0.3, -0.7, 1.0, -1.0, 2.5, -3.25, 1e30, float("inf"), float("-inf"), float("nan")])
     if name == "special_zeta":  # the CPU has NaN for some sums that are 0 (test_special_functions.py)
         x = x[:8]
+    if "polynomial" in name:  # of which the CPU does not set those of NaN
+        x = x[:-1]
     compare(getattr(torch.ops.aten, name), x[:, None], x[None, :])
 
 

@@ -7,7 +7,7 @@ import datetime
 import pytest
 import torch
 
-from docs.generate_torch_operations import PAGE, TORCH, page, read, refused
+from docs.generate_torch_operations import PAGE, TORCH, page, read, refused, written
 
 from . import op_database
 from .op_database import NOT_DEFINED, ON_CPU, ON_DEVICE, PARTLY, REFUSED
@@ -28,7 +28,7 @@ def test_the_page_has_a_row_for_every_operator_and_no_wrong_result() -> None:
     rows = read()
     assert sorted(rows) == _NAMES
     assert all(cell in _ORDER for cells, _ in rows.values() for cell in cells.values())
-    text = page(rows, refused())
+    text = page(rows, refused(), written())
     assert PAGE.read_text(encoding="utf-8") == text, "run python -m docs.generate_torch_operations --only"
 
 

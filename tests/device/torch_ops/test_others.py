@@ -41,6 +41,8 @@ _DIFFERENTIABLE: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor
     "logaddexp2": (torch.logaddexp2, (values(9), values(3, 1))),
     "cdist": (lambda a, b: torch.cdist(a, b), (values(2, 5, 4), values(2, 3, 4))),
     "cdist of order 3": (lambda a, b: torch.cdist(a, b, 3), (values(5, 4), values(3, 4))),
+    "cdist of order 0.5": (lambda a, b: torch.cdist(a.round(), b.round(), 0.5), (values(5, 4), values(3, 4))),
+    "cdist of nothing": (lambda a, b: torch.cdist(a, b), (values(2, 5, 4), values(1, 0, 4))),
 }
 
 
@@ -105,6 +107,25 @@ def test_weight_norm() -> None:
         return y.detach(), [parameter.grad for parameter in layer.parameters()]
 
     compare(run, values(3, 5), values(4, 5), tolerance=(1e-4, 1e-4))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16, torch.float64], ids=str)
+def test_fractions_and_exponents(dtype: torch.dtype) -> None:
+    limits = torch.finfo(dtype)
+    x = torch.tensor(
+        [0.0, -0.0, 1, -1.5, 0.75, limits.max, limits.tiny, -limits.tiny * 1.5, float("inf"), float("nan")]
+    )
+    compare(torch.frexp, torch.cat((x.to(dtype), values(33, dtype=dtype) * 100)).view(-1, 1).expand(43, 2))
+    smallest = x.new_tensor([limits.smallest_normal / 4]).to(dtype)  # which some drivers take for 0
+    mantissa, exponent = torch.frexp(smallest.to("spirv"))
+    assert (mantissa.cpu().double() * 2.0 ** exponent.cpu().double()).item() in (0.0, smallest.item())
+
+
+def test_powers_of_numbers_in_a_line() -> None:
+    for start, end, base in ((0, 3, 10.0), (-2.5, 2.5, 2.0), (0, 4, -2.0), (1, 1, 0.5)):
+        how: dict[str, Any] = {"steps": 5, "base": base}
+        compare(lambda x, s=start, e=end, h=how: torch.logspace(s, e, **h, device=x.device), values(1))
+        compare(lambda x, s=start, e=end, h=how: torch.logspace(s, e, **h, out=x[::2]), values(10))
 
 
 def test_permutations_and_tries() -> None:
