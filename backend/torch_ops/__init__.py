@@ -25,11 +25,13 @@ def register() -> None:
     from .complex_numbers import enter_complex_numbers
     from .convolution import enter_convolution
     from .ctc import enter_ctc
+    from .decompositions import enter_decompositions
     from .detection import detection_library
     from .embedding_bags import enter_embedding_bags
     from .foreach import enter_foreach
     from .fourier import enter_fourier
     from .grid_sampling import enter_grid_sampling
+    from .householder import enter_householder
     from .indexing import enter_indexing
     from .library import enter_composed
     from .linear_algebra import enter_linear_algebra
@@ -71,9 +73,8 @@ def register() -> None:
         enter(library)
     for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc, enter_margins, enter_linear_algebra):
         enter(library)
-    enter_fourier(library)
-    enter_recurrent(library)
-    enter_recurrent_layers(library)
+    for enter in (enter_fourier, enter_householder, enter_decompositions, enter_recurrent, enter_recurrent_layers):
+        enter(library)
     enter_composed(library)
     bounds.install()
     launching.install()

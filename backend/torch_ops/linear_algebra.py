@@ -15,12 +15,13 @@ import triton.language as tl
 
 from .launching import grid_of, launch
 from .library import aten, enter_by_name
-from .shapes import power_of_two, resized
+from .matrix_batches import put, put_numbers
+from .shapes import power_of_two
 from .types import OnHost, require
 
 #: Rows of a matrix that a program factors, by type; and of one with which a program solves.
 _LARGEST = {torch.float32: 64, torch.float64: 32}
-_LARGEST_SOLVED = 128
+LARGEST_SOLVED = 128
 #: Right-hand sides that a program solves for.
 _COLUMNS = 16
 
@@ -165,7 +166,7 @@ def _factor(a: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     return lu, pivots, info
 
 
-def _divide(
+def divide(
     a: torch.Tensor,
     b: torch.Tensor,
     down: str = "",
@@ -178,7 +179,7 @@ def _divide(
     solve_kernel() does it; ``transposed``: the lower and the upper triangle. Raises OnHost."""
     require(a.dtype, a.device.index or 0)
     n, m = b.shape[-2:]
-    if a.dtype not in _LARGEST or b.dtype != a.dtype or a.shape[-1] != n or a.shape[-2] != n or n > _LARGEST_SOLVED:
+    if a.dtype not in _LARGEST or b.dtype != a.dtype or a.shape[-1] != n or a.shape[-2] != n or n > LARGEST_SOLVED:
         raise OnHost("matrices that are not square, too large, or of other numbers")
     batch = torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     out = b.expand(*batch, n, m).clone(memory_format=torch.contiguous_format)
@@ -198,8 +199,8 @@ def _divide(
 def _lu_divide(lu: torch.Tensor, pivots: torch.Tensor, b: torch.Tensor, adjoint: bool = False) -> torch.Tensor:
     """b (…, n, m) divided by the matrices that were factored, or by their adjoints."""
     if adjoint:
-        return _divide(lu, b, "diagonal", "unit", (True, True), pivots, back=True)
-    return _divide(lu, b, "unit", "diagonal", pivots=pivots)
+        return divide(lu, b, "diagonal", "unit", (True, True), pivots, back=True)
+    return divide(lu, b, "unit", "diagonal", pivots=pivots)
 
 
 def _is_transposed(a: torch.Tensor) -> bool:
@@ -207,16 +208,7 @@ def _is_transposed(a: torch.Tensor) -> bool:
     return a.is_contiguous() and not a.is_complex()
 
 
-def _put(out: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """Copy a result into an output, which lies in the order of columns, as the CPU's, where it has to be resized."""
-    if out.shape != value.shape:
-        resized(out, value.shape)
-        if out.dim() > 1 and out.is_floating_point():
-            out.as_strided_(out.shape, torch.empty_like(out.mT, device="meta").contiguous().mT.stride())
-    return out.copy_(value)
-
-
-def _is_vector(a: torch.Tensor, b: torch.Tensor) -> bool:
+def is_vector(a: torch.Tensor, b: torch.Tensor) -> bool:
     """As torch.linalg.solve() decides it."""
     return b.dim() == 1 or (a.dim() - 1 == b.dim() and b.shape == a.shape[:-1])
 
@@ -232,7 +224,7 @@ def _solve_ex(
     pivots: torch.Tensor,
     info: torch.Tensor,
 ) -> tuple[torch.Tensor, ...]:
-    vector = _is_vector(A, B)
+    vector = is_vector(A, B)
     if A.dtype != B.dtype or (vector and not left):
         raise OnHost("numbers of two types, or a call that is refused")
     b = B.unsqueeze(-1) if vector else B
@@ -242,7 +234,7 @@ def _solve_ex(
         found = found.squeeze(-1) if vector else found
     else:
         found = _lu_divide(lu, swaps, b.mT, adjoint=True).mT
-    outs = _put(result, found), _put(LU, lu), _put(pivots, swaps), _put(info, wrong)
+    outs = put(result, found), put(LU, lu), put(pivots, swaps), put(info, wrong)
     if check_errors:
         aten._linalg_check_errors(wrong, "torch.linalg.solve_ex", is_matrix=A.dim() == 2)
     return outs
@@ -257,7 +249,7 @@ def _inv_ex(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     lu, swaps, wrong = _factor(A)
     found = _lu_divide(lu, swaps, torch.eye(A.shape[-1], dtype=A.dtype, device=A.device))
-    outs = _put(inverse, found), _put(info, wrong)
+    outs = put(inverse, found), put(info, wrong)
     if check_errors:
         aten._linalg_check_errors(wrong, "linalg.inv_ex", is_matrix=A.dim() == 2)
     return outs
@@ -275,7 +267,7 @@ def _lu_factor_ex(
     if not pivot:
         raise OnHost("factors without pivots, which the CPU refuses")
     lu, swaps, wrong = _factor(A)
-    outs = _put(LU, lu), _put(pivots, swaps), _put(info, wrong)
+    outs = put(LU, lu), put(pivots, swaps), put(info, wrong)
     if check_errors:
         aten._linalg_check_errors(wrong, "torch.linalg.lu_factor_ex", is_matrix=A.dim() == 2)
     return outs
@@ -291,14 +283,14 @@ def _lu_solve(
     out: torch.Tensor,
 ) -> torch.Tensor:
     if left:
-        return _put(out, _lu_divide(LU, pivots, B, adjoint))
-    return _put(out, _lu_divide(LU, pivots, B.mT, not adjoint).mT)
+        return put(out, _lu_divide(LU, pivots, B, adjoint))
+    return put(out, _lu_divide(LU, pivots, B.mT, not adjoint).mT)
 
 
 def _permutation(swaps: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
     """P of A = P L U."""
     one = torch.eye(swaps.shape[-1], dtype=kind, device=swaps.device)
-    return _divide(one, one.expand(*swaps.shape, swaps.shape[-1]), pivots=swaps, back=True)
+    return divide(one, one.expand(*swaps.shape, swaps.shape[-1]), pivots=swaps, back=True)
 
 
 def _triangles(lu: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -319,10 +311,10 @@ def _unpack(
     if LU_data.shape[-1] != LU_data.shape[-2] or LU_data.dtype not in _LARGEST or not LU_data.numel():
         raise OnHost("matrices that are not square, or of other numbers")
     if unpack_pivots:
-        _put(P, _permutation(LU_pivots, LU_data.dtype))
+        put(P, _permutation(LU_pivots, LU_data.dtype))
     if unpack_data:
         lower, upper = _triangles(LU_data)
-        _put(L, lower), _put(U, upper)
+        put(L, lower), put(U, upper)
     return P, L, U
 
 
@@ -338,7 +330,7 @@ def _lu(
         raise OnHost("factors without pivots, which the CPU refuses")
     lu, swaps, _ = _factor(A)
     lower, upper = _triangles(lu)
-    return _put(P, _permutation(swaps, A.dtype)), _put(L, lower), _put(U, upper)
+    return put(P, _permutation(swaps, A.dtype)), put(L, lower), put(U, upper)
 
 
 def _sign_of(swaps: torch.Tensor, kind: torch.dtype) -> torch.Tensor:
@@ -356,7 +348,7 @@ def _det(
 ) -> tuple[torch.Tensor, ...]:
     lu, swaps, _ = _factor(A.mT if _is_transposed(A) else A)
     found = lu.diagonal(dim1=-2, dim2=-1).prod(-1) * _sign_of(swaps, A.dtype)
-    return _put(result, found), _put(LU, lu), _put(pivots, swaps)
+    return put_numbers(result, found), put(LU, lu), put(pivots, swaps)
 
 
 def _slogdet(
@@ -370,7 +362,8 @@ def _slogdet(
     lu, swaps, _ = _factor(A.mT if _is_transposed(A) else A)
     diagonal = lu.diagonal(dim1=-2, dim2=-1)
     found = diagonal.sgn().prod(-1) * _sign_of(swaps, A.dtype)
-    return _put(sign, found), _put(logabsdet, diagonal.abs().log().sum(-1)), _put(LU, lu), _put(pivots, swaps)
+    size = put_numbers(logabsdet, diagonal.abs().log().sum(-1))
+    return put_numbers(sign, found), size, put(LU, lu), put(pivots, swaps)
 
 
 def _solve_triangular(
@@ -388,13 +381,13 @@ def _solve_triangular(
     b = B if left else B.mT
     # From the right, by the transposed triangle.
     if upper == left:
-        found = _divide(self, b, up=kind, transposed=(False, not left))
+        found = divide(self, b, up=kind, transposed=(False, not left))
     else:
-        found = _divide(self, b, down=kind, transposed=(not left, False))
+        found = divide(self, b, down=kind, transposed=(not left, False))
     found = found if left else found.mT
     if out is None:  # in the order of columns, as the CPU's
         return found.mT.contiguous().mT
-    return _put(out, found)
+    return put(out, found)
 
 
 def _cholesky_ex(
@@ -410,14 +403,14 @@ def _cholesky_ex(
     wrong = torch.empty(self.shape[:-2], dtype=torch.int32, device=self.device)
     given = {"a_": factor, "info": wrong, "matrices": count, "n": n}
     launch(cholesky_kernel, grid_of(count), given, {"N": power_of_two(n)})
-    outs = _put(L, factor.mT if upper else factor), _put(info, wrong)
+    outs = put(L, factor.mT if upper else factor), put(info, wrong)
     if check_errors:
         aten._linalg_check_errors(wrong, "torch.linalg.cholesky_ex", is_matrix=self.dim() == 2)
     return outs
 
 
 def _cholesky_solve(self: torch.Tensor, A: torch.Tensor, upper: bool) -> torch.Tensor:  # noqa: N803
-    found = _divide(A, self, "diagonal", "diagonal", (upper, not upper))
+    found = divide(A, self, "diagonal", "diagonal", (upper, not upper))
     return found.mT.contiguous().mT
 
 

@@ -62,7 +62,7 @@ def overlaps_itself(tensor: torch.Tensor) -> bool:
     ):
         if step < filled:
             return True
-        filled = step * count
+        filled += step * (count - 1)
     return False
 
 

@@ -47,6 +47,8 @@ REFUSALS: dict[str, str] = {
 }
 #: Operators whose values nothing determines.
 _UNDETERMINED = ("empty", "new_empty", "svd_lowrank", "pca_lowrank")
+#: Operators whose vectors have signs that nothing determines: what torch's own samples make of them is compared.
+_UP_TO_SIGNS = ("linalg.eigh", "linalg.svd", "svd")
 #: Operators of which the first result alone is compared, but of float32, whose samples have no equal elements: which of
 #: equal ones it was is nobody's promise, and saved statistics have the type that is computed in, as CUDA's have.
 _FIRST_RESULT = ("kthvalue", "median", "nanmedian", "topk", "mode", "native_layer_norm")
@@ -124,14 +126,16 @@ def moved(tree: Any, device: str) -> Any:
     return pytree.tree_map(move, tree)
 
 
-def call(function: Callable[..., Any], sample: Any, device: str, kind: torch.dtype | None = None) -> list[Any]:
-    """Results of a function for a sample on a device, then the gradients of its arguments. ``kind``: the type of floats
-    instead of the sample's."""
+def call(op: Any, function: Callable[..., Any], sample: Any, device: str, kind: torch.dtype | None = None) -> list[Any]:
+    """Results of an operator's function for a sample on a device, then the gradients of its arguments. ``kind``: the
+    type of floats instead of the sample's."""
     arguments = sample.input, tuple(sample.args), dict(sample.kwargs)
     if kind is not None:
         arguments = pytree.tree_map(lambda leaf: _as(leaf, kind), arguments)
     first, args, kwargs = moved(arguments, device)
     result = function(first, *args, **kwargs)
+    if op.name in _UP_TO_SIGNS:
+        result = sample.output_process_fn_grad(result)
     leaves = pytree.tree_leaves(result)
     wanted = [t for t in _tensors((first, args, kwargs)) if t.requires_grad]
     given = [t for t in leaves if isinstance(t, torch.Tensor) and t.requires_grad and t.grad_fn is not None]
@@ -178,13 +182,13 @@ def difference(op: Any, sample: Any, function: Callable[..., Any], expected: lis
             continue
         except AssertionError as error:
             problem = f"result {place}: " + " ".join(str(error).split())[:220]
-        if _is_random(function, sample, expected):
+        if _is_random(op, function, sample, expected):
             return ""
         if not want.dtype.is_floating_point:
             return problem
         if exact is None:
             try:
-                exact = call(function, sample, "cpu", torch.float64)
+                exact = call(op, function, sample, "cpu", torch.float64)
             except Exception:  # of float64 there is none: the CPU's own result decides
                 return problem
         scale = (want.double() - exact[place].double()).nan_to_num().abs().max().item() if want.numel() else 0.0
@@ -206,12 +210,12 @@ def _of_weights(op: Any, sample: Any, kind: torch.dtype) -> float:
     return _WEIGHTS_ROUNDED[op.name] * torch.finfo(kind).eps / 2 * largest
 
 
-def _is_random(function: Callable[..., Any], sample: Any, expected: list[Any]) -> bool:
+def _is_random(op: Any, function: Callable[..., Any], sample: Any, expected: list[Any]) -> bool:
     """Whether the CPU gives something else with another seed; many of the database's functions set their own."""
     seed = torch.manual_seed
     with mock.patch("torch.manual_seed", lambda number: seed(number + 1)):
         torch.manual_seed(0)
-        again = call(function, sample, "cpu")
+        again = call(op, function, sample, "cpu")
     return any(
         isinstance(one, torch.Tensor)
         and one.layout == torch.strided
@@ -265,13 +269,13 @@ def _variants(op: Any, sample: Any) -> Iterator[Callable[..., Any]]:
 def _one(op: Any, function: Callable[..., Any], sample: Any, outcome: Outcome) -> None:
     torch.manual_seed(0)
     try:
-        expected = call(function, sample, "cpu")
+        expected = call(op, function, sample, "cpu")
     except Exception:  # nothing to compare with
         return
     before = torch_device.FALLBACKS.copy()
     try:
         torch.manual_seed(0)
-        actual = call(function, sample, DEVICE)
+        actual = call(op, function, sample, DEVICE)
         fallbacks = torch_device.FALLBACKS - before
         problem = difference(op, sample, function, expected, actual)
     except Exception as error:
@@ -300,7 +304,7 @@ def errors(op: Any) -> Iterator[str]:
         return
     for case, same in zip(here, there, strict=False):
         try:
-            call(op.op, case.sample_input, "cpu")
+            call(op, op.op, case.sample_input, "cpu")
         except Exception as error:
             expected = type(error), str(error)
         else:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional
-from triton.backends.spirv.torch_ops import attention, convolution, matmul, reducing
+from triton.backends.spirv.torch_ops import attention, convolution, jacobi, matmul, reducing
 from triton.backends.spirv.torch_ops.addressing import Plans
 from triton.backends.spirv.torch_ops.devices import DeviceKind, share_out
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("on_gpu", "no_fallbacks")
 
 @pytest.fixture
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (attention, convolution, matmul, reducing):
+    for module in (attention, convolution, jacobi, matmul, reducing):
         monkeypatch.setattr(module, "kind_of", lambda device: DeviceKind(False, 12, frozenset()))
     for module in (matmul, reducing):
         monkeypatch.setattr(module, "_plans", Plans())
@@ -83,3 +83,14 @@ def test_parts_keep_a_device_busy_and_are_not_too_short() -> None:
     assert share_out(4, 132, 1 << 20, 512) == 66
     assert share_out(4, 132, 8192, 512) == 16
     assert share_out(4, 132, 100, 512) == 1
+
+
+def test_eigenvalues_and_singular_values() -> None:
+    for n in (33, 100):
+        a = values(2, n, n)
+        compare(torch.linalg.eigvalsh, a + a.mT, tolerance=(1e-4, 1e-4))
+        compare(torch.linalg.svdvals, a, tolerance=(1e-4, 1e-4))
+        u, s, vh = torch.linalg.svd(a.to("spirv"))
+        torch.testing.assert_close((u * s[:, None] @ vh).cpu(), a, rtol=1e-4, atol=1e-4)
+        s, v = torch.linalg.eigh((a + a.mT).to("spirv"))
+        torch.testing.assert_close((v * s[:, None] @ v.mT).cpu(), a + a.mT, rtol=1e-4, atol=1e-4)
