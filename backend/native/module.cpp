@@ -166,6 +166,11 @@ PYBIND11_MODULE(_native, m) {
            "Copy between ranges of device memory that do not overlap.")
       .def("fill", &Device::fill, py::call_guard<WithoutGil>(), py::arg("address"), py::arg("bytes"), py::arg("word"),
            "Repeat a 32-bit word; address and size are multiples of 4.")
+      .def(
+          "dispatch_nothing",
+          [](Device& self, uint64_t pipeline) { self.launch({handle<VkPipeline>(pipeline), {0, 0, 0}, nullptr, 0}); },
+          py::call_guard<WithoutGil>(), py::arg("pipeline"),
+          "Launch a pipeline with no program: drivers that compile at the first launch do so.")
       .def("export_timeline", &Device::export_timeline,
            "The semaphore whose value counts finished submissions, as an opaque file descriptor.")
       .def(
