@@ -109,15 +109,14 @@ def _together(expression: str, self: Sequence[torch.Tensor], given: dict[str, An
         elif not isinstance(value, (list, tuple)):
             numbers[name] = _real(value, compute)
         elif value and isinstance(value[0], torch.Tensor):
-            if any(t.dtype != dtype or t.shape != s.shape for t, s in zip(value, self, strict=True)):
-                raise OnHost("lists of two types or shapes")
             operands[name] = value
         else:
             numbers[name] = [_real(item, compute) for item in value]
             if len(value) != len(self):
                 raise OnHost("lists of two lengths")
     outs = self if inplace else [torch.empty_like(tensor) for tensor in self]
-    lists.run(Body.of(expression), {"out": outs}, operands, numbers, compute)
+    alike = tuple(name for name in operands if isinstance(given.get(name), (list, tuple)))
+    lists.run(Body.of(expression), {"out": outs}, operands, numbers, compute, alike)
     return None if inplace else list(outs)
 
 
