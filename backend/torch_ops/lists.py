@@ -38,12 +38,12 @@ class _Role:
 @dataclass(slots=True)
 class _Form:
     """What follows from all but addresses. ``kernel``: makes that for addresses that are multiples of 16, or not.
-    ``bytes``: of each tensor of each list, the ``outputs`` first; ``programs``: int32, for each of ``count`` programs
+    ``extents``: bytes of each tensor of each list, the ``outputs`` first; ``programs``: int32, for each of ``count`` programs
     its place in the lists and which of that place's tiles it computes."""
 
     kernel: Callable[[bool], TypedKernel]
     sizes: list[int]
-    bytes: list[list[int]]
+    extents: list[list[int]]
     outputs: int
     programs: torch.Tensor
     count: int
@@ -67,7 +67,7 @@ class _Form:
         """Raises OnHost where an output shares memory with another, or with what is read but for the same tensor at
         the same place."""
         each = iter(addresses)
-        spans = [[(start, start + size) for size, start in zip(sizes, each, strict=False)] for sizes in self.bytes]
+        spans = [[(start, start + size) for size, start in zip(sizes, each, strict=False)] for sizes in self.extents]
         written = sorted((*span, place) for one in spans[: self.outputs] for place, span in enumerate(one))
         written = [span for span in written if span[0] < span[1]]
         if any(one[1] > other[0] for one, other in zip(written, written[1:], strict=False)):
