@@ -38,8 +38,8 @@ class _Role:
 @dataclass(slots=True)
 class _Form:
     """What follows from all but addresses. ``kernel``: makes that for addresses that are multiples of 16, or not.
-    ``extents``: bytes of each tensor of each list, the ``outputs`` first; ``programs``: int32, for each of ``count`` programs
-    its place in the lists and which of that place's tiles it computes."""
+    ``extents``: bytes of each tensor of each list, the ``outputs`` first; ``programs``: int32, for each of ``count``
+    programs its place in the lists and which of that place's tiles it computes."""
 
     kernel: Callable[[bool], TypedKernel]
     sizes: list[int]
