@@ -26,6 +26,7 @@ from .runtime.device_choice import choose
 from .runtime.devices import DeviceInfo, devices
 from .runtime.errors import VulkanUnavailable
 from .runtime.measured import capabilities_of
+from .warming.warm import add_warm, run_warm
 
 
 def _device(index: int, device: DeviceInfo) -> dict[str, Any]:
@@ -170,6 +171,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     code.add_argument("kernel", help="a .spv file, or a kernel's name or key in Triton's cache")
     code.add_argument("--stage", choices=SHOWN, default="spv", help="what to print (spv); of a file: spv or machine")
     add_profile(verbs.add_parser("profile", help="run a script and time each of its launches on the device"))
+    add_warm(verbs.add_parser("warm", help="record the kernels of a program, and compile them before it runs"))
     add_inspect(verbs.add_parser("inspect", help="one HTML page about a kernel, from its source to the SPIR-V"))
     options = parser.parse_args(arguments)
     if options.verb == "compile":
@@ -182,6 +184,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         return run_kernels(options.name, options.limit, options.json)
     if options.verb == "profile":
         return run_profile(options)
+    if options.verb == "warm":
+        return run_warm(options)
     if options.verb == "inspect":
         return run_inspect(options)
     if options.verb == "disassemble":

@@ -203,6 +203,14 @@ CUDA = Setting(
     STAGED,
     "copy CUDA tensors whose memory cannot be shared, instead of refusing them",
 )
+RECORD_KERNELS = Setting[str | None](
+    "TRITON_SPIRV_RECORD_KERNELS",
+    str,
+    None,
+    "<file>",
+    "add a line for each kernel that is loaded to this file, for `triton-spirv warm` "
+    "([running.md](running.md#compile-before-the-first-step))",
+)
 TORCH_FALLBACK = Setting(
     "TRITON_SPIRV_TORCH_FALLBACK",
     one_of(ALLOW, TELL, WARN, ERROR),

@@ -7,6 +7,7 @@ from typing import Any
 from .accelerator import put_in_place
 from .collectives import take_collectives
 from .first_use import make_storages, register_at_first_operation, register_before_pinning
+from .libraries import help_libraries
 from .placeholder import NAME, Placeholder, is_used
 from .ties import keep_ties
 
@@ -33,6 +34,7 @@ def claim(module: Any) -> None:
     put_in_place()
     take_collectives()
     keep_ties()
+    help_libraries()
     register_at_first_operation()
     make_storages()
     if isinstance(module, Placeholder):

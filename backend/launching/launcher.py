@@ -17,6 +17,7 @@ from ..abi.scalars import triton_name
 from ..runtime import context as vulkan_context
 from ..runtime.launch import Entry, make_launcher
 from ..runtime.reports.launchers import LaterLauncher, ReportingLauncher, says_loops
+from . import kernel_records
 from .compile_only import CompileOnlyLauncher, compile_only
 from .scratch_memory import ScratchLauncher
 from .signatures import argument_name, flat_signature, has_descriptor
@@ -55,6 +56,7 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
     ``metadata.reports``: messages of a kernel that takes a report buffer.
     Raises ValueError where the metadata contradicts the signature.
     """
+    kernel_records.note(src, metadata)
     if compile_only():
         return CompileOnlyLauncher(metadata.name)
     signature = dict(src.signature)

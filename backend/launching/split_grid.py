@@ -16,6 +16,7 @@ from typing import Any
 from ..abi.launch_arguments import FIRST_ARGUMENT, LaunchArgument
 from ..runtime.context import Context
 from ..runtime.pipeline import Kernel
+from . import kernel_records
 
 
 class PartsLauncher:
@@ -87,6 +88,7 @@ class SplitVariant:
         compiled = triton.compile(
             source if isinstance(source, ASTSource) else source.path, target=metadata.target, options=options
         )
+        kernel_records.note(source, compiled.metadata)
         kernel = Kernel(self._context, metadata.name, compiled.asm["spv"])
         weakref.finalize(self, kernel.unload).atexit = False
         return self._make(compiled.metadata), kernel.pipeline

@@ -1,7 +1,10 @@
 // DLPack capsules over device memory, which torch makes tensors of.
 #include "dlpack.h"
 
+#include <algorithm>
+#include <iterator>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace py = pybind11;
@@ -36,6 +39,20 @@ struct DlManagedTensor {
   void* context;
   void (*deleter)(DlManagedTensor*);
 };
+
+struct DlExchangeApi {
+  uint32_t major, minor;
+  DlExchangeApi* earlier;
+  void* allocate;
+  void* managed_from_object;
+  void* managed_to_object;
+  int (*tensor_from_object)(void* object, void* tensor);  // not 0: a Python error is set
+};
+
+constexpr uint32_t kExchangeMajor = 1;
+constexpr const char* kExchangeName = "dlpack_exchange_api";
+// DLDataTypeCode: signed and unsigned integers, IEEE floats, bfloat16, bool.
+constexpr uint8_t kRealCodes[] = {0, 1, 2, 4, 6};
 
 constexpr int32_t kDlExtDev = 12;  // torch's PrivateUse1
 constexpr const char* kCapsuleName = "dltensor";
@@ -86,6 +103,34 @@ py::object dlpack_capsule(const py::object& owner, uint64_t address, const std::
   }
   (void)owned.release();
   return py::reinterpret_steal<py::object>(capsule);
+}
+
+TensorReader::TensorReader(const py::object& capsule) {
+  const auto* const api =
+      static_cast<const DlExchangeApi*>(PyCapsule_GetPointer(capsule.ptr(), kExchangeName));  // sets ValueError
+  if (api == nullptr) throw py::error_already_set();
+  if (api->major != kExchangeMajor)
+    throw py::value_error("DLPack's exchange API has version " + std::to_string(api->major));
+  read_ = api->tensor_from_object;
+}
+
+bool TensorReader::read(PyObject* tensor, TensorView& view) const {
+  DlTensor found{};
+  if (read_(tensor, &found) != 0) {
+    PyErr_Clear();  // it has no memory, or elements that DLPack does not know
+    return false;
+  }
+  const bool is_real =
+      std::find(std::begin(kRealCodes), std::end(kRealCodes), found.dtype.code) != std::end(kRealCodes);
+  if (found.device.device_type != kDlExtDev || !is_real || found.dtype.lanes != 1) return false;
+  view = {reinterpret_cast<uint64_t>(found.data) + found.byte_offset,
+          found.device.device_id,
+          found.dtype.code,
+          static_cast<uint8_t>(found.dtype.bits / 8),
+          found.ndim,
+          found.shape,
+          found.strides};
+  return true;
 }
 
 }  // namespace triton_spirv

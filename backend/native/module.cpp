@@ -166,6 +166,11 @@ PYBIND11_MODULE(_native, m) {
            "Copy between ranges of device memory that do not overlap.")
       .def("fill", &Device::fill, py::call_guard<WithoutGil>(), py::arg("address"), py::arg("bytes"), py::arg("word"),
            "Repeat a 32-bit word; address and size are multiples of 4.")
+      .def(
+          "dispatch_nothing",
+          [](Device& self, uint64_t pipeline) { self.launch({handle<VkPipeline>(pipeline), {0, 0, 0}, nullptr, 0}); },
+          py::call_guard<WithoutGil>(), py::arg("pipeline"),
+          "Launch a pipeline with no program: drivers that compile at the first launch do so.")
       .def("export_timeline", &Device::export_timeline,
            "The semaphore whose value counts finished submissions, as an opaque file descriptor.")
       .def(
@@ -312,35 +317,31 @@ PYBIND11_MODULE(_native, m) {
       .def_property_readonly("gave_up", &Relaunch::gave_up);
 
   py::class_<PreparedContext>(m, "PreparedContext", "What prepared operations share; see runtime/torch_prepared.py.")
-      .def(py::init([](const std::vector<std::tuple<py::object, uint8_t, uint8_t>>& elements, py::tuple tensor_types,
-                       py::tuple constant_types, py::object runtime, py::object default_dtype, py::object from_dlpack,
-                       py::object writing, py::object current, py::object device_type, uint64_t range) {
-             auto made = std::make_unique<PreparedContext>(PreparedContext{{},
-                                                                           std::move(tensor_types),
-                                                                           std::move(constant_types),
-                                                                           std::move(runtime),
-                                                                           std::move(default_dtype),
-                                                                           std::move(from_dlpack),
-                                                                           std::move(writing),
-                                                                           std::move(current),
-                                                                           std::move(device_type),
-                                                                           range});
-             for (const auto& [dtype, code, bytes] : elements) made->elements.push_back({dtype, code, bytes});
-             return made;
+      .def(py::init([](const py::object& exchange, py::tuple tensor_types, py::tuple constant_types, py::object runtime,
+                       py::object default_dtype, py::object from_dlpack, py::object writing, py::object current,
+                       py::object device_type) {
+             return std::make_unique<PreparedContext>(
+                 PreparedContext{TensorReader(exchange), std::move(tensor_types), std::move(constant_types),
+                                 std::move(runtime), std::move(default_dtype), std::move(from_dlpack),
+                                 std::move(writing), std::move(current), std::move(device_type)});
            }),
-           py::kw_only(), py::arg("elements"), py::arg("tensor_types"), py::arg("constant_types"), py::arg("runtime"),
+           py::kw_only(), py::arg("exchange"), py::arg("tensor_types"), py::arg("constant_types"), py::arg("runtime"),
            py::arg("default_dtype"), py::arg("from_dlpack"), py::arg("writing"), py::arg("current"),
-           py::arg("device_type"), py::arg("range"))
+           py::arg("device_type"))
+      .def("lists_key", &PreparedContext::lists_key, py::arg("lists"),
+           "(bytes that stand for the lengths, types, sizes and strides, the addresses) of lists of tensors; None "
+           "unless "
+           "all are of real numbers and on one device.")
       .def(
           "prepared",
-          [](const PreparedContext& self, py::object run, py::object record) {
-            auto operation = std::make_shared<Prepared>(&self, std::move(run), std::move(record));
+          [](const PreparedContext& self, py::object run, py::object record, bool by_address) {
+            auto operation = std::make_shared<Prepared>(&self, std::move(run), std::move(record), by_address);
             return py::cpp_function(
                 [operation](const py::args& args, const py::kwargs& kwargs) { return (*operation)(args, kwargs); });
           },
-          py::keep_alive<0, 1>(), py::arg("run"), py::arg("record"),
+          py::keep_alive<0, 1>(), py::arg("run"), py::arg("record"), py::arg("by_address"),
           "An operation that does calls like earlier ones again. `run`: the operation; `record`: (args, kwargs, their "
-          "tensors) → (its result, a PreparedPlan or None).");
+          "tensors) → (its result, a PreparedPlan or None); `by_address`: it has tables of its tensors' addresses.");
 
   py::enum_<PreparedPlan::Owner>(m, "Owner", "Whose the memory of a PreparedRange is.")
       .value("ARGUMENT", PreparedPlan::Owner::kArgument)

@@ -33,20 +33,12 @@ struct RecordingCall {
 struct Names {
   PyObject* acquire = PyUnicode_InternFromString("acquire");
   PyObject* address = PyUnicode_InternFromString("address");
-  PyObject* data_ptr = PyUnicode_InternFromString("data_ptr");
-  PyObject* device = PyUnicode_InternFromString("device");
-  PyObject* dtype = PyUnicode_InternFromString("dtype");
   PyObject* index = PyUnicode_InternFromString("index");
   PyObject* is_neg = PyUnicode_InternFromString("is_neg");
-  PyObject* is_zero = PyUnicode_InternFromString("_is_zerotensor");
   PyObject* launch_enter_hook = PyUnicode_InternFromString("launch_enter_hook");
   PyObject* launch_exit_hook = PyUnicode_InternFromString("launch_exit_hook");
-  PyObject* nbytes = PyUnicode_InternFromString("nbytes");
   PyObject* release = PyUnicode_InternFromString("release");
-  PyObject* shape = PyUnicode_InternFromString("shape");
-  PyObject* stride = PyUnicode_InternFromString("stride");
   PyObject* type = PyUnicode_InternFromString("type");
-  PyObject* untyped_storage = PyUnicode_InternFromString("untyped_storage");
 };
 
 const Names& names() {
@@ -90,6 +82,17 @@ int device_number(PyObject* device) {
   return static_cast<int>(seen->size()) - 1;
 }
 
+// Element type, device, sizes and strides.
+void append_form(std::string& key, const TensorView& view) {
+  append(key, view.code);
+  append(key, view.bytes);
+  append(key, view.device);
+  append(key, view.dims);
+  const std::size_t bytes = static_cast<std::size_t>(view.dims) * sizeof(int64_t);
+  key.append(reinterpret_cast<const char*>(view.sizes), bytes);
+  key.append(reinterpret_cast<const char*>(view.strides), bytes);
+}
+
 // Holds Python's lock of that name, a threading.RLock.
 class Holding {
  public:
@@ -110,6 +113,31 @@ class Holding {
 }  // namespace
 
 bool is_recording_call() { return recording_depth != 0; }
+
+py::object PreparedContext::lists_key(const py::tuple& lists) const {
+  std::string forms, addresses;
+  TensorView view{};
+  int32_t device = -1;
+  for (const py::handle list : lists) {
+    PyObject* const items = list.ptr();
+    if (!PyList_CheckExact(items) && !PyTuple_CheckExact(items)) return py::none();
+    const Py_ssize_t count = Py_SIZE(items);
+    append(forms, count);
+    for (Py_ssize_t index = 0; index < count; ++index) {
+      PyObject* const item = PyList_CheckExact(items) ? PyList_GET_ITEM(items, index) : PyTuple_GET_ITEM(items, index);
+      if (!contains(tensor_types, Py_TYPE(item))) {
+        const int is_tensor = PyObject_IsInstance(item, PyTuple_GET_ITEM(tensor_types.ptr(), 0));
+        if (is_tensor < 0) throw py::error_already_set();
+        if (is_tensor == 0) return py::none();
+      }
+      if (!reader.read(item, view) || (device >= 0 && view.device != device)) return py::none();
+      device = view.device;
+      append_form(forms, view);
+      append(addresses, view.address);
+    }
+  }
+  return py::make_tuple(py::bytes(forms), py::bytes(addresses));
+}
 
 // ---- A plan ---------------------------------------------------------------------------------------------------------
 
@@ -246,21 +274,22 @@ struct Prepared::Call {
     uint64_t begin, end;
   };
   const PreparedContext* shared;
+  bool by_address;
   std::string kind, numbers;
   std::vector<std::pair<PyObject*, uint64_t>> tensors;
-  std::vector<Span> spans;
-  bool is_ours = false;  // it names our device
+  std::vector<Span> spans;  // of the tensors; none by address, which says as much
+  bool is_ours = false;     // it names our device
 
   // Each false where such a call is not prepared.
   bool add(PyObject* value, bool in_list = false);
-  bool add_tensor(PyObject* tensor);
+  bool add_tensor(PyObject* tensor, bool in_list);
   bool add_all(const py::args& args, const py::kwargs& kwargs);
   bool add_distances();
 };
 
 bool Prepared::Call::add(PyObject* value, bool in_list) {
   PyTypeObject* const type = Py_TYPE(value);
-  if (contains(shared->tensor_types, type)) return add_tensor(value);
+  if (contains(shared->tensor_types, type)) return add_tensor(value, in_list);
   if (value == Py_None) {
     kind += 'n';
   } else if (value == Py_True || value == Py_False) {
@@ -306,37 +335,29 @@ bool Prepared::Call::add(PyObject* value, bool in_list) {
   return true;
 }
 
-bool Prepared::Call::add_tensor(PyObject* tensor) {
-  if (tensors.size() == kMostTensors) return false;
-  const py::object dtype = get(tensor, names().dtype);
-  const auto element = std::find_if(shared->elements.begin(), shared->elements.end(),
-                                    [&](const auto& known) { return known.dtype.ptr() == dtype.ptr(); });
-  if (element == shared->elements.end()) return false;
-  const int device = device_number(get(tensor, names().device).ptr());
-  if (device < 0) return false;
-  const py::object sizes = get(tensor, names().shape), strides = ask(tensor, names().stride);
-  const Py_ssize_t dims = PyTuple_GET_SIZE(sizes.ptr());
+bool Prepared::Call::add_tensor(PyObject* tensor, bool in_list) {
+  if (!by_address && tensors.size() == kMostTensors) return false;
+  TensorView view;
+  if (!shared->reader.read(tensor, view)) return false;
+  // torch resolves what is negative lazily before it calls an operation on lists (its fallback for the key Negative).
+  if (!in_list && ask(tensor, names().is_neg).ptr() != Py_False) return false;
   kind += 'T';
-  append(kind, static_cast<uint8_t>(element - shared->elements.begin()));
-  append(kind, static_cast<uint8_t>(device));
-  append(kind, static_cast<uint8_t>(dims));
+  append_form(kind, view);
   uint64_t reach = 1;
-  for (Py_ssize_t d = 0; d < dims; ++d) {
-    const long long size = PyLong_AsLongLong(PyTuple_GET_ITEM(sizes.ptr(), d));
-    const long long step = PyLong_AsLongLong(PyTuple_GET_ITEM(strides.ptr(), d));
-    if ((size == -1 || step == -1) && PyErr_Occurred()) throw py::error_already_set();
-    if (size <= 0 || step < 0) return false;
-    append(kind, size);
-    append(kind, step);
-    reach += static_cast<uint64_t>(size - 1) * static_cast<uint64_t>(step);
+  bool is_empty = false;
+  for (int32_t d = 0; d < view.dims; ++d) {
+    if (view.strides[d] < 0) return false;
+    is_empty |= view.sizes[d] == 0;
+    reach += static_cast<uint64_t>(view.sizes[d] - 1) * static_cast<uint64_t>(view.strides[d]);
   }
-  if (ask(tensor, names().is_neg).ptr() != Py_False || ask(tensor, names().is_zero).ptr() != Py_False) return false;
-  const uint64_t address = number_of(ask(tensor, names().data_ptr));
-  if (address == 0) return false;
-  const bool is_large = number_of(ask(ask(tensor, names().untyped_storage).ptr(), names().nbytes)) > shared->range;
-  append(kind, static_cast<uint8_t>(address % kAlignment * 2 + (is_large ? 1 : 0)));
-  tensors.emplace_back(tensor, address);
-  spans.push_back({address, address + reach * element->bytes});
+  if (is_empty) reach = 0;
+  if (view.address == 0) {
+    if (!is_empty) return false;
+    kind += '0';
+  }
+  append(kind, by_address ? view.address : view.address % kAlignment);
+  tensors.emplace_back(tensor, view.address);
+  if (!by_address) spans.push_back({view.address, view.address + reach * view.bytes});
   return true;
 }
 
@@ -356,8 +377,8 @@ bool Prepared::Call::add_all(const py::args& args, const py::kwargs& kwargs) {
 }
 
 bool Prepared::Call::add_distances() {
-  for (std::size_t one = 0; one < tensors.size(); ++one) {
-    for (std::size_t other = one + 1; other < tensors.size(); ++other) {
+  for (std::size_t one = 0; one < spans.size(); ++one) {
+    for (std::size_t other = one + 1; other < spans.size(); ++other) {
       if (spans[one].begin >= spans[other].end || spans[other].begin >= spans[one].end) continue;
       kind += tensors[one].first == tensors[other].first ? 'I' : 'O';
       append(kind, static_cast<uint8_t>(one));
@@ -370,8 +391,13 @@ bool Prepared::Call::add_distances() {
 
 // ---- An operation ---------------------------------------------------------------------------------------------------
 
-Prepared::Prepared(const PreparedContext* shared, py::object run, py::object record)
-    : shared_(shared), run_(std::move(run)), record_(std::move(record)) {}
+Prepared::Prepared(const PreparedContext* shared, py::object run, py::object record, bool by_address)
+    : shared_(shared), run_(std::move(run)), record_(std::move(record)), by_address_(by_address) {}
+
+bool Prepared::is_new(const std::string& kind) {
+  if (seen_.size() >= kMostKinds) seen_.clear();
+  return seen_.insert(std::hash<std::string>{}(kind)).second;
+}
 
 bool Prepared::is_ready() const {
   return recording_depth == 0 && failures_ < kMostHopeless && !Device::any_left() &&
@@ -382,10 +408,13 @@ bool Prepared::is_ready() const {
 py::object Prepared::operator()(const py::args& args, const py::kwargs& kwargs) {
   const auto plainly = [&] { return checked(PyObject_Call(run_.ptr(), args.ptr(), kwargs.ptr())); };
   if (!is_ready()) return plainly();
-  Call call{shared_, {}, {}, {}, {}, false};
+  Call call{shared_, by_address_, {}, {}, {}, {}, false};
   if (!call.add_all(args, kwargs)) return plainly();
   const auto found = kinds_.find(call.kind);
-  if (found == kinds_.end()) return record(call, args, kwargs);
+  if (found == kinds_.end()) {
+    if (by_address_ && is_new(call.kind)) return plainly();
+    return record(call, args, kwargs);
+  }
   if (found->second.gave_up) return plainly();
   for (const auto& [numbers, plan] : found->second.plans) {
     if (numbers != call.numbers) continue;

@@ -10,22 +10,18 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "dlpack.h"
 #include "launcher.h"
 
 namespace triton_spirv {
 
 // What operations of a process share: torch's and Triton's objects. Made once and never freed.
 struct PreparedContext {
-  // (dtype, DLPack code, bytes) of the element types that are prepared: of real numbers.
-  struct Element {
-    pybind11::object dtype;
-    uint8_t code;
-    uint8_t bytes;
-  };
-  std::vector<Element> elements;
+  TensorReader reader;
   pybind11::tuple tensor_types;    // whose objects are plain tensors
   pybind11::tuple constant_types;  // whose objects are one for each value, and never go
   pybind11::object runtime;        // triton.knobs.runtime
@@ -34,7 +30,10 @@ struct PreparedContext {
   pybind11::object writing;        // torch_memory.WRITING
   pybind11::object current;        // () → the current device's index
   pybind11::object device_type;    // torch.device
-  uint64_t range;                  // bytes of memory up to which kernels reach all of it with 32 bits
+
+  // Of lists of tensors: (bytes that are equal where their lengths, types, sizes and strides are, their addresses);
+  // None unless all are tensors of real numbers on one device of ours. The lists are lists or tuples.
+  pybind11::object lists_key(const pybind11::tuple& lists) const;
 };
 
 // A call's memory, launches and result. Made by backend/torch_ops/prepared.py.
@@ -117,13 +116,15 @@ class PreparedPlan {
 };
 
 // An operation. Calls are of one kind where all of this is the same: the structure of the arguments; of tensors the
-// element type, device, sizes, strides, place within 16 bytes, whether their storage is large, and how far those are
-// apart that overlap; flags, text and lists of numbers; torch's default element type. Of each kind calls with a few
-// values of other numbers are kept.
+// element type, device, sizes, strides, place within 16 bytes, and how far those are apart that overlap; flags, text
+// and lists of numbers; torch's default element type. Of each kind calls with a few values of other numbers are kept.
+//
+// An operation `by_address` has tables of its tensors' addresses in device memory, so that these are part of a kind.
+// Calls of a kind are recorded from the second one on: the first one makes the table.
 class Prepared {
  public:
   // `run`: the operation. `record`: (args, kwargs) → (its result, a plan or None).
-  Prepared(const PreparedContext* shared, pybind11::object run, pybind11::object record);
+  Prepared(const PreparedContext* shared, pybind11::object run, pybind11::object record, bool by_address);
 
   pybind11::object operator()(const pybind11::args& args, const pybind11::kwargs& kwargs);
 
@@ -136,12 +137,16 @@ class Prepared {
   struct Call;
 
   bool is_ready() const;
+  // Whether a kind was not asked about before, as far as is known.
+  bool is_new(const std::string& kind);
   pybind11::object record(Call& call, const pybind11::args& args, const pybind11::kwargs& kwargs);
 
   const PreparedContext* shared_;
   pybind11::object run_, record_;
+  bool by_address_;
   std::unordered_map<std::string, Kind> kinds_;
-  unsigned failures_ = 0;  // kinds that gave up before any was prepared
+  std::unordered_set<std::size_t> seen_;  // digests of kinds
+  unsigned failures_ = 0;                 // kinds that gave up before any was prepared
 };
 
 // Whether this thread records a call.

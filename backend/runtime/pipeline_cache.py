@@ -6,12 +6,15 @@ share it; one that is damaged, or of another driver, is ignored and replaced.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import logging
 import os
 import stat
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +48,28 @@ def unpack(contents: bytes) -> bytes:
     if hashlib.sha256(data).digest() != contents[len(_MAGIC) : start]:
         raise ValueError("damaged")
     return data
+
+
+@contextmanager
+def _one_process_at_a_time(folder: Path) -> Iterator[None]:
+    """Without it a process that reads what is there while another one writes would drop what that adds."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _replace(path: Path, contents: bytes) -> None:
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(contents)
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise
 
 
 class PipelineCache:
@@ -114,18 +139,12 @@ class PipelineCache:
             size = self._size()
             if size == self._saved_bytes:
                 return
-            data = self._merged(self._read())
-            if not data:
-                return
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            descriptor, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-            try:
-                with os.fdopen(descriptor, "wb") as file:
-                    file.write(pack(data))
-                os.replace(name, self.path)
-            except BaseException:
-                os.unlink(name)
-                raise
+            with _one_process_at_a_time(self.path.parent):
+                data = self._merged(self._read())
+                if not data:
+                    return
+                _replace(self.path, pack(data))
             self._saved_bytes = size
         except (OSError, RuntimeError) as error:
             _log.info("the pipeline cache %s was not saved: %s", self.path, error)

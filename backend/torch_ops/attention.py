@@ -21,6 +21,7 @@ from .attention_kernels import forward_kernel, key_kernel, query_kernel
 from .devices import kind_of
 from .launching import launch
 from .library import ON_DEVICE, aten, enter_by_name
+from .prepared import prepared
 from .reducing import SUM, reduce
 from .shapes import power_of_two
 from .types import OnHost, require
@@ -38,9 +39,22 @@ _LOG2_E = 1.4426950408889634
 def enter_attention(library: torch.library.Library) -> None:
     """Enter torch's composite and the operation of its kernels."""
     enter_by_name(library, _TABLE)
+    again = prepared(_attention)
+
+    def attention(*args: Any, **kwargs: Any) -> Any:
+        return (again if _gives_values_alone(args) else _attention)(*args, **kwargs)
+
     for key in ("PrivateUse1", "AutogradPrivateUse1"):
-        library.impl("scaled_dot_product_attention", _attention, key)
+        library.impl("scaled_dot_product_attention", attention, key)
     ON_DEVICE["scaled_dot_product_attention"] = _attention
+
+
+def _gives_values_alone(args: tuple[Any, ...]) -> bool:
+    """Whether nothing but the result is wanted of a call: no gradients, no tangents, and no mode that sees the
+    operations within it."""
+    if torch.is_grad_enabled() and any(isinstance(one, torch.Tensor) and one.requires_grad for one in args):
+        return False
+    return forward_ad._current_level < 0 and not torch._C._len_torch_dispatch_stack()
 
 
 def _attention(

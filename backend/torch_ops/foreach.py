@@ -109,15 +109,17 @@ def _together(expression: str, self: Sequence[torch.Tensor], given: dict[str, An
         elif not isinstance(value, (list, tuple)):
             numbers[name] = _real(value, compute)
         elif value and isinstance(value[0], torch.Tensor):
-            if any(t.dtype != dtype or t.shape != s.shape for t, s in zip(value, self, strict=True)):
-                raise OnHost("lists of two types or shapes")
             operands[name] = value
         else:
-            numbers[name] = [_real(item, compute) for item in value]
             if len(value) != len(self):
                 raise OnHost("lists of two lengths")
+            each = [_real(item, compute) for item in value]
+            # Adam's are the same for all parameters: one number is passed, where a list would be copied to the device.
+            same = each[0] != 0 and all(one == each[0] for one in each)
+            numbers[name] = each[0] if same else each
     outs = self if inplace else [torch.empty_like(tensor) for tensor in self]
-    lists.run(Body.of(expression), {"out": outs}, operands, numbers, compute)
+    alike = tuple(name for name in operands if isinstance(given.get(name), (list, tuple)))
+    lists.run(Body.of(expression), {"out": outs}, operands, numbers, compute, alike)
     return None if inplace else list(outs)
 
 

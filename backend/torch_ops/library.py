@@ -65,7 +65,12 @@ def enter(
             _log.warning("%s is left to the CPU: %s", name, reason)
         return fallback(op, *args, **kwargs)
 
-    library.impl(name, prepared(run), _KEY)
+    library.impl(name, prepared(run, by_address=_writes_lists(op)), _KEY)
+
+
+def _writes_lists(op: torch._ops.OpOverload) -> bool:
+    """Whether it writes lists of tensors, whose addresses are in a table (lists.py)."""
+    return any("List[Tensor]" in str(a.type) and a.alias_info and a.alias_info.is_write for a in op._schema.arguments)
 
 
 def enter_composed(library: torch.library.Library) -> None:

@@ -17,6 +17,7 @@ import torch
 from .addressing import NARROW, Number, Plans
 from .elementwise import TILE, Body
 from .launching import TypedKernel, grid_of
+from .prepared import lists_key, note_staying
 from .shapes import is_dense
 from .source import kernel_of
 from .types import IN_SOURCE, NAMES, OnHost, converted, number_type, require
@@ -37,34 +38,36 @@ class _Role:
 @dataclass(slots=True)
 class _Form:
     """What follows from all but addresses. ``kernel``: makes that for addresses that are multiples of 16, or not.
-    ``bytes``: of each tensor of each list, the ``outputs`` first; ``programs``: int32, for each of ``count`` programs
-    its place in the lists and which of that place's tiles it computes."""
+    ``extents``: bytes of each tensor of each list, the ``outputs`` first; ``programs``: int32, for each of ``count``
+    programs its place in the lists and which of that place's tiles it computes."""
 
     kernel: Callable[[bool], TypedKernel]
     sizes: list[int]
-    bytes: list[list[int]]
+    extents: list[list[int]]
     outputs: int
     programs: torch.Tensor
     count: int
-    tables: dict[tuple[int, ...], _Table] = field(default_factory=dict)
+    tables: dict[bytes, _Table] = field(default_factory=dict)
 
-    def table(self, addresses: tuple[int, ...]) -> _Table:
-        """The table of these addresses. Raises OnHost where memory is shared that must not be."""
-        found = self.tables.get(addresses)
+    def table(self, key: bytes, lists: Sequence[List]) -> _Table:
+        """The table of the lists' addresses, of which ``key`` is made. Raises OnHost where memory is shared that must
+        not be."""
+        found = self.tables.get(key)
         if found is None:
+            addresses = tuple([tensor.data_ptr() for tensors in lists for tensor in tensors])
             self._check_memory(addresses)
             if len(self.tables) >= _TABLES:
                 self.tables.clear()
             entries = torch.tensor([*self.sizes, *addresses], dtype=torch.int64).to(self.programs.device)
             aligned = not any(address & 15 for address in addresses)
-            found = self.tables[addresses] = _Table(self.kernel(aligned), entries)
+            found = self.tables[key] = _Table(self.kernel(aligned), entries)
         return found
 
     def _check_memory(self, addresses: tuple[int, ...]) -> None:
         """Raises OnHost where an output shares memory with another, or with what is read but for the same tensor at
         the same place."""
         each = iter(addresses)
-        spans = [[(start, start + size) for size, start in zip(sizes, each, strict=False)] for sizes in self.bytes]
+        spans = [[(start, start + size) for size, start in zip(sizes, each, strict=False)] for sizes in self.extents]
         written = sorted((*span, place) for one in spans[: self.outputs] for place, span in enumerate(one))
         written = [span for span in written if span[0] < span[1]]
         if any(one[1] > other[0] for one, other in zip(written, written[1:], strict=False)):
@@ -95,9 +98,11 @@ def run(
     operands: Mapping[str, List],
     numbers: Mapping[str, Number | Sequence[Number]],
     compute: torch.dtype,
+    alike: tuple[str, ...] = (),
 ) -> None:
-    """Compute ``body`` of each place of the lists. ``numbers``: of all places, or a sequence with one of each. Raises
-    OnHost where the device cannot, before anything is written."""
+    """Compute ``body`` of each place of the lists. ``numbers``: of all places, or a sequence with one of each.
+    ``alike``: the operands that must have the type of the first output and its shapes. Raises OnHost where the device
+    cannot, before anything is written."""
     lists = (*outputs.values(), *operands.values())
     if not lists[0]:
         return
@@ -105,12 +110,16 @@ def run(
     each = {name: value for name, value in numbers.items() if isinstance(value, (list, tuple))}
     plain = {name: value for name, value in numbers.items() if name not in each}
     names = (*outputs, *operands, *plain, *each)
-    what = body, compute, len(outputs), names, len(each), tuple(map(len, lists))
-    key = what, *[(t.dtype, t.device, t.shape, t.stride(), t.is_neg()) for tensors in lists for t in tensors]
-    form = _forms.get(key, lambda: _form(body, outputs, operands, (tuple(plain), tuple(each)), compute))
+    key = lists_key(lists)
+    if key is None:
+        raise OnHost("tensors of several devices, or not of real numbers")
+    what = body, compute, len(outputs), names, len(each), alike, key[0]
+    form = _forms.get(what, lambda: _form(body, outputs, operands, (tuple(plain), tuple(each)), compute, alike))
     if not form.count:
         return
-    table = form.table(tuple([t.data_ptr() for tensors in lists for t in tensors]))
+    table = form.table(key[1], lists)
+    for stays in (table.entries, form.programs):
+        note_staying(stays)
     arguments: list[Any] = [table.entries, form.programs, len(lists[0]), form.count, *plain.values()]
     arguments += [torch.tensor(list(value), dtype=compute).to(device) for value in each.values()]
     table.kernel.launch(device.index or 0, grid_of(form.count), arguments)
@@ -122,10 +131,14 @@ def _form(
     operands: Mapping[str, List],
     numbers: tuple[tuple[str, ...], tuple[str, ...]],
     compute: torch.dtype,
+    alike: tuple[str, ...],
 ) -> _Form:
     lists = (*outputs.values(), *operands.values())
     first, device = lists[0], lists[0][0].device
     require(compute, device.index or 0)
+    for name in alike:
+        if any(t.dtype != s.dtype or t.shape != s.shape for t, s in zip(operands[name], first, strict=False)):
+            raise OnHost("lists of several types or shapes")
     roles = tuple(_role(name, ts, first) for name, ts in zip((*outputs, *operands), lists, strict=True))
     sizes = [tensor.numel() for tensor in first]
     wide = max(sizes) > NARROW

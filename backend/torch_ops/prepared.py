@@ -19,7 +19,6 @@ from typing import Any
 import torch
 from triton import knobs
 
-from ..compiler import POINTER_RANGE
 from ..runtime import context as vulkan_context
 from ..runtime.native_module import native
 from ..runtime.reports.launchers import LaterLauncher
@@ -36,7 +35,7 @@ _Operation = Callable[..., Any]
 @cache
 def _shared() -> Any:
     return native().PreparedContext(
-        elements=[(dtype, code, dtype.itemsize) for dtype, code in DLPACK_CODES.items() if not dtype.is_complex],
+        exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
         tensor_types=(torch.Tensor, torch.nn.Parameter),
         constant_types=(torch.dtype, torch.layout, torch.memory_format),
         runtime=knobs.runtime,
@@ -45,12 +44,19 @@ def _shared() -> Any:
         writing=WRITING,
         current=vulkan_context.current_device,
         device_type=torch.device,
-        range=POINTER_RANGE,
     )
 
 
-def prepared(run: _Operation) -> _Operation:
-    """The operation ``run``, whose calls are done like earlier ones where they can be."""
+def lists_key(lists: tuple[Sequence[torch.Tensor], ...]) -> tuple[bytes, bytes] | None:
+    """What tells lists of tensors apart: (lengths, types, device, sizes and strides; addresses). None unless all are
+    strided tensors of real numbers on one device."""
+    key: tuple[bytes, bytes] | None = _shared().lists_key(lists)
+    return key
+
+
+def prepared(run: _Operation, by_address: bool = False) -> _Operation:
+    """The operation ``run``, whose calls are done like earlier ones where they can be. ``by_address``: kernels read its
+    tensors' addresses in device memory, so that an earlier call is one with the same addresses."""
 
     def record(args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[Any, Any]:
         recorder = _Recorder(tensors)
@@ -65,7 +71,7 @@ def prepared(run: _Operation) -> _Operation:
             BEFORE_READING.remove(recorder.reading)
         return result, recorder.plan(result)
 
-    made: _Operation = _shared().prepared(run, record)
+    made: _Operation = _shared().prepared(run, record, by_address)
     return made
 
 
@@ -75,8 +81,9 @@ def note_launch(launch: Any, function: int, grid: tuple[int, int, int], argument
         recorder.launched(launch, function, grid, arguments, kept)
 
 
-def note_staying(tensor: torch.Tensor, effect: Callable[[], Any]) -> None:
-    """Tell that an operation's kernels use a tensor that stays, and ``effect`` is called for each of its calls."""
+def note_staying(tensor: torch.Tensor, effect: Callable[[], Any] | None = None) -> None:
+    """Tell that an operation's kernels use a tensor that is not among its arguments, and stays as long as calls like
+    this one are prepared. ``effect`` is called for each of its calls."""
     for recorder in _RECORDERS:
         recorder.uses(tensor, effect)
 
@@ -122,11 +129,11 @@ class _Recorder:
         if get_ident() == self._thread:
             self._steps.append(("launch", (launch, function, grid, tuple(arguments), kept)))
 
-    def uses(self, tensor: torch.Tensor, effect: Callable[[], Any]) -> None:
+    def uses(self, tensor: torch.Tensor, effect: Callable[[], Any] | None) -> None:
         """As note_staying()."""
         if get_ident() == self._thread:
             self._staying.append(tensor)
-            self._effects.append(effect)
+            self._effects += [effect] if effect is not None else []
 
     def reading(self, _: int) -> None:
         """As torch_memory.BEFORE_READING calls it."""
@@ -179,7 +186,12 @@ class _Recorder:
             return False
         return bool(
             plan.add_launch(
-                launcher=launch, function=function, grid=grid, arguments=arguments, ranges=ranges, kept=kept
+                launcher=launch,
+                function=function,
+                grid=grid,
+                arguments=arguments,
+                ranges=ranges,
+                kept=(kept, *self._staying),
             )
         )
 

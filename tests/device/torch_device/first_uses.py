@@ -373,7 +373,7 @@ PROCESSES = {
         expect(x.to('spirv'), [3, 3])
         """,
 }
-#: safetensors has a list of the devices' names; an index it leaves to torch.
+#: safetensors has a list of the devices' names; an index it leaves to torch. ``load_file`` knows this name from here.
 SAFETENSORS = {
     name: "from safetensors import torch as files\nfile = FOLDER / 'x.safetensors'\n"
     f"files.save_file({{'x': torch.arange(3.0)}}, file)\n{code}"
@@ -385,7 +385,13 @@ SAFETENSORS = {
         "save_file": "files.save_file({'x': torch.ones(2, device='spirv')}, file)\n"
         "assert files.load_file(file)['x'].tolist() == [1, 1]",
         "load_model": "m = tied()\nfiles.save_model(m, file)\nm.to('spirv')\nfiles.load_model(m, file)\nstill_tied(m)",
-        "a name that it does not know": "try: files.load_file(file, device='spirv')\n"
+        "load_file by name": "for device in ('spirv', 'spirv:0', torch.device('spirv')):\n"
+        "    expect(files.load_file(file, device=device)['x'], [0, 1, 2])\n"
+        "assert files.load_file(file, 'cpu')['x'].device.type == files.load_file(file)['x'].device.type == 'cpu'",
+        "load_model by name": "m = tied()\nfiles.save_model(m, file)\nm.to('spirv')\n"
+        "files.load_model(m, file, device='spirv')\nstill_tied(m)",
+        "a name that safe_open does not know": "from safetensors import safe_open\n"
+        "try: safe_open(file, 'pt', device='spirv')\n"
         "except Exception as error: assert 'device spirv is invalid' in str(error), error\nelse: assert False",
     }.items()
 }

@@ -24,6 +24,8 @@ _CASES: dict[str, Any] = {
     "add alpha": lambda xs, ys: torch._foreach_add(xs, ys, alpha=3),
     "add tensor": lambda xs, ys: torch._foreach_add(xs, torch.tensor(1.5), alpha=2),
     "div list": lambda xs, ys: torch._foreach_div(xs, [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]),
+    "div list of one number": lambda xs, ys: torch._foreach_div(xs, [0.3] * 6),
+    "div list of zeros": lambda xs, ys: torch._foreach_div(xs, [0.0, -0.0, 0.0, 0.0, -0.0, -0.0]),
     "sqrt": lambda xs, ys: torch._foreach_sqrt(torch._foreach_abs(xs)),
     "lerp": lambda xs, ys: torch._foreach_lerp_(xs, ys, 0.25),
     "addcmul": lambda xs, ys: torch._foreach_addcmul_(xs, ys, ys, value=0.5),

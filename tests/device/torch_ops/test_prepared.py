@@ -196,3 +196,149 @@ def test_tensors_of_the_cpu_are_refused_each_time() -> None:
         _ = x + x
         with pytest.raises(RuntimeError):
             _ = x + torch.ones(4)
+
+
+@pytest.fixture
+def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Launches that go through Python from now on."""
+    if vulkan_context.of_device(0).validates:
+        pytest.skip("launches that are validated are not prepared")
+    seen: list[Any] = []
+    launch = launching.TypedKernel.launch
+    monkeypatch.setattr(launching.TypedKernel, "launch", lambda *args, **how: (seen.append(args), launch(*args, **how)))
+    return seen
+
+
+def _leaves(*shapes: tuple[int, ...]) -> list[list[torch.Tensor]]:
+    """The same lists of tensors on the device and on the CPU."""
+    on_cpu = [torch.randn(shape) for shape in shapes]
+    return [[tensor.to("spirv") for tensor in on_cpu], on_cpu]
+
+
+def test_lists_of_many_tensors_go_through_no_python(launches: list[Any]) -> None:
+    torch.manual_seed(0)
+    shapes = [(7, 5), (3,), (), (2, 3, 4), *[(n,) for n in range(1, 30)]]
+    values, others, squares = (_leaves(*shapes) for _ in range(3))
+    for step in range(6):
+        launches.clear()
+        for on in range(2):
+            squares[on] = [tensor.abs_() for tensor in squares[on]]
+            torch._foreach_mul_(values[on], 0.9)
+            torch._foreach_addcdiv_(values[on], others[on], squares[on], -0.5)
+            torch._foreach_lerp_(others[on], values[on], 0.25)
+        assert step < 2 or launches == []
+        torch.testing.assert_close(values[0], values[1], rtol=2e-5, atol=2e-5, check_device=False)
+        torch.testing.assert_close(others[0], others[1], rtol=2e-5, atol=2e-5, check_device=False)
+
+
+def test_a_fused_step_goes_through_no_python(launches: list[Any]) -> None:
+    torch.manual_seed(0)
+    shapes = [(n % 5 + 1, n) for n in range(1, 25)]
+    params = [[torch.nn.Parameter(tensor) for tensor in on] for on in _leaves(*shapes)]
+    grads = _leaves(*shapes)
+    optimizers = [torch.optim.AdamW(on, lr=0.01, fused=True) for on in params]
+    for step in range(6):
+        launches.clear()
+        for on, optimizer in enumerate(optimizers):
+            for parameter, grad in zip(params[on], grads[on], strict=True):
+                parameter.grad = grad
+            if step == 5:
+                optimizer.param_groups[0]["lr"] = 0.5  # another number is another call
+            optimizer.step()
+        assert step in (0, 1, 5) or launches == []
+        torch.testing.assert_close(params[0], params[1], rtol=2e-5, atol=2e-5, check_device=False)
+
+
+def test_lists_with_other_addresses_types_and_orders_are_told_apart() -> None:
+    torch.manual_seed(0)
+    base, expected = torch.randn(64).to("spirv"), torch.zeros(0)
+    expected = base.cpu()
+    for place in (0, 4, 1, 0, 4, 1, 0, 4, 1):
+        views = [[on[place : place + 6].view(2, 3), on[place + 32 : place + 40]] for on in (base, expected)]
+        for lists in views:
+            torch._foreach_mul_(lists, 1.5)
+        torch.testing.assert_close(base.cpu(), expected)
+        for lists in views:
+            torch._foreach_add_([lists[0].t(), lists[1]], [lists[0].t(), lists[1]])
+        torch.testing.assert_close(base.cpu(), expected)
+
+
+def test_tables_stay_as_long_as_calls_use_them() -> None:
+    kept, expected = torch.ones(5, device="spirv"), 1.0
+    for _ in range(4):
+        torch._foreach_mul_([kept], 2.0)
+        expected *= 2
+    others = [torch.ones(5, device="spirv") for _ in range(70)]  # as many tables are kept of calls like this
+    for other in others:
+        torch._foreach_mul_([other], 2.0)
+    junk = [torch.full((64,), -1, dtype=torch.int64, device="spirv") for _ in range(50)]
+    torch._foreach_mul_([kept], 2.0)
+    assert kept.tolist() == [expected * 2] * 5
+    assert all(other.tolist() == [2.0] * 5 for other in others)
+    assert all((one == -1).all() for one in junk)
+
+
+def test_lists_of_lazily_negative_tensors() -> None:
+    base = torch.randn(6, dtype=torch.complex64)
+    plain, negative = base.imag.contiguous(), base.conj().imag
+    on, on_negative = plain.to("spirv"), base.to("spirv").conj().imag
+    assert negative.is_neg() and on_negative.is_neg()
+    like = on.repeat_interleave(2).roll(1)[1::2]  # of the same strides and place within 16 bytes
+    assert (like.stride(), like.data_ptr() % 16) == (on_negative.stride(), on_negative.data_ptr() % 16)
+    for one, other in ((like, plain), (like, plain), (on_negative, negative), (like, plain)):
+        torch.testing.assert_close(torch.cat((one, one)).cpu(), torch.cat((other, other)))
+        torch.testing.assert_close(torch.stack((one, like)).cpu(), torch.stack((other, plain)))
+        results = [torch.zeros(6, device="spirv")], [torch.zeros(6)]
+        torch._foreach_add_(results[0], [one])
+        torch._foreach_add_(results[1], [other])
+        torch._foreach_copy_(results[0], [one])
+        torch.testing.assert_close(results[0][0].cpu(), other.resolve_neg())
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_the_gradient_of_attention_goes_through_no_python(launches: list[Any], masked: bool) -> None:
+    q, k, v, grad = (torch.randn(2, 3, 9, 16) for _ in range(4))
+    mask = torch.randn(9, 9) > 0 if masked else None
+    found = []
+    for device in ("spirv", "spirv", "spirv", "cpu"):
+        inputs = [tensor.to(device).requires_grad_() for tensor in (q, k, v)]
+        on = None if mask is None else mask.to(device), grad.to(device)
+        launches.clear()
+        result = F.scaled_dot_product_attention(*inputs, attn_mask=on[0])
+        result.backward(on[1])
+        found.append((result.detach().cpu(), *(tensor.grad.cpu() for tensor in inputs)))
+        seen = [*launches]
+        if len(found) == 3:
+            assert seen == []
+    for one in found[:3]:
+        torch.testing.assert_close(one, found[3], rtol=2e-5, atol=2e-5)
+
+
+def test_attention_within_a_mode_or_with_tangents_is_done_anew() -> None:
+    from torch.autograd import forward_ad
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Seen(TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            names.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    names: list[str] = []
+    q, tangent = torch.randn(1, 1, 4, 8, device="spirv"), torch.randn(1, 1, 4, 8, device="spirv")
+    expected = [F.scaled_dot_product_attention(q, q, q) for _ in range(3)][-1]
+    with Seen():
+        again = F.scaled_dot_product_attention(q, q, q)
+    assert names and torch.equal(again.cpu(), expected.cpu())
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(q, tangent)
+        assert forward_ad.unpack_dual(F.scaled_dot_product_attention(dual, q, q)).tangent is not None
+
+
+def test_empty_arguments_are_told_apart() -> None:
+    x = torch.arange(6.0, device="spirv")
+    for _ in range(_TIMES):
+        for count in (0, 2, 0, 1):
+            assert torch.cat((x[:count], x[1:3])).tolist() == [*range(count), 1.0, 2.0]
+            assert torch.cat((x.new_empty(0), x[1:3])).tolist() == [1.0, 2.0]
+            assert x[:count].sum().item() == sum(range(count))
+            assert (x[3 : 3 + count] * 2).tolist() == [2.0 * (3 + n) for n in range(count)]

@@ -1,0 +1,1 @@
+"""Compiling the kernels of a program before it runs: ``triton-spirv warm``."""
