@@ -35,7 +35,7 @@ class Source(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Pass:
+class FourierPass:
     """What a pass does. ``first``: nothing was combined before. ``weighted``: elements are multiplied by the table
     ``before``, and there are only ``whole`` of them. ``last``: results are scaled, and the first ``kept`` of them
     written. ``finished``: results are multiplied by the table ``after``. ``real``: their real parts alone are written.
@@ -71,7 +71,7 @@ class Pass:
 
 
 @cache
-def _kernel(step: Pass) -> JITFunction:
+def _kernel(step: FourierPass) -> JITFunction:
     lines = [
         "lane = (tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)) * BLOCK + tl.arange(0, BLOCK)",
         "mask = lane < lanes",
@@ -96,12 +96,12 @@ def _kernel(step: Pass) -> JITFunction:
     return kernel_of("fft_pass", f"def fft_pass({arguments}):\n" + "".join(f"    {line}\n" for line in lines))
 
 
-def _loaded(step: Pass, j: int) -> _Complex:
+def _loaded(step: FourierPass, j: int) -> _Complex:
     real = step.source is Source.REAL and not step.weighted and step.first
     return f"re{j}", None if real else f"im{j}"
 
 
-def _reading(step: Pass) -> list[str]:
+def _reading(step: FourierPass) -> list[str]:
     """Lines that assign re0, im0, re1 …"""
     lines = []
     for j in range(step.radix):
@@ -137,7 +137,7 @@ def _product(j: int, real: bool) -> list[str]:
     return [f"re{j}, im{j} = re{j} * u - im{j} * v, re{j} * v + im{j} * u"]
 
 
-def _writing(step: Pass, q: int, result: _Complex) -> list[str]:
+def _writing(step: FourierPass, q: int, result: _Complex) -> list[str]:
     re, im = (part or "tl.zeros_like(re0)" for part in result)
     lines = [f"re, im = {re}, {im}", f"e = to + {q} * p" if not step.first else f"e = to + {q}"]
     there = "mask"

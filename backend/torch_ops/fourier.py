@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from .addressing import NARROW, Plans
-from .butterflies import Pass, Source, radices
+from .butterflies import FourierPass, Source, radices
 from .launching import Call, call, grid_of
 from .library import enter_by_name
 from .shapes import collapsed, extent, power_of_two, resized
@@ -99,7 +99,7 @@ def _table(make: Callable[..., torch.Tensor], sizes: tuple[int, ...], dtype: tor
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A transform of ``n`` numbers along a dimension. ``source``: what is read; ``kept``: how many results are written;
-    ``factor`` of all results, and whether they are ``conjugated``; ``real``, ``symmetric``: as Pass's."""
+    ``factor`` of all results, and whether they are ``conjugated``; ``real``, ``symmetric``: as FourierPass's."""
 
     n: int
     kept: int
@@ -223,7 +223,7 @@ class _Passes:
         steps, p = [], 1
         for place, radix in enumerate(factors):
             first, last = place == 0, place == len(factors) - 1
-            step = Pass(
+            step = FourierPass(
                 radix,
                 first,
                 line.source if first else Source.COMPLEX,
@@ -245,7 +245,14 @@ class _Passes:
         return steps
 
     def _step(
-        self, step: Pass, line: _Line, p: int, x: _Steps, out: _Steps, memory: int | None, tables: dict[str, _Made]
+        self,
+        step: FourierPass,
+        line: _Line,
+        p: int,
+        x: _Steps,
+        out: _Steps,
+        memory: int | None,
+        tables: dict[str, _Made],
     ) -> _Step:
         m = self.size // step.radix
         lanes = self.outer * m * self.inner
