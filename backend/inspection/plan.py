@@ -73,7 +73,7 @@ def layout_lines(metadata: Mapping[str, Any]) -> list[str]:
         return []
     tried = [
         f"  did not fit, expected time {one['expected']:g}: {one['schedule']}: {one['shared']:,} bytes of shared memory"
-        for one in metadata["tried"]
+        for one in metadata.get("tried", ())
     ]
     return [f"layout: {Schedule(**metadata['layout']).summary()}", *tried]
 
