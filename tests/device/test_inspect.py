@@ -77,7 +77,11 @@ def test_the_data_of_a_page(matmul_page: Path) -> None:
         assert linked > len(stage["lines"]) / 3, stage["id"]
     assert [entry["bits"] for entry in data["accesses"]] == [128] * 5, "the next iteration's loads are moved ahead"
     plan = [text for text, _ in data["stages"][3]["lines"]]
-    assert plan[0].startswith("shared memory: ") and any("tt.dot" in line for line in plan)
+    assert (
+        plan[0].startswith("layout: ")
+        and plan[1].startswith("shared memory: ")
+        and any("tt.dot" in line for line in plan)
+    )
     assert all(entry["fewest"] <= entry["steps"] for entry in data["banks"])
     assert {entry["operation"] for entry in data["banks"]} == {"ttg.local_alloc", "ttg.convert_layout"}
     for conversion in data["conversions"]:
