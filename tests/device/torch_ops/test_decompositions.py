@@ -10,7 +10,7 @@ import torch
 from triton.backends.spirv.runtime import torch_device
 from triton.backends.spirv.torch_ops import jacobi
 
-from .conftest import compare
+from .conftest import compare, with_gradients
 
 _TYPES = [torch.float32, torch.float64]
 _BATCHES: list[tuple[int, ...]] = [(1, 1), (2, 2), (3, 3), (2, 5, 3), (2, 2, 3, 5), (2, 33, 9), (9, 33)]
@@ -280,17 +280,6 @@ def test_empty_ones(shape: tuple[int, ...]) -> None:
         compare(lambda a, b, driver=driver: tuple(torch.linalg.lstsq(a, b, driver=driver)), a, b)
 
 
-def _with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*inputs: torch.Tensor) -> Any:
-        leaves = [x.detach().requires_grad_() for x in inputs]
-        out = function(*leaves)
-        weights = torch.linspace(-1, 2, out.numel(), device=out.device, dtype=out.dtype).view(out.shape)
-        grads = torch.autograd.grad((out * weights).sum(), leaves)
-        return out.detach(), *(grad.contiguous() for grad in grads)
-
-    return run
-
-
 #: Of (…, m, n); their values do not depend on vectors' signs.
 _OF_ONE: dict[str, Callable[..., Any]] = {
     "Q": lambda a: torch.linalg.qr(a)[0],
@@ -315,7 +304,7 @@ _OF_ONE: dict[str, Callable[..., Any]] = {
 def test_values_and_gradients(name: str) -> None:
     for shape in ((3, 3), (2, 2, 5, 3)):
         a = _random(*shape, dtype=torch.float64)
-        compare(_with_gradients(_OF_ONE[name]), a, tolerance=(1e-8, 1e-9))
+        compare(with_gradients(_OF_ONE[name]), a, tolerance=(1e-8, 1e-9))
 
 
 @pytest.mark.usefixtures("no_fallbacks")
@@ -339,7 +328,7 @@ def test_least_squares(driver: str | None) -> None:
     for shape in ((3, 3), (5, 3), (3, 5), (2, 2, 7, 4), (2, 4, 7)):
         a, b = _random(*shape, dtype=torch.float64), _random(*shape[:-1], 2, dtype=torch.float64)
         compare(solve, a, b, tolerance=(1e-9, 1e-10))
-        compare(_with_gradients(lambda a, b: solve(a, b)[0]), a, b, tolerance=(1e-8, 1e-9))
+        compare(with_gradients(lambda a, b: solve(a, b)[0]), a, b, tolerance=(1e-8, 1e-9))
         if len(shape) > 2:
             compare(solve, a, b[..., 0], tolerance=(1e-9, 1e-10))
     if driver != "gels":

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from .conftest import compare
+from .conftest import compare, with_gradients
 
 pytestmark = pytest.mark.usefixtures("no_fallbacks")
 
@@ -25,17 +25,6 @@ def _matrices(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 def _positive(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     a = _matrices(*shape, dtype=dtype)
     return a @ a.mT / shape[-1] + torch.eye(shape[-1], dtype=dtype)
-
-
-def _with_gradients(function: Callable[..., Any]) -> Callable[..., Any]:
-    def run(*inputs: torch.Tensor) -> Any:
-        leaves = [x.detach().requires_grad_() for x in inputs]
-        out = function(*leaves)
-        weights = torch.linspace(-1, 2, out.numel(), device=out.device, dtype=out.dtype).view(out.shape)
-        grads = torch.autograd.grad((out * weights).sum(), leaves)
-        return out.detach(), *(grad.contiguous() for grad in grads)
-
-    return run
 
 
 #: Of (…, n, n) and (…, n, m).
@@ -63,13 +52,13 @@ def test_solutions(name: str, dtype: torch.dtype) -> None:
     for shape, columns in (((4, 4), 3), ((2, 3, 7, 7), 17)):
         a = _matrices(*shape, dtype=dtype)
         b = torch.randn(*shape[:-1], columns, dtype=dtype)
-        compare(_with_gradients(_OF_TWO[name]), a, b, tolerance=_CLOSE[dtype])
+        compare(with_gradients(_OF_TWO[name]), a, b, tolerance=_CLOSE[dtype])
 
 
 @pytest.mark.parametrize("name", _OF_ONE)
 def test_inverses_and_determinants(name: str) -> None:
     for shape in ((1, 1), (5, 8, 8), (2, 33, 33)):
-        compare(_with_gradients(_OF_ONE[name]), _matrices(*shape), tolerance=(5e-3, 5e-3))
+        compare(with_gradients(_OF_ONE[name]), _matrices(*shape), tolerance=(5e-3, 5e-3))
 
 
 def test_factors() -> None:
@@ -89,7 +78,7 @@ def test_factors() -> None:
             tolerance=(1e-3, 1e-3),
         )
     compare(
-        _with_gradients(lambda a: torch.linalg.cholesky(a @ a.mT + 9 * torch.eye(9, device=a.device))),
+        with_gradients(lambda a: torch.linalg.cholesky(a @ a.mT + 9 * torch.eye(9, device=a.device))),
         a,
         tolerance=_CLOSE[torch.float32],
     )
