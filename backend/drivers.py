@@ -71,9 +71,10 @@ class Driver:
     all dots of a kernel (0: any number; transforms/buffer_operands.py), ``dot_registers`` the most accumulators that it
     updates, ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand would need an indexed
     array else. ``slices_dots``: dots whose operands find no room multiply slices of K in a loop
-    (transforms/slice_dots.py), before anything else is tried. ``reloads_operands``: operands of several dots are loaded
-    for each (transforms/reload_operands.py). ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot
-    operands are laid out for it. ``prefetch``: the next iteration's dot operands are loaded ahead
+    (transforms/slice_dots.py), before anything else is tried. ``tight``: how many times as long kernels take whose
+    conversions go in rounds (planning/cost.py); None: as on others. ``reloads_operands``: operands of several dots are
+    loaded for each (transforms/reload_operands.py). ``shared_banks``: workgroup memory is banked, as on a GPU, so that
+    dot operands are laid out for it. ``prefetch``: the next iteration's dot operands are loaded ahead
     (transforms/prefetch.py), ``prefetch_behind_barrier``: once this one's are stored. ``word_bits``: of the components
     that narrower elements travel in. ``most_shuffles``: 32-bit shuffles that a layout conversion may take; None: any
     number. ``unrolled_instructions``: of unrolled code that one operation may take; ``unrolled_in_loop``: the same in
@@ -112,6 +113,7 @@ class Driver:
     dot_unroll_registers: int = 2048
     dot_registers: int = 512
     slices_dots: bool = False
+    tight: float | None = None
     reloads_operands: bool = False
     shared_banks: bool = True
     prefetch: bool = True
@@ -198,6 +200,7 @@ DRIVERS = {
         dot_registers=64,  # of 16 vector registers
         reloads_operands=True,  # 2 s instead of 32 where two dots of 64×64×64 share an operand
         slices_dots=True,  # a product of 128×256×64 with 8 warps takes 1.6 s to compile instead of 13, and runs faster
+        tight=2.5,  # next to dots it is code that takes 40 s to compile
         dot_unroll_registers=16384,  # 9 s instead of 75 where 1,024 registers would be looked up in an array
         shared_banks=False,
         prefetch=False,

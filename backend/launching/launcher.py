@@ -16,7 +16,7 @@ from ..abi.launch_arguments import FIRST_ARGUMENT
 from ..abi.scalars import triton_name
 from ..runtime import context as vulkan_context
 from ..runtime.launch import Entry, make_launcher
-from ..runtime.reports.launchers import LaterLauncher, ReportingLauncher, says_loops
+from ..runtime.reports.launchers import LaterLauncher, ReportingLauncher, says_failures
 from . import kernel_records
 from .compile_only import CompileOnlyLauncher, compile_only
 from .scratch_memory import ScratchLauncher
@@ -45,9 +45,9 @@ def _make_tensordesc_arg(arg: Any, metadata: Any, _: Any) -> list[Any]:
 def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None]:
     """The callable that a CompiledKernel runs: ``make_launcher`` for the kernel's source and metadata.
 
-    ``later``: launches need not wait to learn that the driver cut a loop short: runtime/reports/launchers.py has
-    raise_reports(), which says so, and which the caller calls before what they wrote is read on the host. Launches with
-    CPU or CUDA tensors wait.
+    ``later``: launches need not wait to learn of a failed assertion or a loop that the driver cut short:
+    runtime/reports/launchers.py has raise_reports(), which says so, and which the caller calls before what they wrote
+    is read on the host. Launches with CPU or CUDA tensors wait.
 
     ``metadata.arguments``: [index into flat_signature, type] of each passed argument; without it all but the
     constexprs are passed. ``metadata.indirect_arguments``: the block goes into a buffer.
@@ -80,7 +80,7 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
     else:
         launch = _native_launcher(context, entries, place, metadata, SplitVariant(context, src, metadata, parts))
     if reports:
-        kind = LaterLauncher if (later or _LATER.get()) and says_loops(reports) else ReportingLauncher
+        kind = LaterLauncher if (later or _LATER.get()) and says_failures(reports) else ReportingLauncher
         launch = kind(context, metadata.name, launch, reports, entries)
     if scratch_bytes:
         launch = ScratchLauncher(metadata.name, launch, scratch_bytes, metadata.global_scratch_align)

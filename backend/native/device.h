@@ -332,6 +332,7 @@ class Device : public std::enable_shared_from_this<Device> {
   std::size_t open_ = 0;                    // recordings in the open command buffer, ring_[next_slot_]
   VkPipeline bound_ = VK_NULL_HANDLE;       // in the open command buffer
   bool ordered_ = false;                    // it ends with a barrier, behind which there are no more than timestamps
+  bool timing_ = false;                     // of its timestamps one has no partner: what it times comes with both
   // Of the last pieces of work, by the timeline's value, the kernel; null where it is no dispatch.
   static constexpr std::size_t kNamed = 2 * kRing * kBatch;
   std::vector<std::atomic<const std::string*>> named_{kNamed};
@@ -394,7 +395,7 @@ uint64_t Device::submit(Record&& record, Batch batch, const ExternalWait* after,
     const auto now = std::chrono::steady_clock::now();
     const bool in_a_row = !waited_.exchange(false, std::memory_order_relaxed) && now - last_recorded_ < kRow;
     last_recorded_ = now;
-    const bool at_once = alone || (batch != Batch::kLater && !in_a_row && nearly_idle());
+    const bool at_once = alone || (batch != Batch::kLater && !in_a_row && !timing_ && nearly_idle());
     name_next(launch != nullptr ? launch->kernel : nullptr);
     LaunchKey key = launch != nullptr && at_once && open_ == 0 ? LaunchKey(*launch) : LaunchKey();
     const bool again = key && take_again(*launch, key);

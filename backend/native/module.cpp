@@ -379,6 +379,12 @@ PYBIND11_MODULE(_native, m) {
   m.def("tensor_specialization", &tensor_specialization, py::arg("fallback"), py::arg("range"),
         "get_tensor_specialization(tensor, align=False) for memory of at most `range` bytes: the same as `fallback`, "
         "which is asked where a tensor is of an unusual kind.");
+  m.def("are_aligned", &are_aligned, py::arg("addresses"), py::arg("alignment"),
+        "Whether each of these 64-bit integers is a multiple of `alignment`.");
+  m.def("outputs_overlap", &outputs_overlap, py::arg("addresses"), py::arg("extents"), py::arg("places"),
+        py::arg("outputs"),
+        "Whether one of the first `outputs` lists of `places` tensors shares memory with another, or with what is read "
+        "but for the same memory at the same place. `addresses`, `extents` (bytes): 64-bit integers, list after list.");
   m.def("dlpack_capsule", &dlpack_capsule, py::arg("owner"), py::arg("address"), py::arg("shape"), py::arg("strides"),
         py::arg("device"), py::arg("code"), py::arg("bits"),
         "A DLPack capsule over device memory, which keeps `owner` alive.");

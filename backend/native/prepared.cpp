@@ -139,6 +139,51 @@ py::object PreparedContext::lists_key(const py::tuple& lists) const {
   return py::make_tuple(py::bytes(forms), py::bytes(addresses));
 }
 
+namespace {
+
+std::vector<uint64_t> integers_of(std::string_view bytes) {
+  std::vector<uint64_t> values(bytes.size() / sizeof(uint64_t));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(uint64_t));
+  return values;
+}
+
+// The memory of a tensor at a place of a list.
+struct Extent {
+  uint64_t begin, end;
+  std::size_t place;
+};
+
+}  // namespace
+
+bool are_aligned(std::string_view addresses, uint64_t alignment) {
+  const std::vector<uint64_t> values = integers_of(addresses);
+  return std::all_of(values.begin(), values.end(), [=](uint64_t address) { return address % alignment == 0; });
+}
+
+bool outputs_overlap(std::string_view addresses, std::string_view extents, std::size_t places, std::size_t outputs) {
+  const std::vector<uint64_t> begins = integers_of(addresses), bytes = integers_of(extents);
+  if (begins.size() != bytes.size() || places == 0) throw std::invalid_argument("an extent for each address");
+  const auto extent = [&](std::size_t at) { return Extent{begins[at], begins[at] + bytes[at], at % places}; };
+  std::vector<Extent> written;
+  for (std::size_t at = 0; at < std::min(outputs * places, begins.size()); ++at)
+    if (bytes[at] != 0) written.push_back(extent(at));
+  std::sort(written.begin(), written.end(),
+            [](const Extent& one, const Extent& other) { return one.begin < other.begin; });
+  for (std::size_t at = 1; at < written.size(); ++at)
+    if (written[at - 1].end > written[at].begin) return true;
+  for (std::size_t at = outputs * places; at < begins.size(); ++at) {
+    if (bytes[at] == 0) continue;
+    const Extent read = extent(at);
+    // The written ones are apart, so their ends are in order, too.
+    auto other = std::lower_bound(written.begin(), written.end(), read.begin,
+                                  [](const Extent& one, uint64_t begin) { return one.end <= begin; });
+    for (; other != written.end() && other->begin < read.end; ++other) {
+      if (read.begin != other->begin || read.end != other->end || read.place != other->place) return true;
+    }
+  }
+  return false;
+}
+
 // ---- A plan ---------------------------------------------------------------------------------------------------------
 
 PreparedPlan::PreparedPlan(std::shared_ptr<Device> device, int index, py::object allocate,

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -35,6 +36,12 @@ struct PreparedContext {
   // None unless all are tensors of real numbers on one device of ours. The lists are lists or tuples.
   pybind11::object lists_key(const pybind11::tuple& lists) const;
 };
+
+// Whether each of `addresses`, the memory of lists of tensors one after the other, is a multiple of `alignment`.
+bool are_aligned(std::string_view addresses, uint64_t alignment);
+// Whether one of the first `outputs` lists shares memory with another, or with what is read but for the same memory at
+// the same place. `extents`: bytes of each tensor. Both are 64-bit integers, `places` of them a list.
+bool outputs_overlap(std::string_view addresses, std::string_view extents, std::size_t places, std::size_t outputs);
 
 // A call's memory, launches and result. Made by backend/torch_ops/prepared.py.
 class PreparedPlan {

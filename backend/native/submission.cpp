@@ -94,6 +94,7 @@ void Device::forget(VkPipeline pipeline) {
 void Device::close_slot(Commands commands, const ExternalWait* after) {
   Slot& slot = ring_[next_slot_];
   open_ = 0;
+  timing_ = false;
   const VkResult result = commands == Commands::kOpen ? vk_.vkEndCommandBuffer(slot.commands) : VK_SUCCESS;
   if (result != VK_SUCCESS) {
     lost_ = true;  // as in hand_over
@@ -176,6 +177,9 @@ void Device::flush_when_idle() {
     }
     ring.unlock();
     std::this_thread::sleep_for(kNap);
+    ring.lock();
+    if (timing_ && std::chrono::steady_clock::now() - last_recorded_ < kRow) continue;
+    ring.unlock();
     try {
       if (lost_) return;  // the next call says so
       const uint64_t recorded = submitted();

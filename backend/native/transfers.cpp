@@ -10,6 +10,8 @@ namespace triton_spirv {
 namespace {
 
 constexpr VkDeviceSize kChunkBytes = VkDeviceSize{8} << 20;
+// vkCmdUpdateBuffer's limit; its data and offset are whole words.
+constexpr VkDeviceSize kMostInline = 65536;
 constexpr uint32_t kQueriesAPool = 256;
 
 }  // namespace
@@ -55,8 +57,17 @@ class Device::Transfer {
 
 void Device::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize bytes) {
   if (bytes == 0) return;
-  Transfer transfer(*this);
+  check_usable();
   const Location to = find(address, bytes);
+  if (bytes <= kMostInline && bytes % 4 == 0 && to.offset % 4 == 0) {
+    // In the command buffer itself: a chunk would have to wait for all work up to its last transfer.
+    submit([&](Slot& slot) {
+      order(slot);
+      vk_.vkCmdUpdateBuffer(slot.commands, to.buffer, to.offset, bytes, host);
+    });
+    return;
+  }
+  Transfer transfer(*this);
   std::size_t turn = 0;
   for (VkDeviceSize at = 0; at < bytes; at += kChunkBytes, ++turn) {
     Chunk& from = transfer.chunk(turn);
@@ -153,6 +164,7 @@ void Device::write_timestamp(Query& query) {
         order(slot);
         vk_.vkCmdWriteTimestamp(slot.commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, query.pool, query.index);
         ordered_ = true;
+        timing_ = !timing_;
       },
       Batch::kLater);
 }

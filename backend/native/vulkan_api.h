@@ -26,6 +26,7 @@
   X(vkCmdFillBuffer)                     \
   X(vkCmdPipelineBarrier)                \
   X(vkCmdPushConstants)                  \
+  X(vkCmdUpdateBuffer)                   \
   X(vkCmdWriteTimestamp)                 \
   X(vkCreateBuffer)                      \
   X(vkCreateCommandPool)                 \

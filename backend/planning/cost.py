@@ -12,26 +12,30 @@ from math import log2, prod
 
 from ..transforms.schedule import Schedule
 
-#: Dots on multiply-adds where the device has matrix units. Products of float16, 4096³, on an H100: 0.05 of CUDA's speed
-#: so, 0.37 on matrix units; attention 0.06 and 0.5.
+#: Dots on multiply-adds where the device has matrix units. Products of float16, 4096³, on an H100, five configurations:
+#: 4.5 to 9.1 times as long; attention 8 times.
 MULTIPLY_ADDS = 7.0
-#: Buffers of matrix operands that are not padded, so that fragments are loaded element by element. Products of float16,
-#: 128×128×32 with four warps, on an H100: 124 TFLOP/s so, 302 with padded buffers.
+#: Buffers of matrix operands that are not padded, so that fragments are loaded element by element. In the same products
+#: 0.9 to 1.2 times as long; with tiles of 128×256×64, which fit no other way, 1.65 times as long as MATRIX_PIECES of
+#: padded buffers, and attention with head 128 and 128×64 took twice as long so. The factor keeps them behind pieces.
 PLAIN = 2.4
-#: Dots on matrix units cut in two along K, whose operands reach their fragments by conversions. Attention with head 128
-#: and tiles of 128×64 on an H100: 119 TFLOP/s so with four warps, 243 whole with eight.
+#: Dots on matrix units cut in two along K, whose operands reach their fragments by conversions: 1.4, 1.9, 2.1 and 2.3
+#: times as long in those products.
 MATRIX_PIECES = 2.0
 #: Dots on multiply-adds cut in two along K, and in two again. ACO's cycles for RDNA 3 (Mesa 22.3.6) are 0.7 to 0.9 of
-#: the whole dots' for fp32 attention, 0.9 to 1.8 for fp32 products.
+#: the whole dots' for fp32 attention, 0.9 to 1.8 for fp32 products. On an H100: 1.0 to 3.2 for four products of float16
+#: and 8 for tiles of 128×256×64.
 PIECES = 1.2
 #: Half as many subgroups, each with twice the registers. ACO's cycles: 2.2 to 5 times as many for attention, 3.8 to 6
 #: for products, and 42 for one that spills 1,003 registers. ANV's for fp16 attention: 1.5 to 1.7 times.
 HALF_THE_SUBGROUPS = 3.0
-#: Loads of dot operands where upstream left them: registers hold them longer. ACO: the same cycles for seven kernels.
+#: Loads of dot operands where upstream left them: registers hold them longer. ACO: the same cycles for seven kernels;
+#: an H100: the same time for five products of float16.
 UNMOVED = 1.05
-#: Conversions in rounds, and buffers that loops fill again. ACO: 1 to 1.08 times as many cycles for seven kernels, but
-#: next to dots code that Mesa's CPU driver compiles for 40 s.
-TIGHT = 2.5
+#: Conversions in rounds, and buffers that loops fill again. On an H100 0.99 to 1.01 times as long in five products of
+#: float16; ACO: 1 to 1.08 times as many cycles for seven kernels. Drivers whose compilers take long over them have
+#: their own factor (``Driver.tight``).
+TIGHT = 1.1
 #: Operands in slices (slice_dots.py), and in slices of half the size. On Mesa's CPU driver products run as fast so.
 SLICES = 1.01
 
@@ -57,7 +61,7 @@ class KernelFacts:
     (workgroup.py), down to ``num_warps``; ``stages``: of pipelined loops; ``matrix_warps``: warps of 32 lanes that it
     should have on matrix units, 0 where they may not be used, and whether their buffers can be ``padded``. ``dots``:
     whether it has any; ``slices``: whether the driver's compiler is better off with dots in slices, too
-    (``Driver.slices_dots``)."""
+    (``Driver.slices_dots``); ``tight``: the factor of Schedule.tight."""
 
     subgroups: int
     num_warps: int
@@ -66,6 +70,7 @@ class KernelFacts:
     padded: bool = False
     dots: bool = True
     slices: bool = False
+    tight: float = TIGHT
 
 
 def candidates(facts: KernelFacts) -> list[Candidate]:
@@ -101,7 +106,7 @@ def _expected(schedule: Schedule, facts: KernelFacts) -> float:
     pieces = MATRIX_PIECES if schedule.matrices else PIECES
     factors = [
         pieces ** log2(schedule.pieces or 1),
-        TIGHT if schedule.tight else 1.0,
+        facts.tight if schedule.tight else 1.0,
         SLICES ** SHARES.index(schedule.share),
     ]
     if schedule.matrices:

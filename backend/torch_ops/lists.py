@@ -7,13 +7,15 @@ same order of memory. Only a tensor of one element, which is read for all, may d
 
 from __future__ import annotations
 
-import bisect
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from ..runtime.native_module import native
+from ..runtime.torch_memory import copy_from
 from .addressing import NARROW, Number, Plans
 from .elementwise import TILE, Body
 from .launching import TypedKernel, grid_of
@@ -38,46 +40,32 @@ class _Role:
 @dataclass(slots=True)
 class _Form:
     """What follows from all but addresses. ``kernel``: makes that for addresses that are multiples of 16, or not.
-    ``extents``: bytes of each tensor of each list, the ``outputs`` first; ``programs``: int32, for each of ``count``
-    programs its place in the lists and which of that place's tiles it computes."""
+    ``sizes``: elements of each place; ``extents``: int64, bytes of each tensor of each list, the ``outputs`` first;
+    ``programs``: int32, for each of ``count`` programs its place in the lists and which of that place's tiles it
+    computes."""
 
     kernel: Callable[[bool], TypedKernel]
-    sizes: list[int]
-    extents: list[list[int]]
+    sizes: array[int]
+    extents: bytes
     outputs: int
     programs: torch.Tensor
     count: int
     tables: dict[bytes, _Table] = field(default_factory=dict)
 
-    def table(self, key: bytes, lists: Sequence[List]) -> _Table:
-        """The table of the lists' addresses, of which ``key`` is made. Raises OnHost where memory is shared that must
-        not be."""
-        found = self.tables.get(key)
+    def table(self, addresses: bytes) -> _Table:
+        """The table of the lists' addresses. Raises OnHost where memory is shared that must not be."""
+        found = self.tables.get(addresses)
         if found is None:
-            addresses = tuple([tensor.data_ptr() for tensors in lists for tensor in tensors])
-            self._check_memory(addresses)
+            if native().outputs_overlap(addresses, self.extents, len(self.sizes), self.outputs):
+                raise OnHost("outputs that share memory with another list")
             if len(self.tables) >= _TABLES:
                 self.tables.clear()
-            entries = torch.tensor([*self.sizes, *addresses], dtype=torch.int64).to(self.programs.device)
-            aligned = not any(address & 15 for address in addresses)
-            found = self.tables[key] = _Table(self.kernel(aligned), entries)
+            host = torch.frombuffer(bytearray(self.sizes.tobytes() + addresses), dtype=torch.int64)
+            entries = torch.empty(host.shape, dtype=torch.int64, device=self.programs.device)
+            copy_from(host, entries)
+            aligned = native().are_aligned(addresses, 16)
+            found = self.tables[addresses] = _Table(self.kernel(aligned), entries)
         return found
-
-    def _check_memory(self, addresses: tuple[int, ...]) -> None:
-        """Raises OnHost where an output shares memory with another, or with what is read but for the same tensor at
-        the same place."""
-        each = iter(addresses)
-        spans = [[(start, start + size) for size, start in zip(sizes, each, strict=False)] for sizes in self.extents]
-        written = sorted((*span, place) for one in spans[: self.outputs] for place, span in enumerate(one))
-        written = [span for span in written if span[0] < span[1]]
-        if any(one[1] > other[0] for one, other in zip(written, written[1:], strict=False)):
-            raise OnHost("outputs that share memory")
-        for one in spans[self.outputs :]:
-            for place, (begin, end) in enumerate(one):
-                at = max(bisect.bisect_right(written, (begin, end, len(one))) - 1, 0)
-                for start, stop, owner in written[at : at + 2]:
-                    if start < end and begin < stop and (start, stop, owner) != (begin, end, place):
-                        raise OnHost("outputs that share memory with what is read")
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +105,7 @@ def run(
     form = _forms.get(what, lambda: _form(body, outputs, operands, (tuple(plain), tuple(each)), compute, alike))
     if not form.count:
         return
-    table = form.table(key[1], lists)
+    table = form.table(key[1])
     for stays in (table.entries, form.programs):
         note_staying(stays)
     arguments: list[Any] = [table.entries, form.programs, len(lists[0]), form.count, *plain.values()]
@@ -152,8 +140,8 @@ def _form(
     programs = [(place, tile) for place, size in enumerate(sizes) for tile in range(-(-size // TILE))]
     return _Form(
         kernel,
-        sizes,
-        [[tensor.numel() * tensor.element_size() for tensor in tensors] for tensors in lists],
+        array("q", sizes),
+        array("q", [tensor.numel() * tensor.element_size() for tensors in lists for tensor in tensors]).tobytes(),
         len(outputs),
         torch.tensor(programs or [(0, 0)], dtype=torch.int32).to(device),
         len(programs),

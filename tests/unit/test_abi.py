@@ -19,7 +19,7 @@ from backend.runtime.errors import VulkanUnavailable
 from backend.ttgir.types import FloatType, IntegerType, Type
 
 #: (version, digest of the C++ code that says what Python may call).
-NATIVE = (3, "3c60357b2f28645b")
+NATIVE = (4, "6c40280825e9b7bd")
 
 FLOATS = {"fp16": "f16", "bf16": "bf16", "fp32": "f32", "fp64": "f64"}
 

@@ -1,7 +1,7 @@
 """Launching kernels that report.
 
-A kernel that may report is run to its end by each launch, so that what it says is said in order and at its call. Where
-all that it can report is a loop that the driver cut short, its launcher may leave the report for later (LaterLauncher).
+A kernel that may report is run to its end by each launch, so that what it says is said in order and at its call. The
+launcher of a kernel that can report failures alone may leave the report for later (LaterLauncher).
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from ..errors import raise_first
 from ..graph import capturing
 from ..host_memory import Loan
 from ..launch import Entry
-from .failures import Failures
+from .failures import FAILURES, Failures
 from .kinds import READERS
 from .reader import Reader
 
 #: What is known of launches of a kernel that reports failures alone.
-_FAILURES = [None]
+_NOTHING = [None]
 
 
 class ReportingLauncher:
@@ -101,13 +101,13 @@ class ReportingLauncher:
 
 class LaterLauncher(ReportingLauncher):
     """A ReportingLauncher that does not wait: its launches share one buffer, which keeps the first failure until
-    raise_reports() reads it. For kernels that says_loops() of."""
+    raise_reports() reads it. For kernels that says_failures() of."""
 
     def __init__(self, context: Context, *rest: Any) -> None:
         super().__init__(context, *rest)
         self._loan = Loan()
         self._kept = self._loan.take(context.staging_pool, self._bytes)
-        self._reset(self._kept, _FAILURES)
+        self._reset(self._kept, _NOTHING)
 
     def __call__(self, *args: Any) -> None:
         """As make_launcher's. Within a graph's capture, and with tensors that others than this device may read, as
@@ -128,8 +128,8 @@ class LaterLauncher(ReportingLauncher):
         """Raise what launches that are done have reported."""
         told = self._read(self._kept)
         if any(told):
-            self._reset(self._kept, _FAILURES)
-            self._say(told, _FAILURES)
+            self._reset(self._kept, _NOTHING)
+            self._say(told, _NOTHING)
 
 
 def _read_elsewhere(argument: Any) -> bool:
@@ -137,9 +137,9 @@ def _read_elsewhere(argument: Any) -> bool:
     return getattr(argument, "is_cpu", False) or getattr(argument, "is_cuda", False)
 
 
-def says_loops(messages: list[dict[str, Any]]) -> bool:
-    """Whether all that a kernel can report is that a loop was cut short."""
-    return all(message["kind"] == "loop" for message in messages)
+def says_failures(messages: list[dict[str, Any]]) -> bool:
+    """Whether a kernel can report failures alone: assertions, and loops that were cut short."""
+    return all(message["kind"] in FAILURES for message in messages)
 
 
 def raise_reports(context: Context) -> None:

@@ -59,8 +59,9 @@ def benchmarker(module: Any) -> None:
 
 
 def launchers(module: Any) -> None:
-    """Inductor's kernels do not wait to learn that the driver cut a loop short: copies to the host say so. The number
-    of spilled registers, which Inductor compares with a limit, is none where Vulkan does not tell it."""
+    """Inductor's kernels do not wait to learn of a failed assertion, such as an index out of bounds, or of a loop that
+    the driver cut short: copies to the host and synchronize() say so. The number of spilled registers, which Inductor
+    compares with a limit, is none where Vulkan does not tell it."""
     original = module.TritonCompileResult.make_launcher
 
     def make_launcher(self: Any) -> Any:

@@ -91,3 +91,25 @@ def test_argument_blocks_of_many_sizes(
             kernel((len(buffer),), buffer, turn)
     for buffer in out:
         assert (buffer.to_numpy()[2:] == 149).all()
+
+
+@pytest.mark.parametrize("bytes_", [4, 65536])
+def test_small_uploads_do_not_wait(add: Any, context: Context, bytes_: int) -> None:
+    """What is uploaded is in the command buffer: the host's memory is free again while earlier work still runs."""
+    total, one = buffers.zeros(1 << 20, "float32", context), buffers.full(1 << 20, 1, "float32", context)
+    words = numpy.arange(bytes_ // 4, dtype=numpy.int32)
+    target = context.native.allocate_device(bytes_ + 8)
+    context.native.fill(target.address, bytes_ + 8, 7)
+    context.native.synchronize()
+    for _ in range(64):
+        add((1 << 14,), total, one, total, 1 << 20)
+    for turn in range(5):
+        sent = words + turn
+        context.native.upload(target.address + 4, sent.ctypes.data, bytes_)
+        last = context.native.submitted
+        sent.fill(-1)
+    assert not context.native.done(last)
+    found = numpy.empty(bytes_ // 4 + 2, numpy.int32)
+    context.native.download(found.ctypes.data, target.address, bytes_ + 8)
+    assert (found[1:-1] == words + 4).all() and found[0] == found[-1] == 7
+    target.free()
