@@ -1,4 +1,6 @@
 // Buffers of a device: their memory, and which address is in which.
+#include <utility>
+
 #include "device.h"
 
 namespace triton_spirv {
@@ -99,9 +101,9 @@ std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
   std::unique_ptr<Buffer> made = make_buffer(bytes, local);
   // A tensor of a device that was left is told from this one's by its address alone.
   while (is_gone(made->address(), made->bytes())) {
+    std::unique_ptr<Buffer> other = make_buffer(bytes, local);
     const std::lock_guard<std::mutex> guard(buffers_mutex_);
-    parked_.push_back(std::move(made));
-    made = make_buffer(bytes, local);
+    parked_.push_back(std::exchange(made, std::move(other)));
   }
   return made;
 }

@@ -70,8 +70,8 @@ class DeviceInfo:
         return f"{self.name} ({self.kind}, Vulkan {self.api_version[0]}.{self.api_version[1]}{lacking})"
 
 
-def probe(physical: Any) -> DeviceInfo:
-    """What the VkPhysicalDevice can do."""
+def probe(instance: Instance, physical: Any) -> DeviceInfo:
+    """What the VkPhysicalDevice, of ``instance``, can do."""
     vk = vulkan()
     ffi, lib = vk.ffi, vk.lib
     basic = ffi.new("VkPhysicalDeviceProperties*")
@@ -146,17 +146,17 @@ def probe(physical: Any) -> DeviceInfo:
         handle=physical,
         chooses_subgroup_size=chooses_size,
         driver_version=_driver_version(properties["VkPhysicalDeviceVulkan12Properties"], basic),
-        matrices=_matrices(physical, supported) if capabilities is not None else (),
+        matrices=_matrices(instance, physical, supported) if capabilities is not None else (),
         compute_units=compute_units(physical, extensions, kind, driver, vulkan11.subgroupSize),
     )
 
 
-def _matrices(physical: Any, supported: frozenset[str]) -> tuple[MatrixProperties, ...]:
+def _matrices(instance: Instance, physical: Any, supported: frozenset[str]) -> tuple[MatrixProperties, ...]:
     if "cooperativeMatrix" not in supported:
         return ()
     return tuple(
         one
-        for one in matrix_properties(physical)
+        for one in matrix_properties(instance, physical)
         if "bf16" not in one.types or supported.issuperset(CAPABILITY_FEATURES["bfloat16_matrices"])
     )
 
@@ -202,7 +202,7 @@ def again(device: DeviceInfo) -> tuple[Instance, DeviceInfo]:
     instance. Mesa's CPU driver lets no kernel of it run while another one does. Raises VulkanUnavailable."""
     opened = Instance()
     for physical in _physical_devices(opened):
-        found = probe(physical)
+        found = probe(opened, physical)
         if found.uuid == device.uuid:
             return opened, replace(device, handle=physical)
     raise VulkanUnavailable(f"{device.describe()} failed, and is not there any more")
@@ -211,5 +211,6 @@ def again(device: DeviceInfo) -> tuple[Instance, DeviceInfo]:
 @once_a_process
 def devices() -> tuple[DeviceInfo, ...]:
     """All Vulkan devices, best first: usable ones, then by kind. Raises VulkanUnavailable without a loader."""
-    found = [probe(physical) for physical in _physical_devices(instance())]
+    opened = instance()
+    found = [probe(opened, physical) for physical in _physical_devices(opened)]
     return tuple(sorted(found, key=lambda device: (bool(device.lacks), KINDS.index(device.kind))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .loader import check, instance, vulkan
+from .loader import Instance, check, vulkan
 
 EXTENSION = "VK_KHR_cooperative_matrix"
 _STRUCTURE_TYPE = 1000506001  # VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR
@@ -40,12 +40,13 @@ class MatrixProperties:
     saturating: bool
 
 
-def matrix_properties(physical: Any) -> tuple[MatrixProperties, ...]:
-    """What a VkPhysicalDevice with the extension multiplies, as far as its types are known here."""
+def matrix_properties(instance: Instance, physical: Any) -> tuple[MatrixProperties, ...]:
+    """What a VkPhysicalDevice of ``instance`` with the extension multiplies, as far as its types are known here."""
     vk = vulkan()
     ffi = vk.ffi
     name = "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"
-    found = vk.lib.vkGetInstanceProcAddr(instance().handle, name.encode())
+    # A loader that does not know the extension finds the driver's function for this instance's devices alone.
+    found = vk.lib.vkGetInstanceProcAddr(instance.handle, name.encode())
     if found == ffi.NULL:
         return ()
     function = ffi.cast("VkResult(*)(VkPhysicalDevice, uint32_t*, VkCooperativeMatrixPropertiesKHR*)", found)

@@ -47,6 +47,11 @@ def last(launch, seconds):
 _SECONDS_TO_END = 60
 
 
+def on_path(folder: Path) -> str:
+    """PYTHONPATH with a folder before what it names already: packages may be there."""
+    return os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
+
+
 def run(
     command: Sequence[str], seconds: float = 120, cwd: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:

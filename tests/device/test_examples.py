@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import examples
-from tests.device.processes import run
+from tests.device.processes import on_path, run
 
 ROOT = Path(examples.__file__).parents[1]
 
@@ -48,7 +48,7 @@ def test_example(example: str) -> None:
 
 def test_what_the_demo_says_to_try_next_works(tmp_path: Path) -> None:
     """Each command as it is printed, with the kernels that the demo has left in the cache."""
-    cache = {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(ROOT)}
+    cache = {"TRITON_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": on_path(ROOT)}
     done = run([sys.executable, "-m", "examples.demo"], seconds=300, cwd=tmp_path, **cache)
     assert done.returncode == 0, done.stderr
     _, _, after = done.stdout.partition("\ntry next:\n")

@@ -9,6 +9,7 @@
 // FAULTY_WAIT=1: vkWaitSemaphores fails in all threads but the main one.
 // FAULTY_COMPILE=<ms>: vkCreateComputePipelines takes so much longer. It may be changed while the process runs.
 // FAULTY_HANDLES=1: a pipeline gets the handle of the one that was destroyed last.
+// FAULTY_ADDRESSES=<n>: the first n buffers of a device have the address of the first device's latest buffer.
 // FAULTY_TELL=1: vkDeviceWaitIdle, vkDestroyCommandPool and vkResetQueryPool say on stdout that they were called.
 // FAULTY_TELL=2: so does vkBeginCommandBuffer.
 #include <fcntl.h>
@@ -36,6 +37,9 @@ std::atomic<long> submits{0};
 std::mutex mutex;
 std::map<VkDeviceMemory, VkDeviceSize> sizes;
 VkDeviceSize used = 0;
+VkDevice first_device;
+VkDeviceAddress first_address = 0;
+long same_addresses = 0;
 std::map<VkPipeline, VkPipeline> pipelines;  // given to the application → the driver's
 std::vector<VkPipeline> free_handles;
 
@@ -135,6 +139,15 @@ VKAPI_ATTR VkResult VKAPI_CALL bind_buffer_memory(VkDevice device, VkBuffer buff
                                                                                              offset);
 }
 
+VKAPI_ATTR VkDeviceAddress VKAPI_CALL buffer_address(VkDevice device, const VkBufferDeviceAddressInfo* info) {
+  const VkDeviceAddress address =
+      reinterpret_cast<PFN_vkGetBufferDeviceAddress>(next_device(device, "vkGetBufferDeviceAddress"))(device, info);
+  const std::lock_guard<std::mutex> guard(mutex);
+  if (first_device == VK_NULL_HANDLE) first_device = device;
+  if (device == first_device) return first_address = address;
+  return same_addresses++ < setting("FAULTY_ADDRESSES") ? first_address : address;
+}
+
 VKAPI_ATTR void VKAPI_CALL free_memory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* with) {
   const std::lock_guard<std::mutex> guard(mutex);
   used -= sizes[memory];
@@ -220,6 +233,7 @@ PFN_vkVoidFunction own(const char* name) {
       {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(queue_submit)},
       {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(allocate_memory)},
       {"vkBindBufferMemory", reinterpret_cast<PFN_vkVoidFunction>(bind_buffer_memory)},
+      {"vkGetBufferDeviceAddress", reinterpret_cast<PFN_vkVoidFunction>(buffer_address)},
       {"vkFreeMemory", reinterpret_cast<PFN_vkVoidFunction>(free_memory)},
       {"vkCmdPipelineBarrier", reinterpret_cast<PFN_vkVoidFunction>(pipeline_barrier)},
       {"vkWaitSemaphores", reinterpret_cast<PFN_vkVoidFunction>(wait_semaphores)},

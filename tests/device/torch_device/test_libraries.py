@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from tests.device.processes import run  # noqa: E402
+from tests.device.processes import on_path, run  # noqa: E402
 
 #: What accelerate 1.15 does in a process without other accelerators. It was run itself, too; the tests do without it.
 STATE = """
@@ -61,6 +61,6 @@ def test_the_cpu_is_told_of_once(
     (tmp_path / "accelerate" / "__init__.py").touch()
     (tmp_path / "accelerate" / "state.py").write_text(STATE, encoding="utf-8")
     program = PROGRAM.format(first=first, arguments=arguments)
-    done = run([sys.executable, "-c", program], cwd=tmp_path, PYTHONPATH=str(tmp_path), **environment)
+    done = run([sys.executable, "-c", program], cwd=tmp_path, PYTHONPATH=on_path(tmp_path), **environment)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == f"{expected[0]} {expected[1]}"
