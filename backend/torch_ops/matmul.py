@@ -258,17 +258,21 @@ def _plan(
 
 def _tile(on: DeviceKind, dtype: torch.dtype, sizes: tuple[int, int, int], parts: int) -> Tile:
     """The largest tile of which a device has enough to do, or the smallest. ``sizes``: rows, columns and the number of
-    products; ``parts``: that K can be divided in."""
+    products; ``parts``: that K can be divided in. Smaller tiles come before K is divided, but not on matrix units: an
+    H100 computes 1536×8192 by 8192×512 and 2048×8192 by 8192×512 in bfloat16 1.38 and 1.17 times as fast by tiles of
+    128×128 and parts of K as by 64×64 and all of it."""
     if on.cpu:
         return ON_CPU[0]
-    tiles = ON_MATRIX_UNITS if on.multiplies(dtype) else ON_GPU
     rows, columns, batches = sizes
-    programs = [-(-rows // tile.rows) * -(-columns // tile.columns) * batches for tile in tiles]
-    for each in (1, max(1, min(parts, _MOST_PARTS))):
-        for tile, count in zip(tiles, programs, strict=True):
-            if count * each >= _BUSY * on.units:
-                return tile
-    return tiles[-1]
+    divided = (1, max(1, min(parts, _MOST_PARTS)))
+    if on.multiplies(dtype):
+        tried = [(tile, each) for tile in ON_MATRIX_UNITS for each in divided]
+    else:
+        tried = [(tile, each) for each in divided for tile in ON_GPU]
+    for tile, each in tried:
+        if -(-rows // tile.rows) * -(-columns // tile.columns) * batches * each >= _BUSY * on.units:
+            return tile
+    return tried[-1][0]
 
 
 def _steps(tensor: torch.Tensor, count: int) -> tuple[int, ...]:
