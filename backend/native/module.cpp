@@ -8,6 +8,7 @@
 #include "event.h"
 #include "gil.h"
 #include "launcher.h"
+#include "memory_pool.h"
 #include "prepared.h"
 #include "recording.h"
 #include "relaunch.h"
@@ -356,8 +357,9 @@ PYBIND11_MODULE(_native, m) {
 
   py::class_<PreparedPlan, std::shared_ptr<PreparedPlan>>(m, "PreparedPlan",
                                                           "What a call allocated, launched and returned.")
-      .def(py::init<std::shared_ptr<Device>, int, py::object, std::vector<uint64_t>>(), py::kw_only(),
-           py::arg("device"), py::arg("index"), py::arg("allocate"), py::arg("allocations"))
+      .def(py::init<std::shared_ptr<Device>, int, std::shared_ptr<MemoryPool>, py::object, std::vector<uint64_t>>(),
+           py::kw_only(), py::arg("device"), py::arg("index"), py::arg("pool"), py::arg("allocate"),
+           py::arg("allocations"))
       .def("add_launch", &PreparedPlan::add_launch, py::kw_only(), py::arg("launcher"), py::arg("function"),
            py::arg("grid"), py::arg("arguments"), py::arg("ranges"), py::arg("kept"),
            "False, with nothing added, where a pointer is in none of the ranges.")
@@ -371,6 +373,30 @@ PYBIND11_MODULE(_native, m) {
       .def("add_tensor", &PreparedPlan::add_tensor, py::kw_only(), py::arg("allocation"), py::arg("code"),
            py::arg("bytes"), py::arg("sizes"), py::arg("strides"))
       .def("set_tuple", &PreparedPlan::set_tuple, py::arg("is_tuple"));
+
+  py::class_<Allocation>(m, "Allocation", "Device memory; given back by free(), or when nothing refers to it.")
+      .def("free", &Allocation::free, "Give the memory back. A second call does nothing.")
+      .def_property_readonly("address", &Allocation::address, "0 once it is freed.")
+      .def_readonly("bytes", &Allocation::bytes);
+
+  py::class_<MemoryPool, std::shared_ptr<MemoryPool>>(m, "MemoryPool", "Idle device memory by size.")
+      .def(py::init<>())
+      .def_static("size_of", &MemoryPool::size_of, py::arg("bytes"), "The bytes that an allocation of so many takes.")
+      .def("take", &MemoryPool::take, py::arg("bytes"), "An Allocation; None where no memory of its size is idle.")
+      .def("add", &MemoryPool::add, py::arg("buffer"), py::arg("address"), py::arg("bytes"), py::arg("size"),
+           "Add a buffer as idle memory for allocations that take `size` bytes.")
+      .def("release", &MemoryPool::release,
+           "Forget the buffers that nothing is allocated from, and give them to the caller.")
+      .def("reset_peaks", &MemoryPool::reset_peaks)
+      .def("close", &MemoryPool::close, "Nothing is idle from now on.")
+      .def_readonly("allocated", &MemoryPool::allocated, "Bytes in use.")
+      .def_readonly("peak_allocated", &MemoryPool::peak_allocated)
+      .def_readonly("reserved", &MemoryPool::reserved, "Bytes of buffers.")
+      .def_readonly("peak_reserved", &MemoryPool::peak_reserved)
+      .def_readonly("allocations", &MemoryPool::allocations, "How many were made.")
+      .def_property_readonly_static("ALIGNMENT", [](const py::object&) { return MemoryPool::kAlignment; })
+      .def_property_readonly_static("LARGEST_SHARED", [](const py::object&) { return MemoryPool::kLargestShared; })
+      .def_property_readonly_static("SLAB_BYTES", [](const py::object&) { return MemoryPool::kSlabBytes; });
 
   m.attr("ABI_VERSION") = kAbiVersion;
   m.def(

@@ -186,9 +186,13 @@ bool outputs_overlap(std::string_view addresses, std::string_view extents, std::
 
 // ---- A plan ---------------------------------------------------------------------------------------------------------
 
-PreparedPlan::PreparedPlan(std::shared_ptr<Device> device, int index, py::object allocate,
-                           std::vector<uint64_t> allocations)
-    : device_(std::move(device)), index_(index), allocate_(std::move(allocate)), allocations_(std::move(allocations)) {}
+PreparedPlan::PreparedPlan(std::shared_ptr<Device> device, int index, std::shared_ptr<MemoryPool> pool,
+                           py::object allocate, std::vector<uint64_t> allocations)
+    : device_(std::move(device)),
+      index_(index),
+      pool_(std::move(pool)),
+      allocate_(std::move(allocate)),
+      allocations_(std::move(allocations)) {}
 
 bool PreparedPlan::add_patch(Step& step, uint32_t offset, const std::vector<Range>& ranges) const {
   uint64_t address;
@@ -263,8 +267,10 @@ py::object PreparedPlan::run(const PreparedContext& shared,
   std::vector<std::pair<py::object, uint64_t>> memory;
   memory.reserve(allocations_.size());
   for (const uint64_t bytes : allocations_) {
-    py::object allocation = checked(PyObject_CallOneArg(allocate_.ptr(), py::int_(bytes).ptr()));
-    const uint64_t address = number_of(get(allocation.ptr(), names().address));
+    std::unique_ptr<Allocation> idle = pool_->take(bytes);
+    py::object allocation =
+        idle ? py::cast(std::move(idle)) : checked(PyObject_CallOneArg(allocate_.ptr(), py::int_(bytes).ptr()));
+    const uint64_t address = allocation.cast<const Allocation&>().address();
     memory.emplace_back(std::move(allocation), address);
   }
   std::vector<py::object> made;

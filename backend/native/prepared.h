@@ -17,6 +17,7 @@
 
 #include "dlpack.h"
 #include "launcher.h"
+#include "memory_pool.h"
 
 namespace triton_spirv {
 
@@ -46,8 +47,9 @@ bool outputs_overlap(std::string_view addresses, std::string_view extents, std::
 // A call's memory, launches and result. Made by backend/torch_ops/prepared.py.
 class PreparedPlan {
  public:
-  // `allocate`: (bytes) → an object with an address that keeps the memory. `device`: its index.
-  PreparedPlan(std::shared_ptr<Device> device, int index, pybind11::object allocate, std::vector<uint64_t> allocations);
+  // `allocate`: (bytes) → an Allocation, where the pool has no idle memory. `device`: its index.
+  PreparedPlan(std::shared_ptr<Device> device, int index, std::shared_ptr<MemoryPool> pool, pybind11::object allocate,
+               std::vector<uint64_t> allocations);
 
   // Memory of the call, [begin, end): of a tensor among its arguments or an allocation, by number, or memory that
   // stays.
@@ -114,6 +116,7 @@ class PreparedPlan {
 
   std::shared_ptr<Device> device_;
   int index_;
+  std::shared_ptr<MemoryPool> pool_;
   pybind11::object allocate_;
   std::vector<uint64_t> allocations_;
   std::vector<Step> steps_;

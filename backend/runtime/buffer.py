@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from .allocator import Allocation
 from .arrays import ELEMENT_TYPES
 from .context import NAME, Context, current
 
@@ -47,7 +46,7 @@ class DeviceBuffer:
     __slots__ = ("_address", "_context", "_memory", "device", "dtype", "shape")
     is_cpu = False
 
-    def __init__(self, context: Context, memory: Allocation, address: int, shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(self, context: Context, memory: Any, address: int, shape: tuple[int, ...], dtype: Any) -> None:
         self._context = context
         self._memory = memory
         self._address = address

@@ -73,7 +73,7 @@ class OutOfMemory(OutOfDeviceMemory, torch.OutOfMemoryError):
 
     def __init__(self, context: Context, error: OutOfDeviceMemory) -> None:
         free, total = device_memory(context.device)
-        free = max(0, total - context.memory.reserved) if free is None else free
+        free = max(0, total - context.memory.pool.reserved) if free is None else free
         super().__init__(
             f"{NAME}:{context.index} is out of memory. {free} of its {total} bytes are free for this process; {error}"
         )

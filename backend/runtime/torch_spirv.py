@@ -66,10 +66,8 @@ def _properties(index: int) -> DeviceProperties:
     )
 
 
-def _allocator(device: Any) -> Any:
-    memory = vulkan_context.of_device(device_index(device)).memory
-    memory.collect()
-    return memory
+def _pool(device: Any) -> Any:
+    return vulkan_context.of_device(device_index(device)).memory.pool
 
 
 class DeviceModule(DeviceInterface):
@@ -184,36 +182,36 @@ class DeviceModule(DeviceInterface):
 
     def memory_allocated(self, device: Any = None) -> int:
         """Bytes in use by tensors."""
-        return int(_allocator(device).allocated)
+        return int(_pool(device).allocated)
 
     def max_memory_allocated(self, device: Any = None) -> int:
         """The most bytes that were in use by tensors since reset_peak_memory_stats()."""
-        return int(_allocator(device).peak_allocated)
+        return int(_pool(device).peak_allocated)
 
     def memory_reserved(self, device: Any = None) -> int:
         """Bytes taken from the device."""
-        return int(_allocator(device).reserved)
+        return int(_pool(device).reserved)
 
     def max_memory_reserved(self, device: Any = None) -> int:
         """The most bytes that were taken from the device since reset_peak_memory_stats()."""
-        return int(_allocator(device).peak_reserved)
+        return int(_pool(device).peak_reserved)
 
     def reset_peak_memory_stats(self, device: Any = None) -> None:
         """The peaks are what is in use and reserved now."""
-        _allocator(device).reset_peaks()
+        _pool(device).reset_peaks()
 
     def memory_stats(self, device: Any = None) -> OrderedDict[str, Any]:
         """The figures above under the names that ``torch.cuda.memory_stats()`` gives them."""
-        memory = _allocator(device)
+        pool = _pool(device)
         figures = {
-            "active_bytes": (memory.allocated, memory.peak_allocated),
-            "allocated_bytes": (memory.allocated, memory.peak_allocated),
-            "reserved_bytes": (memory.reserved, memory.peak_reserved),
+            "active_bytes": (pool.allocated, pool.peak_allocated),
+            "allocated_bytes": (pool.allocated, pool.peak_allocated),
+            "reserved_bytes": (pool.reserved, pool.peak_reserved),
         }
         stats: OrderedDict[str, Any] = OrderedDict()
         for name, (current, peak) in figures.items():
             stats[f"{name}.all.current"], stats[f"{name}.all.peak"] = current, peak
-        stats["num_allocations"] = memory.allocations
+        stats["num_allocations"] = pool.allocations
         return stats
 
     def mem_get_info(self, device: Any = None) -> tuple[int, int]:
@@ -221,7 +219,7 @@ class DeviceModule(DeviceInterface):
         first (VK_EXT_memory_budget), it is what this process has not reserved: what others use is not known."""
         index = device_index(device)
         free, total = device_memory(vulkan_context.devices()[index])
-        return max(0, total - vulkan_context.of_device(index).memory.reserved) if free is None else free, total
+        return max(0, total - vulkan_context.of_device(index).memory.pool.reserved) if free is None else free, total
 
     def empty_cache(self) -> None:
         """Give memory that no tensor uses back to the device."""

@@ -144,7 +144,7 @@ class SPIRVInterface:
     @staticmethod
     def memory_allocated(device: Any = None) -> int:
         """Bytes in use by tensors."""
-        return int(vulkan_context.of_device(_index(device)).memory.allocated)
+        return int(vulkan_context.of_device(_index(device)).memory.pool.allocated)
 
     @staticmethod
     def is_triton_capable(device: Any = None) -> bool:

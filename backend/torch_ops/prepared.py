@@ -156,6 +156,7 @@ class _Recorder:
         plan = native().PreparedPlan(
             device=context.native,
             index=context.index,
+            pool=context.memory.pool,
             allocate=context.memory.allocate,
             allocations=[bytes_ for _, bytes_ in memory],
         )

@@ -234,21 +234,21 @@ def test_100000_launches_leave_memory_where_it_was(add: Any, context: Any) -> No
     for _ in range(10_000):  # so that each command buffer of the ring has held as many launches as there is room for
         add((1,), held, held, held, 64)
     held.to_numpy()
-    before, reserved = _resident(), context.memory.reserved
+    before, reserved = _resident(), context.memory.pool.reserved
     # The three ways of the fixture share the count: a third of a hundred thousand each.
     for _ in range(33_334):
         add((1,), held, held, held, 64)
     held.to_numpy()
     assert _resident() - before < 8 << 20
-    assert context.memory.reserved == reserved
+    assert context.memory.pool.reserved == reserved
 
 
 def test_10000_allocations_leave_memory_where_it_was(context: Any) -> None:
     buffers.full(100_000, 1, "float32", context).to_numpy()
-    before, reserved = _resident(), context.memory.reserved
+    before, reserved = _resident(), context.memory.pool.reserved
     for _ in range(10_000):
         buffers.empty(100_000, "float32", context)
-    assert context.memory.reserved == reserved
+    assert context.memory.pool.reserved == reserved
     assert _resident() - before < 4 << 20
 
 

@@ -169,12 +169,12 @@ def test_addresses_that_are_no_memory_are_refused(context: Context) -> None:
 
 
 def test_out_of_device_memory(context: Context) -> None:
-    before = context.memory.reserved
+    before = context.memory.pool.reserved
     most = r"the device has no room for .*the device's buffers have at most \d+ bytes"
     with pytest.raises(OutOfDeviceMemory, match=most):
         buffers.empty(1 << 60, "int8", context)
     context.raise_validation_errors()
-    assert context.memory.reserved <= before
+    assert context.memory.pool.reserved <= before
     assert (buffers.full(8, 3, "int8", context).to_numpy() == 3).all()
 
 

@@ -7,7 +7,10 @@ import random
 from typing import Any
 
 import pytest
-from triton.backends.spirv.runtime.allocator import ALIGNMENT, LARGEST_SHARED, DeviceAllocator, OutOfDeviceMemory
+from triton.backends.spirv.runtime.allocator import DeviceAllocator, OutOfDeviceMemory
+from triton.backends.spirv.runtime.native_module import native
+
+ALIGNMENT, LARGEST_SHARED = native().MemoryPool.ALIGNMENT, native().MemoryPool.LARGEST_SHARED
 
 
 class NoRoom(RuntimeError):
@@ -61,7 +64,7 @@ def test_what_was_freed_is_used_again() -> None:
         gc.collect()
         assert device.used == before
     allocator.release_idle()
-    assert (device.used, device.buffers, allocator.allocated, allocator.reserved) == (0, 0, 0, 0)
+    assert (device.used, device.buffers, allocator.pool.allocated, allocator.pool.reserved) == (0, 0, 0, 0)
 
 
 def test_small_allocations_share_buffers() -> None:
@@ -72,7 +75,7 @@ def test_small_allocations_share_buffers() -> None:
     kept = live.pop()
     del live
     allocator.release_idle()
-    assert device.buffers == 1 and allocator.allocated == ALIGNMENT
+    assert device.buffers == 1 and allocator.pool.allocated == ALIGNMENT
     kept.free()
     allocator.release_idle()
     assert device.buffers == 0
@@ -107,3 +110,39 @@ def test_other_failures_are_passed_on() -> None:
 
     with pytest.raises(RuntimeError, match="^the device was lost$"):
         DeviceAllocator(fail).allocate(8)
+
+
+def test_peaks_and_counts() -> None:
+    device = FakeDevice()
+    allocator = DeviceAllocator(device.allocate)
+    first, second = allocator.allocate(3 << 20), allocator.allocate(700)
+    pool = allocator.pool
+    assert (pool.allocated, pool.allocations) == ((3 << 20) + 1024, 2)
+    first.free()
+    assert first.address == 0 and first.bytes == 3 << 20
+    assert (pool.allocated, pool.peak_allocated) == (1024, (3 << 20) + 1024)
+    assert pool.reserved == pool.peak_reserved == device.used
+    allocator.release_idle()
+    pool.reset_peaks()
+    assert (pool.peak_allocated, pool.peak_reserved) == (1024, device.used)
+    assert second.address % ALIGNMENT == 0
+
+
+@pytest.mark.parametrize(
+    ("bytes_", "size"), [(0, 512), (513, 1024), (8193, 9216), (70_000, 73_728), (3 << 20, 3 << 20)]
+)
+def test_sizes_repeat(bytes_: int, size: int) -> None:
+    assert native().MemoryPool.size_of(bytes_) == size
+
+
+def test_a_closed_allocator_asks_the_device() -> None:
+    """What it has idle is gone with the device. What is in use can still be freed."""
+    device = FakeDevice()
+    allocator = DeviceAllocator(device.allocate)
+    held, other = allocator.allocate(8), allocator.allocate(8)
+    other.free()
+    allocator.close()
+    device.capacity = 0
+    with pytest.raises(OutOfDeviceMemory):
+        allocator.allocate(8)
+    held.free()

@@ -1,0 +1,84 @@
+// Device memory for tensors: small ones share buffers, and what was freed is used again. Called with Python's lock.
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace triton_spirv {
+
+class Allocation;
+
+// Idle memory by size. It asks Python for nothing, so that nothing else runs while it changes.
+class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
+ public:
+  // Every address is a multiple of this.
+  static constexpr uint64_t kAlignment = 512;
+  // Allocations up to this many bytes are cut from slabs: drivers allow a few thousand buffers with memory of their
+  // own.
+  static constexpr uint64_t kLargestShared = uint64_t{1} << 20;
+  static constexpr uint64_t kSlabBytes = uint64_t{4} << 20;
+
+  // The bytes that an allocation of so many takes: a multiple of an eighth of its power of two, so that sizes repeat.
+  static uint64_t size_of(uint64_t bytes);
+
+  // At least `bytes` bytes; null where none are idle. Work that was submitted before they were freed may still use
+  // them: later work on them comes after that.
+  std::unique_ptr<Allocation> take(uint64_t bytes);
+  // Adds a buffer as idle memory for allocations that take `size` bytes.
+  void add(pybind11::object buffer, uint64_t address, uint64_t bytes, uint64_t size);
+  // Forgets the buffers that nothing is allocated from; they are the caller's to free.
+  pybind11::list release();
+  void reset_peaks();
+  // Nothing is idle from now on: the device is being closed.
+  void close() { closed_ = true; }
+
+  // Bytes in use and bytes of buffers, the most that they were, and how many allocations were made.
+  uint64_t allocated = 0, peak_allocated = 0, reserved = 0, peak_reserved = 0, allocations = 0;
+
+ private:
+  friend class Allocation;
+  struct Slab {
+    pybind11::object buffer;
+    uint64_t bytes;
+    std::size_t cells, idle;
+  };
+  struct Cell {
+    uint64_t address, slab;
+  };
+  void give_back(uint64_t size, Cell cell);
+
+  std::unordered_map<uint64_t, std::vector<Cell>> idle_;  // by size
+  std::unordered_map<uint64_t, Slab> slabs_;              // by number
+  uint64_t next_slab_ = 0;
+  bool closed_ = false;
+};
+
+// Device memory; given back by free(), or when it goes.
+class Allocation {
+ public:
+  Allocation(std::shared_ptr<MemoryPool> pool, MemoryPool::Cell cell, uint64_t size, uint64_t bytes)
+      : pool_(std::move(pool)), cell_(cell), size_(size), bytes(bytes) {}
+  ~Allocation() { free(); }
+  Allocation(const Allocation&) = delete;
+  Allocation& operator=(const Allocation&) = delete;
+
+  // A second call does nothing.
+  void free();
+  // 0 once it is freed.
+  uint64_t address() const { return cell_.address; }
+
+ private:
+  std::shared_ptr<MemoryPool> pool_;
+  MemoryPool::Cell cell_;
+  uint64_t size_;
+
+ public:
+  const uint64_t bytes;
+};
+
+}  // namespace triton_spirv
