@@ -38,6 +38,7 @@ def register() -> None:
     from .losses import enter_losses
     from .margins import enter_margins
     from .matmul import enter_matmul
+    from .matrix_functions import enter_matrix_functions
     from .movement import enter_movement
     from .norms import enter_norms
     from .optimizers import enter_optimizers
@@ -75,6 +76,7 @@ def register() -> None:
         enter(library)
     for enter in (enter_fourier, enter_householder, enter_decompositions, enter_recurrent, enter_recurrent_layers):
         enter(library)
+    enter_matrix_functions(library)
     enter_composed(library)
     bounds.install()
     launching.install()

@@ -141,9 +141,25 @@ def added_at(
         self.copy_(place)
 
 
+def _in_pairs(self: torch.Tensor, dim: int, index: torch.Tensor | None, out: torch.Tensor) -> tuple[Any, ...]:
+    """(out, the dimension, the index) for the real and the imaginary part of each number in a last dimension, where
+    ``out`` has the numbers of ``self``. Raises OnHost for outputs of another type."""
+    if not -max(self.dim(), 1) <= dim < max(self.dim(), 1) or (index is not None and index.dim() != self.dim()):
+        raise OnHost("shapes that are refused")
+    parts(self)
+    if out is not self:
+        of_type(out, self.dtype, self.shape).copy_(self)
+    where = None if index is None else index[..., None].expand(*index.shape, 2)
+    return torch.view_as_real(out), dim % max(self.dim(), 1), where
+
+
 def _scatter_add(
     self: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, *, out: torch.Tensor
 ) -> torch.Tensor:
+    if self.is_complex() and src.dtype == self.dtype and self.dim():
+        pairs, dim, where = _in_pairs(self, dim, index, out)
+        pairs.scatter_add_(dim, where, torch.view_as_real(src.resolve_conj().resolve_neg()))
+        return out
     check_index(index, self)
     if src.dtype != self.dtype or (index.dim() != self.dim() and index.numel()):
         raise OnHost("tensors of two types")
@@ -156,6 +172,14 @@ def _scatter_add(
 
 
 def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, out: torch.Tensor) -> torch.Tensor:
+    if self.is_complex() and self.dim():
+        pairs, dim, where = _in_pairs(self, dim, index, out)
+        if not isinstance(source, torch.Tensor):
+            source = torch.full((), source, dtype=self.dtype, device=self.device).expand(index.shape)
+        if source.dtype != self.dtype:
+            raise OnHost("a source of another type")
+        pairs.scatter_(dim, where, torch.view_as_real(source.resolve_conj().resolve_neg()))
+        return out
     check_index(index, self)
     if self.dtype not in NAMES or (index.dim() != self.dim() and index.numel()):
         raise OnHost("complex numbers")
@@ -179,6 +203,12 @@ def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, 
 def _index_add(
     self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
+    if self.is_complex() and source.dtype == self.dtype and self.dim():
+        along(self, dim, index, source)
+        pairs, dim, _ = _in_pairs(self, dim, None, out)
+        source = source * alpha if alpha != 1 else source
+        pairs.index_add_(dim, index, torch.view_as_real(source.resolve_conj().resolve_neg()))
+        return out
     check_index(index, self)
     if source.dtype != self.dtype:
         raise OnHost("tensors of two types")

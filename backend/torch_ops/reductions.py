@@ -102,7 +102,27 @@ def _mean(self: torch.Tensor, dim: _Dims, keepdim: bool = False, *, dtype: Any =
     return into(out, self, "self", SUM, dims, keepdim, finish=finish)
 
 
+def _complex_product(self: torch.Tensor, dim: int) -> torch.Tensor:
+    """Without the dimension: products of halves, as often as there is more than one number."""
+    count = self.shape[dim]
+    if not count:
+        return self.sum(dim) + 1
+    while count > 1:
+        half = count // 2
+        pairs = self.narrow(dim, 0, half) * self.narrow(dim, half, half)
+        self = torch.cat((pairs, self.narrow(dim, count - 1, 1)), dim) if count % 2 else pairs
+        count = self.shape[dim]
+    return self.select(dim, 0)
+
+
 def _prod_dim(self: torch.Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor) -> Any:
+    if out.is_complex():
+        if not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
+            raise OnHost("a dimension that is refused")
+        line = (self if self.dim() else self.view(1)).to(out.dtype)
+        found = _complex_product(line, dim)
+        found = found.unsqueeze(dim) if keepdim and self.dim() else found
+        return resized(out, found.shape).copy_(found)
     dims = dims_of(dim, self.dim())
     if out.dtype == torch.bool:
         return into(out, self, _NOT_ZERO, ALL, dims, keepdim, as_stored=_SELF)
@@ -110,6 +130,8 @@ def _prod_dim(self: torch.Tensor, dim: int, keepdim: bool = False, *, dtype: Any
 
 
 def _prod(self: torch.Tensor, *, dtype: torch.dtype | None = None) -> torch.Tensor:
+    if (dtype or self.dtype).is_complex:
+        return _complex_product(self.reshape(-1).to(dtype or self.dtype), 0)
     _plain(self)
     kind = _summed(dtype, self.dtype)
     if kind == torch.bool:
@@ -231,8 +253,10 @@ def _moments(
     self: torch.Tensor, dim: _Dims, correction: Any, keepdim: bool, root: bool, want_mean: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(variance or its root, mean)."""
+    if self.is_complex():
+        return _complex_moments(self, dim, correction, keepdim, root)
     if not self.dtype.is_floating_point:
-        raise OnHost("a variance of numbers that are not real floats")
+        raise OnHost("a variance of numbers that are not floats")
     dims = dims_of(dim, self.dim())
     count = math.prod(self.shape[d] for d in dims) if self.dim() else 1
     free = max(0.0, count - float(1 if correction is None else correction))
@@ -253,6 +277,15 @@ def _moments(
         return result, mean
     mean = mean.to(self.dtype)
     return result, mean if keepdim else mean.view(result.shape)
+
+
+def _complex_moments(
+    self: torch.Tensor, dim: _Dims, correction: Any, keepdim: bool, root: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The variances of both parts together are that of the numbers."""
+    found = [_moments(part, dim, correction, keepdim, False, want_mean=True) for part in parts(self)]
+    variance = found[0][0] + found[1][0]
+    return variance.sqrt() if root else variance, torch.complex(found[0][1], found[1][1])
 
 
 def _variance(root: bool) -> Callable[..., Any]:

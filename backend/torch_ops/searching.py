@@ -12,6 +12,7 @@ from .elementwise import Body, run
 from .library import enter_by_name
 from .pointwise import of_type
 from .selection import counted, places
+from .shapes import resized
 from .sorting import ordered
 from .types import NAMES, OnHost, computed_in
 
@@ -270,6 +271,20 @@ def _histc(self: torch.Tensor, bins: int = 100, min: Any = 0, max: Any = 0) -> t
     return total.to(self.dtype)
 
 
+def _histc_out(
+    self: torch.Tensor,
+    bins: int = 100,
+    min: Any = 0,  # noqa: A002
+    max: Any = 0,  # noqa: A002
+    *,
+    out: torch.Tensor,
+) -> torch.Tensor:
+    if out.dtype != self.dtype:
+        raise OnHost("an output of another type")
+    result = _histc(self, bins, min, max)
+    return resized(out, result.shape).copy_(result)
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
     "searchsorted.Tensor": _searchsorted,
     "searchsorted.Tensor_out": _searchsorted,
@@ -282,6 +297,7 @@ _TABLE: dict[str, Callable[..., Any]] = {
     "unique_consecutive": _unique_consecutive,
     "bincount": _bincount,
     "histc": _histc,
+    "histc.out": _histc_out,
     "_unique2": _unique,
     "_unique": lambda self, sorted=True, return_inverse=False: _unique(self, sorted, return_inverse)[:2],
 }
