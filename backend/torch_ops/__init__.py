@@ -31,6 +31,7 @@ def register() -> None:
     from .foreach import enter_foreach
     from .fourier import enter_fourier
     from .grid_sampling import enter_grid_sampling
+    from .histograms import enter_histograms
     from .householder import enter_householder
     from .indexing import enter_indexing
     from .library import enter_composed
@@ -76,7 +77,8 @@ def register() -> None:
         enter(library)
     for enter in (enter_fourier, enter_householder, enter_decompositions, enter_recurrent, enter_recurrent_layers):
         enter(library)
-    enter_matrix_functions(library)
+    for enter in (enter_matrix_functions, enter_histograms):
+        enter(library)
     enter_composed(library)
     bounds.install()
     launching.install()

@@ -106,11 +106,11 @@ class _Pairs:
     def __init__(self, scores: torch.Tensor, target: torch.Tensor) -> None:
         kind = computed_in(scores.dtype)
         require(scores.dtype, scores.device.index or 0)
-        if not scores.dtype.is_floating_point or not 1 <= scores.dim() <= 2 or not scores.numel():
+        if not scores.dtype.is_floating_point or scores.dim() > 2 or not scores.numel():
             raise OnHost("scores that are refused")
         if target.dtype != torch.int64 or target.device != scores.device or target.shape != scores.shape:
             raise OnHost("classes that are refused")
-        self.count = count = scores.shape[-1]
+        self.count = count = scores.shape[-1] if scores.dim() else 1
         if scores.numel() * count > _MOST_PAIRS:
             raise OnHost(f"{scores.numel()} scores of {count} classes")
         x, classes = scores.reshape(-1, count).to(kind), target.reshape(-1, count)
@@ -132,7 +132,7 @@ def _multilabel(
     known = _Pairs(self, target)
     losses = known.over.sum((1, 2)) / known.count
     result = losses.mean() if reduction == _MEAN else losses.sum() if reduction != _NONE else losses
-    if reduction == _NONE and self.dim() == 1:
+    if reduction == _NONE and self.dim() < 2:
         result = result.view(())
     named = known.is_target.reshape(self.shape).to(self.dtype)
     if output is None or is_target is None:

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from .library import enter_by_name
-from .types import OnHost, computed_in, require
+from .types import OnHost, require
 
 #: Type → the degree of the polynomial, whose rest is below half a unit in the last place for matrices of norm 1/2.
 _DEGREES = {torch.float32: 9, torch.float64: 15, torch.complex64: 9, torch.complex128: 15}
@@ -24,15 +24,15 @@ def enter_matrix_functions(library: torch.library.Library) -> None:
 
 
 def _matrix_exp(self: torch.Tensor) -> torch.Tensor:
-    kind = computed_in(self.dtype)
+    kind = self.dtype  # what torch's CPU makes of halves is mostly NaN
     if self.dim() < 2 or self.shape[-1] != self.shape[-2] or kind not in _DEGREES:
         raise OnHost("matrices that are refused")
-    require(torch.float64 if kind.itemsize > 4 and kind != torch.complex64 else torch.float32, self.device.index or 0)
+    require(self.real.dtype, self.device.index or 0)
     if not self.numel():
         return torch.empty_like(self, memory_format=torch.contiguous_format)
-    matrices = self.to(kind)
+    matrices = self
     if self.shape[-1] == 1:
-        return matrices.exp().to(self.dtype).contiguous()
+        return self.exp().contiguous()
     norms = matrices.abs().sum(-2).amax(-1)[..., None, None]
     squarings = torch.where(norms > 0.5, norms.log2().ceil() + 1, 0.0)
     most = squarings.amax().item()
@@ -49,7 +49,7 @@ def _matrix_exp(self: torch.Tensor) -> torch.Tensor:
         result = one + part @ result / order
     for done in range(int(most)):
         result = torch.where(squarings > done, result @ result, result)
-    return result.to(self.dtype)
+    return result
 
 
 _TABLE: dict[str, Callable[..., Any]] = {"linalg_matrix_exp": _matrix_exp}

@@ -175,7 +175,7 @@ def _fractional(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         window, outputs, shape = _each(kernel_size, (), count), _each(output_size, (), count), self.shape
         sizes = shape[-count:]
-        if self.dim() not in (count + 1, count + 2) or not self.numel() or min((*window, *outputs)) < 1:
+        if self.dim() not in (count + 1, count + 2) or not shape[1:].numel() or min((*window, *outputs)) < 1:
             raise OnHost("nothing to pool, or sizes that are refused")
         if not self.dtype.is_floating_point or any(
             o + k - 1 > n for o, k, n in zip(outputs, window, sizes, strict=True)
@@ -187,6 +187,9 @@ def _fractional(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
         if random_samples.shape[0] < planes[0] or random_samples.shape[1] < planes[1]:
             raise OnHost("random numbers that are refused")
         require(self.dtype, self.device.index or 0)
+        lead = shape[:-count]
+        if not self.numel():
+            return of_type(output, self.dtype, (*lead, *outputs)), of_type(indices, torch.int64, (*lead, *outputs))
         samples = random_samples[: planes[0], : planes[1]]
         place = torch.zeros((), dtype=torch.int64, device=self.device)
         for axis in range(count):
@@ -203,7 +206,6 @@ def _fractional(count: int) -> Callable[..., tuple[torch.Tensor, torch.Tensor]]:
         rank = torch.arange(numbers.shape[-1], device=self.device)
         lost = torch.where(numbers.isnan(), rank, -1).amax(-1, keepdim=True)
         best = torch.where(lost < 0, numbers.argmax(-1, keepdim=True), lost)
-        lead = shape[:-count]
         found = numbers.gather(-1, best).view(*lead, *outputs), place.gather(-1, best).view(*lead, *outputs)
         of_type(output, self.dtype, found[0].shape).copy_(found[0])
         of_type(indices, torch.int64, found[1].shape).copy_(found[1])
@@ -229,11 +231,12 @@ def _gradient(count: int) -> Callable[..., torch.Tensor]:
         grad_output: torch.Tensor, self: torch.Tensor, *how: Any, grad_input: torch.Tensor | None = None, **more: Any
     ) -> torch.Tensor:
         indices = more["indices"] if "indices" in more else how[-1]
-        if self.numel() == 0 or grad_output.dtype != self.dtype or grad_output.shape != indices.shape:
-            raise OnHost("nothing to pool, or gradients that are refused")
+        if grad_output.dtype != self.dtype or grad_output.shape != indices.shape:
+            raise OnHost("gradients that are refused")
         lead = self.shape[:-count]
         total = torch.zeros(*lead, self.shape[-count:].numel(), dtype=self.dtype, device=self.device)
-        total.scatter_add_(-1, indices.reshape(*lead, -1), grad_output.reshape(*lead, -1))
+        if grad_output.numel():
+            total.scatter_add_(-1, indices.reshape(*lead, -1), grad_output.reshape(*lead, -1))
         result = total.view(self.shape)
         return result if grad_input is None else of_type(grad_input, self.dtype, self.shape).copy_(result)
 

@@ -266,7 +266,7 @@ def _rrelu(
         result = torch.where(self <= 0, self * noise, self)
     else:
         result = torch.nn.functional.leaky_relu(self, (float(lower) + float(upper)) / 2)
-    return result if out is None else of_type(out, self.dtype, self.shape).copy_(result)
+    return result.contiguous() if out is None else of_type(out, self.dtype, self.shape).copy_(result)
 
 
 _TABLE: dict[str, Callable[..., Any]] = {
