@@ -27,10 +27,15 @@ def enter_reductions(library: torch.library.Library) -> None:
 
 
 def dims_of(dim: _Dims, count: int, empty_is_all: bool = True) -> tuple[int, ...]:
-    """The dimensions that a reduction's ``dim`` names, of a tensor of ``count`` dimensions."""
+    """The dimensions that a reduction's ``dim`` names, of a tensor of ``count`` dimensions. Raises OnHost for numbers out
+    of range, and one that is named twice."""
     if dim is None or (not isinstance(dim, int) and len(dim) == 0 and empty_is_all):
         return tuple(range(count))
-    return tuple(d % max(count, 1) for d in ([dim] if isinstance(dim, int) else dim))
+    named, count = [dim] if isinstance(dim, int) else dim, max(count, 1)
+    dims = tuple(d % count for d in named)
+    if len(set(dims)) < len(dims) or any(not -count <= d < count for d in named):
+        raise OnHost("dimensions that are refused")
+    return dims
 
 
 def _shape(shape: torch.Size, dims: tuple[int, ...], keepdim: bool) -> torch.Size:
