@@ -27,8 +27,8 @@ def enter_reductions(library: torch.library.Library) -> None:
 
 
 def dims_of(dim: _Dims, count: int, empty_is_all: bool = True) -> tuple[int, ...]:
-    """The dimensions that a reduction's ``dim`` names, of a tensor of ``count`` dimensions. Raises OnHost for one that is
-    out of range, or named twice."""
+    """The dimensions that a reduction's ``dim`` names, of a tensor of ``count`` dimensions. Raises OnHost for
+    one that is out of range, or named twice."""
     if dim is None or (not isinstance(dim, int) and len(dim) == 0 and empty_is_all):
         return tuple(range(count))
     named, count = [dim] if isinstance(dim, int) else dim, max(count, 1)
