@@ -17,6 +17,7 @@ from functools import lru_cache
 from .distributed import LANE, REGISTER, WARP
 from .gf2 import span_values
 from .linear import LinearLayout
+from .through_shared import VECTOR_BYTES
 
 PART = "part"
 
@@ -51,13 +52,15 @@ class AcrossWarps:
     ``store``: (register, lane, warp) to the element offset of a block's total, where ``register`` numbers the blocks:
     those of group 0 in scan order, then those of group 1, and so on. ``load``: (part, register, lane, warp) to the
     offset of the total of block ``part`` of those that are joined, in ascending order of the warp number. ``size``:
-    elements taken by one operand; operand k begins at byte ``operand_offsets[k]``; ``bytes`` in all. A lane whose
-    number meets ``duplicate_lanes``, or whose warp number meets ``duplicate_warps``, need not store.
+    elements taken by one operand; operand k begins at byte ``operand_offsets[k]``; ``bytes`` in all. The totals of
+    ``width`` blocks, from a multiple of it on, are next to each other: 16 bytes of the largest type at most. A lane
+    whose number meets ``duplicate_lanes``, or whose warp number meets ``duplicate_warps``, need not store.
     """
 
     masks: tuple[int, ...]
     store: LinearLayout
     load: LinearLayout
+    width: int
     size: int
     operand_offsets: tuple[int, ...]
     bytes: int
@@ -170,8 +173,10 @@ def _across_warps(
     done_lanes: int,
     element_bytes: tuple[int, ...],
 ) -> AcrossWarps:
-    """Offsets: the lanes that hold different totals in the low bits, then the warps, then the blocks."""
-    bit = 0
+    """Offsets: as many blocks as an access takes in the low bits, then the lanes that hold different totals, then the
+    warps, then the other blocks."""
+    block_bits = (blocks - 1).bit_length()
+    bit = together = min(block_bits, (VECTOR_BYTES // max(element_bytes)).bit_length() - 1)
     store: dict[str, list[int]] = {REGISTER: [], LANE: [], WARP: []}
     duplicates = {LANE: 0, WARP: 0}
     parts: list[int] = []
@@ -185,9 +190,8 @@ def _across_warps(
             if name == WARP and 1 << index in masks:
                 parts.append(1 << bit)
             bit += 1
-    for _ in range((blocks - 1).bit_length()):
-        store[REGISTER].append(1 << bit)
-        bit += 1
+    store[REGISTER] = [1 << (number if number < together else bit + number - together) for number in range(block_bits)]
+    bit += block_bits - together
     size = 1 << bit
     load = {
         PART: parts,
@@ -203,6 +207,7 @@ def _across_warps(
         masks,
         LinearLayout.from_flat(store, (size,)),
         LinearLayout.from_flat(load, (size,)),
+        1 << together,
         size,
         tuple(offsets[index] for index in range(len(element_bytes))),
         end,

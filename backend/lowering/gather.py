@@ -18,6 +18,7 @@ from ..ttgir.types import TensorType
 from .linear import apply_bases, coordinates, unique_owner
 from .lowering import Lowering
 from .registry import lowers
+from .rolled import for_each
 from .scratch import take
 from .shuffle import shuffle
 
@@ -74,13 +75,15 @@ def _through_shared(
     layout = ctx.layout(source)
     start = take(ctx, plan.scratch[0])
     base, end = module.uint(first_element(start, size)), start + layout.size * size
+    width = plan.stored
     stores = coordinates(ctx, layout.reshape((layout.size,)), 0)
     first: dict[int, int] = {}
 
     def write() -> list[int]:
-        for register, place in enumerate(layout.images("register")):
+        for register, place in list(enumerate(layout.images("register")))[::width]:
             if first.setdefault(place, register) == register:
-                shared.store(ctx, element, f.add(stores[register], base), [registers[register]], end, start)
+                index = f.shr(f.add(stores[register], base), width.bit_length() - 1)
+                shared.store(ctx, element, index, registers[register : register + width], end, start)
         return []
 
     f.if_(unique_owner(ctx, layout), write)
@@ -95,4 +98,9 @@ def _through_shared(
                 f.add(offset, f.mul(coordinate, module.uint(strides[dim])))
                 for offset, coordinate in zip(offsets, coordinates(ctx, result, dim), strict=True)
             ]
-    return [shared.load(ctx, element, offset, 1, end, start)[0] for offset in offsets]
+
+    def read(offset: int) -> list[int]:
+        return shared.load(ctx, element, offset, 1, end, start)
+
+    rows = [(offset,) for offset in offsets]
+    return [value for (value,) in for_each(ctx, plan.loads, rows, [f.type_of(registers[0])], read)]

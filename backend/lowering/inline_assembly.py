@@ -21,7 +21,7 @@ from .errors import UnsupportedOperation
 from .lowering import Lowering
 from .numerics.numeric import Int
 from .registry import lowers
-from .rolled import in_rounds
+from .rolled import for_each
 
 
 def _bits(registers: Registers, ctx: Lowering, value: int, width: int) -> Int:
@@ -62,15 +62,11 @@ def _inline_assembly(ctx: Lowering, operation: Operation) -> None:
         except PtxError as error:
             raise UnsupportedOperation(operation, f"inline assembly: {error.reason}", error.instead) from error
 
-    distinct = list(dict.fromkeys(packs))
-    if len(distinct) <= plan.unrolled:
-        known = {pack: emit(*pack) for pack in distinct}
-    else:
-        types = [ctx.type_id(result.type) for result in operation.results for _ in range(plan.pack)]
-        known = in_rounds(ctx, distinct, types, plan.together, emit)
+    types = [ctx.type_id(result.type) for result in operation.results for _ in range(plan.pack)]
+    computed = list(for_each(ctx, plan, packs, types, emit))
     for number, result in enumerate(operation.results):
         place = slice(number * plan.pack, (number + 1) * plan.pack)
-        ctx.define(result, [element for pack in packs for element in known[pack][place]][:count])
+        ctx.define(result, [element for pack in computed for element in pack[place]][:count])
 
 
 def _run(ctx: Lowering, operation: Operation, plan: InlineAssembly, elements: Sequence[int]) -> list[int]:

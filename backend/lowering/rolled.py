@@ -1,8 +1,8 @@
-"""Long element-by-element code in a loop over registers, so that its size does not grow with the tile."""
+"""Long code for each register in a loop over registers, so that its size does not grow with the tile."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from ..planning.plans import Rolled
 from ..spirv import opcodes as op
@@ -17,15 +17,32 @@ def map_rolled(ctx: Lowering, operation: Operation, emit: Callable[..., int]) ->
     """map_registers for long code: in a loop over registers where so many of them differ as planned."""
     plan = ctx.plan_of(operation, Rolled)
     rows = list(zip(*(ctx.registers(operand) for operand in operation.operands), strict=True))
-    distinct = list(dict.fromkeys(rows))
-    if len(distinct) <= plan.unrolled:
+    if len(set(rows)) <= plan.unrolled:
         map_registers(ctx, operation, emit)
         return
-    results = in_rounds(ctx, distinct, [ctx.type_id(operation.result.type)], plan.together, lambda *ids: [emit(*ids)])
-    ctx.define(operation.result, [results[row][0] for row in rows])
+    types = [ctx.type_id(operation.result.type)]
+    ctx.define(operation.result, [value for (value,) in for_each(ctx, plan, rows, types, lambda *ids: [emit(*ids)])])
 
 
-def in_rounds(
+def for_each(
+    ctx: Lowering,
+    plan: Rolled,
+    rows: Sequence[tuple[int, ...]],
+    result_types: Sequence[int],
+    emit: Callable[..., Sequence[int]],
+) -> Iterator[Sequence[int]]:
+    """The results of ``emit(*row)``, which have the types ``result_types``, for each of ``rows``: one after the other
+    as they are asked for, or all in a loop where so many of them differ as planned."""
+    distinct, known = list(dict.fromkeys(rows)), dict[tuple[int, ...], Sequence[int]]()
+    if len(distinct) > plan.unrolled:
+        known.update(_in_rounds(ctx, distinct, result_types, plan.together, emit))
+    for row in rows:
+        if row not in known:
+            known[row] = emit(*row)
+        yield known[row]
+
+
+def _in_rounds(
     ctx: Lowering,
     rows: Sequence[tuple[int, ...]],
     result_types: Sequence[int],

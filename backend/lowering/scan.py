@@ -188,10 +188,17 @@ class _Scan:
         stores, loads = coordinates(ctx, step.store, 0), coordinates(ctx, step.load, 0)
         flat = [total for blocks in totals for total in blocks]
 
+        width = min(step.width, *(shared.width_limit(type_) for type_ in self.types))
+
+        def place_of(offset: int, start: int, size: int) -> int:
+            """The number of an access."""
+            return f.shr(f.add(offset, module.uint(first_element(start, size))), width.bit_length() - 1)
+
         def write() -> list[int]:
-            for total, place in zip(flat, stores, strict=True):
-                for type_, value, start, size, end in zip(self.types, total, starts, sizes, ends, strict=True):
-                    shared.store(ctx, type_, f.add(place, module.uint(first_element(start, size))), [value], end, start)
+            for first in range(0, len(flat), width):
+                totals = zip(*flat[first : first + width], strict=True)
+                for type_, some, start, size, end in zip(self.types, totals, starts, sizes, ends, strict=True):
+                    shared.store(ctx, type_, place_of(stores[first], start, size), some, end, start)
             return []
 
         f.if_(not_duplicate(ctx, step.duplicate_lanes, step.duplicate_warps), write)
@@ -207,31 +214,29 @@ class _Scan:
             number = f.xor(number, module.uint(len(parts) - 1))
         exists = f.compare(op.INotEqual, number, module.uint(0))
         own = [f.compare(op.IEqual, number, module.uint(part)) for part in range(len(parts))]
+
+        def read(first: int, part: int) -> list[State]:
+            """The totals of ``width`` blocks."""
+            place = f.add(loads[first], module.uint(part))
+            found = [
+                shared.load(ctx, type_, place_of(place, start, size), width, end, start)
+                for type_, start, size, end in zip(self.types, starts, sizes, ends, strict=True)
+            ]
+            return [list(total) for total in zip(*found, strict=True)]
+
         block_number = 0
         for group, blocks in enumerate(totals):
             chunks = len(before[group]) // len(blocks)
             for block in range(len(blocks)):
-                place = loads[block_number]
+                if block_number % width == 0:
+                    together = [read(block_number, part) for part in (parts[:-1] if last else parts)]
+                found = [totals[block_number % width] for totals in together]
                 block_number += 1
-                read = [
-                    [
-                        shared.load(
-                            ctx,
-                            type_,
-                            f.add(f.add(place, module.uint(part)), module.uint(first_element(start, size))),
-                            1,
-                            end,
-                            start,
-                        )[0]
-                        for type_, start, size, end in zip(self.types, starts, sizes, ends, strict=True)
-                    ]
-                    for part in (parts[:-1] if last else parts)
-                ]
-                running = earlier = read[0]
+                running = earlier = found[0]
                 for index in range(1, len(parts)):
                     if index > 1:
                         earlier = self._select(own[index], running, earlier)
-                    if index < len(read):
-                        running = self.combine(running, read[index])
+                    if index < len(found):
+                        running = self.combine(running, found[index])
                 self._prepend(before[group], range(block * chunks, (block + 1) * chunks), _Before(earlier, exists))
                 blocks[block] = running

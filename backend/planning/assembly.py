@@ -8,12 +8,13 @@ from dataclasses import replace
 from ..drivers import Driver
 from ..errors import UnsupportedOperation
 from ..layouts.element_sizes import element_type
+from ..layouts.strips import register_count
 from ..ptx.constraints import parse_constraints
 from ..ptx.parser import parse
 from ..ptx.program import Program, PtxError
 from ..ttgir.ir import Operation, Value
 from ..ttgir.traits import MEDIUM, SHORT
-from ..ttgir.types import PointerType
+from ..ttgir.types import PointerType, TensorType
 from .plans import InlineAssembly, Plan
 from .rolling import rounds
 
@@ -48,7 +49,9 @@ def plan_assembly(operation: Operation, driver: Driver) -> Plan:
         _check(plan, "argument", plan.constraints.arguments, operation.operands)
     except PtxError as error:
         raise UnsupportedOperation(operation, f"inline assembly: {error.reason}", error.instead) from error
-    loop = rounds(operation, max(1, _length(plan.program)), plan.pack, driver)
+    type_ = operation.results[0].type
+    packs = -(-register_count(type_) // plan.pack) if isinstance(type_, TensorType) else 1
+    loop = rounds(operation, max(1, _length(plan.program)), packs, driver)
     return replace(plan, reason=loop.reason, registers=loop.registers, unrolled=loop.unrolled, together=loop.together)
 
 

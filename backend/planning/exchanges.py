@@ -10,7 +10,7 @@ from typing import TypeVar
 from ..analysis.places import order_is_free
 from ..capabilities import Capabilities
 from ..layouts.conversion import Moves, plan_conversion, plan_through_shared
-from ..layouts.distributed import LANE, WARP, distributed_layout
+from ..layouts.distributed import LANE, REGISTER, WARP, distributed_layout
 from ..layouts.element_sizes import bytes_in_memory, element_type
 from ..layouts.gather import plan_gather
 from ..layouts.linear import LinearLayout, same_copies
@@ -18,15 +18,20 @@ from ..layouts.reduction import ReductionError, plan_reduction
 from ..layouts.scan import AcrossWarps, ScanError, plan_scan, simple_layout
 from ..layouts.shuffles import SubgroupShuffle
 from ..layouts.through_shared import ConversionError, ThroughShared
+from ..layouts.vectors import contiguous_registers
 from ..ttgir.ir import Operation
 from ..ttgir.types import IntegerType, TensorType, Type
 from .plans import Conversion, Gather, Plan, Reduction, Scan, Shared
+from .rolling import rounds
 from .shared_memory import Room, Scratch, ScratchPart, SharedAccess
 
 Planned = TypeVar("Planned")
 
 #: Bytes of workgroup memory that a conversion takes instead of shuffles, and the most that it takes.
 USUAL_SCRATCH, LARGEST_SCRATCH = 4096, 16384
+
+#: Instructions that read a gathered element.
+GATHERED = 8
 
 #: What histograms count in.
 COUNTER = IntegerType(32)
@@ -176,11 +181,12 @@ def plan_scan_operation(operation: Operation, room: Room, target: Target) -> Pla
     places: list[tuple[Scratch, ...]] = []
     for step in steps.steps:
         if isinstance(step, AcrossWarps):
+            stored = min(step.width, *(room.view.width_limit(type_) for type_ in types))
             found = room.place(
-                *(ScratchPart(type_, step.size * size) for type_, size in zip(types, sizes, strict=True))
+                *(ScratchPart(type_, step.size * size, stored) for type_, size in zip(types, sizes, strict=True))
             )
             places.append(found)
-            used(found, _accesses(found, types, 1))
+            used(found, _accesses(found, types, stored))
     if before:
         after = moved(simple, layout)
     return Scan(tuple(accesses), tuple(scratch), reason, steps, tuple(places), before, after)
@@ -195,8 +201,12 @@ def plan_gather_operation(operation: Operation, room: Room, target: Target) -> P
     if shuffles is not None:
         return Gather((), (), "", shuffles)
     element = element_type(source.type)
-    scratch = room.place(ScratchPart(element, layout.size * bytes_in_memory(element)))
-    return Gather(_accesses(scratch, (element,), 1), scratch, "an index may name an element of another subgroup", None)
+    _, consecutive = contiguous_registers(layout.reshape((layout.size,)))
+    stored = min(consecutive, room.view.width_limit(element))
+    scratch = room.place(ScratchPart(element, layout.size * bytes_in_memory(element), stored))
+    reason = "an index may name an element of another subgroup"
+    loads = rounds(operation, GATHERED, 1 << len(layout_of(indices.type).bases[REGISTER]), target.capabilities.traits)
+    return Gather(_accesses(scratch, (element,), stored), scratch, reason, None, stored, loads)
 
 
 def plan_histogram(operation: Operation, room: Room, target: Target) -> Plan:

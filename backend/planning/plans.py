@@ -100,6 +100,26 @@ class Reduction(Plan):
 
 
 @dataclass(frozen=True)
+class Rolled(Plan):
+    """The same long code for each of ``registers``: where more than ``unrolled`` of them differ, they are computed in a
+    loop over registers, ``together`` in each round."""
+
+    registers: int = 1
+    unrolled: int = 1
+    together: int = 1
+
+    @property
+    def iterations(self) -> int:
+        """See Plan. Of the loop over registers."""
+        return -(-self.registers // self.together) + 1 if self.registers > self.unrolled else 0
+
+    def summary(self) -> str:
+        if self.registers > self.unrolled:
+            return f"a loop over up to {self.registers} registers, {self.together} a round"
+        return f"{_counted(self.registers, 'register')} unrolled"
+
+
+@dataclass(frozen=True)
 class Scan(Plan):
     """``steps``: how blocks are joined; ``places``: the workgroup memory of those steps that need some, for each
     operand. ``before`` and ``after``: conversions of each operand and result, where its layout cannot be scanned."""
@@ -119,14 +139,22 @@ class Scan(Plan):
 
 @dataclass(frozen=True)
 class Gather(Plan):
-    """``shuffles``: how elements come from other lanes; None where they go through workgroup memory."""
+    """``shuffles``: how elements come from other lanes; None where they go through workgroup memory, ``stored`` of the
+    source at a time. ``loads``: how the code is repeated that reads them there."""
 
     shuffles: GatherByShuffles | None = None
+    stored: int = 1
+    loads: Rolled = Rolled()
+
+    @property
+    def iterations(self) -> int:
+        """See Plan."""
+        return self.loads.iterations
 
     def summary(self) -> str:
         if self.shuffles is not None:
             return f"{_counted(len(self.shuffles.candidates), 'shuffle')} an element"
-        return f"shared memory{self._where()}"
+        return f"shared memory, {self.loads.summary()}{self._where()}"
 
 
 @dataclass(frozen=True)
@@ -163,26 +191,6 @@ class GlobalAccess(Plan):
 
     def summary(self) -> str:
         return f"{_counted(self.width, 'element')} of {self.bits} bits an access"
-
-
-@dataclass(frozen=True)
-class Rolled(Plan):
-    """A long element-by-element operation on ``registers``: where more than ``unrolled`` of them differ, they are
-    computed in a loop over registers, ``together`` in each round."""
-
-    registers: int = 1
-    unrolled: int = 1
-    together: int = 1
-
-    @property
-    def iterations(self) -> int:
-        """See Plan. Of the loop over registers."""
-        return -(-self.registers // self.together) + 1 if self.registers > self.unrolled else 0
-
-    def summary(self) -> str:
-        if self.registers > self.unrolled:
-            return f"a loop over up to {self.registers} registers, {self.together} a round"
-        return f"{_counted(self.registers, 'register')} unrolled"
 
 
 @dataclass(frozen=True)

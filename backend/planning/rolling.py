@@ -1,4 +1,4 @@
-"""Long element-by-element operations: how many registers are computed in one round of a loop over registers.
+"""What is done alike for many registers: how many of them are computed in one round of a loop over registers.
 
 Code that is repeated for every register of a tile takes drivers long to compile (``Driver.unrolled_instructions``).
 Some drivers end loops after so many iterations, counted over all of an invocation (``Faults.loop_limit``).
@@ -10,10 +10,10 @@ from __future__ import annotations
 from ..drivers import Driver
 from ..functions.symbols import form_of
 from ..layouts.element_sizes import element_type
+from ..layouts.strips import register_count
 from ..ttgir.ir import Operation
 from ..ttgir.traits import in_loop, traits
 from ..ttgir.types import FloatType, TensorType, Type
-from .exchanges import layout_of
 from .plans import Plan, Rolled
 
 
@@ -22,16 +22,15 @@ def plan_rolled(operation: Operation, driver: Driver) -> Plan:
 
     In a loop of the kernel a round is longer, and is made only where that spares more: rounds of all its iterations add
     up to the driver's limit."""
-    length = _length(operation, driver)
-    return rounds(operation, length, 1, driver) if length else Plan()
+    length, type_ = _length(operation, driver), operation.results[0].type
+    if not length:
+        return Plan()
+    return rounds(operation, length, register_count(type_) if isinstance(type_, TensorType) else 1, driver)
 
 
-def rounds(operation: Operation, length: int, pack: int, driver: Driver) -> Rolled:
-    """A loop over registers, ``pack`` of them at a time, where code of ``length`` instructions for each pack is too
-    much to be repeated."""
-    type_ = operation.results[0].type
-    registers = 1 << len(layout_of(type_).bases["register"]) if isinstance(type_, TensorType) else 1
-    registers = -(-registers // pack)
+def rounds(operation: Operation, length: int, registers: int, driver: Driver) -> Rolled:
+    """A loop over ``registers``, or over what an operation has many of, where code of ``length`` instructions for each
+    is too much to be repeated."""
     if in_loop(operation):
         budget = driver.unrolled_in_loop
         together = max(1, budget // length)

@@ -31,6 +31,7 @@ def register() -> None:
     from .foreach import enter_foreach
     from .fourier import enter_fourier
     from .grid_sampling import enter_grid_sampling
+    from .histograms import enter_histograms
     from .householder import enter_householder
     from .indexing import enter_indexing
     from .library import enter_composed
@@ -38,6 +39,7 @@ def register() -> None:
     from .losses import enter_losses
     from .margins import enter_margins
     from .matmul import enter_matmul
+    from .matrix_functions import enter_matrix_functions
     from .movement import enter_movement
     from .norms import enter_norms
     from .optimizers import enter_optimizers
@@ -74,6 +76,8 @@ def register() -> None:
     for enter in (enter_weight_norm, enter_complex_numbers, enter_ctc, enter_margins, enter_linear_algebra):
         enter(library)
     for enter in (enter_fourier, enter_householder, enter_decompositions, enter_recurrent, enter_recurrent_layers):
+        enter(library)
+    for enter in (enter_matrix_functions, enter_histograms):
         enter(library)
     enter_composed(library)
     bounds.install()

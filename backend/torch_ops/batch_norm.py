@@ -184,12 +184,14 @@ def _with_update_backward(
 
 
 def _into_given(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``function`` with tensors for its results, by their names."""
+    """``function`` with tensors for its results, by their names: the statistics of halves may be halves, too, as they
+    are on the CPU, where they are rounded."""
 
     def run_into(*args: Any, out: torch.Tensor, save_mean: torch.Tensor, save_invstd: torch.Tensor, **how: Any) -> Any:
         given = out, save_mean, save_invstd
         for target, result in zip(given, function(*args, **how), strict=True):
-            of_type(target, result.dtype, result.shape).copy_(result)
+            kind = out.dtype if target.dtype == out.dtype else result.dtype
+            of_type(target, kind, result.shape).copy_(result)
         return given
 
     return run_into

@@ -106,6 +106,8 @@ DEFAULTS = {
     "fmax": "tl.maximum(self, other)",
     "fmin": "tl.minimum(self, other)",
     "hypot": "libdevice.hypot(self, other)",
+    "igamma": "gamma.lower(self + zero, other + zero)",
+    "igammac": "gamma.upper(self + zero, other + zero)",
     "logaddexp": "fn.log_add_exp(self, other)",
     "logaddexp2": "fn.log_add_exp2(self, other)",
     "heaviside": "tl.where(self == 0, values, (self > 0).to(self.dtype))",

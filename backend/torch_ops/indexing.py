@@ -141,10 +141,35 @@ def added_at(
         self.copy_(place)
 
 
+def _in_pairs(self: torch.Tensor, dim: int, out: torch.Tensor, source: torch.Tensor) -> tuple[Any, ...]:
+    """(``out``, which has the numbers of ``self`` then, the dimension, ``source``): with the parts of each complex
+    number in a last dimension. Raises OnHost for outputs and sources of another type."""
+    if not -max(self.dim(), 1) <= dim < max(self.dim(), 1) or source.dtype != self.dtype:
+        raise OnHost("a dimension that is refused, or numbers of two types")
+    parts(self)
+    if out is not self:
+        of_type(out, self.dtype, self.shape).copy_(self)
+    lines = lines_of(out, source.resolve_conj().resolve_neg())
+    whole, given = map(torch.view_as_real, lines)
+    return whole, dim % lines[0].dim(), given
+
+
+def _of_pairs(index: torch.Tensor, self: torch.Tensor) -> torch.Tensor:
+    """The index of an element for both of its parts."""
+    if index.dim() != self.dim() and index.numel():
+        raise OnHost("shapes that are refused")
+    (line,) = lines_of(index)
+    return line[..., None].expand(*line.shape, 2)
+
+
 def _scatter_add(
     self: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, *, out: torch.Tensor
 ) -> torch.Tensor:
     check_index(index, self)
+    if self.is_complex():
+        pairs, dim, given = _in_pairs(self, dim, out, src)
+        pairs.scatter_add_(dim, _of_pairs(index, self), given)
+        return out
     if src.dtype != self.dtype or (index.dim() != self.dim() and index.numel()):
         raise OnHost("tensors of two types")
     if out is not self:
@@ -157,6 +182,12 @@ def _scatter_add(
 
 def _scatter(self: torch.Tensor, dim: int, index: torch.Tensor, source: Any, *, out: torch.Tensor) -> torch.Tensor:
     check_index(index, self)
+    if self.is_complex():
+        if not isinstance(source, torch.Tensor):
+            source = torch.full((), source, dtype=self.dtype, device=self.device).expand(index.shape)
+        pairs, dim, given = _in_pairs(self, dim, out, source)
+        pairs.scatter_(dim, _of_pairs(index, self), given)
+        return out
     if self.dtype not in NAMES or (index.dim() != self.dim() and index.numel()):
         raise OnHost("complex numbers")
     if out is not self:
@@ -180,6 +211,11 @@ def _index_add(
     self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: Any = 1, out: torch.Tensor
 ) -> torch.Tensor:
     check_index(index, self)
+    if self.is_complex():
+        along(self, dim, index, source)
+        pairs, dim, given = _in_pairs(self, dim, out, source * alpha if alpha != 1 else source)
+        pairs.index_add_(dim, index, given)
+        return out
     if source.dtype != self.dtype:
         raise OnHost("tensors of two types")
     along(self, dim, index, source)
@@ -228,16 +264,25 @@ def _put_along(
 def _index_copy(
     self: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, out: torch.Tensor
 ) -> torch.Tensor:
-    if source.dtype != self.dtype or source.device != self.device or self.dtype not in NAMES:
+    if source.dtype != self.dtype or source.device != self.device:
         raise OnHost("a source of another type or device")
     check_index(index, self)
     along(self, dim, index, source)
+    if self.is_complex():
+        pairs, dim, given = _in_pairs(self, dim, out, source)
+        pairs.index_copy_(dim, index, given)
+        return out
     if out is not self:
         of_type(out, self.dtype, self.shape).copy_(self)
     return _put_along(_SCATTER, "index_copy", out, dim, index, source)
 
 
 def _index_fill(self: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -> torch.Tensor:
+    if self.is_complex() and not (isinstance(value, torch.Tensor) and value.dim()):
+        number = complex(value)
+        for part, filled in zip(map(lines_of, parts(self)), (number.real, number.imag), strict=True):
+            part[0].index_fill_(dim, index, filled)
+        return self
     if isinstance(value, torch.Tensor):
         if value.dim() or value.dtype.is_complex:
             raise OnHost("a value with dimensions, or complex")

@@ -1,6 +1,7 @@
-"""The loss of classes whose scores are to be larger than all others by a margin (multi_margin_loss), and its gradient.
+"""Losses of classes whose scores are to be larger than all others by a margin, and their gradients: of one class a line
+(multi_margin_loss), and of several (multilabel_margin_loss).
 
-Both are composed of a few kernels. Halves are computed in float32.
+They are composed of a few kernels. Halves are computed in float32.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from .types import OnHost, computed_in, require
 
 _NONE, _MEAN = 0, 1
 _Optional = torch.Tensor | None
+#: Pairs of a class and another one that are compared at once.
+_MOST_PAIRS = 2**26
 
 
 def enter_margins(library: torch.library.Library) -> None:
-    """Enter both of them."""
+    """Enter all of them."""
     enter_by_name(library, _TABLE)
 
 
@@ -95,9 +98,74 @@ def _gradient(
     return result.to(self.dtype) if grad_input is None else resized(grad_input, self.shape).copy_(result)
 
 
+class _Pairs:
+    """What both directions of multilabel_margin_loss need, of scores (N, C) and the classes of each line, which end at
+    the first -1: ``over`` (N, C, C), by how much each score exceeds what the margin of each class allows, and 0
+    elsewhere; ``classes`` (N, C), C behind the last."""
+
+    def __init__(self, scores: torch.Tensor, target: torch.Tensor) -> None:
+        kind = computed_in(scores.dtype)
+        require(scores.dtype, scores.device.index or 0)
+        if not scores.dtype.is_floating_point or scores.dim() > 2 or not scores.numel():
+            raise OnHost("scores that are refused")
+        if target.dtype != torch.int64 or target.device != scores.device or target.shape != scores.shape:
+            raise OnHost("classes that are refused")
+        self.count = count = scores.shape[-1] if scores.dim() else 1
+        if scores.numel() * count > _MOST_PAIRS:
+            raise OnHost(f"{scores.numel()} scores of {count} classes")
+        x, classes = scores.reshape(-1, count).to(kind), target.reshape(-1, count)
+        self.lines = x.shape[0]
+        named = (classes == -1).cumsum(1) == 0
+        self.classes = torch.where(named, classes, count)
+        nothing = x.new_zeros(self.lines, count + 1)
+        self.is_target = nothing.scatter(1, self.classes, 1.0)[:, :count]
+        theirs = torch.cat((x, nothing[:, :1]), 1).gather(1, self.classes)
+        over = 1 - theirs[:, :, None] + x[:, None, :]
+        counts = named[:, :, None] & (self.is_target == 0)[:, None, :] & (over > 0)  # NaN exceeds nothing
+        self.over = torch.where(counts, over, 0.0)
+
+
+def _multilabel(
+    self: torch.Tensor, target: torch.Tensor, reduction: int, *, output: _Optional = None, is_target: _Optional = None
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """((N) or one number, as the scores: 1 where a class is named)."""
+    known = _Pairs(self, target)
+    losses = known.over.sum((1, 2)) / known.count
+    result = losses.mean() if reduction == _MEAN else losses.sum() if reduction != _NONE else losses
+    if reduction == _NONE and self.dim() < 2:
+        result = result.view(())
+    named = known.is_target.reshape(self.shape).to(self.dtype)
+    if output is None or is_target is None:
+        return result.to(self.dtype), named
+    return resized(output, result.shape).copy_(result), resized(is_target, self.shape).copy_(named)
+
+
+def _multilabel_gradient(
+    grad_output: torch.Tensor,
+    self: torch.Tensor,
+    target: torch.Tensor,
+    reduction: int,
+    is_target: torch.Tensor,
+    *,
+    grad_input: _Optional = None,
+) -> torch.Tensor:
+    """As the scores: what each adds to the losses of all classes, less what a class of the line takes from them."""
+    known = _Pairs(self, target)
+    slope = (known.over > 0).to(known.over.dtype) / known.count
+    grad = grad_output.to(slope.dtype)
+    grad = grad.reshape(-1, 1) if reduction == _NONE else grad / (known.lines if reduction == _MEAN else 1)
+    taken = slope.new_zeros(known.lines, known.count + 1).scatter_add(1, known.classes, slope.sum(2))
+    result = ((slope.sum(1) - taken[:, : known.count]) * grad).view(self.shape)
+    return result.to(self.dtype) if grad_input is None else resized(grad_input, self.shape).copy_(result)
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
     "multi_margin_loss": _loss,
     "multi_margin_loss.out": _loss,
     "multi_margin_loss_backward": _gradient,
     "multi_margin_loss_backward.grad_input": _gradient,
+    "multilabel_margin_loss_forward": _multilabel,
+    "multilabel_margin_loss_forward.output": _multilabel,
+    "multilabel_margin_loss_backward": _multilabel_gradient,
+    "multilabel_margin_loss_backward.grad_input": _multilabel_gradient,
 }

@@ -34,7 +34,7 @@ _TENSORS = ("Tensor", "Optional[Tensor]")
 _NUMBERS = ("number", "Optional[number]", "float", "int", "bool")
 _FLOAT_LIMIT = 3.5e38
 #: Functions of float32 alone, whose text is long.
-_FLOAT32_ONLY = ("sp.", "bessel.")
+_FLOAT32_ONLY = ("sp.", "bessel.", "gamma.")
 #: Elements of a program of long expressions.
 _LONG_TILE = 256
 

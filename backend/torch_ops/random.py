@@ -245,7 +245,34 @@ def native_dropout_backward(grad_output: torch.Tensor, mask: torch.Tensor, scale
     return out
 
 
+def _rrelu(
+    self: torch.Tensor,
+    noise: torch.Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+    *,
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """aten::rrelu_with_noise: numbers up to 0 times a slope, drawn while training, which ``noise`` is then, 1 above."""
+    if not self.dtype.is_floating_point or not math.isfinite(lower) or not math.isfinite(upper) or lower > upper:
+        raise OnHost("numbers, or slopes, that are refused")
+    if training:
+        if noise.dtype != self.dtype or noise.shape != self.shape or noise.device != self.device:
+            raise OnHost("noise of another type, shape or device")
+        slopes = _uniform(torch.empty_like(noise), lower, upper, generator=generator)
+        noise.copy_(torch.where(self <= 0, slopes, 1.0))
+        result = torch.where(self <= 0, self * noise, self)
+    else:
+        result = torch.nn.functional.leaky_relu(self, (float(lower) + float(upper)) / 2)
+    return result.contiguous() if out is None else of_type(out, self.dtype, self.shape).copy_(result)
+
+
 _TABLE: dict[str, Callable[..., Any]] = {
+    "rrelu_with_noise": _rrelu,
+    "rrelu_with_noise.out": _rrelu,
+    "rrelu_with_noise_": lambda self, *args, **how: _rrelu(self, *args, **how, out=self),
     "uniform_": _uniform,
     "normal_": _normal,
     "exponential_": _exponential,

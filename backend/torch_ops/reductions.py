@@ -27,10 +27,15 @@ def enter_reductions(library: torch.library.Library) -> None:
 
 
 def dims_of(dim: _Dims, count: int, empty_is_all: bool = True) -> tuple[int, ...]:
-    """The dimensions that a reduction's ``dim`` names, of a tensor of ``count`` dimensions."""
+    """The dimensions that a reduction's ``dim`` names, of a tensor of ``count`` dimensions. Raises OnHost for
+    one that is out of range, or named twice."""
     if dim is None or (not isinstance(dim, int) and len(dim) == 0 and empty_is_all):
         return tuple(range(count))
-    return tuple(d % max(count, 1) for d in ([dim] if isinstance(dim, int) else dim))
+    named, count = [dim] if isinstance(dim, int) else dim, max(count, 1)
+    dims = tuple(d % count for d in named)
+    if len(set(dims)) < len(dims) or any(not -count <= d < count for d in named):
+        raise OnHost("dimensions that are refused")
+    return dims
 
 
 def _shape(shape: torch.Size, dims: tuple[int, ...], keepdim: bool) -> torch.Size:
@@ -102,7 +107,27 @@ def _mean(self: torch.Tensor, dim: _Dims, keepdim: bool = False, *, dtype: Any =
     return into(out, self, "self", SUM, dims, keepdim, finish=finish)
 
 
+def _complex_product(self: torch.Tensor, dim: int) -> torch.Tensor:
+    """Without the dimension: products of halves, as often as there is more than one number."""
+    count = self.shape[dim]
+    if not count:
+        return self.sum(dim) + 1
+    while count > 1:
+        half = count // 2
+        pairs = self.narrow(dim, 0, half) * self.narrow(dim, half, half)
+        self = torch.cat((pairs, self.narrow(dim, count - 1, 1)), dim) if count % 2 else pairs
+        count = self.shape[dim]
+    return self.select(dim, 0)
+
+
 def _prod_dim(self: torch.Tensor, dim: int, keepdim: bool = False, *, dtype: Any = None, out: torch.Tensor) -> Any:
+    if out.is_complex():
+        if not -max(self.dim(), 1) <= dim < max(self.dim(), 1):
+            raise OnHost("a dimension that is refused")
+        line = (self if self.dim() else self.view(1)).to(out.dtype)
+        found = _complex_product(line, dim)
+        found = found.unsqueeze(dim) if keepdim and self.dim() else found
+        return resized(out, found.shape).copy_(found)
     dims = dims_of(dim, self.dim())
     if out.dtype == torch.bool:
         return into(out, self, _NOT_ZERO, ALL, dims, keepdim, as_stored=_SELF)
@@ -110,6 +135,8 @@ def _prod_dim(self: torch.Tensor, dim: int, keepdim: bool = False, *, dtype: Any
 
 
 def _prod(self: torch.Tensor, *, dtype: torch.dtype | None = None) -> torch.Tensor:
+    if (dtype or self.dtype).is_complex:
+        return _complex_product(self.reshape(-1).to(dtype or self.dtype), 0)
     _plain(self)
     kind = _summed(dtype, self.dtype)
     if kind == torch.bool:
@@ -231,8 +258,10 @@ def _moments(
     self: torch.Tensor, dim: _Dims, correction: Any, keepdim: bool, root: bool, want_mean: bool = False
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """(variance or its root, mean)."""
+    if self.is_complex():
+        return _complex_moments(self, dim, correction, keepdim, root)
     if not self.dtype.is_floating_point:
-        raise OnHost("a variance of numbers that are not real floats")
+        raise OnHost("a variance of numbers that are not floats")
     dims = dims_of(dim, self.dim())
     count = math.prod(self.shape[d] for d in dims) if self.dim() else 1
     free = max(0.0, count - float(1 if correction is None else correction))
@@ -253,6 +282,15 @@ def _moments(
         return result, mean
     mean = mean.to(self.dtype)
     return result, mean if keepdim else mean.view(result.shape)
+
+
+def _complex_moments(
+    self: torch.Tensor, dim: _Dims, correction: Any, keepdim: bool, root: bool
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """The variances of both parts together are that of the numbers."""
+    found = [_moments(part, dim, correction, keepdim, False, want_mean=True) for part in parts(self)]
+    variance = found[0][0] + found[1][0]
+    return variance.sqrt() if root else variance, torch.complex(found[0][1], found[1][1])
 
 
 def _variance(root: bool) -> Callable[..., Any]:

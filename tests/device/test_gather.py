@@ -48,6 +48,15 @@ def test_one_dimension(size: int, wanted: int, warps: int) -> None:
     assert torch.equal(y[1:-1], x[index.long()])
 
 
+@pytest.mark.parametrize("dtype", ["int8", "float32", "int64"])
+def test_of_many_registers(dtype: str) -> None:
+    """A loop over registers on drivers that want one."""
+    x = torch.randint(-100, 100, (2048,), generator=torch.Generator().manual_seed(0)).to(getattr(torch, dtype))
+    index, y = draw((4096,), 2048), torch.zeros(4096, dtype=x.dtype)
+    gather_1d[(1,)](x, index, y, N=2048, K=4096, num_warps=1)
+    assert torch.equal(y, x[index.long()])
+
+
 def test_unsigned_indices_past_the_signed_ones() -> None:
     x, index = torch.randn(512), torch.arange(256, dtype=torch.uint8)
     y = torch.zeros(256)

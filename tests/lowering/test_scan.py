@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.lowering.harness import compile_body, disassemble
+from tests.lowering.harness import LAVAPIPE, PLAIN, compile_body, disassemble
 
 POINTER = "%p: !tt.ptr<i32>, %q: !tt.ptr<i32>"
 INPUT = """
@@ -50,6 +50,18 @@ CHECK-NOT: OpControlBarrier
 CHECK: OpReturn
 """,
     )
+
+
+def accesses(body: str) -> tuple[int, int]:
+    """(stores to workgroup memory, loads from it)."""
+    lines = [line for line in disassemble(compile_body(body, POINTER, capabilities=PLAIN)).splitlines()]
+    shared = [line for line in lines if "NonPrivatePointer" in line]
+    return sum("OpStore" in line for line in shared), sum("OpLoad" in line for line in shared)
+
+
+def test_totals_of_four_blocks_are_exchanged_in_one_access():
+    """1,024 elements: each lane has eight blocks, of which it reads what the other three of four subgroups found."""
+    assert accesses(fill(INPUT + SCAN, 1024, "#vec4")) == (2, 8)
 
 
 def test_histogram_counts_by_atomics_between_two_barriers(filecheck):
@@ -113,6 +125,18 @@ CHECK-NOT: OpControlBarrier
 CHECK: OpReturn
 """,
     )
+
+
+def test_gathers_store_neighbours_in_one_access():
+    assert accesses(gather(128, "#vec4")) == (1, 4)
+
+
+def test_gathers_of_many_registers_are_a_loop_where_the_driver_wants_one():
+    def loops(size: int, capabilities) -> int:
+        return disassemble(compile_body(gather(size, "#vec4"), POINTER, capabilities=capabilities)).count("OpLoopMerge")
+
+    assert [loops(size, LAVAPIPE) for size in (1024, 8192)] == [0, 1]
+    assert loops(8192, PLAIN) == 0
 
 
 def test_exclusive_or_with_the_partner_is_the_partner(filecheck):

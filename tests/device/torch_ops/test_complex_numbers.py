@@ -102,3 +102,49 @@ def test_gradients_of_products() -> None:
         return y.detach(), a.grad, b.grad
 
     compare(run, _numbers(5, 7) / 4, _numbers(7, 3) / 4, tolerance=(1e-4, 1e-4))
+
+
+_INDEXED: dict[str, Callable[..., Any]] = {
+    "scatter": lambda y, s, i: (y.scatter(0, i[:1], s), y.scatter(0, i, 2 + 1j), y.scatter(1, i[:, :2] % 3, s.conj())),
+    "scatter_add": lambda y, s, i: (y.scatter_add(0, i, s), y.mT.scatter_add(1, i.mT, s.mT)),
+    "index_add": lambda y, s, i: (y.index_add(0, i[:, 1], s), y.conj().index_add(0, i[:, 0], s, alpha=2 - 1j)),
+    "index_copy": lambda y, s, i: (y.index_copy(0, i[:, 1], s), y.mT.index_copy(-1, i[:, 1], s.mT.conj())),
+    "index_fill": lambda y, s, i: (y.clone().index_fill_(-1, i[0], 2 - 1j), y.index_fill(0, i[0], s[0, 0])),
+    "nothing": lambda y, s, i: (y.index_add(0, i[0, :0], s[:0]), y.scatter(0, i[:0], s)),
+    "one": lambda y, s, i: (
+        y[0, 0].scatter(0, i[0, 0], s[0, 0]),
+        y[0, 0].scatter_add(0, i[0, 0], s[0, 0]),
+        y[0, 0].index_add(0, i[0, 0], s[0, 0]),
+        y[0, 0].index_copy(0, i[0, 0], s[0, 0]),
+        y[0, 0].clone().index_fill_(0, i[0, :1], 3),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _INDEXED)
+def test_writes_at_indices(name: str) -> None:
+    compare(_INDEXED[name], _numbers(4, 3), _numbers(2, 3), torch.tensor([[0, 2, 1], [2, 0, 0]]))
+
+
+_REDUCED: dict[str, Callable[..., Any]] = {
+    "prod": lambda z: (
+        z.prod(),
+        z.prod(1),
+        z.prod(-1, keepdim=True),
+        z.mT.prod(0),
+        z.conj().prod(1),
+        z[0, 0, 0].prod(0),
+    ),
+    "prod of nothing": lambda z: (z[:, :0].prod(1), z[:0].prod(), z.real.prod(dtype=torch.complex64)),
+    "var": lambda z: (z.var(1), z.mT.var((0, 1)), z.conj().var(1), torch.var_mean(z, (0, 2), keepdim=True)),
+    "std": lambda z: (z.std(), torch.std_mean(z, -1, correction=0), z.std(0, keepdim=True)),
+}
+
+
+@pytest.mark.parametrize("name", _REDUCED)
+def test_reductions(name: str) -> None:
+    z = _numbers(4, 15).view(4, 3, 5)
+    compare(_REDUCED[name], z)
+    z[1, 1, 1], z[2, 2, 2] = complex(float("nan"), 1), complex(1, float("inf"))
+    compare(lambda z: z.prod(2).isnan(), z)
+    compare(lambda z: z.var(2), z)

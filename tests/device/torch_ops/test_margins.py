@@ -55,8 +55,33 @@ def test_halves_have_the_loss_of_float32() -> None:
         torch.testing.assert_close(half.grad.cpu(), whole.grad.to(dtype))
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64], ids=str)
+def test_multilabel_margin_loss(dtype: torch.dtype) -> None:
+    """Classes end at the first -1, and count as often as they are named."""
+
+    def run(x: torch.Tensor, target: torch.Tensor) -> Any:
+        x = x.detach().requires_grad_()
+        losses = [F.multilabel_margin_loss(x, target, reduction=how) for how in ("mean", "sum", "none")]
+        scales = (torch.arange(1, loss.numel() + 1, device=x.device).view(loss.shape) for loss in losses)
+        total = sum((loss * scale).sum() for loss, scale in zip(losses, scales, strict=True))
+        return *(loss.detach() for loss in losses), *torch.autograd.grad(total, x)
+
+    x = values(4, 6).to(dtype)
+    target = torch.tensor([[3, 0, -1, 1, 2, 0], [1, 2, 3, 4, 5, 0], [-1] * 6, [2, 2, 5, -1, 2, 3]])
+    compare(run, x, target, tolerance=(1e-5, 1e-6))
+    compare(run, x.t().contiguous().t(), target, tolerance=(1e-5, 1e-6))
+    for line in range(4):
+        compare(run, x[line], target[line], tolerance=(1e-5, 1e-6))
+    compare(run, x[0, 0], torch.tensor(0))
+    x[0, 2], x[1, 1], x[3, 0] = float("nan"), float("inf"), float("-inf")
+    compare(run, x, target, tolerance=(1e-5, 1e-6))
+
+
 def test_classes_out_of_range_are_reported() -> None:
     x = torch.randn(2, 4, device="spirv")
     F.multi_margin_loss(x, torch.tensor([1, 4], device="spirv"))
+    with pytest.raises(IndexError, match="out of range"):
+        torch.zeros(1, device="spirv").cpu()
+    F.multilabel_margin_loss(x, torch.tensor([[1, 5, -1, 0], [0, -1, 0, 0]], device="spirv"))
     with pytest.raises(IndexError, match="out of range"):
         torch.zeros(1, device="spirv").cpu()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
+
+from .conftest import compare
 
 pytestmark = pytest.mark.usefixtures("no_fallbacks")
 COUNT = 40_000
@@ -80,3 +84,31 @@ def test_complex_numbers() -> None:
     torch.manual_seed(3)
     again = torch.randn(40000, dtype=torch.complex64, device="spirv").cpu()
     torch.testing.assert_close(again, (x - 1) / 3, rtol=1e-5, atol=1e-5)
+
+
+def test_rrelu_draws_slopes_of_what_is_not_positive() -> None:
+    x = torch.randn(2000, device="spirv")
+    x[:3] = torch.tensor([float("nan"), float("inf"), float("-inf")])
+    x = x.requires_grad_()
+    out = torch.nn.functional.rrelu(x, 0.2, 0.3, training=True)
+    (grad,) = torch.autograd.grad(out.nan_to_num(0, 0, 0).sum(), x)
+    given, found, slope = (tensor.detach().cpu()[3:] for tensor in (x, out, grad))
+    assert torch.equal(found[given > 0], given[given > 0]) and (slope[given > 0] == 1).all()
+    below = slope[given <= 0]
+    assert ((below >= 0.2) & (below < 0.3)).all() and below.unique().numel() > below.numel() * 0.9
+    torch.testing.assert_close(found[given <= 0], (given * slope)[given <= 0])
+    assert abs(below.mean().item() - 0.25) < 0.005
+    ends = out.detach().cpu()[:3]
+    assert ends[0].isnan() and ends[1] == float("inf") and ends[2] == float("-inf")
+    inplace = x.detach().clone().t()
+    assert torch.nn.functional.rrelu_(inplace, 0.2, 0.3, training=True) is inplace
+
+
+def test_rrelu_without_training() -> None:
+    def run(x: torch.Tensor) -> Any:
+        noise = torch.zeros_like(x)
+        plain = torch.ops.aten.rrelu_with_noise(x, noise, 0.2, 0.3, False)
+        return plain, noise, torch.nn.functional.rrelu(x), torch.nn.functional.rrelu(x, 0.1, 0.4)
+
+    compare(run, torch.tensor([-1.0, 0.0, -0.0, 2.0, float("nan"), float("inf"), -float("inf")]))
+    compare(run, torch.randn(3, 4).t())

@@ -85,6 +85,19 @@ def test_batch_norm_of_channels_of_any_length(shape: tuple[int, ...], launches: 
         assert (actual.cpu().double() - exact).abs().max() <= 1e-4 * exact.abs().max() + 1e-5
 
 
+@pytest.mark.parametrize("kind", [torch.float16, torch.float32], ids=str)
+def test_saved_statistics_of_halves_have_the_type_that_is_asked_for(kind: torch.dtype) -> None:
+    """The CPU saves halves, rounded; by itself the device saves what it computes in, as CUDA does."""
+
+    def run(x: torch.Tensor, vector: torch.Tensor) -> list[torch.Tensor]:
+        outs = [torch.empty(0, dtype=one, device=x.device) for one in (x.dtype, kind, kind)]
+        given = x, vector, vector, vector - 1, vector + 1, True, 0.1, 1e-5
+        names = dict(zip(("out", "save_mean", "save_invstd"), outs, strict=True))
+        return [*torch.ops.aten.native_batch_norm.out(*given, **names)]
+
+    compare(run, values(6, 4, 5).half(), torch.rand(4).to(kind))
+
+
 def test_nothing_and_one() -> None:
     x = values(4, 5)
     compare(lambda x: (x[:0].sum(), x[:0].sum(0), x[:0].any(), x[:0].all(), x[:, :0].sum(0), x[:0].prod()), x)

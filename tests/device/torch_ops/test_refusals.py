@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
@@ -78,3 +81,31 @@ def test_scores_and_classes_of_a_loss_with_margins() -> None:
         for device in ("cpu", "spirv"):
             with pytest.raises(RuntimeError):
                 F.multi_margin_loss(torch.zeros(scores, device=device), classes.to(device))
+
+
+#: Reductions whose dimensions torch leaves to the device to check.
+_REDUCTIONS: dict[str, Callable[..., Any]] = {
+    "var": torch.var,
+    "std": torch.std,
+    "var_mean": torch.var_mean,
+    "std_mean": torch.std_mean,
+    "sum": torch.sum,
+    "mean": torch.mean,
+    "amax": torch.amax,
+    "nansum": torch.nansum,
+    "all": torch.all,
+    "logsumexp": torch.logsumexp,
+    "norm": torch.linalg.vector_norm,
+    "count_nonzero": torch.count_nonzero,
+}
+
+
+@pytest.mark.parametrize("dim", [2, -3, (0, 0), (1, -1), (0, 5)], ids=str)
+@pytest.mark.parametrize("name", _REDUCTIONS)
+def test_dimensions_out_of_range_or_named_twice(name: str, dim: Any) -> None:
+    reduce, x = _REDUCTIONS[name], torch.randn(3, 4)
+    how = {"dim": dim}
+    with pytest.raises((IndexError, RuntimeError)) as expected:
+        reduce(x, **how)
+    with pytest.raises(expected.type):
+        reduce(x.to("spirv"), **how)

@@ -152,3 +152,39 @@ def test_polynomials_at_the_ends(name: str) -> None:
     for left, right in ((integers, 3), (2.5, integers), (integers, integers.flip(0)), (x[:3, 0].double(), 5)):
         one, other = (v.to("spirv") if isinstance(v, torch.Tensor) else v for v in (left, right))
         torch.testing.assert_close(function(one, other).cpu(), function(left, right), rtol=1e-5, atol=1e-5)
+
+
+def _pairs(a: torch.Tensor, ratio: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """All pairs of a with x, which is so many times a."""
+    first, times = torch.meshgrid(a, ratio, indexing="ij")
+    return first.contiguous(), (first * times).contiguous()
+
+
+@pytest.mark.parametrize("name", ["igamma", "igammac"])
+def test_incomplete_gamma_functions(name: str) -> None:
+    """Absolutely within 8 units of 1's last place; relatively by how much an argument's last place changes them."""
+    function = getattr(torch, name)
+    orders = torch.cat((torch.logspace(-3, 4, 60), torch.tensor([0.5, 1, 2, 5, 31.9, 32, 33, 100, 1e6])))
+    a, x = _pairs(orders, torch.cat((torch.logspace(-3, 2, 50), torch.linspace(0.35, 2.5, 60))))
+    exact, found = function(a.double(), x.double()), function(a.to("spirv"), x.to("spirv")).cpu().double()
+    eps = torch.finfo(torch.float32).eps
+    error = (found - exact).abs()
+    assert (error / eps).max() < 8
+    # The logarithm's derivative is as large as a - x behind x = a, and as large as a log(x / a) at most.
+    steep = 8 + (a.double() - x.double()).abs() + a.double() * (x.double() / a.double()).log().abs()
+    # Q of a small order is a difference of numbers near 1.
+    seen = (exact > 1e-30) & ((a > 0.5) | (name == "igamma"))
+    assert (error / (eps * steep * exact))[seen].max() < 4
+
+
+def test_incomplete_gamma_functions_at_the_ends() -> None:
+    numbers = torch.tensor([0.0, -0.0, -1.0, 1.0, float("inf"), float("nan"), 1e-30, 1e30, 50.0])
+    a, x = torch.meshgrid(numbers, numbers, indexing="ij")
+    for function in (torch.igamma, torch.igammac):
+        for kind in (torch.float32, torch.float16, torch.bfloat16):
+            one, other = a.to(kind), x.to(kind)
+            found = function(one.to("spirv"), other.to("spirv")).cpu()
+            expected = function(one.double(), other.double()).to(kind)
+            torch.testing.assert_close(
+                found, expected, equal_nan=True, rtol=1e-2 if kind != torch.float32 else 1e-5, atol=1e-6
+            )

@@ -108,6 +108,9 @@ def stored(step: AcrossWarps, before: dict[tuple[int, int], list[list[Line]]]) -
             offset = step.store.apply_flat(register=number, lane=lane, warp=warp)
             assert offset < step.size and offset not in memory, "two lanes store one total"
             memory[offset] = total
+            first = number - number % step.width
+            assert offset == step.store.apply_flat(register=first, lane=lane, warp=warp) + number - first
+            assert (offset - number + first) % step.width == 0, "a vector begins at a multiple of its length"
     return memory
 
 
@@ -168,6 +171,7 @@ def test_a_line_over_everything() -> None:
     assert isinstance(registers, AcrossRegisters) and registers.bits == 2
     assert isinstance(lanes, AcrossLanes) and lanes.mask == 31
     assert isinstance(warps, AcrossWarps) and warps.mask == 3 and warps.size == 8
+    assert warps.width == 2
     assert isinstance(tiles, AcrossRegisters) and tiles.bits == 1
     assert plan.groups == (tuple(range(8)),)
 
