@@ -3,7 +3,7 @@
 # mypy: allow-untyped-defs
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -257,11 +257,12 @@ def _plan(
 
 
 def _tile(on: DeviceKind, dtype: torch.dtype, sizes: tuple[int, int, int], parts: int) -> Tile:
-    """The largest tile of which a device has enough to do, or the smallest. ``sizes``: rows, columns and the number of
+    return busy_tile(ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(dtype) else ON_GPU, on, sizes, parts)
+
+
+def busy_tile(tiles: Sequence[Tile], on: DeviceKind, sizes: tuple[int, int, int], parts: int) -> Tile:
+    """The first tile of which a device has enough to do, or the last. ``sizes``: rows, columns and the number of
     products; ``parts``: that K can be divided in."""
-    if on.cpu:
-        return ON_CPU[0]
-    tiles = ON_MATRIX_UNITS if on.multiplies(dtype) else ON_GPU
     rows, columns, batches = sizes
     programs = [-(-rows // tile.rows) * -(-columns // tile.columns) * batches for tile in tiles]
     for each in (1, max(1, min(parts, _MOST_PARTS))):
