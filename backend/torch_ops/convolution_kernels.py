@@ -13,17 +13,10 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+from .convolution_axes import split_position, within
+
 #: Further outside of an image than any window reaches.
 _FAR = tl.constexpr(-(1 << 30))
-
-
-@triton.jit
-def _split(i, A, B, C, DEEP: tl.constexpr):
-    """(i // (A B C), i // (B C) % A, i // C % B, i % C), with A = 1 unless DEEP."""
-    if DEEP:
-        return i // (A * B * C), i // (B * C) % A, i // C % B, i % C
-    else:
-        return i // (B * C), i * 0, i // C % B, i % C
 
 
 @triton.jit
@@ -34,54 +27,27 @@ def _quotient(i, factor, shift):
 
 
 @triton.jit
-def _within(f, g, h, D, H, W, DEEP: tl.constexpr):
-    """Whether a place is in an image. Negative numbers are large ones without a sign."""
-    inside = (g.to(tl.uint32) < H) & (h.to(tl.uint32, bitcast=True) < W)
-    if DEEP:
-        inside = inside & (f.to(tl.uint32) < D)
-    return inside
-
-
-@triton.jit
-def channels_last_kernel(
-    out, image, positions, C, channels, pitch, image_n, image_c,
-    VECTOR: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """out (N, positions, groups, CP) of image (N, groups C, positions), whose positions are ``image_c`` channels apart
-    and next to each other. The second axis of the grid are images and groups."""
-    tiles = tl.cdiv(channels * VECTOR, COLUMNS)
-    groups = pitch // channels
-    n, group = tl.program_id(1) // groups, tl.program_id(1) % groups
-    position, c = tl.program_id(0) // tiles * ROWS, tl.program_id(0) % tiles * COLUMNS
-    row, column = position + tl.arange(0, ROWS)[None, :], c + tl.arange(0, COLUMNS)[:, None]
-    place = n * image_n + (group * C + column) * image_c + row
-    values = tl.load(image + place, mask=(row < positions) & (column < C), other=0.0)
-    row, column = position + tl.arange(0, ROWS)[:, None], c + tl.arange(0, COLUMNS)[None, :]
-    place = ((n * positions + row) * pitch + group * channels) * VECTOR + column
-    tl.store(out + place, tl.trans(values), mask=(row < positions) & (column < channels * VECTOR))
-
-
-@triton.jit
 def image_kernel(
     out, image, weights, bias, rows, O, P, Q, D, H, W, K, pitch, channels, steps, depth, columns,  # noqa: E741
     step_d, step_h, step_w, start_d, start_h, start_w, move_d, move_h, move_w, T, R, S,
-    first, weight_t, weight_r, weight_s, begin, out_n, stride_k, out_d, out_h, out_w,
-    HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, GUARDED: tl.constexpr, ACROSS: tl.constexpr, CHANNELS: tl.constexpr,
-    VECTOR: tl.constexpr, UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    first, weight_t, weight_r, weight_s, begin, out_n, out_k, out_d, out_h, out_w,
+    HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, GUARDED: tl.constexpr, ACROSS: tl.constexpr, DENSE: tl.constexpr,
+    CHANNELS: tl.constexpr, VECTOR: tl.constexpr, UNIT: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
     """out at positions (rows = N O P Q) of ``image`` and ``weights`` (groups, depth, CP, 16 columns), whose element (t,
     r, s) of a window is ``first`` + t weight_t + r weight_r + s weight_s of ``depth``; T, R, S: of how many it is.
 
     ``steps``: of a window's element, where CHANNELS is None. GUARDED: windows may reach out of an image. ACROSS: out's
-    positions follow each other in memory, not its channels. The first position is at ``begin``; it and distances out_…
-    are in UNITs."""
+    positions follow each other in memory, not its channels. Distances out_… are in UNITs, and so is ``begin``, the
+    first position's place. DENSE: all positions of an image's channel are next to each other, ``out_w`` UNITs."""
     group = tl.program_id(1)
     tiles = tl.cdiv(K, BN)
     at, k = tl.program_id(0) // tiles * BM, tl.program_id(0) % tiles * BN
     row = at + tl.arange(0, BM)[:, None]
     if not GUARDED:
         row = tl.minimum(row, rows - 1)
-    n, o, p, q = _split(row, O, P, Q, DEEP)
+    n, o, p, q = split_position(row, O, P, Q, DEEP)
     f, g, h = o * step_d + start_d, p * step_h + start_h, q * step_w + start_w
     place = ((n * D + f) * H + g) * W + h
     if GUARDED:
@@ -112,26 +78,34 @@ def image_kernel(
             known = e < T * R * S
             inside = known[None, :]
             if GUARDED:
-                inside = inside & _within(f + t, g + r, h + s, D, H, W, DEEP)
+                inside = inside & within(f + t, g + r, h + s, D, H, W, DEEP)
             left, right = tl.load(x, mask=inside, other=0.0), tl.load(w, mask=known[:, None], other=0.0)
         elif GUARDED:
-            left, right = tl.load(x, mask=_within(f + t, g + r, h + s, D, H, W, DEEP), other=0.0), tl.load(w)
+            left, right = tl.load(x, mask=within(f + t, g + r, h + s, D, H, W, DEEP), other=0.0), tl.load(w)
         else:
             left, right = tl.load(x), tl.load(w)
         total = tl.dot(left, right, total, input_precision="ieee")
     if HAS_BIAS:
         total += tl.load(bias + group * K + column, mask=column < K, other=0.0).to(tl.float32)
     result = total.to(out.dtype.element_ty)
-    row = at + tl.arange(0, BM)
     if ACROSS:
-        n, o, p, q = _split(row[None, :], O, P, Q, DEEP)
+        row = at + tl.arange(0, BM)[None, :]
         column = k + tl.arange(0, BN)[:, None]
-        place = (begin + n * out_n + o * out_d + p * out_h + q * out_w) * UNIT + (group * K + column) * stride_k
-        tl.store(out + place, tl.trans(result), mask=(row < rows)[None, :] & (column < K))
+        if DENSE:
+            i = row // UNIT
+            n = i // out_w
+            place = (n * out_n + (group * K + column) * out_k + i % out_w) * UNIT + row % UNIT
+            known = i < rows // UNIT
+        else:
+            n, o, p, q = split_position(row, O, P, Q, DEEP)
+            place = begin + n * out_n + (group * K + column) * out_k + o * out_d + p * out_h + q * out_w
+            known = row < rows
+        tl.store(out + place, tl.trans(result), mask=known & (column < K))
     else:
-        n, o, p, q = _split(row[:, None], O, P, Q, DEEP)
-        place = (begin + n * out_n + o * out_d + p * out_h + q * out_w) * UNIT + (group * K + column) * stride_k
-        tl.store(out + place, result, mask=(row < rows)[:, None] & (column < K))
+        row = at + tl.arange(0, BM)[:, None]
+        n, o, p, q = split_position(row, O, P, Q, DEEP)
+        place = (begin + n * out_n + o * out_d + p * out_h + q * out_w) * UNIT + group * K + column
+        tl.store(out + place, result, mask=(row < rows) & (column < K))
 
 
 @triton.jit
@@ -140,13 +114,12 @@ def weight_kernel(
     step_d, step_h, step_w, start_d, start_h, start_w, move_d, move_h, move_w, T, R, S,
     factor_o, shift_o, factor_p, shift_p, factor_q, shift_q, out_part, out_group, out_e, out_c, stride_k,
     DEEP: tl.constexpr, GUARDED: tl.constexpr, CHANNELS: tl.constexpr,
-    VECTOR: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+    VECTOR: tl.constexpr, UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
 ):  # fmt: skip
-    """out, the gradient of weights, at (part, group, window's element e, channel c, channel k of ``grad``), distances
-    apart. The third axis of the grid are parts of the sum over ``rows``, of ``share`` each (a multiple of BK).
-
-    A tile's rows are channels of a window's element; where CHANNELS is None, of one. factor_… and shift_…: what
-    dividing_by() gives of O, P and Q."""
+    """out, the gradient of weights, at (part, group, window's element e, channel c, channel k of ``grad``); distances
+    but ``stride_k`` are in UNITs. The third axis of the grid are parts of the sum over ``rows``, of ``share`` each (a
+    multiple of BK). A tile's rows are channels of a window's element; where CHANNELS is None, of one. factor_… and
+    shift_…: what dividing_by() gives of O, P and Q."""
     group, part = tl.program_id(1), tl.program_id(2)
     tiles = tl.cdiv(K, BN)
     at, k = tl.program_id(0) // tiles * BM, tl.program_id(0) % tiles * BN
@@ -162,13 +135,13 @@ def weight_kernel(
     t, r, s = t * move_d, r * move_h, s * move_w
     moved = (t * H + r) * W + s
     if CHANNELS is not None:
-        t, r, s, moved = t[None, :], r[None, :], s[None, :], moved[None, :]
-        r = tl.where((e < T * R * S)[None, :], r, _FAR)
+        t, r, s, moved = t[:, None], r[:, None], s[:, None], moved[:, None]
+        r = tl.where((e < T * R * S)[:, None], r, _FAR)
     column = k + tl.arange(0, BN)[None, :]
     total = tl.zeros((BM, BN), tl.float32)
     end = min(part * share + share, rows)
     for start in range(part * share, end, BK):
-        i = start + tl.arange(0, BK)[:, None]
+        i = start + tl.arange(0, BK)[None, :]
         p = _quotient(i, factor_q, shift_q)
         q = i - p * Q
         n = _quotient(p, factor_p, shift_p)
@@ -181,90 +154,14 @@ def weight_kernel(
         x = ((n * D + f) * H + g) * W + h
         inside = i < end
         if GUARDED or CHANNELS is not None:
-            inside = inside & _within(f + t, g + r, h + s, D, H, W, DEEP)
-        left = tl.load(image + ((x + moved) * pitch + group * channels) * VECTOR + c[None, :], mask=inside, other=0.0)
+            inside = inside & within(f + t, g + r, h + s, D, H, W, DEEP)
+        x = image + ((x + moved) * pitch + group * channels) * VECTOR + c[:, None]
+        i = start + tl.arange(0, BK)[:, None]
         y = grad + (i * grad_pitch + group * grad_channels) * VECTOR + column
+        left = tl.load(x, mask=inside, other=0.0)
         right = tl.load(y, mask=(i < end) & (column < grad_channels * VECTOR), other=0.0)
-        total = tl.dot(tl.trans(left), right, total, input_precision="ieee")
-    e, c = e + j * 0, c
+        total = tl.dot(left, right, total, input_precision="ieee")
+    e += j * 0
     known = ((e < T * R * S) & (c < C))[:, None]
-    place = part * out_part + group * out_group + (e * out_e + c * out_c)[:, None] + column * stride_k
+    place = (part * out_part + group * out_group + (e * out_e + c * out_c)[:, None]) * UNIT + column * stride_k
     tl.store(out + place, total.to(out.dtype.element_ty), mask=known & (column < K))
-
-
-@triton.jit
-def _tile_of_channels(positions, channels, ACROSS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
-    """(positions, channels) of a tile, from the first of each; positions are its last axis if ACROSS."""
-    if ACROSS:
-        return positions + tl.arange(0, ROWS)[None, :], channels + tl.arange(0, COLUMNS)[:, None]
-    else:
-        return positions + tl.arange(0, ROWS)[:, None], channels + tl.arange(0, COLUMNS)[None, :]
-
-
-@triton.jit
-def alone_kernel(
-    out, image, weights, bias, rows, O, P, Q, D, H, W, K, image_n, image_c, image_d, image_h, image_w,  # noqa: E741
-    step_d, step_h, step_w, start_d, start_h, start_w, move_d, move_h, move_w, T, R, S,
-    depth, first, weight_t, weight_r, weight_s, begin, out_n, out_c, out_d, out_h, out_w, terms, each,
-    HAS_BIAS: tl.constexpr, DEEP: tl.constexpr, ACROSS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """As image_kernel, of channels that are each convolved alone, in memory of any order: channel k of K is the sum of
-    ``terms`` of weights (channels, depth), from k terms on, of which ``each`` belong to one channel of the image."""
-    tiles = tl.cdiv(K, COLUMNS)
-    at = tl.program_id(0)
-    row, k = _tile_of_channels(at // tiles * ROWS, at % tiles * COLUMNS, ACROSS, ROWS, COLUMNS)
-    n, o, p, q = _split(row, O, P, Q, DEEP)
-    f, g, h = o * step_d + start_d, p * step_h + start_h, q * step_w + start_w
-    place = n * image_n + f * image_d + g * image_h + h * image_w
-    known = (row < rows) & (k < K)
-    total = tl.zeros((COLUMNS, ROWS) if ACROSS else (ROWS, COLUMNS), tl.float32)
-    for i in range(0, terms * T * R * S):
-        term, e = i // (T * R * S), i % (T * R * S)
-        t, r, s = e * 0, e // S, e % S
-        if DEEP:
-            t, r = r // R, r % R
-        c = k * terms + term
-        w = tl.load(weights + c * depth + first + t * weight_t + r * weight_r + s * weight_s, mask=k < K, other=0.0).to(
-            tl.float32
-        )
-        t, r, s = t * move_d, r * move_h, s * move_w
-        inside = known & _within(f + t, g + r, h + s, D, H, W, DEEP)
-        moved = place + t * image_d + r * image_h + s * image_w
-        total += w * tl.load(image + moved + c // each * image_c, mask=inside, other=0.0).to(tl.float32)
-    if HAS_BIAS:
-        total += tl.load(bias + k, mask=k < K, other=0.0).to(tl.float32)
-    place = begin + n * out_n + k * out_c + o * out_d + p * out_h + q * out_w
-    tl.store(out + place, total.to(out.dtype.element_ty), mask=known)
-
-
-@triton.jit
-def weight_alone_kernel(
-    out, image, grad, share, rows, O, P, Q, D, H, W, K, image_n, image_c, image_d, image_h, image_w,  # noqa: E741
-    grad_n, grad_c, grad_d, grad_h, grad_w, step_d, step_h, step_w, start_d, start_h, start_w, move_d, move_h, move_w,
-    T, R, S, each, DEEP: tl.constexpr, ACROSS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
-):  # fmt: skip
-    """As weight_kernel, of channels that are each convolved alone: out (parts, K, T, R, S). A program has a tile's
-    channels and one element of the window."""
-    at = tl.program_id(0)
-    e, part = tl.program_id(1), tl.program_id(2)
-    t, r, s = e * 0, e // S, e % S
-    if DEEP:
-        t, r = r // R, r % R
-    total = tl.zeros((COLUMNS, ROWS) if ACROSS else (ROWS, COLUMNS), tl.float32)
-    end = min(part * share + share, rows)
-    for start in range(part * share, end, ROWS):
-        row, k = _tile_of_channels(start, at * COLUMNS, ACROSS, ROWS, COLUMNS)
-        n, o, p, q = _split(row, O, P, Q, DEEP)
-        f, g, h = (
-            o * step_d + start_d + t * move_d,
-            p * step_h + start_h + r * move_h,
-            q * step_w + start_w + s * move_w,
-        )
-        known = (row < end) & (k < K)
-        y = tl.load(grad + n * grad_n + k * grad_c + o * grad_d + p * grad_h + q * grad_w, mask=known, other=0.0)
-        place = n * image_n + k // each * image_c + f * image_d + g * image_h + h * image_w
-        x = tl.load(image + place, mask=known & _within(f, g, h, D, H, W, DEEP), other=0.0)
-        total += x.to(tl.float32) * y.to(tl.float32)
-    total = tl.sum(total, 1 if ACROSS else 0)
-    k = at * COLUMNS + tl.arange(0, COLUMNS)
-    tl.store(out + (part * K + k) * (T * R * S) + e, total.to(out.dtype.element_ty), mask=k < K)
