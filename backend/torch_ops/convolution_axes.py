@@ -131,6 +131,15 @@ def split_position(i, A, B, C, DEEP: tl.constexpr):
 
 
 @triton.jit
+def window_place(e, R, S, DEEP: tl.constexpr):
+    """(t, r, s) of a window's element."""
+    if DEEP:
+        return e // (R * S), e // S % R, e % S
+    else:
+        return e * 0, e // S, e % S
+
+
+@triton.jit
 def within(f, g, h, D, H, W, DEEP: tl.constexpr):
     """Whether a place is in an image. Negative numbers are large ones without a sign."""
     inside = (g.to(tl.uint32) < H) & (h.to(tl.uint32) < W)

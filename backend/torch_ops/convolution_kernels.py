@@ -13,7 +13,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from .convolution_axes import split_position, within
+from .convolution_axes import split_position, window_place, within
 
 #: Further outside of an image than any window reaches.
 _FAR = tl.constexpr(-(1 << 30))
@@ -57,25 +57,32 @@ def image_kernel(
     if CHANNELS is not None:
         count = tl.cdiv(T * R * S * CHANNELS, BK)
     column = k + tl.arange(0, BN)[None, :]
+    step, next_t, next_r, next_s = 0, 0, 0, 0
     for i in range(0, count):
         if CHANNELS is not None:
             j = i * BK + tl.arange(0, BK)
             e, c, size = j // CHANNELS, j % CHANNELS, CHANNELS
+            t, r, s = window_place(e, R, S, DEEP)
+            known = e < T * R * S
         else:
-            e = i // steps
-            c, size = (i - e * steps) * BK + tl.arange(0, BK), steps * BK
-        t, r, s = e * 0, e // S, e % S
-        if DEEP:
-            t, r = r // R, r % R
-        w = ((group * depth + first + t * weight_t + r * weight_r + s * weight_s) * size + c)[:, None]
-        w = weights + w * (columns * 16) + column
+            c, size = step * BK + tl.arange(0, BK), steps * BK
+            t, r, s = next_t, next_r, next_s
+            step += 1
+            next_s = tl.where(step == steps, s + 1, s)
+            step = tl.where(step == steps, 0, step)
+            next_r = tl.where(next_s == S, r + 1, r)
+            next_s = tl.where(next_s == S, 0, next_s)
+            if DEEP:
+                next_t = tl.where(next_r == R, t + 1, t)
+                next_r = tl.where(next_r == R, 0, next_r)
+        w = (group * depth + first + t * weight_t + r * weight_r + s * weight_s) * size + c
+        w = weights + w[:, None] * (columns * 16) + column
         t, r, s = t * move_d, r * move_h, s * move_w
         moved = (t * H + r) * W + s
         if CHANNELS is not None:
             t, r, s, moved = t[None, :], r[None, :], s[None, :], moved[None, :]
         x = image + ((place + moved) * pitch + group * channels) * VECTOR + c[None, :]
         if CHANNELS is not None:
-            known = e < T * R * S
             inside = known[None, :]
             if GUARDED:
                 inside = inside & within(f + t, g + r, h + s, D, H, W, DEEP)
@@ -129,9 +136,7 @@ def weight_kernel(
     else:
         e = at // (channels * VECTOR)
         c = j - e * (channels * VECTOR)
-    t, r, s = e * 0, e // S, e % S
-    if DEEP:
-        t, r = r // R, r % R
+    t, r, s = window_place(e, R, S, DEEP)
     t, r, s = t * move_d, r * move_h, s * move_w
     moved = (t * H + r) * W + s
     if CHANNELS is not None:

@@ -11,7 +11,18 @@ import torch
 import triton
 import triton.language as tl
 
-from .convolution_axes import Axes, distances, first_place, is_deep, named, seeing, split_position, taken, within
+from .convolution_axes import (
+    Axes,
+    distances,
+    first_place,
+    is_deep,
+    named,
+    seeing,
+    split_position,
+    taken,
+    window_place,
+    within,
+)
 from .convolution_images import Image, sum_in_parts
 from .launching import launch
 from .reducing import SUM, reduce
@@ -49,9 +60,7 @@ def depthwise_kernel(
     total = tl.zeros((COLUMNS, ROWS) if ACROSS else (ROWS, COLUMNS), tl.float32)
     for i in range(0, terms * T * R * S):
         term, e = i // (T * R * S), i % (T * R * S)
-        t, r, s = e * 0, e // S, e % S
-        if DEEP:
-            t, r = r // R, r % R
+        t, r, s = window_place(e, R, S, DEEP)
         c = k * terms + term
         w = tl.load(weights + c * depth + first + t * weight_t + r * weight_r + s * weight_s, mask=k < K, other=0.0).to(
             tl.float32
@@ -76,9 +85,7 @@ def depthwise_weight_kernel(
     third axis of the grid are parts of the sum over ``rows``, of ``share`` each."""
     at = tl.program_id(0)
     e, part = tl.program_id(1), tl.program_id(2)
-    t, r, s = e * 0, e // S, e % S
-    if DEEP:
-        t, r = r // R, r % R
+    t, r, s = window_place(e, R, S, DEEP)
     total = tl.zeros((COLUMNS, ROWS) if ACROSS else (ROWS, COLUMNS), tl.float32)
     end = min(part * share + share, rows)
     for start in range(part * share, end, ROWS):
