@@ -57,7 +57,7 @@ def test_convolutions_are_timed_on_each_device() -> None:
     parts = ("result", "gradient of x", "gradient of w")
     assert [(line["device"], line["part"]) for line in lines] == [(d, part) for d in ("spirv", "cpu") for part in parts]
     for line in lines:
-        assert line["ms"] * line["tflops"] == pytest.approx(2 * 512 * 14 * 14 * 256 * 1e-9)
+        assert line["ms"] * line["tflops"] == pytest.approx(2 * 512 * 7 * 7 * 256 * 1e-9)
     assert done.stdout.count("\n1x1-256-512-s2") == len(parts)
 
 
