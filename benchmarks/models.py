@@ -42,7 +42,7 @@ DEVICES, MODES = ("spirv", "cuda", "cpu"), ("eager", "compiled")
 _SHOWN = 5
 
 
-def _environment(device: str) -> dict[str, str]:
+def environment(device: str) -> dict[str, str]:
     """In which a process measures a device: torch's one accelerator is ``spirv`` for it alone."""
     chosen = ("TRITON_SPIRV_BACKEND", "TRITON_DEFAULT_BACKEND")
     kept = {name: value for name, value in os.environ.items() if name not in chosen}
@@ -53,7 +53,7 @@ def measured(task: dict[str, Any], seconds: float) -> Iterable[dict[str, Any]]:
     """The lines of a process that does a task, as they come; the last says how it ended, where it did not do all."""
     process = subprocess.Popen(
         [sys.executable, "-W", "ignore", "-m", "benchmarks.models", "--worker", json.dumps(task)],
-        env=_environment(task["device"]),
+        env=environment(task["device"]),
         cwd=Path(__file__).parents[1],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

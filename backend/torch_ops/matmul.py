@@ -3,7 +3,7 @@
 # mypy: allow-untyped-defs
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -257,22 +257,27 @@ def _plan(
 
 
 def _tile(on: DeviceKind, dtype: torch.dtype, sizes: tuple[int, int, int], parts: int) -> Tile:
-    """The largest tile of which a device has enough to do, or the smallest. ``sizes``: rows, columns and the number of
-    products; ``parts``: that K can be divided in. Smaller tiles come before K is divided, but not on matrix units: an
-    H100 computes 1536×8192 by 8192×512 and 2048×8192 by 8192×512 in bfloat16 1.38 and 1.17 times as fast by tiles of
-    128×128 and parts of K as by 64×64 and all of it."""
-    if on.cpu:
-        return ON_CPU[0]
+    tiles = ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(dtype) else ON_GPU
+    return busy_tile(tiles, on, sizes, parts, divides_first=on.multiplies(dtype))
+
+
+def busy_tile(
+    tiles: Sequence[Tile], on: DeviceKind, sizes: tuple[int, int, int], parts: int, divides_first: bool
+) -> Tile:
+    """The first tile of which a device has enough to do, or the last. ``sizes``: rows, columns and the number of
+    products; ``parts``: that K can be divided in; ``divides_first``: K is divided before tiles are smaller. On matrix
+    units it should be: an H100 computes 1536×8192 by 8192×512 and 2048×8192 by 8192×512 in bfloat16 1.38 and 1.17 times
+    as fast by tiles of 128×128 and parts of K as by 64×64 and all of it."""
     rows, columns, batches = sizes
     divided = (1, max(1, min(parts, _MOST_PARTS)))
-    if on.multiplies(dtype):
-        tried = [(tile, each) for tile in ON_MATRIX_UNITS for each in divided]
+    if divides_first:
+        tried = [(tile, each) for tile in tiles for each in divided]
     else:
-        tried = [(tile, each) for each in divided for tile in ON_GPU]
+        tried = [(tile, each) for each in divided for tile in tiles]
     for tile, each in tried:
         if -(-rows // tile.rows) * -(-columns // tile.columns) * batches * each >= _BUSY * on.units:
             return tile
-    return tried[-1][0]
+    return tiles[-1]
 
 
 def _steps(tensor: torch.Tensor, count: int) -> tuple[int, ...]:

@@ -48,6 +48,19 @@ def test_a_model_trains_as_on_the_cpu(tmp_path: Path) -> None:
     assert "llama              fp32  eager" in done.stdout
 
 
+def test_convolutions_are_timed_on_each_device() -> None:
+    command = [sys.executable, "-m", "benchmarks.convolutions", "--device", "spirv,cpu", "--batch", "1"]
+    command += ["--types", "fp32", "--milliseconds", "1", "1x1-256-512-s2"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    parts = ("result", "gradient of x", "gradient of w")
+    assert [(line["device"], line["part"]) for line in lines] == [(d, part) for d in ("spirv", "cpu") for part in parts]
+    for line in lines:
+        assert line["ms"] * line["tflops"] == pytest.approx(2 * 512 * 7 * 7 * 256 * 1e-9)
+    assert done.stdout.count("\n1x1-256-512-s2") == len(parts)
+
+
 def test_a_model_that_takes_too_long_is_told(tmp_path: Path) -> None:
     out = tmp_path / "lines.jsonl"
     command = [sys.executable, "-m", "benchmarks.models", "--small", "--seconds", "0.1", "--out", str(out), "gpt"]

@@ -77,6 +77,27 @@ def test_a_call_like_an_earlier_one_goes_through_no_python(monkeypatch: pytest.M
     torch.testing.assert_close(made[0].cpu(), ((host[0] + host[1]) * host[1]).sum(-1), rtol=2e-5, atol=2e-5)
 
 
+def test_convolutions_like_earlier_ones_go_through_no_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their copies of images and weights among them."""
+    if vulkan_context.of_device(0).validates:
+        pytest.skip("launches that are validated are not prepared")
+    how = [2, 2], [1, 1], [1, 1], False, [0, 0], 1
+    images = [torch.randn(2, 5, 9, 7, device="spirv") for _ in range(_TIMES + 1)]
+    w = torch.randn(6, 5, 3, 3, device="spirv")
+    for x in images[1:]:
+        y = torch.ops.aten.convolution(x, w, None, *how)
+        torch.ops.aten.convolution_backward(y, x, w, None, *how, [True, True, False])
+    launches: list[Any] = []
+    monkeypatch.setattr(launching.TypedKernel, "launch", lambda *args, **how: launches.append(args))
+    y = torch.ops.aten.convolution(images[0], w, None, *how)
+    gradients = torch.ops.aten.convolution_backward(y, images[0], w, None, *how, [True, True, False])[:2]
+    assert launches == []
+    host = images[0].cpu(), w.cpu()
+    wanted = torch.ops.aten.convolution(*host, None, *how)
+    grads = torch.ops.aten.convolution_backward(wanted, *host, None, *how, [True, True, False])[:2]
+    torch.testing.assert_close([y.cpu(), *(g.cpu() for g in gradients)], [wanted, *grads], rtol=1e-4, atol=1e-3)
+
+
 def test_results_have_memory_of_their_own() -> None:
     x = torch.arange(5.0, device="spirv")
     made = [x + n for n in (1, 1, 1, 1)]

@@ -8,18 +8,19 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional
-from triton.backends.spirv.torch_ops import attention, convolution, jacobi, matmul, reducing
+from triton.backends.spirv.torch_ops import attention, convolution, convolution_images, jacobi, matmul, reducing
 from triton.backends.spirv.torch_ops.addressing import Plans
 from triton.backends.spirv.torch_ops.devices import DeviceKind, share_out
 
 from .conftest import compare
+from .test_convolution import near_exact, with_gradients_of_convolutions
 
 pytestmark = pytest.mark.usefixtures("on_gpu", "no_fallbacks")
 
 
 @pytest.fixture
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (attention, convolution, jacobi, matmul, reducing):
+    for module in (attention, convolution, convolution_images, jacobi, matmul, reducing):
         monkeypatch.setattr(module, "kind_of", lambda device: DeviceKind(False, 12, frozenset()))
     for module in (matmul, reducing):
         monkeypatch.setattr(module, "_plans", Plans())
@@ -66,6 +67,29 @@ def test_gradients_of_a_convolution(groups: int) -> None:
         return x.grad, weight.grad, bias.grad
 
     compare(run, values(5, 4, 37, 41), values(6, 4 // groups, 3, 3), values(6), tolerance=(1e-4, 2e-3))
+
+
+@pytest.mark.parametrize(
+    ("size", "weight", "options"),
+    [
+        ((4, 64, 40, 40), (128, 64, 3, 3), {"padding": 1}),
+        ((4, 32, 41, 40), (72, 32, 3, 3), {"stride": 2, "padding": 1}),
+        ((40, 3, 20, 20), (64, 3, 7, 7), {"stride": 2, "padding": 3}),
+        ((9, 128, 13, 13), (160, 128, 1, 1), {"stride": 2}),
+        ((40, 16, 20, 20), (32, 1, 3, 3), {"padding": 1, "groups": 16}),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("order", [torch.contiguous_format, torch.channels_last], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+def test_convolutions_against_float64(
+    size: Any, weight: Any, options: Any, order: torch.memory_format, dtype: torch.dtype, monkeypatch: Any
+) -> None:
+    """Of the tiles of multiply-adds, and of matrix units."""
+    for module in (convolution, convolution_images, matmul, reducing):
+        monkeypatch.setattr(module, "kind_of", lambda device: DeviceKind(False, 12, frozenset({"bf16"})))
+    x = values(*size).to(dtype).contiguous(memory_format=order)
+    near_exact(with_gradients_of_convolutions(dtype, 2, **options), x, (values(*weight) / 8).to(dtype))
 
 
 def test_attention_and_its_gradients() -> None:

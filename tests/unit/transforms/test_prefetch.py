@@ -35,9 +35,9 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, "ttg.thr
 """  # noqa: E501
 
 
-def run(extra: str = "", behind: bool = False) -> tuple[list[Operation], Operation]:
+def run(extra: str = "", behind: bool = False, text: str = MODULE) -> tuple[list[Operation], Operation]:
     """The operations before the loop, and the loop, after the rewrite."""
-    module = parse_module(MODULE.replace("EXTRA", extra))
+    module = parse_module(text.replace("EXTRA", extra))
     function = module.functions["k"]
     prefetch_dot_operands(function, behind=behind)
     verify(module)
@@ -86,3 +86,17 @@ def test_value_with_another_use_is_left_alone():
     before, loop = run("%other = arith.addf %x, %x : tensor<16x16xf32, #in>")
     assert not [operation for operation in before if operation.name == "tt.load"]
     assert len(loop.results) == 2
+
+
+def test_address_that_is_divided_by_a_product_is_repeated():
+    """As positions are divided in kernels of convolutions."""
+    load = "%x = tt.load %a : tensor<16x16x!tt.ptr<f32>, #in>"
+    divided = """%high = tt.mulhiui %i, %n : i32
+      %far = tt.splat %high : i32 -> tensor<16x16xi32, #in>
+      %b = tt.addptr %a, %far : tensor<16x16x!tt.ptr<f32>, #in>, tensor<16x16xi32, #in>
+      """
+    assert load in MODULE
+    before, loop = run(text=MODULE.replace(load, divided + load.replace("%a", "%b")))
+    assert [operation.name for operation in before].count("tt.load") == 1
+    assert [operation.name for operation in before].count("tt.mulhiui") == 1
+    assert len(loop.results) == 3
