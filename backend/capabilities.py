@@ -47,7 +47,7 @@ FEATURES = {
     },
 }
 
-#: What may be measured of a device's own functions (runtime/native_probe.py): where each is within 2.5 ULP.
+#: What may be measured of a device's own functions (runtime/measuring/native_probe.py): where each is within 2.5 ULP.
 NATIVE_MATH = {
     "exp2": "Exp2 of GLSL.std.450 in f32, where the result is no subnormal number",
     "exp2_subnormal": "Exp2 of GLSL.std.450 in f32, where it is one",

@@ -22,10 +22,10 @@ from .inspection.profile import add_profile, run_profile
 from .inspection.report import add_inspect, run_inspect
 from .matrices import MatrixConfiguration
 from .runtime import context
-from .runtime.device_choice import choose
-from .runtime.devices import DeviceInfo, devices
 from .runtime.errors import VulkanUnavailable
-from .runtime.measured import capabilities_of
+from .runtime.measuring.measured import capabilities_of
+from .runtime.vulkan.device_choice import choose
+from .runtime.vulkan.devices import DeviceInfo, devices
 from .warming.warm import add_warm, run_warm
 
 

@@ -43,7 +43,7 @@ def tensor_specialization(arg: Any, align: bool = False) -> str:
     if hasattr(arg, "untyped_storage"):
         size = arg.untyped_storage().nbytes()
     else:
-        from .runtime.host_memory import memory_bytes
+        from .runtime.memory.host_memory import memory_bytes
 
         size = memory_bytes(arg)
     small = size <= POINTER_RANGE
@@ -242,7 +242,7 @@ class SPIRVBackend(BaseBackend):
         from .collector import paused_collector
         from .lowering.entry_point import emit
         from .planning.cost import named_layouts
-        from .runtime.validate import validate_module
+        from .runtime.kernels.validate import validate_module
         from .stages import plan
         from .transforms.schedule import Schedule
 

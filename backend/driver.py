@@ -26,13 +26,13 @@ _HOST_CACHE_BYTES, _DEVICE_CACHE_BYTES = 64 << 20, 256 << 20
 
 
 def _enter_torch_operations() -> None:
-    from .torch_ops import register  # needs torch
+    from .torch.ops import register  # needs torch
 
     register()
 
 
 def _prepared(operation: Callable[..., Any]) -> Callable[..., Any]:
-    from .torch_ops.prepared import prepared
+    from .torch.ops.prepared import prepared
 
     return prepared(operation)
 
@@ -59,9 +59,9 @@ def unavailable_reason() -> str | None:
     """Why no kernel can be run, with what to do about it; None where one can."""
     if compile_only():
         return None
-    from .runtime.device_choice import selected
     from .runtime.errors import VulkanUnavailable
     from .runtime.native_module import native
+    from .runtime.vulkan.device_choice import selected
 
     try:
         selected()
@@ -130,7 +130,7 @@ class SPIRVDriver(DriverBase):
         """The device's capabilities as a target. Raises VulkanUnavailable."""
         from .launching.compile_only import target_capabilities
         from .runtime.errors import VulkanUnavailable
-        from .runtime.measured import capabilities_of
+        from .runtime.measuring.measured import capabilities_of
 
         capabilities = (
             target_capabilities()
@@ -176,10 +176,10 @@ class SPIRVDriver(DriverBase):
         if compile_only() or self._vulkan.current().host_memory == self._vulkan.ZERO_COPY:
             _complete(torch.cpu)
             return torch.device("cpu")
-        from .runtime import torch_device
+        from .torch.device import registration
 
-        torch_device.register()
-        return torch.device(torch_device.NAME, self._vulkan.current_device())
+        registration.register()
+        return torch.device(registration.NAME, self._vulkan.current_device())
 
     def get_device_interface(self) -> DeviceInterface | IdleInterface:
         """Events, streams and synchronisation, in the terms of ``torch.cuda``."""

@@ -81,9 +81,9 @@ class Driver:
     loops of the kernel, for half of it; 0: any number. ``unrolled_elementwise``: instructions of element-by-element
     code that is not cut in strips (transforms/strips.py); 0: any number.
 
-    **Its statistics** (runtime/statistics.py). ``register_statistics``: names of the registers of an invocation; the
-    first one that is there counts. ``spill_statistics``: names of registers that went to memory, which add up.
-    ``most``: figures above it are none, and are left out. ``machine_code``: the name that it gives the device's
+    **Its statistics** (runtime/kernels/statistics.py). ``register_statistics``: names of the registers of an
+    invocation; the first one that is there counts. ``spill_statistics``: names of registers that went to memory, which
+    add up. ``most``: figures above it are none, and are left out. ``machine_code``: the name that it gives the device's
     instructions, "" where it shows none (of NVIDIA's driver the name that inspection/nvidia_code.py gives them).
     """
 

@@ -98,7 +98,7 @@ def seed(text: str) -> int:
 #: Ways in which host memory reaches a kernel (runtime/context.py), and CUDA's memory (runtime/cuda.py).
 ZERO_COPY, IMPORTED, STAGED, SHARE = "zero-copy", "imported", "staged", "share"
 
-#: What happens where a torch operation runs on the CPU (runtime/torch_fallback.py).
+#: What happens where a torch operation runs on the CPU (torch/device/cpu_fallback.py).
 ALLOW, TELL, WARN, ERROR = "allow", "tell", "warn", "error"
 
 BACKEND = Setting(

@@ -3,7 +3,7 @@
 Tensors are tiny, so that the time is that of the host: of torch's dispatcher, of what leads to a launch, and of the
 launch. It is the thread's processor time, without that of threads which run kernels; the CPU device computes within
 its own. ``--plain`` does each call without those before it, as operations were done before calls were prepared
-(torch_ops/prepared.py), as a third column.
+(torch/ops/prepared.py), as a third column.
 
     TRITON_DEFAULT_BACKEND=spirv python -m benchmarks.eager_host [NAME …] [--calls N] [--plain]
 """

@@ -184,7 +184,7 @@ def _digest(module: bytes) -> bytes:
 def _synchronize() -> None:
     """Waits for the device, but where a graph is recorded: nothing runs then."""
     from triton.backends.spirv.runtime.context import current
-    from triton.backends.spirv.runtime.graph import capturing
+    from triton.backends.spirv.runtime.launches.graph import capturing
 
     context = current()
     if capturing(context) is None:

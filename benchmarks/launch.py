@@ -28,12 +28,13 @@ import numpy
 import triton
 import triton.language as tl
 from triton.backends.spirv.compiler import tensor_specialization
-from triton.backends.spirv.runtime import array, torch_device, zeros
+from triton.backends.spirv.runtime import array, zeros
 from triton.backends.spirv.runtime.context import Context, current
-from triton.backends.spirv.runtime.devices import compute_queue_family
-from triton.backends.spirv.runtime.launch import make_launcher
-from triton.backends.spirv.runtime.loader import vulkan
-from triton.backends.spirv.runtime.pipeline import Kernel
+from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.launches.launch import make_launcher
+from triton.backends.spirv.runtime.vulkan.devices import compute_queue_family
+from triton.backends.spirv.runtime.vulkan.loader import vulkan
+from triton.backends.spirv.torch.device import registration
 
 #: x[i] = x[i] + 1 for the 64 invocations of a workgroup; the argument is *fp32 x.
 KERNEL = """
@@ -164,8 +165,8 @@ def _tensors() -> dict[str, list[Any]]:
     if importlib.util.find_spec("torch"):
         import torch
 
-        torch_device.register()
-        device = f"{torch_device.NAME}:{current().index}"
+        registration.register()
+        device = f"{registration.NAME}:{current().index}"
         kinds["torch tensors on the device"] = [torch.zeros(64, device=device) for _ in range(3)]
         kinds["torch tensors on the CPU"] = [torch.zeros(64) for _ in range(3)]
     return kinds

@@ -37,8 +37,8 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.runtime import from_numpy
 from triton.backends.spirv.runtime.context import Context, current
-from triton.backends.spirv.runtime.devices import compute_queue_family
-from triton.backends.spirv.runtime.loader import vulkan
+from triton.backends.spirv.runtime.vulkan.devices import compute_queue_family
+from triton.backends.spirv.runtime.vulkan.loader import vulkan
 
 
 def new(struct: str) -> Any:

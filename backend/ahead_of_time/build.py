@@ -13,7 +13,7 @@ from ..abi.block import REPORTS, lay_out
 from ..abi.scalars import POINTEES, SCALARS, argument_type
 from ..capabilities import Capabilities
 from ..options import CHOICES
-from ..runtime.kernel_file import Abi, Argument, Parameter
+from ..runtime.compiled.kernel_file import Abi, Argument, Parameter
 from . import signature
 from .errors import RequestError
 from .features import required_features

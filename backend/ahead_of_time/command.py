@@ -11,10 +11,10 @@ from pathlib import Path
 from ..capabilities import Capabilities, profiles, read_profile
 from ..options import add_choices, chosen
 from ..runtime import context
-from ..runtime.bundle import Variant, pack, unpack
+from ..runtime.compiled.bundle import Variant, pack, unpack
+from ..runtime.compiled.kernel_file import Abi, json_path
 from ..runtime.errors import VulkanUnavailable
-from ..runtime.kernel_file import Abi, json_path
-from ..runtime.measured import capabilities_of
+from ..runtime.measuring.measured import capabilities_of
 from .errors import RequestError, in_one_line
 from .kernel_source import find_kernel, split_request
 

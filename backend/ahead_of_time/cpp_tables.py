@@ -10,8 +10,8 @@ from pathlib import Path
 
 from ..capabilities import FLOAT_CONTROLS, REQUIRED
 from ..drivers import DRIVER_IDS, DRIVERS, OTHER
-from ..runtime.device_features import CAPABILITY_FEATURES, FEATURE_STRUCTS, features_of
-from ..runtime.loader import Chain, vulkan
+from ..runtime.vulkan.device_features import CAPABILITY_FEATURES, FEATURE_STRUCTS, features_of
+from ..runtime.vulkan.loader import Chain, vulkan
 
 PATH = Path(__file__).resolve().parents[1] / "include" / "triton_spirv.hpp"
 _BEGIN = "// Written by python -m backend.ahead_of_time.cpp_tables: change the Python tables.\n"

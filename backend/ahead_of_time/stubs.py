@@ -8,8 +8,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..runtime.bundle import Variant, unpack
-from ..runtime.kernel_file import IncompatibleModule
+from ..runtime.compiled.bundle import Variant, unpack
+from ..runtime.compiled.kernel_file import IncompatibleModule
 from .errors import RequestError
 
 #: Type of an argument → in C++, in Python; pointers are not among them.

@@ -57,7 +57,7 @@ class _BeforeTorchCompiler(MetaPathFinder):
 
 
 def _install() -> None:
-    import_module(f"{PACKAGE}.torch_compile.internals").install()
+    import_module(f"{PACKAGE}.torch.compile.internals").install()
 
 
 def teach_compiler() -> None:

@@ -12,12 +12,12 @@ from functools import cache
 from glob import glob
 from typing import Any
 
-from .placeholder import NAME, is_used, runtime
+from .placeholder import NAME, device_module, is_used
 
 #: Class of torch → the module that has it for this device.
-_CLASSES = {"Event": "torch_streams", "Stream": "torch_streams", "Generator": "torch_random"}
+_CLASSES = {"Event": "torch_streams", "Stream": "torch_streams", "Generator": "random_state"}
 #: The same for functions of ``torch._C``, which torch.accelerator calls: how their names begin, and the module.
-_FUNCTIONS, _FUNCTIONS_MODULE = "_accelerator_", "torch_accelerator"
+_FUNCTIONS, _FUNCTIONS_MODULE = "_accelerator_", "accelerator_functions"
 #: What there is where Linux, or its host, has a GPU.
 _GPU_NODES = ("/dev/dri/renderD*", "/dev/nvidiactl", "/dev/dxg", "/dev/kgsl*", "/dev/mali*")
 
@@ -38,7 +38,7 @@ def accelerator() -> Any:
     """The device that torch.accelerator stands for: this one, or None."""
     import torch
 
-    wanted = is_used() or (_may_be_wanted() and runtime(_FUNCTIONS_MODULE).is_wanted())
+    wanted = is_used() or (_may_be_wanted() and device_module(_FUNCTIONS_MODULE).is_wanted())
     return torch.device(NAME) if wanted else None
 
 
@@ -62,7 +62,7 @@ def _with_ours(name: str) -> Any:
             if cls is not both:
                 return super().__call__(*args, **kwargs)
             if _is_for_us(name, args, kwargs):
-                return getattr(runtime(_CLASSES[name]), name)(*args, **kwargs)
+                return getattr(device_module(_CLASSES[name]), name)(*args, **kwargs)
             return own(*args, **kwargs)
 
         def __instancecheck__(cls, instance: Any) -> bool:
@@ -95,6 +95,6 @@ def _ours(name: str, own: Any) -> Any:
                 f"torch.accelerator stands for no device: a Vulkan device on the CPU is one once '{NAME}' was used, or "
                 "with TRITON_SPIRV_BACKEND=1"
             )
-        return runtime(_FUNCTIONS_MODULE).FUNCTIONS.get(name.removeprefix(_FUNCTIONS), own)(*args)
+        return device_module(_FUNCTIONS_MODULE).FUNCTIONS.get(name.removeprefix(_FUNCTIONS), own)(*args)
 
     return function

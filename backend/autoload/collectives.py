@@ -1,6 +1,6 @@
 """Process groups of ``torch.distributed`` have a backend for this device where they have one for the CPU.
 
-Collectives go through that one, on copies (runtime/torch_distributed.py). A group is often made before the device is
+Collectives go through that one, on copies (torch/device/process_groups.py). A group is often made before the device is
 used, and torch asks it for the backend of a tensor's device before some of them (``batch_isend_irecv``).
 """
 

@@ -10,7 +10,7 @@ from functools import wraps
 from typing import Any
 
 from .accelerator import accelerator
-from .placeholder import NAME, is_used, runtime
+from .placeholder import NAME, device_module, is_used
 
 #: The library that has the operation of all operations without a kernel: without it they had none.
 _libraries: list[Any] = []
@@ -21,7 +21,7 @@ def register_at_first_operation() -> None:
     import torch
 
     def run(operation: Any, *args: Any, **kwargs: Any) -> Any:
-        device = runtime("torch_device")
+        device = device_module("registration")
         if device.is_registered():
             return device.fallback(operation, *args, **kwargs)
         device.register()
@@ -44,7 +44,7 @@ def make_storages() -> None:
         if not _names_us(kwargs.get("device")):
             return new(cls, *args, **kwargs)
         torch.spirv._lazy_init()  # type: ignore[attr-defined]
-        return runtime("torch_storages").new_storage(*args, **kwargs)
+        return device_module("storages").new_storage(*args, **kwargs)
 
     storages.__new__ = staticmethod(new_storage)
 

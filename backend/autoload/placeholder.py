@@ -9,27 +9,28 @@ NAME = "spirv"
 PACKAGE = f"triton.backends.{NAME}"
 
 
-def runtime(module: str) -> Any:
-    """A module of ``runtime/``, which this imports with triton."""
-    return import_module(f"{PACKAGE}.runtime.{module}")
+def device_module(module: str) -> Any:
+    """A module of ``torch/device/``, which this imports with triton."""
+    return import_module(f"{PACKAGE}.torch.device.{module}")
 
 
 class Placeholder:
-    """``torch.spirv`` until something of it is used: then runtime/torch_device.py puts its module in this place."""
+    """``torch.spirv`` until something of it is used: then torch/device/registration.py puts its module in this
+    place."""
 
     def is_available(self) -> bool:
         """Whether there is a Vulkan device that can run kernels: a question, and so no use."""
-        return bool(runtime("torch_spirv").MODULE.is_available())
+        return bool(device_module("spirv_module").MODULE.is_available())
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         self._lazy_init()
-        return getattr(runtime("torch_device").module(), name)
+        return getattr(device_module("registration").module(), name)
 
     def _lazy_init(self) -> None:
         """torch calls this before the first tensor is made."""
-        runtime("torch_device").register()
+        device_module("registration").register()
 
     def _is_in_bad_fork(self) -> bool:
         return False

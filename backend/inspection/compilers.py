@@ -20,13 +20,10 @@ from typing import Any
 
 from ..capabilities import Capabilities
 from ..drivers import DRIVERS
-from ..runtime.compiled_code import cached_program
-from ..runtime.cuda_driver import CudaError, compute_capability
-from ..runtime.devices import DeviceInfo, compute_queue_family, devices
+from ..runtime.cuda.cuda_driver import CudaError, compute_capability
 from ..runtime.errors import VulkanUnavailable
-from ..runtime.loader import vulkan
-from ..runtime.logical_device import create_device, create_pipeline_layout
-from ..runtime.statistics import (
+from ..runtime.kernels.compiled_code import cached_program
+from ..runtime.kernels.statistics import (
     EXTENSION,
     FEATURE,
     Executable,
@@ -36,6 +33,9 @@ from ..runtime.statistics import (
     plausible,
     registers_and_spills,
 )
+from ..runtime.vulkan.devices import DeviceInfo, compute_queue_family, devices
+from ..runtime.vulkan.loader import vulkan
+from ..runtime.vulkan.logical_device import create_device, create_pipeline_layout
 from . import sass
 from .nvidia_code import NoMachineCode, disassembled, machine_code
 from .offline import COMPILERS, NoMesa, processes

@@ -16,12 +16,13 @@ from pathlib import Path
 from .. import settings
 from ..autoload import OLDEST_TORCH, is_too_old
 from ..capabilities import FEATURES
-from ..runtime import context, manifests
-from ..runtime.device_choice import choose
-from ..runtime.devices import devices
+from ..runtime import context
 from ..runtime.errors import VulkanUnavailable
-from ..runtime.loader import vulkan
-from ..runtime.pipeline_cache import folder as pipeline_folder
+from ..runtime.vulkan import manifests
+from ..runtime.vulkan.device_choice import choose
+from ..runtime.vulkan.devices import devices
+from ..runtime.vulkan.loader import vulkan
+from ..runtime.vulkan.pipeline_cache import folder as pipeline_folder
 
 GOOD, NOTE, FAULT = "ok", "note", "FAULT"
 #: Seconds after which the trial kernel is given up.

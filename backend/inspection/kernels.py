@@ -12,7 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from ..runtime.pipeline_cache import folder as pipeline_folder
+from ..runtime.vulkan.pipeline_cache import folder as pipeline_folder
 
 #: Stages of a kernel that the cache keeps, in order: file suffixes.
 STAGES = ("source", "ttir", "ttgir", "spv")

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..runtime import manifests
+from ..runtime.vulkan import manifests
 
 #: The environment variable that names such a folder.
 NEWER_MESA = "NEWER_MESA"

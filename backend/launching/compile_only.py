@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import settings
 from ..capabilities import Capabilities
-from ..runtime.compute_units import ComputeUnits
+from ..runtime.vulkan.compute_units import ComputeUnits
 
 _log = logging.getLogger(__name__)
 
@@ -45,9 +45,9 @@ class DeviceLimits(dict[str, Any]):
 def device_properties(capabilities: Capabilities, units: ComputeUnits) -> DeviceLimits:
     """A device's limits in Triton's terms; ``max_shared_mem`` in bytes.
 
-    ``multiprocessor_count``: the compute units, or the estimate of runtime/compute_units.py where the driver does not
-    tell them. ``max_num_regs``: the 32-bit registers of one, where something tells them. ``mem_clock_rate`` and
-    ``mem_bus_width`` are not there: nothing tells them.
+    ``multiprocessor_count``: the compute units, or the estimate of runtime/vulkan/compute_units.py where the driver
+    does not tell them. ``max_num_regs``: the 32-bit registers of one, where something tells them. ``mem_clock_rate``
+    and ``mem_bus_width`` are not there: nothing tells them.
     """
     known = {} if units.registers is None else {"max_num_regs": units.registers}
     return DeviceLimits(

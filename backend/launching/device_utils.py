@@ -18,9 +18,9 @@ from ..patience import TooLong, what_helps
 from ..resources import CompilesTooLong
 from ..runtime import context as vulkan_context
 from ..runtime.errors import DamagedModule, VulkanUnavailable
-from ..runtime.measured import capabilities_of
-from ..runtime.pipeline import Kernel
-from ..runtime.statistics import FEATURE, executables, registers_and_spills
+from ..runtime.kernels.pipeline import Kernel
+from ..runtime.kernels.statistics import FEATURE, executables, registers_and_spills
+from ..runtime.measuring.measured import capabilities_of
 from .compile_only import device_properties
 
 #: Vector registers of a CPU's thread, each of which holds a value of every lane, so that a lane has as many.

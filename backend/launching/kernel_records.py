@@ -99,7 +99,7 @@ def place_of(function: Any) -> dict[str, str]:
         raise NotRecordable("it is defined within a function")
     if file.startswith("<"):
         text = "".join(linecache.getlines(file))
-        if not text or not module.endswith(".torch_ops.source"):
+        if not text or not module.endswith(".torch.ops.source"):
             raise NotRecordable("its source is not in a file")
         return {"name": name, "text": text}
     if module == "__main__":

@@ -15,7 +15,7 @@ from ..abi.block import GRID, hidden_arguments
 from ..abi.launch_arguments import FIRST_ARGUMENT
 from ..abi.scalars import triton_name
 from ..runtime import context as vulkan_context
-from ..runtime.launch import Entry, make_launcher
+from ..runtime.launches.launch import Entry, make_launcher
 from ..runtime.reports.launchers import LaterLauncher, ReportingLauncher, says_failures
 from . import kernel_records
 from .compile_only import CompileOnlyLauncher, compile_only

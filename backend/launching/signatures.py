@@ -7,7 +7,7 @@ from typing import Any
 
 from triton.backends.driver import expand_signature
 
-from ..runtime.launch import Entry
+from ..runtime.launches.launch import Entry
 
 
 def flat_signature(names: list[str], signature: list[Any], tensordesc_meta: Any) -> list[Entry]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..abi.launch_arguments import FIRST_ARGUMENT, LaunchArgument
 from ..runtime.context import Context
-from ..runtime.pipeline import Kernel
+from ..runtime.kernels.pipeline import Kernel
 from . import kernel_records
 
 

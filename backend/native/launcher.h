@@ -23,9 +23,9 @@ class Launcher {
  public:
   // `place`: where the kernel is from, such as "add.py:7", or empty. `indirect`: the argument block goes into a buffer.
   // `resolver`: asked for addresses where the device cannot reach an argument's memory in place (see
-  // runtime/resolution.py). `oversized`: called instead of a launch, with its arguments, where the grid is past the
-  // device's limits; it returns the launch's transfers. None: such a grid is refused. `device_index`: which 'spirv'
-  // device tensors must be on. Throws std::invalid_argument where a direct block is too long.
+  // runtime/launches/resolution.py). `oversized`: called instead of a launch, with its arguments, where the grid is
+  // past the device's limits; it returns the launch's transfers. None: such a grid is refused. `device_index`: which
+  // 'spirv' device tensors must be on. Throws std::invalid_argument where a direct block is too long.
   Launcher(std::shared_ptr<Device> device, std::shared_ptr<ArgumentPlan> plan, std::string name,
            const std::string& place, bool indirect, int device_index, pybind11::object resolver,
            pybind11::object oversized);

@@ -317,7 +317,7 @@ PYBIND11_MODULE(_native, m) {
       .def("read_knobs", &Relaunch::read_knobs, py::arg("function"))
       .def_property_readonly("gave_up", &Relaunch::gave_up);
 
-  py::class_<PreparedContext>(m, "PreparedContext", "What prepared operations share; see runtime/torch_prepared.py.")
+  py::class_<PreparedContext>(m, "PreparedContext", "What prepared operations share; see torch/ops/prepared.py.")
       .def(py::init([](const py::object& exchange, py::tuple tensor_types, py::tuple constant_types, py::object runtime,
                        py::object default_dtype, py::object from_dlpack, py::object writing, py::object current,
                        py::object device_type) {

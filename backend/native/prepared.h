@@ -29,7 +29,7 @@ struct PreparedContext {
   pybind11::object runtime;        // triton.knobs.runtime
   pybind11::object default_dtype;  // torch.get_default_dtype
   pybind11::object from_dlpack;    // torch._C._from_dlpack
-  pybind11::object writing;        // torch_memory.WRITING
+  pybind11::object writing;        // tensor_memory.WRITING
   pybind11::object current;        // () → the current device's index
   pybind11::object device_type;    // torch.device
 
@@ -44,7 +44,7 @@ bool are_aligned(std::string_view addresses, uint64_t alignment);
 // the same place. `extents`: bytes of each tensor. Both are 64-bit integers, `places` of them a list.
 bool outputs_overlap(std::string_view addresses, std::string_view extents, std::size_t places, std::size_t outputs);
 
-// A call's memory, launches and result. Made by backend/torch_ops/prepared.py.
+// A call's memory, launches and result. Made by backend/torch/ops/prepared.py.
 class PreparedPlan {
  public:
   // `allocate`: (bytes) → an Allocation, where the pool has no idle memory. `device`: its index.

@@ -9,38 +9,38 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .ahead_of_time import LoadedKernel, TensorDescriptor, load
-    from .allocator import OutOfDeviceMemory
     from .arrays import Array, array
     from .buffer import DeviceBuffer, empty, from_numpy, full, zeros
-    from .bundle import Bundle, load_bundle
+    from .compiled.ahead_of_time import LoadedKernel, TensorDescriptor, load
+    from .compiled.bundle import Bundle, load_bundle
+    from .compiled.kernel_file import IncompatibleModule
     from .errors import KernelRejected, ValidationError, VulkanUnavailable
-    from .graph import Graph
-    from .kernel_file import IncompatibleModule
+    from .launches.graph import Graph
+    from .memory.allocator import OutOfDeviceMemory
     from .reports.outside import OutOfBounds
     from .reports.races import SharedMemoryRace
 
 #: Name → the module here that has it.
 _MODULES = {
     "Array": "arrays",
-    "Bundle": "bundle",
+    "Bundle": "compiled.bundle",
     "DeviceBuffer": "buffer",
-    "Graph": "graph",
-    "IncompatibleModule": "kernel_file",
+    "Graph": "launches.graph",
+    "IncompatibleModule": "compiled.kernel_file",
     "KernelRejected": "errors",
-    "LoadedKernel": "ahead_of_time",
+    "LoadedKernel": "compiled.ahead_of_time",
     "OutOfBounds": "reports.outside",
-    "OutOfDeviceMemory": "allocator",
+    "OutOfDeviceMemory": "memory.allocator",
     "SharedMemoryRace": "reports.races",
-    "TensorDescriptor": "ahead_of_time",
+    "TensorDescriptor": "compiled.ahead_of_time",
     "ValidationError": "errors",
     "VulkanUnavailable": "errors",
     "array": "arrays",
     "empty": "buffer",
     "from_numpy": "buffer",
     "full": "buffer",
-    "load": "ahead_of_time",
-    "load_bundle": "bundle",
+    "load": "compiled.ahead_of_time",
+    "load_bundle": "compiled.bundle",
     "zeros": "buffer",
 }
 

@@ -17,20 +17,20 @@ from typing import Any
 from .. import settings
 from ..capabilities import Capabilities
 from ..settings import IMPORTED, STAGED, ZERO_COPY
-from .allocator import DeviceAllocator
-from .compilations import Compilations
 from .cuda import CudaSharing
-from .device_choice import choose, is_chosen, select
-from .device_features import SHARING_EXTENSIONS
-from .devices import DeviceInfo, again, compute_queue_family
-from .devices import devices as all_devices
 from .errors import ValidationError, VulkanUnavailable
-from .host_memory import BufferPool, Loan
-from .loader import handle, instance, vulkan
-from .logical_device import create_device, create_pipeline_layout
+from .memory.allocator import DeviceAllocator
+from .memory.host_memory import BufferPool, Loan
 from .native_module import native
 from .once import once_a_process
-from .pipeline_cache import PipelineCache, folder
+from .vulkan.compilations import Compilations
+from .vulkan.device_choice import choose, is_chosen, select
+from .vulkan.device_features import SHARING_EXTENSIONS
+from .vulkan.devices import DeviceInfo, again, compute_queue_family
+from .vulkan.devices import devices as all_devices
+from .vulkan.loader import handle, instance, vulkan
+from .vulkan.logical_device import create_device, create_pipeline_layout
+from .vulkan.pipeline_cache import PipelineCache, folder
 
 #: What a device is called as the place of a tensor; ``spirv:<index>`` is devices()[index].
 NAME = "spirv"

@@ -24,7 +24,7 @@ def find(place: Mapping[str, str]) -> JITFunction:
     """The function of a place. Raises NotFound; importing a user's module raises what the module raises."""
     name = place["name"]
     if "text" in place:
-        from ..torch_ops.source import kernel_of
+        from ..torch.ops.source import kernel_of
 
         return kernel_of(name, place["text"])
     found: Any

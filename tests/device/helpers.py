@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.capabilities import Capabilities
 from triton.backends.spirv.runtime.context import current
-from triton.backends.spirv.runtime.measured import capabilities_of
+from triton.backends.spirv.runtime.measuring.measured import capabilities_of
 
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")

@@ -22,8 +22,8 @@ import time, numpy
 from pathlib import Path
 from triton.backends.spirv.runtime import array, buffer as buffers
 from triton.backends.spirv.runtime.context import current
-from triton.backends.spirv.runtime.launch import make_launcher
-from triton.backends.spirv.runtime.pipeline import Kernel
+from triton.backends.spirv.runtime.launches.launch import make_launcher
+from triton.backends.spirv.runtime.kernels.pipeline import Kernel
 module = Path(sys.argv[1]).read_bytes() if len(sys.argv) > 1 else b""
 ADD = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]
 def load(entries=ADD):

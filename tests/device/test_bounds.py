@@ -17,8 +17,9 @@ import torch
 import triton
 import triton.language as tl
 from triton.backends.spirv import runtime
-from triton.backends.spirv.runtime import OutOfBounds, array, torch_device
+from triton.backends.spirv.runtime import OutOfBounds, array
 from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.torch.device import registration
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from tests.device.helpers import Guarded
@@ -448,7 +449,7 @@ def test_device_memory():
 
 
 def test_torch_tensors_of_the_device():
-    torch_device.register()
+    registration.register()
     device = f"spirv:{current().index}"
     x, out = torch.arange(60, device=device), torch.zeros(64, dtype=torch.int64, device=device)
     error = failure(lambda: plain_copy_kernel[(1,)](x, out, 0, BLOCK=64, check_bounds=True))

@@ -17,8 +17,8 @@ from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.inspection.compilers import NVIDIA
 from triton.backends.spirv.inspection.listing import machine_text
 from triton.backends.spirv.runtime import context
-from triton.backends.spirv.runtime.compiled_code import cached_program
-from triton.backends.spirv.runtime.manifests import installed
+from triton.backends.spirv.runtime.kernels.compiled_code import cached_program
+from triton.backends.spirv.runtime.vulkan.manifests import installed
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 CPU = context.current().device.driver == "mesa_llvmpipe"

@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.runtime import array
 from triton.backends.spirv.runtime import context as vulkan_context
-from triton.backends.spirv.runtime.statistics import FEATURE, executables, registers_and_spills
+from triton.backends.spirv.runtime.kernels.statistics import FEATURE, executables, registers_and_spills
 from triton.language.extra.spirv import libdevice
 
 driver = triton.runtime.driver.active

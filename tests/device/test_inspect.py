@@ -19,7 +19,7 @@ from selenium.webdriver.common.keys import Keys
 from triton import knobs
 from triton.backends.spirv import cli
 from triton.backends.spirv.capabilities import PROFILES
-from triton.backends.spirv.runtime.manifests import installed
+from triton.backends.spirv.runtime.vulkan.manifests import installed
 
 from benchmarks.example_kernels import KERNELS
 from benchmarks.example_pages import written

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 from triton.backends.spirv.runtime import Graph
 from triton.backends.spirv.runtime.context import current
-from triton.backends.spirv.runtime.launch import make_launcher
+from triton.backends.spirv.runtime.launches.launch import make_launcher
 from triton.backends.spirv.runtime.reports.failures import KernelAssertionError
 from triton.backends.spirv.runtime.reports.outside import OutOfBounds
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from triton.backends.spirv.runtime.errors import VulkanUnavailable
-from triton.backends.spirv.runtime.loader import VALIDATION_LAYER, instance_layers
+from triton.backends.spirv.runtime.vulkan.loader import VALIDATION_LAYER, instance_layers
 
 
 def layer_is_installed() -> bool:

@@ -17,7 +17,7 @@ import sysconfig
 from pathlib import Path
 
 from triton.backends.spirv.inspection.offline import newer_interpreter, newer_manifest
-from triton.backends.spirv.runtime import manifests
+from triton.backends.spirv.runtime.vulkan import manifests
 
 _LIBRARY = "libvulkan_lvp.so"
 _CHECKOUT = Path(__file__).parents[2]

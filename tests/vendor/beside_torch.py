@@ -74,11 +74,11 @@ def compiles_for_the_device() -> None:
 
 def is_as_it_was() -> None:
     """No device of that name; asking for it says which torch has it."""
-    from triton.backends.spirv.runtime import torch_device
+    from triton.backends.spirv.torch.device import registration
 
     assert not hasattr(torch, "spirv")
     try:
-        torch_device.register()
+        registration.register()
     except RuntimeError as error:
         assert f"needs {OLDEST_TORCH} or newer" in str(error), error
     else:

@@ -16,9 +16,9 @@ from ...abi.launch_arguments import FIRST_ARGUMENT
 from ...abi.report_buffer import CURSOR, HEADER, RECORD, places
 from ..context import Context
 from ..errors import raise_first
-from ..graph import capturing
-from ..host_memory import Loan
-from ..launch import Entry
+from ..launches.graph import capturing
+from ..launches.launch import Entry
+from ..memory.host_memory import Loan
 from .failures import FAILURES, Failures
 from .kinds import READERS
 from .reader import Reader

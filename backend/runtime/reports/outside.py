@@ -11,8 +11,8 @@ from ...abi.launch_arguments import FIRST_ARGUMENT
 from ...abi.report_buffer import FIRST_OUTSIDE, FIRST_OUTSIDE_AT, HEADER, OUTSIDE, ROW, ROWS_AT, bounds_bytes
 from ..arrays import Array
 from ..context import Context
-from ..host_memory import Loan
-from ..launch import Entry
+from ..launches.launch import Entry
+from ..memory.host_memory import Loan
 from .reader import Message, Reader, ReportError
 
 _log = logging.getLogger(__name__)

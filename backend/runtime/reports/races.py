@@ -9,8 +9,8 @@ from typing import Any
 from ...abi.launch_arguments import LaunchArgument
 from ...abi.report_buffer import RACES
 from ..context import Context
-from ..host_memory import Loan
-from ..launch import Entry
+from ..launches.launch import Entry
+from ..memory.host_memory import Loan
 from .reader import Message, Reader, ReportError, place
 
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from ..context import Context
-from ..host_memory import Loan
-from ..launch import Entry
+from ..launches.launch import Entry
+from ..memory.host_memory import Loan
 
 #: A row of a kernel's metadata ``reports``.
 Message: TypeAlias = Mapping[str, Any]

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from triton.backends.spirv import drivers
 from triton.backends.spirv.capabilities import NATIVE_MATH, Capabilities
-from triton.backends.spirv.runtime import measured, native_probe, probing
 from triton.backends.spirv.runtime.context import current
+from triton.backends.spirv.runtime.measuring import measured, native_probe, probing
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.opcodes import Glsl

@@ -16,8 +16,8 @@ import numpy
 import pytest
 from triton.backends.spirv.runtime import array
 from triton.backends.spirv.runtime.context import Context, current
-from triton.backends.spirv.runtime.launch import make_launcher
-from triton.backends.spirv.runtime.pipeline import Kernel
+from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.launches.launch import make_launcher
 
 _HEADER = """
 OpCapability Shader

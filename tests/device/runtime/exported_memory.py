@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from triton.backends.spirv.runtime.context import Context
-from triton.backends.spirv.runtime.loader import check, vulkan
+from triton.backends.spirv.runtime.vulkan.loader import check, vulkan
 
 from benchmarks.submission import new
 

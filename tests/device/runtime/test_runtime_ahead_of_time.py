@@ -24,9 +24,9 @@ from triton.backends.spirv.runtime import (
     load,
     zeros,
 )
-from triton.backends.spirv.runtime.ahead_of_time import check_target
+from triton.backends.spirv.runtime.compiled.ahead_of_time import check_target
+from triton.backends.spirv.runtime.compiled.kernel_file import read_abi
 from triton.backends.spirv.runtime.context import ZERO_COPY, current
-from triton.backends.spirv.runtime.kernel_file import read_abi
 from triton.backends.spirv.runtime.reports.failures import KernelAssertionError
 from triton.backends.spirv.runtime.reports.outside import OutOfBounds
 

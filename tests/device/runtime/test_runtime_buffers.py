@@ -231,7 +231,7 @@ def test_benchmark_cache_is_written() -> None:
 
 
 def test_pipeline_cache_is_replaced_where_it_is_damaged(tmp_path: Any, context: Context) -> None:
-    from triton.backends.spirv.runtime.pipeline_cache import PipelineCache, unpack
+    from triton.backends.spirv.runtime.vulkan.pipeline_cache import PipelineCache, unpack
 
     path = tmp_path / "folder" / "device.bin"
     for contents in (None, b"", b"damaged", b"triton-spirv pipelines 1\n" + bytes(100)):

@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy
 import pytest
-from triton.backends.spirv.runtime import KernelRejected, pipeline_cache
+from triton.backends.spirv.runtime import KernelRejected
 from triton.backends.spirv.runtime.context import Context, current
-from triton.backends.spirv.runtime.launch import make_launcher
-from triton.backends.spirv.runtime.loader import handle
-from triton.backends.spirv.runtime.pipeline import Kernel
-from triton.backends.spirv.runtime.pipeline_cache import PipelineCache
+from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.launches.launch import make_launcher
+from triton.backends.spirv.runtime.vulkan import pipeline_cache
+from triton.backends.spirv.runtime.vulkan.loader import handle
+from triton.backends.spirv.runtime.vulkan.pipeline_cache import PipelineCache
 
 from tests.device.processes import run_script
 from tests.device.validation import needs_layer
@@ -109,7 +110,7 @@ def test_fork_before_the_first_launch(add_file: Path) -> None:
     script = (
         _RUN
         + """
-from triton.backends.spirv.runtime.device_choice import selected
+from triton.backends.spirv.runtime.vulkan.device_choice import selected
 selected()
 pid = os.fork()
 try:

@@ -11,7 +11,7 @@ import numpy
 import pytest
 import torch
 from triton.backends.spirv.runtime.context import current
-from triton.backends.spirv.runtime.loader import Chain, vulkan
+from triton.backends.spirv.runtime.vulkan.loader import Chain, vulkan
 
 
 @pytest.mark.parametrize("n", [1, 63, 64, 65, 1003, 100_003])

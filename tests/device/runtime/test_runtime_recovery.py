@@ -169,8 +169,8 @@ def test_torch_operations_go_on(kernels: Path) -> None:
     script = (
         _START
         + """
-from triton.backends.spirv.runtime import torch_device
-torch_device.register()
+from triton.backends.spirv.torch.device import registration
+registration.register()
 for _ in range(4):
     old = torch.ones(64, device="spirv") * 2
 tell(lambda: old.sum().item())

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 from triton.backends.spirv.driver import SPIRVDriver
-from triton.backends.spirv.runtime import torch_device
 from triton.backends.spirv.runtime.context import ZERO_COPY, current
+from triton.backends.spirv.torch.device import registration
 
 ADD_ENTRIES = [((0,), "x", "*fp32"), ((1,), "y", "*fp32"), ((2,), "z", "*fp32"), ((3,), "n", "i32")]
 DTYPES = [
@@ -35,15 +35,15 @@ DTYPES = [
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> None:
-    torch_device.register()
-    torch_device.register()
+    registration.register()
+    registration.register()
 
 
 @pytest.fixture
 def fallbacks() -> Callable[[], dict[str, int]]:
     """What ran on the CPU since the test began."""
-    before = torch_device.FALLBACKS.copy()
-    return lambda: dict(torch_device.FALLBACKS - before)
+    before = registration.FALLBACKS.copy()
+    return lambda: dict(registration.FALLBACKS - before)
 
 
 def test_active_device() -> None:
@@ -145,7 +145,7 @@ def test_copies_between_layouts_and_dtypes() -> None:
 def test_the_rest_runs_on_the_cpu_and_is_counted(fallbacks: Any, caplog: pytest.LogCaptureFixture) -> None:
     x, y = torch.randn(8, 8), torch.randn(8, 8)
     there_x, there_y = x.to("spirv"), y.to("spirv")
-    with caplog.at_level(logging.DEBUG, logger=torch_device.__name__):
+    with caplog.at_level(logging.DEBUG, logger=registration.__name__):
         power = torch.linalg.matrix_exp(there_x)
     assert power.device.type == "spirv"
     torch.testing.assert_close(power.cpu(), torch.linalg.matrix_exp(x))

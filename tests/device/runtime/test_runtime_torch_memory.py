@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 import torch
-from triton.backends.spirv.runtime import torch_device
+from triton.backends.spirv.torch.device import registration
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> None:
-    torch_device.register()
+    registration.register()
 
 
 def check(change: Callable[..., Any], *values: torch.Tensor) -> None:
@@ -165,8 +165,8 @@ def test_storages_are_made_here() -> None:
     # In a process of its own: torch ends the process where it finds no allocator.
     program = """
 import torch
-from triton.backends.spirv.runtime import torch_device
-torch_device.register()
+from triton.backends.spirv.torch.device import registration
+registration.register()
 made = torch.UntypedStorage(12, device="spirv")
 assert (made.device.type, made.nbytes()) == ("spirv", 12)
 assert torch.UntypedStorage([1, 2], device="spirv").tolist() == [1, 2]

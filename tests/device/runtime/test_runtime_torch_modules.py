@@ -13,12 +13,12 @@ import triton.language as tl
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 from triton.backends.spirv.driver import SPIRVDriver
-from triton.backends.spirv.runtime import torch_device
+from triton.backends.spirv.torch.device import registration
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> None:
-    torch_device.register()
+    registration.register()
 
 
 def _first(result: Any) -> torch.Tensor:

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv.runtime import devices as spirv_devices
+from triton.backends.spirv.runtime.vulkan import devices as spirv_devices
 
 from tests.device.processes import run, run_script
 
@@ -81,7 +81,8 @@ def test_two_devices_in_one_process(two_devices: dict[str, str], long_file: Path
 def test_ranks_take_devices_in_turn(two_devices: dict[str, str], rank: int) -> None:
     """A rank sees the device that it takes alone: it is 'spirv:0' there. Ranks past the last device share."""
     script = """
-from triton.backends.spirv.runtime import context, devices
+from triton.backends.spirv.runtime import context
+from triton.backends.spirv.runtime.vulkan import devices
 found, mine = devices.devices(), context.current()
 alike = sum(found[0].kind == device.kind for device in found)
 print(found.index(mine.device), mine.index, len(context.devices()), alike)
@@ -101,7 +102,7 @@ except RuntimeError as error:
 
 def test_a_wish_goes_before_the_rank(two_devices: dict[str, str]) -> None:
     script = """
-from triton.backends.spirv.runtime import devices
+from triton.backends.spirv.runtime.vulkan import devices
 print(devices.devices().index(current().device), current().index)
 """
     for wanted in ("0", "1"):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import array
 
 import pytest
-from triton.backends.spirv.runtime import validate
 from triton.backends.spirv.runtime.context import current
-from triton.backends.spirv.runtime.pipeline import Kernel
+from triton.backends.spirv.runtime.kernels import validate
+from triton.backends.spirv.runtime.kernels.pipeline import Kernel
 
 from tests.device.validation import needs_layer
 from tests.lowering.harness import compile_body

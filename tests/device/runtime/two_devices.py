@@ -16,8 +16,8 @@ from triton.backends.spirv.runtime import array
 from triton.backends.spirv.runtime import buffer as buffers
 from triton.backends.spirv.runtime.context import of_device
 from triton.backends.spirv.runtime.errors import VulkanUnavailable
-from triton.backends.spirv.runtime.launch import make_launcher
-from triton.backends.spirv.runtime.pipeline import Kernel
+from triton.backends.spirv.runtime.kernels.pipeline import Kernel
+from triton.backends.spirv.runtime.launches.launch import make_launcher
 
 N, ROUNDS = 10_000, 50
 GRID = (triton.cdiv(N, 256),)
@@ -132,9 +132,9 @@ def tensors_of_another_device_are_refused() -> None:
 
 
 def torch_tensors() -> None:
-    from triton.backends.spirv.runtime import torch_device
+    from triton.backends.spirv.torch.device import registration
 
-    torch_device.register()
+    registration.register()
     values = [torch.arange(N) % 7.0, torch.arange(N) % 5.0]
     x = [values[index].to(f"spirv:{index}") for index in range(2)]
     out = [torch.zeros(N, device=tensor.device) for tensor in x]

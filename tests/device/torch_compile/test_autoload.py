@@ -64,8 +64,8 @@ def test_any_first_use_will_do(use: str) -> None:
 def test_a_device_that_is_registered_by_hand_compiles() -> None:
     told = python(
         "import torch\n"
-        "from triton.backends.spirv.runtime import torch_device\n"
-        "torch_device.register()\n"
+        "from triton.backends.spirv.torch.device import registration\n"
+        "registration.register()\n"
         "x = torch.arange(8.0, device='spirv')\n"
         "print(torch.compile(lambda x: (x * 2).sum())(x).item())\n",
         TORCH_DEVICE_BACKEND_AUTOLOAD="0",
@@ -108,8 +108,8 @@ def test_it_steps_aside_for_another_backend(tmp_path: Path) -> None:
     path = os.pathsep.join(filter(None, (str(tmp_path), os.environ.get("PYTHONPATH"))))
     told = python(
         f"import torch; print({_NAMED})\n"
-        "from triton.backends.spirv.runtime import torch_device\n"
-        "try: torch_device.register()\n"
+        "from triton.backends.spirv.torch.device import registration\n"
+        "try: registration.register()\n"
         "except RuntimeError as error: print(error)\n",
         PYTHONPATH=path,
     )
@@ -123,8 +123,8 @@ def test_an_older_torch_is_as_it_was() -> None:
         "before = list(sys.meta_path)\n"
         "triton_spirv_autoload.autoload()\n"
         f"print({_NAMED}, sys.meta_path == before)\n"
-        "from triton.backends.spirv.runtime import torch_device\n"
-        "try: torch_device.register()\n"
+        "from triton.backends.spirv.torch.device import registration\n"
+        "try: registration.register()\n"
         "except RuntimeError as error: print(error)\n",
         TORCH_DEVICE_BACKEND_AUTOLOAD="0",
     )
@@ -157,7 +157,7 @@ def test_a_torch_without_what_the_device_can_do_without_compiles_for_it() -> Non
     told = python(
         "import torch\n"
         "from dataclasses import replace\n"
-        "from triton.backends.spirv.torch_compile import internals\n"
+        "from triton.backends.spirv.torch.compile import internals\n"
         "internals.HOOKS = [replace(each, needs=('gone',)) if each.otherwise else each for each in internals.HOOKS]\n"
         "x = torch.arange(4.0, device='spirv', requires_grad=True)\n"
         "torch.compile(lambda x: (2 * x).square().sum())(x).backward()\n"

@@ -12,7 +12,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from triton.backends.spirv.runtime import OutOfDeviceMemory  # noqa: E402
-from triton.backends.spirv.torch_compile import graphs  # noqa: E402
+from triton.backends.spirv.torch.compile import graphs  # noqa: E402
 
 pytestmark = pytest.mark.usefixtures("own_caches")
 

@@ -64,7 +64,7 @@ FACTORIES = {
     "eight threads at once": """
         import threading
         from concurrent.futures import ThreadPoolExecutor
-        from triton.backends.spirv.runtime import loader
+        from triton.backends.spirv.runtime.vulkan import loader
         made, all_there, begin = [], threading.Barrier(8), loader.Instance.__init__
         def counted(self): made.append(self); begin(self)
         loader.Instance.__init__ = counted
@@ -497,7 +497,7 @@ def _run(code: str, folder: Path) -> tuple[int, str]:
 def main() -> None:
     """The server."""
     import torch  # noqa: F401  so that no fork imports it again
-    import triton.backends.spirv.runtime.torch_device  # noqa: F401  registers nothing
+    import triton.backends.spirv.torch.device.registration  # noqa: F401  registers nothing
 
     with tempfile.TemporaryDirectory() as folder:
         status, said = _run(PREPARED, Path(folder))

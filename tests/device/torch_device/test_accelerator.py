@@ -10,15 +10,15 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from triton.backends.spirv.runtime import torch_accelerator, torch_device  # noqa: E402
 from triton.backends.spirv.runtime.context import current  # noqa: E402
+from triton.backends.spirv.torch.device import accelerator_functions, registration  # noqa: E402
 
 from tests.device.processes import run  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> None:
-    torch_device.register()
+    registration.register()
 
 
 def test_the_accelerator_is_this_device() -> None:
@@ -94,7 +94,7 @@ def test_other_devices_keep_their_own_classes() -> None:
 
 
 def test_a_generator_has_numbers_of_its_own() -> None:
-    before = torch_device.FALLBACKS.copy()
+    before = registration.FALLBACKS.copy()
     generator = torch.Generator(device="spirv").manual_seed(5)
     other = torch.Generator("spirv:0").manual_seed(5)
     assert generator.device == torch.device("spirv") and generator.initial_seed() == 5
@@ -107,7 +107,7 @@ def test_a_generator_has_numbers_of_its_own() -> None:
     for again in (other, generator.set_state(state), generator.clone_state()):
         again.set_offset(offset)
         assert torch.equal(second.cpu(), torch.randn(50, device="spirv", generator=again).cpu())
-    assert dict(torch_device.FALLBACKS - before) == {}, "drawn on the device"
+    assert dict(registration.FALLBACKS - before) == {}, "drawn on the device"
     orders = [torch.randperm(20, device="spirv", generator=generator.manual_seed(3)).tolist() for _ in range(2)]
     assert orders[0] == orders[1] and sorted(orders[0]) == list(range(20))
 
@@ -163,7 +163,7 @@ def test_who_asks_by_name_gets_it_from_the_start(asked: str | None, monkeypatch:
         monkeypatch.delenv(name, raising=False)
     if asked:
         monkeypatch.setenv(asked, "spirv" if asked == "TRITON_DEFAULT_BACKEND" else "1")
-    assert torch_accelerator.is_wanted.__wrapped__() == (bool(asked) or current().device.kind != "cpu")
+    assert accelerator_functions.is_wanted.__wrapped__() == (bool(asked) or current().device.kind != "cpu")
 
 
 def test_a_cpu_driver_is_no_accelerator_unasked() -> None:

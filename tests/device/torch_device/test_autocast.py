@@ -10,14 +10,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import torch.nn.functional as F  # noqa: E402, N812
-from triton.backends.spirv.runtime import torch_device  # noqa: E402
+from triton.backends.spirv.torch.device import registration  # noqa: E402
 
 _HALVES = [torch.bfloat16, torch.float16]
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> None:
-    torch_device.register()
+    registration.register()
 
 
 @pytest.mark.parametrize("dtype", _HALVES, ids=str)

@@ -14,14 +14,14 @@ torch = pytest.importorskip("torch")
 
 from torch.profiler import ProfilerActivity, profile, record_function  # noqa: E402
 from torch.utils.data import DataLoader, TensorDataset  # noqa: E402
-from triton.backends.spirv.runtime import torch_device  # noqa: E402
+from triton.backends.spirv.torch.device import registration  # noqa: E402
 
 from tests.device.processes import run  # noqa: E402
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _registered() -> None:
-    torch_device.register()
+    registration.register()
 
 
 def saved(value: Any) -> io.BytesIO:

@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch.utils import _pytree as pytree
 from triton import knobs
-from triton.backends.spirv.runtime import torch_device
-from triton.backends.spirv.torch_ops import launching
+from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch.ops import launching
 
 #: What torch.testing.assert_close takes as equal, by type; None is its own choice.
 _TOLERANCES = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (2e-2, 2e-2), torch.float32: (2e-5, 2e-5)}
@@ -18,15 +18,15 @@ _TOLERANCES = {torch.float16: (2e-3, 2e-3), torch.bfloat16: (2e-2, 2e-2), torch.
 
 @pytest.fixture(autouse=True, scope="session")
 def _registered() -> None:
-    torch_device.register()
+    registration.register()
 
 
 @pytest.fixture
 def no_fallbacks() -> Any:
     """Fails where anything ran on the CPU during the test."""
-    before = torch_device.FALLBACKS.copy()
+    before = registration.FALLBACKS.copy()
     yield
-    assert dict(torch_device.FALLBACKS - before) == {}
+    assert dict(registration.FALLBACKS - before) == {}
 
 
 @pytest.fixture

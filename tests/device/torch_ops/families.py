@@ -16,7 +16,7 @@ import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
-from triton.backends.spirv.runtime import torch_device
+from triton.backends.spirv.torch.device import registration
 
 from . import models
 
@@ -236,7 +236,7 @@ def test_trained_on_the_device_and_run_on_both(family: Any, right: Callable[[Any
 def test_trained_in_bfloat16(family: Any, right: Callable[[Any], list[float]]) -> None:
     """To about the loss of float32."""
     model = _model(family).to("spirv")
-    before = torch_device.FALLBACKS.copy()
+    before = registration.FALLBACKS.copy()
 
     def call(*inputs: torch.Tensor) -> torch.Tensor:
         with torch.autocast("spirv", dtype=torch.bfloat16):
@@ -244,7 +244,7 @@ def test_trained_in_bfloat16(family: Any, right: Callable[[Any], list[float]]) -
 
     losses = _train(model, family, "spirv", call)
     torch.testing.assert_close(losses, right(family), rtol=0.2, atol=0.1)
-    assert not torch_device.FALLBACKS - before
+    assert not registration.FALLBACKS - before
 
 
 @pytest.mark.parametrize("family", [Language, ResNet, Denoiser], ids=lambda family: family.__name__)

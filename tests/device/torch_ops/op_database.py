@@ -14,7 +14,7 @@ from unittest import mock
 import torch
 from torch.testing._internal.common_methods_invocations import op_db
 from torch.utils import _pytree as pytree
-from triton.backends.spirv.runtime import torch_device
+from triton.backends.spirv.torch.device import registration
 
 DEVICE = "spirv"
 #: Outcomes of a call. ``REFUSED``: an error where the CPU gives a result, and REFUSALS says why.
@@ -234,7 +234,7 @@ def _close(got: torch.Tensor, want: torch.Tensor, factor: float) -> None:
 def run(op: Any, family: str) -> Outcome:
     """Run the samples of an operator with one family of types, forward and, of float32, backward; of float32's first
     sample the variants in place and with ``out=``, too."""
-    torch_device.register()
+    registration.register()
     outcome = Outcome()
     for place, sample in enumerate(samples(op, family)):
         _one(op, op.op, sample, outcome)
@@ -272,14 +272,14 @@ def _one(op: Any, function: Callable[..., Any], sample: Any, outcome: Outcome) -
         expected = call(op, function, sample, "cpu")
     except Exception:  # nothing to compare with
         return
-    before = torch_device.FALLBACKS.copy()
+    before = registration.FALLBACKS.copy()
     try:
         torch.manual_seed(0)
         actual = call(op, function, sample, DEVICE)
-        fallbacks = torch_device.FALLBACKS - before
+        fallbacks = registration.FALLBACKS - before
         problem = difference(op, sample, function, expected, actual)
     except Exception as error:
-        fallbacks, actual = torch_device.FALLBACKS - before, []
+        fallbacks, actual = registration.FALLBACKS - before, []
         problem = f"{type(error).__name__}: {' '.join(str(error).split())[:220]}"
     outcome.fallbacks |= set(fallbacks)
     if problem and any(op.name.startswith(name) for name in REFUSALS) and actual == []:
@@ -295,7 +295,7 @@ def _one(op: Any, function: Callable[..., Any], sample: Any, outcome: Outcome) -
 def errors(op: Any) -> Iterator[str]:
     """Of each call that torch's database says must be refused, and the CPU does: what is wrong with how the device
     does, which is nothing where it raises the same class of error."""
-    torch_device.register()
+    registration.register()
     if op.error_inputs_func is None:
         return
     try:

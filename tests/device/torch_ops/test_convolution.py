@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional as F  # noqa: N812 (torch's own convention)
-from triton.backends.spirv.torch_ops.convolution import dividing_by
-from triton.backends.spirv.torch_ops.convolution_axes import gradient_axes
+from triton.backends.spirv.torch.ops.convolution import dividing_by
+from triton.backends.spirv.torch.ops.convolution_axes import gradient_axes
 
 from .conftest import compare
 from .test_elementwise import values

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 import torch
-from triton.backends.spirv.runtime import torch_device
-from triton.backends.spirv.torch_ops import jacobi
+from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch.ops import jacobi
 
 from .conftest import compare, with_gradients
 
@@ -215,12 +215,12 @@ def test_sweeps_of_several_launches(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_larger_ones_are_left_to_the_cpu() -> None:
     a = _random(130, 129)
-    before = torch_device.FALLBACKS.copy()
+    before = registration.FALLBACKS.copy()
     compare(torch.linalg.svdvals, a, tolerance=(1e-4, 1e-4))
     compare(lambda a: torch.linalg.eigvalsh(a.mT @ a), a, tolerance=(1e-3, 1e-2))
     compare(lambda a: torch.linalg.qr(a.expand(2, -1, -1).reshape(-1, 1)[:2049], "r")[1], a, tolerance=(1e-4, 1e-4))
     compare(lambda a: torch.linalg.lstsq(a, a[:, :1], driver="gels")[0], a, tolerance=(1e-2, 1e-2))
-    found = torch_device.FALLBACKS - before
+    found = registration.FALLBACKS - before
     assert found["aten::linalg_lstsq.out"] == 1
     del found["aten::linalg_lstsq.out"]
     assert set(found) == {"aten::_linalg_svd.U", "aten::_linalg_eigh.eigenvalues", "aten::linalg_qr.out"}

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import torch
-from triton.backends.spirv.torch_ops import detection
+from triton.backends.spirv.torch.ops import detection
 
 pytestmark = pytest.mark.usefixtures("no_fallbacks")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from triton.backends.spirv.torch_ops.expressions import BINARY_FLOAT, PREDICATES, UNARY_FLOAT
+from triton.backends.spirv.torch.ops.expressions import BINARY_FLOAT, PREDICATES, UNARY_FLOAT
 
 from .conftest import compare
 

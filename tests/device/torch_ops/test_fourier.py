@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from triton.backends.spirv.torch_ops.butterflies import radices, root
+from triton.backends.spirv.torch.ops.butterflies import radices, root
 
 from .conftest import compare
 

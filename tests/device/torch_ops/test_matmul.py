@@ -9,10 +9,10 @@ import pytest
 import torch
 from triton import knobs
 from triton.backends.spirv.runtime import context as vulkan_context
-from triton.backends.spirv.runtime.measured import capabilities_of
+from triton.backends.spirv.runtime.measuring.measured import capabilities_of
 from triton.backends.spirv.runtime.reports.failures import LoopLimitExceeded
-from triton.backends.spirv.torch_ops import launching, matmul
-from triton.backends.spirv.torch_ops.addressing import Plans
+from triton.backends.spirv.torch.ops import launching, matmul
+from triton.backends.spirv.torch.ops.addressing import Plans
 
 from .conftest import compare
 from .test_elementwise import values

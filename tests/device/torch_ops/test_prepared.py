@@ -10,8 +10,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from triton import knobs
 from triton.backends.spirv.runtime import context as vulkan_context
-from triton.backends.spirv.runtime import torch_device
-from triton.backends.spirv.torch_ops import launching
+from triton.backends.spirv.torch.device import registration
+from triton.backends.spirv.torch.ops import launching
 
 #: How often a call is made: it is watched once, or as often as it prepares something of its own.
 _TIMES = 4
@@ -165,10 +165,10 @@ def test_random_numbers_are_drawn_each_time() -> None:
 
 def test_what_runs_on_the_cpu_is_counted_each_time() -> None:
     x = torch.randn(8, 8, dtype=torch.complex64, device="spirv")
-    before = torch_device.FALLBACKS.total()
+    before = registration.FALLBACKS.total()
     for n in range(_TIMES):
         torch.linalg.eigvals(x)
-        assert torch_device.FALLBACKS.total() > before + n
+        assert registration.FALLBACKS.total() > before + n
 
 
 def test_faults_of_later_calls_are_raised() -> None:

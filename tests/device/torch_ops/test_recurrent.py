@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
-from triton.backends.spirv.runtime import torch_substitutes
+from triton.backends.spirv.torch.device import substitutes
 
 from .conftest import to
 
@@ -100,10 +100,10 @@ def test_what_torch_composes(name: str) -> None:
 def test_the_kernels_compute_what_is_composed(cell: str) -> None:
     """Of a gradient that is None, and of one that is not; biases are there."""
     torch.manual_seed(0)
-    kernels, gates, wide = torch_substitutes.KERNELS, 4 if cell == "lstm" else 3, 4 if cell == "lstm" else 5
+    kernels, gates, wide = substitutes.KERNELS, 4 if cell == "lstm" else 3, 4 if cell == "lstm" else 5
     shapes = [(3, gates * 5), (3, gates * 5), (3, 5), (gates * 5,), (gates * 5,)]
     inputs = [torch.randn(shape, device="spirv") for shape in shapes]
-    composed = getattr(torch_substitutes, f"_{cell}_cell")
+    composed = getattr(substitutes, f"_{cell}_cell")
     for found, expected in zip(kernels[f"{cell}_cell"](*inputs), composed(*inputs), strict=True):
         torch.testing.assert_close(found, expected)
     one, other, third = torch.randn(3, 3, 5, device="spirv")
@@ -115,6 +115,6 @@ def test_the_kernels_compute_what_is_composed(cell: str) -> None:
     for call in calls:
         found, expected = (
             kernels[f"{cell}_cell_backward"](*call),
-            getattr(torch_substitutes, f"_{cell}_cell_backward")(*call),
+            getattr(substitutes, f"_{cell}_cell_backward")(*call),
         )
         torch.testing.assert_close(to("cpu", list(found)), to("cpu", list(expected)))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional
-from triton.backends.spirv.torch_ops import attention, convolution, convolution_images, jacobi, matmul, reducing
-from triton.backends.spirv.torch_ops.addressing import Plans
-from triton.backends.spirv.torch_ops.devices import DeviceKind, share_out
+from triton.backends.spirv.torch.ops import attention, convolution, convolution_images, jacobi, matmul, reducing
+from triton.backends.spirv.torch.ops.addressing import Plans
+from triton.backends.spirv.torch.ops.devices import DeviceKind, share_out
 
 from .conftest import compare
 from .test_convolution import near_exact, with_gradients_of_convolutions

@@ -19,8 +19,8 @@ from triton.backends.spirv.ahead_of_time.errors import RequestError
 from triton.backends.spirv.ahead_of_time.features import EVERYWHERE, FEATURE_OF, required_features
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, Capabilities, profiles
 from triton.backends.spirv.drivers import DRIVERS
-from triton.backends.spirv.runtime.ahead_of_time import ANY_DRIVER
-from triton.backends.spirv.runtime.launch import argument_plan
+from triton.backends.spirv.runtime.compiled.ahead_of_time import ANY_DRIVER
+from triton.backends.spirv.runtime.launches.launch import argument_plan
 from triton.backends.spirv.spirv.opcodes import Capability_
 
 SOURCE = """

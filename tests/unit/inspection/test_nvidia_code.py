@@ -13,8 +13,8 @@ from triton import knobs
 from triton.backends.spirv.inspection import compilers, sass, zstandard
 from triton.backends.spirv.inspection.nvidia_code import NoMachineCode, disassembled, machine_code
 from triton.backends.spirv.inspection.zstandard import NoZstandard
-from triton.backends.spirv.runtime import cuda_driver
-from triton.backends.spirv.runtime.statistics import Executable, Statistic
+from triton.backends.spirv.runtime.cuda import cuda_driver
+from triton.backends.spirv.runtime.kernels.statistics import Executable, Statistic
 
 PTX = """
 .version 8.0

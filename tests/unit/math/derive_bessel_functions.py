@@ -1,4 +1,4 @@
-"""Derives the coefficients of backend/torch_ops/bessel_functions.py, and prints them by their names.
+"""Derives the coefficients of backend/torch/ops/bessel_functions.py, and prints them by their names.
 
     python tests/unit/math/derive_bessel_functions.py
 

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from triton.backends.spirv.runtime import component_maps
 from triton.backends.spirv.runtime.errors import KernelRejected, ValidationError, VulkanUnavailable
-from triton.backends.spirv.runtime.loader import vulkan
-from triton.backends.spirv.runtime.matrix_properties import MatrixProperties
+from triton.backends.spirv.runtime.measuring import component_maps
+from triton.backends.spirv.runtime.vulkan.loader import vulkan
+from triton.backends.spirv.runtime.vulkan.matrix_properties import MatrixProperties
 
 F16 = MatrixProperties(16, 16, 16, ("f16", "f16", "f32", "f32"), False)
 DEVICE: Any = SimpleNamespace(name="a device", matrices=(F16,))

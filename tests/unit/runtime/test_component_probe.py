@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.matrices import ComponentMap
-from triton.backends.spirv.runtime.component_probe import ROOM, probe_data, probe_module, read_map
+from triton.backends.spirv.runtime.measuring.component_probe import ROOM, probe_data, probe_module, read_map
 from triton.backends.spirv.spirv.disassemble import disassemble
 
 HOPPER = PROFILES["nvidia-hopper"].matrices

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from triton.backends.spirv.runtime import matrix_properties
+from triton.backends.spirv.runtime.vulkan import matrix_properties
 
 
 def test_the_function_is_the_one_of_the_devices_instance(monkeypatch: pytest.MonkeyPatch) -> None:

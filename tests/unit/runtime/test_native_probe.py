@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from triton.backends.spirv.capabilities import PROFILES
 from triton.backends.spirv.planning.native_math import native_math
-from triton.backends.spirv.runtime import measured
-from triton.backends.spirv.runtime.native_probe import SAMPLES, judged, probe_data
+from triton.backends.spirv.runtime.measuring import measured
+from triton.backends.spirv.runtime.measuring.native_probe import SAMPLES, judged, probe_data
 
 NORMAL, SUBNORMAL = {"exp2"}, {"exp2", "exp2_subnormal"}
 

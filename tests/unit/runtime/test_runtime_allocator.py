@@ -7,7 +7,7 @@ import random
 from typing import Any
 
 import pytest
-from triton.backends.spirv.runtime.allocator import DeviceAllocator, OutOfDeviceMemory
+from triton.backends.spirv.runtime.memory.allocator import DeviceAllocator, OutOfDeviceMemory
 from triton.backends.spirv.runtime.native_module import native
 
 ALIGNMENT, LARGEST_SHARED = native().MemoryPool.ALIGNMENT, native().MemoryPool.LARGEST_SHARED

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from triton.backends.spirv.runtime import array
-from triton.backends.spirv.runtime.launch import argument_plan
+from triton.backends.spirv.runtime.launches.launch import argument_plan
 
 
 def _pack(type_: str, value: Any) -> bytes:

@@ -12,7 +12,7 @@ from triton.backends.spirv.abi.launch_arguments import FIRST_ARGUMENT
 from triton.backends.spirv.abi.report_buffer import places
 from triton.backends.spirv.runtime import array
 from triton.backends.spirv.runtime.context import Context
-from triton.backends.spirv.runtime.host_memory import Loan
+from triton.backends.spirv.runtime.memory.host_memory import Loan
 from triton.backends.spirv.runtime.reports.outside import Extent, OutOfBounds, OutsideAccesses, extent
 
 BYTES = torch.zeros(4, 8, dtype=torch.int8)

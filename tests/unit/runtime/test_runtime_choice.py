@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 from triton.backends.spirv import cli
-from triton.backends.spirv.runtime import device_choice
-from triton.backends.spirv.runtime.device_choice import choose
-from triton.backends.spirv.runtime.devices import DeviceInfo
 from triton.backends.spirv.runtime.errors import VulkanUnavailable
+from triton.backends.spirv.runtime.vulkan import device_choice
+from triton.backends.spirv.runtime.vulkan.device_choice import choose
+from triton.backends.spirv.runtime.vulkan.devices import DeviceInfo
 
 
 def _device(name: str, kind: str, uuid: str, lacks: tuple[str, ...] = ()) -> DeviceInfo:

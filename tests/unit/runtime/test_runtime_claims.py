@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 
 import pytest
-from triton.backends.spirv.runtime.host_memory import Claims, HostRange
+from triton.backends.spirv.runtime.memory.host_memory import Claims, HostRange
 
 
 def _passes(claims: Claims, *spans: HostRange) -> bool:

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 from triton.backends.spirv import settings
-from triton.backends.spirv.runtime import cuda, cuda_driver, cuda_memory
+from triton.backends.spirv.runtime import cuda
+from triton.backends.spirv.runtime.cuda import cuda_driver, cuda_memory
 from triton.backends.spirv.runtime.errors import NotShareable
 
 CHUNK = 20 << 20

@@ -8,12 +8,13 @@ import pytest
 from triton.backends.spirv import cli, driver
 from triton.backends.spirv.capabilities import FEATURES, FLOAT_CONTROLS, PROFILES, REQUIRED
 from triton.backends.spirv.drivers import DRIVER_IDS, DRIVERS
-from triton.backends.spirv.runtime import VulkanUnavailable, devices
-from triton.backends.spirv.runtime.device_choice import select
-from triton.backends.spirv.runtime.device_features import CAPABILITY_FEATURES, FEATURE_STRUCTS
-from triton.backends.spirv.runtime.devices import DeviceInfo
-from triton.backends.spirv.runtime.loader import vulkan
-from triton.backends.spirv.runtime.pipeline import ModuleInfo, read_module
+from triton.backends.spirv.runtime import VulkanUnavailable
+from triton.backends.spirv.runtime.kernels.pipeline import ModuleInfo, read_module
+from triton.backends.spirv.runtime.vulkan import devices
+from triton.backends.spirv.runtime.vulkan.device_choice import select
+from triton.backends.spirv.runtime.vulkan.device_features import CAPABILITY_FEATURES, FEATURE_STRUCTS
+from triton.backends.spirv.runtime.vulkan.devices import DeviceInfo
+from triton.backends.spirv.runtime.vulkan.loader import vulkan
 
 
 def _device(name: str, kind: str, uuid: str, lacks: tuple[str, ...] = ()) -> DeviceInfo:

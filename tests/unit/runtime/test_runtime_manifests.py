@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv.runtime import manifests
+from triton.backends.spirv.runtime.vulkan import manifests
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_hidden_drivers(drivers: Path, variables: dict[str, str], hidden: set[st
 
 def test_the_error_names_what_hides_drivers(drivers: Path) -> None:
     code = (
-        "from triton.backends.spirv.runtime.devices import devices, VulkanUnavailable\n"
+        "from triton.backends.spirv.runtime.vulkan.devices import devices, VulkanUnavailable\n"
         "try:\n    print(devices())\nexcept VulkanUnavailable as error:\n    print(error)\n"
     )
     missing = f"{drivers}/none.json"

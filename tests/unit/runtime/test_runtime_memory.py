@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from triton.backends.spirv.runtime import array
-from triton.backends.spirv.runtime.host_memory import BufferPool, HostRange, Loan, find, merge, storage_of
+from triton.backends.spirv.runtime.memory.host_memory import BufferPool, HostRange, Loan, find, merge, storage_of
 from triton.runtime.jit import reinterpret
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from triton.backends.spirv.runtime.pipeline_cache import folder, pack, unpack
+from triton.backends.spirv.runtime.vulkan.pipeline_cache import folder, pack, unpack
 
 
 def test_contents_come_back() -> None:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import torch
 import triton
-from triton.backends.spirv.runtime import cuda_driver
+from triton.backends.spirv.runtime.cuda import cuda_driver
 from triton.backends.spirv.runtime.errors import NotShareable
-from triton.backends.spirv.runtime.host_memory import storage_of
-from triton.backends.spirv.runtime.resolution import HostResolution, Resolver, SharedResolution
+from triton.backends.spirv.runtime.launches.resolution import HostResolution, Resolver, SharedResolution
+from triton.backends.spirv.runtime.memory.host_memory import storage_of
 
 SHARED = 1 << 40
 

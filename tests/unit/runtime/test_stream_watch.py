@@ -6,7 +6,7 @@ import threading
 from typing import Any
 
 import pytest
-from triton.backends.spirv.runtime.stream_watch import StreamWatch, raise_in
+from triton.backends.spirv.runtime.cuda.stream_watch import StreamWatch, raise_in
 
 #: Seconds after which a test has failed; no step takes nearly as long.
 LIMIT = 60

@@ -11,7 +11,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from triton.backends.spirv.torch_compile import internals  # noqa: E402
+from triton.backends.spirv.torch.compile import internals  # noqa: E402
 
 
 @pytest.mark.parametrize("hook", internals.HOOKS, ids=lambda hook: hook.name)
@@ -83,7 +83,7 @@ def test_a_module_is_found_by_either_name(module: str) -> None:
 
 
 def test_a_device_with_a_broken_hook_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    from triton.backends.spirv.torch_compile import interface
+    from triton.backends.spirv.torch.compile import interface
 
     assert interface.BROKEN is internals.BROKEN
     monkeypatch.setitem(internals.BROKEN, "sample", "torch 9.9 has no torch.somewhere.gone")
@@ -93,7 +93,7 @@ def test_a_device_with_a_broken_hook_is_refused(monkeypatch: pytest.MonkeyPatch)
 def test_the_first_hook_reaches_those_who_import_it_later() -> None:
     internals.install()
     from torch.utils._triton import has_triton
-    from triton.backends.spirv.torch_compile.properties import driver_is_active
+    from triton.backends.spirv.torch.compile.properties import driver_is_active
 
     assert has_triton() or not driver_is_active()
 
@@ -145,7 +145,7 @@ def test_what_inductor_keeps_on_disk_is_of_these_devices_and_this_version(monkey
     internals.install()
     from torch._inductor.codecache import CacheBase
     from triton.backends.spirv.runtime import context
-    from triton.backends.spirv.torch_compile import properties
+    from triton.backends.spirv.torch.compile import properties
 
     if not properties.driver_is_active():
         pytest.skip("Triton's active driver is another one")
@@ -172,7 +172,7 @@ def test_what_inductor_keeps_on_disk_is_of_these_devices_and_this_version(monkey
 
 def test_kernels_for_cpu_tensors_are_compiled_for_the_active_device() -> None:
     from torch._inductor.runtime.hints import DeviceProperties
-    from triton.backends.spirv.torch_compile.properties import driver_is_active
+    from triton.backends.spirv.torch.compile.properties import driver_is_active
     from triton.runtime.driver import driver
 
     if not driver_is_active():

@@ -1,0 +1,1 @@
+"""Kernels that were compiled to files: reading them, and launching them without Triton."""

@@ -1,0 +1,1 @@
+"""One kernel on one device: its module and pipeline, and what the driver made of them."""

@@ -1,0 +1,55 @@
+"""What a device can do, with what has to be measured: component maps of its matrix units, errors of its functions."""
+
+from __future__ import annotations
+
+import logging
+import os
+from dataclasses import replace
+from functools import cache
+
+from ...capabilities import NATIVE_MATH, Capabilities
+from ..context import Context, devices, of_device
+from ..vulkan.devices import DeviceInfo
+from .component_maps import configurations
+from .native_probe import BOUND, judged, probe_data, probe_module
+from .probing import Record, driver_faults, run
+
+_log = logging.getLogger(__name__)
+
+#: The version of what is kept of functions: raised when its meaning changes.
+_VERSION = 1
+
+
+def capabilities_of(device: DeviceInfo) -> Capabilities | None:
+    """The device's capabilities with what was measured, once a driver; None where it cannot run kernels."""
+    return None if device.capabilities is None else _measured(device, os.getpid())
+
+
+@cache
+def _measured(device: DeviceInfo, pid: int) -> Capabilities:
+    assert device.capabilities is not None
+    return replace(device.capabilities, matrices=configurations(device), native_math=native_math(device))
+
+
+def native_math(device: DeviceInfo) -> frozenset[str]:
+    """What of NATIVE_MATH kernels may use on a device."""
+    assert device.capabilities is not None
+    if not device.capabilities.traits.native_math:
+        return frozenset()
+    record = Record(device, "functions", (_VERSION, BOUND))
+    known = record.read(lambda names: frozenset(names) & NATIVE_MATH.keys())
+    if known is None:
+        try:
+            known = measure(of_device(devices().index(device)))
+        except driver_faults() as error:  # kernels compute the functions themselves
+            _log.warning("%s: its own functions are not used: %s: %s", device.name, type(error).__name__, error)
+            return frozenset()
+        record.write(sorted(known))
+    return known
+
+
+def measure(context: Context) -> frozenset[str]:
+    """What of NATIVE_MATH holds on a device. Raises what a launch does."""
+    data = probe_data()
+    run(context, probe_module(context.capabilities.subgroup_size, context.capabilities.has), data)
+    return judged(data)

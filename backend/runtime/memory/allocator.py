@@ -1,0 +1,68 @@
+"""Device memory for tensors: small ones share buffers, and what was freed is used again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..native_module import native
+from .host_memory import out_of_memory
+
+#: What sizes are counted in, less a sign.
+_MOST_BYTES = 2**63 - 1
+
+
+class OutOfDeviceMemory(MemoryError):
+    """The device has no room left for an allocation, with everything idle given back."""
+
+
+class DeviceAllocator:
+    """Allocates device memory through ``allocate`` (bytes → a native buffer). Thread-safe.
+
+    ``pool``: the _native.MemoryPool that has the idle memory, and counts what is in use.
+    """
+
+    def __init__(self, allocate: Callable[[int], Any]) -> None:
+        self._allocate = allocate
+        self.pool = native().MemoryPool()
+
+    def allocate(self, bytes_: int) -> Any:
+        """An _native.Allocation of at least ``bytes_`` bytes, aligned to MemoryPool.ALIGNMENT. Raises OutOfDeviceMemory
+        and ValueError."""
+        if bytes_ < 0:
+            raise ValueError(f"an allocation of {bytes_} bytes")
+        if bytes_ > _MOST_BYTES:
+            raise OutOfDeviceMemory(f"the device has no room for {bytes_} bytes: they cannot be counted in 64 bits")
+        while (found := self.pool.take(bytes_)) is None:
+            size = self.pool.size_of(bytes_)
+            cells = self.pool.SLAB_BYTES // size if size <= self.pool.LARGEST_SHARED else 1
+            buffer = self._buffer(cells * size)
+            self.pool.add(buffer, buffer.address, buffer.bytes, size)
+        return found
+
+    def release_idle(self) -> None:
+        """Give all memory that is not in use back to the device, once submitted work is done."""
+        for buffer in self.pool.release():  # which waits for the device
+            buffer.free()
+
+    def close(self) -> None:
+        """The device is being closed: allocating raises what it says. What is in use stays allocated until it is."""
+        self.pool.close()
+        self.release_idle()
+
+    def _buffer(self, bytes_: int) -> Any:
+        try:
+            return self._allocate(bytes_)
+        except RuntimeError as first:
+            if not out_of_memory(first):
+                raise
+            self.release_idle()
+            try:
+                return self._allocate(bytes_)
+            except RuntimeError as error:
+                if not out_of_memory(error):
+                    raise
+                raise OutOfDeviceMemory(
+                    f"the device has no room for {bytes_} bytes: {self.pool.allocated} bytes are in use by tensors, "
+                    f"{self.pool.reserved} are reserved; free tensors, or use smaller ones ({error})"
+                ) from error

@@ -1,0 +1,216 @@
+"""The Vulkan devices of this machine, and what each can do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ...capabilities import REQUIRED, Capabilities
+from ...drivers import DRIVER_IDS, DRIVERS, OTHER
+from ..errors import VulkanUnavailable
+from ..once import once_a_process
+from .compute_units import ComputeUnits, compute_units
+from .device_features import (
+    CAPABILITY_FEATURES,
+    EXTENSIONS,
+    FEATURE_STRUCTS,
+    device_extensions,
+    feature_chain,
+    features_of,
+    float_controls,
+)
+from .loader import Chain, Instance, instance, remedy, vulkan
+from .matrix_properties import MatrixProperties, matrix_properties
+
+#: Kinds of VkPhysicalDeviceType, best first.
+KINDS = ("discrete", "integrated", "virtual", "cpu", "other")
+_KIND_OF_TYPE = {2: "discrete", 1: "integrated", 3: "virtual", 4: "cpu", 0: "other"}
+
+_PROPERTY_STRUCTS = (
+    "VkPhysicalDeviceProperties2",
+    "VkPhysicalDeviceVulkan11Properties",
+    "VkPhysicalDeviceVulkan12Properties",
+    "VkPhysicalDeviceVulkan13Properties",
+)
+_COMPUTE_STAGE = 0x20
+
+
+@dataclass(frozen=True, eq=False)
+class DeviceInfo:
+    """A Vulkan device as probed. ``lacks`` names what it lacks of the required; ``capabilities`` is None then.
+
+    Two devices may be alike in everything, their UUID included: only the object tells them apart.
+
+    ``host_import_alignment`` is minImportedHostPointerAlignment in bytes, 0 where host memory cannot be imported.
+    ``max_subgroups`` is maxComputeWorkgroupSubgroups. ``chooses_subgroup_size``: pipelines may name the size of their
+    subgroups; where they may not, there is one size only. ``driver_version`` is the driver's own text. ``matrices`` is
+    what it reports of its matrix units; those that kernels may use are in measured.capabilities_of().
+    """
+
+    name: str
+    kind: str
+    uuid: str
+    driver: str
+    api_version: tuple[int, int]
+    lacks: tuple[str, ...]
+    capabilities: Capabilities | None
+    vulkan_features: frozenset[str]
+    extensions: frozenset[str]
+    host_import_alignment: int
+    max_subgroups: int
+    handle: Any = field(repr=False)
+    driver_version: str = ""
+    chooses_subgroup_size: bool = True
+    matrices: tuple[MatrixProperties, ...] = ()
+    compute_units: ComputeUnits = ComputeUnits()
+
+    def describe(self) -> str:
+        """One line: name, kind, and what it lacks, if anything."""
+        lacking = f", lacks {', '.join(self.lacks)}" if self.lacks else ""
+        return f"{self.name} ({self.kind}, Vulkan {self.api_version[0]}.{self.api_version[1]}{lacking})"
+
+
+def probe(instance: Instance, physical: Any) -> DeviceInfo:
+    """What the VkPhysicalDevice, of ``instance``, can do."""
+    vk = vulkan()
+    ffi, lib = vk.ffi, vk.lib
+    basic = ffi.new("VkPhysicalDeviceProperties*")
+    lib.vkGetPhysicalDeviceProperties(physical, basic)
+    api_version = ((basic.apiVersion >> 22) & 0x7F, (basic.apiVersion >> 12) & 0x3FF)
+    name = ffi.string(basic.deviceName).decode(errors="replace")
+    kind = _KIND_OF_TYPE.get(basic.deviceType, "other")
+    if api_version < (1, 3):
+        return DeviceInfo(
+            name, kind, "", "unknown", api_version, ("Vulkan 1.3",), None, frozenset(), frozenset(), 0, 0, physical
+        )
+
+    extensions = device_extensions(physical)
+    features = feature_chain(extensions)
+    lib.vkGetPhysicalDeviceFeatures2(physical, features.head)
+    supported = frozenset(
+        feature
+        for struct, (extension, names) in FEATURE_STRUCTS.items()
+        if extension is None or extension in extensions
+        for feature in names
+        if getattr(features_of(features, struct), feature)
+    )
+
+    has_import = "VK_EXT_external_memory_host" in extensions
+    host_struct = "VkPhysicalDeviceExternalMemoryHostPropertiesEXT"
+    properties = Chain((*_PROPERTY_STRUCTS, host_struct) if has_import else _PROPERTY_STRUCTS)
+    lib.vkGetPhysicalDeviceProperties2(physical, properties.head)
+    limits = properties["VkPhysicalDeviceProperties2"].properties.limits
+    vulkan11 = properties["VkPhysicalDeviceVulkan11Properties"]
+    vulkan13 = properties["VkPhysicalDeviceVulkan13Properties"]
+
+    lacks = [feature for feature in REQUIRED if feature not in supported]
+    chooses_size = bool(vulkan13.requiredSubgroupSizeStages & _COMPUTE_STAGE)
+    sizes = vulkan13.minSubgroupSize, vulkan13.maxSubgroupSize
+    if not chooses_size and sizes[0] != sizes[1] and "subgroupSizeControl" not in lacks:
+        lacks.append("subgroupSizeControl in compute shaders")
+    if _compute_queue_family(physical) is None:
+        lacks.append("a compute queue")
+    driver = DRIVER_IDS.get(properties["VkPhysicalDeviceVulkan12Properties"].driverID, "unknown")
+    capabilities = None
+    if not lacks:
+        traits = DRIVERS.get(driver, OTHER)
+        wanted = (traits.matrix_lanes if "cooperativeMatrix" in supported else None) or traits.lanes
+        subgroup_size = vulkan11.subgroupSize if wanted is None or not chooses_size else wanted
+        subgroup_size = min(max(subgroup_size, sizes[0]), sizes[1])
+        capabilities = Capabilities(
+            driver=driver,
+            subgroup_size=subgroup_size,
+            shared_bytes=limits.maxComputeSharedMemorySize,
+            push_constant_bytes=limits.maxPushConstantsSize,
+            # Pipelines name their subgroup size, for which there is a limit of its own.
+            max_workgroup_invocations=min(
+                limits.maxComputeWorkGroupInvocations,
+                limits.maxComputeWorkGroupSize[0],
+                vulkan13.maxComputeWorkgroupSubgroups * subgroup_size,
+            ),
+            features=frozenset(key for key, needs in CAPABILITY_FEATURES.items() if supported.issuperset(needs))
+            | float_controls(properties["VkPhysicalDeviceVulkan12Properties"], supported),
+        )
+    return DeviceInfo(
+        name=name,
+        kind=kind,
+        uuid=bytes(vulkan11.deviceUUID).hex(),
+        driver=driver,
+        api_version=api_version,
+        lacks=tuple(lacks),
+        capabilities=capabilities,
+        vulkan_features=supported,
+        extensions=extensions & frozenset(EXTENSIONS),
+        host_import_alignment=properties[host_struct].minImportedHostPointerAlignment if has_import else 0,
+        max_subgroups=vulkan13.maxComputeWorkgroupSubgroups,
+        handle=physical,
+        chooses_subgroup_size=chooses_size,
+        driver_version=_driver_version(properties["VkPhysicalDeviceVulkan12Properties"], basic),
+        matrices=_matrices(instance, physical, supported) if capabilities is not None else (),
+        compute_units=compute_units(physical, extensions, kind, driver, vulkan11.subgroupSize),
+    )
+
+
+def _matrices(instance: Instance, physical: Any, supported: frozenset[str]) -> tuple[MatrixProperties, ...]:
+    if "cooperativeMatrix" not in supported:
+        return ()
+    return tuple(
+        one
+        for one in matrix_properties(instance, physical)
+        if "bf16" not in one.types or supported.issuperset(CAPABILITY_FEATURES["bfloat16_matrices"])
+    )
+
+
+def _driver_version(vulkan12: Any, basic: Any) -> str:
+    text = vulkan().ffi.string(vulkan12.driverInfo).decode(errors="replace")
+    return f"{text} {basic.driverVersion:#x}".strip()
+
+
+def _compute_queue_family(physical: Any) -> int | None:
+    vk = vulkan()
+    count = vk.ffi.new("uint32_t*")
+    vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(physical, count, vk.ffi.NULL)
+    families = vk.ffi.new("VkQueueFamilyProperties[]", max(1, count[0]))
+    vk.lib.vkGetPhysicalDeviceQueueFamilyProperties(physical, count, families)
+    for index in range(count[0]):
+        if families[index].queueFlags & vk.VK_QUEUE_COMPUTE_BIT:
+            return index
+    return None
+
+
+def compute_queue_family(device: DeviceInfo) -> int:
+    """Index of the queue family that kernels are submitted to."""
+    family = _compute_queue_family(device.handle)
+    if family is None:
+        raise VulkanUnavailable(f"{device.describe()} has no compute queue")
+    return family
+
+
+def _physical_devices(loaded: Any) -> list[Any]:
+    """Every VkPhysicalDevice of an Instance. Raises VulkanUnavailable."""
+    try:
+        return list(loaded.physical_devices())
+    except RuntimeError as error:  # of the loader, where none of the drivers finds a device
+        raise VulkanUnavailable(
+            f"no Vulkan device was found: the drivers that are used have none ({error}); "
+            + remedy("install Mesa's CPU driver")
+        ) from None
+
+
+def again(device: DeviceInfo) -> tuple[Instance, DeviceInfo]:
+    """The same device of an instance of its own: drivers share what a device failed with among the devices of one
+    instance. Mesa's CPU driver lets no kernel of it run while another one does. Raises VulkanUnavailable."""
+    opened = Instance()
+    for physical in _physical_devices(opened):
+        found = probe(opened, physical)
+        if found.uuid == device.uuid:
+            return opened, replace(device, handle=physical)
+    raise VulkanUnavailable(f"{device.describe()} failed, and is not there any more")
+
+
+@once_a_process
+def devices() -> tuple[DeviceInfo, ...]:
+    """All Vulkan devices, best first: usable ones, then by kind. Raises VulkanUnavailable without a loader."""
+    opened = instance()
+    found = [probe(opened, physical) for physical in _physical_devices(opened)]
+    return tuple(sorted(found, key=lambda device: (bool(device.lacks), KINDS.index(device.kind))))

@@ -1,0 +1,109 @@
+"""Which devices torch's compiler knows: as one with Triton, as a target to compile for, as a GPU."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import torch
+
+from ....autoload import NAME
+
+#: Most devices of one process: Dynamo looks interfaces up under "spirv:0" too.
+_MOST_DEVICES = 16
+
+
+def has_triton(module: Any) -> None:
+    """Dynamo captures launches of @triton.jit functions, rather than trace into Triton, where Triton has a device."""
+    original = module.has_triton
+
+    @functools.cache
+    def has_triton(**options: Any) -> bool:
+        from ..properties import driver_is_active
+
+        return bool(original(**options)) or driver_is_active()
+
+    module.has_triton = has_triton
+
+
+def device_interface(module: Any) -> None:
+    from ..interface import SPIRVInterface
+
+    bases = (SPIRVInterface, module.DeviceInterface)
+    interface = type("SPIRVInterface", bases, {"__doc__": SPIRVInterface.__doc__})
+    for name in (NAME, *(f"{NAME}:{index}" for index in range(_MOST_DEVICES))):
+        module.register_interface_for_device(name, interface)
+
+
+def cpu_tensors(module: Any) -> None:
+    """Kernels of the user's take CPU tensors wherever Triton launches on the Vulkan device. torch 2.15 asks for a CPU
+    backend before it writes such a launch."""
+    original = module.CpuInterface.raise_if_triton_unavailable
+
+    def raise_if_triton_unavailable(device: Any = None) -> None:
+        from ..properties import driver_is_active
+
+        if not driver_is_active():
+            original(device)
+
+    module.CpuInterface.raise_if_triton_unavailable = staticmethod(raise_if_triton_unavailable)
+
+
+def compile_target(module: Any) -> None:
+    """Kernels are compiled for the Vulkan device wherever Triton launches there: for CPU tensors, too."""
+    original = module.DeviceProperties.create
+
+    def create(cls: Any, device: Any) -> Any:
+        from ..interface import properties_of
+        from ..properties import driver_is_active
+
+        if device.type != NAME and not (device.type in ("cpu", "cuda") and driver_is_active()):
+            return original(device)
+        known = properties_of(device)
+        return cls(
+            type=NAME,
+            index=(device.index or 0) if device.type == NAME else 0,
+            multi_processor_count=known.multi_processor_count,
+            cc=known.arch,
+            max_threads_per_block=known.max_threads_per_block,
+            warp_size=known.warp_size,
+        )
+
+    module.DeviceProperties.create = classmethod(create)
+
+
+def choice_of_driver(module: Any) -> None:
+    """Inductor would activate the first driver with a device, even where another was asked for."""
+    original = module.set_driver_to_gpu
+
+    def set_driver_to_gpu() -> None:
+        from ....driver import chosen
+
+        if not chosen():
+            original()
+
+    module.set_driver_to_gpu = set_driver_to_gpu
+
+
+def gpu_types(module: Any) -> None:
+    """Inductor treats the device as a GPU; it is the one that patterns are made for where torch has no other."""
+    module.GPU_TYPES.append(NAME)
+    others = tuple(kind for kind in module.GPU_TYPES if kind != NAME)
+
+    @functools.cache
+    def get_gpu_type() -> str:
+        found = [kind for kind in others if getattr(torch, kind).is_available()]
+        return found[0] if found else NAME if hasattr(torch, NAME) else "cuda"
+
+    module.get_gpu_type = get_gpu_type
+    original = module.is_big_gpu
+
+    @functools.cache
+    def is_big_gpu(index_or_device: Any = 0) -> bool:
+        # choices.py takes the number of compute units into account; theirs asks for 68, whatever the device.
+        device = index_or_device
+        if not isinstance(device, torch.device):
+            device = torch.device(module.get_gpu_type(), device)
+        return device.type == NAME or bool(original(device))
+
+    module.is_big_gpu = is_big_gpu

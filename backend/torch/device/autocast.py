@@ -1,0 +1,131 @@
+"""``torch.autocast("spirv")``: which operations compute in half precision, which in single, as torch has it for other
+devices (ATen/autocast_mode.h)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ...runtime.context import NAME
+
+_KEY = "AutocastPrivateUse1"
+_aten = torch.ops.aten
+
+#: Computed in the type of the autocast.
+_LOWER = """
+    _convolution _convolution.deprecated conv1d conv2d conv3d conv_tbc conv_transpose1d conv_transpose2d.input
+    conv_transpose3d.input convolution prelu addmm addmv addr matmul einsum mm mv linalg_vecdot linear addbmm baddbmm
+    bmm chain_matmul linalg_multi_dot _thnn_fused_lstm_cell _thnn_fused_gru_cell lstm_cell gru_cell rnn_tanh_cell
+    rnn_relu_cell scaled_dot_product_attention
+"""
+#: Computed in single precision.
+_SINGLE = """
+    acos asin cosh erfinv exp expm1 log log10 log2 log1p reciprocal rsqrt sinh tan pow.Tensor_Scalar pow.Tensor_Tensor
+    pow.Scalar softplus layer_norm native_layer_norm rms_norm group_norm frobenius_norm.dim nuclear_norm
+    nuclear_norm.dim cosine_similarity poisson_nll_loss cosine_embedding_loss nll_loss nll_loss2d hinge_embedding_loss
+    kl_div l1_loss smooth_l1_loss huber_loss mse_loss margin_ranking_loss multilabel_margin_loss soft_margin_loss
+    triplet_margin_loss multi_margin_loss binary_cross_entropy_with_logits dist pdist cdist renorm logsumexp
+    upsample_nearest1d _upsample_nearest_exact1d upsample_nearest2d _upsample_nearest_exact2d upsample_nearest3d
+    _upsample_nearest_exact3d upsample_linear1d upsample_bilinear2d _upsample_bilinear2d_aa upsample_trilinear3d
+    upsample_bicubic2d _upsample_bicubic2d_aa
+"""
+#: Told to give single precision, where the call names no type: the conversion is a part of the operation.
+_SINGLE_RESULT = """
+    prod prod.dim_int softmax.int log_softmax.int cumprod cumsum linalg_vector_norm linalg_matrix_norm
+    linalg_matrix_norm.str_ord sum sum.dim_IntList
+"""
+#: Computed in the widest type of the arguments.
+_WIDEST = "addcdiv addcmul atan2 bilinear cross dot vdot grid_sampler index_put tensordot scatter_add"
+
+
+def _is_cast(value: Any) -> bool:
+    """Whether autocast may give the argument another type: not float64, which a program asks for on purpose."""
+    return (
+        isinstance(value, torch.Tensor)
+        and value.device.type == NAME
+        and value.dtype.is_floating_point
+        and value.dtype != torch.float64
+    )
+
+
+def _cast(value: Any, dtype: torch.dtype) -> Any:
+    if isinstance(value, (list, tuple)):
+        items = [_cast(item, dtype) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return value.to(dtype) if _is_cast(value) and value.dtype != dtype else value
+
+
+def _lower(_: Any) -> torch.dtype:
+    return torch.get_autocast_dtype(NAME)
+
+
+def _single(_: Any) -> torch.dtype:
+    return torch.float32
+
+
+def _widest(args: Any) -> torch.dtype:
+    flat = [leaf for value in args for leaf in (value if isinstance(value, (list, tuple)) else (value,))]
+    singles = any(_is_cast(leaf) and leaf.dtype == torch.float32 for leaf in flat)
+    return torch.float32 if singles else torch.get_autocast_dtype(NAME)
+
+
+def _without_autocast() -> Any:
+    return torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEY)))
+
+
+def _casting(op: Any, choose: Callable[[Any], torch.dtype]) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with _without_autocast():
+            dtype = choose((*args, *kwargs.values()))
+            return op(*_cast(args, dtype), **{name: _cast(value, dtype) for name, value in kwargs.items()})
+
+    return run
+
+
+def _naming_result(op: Any) -> Callable[..., Any]:
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with _without_autocast():
+            if _is_cast(args[0]) and kwargs.get("dtype") is None and not _names_type(args):
+                kwargs["dtype"] = torch.float32
+            return op(*args, **kwargs)
+
+    return run
+
+
+def _names_type(args: tuple[Any, ...]) -> bool:
+    return any(isinstance(value, torch.dtype) for value in args)
+
+
+def _refused(*_: Any, **__: Any) -> Any:
+    raise RuntimeError(
+        "binary_cross_entropy is not safe under torch.autocast, as the logarithm of a half-precision number loses what "
+        "the gradient needs: use binary_cross_entropy_with_logits, or leave the autocast with "
+        f'torch.autocast("{NAME}", enabled=False) for it'
+    )
+
+
+def _overloads(names: str) -> list[tuple[str, Any]]:
+    """(name, overload) of those that this torch has."""
+    found = []
+    for name in names.split():
+        base, _, overload = name.partition(".")
+        op = getattr(getattr(_aten, base, None), overload or "default", None)
+        if op is not None:
+            found.append((name, op))
+    return found
+
+
+def enter_autocast() -> tuple[torch.library.Library, ...]:
+    """Enter what the operations do under an autocast of this device. The libraries are to be kept."""
+    rest = torch.library.Library("_", "IMPL")
+    rest.fallback(torch.library.fallthrough_kernel, _KEY)
+    aten = torch.library.Library("aten", "IMPL")
+    for names, choose in ((_LOWER, _lower), (_SINGLE, _single), (_WIDEST, _widest)):
+        for name, op in _overloads(names):
+            aten.impl(name, _casting(op, choose), _KEY)
+    for name, op in _overloads(_SINGLE_RESULT):
+        aten.impl(name, _naming_result(op), _KEY)
+    aten.impl("binary_cross_entropy", _refused, _KEY)
+    return rest, aten

@@ -1,0 +1,31 @@
+"""``backward()`` where a process has several devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ...runtime import context as vulkan_context
+
+
+def run_backward_in_this_thread() -> None:
+    """Have torch's engine run a backward pass in the calling thread once a second device of this process is in use.
+
+    The engine has a thread for each device that torch counts, which is one for a device from outside its tree: nodes on
+    ``spirv:1`` would have none.
+    """
+    engine: Any = torch.autograd.graph._engine_run_backward
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        if not any(context.index for context in vulkan_context.opened()):
+            return engine(*args, **kwargs)
+        before = torch._C._is_multithreading_enabled()
+        torch._C._set_multithreading_enabled(False)
+        try:
+            return engine(*args, **kwargs)
+        finally:
+            torch._C._set_multithreading_enabled(before)
+
+    torch.autograd.graph._engine_run_backward = run
+    torch.autograd._engine_run_backward = run  # type: ignore[attr-defined]

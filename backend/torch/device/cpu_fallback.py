@@ -1,0 +1,269 @@
+"""Operations of the torch device ``spirv`` that run on the CPU, on copies of their arguments.
+
+Arguments that share device memory share their copy, so that each sees what an operation writes to another.
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+
+from ...runtime.context import NAME
+from ...settings import ERROR, TELL, TORCH_FALLBACK, WARN
+from .tensor_memory import WRITING, before_reading, context_of, host_view, is_dense, is_ours, window, write_back
+
+#: Operations that ran on the CPU, with copies both ways, by name.
+FALLBACKS: Counter[str] = Counter()
+
+_warned: set[str] = set()
+_log = logging.getLogger(f"{__package__}.registration")
+_LARGEST_ELEMENT = 16  # bytes: a copy begins at a multiple of it
+
+#: Operations that write all of their first argument and read none of it.
+_OVERWRITING = frozenset(
+    (
+        "aten::uniform_",
+        "aten::normal_",
+        "aten::random_",
+        "aten::random_.from",
+        "aten::random_.to",
+        "aten::exponential_",
+        "aten::bernoulli_.float",
+        "aten::arange.start_out",
+        "aten::eye.m_out",
+        "aten::linspace.out",
+        "aten::randperm.generator_out",
+    )
+)
+
+#: Arguments that operations write though their schemas do not say so.
+_UNDECLARED = dict.fromkeys(
+    ("aten::native_batch_norm", "aten::batch_norm_update_stats"), frozenset(("running_mean", "running_var"))
+)
+
+
+_INDICES, _LENGTHS = frozenset(("indices",)), frozenset(("input_lengths", "target_lengths"))
+#: Operations → arguments whose CPU tensors are right: they are indices or lengths, as with CUDA tensors. None: all.
+_MIXED: dict[str, frozenset[str] | None] = {
+    **dict.fromkeys(("aten::index", "aten::index_put", "aten::index_put_", "aten::_index_put_impl_"), _INDICES),
+    **dict.fromkeys(("aten::_unsafe_index", "aten::_unsafe_index_put"), _INDICES),
+    **dict.fromkeys(("aten::_ctc_loss", "aten::_ctc_loss_backward"), _LENGTHS),
+    **dict.fromkeys(("aten::_pack_padded_sequence", "aten::_pad_packed_sequence", "aten::tensor_split")),
+    **dict.fromkeys(("aten::lstm", "aten::gru", "aten::rnn_tanh", "aten::rnn_relu", "aten::copy", "aten::set_")),
+}
+
+
+def _may_be_elsewhere(operation: str, argument: str) -> bool:
+    """Whether an argument may be on the CPU where others are on the device."""
+    arguments = _MIXED.get(operation, frozenset())
+    return arguments is None or argument in arguments
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """What calls of an operation need to know of it; ``arguments`` are (name, whether it is written, whether it is a
+    tensor) in their order."""
+
+    name: str
+    full_name: str
+    arguments: tuple[tuple[str, bool, bool], ...]
+    overwrites: bool
+
+
+@cache
+def _signature(op: Any) -> _Signature:
+    schema = op._schema
+    undeclared = _UNDECLARED.get(schema.name, ())
+    arguments = tuple(
+        (
+            name := argument.name,
+            (argument.alias_info is not None and argument.alias_info.is_write) or name in undeclared,
+            str(argument.type) in ("Tensor", "Optional[Tensor]"),
+        )
+        for argument in schema.arguments
+    )
+    full_name = schema.name + ("." + schema.overload_name if schema.overload_name else "")
+    return _Signature(schema.name, full_name, arguments, op.name() in _OVERWRITING)
+
+
+def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
+    """Runs ``op`` on CPU copies of its arguments and brings back what it made and what it wrote.
+
+    Raises RuntimeError where tensors are on several devices, the CPU's with one element and no dimensions left out, or
+    TRITON_SPIRV_TORCH_FALLBACK is ``error``.
+    """
+    signature = _signature(op)
+    device: torch.device | None = None
+    tensors: dict[int, torch.Tensor] = {}
+    written: dict[int, torch.Tensor] = {}
+    others: list[torch.Tensor] = []
+    numbers: set[str] = set()
+    for position, (name, writes, is_tensor) in enumerate(signature.arguments):
+        value = args[position] if position < len(args) else kwargs.get(name)
+        if is_tensor and isinstance(value, (int, float, complex)):
+            numbers.add(name)
+        for leaf in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(leaf, torch.Tensor):
+                if writes:
+                    written[id(leaf)] = leaf
+                if is_ours(leaf):
+                    tensors[id(leaf)] = leaf
+                elif leaf.dim() and not writes and not _may_be_elsewhere(signature.name, name):
+                    others.append(leaf)
+            elif isinstance(leaf, torch.device) and leaf.type == NAME:
+                device = leaf
+    if tensors:
+        device = _common_device(signature.name, tensors.values(), written.values(), others)
+    _count(signature.full_name)
+    unread = set(written) if signature.overwrites else set()
+    originals: dict[int, torch.Tensor] = {}
+    # Between the elements of a view lie others, which are written back with it.
+    with nullcontext() if all(is_dense(tensor) for tensor in written.values()) else WRITING:
+        hosts = _host_views(list(tensors.values()), unread)
+
+        def to_host(value: Any) -> Any:
+            if isinstance(value, torch.device) and value.type == NAME:
+                return torch.device("cpu")
+            return hosts.get(id(value), value)
+
+        run = _taking_numbers(op, frozenset(numbers)) if numbers else op
+        result = run(*_each(to_host, args), **{name: _each(to_host, value) for name, value in kwargs.items()})
+        for key, tensor in tensors.items():
+            if key in written:
+                _bring_back(tensor, hosts[key])
+                originals[id(hosts[key])] = tensor
+
+    def to_device(value: Any) -> Any:
+        if not isinstance(value, torch.Tensor) or value.device.type != "cpu":
+            return value
+        original = originals.get(id(value))
+        return value.to(device) if original is None else original
+
+    return result if device is None else _each(to_device, result)
+
+
+def _count(name: str) -> None:
+    """Count an operation that is to run on the CPU. Raises RuntimeError where TRITON_SPIRV_TORCH_FALLBACK says so."""
+    FALLBACKS[name] += 1
+    _log.debug("%s runs on the CPU", name)
+    policy = TORCH_FALLBACK.get()
+    if policy == ERROR:
+        raise RuntimeError(
+            f"{name} is not implemented on the device '{NAME}' for these arguments, and {TORCH_FALLBACK.name}={ERROR} "
+            "does not let it run on the CPU: move its arguments with .cpu(), or set the variable to 'warn'"
+        )
+    if policy == WARN and name not in _warned:
+        _warned.add(name)
+        warnings.warn(f"{name} runs on the CPU, on copies: the device '{NAME}' does not have it", stacklevel=3)
+
+
+@atexit.register
+def _tell() -> None:
+    if TORCH_FALLBACK.get() == TELL:
+        print(summary(), file=sys.stderr)
+
+
+def summary() -> str:
+    """How often each operation ran on the CPU, in a line, the most frequent first."""
+    named = ", ".join(f"{name} {count}" for name, count in FALLBACKS.most_common())
+    return f"torch on '{NAME}': {FALLBACKS.total()} operations ran on the CPU, on copies: {named}".removesuffix(": ")
+
+
+def _each(function: Callable[[Any], Any], value: Any) -> Any:
+    """``value`` with ``function`` of all that is in its lists and tuples."""
+    if isinstance(value, (list, tuple)):
+        items = [_each(function, item) for item in value]
+        return tuple(items) if isinstance(value, tuple) else items
+    return function(value)
+
+
+def _common_device(
+    name: str, tensors: Iterable[torch.Tensor], written: Iterable[torch.Tensor], others: Iterable[torch.Tensor]
+) -> torch.device:
+    devices = sorted({str(tensor.device) for tensor in tensors})
+    found = [*devices, *sorted({str(tensor.device) for tensor in others})]
+    if len(found) > 1:
+        raise RuntimeError(
+            f"{name}: all tensors have to be on one device, but there are some on {' and '.join(found)}: move them "
+            "with .to()"
+        )
+    for tensor in written:
+        if not is_ours(tensor):
+            raise RuntimeError(
+                f"{name}: all tensors have to be on one device, but it would write to a tensor on "
+                f"{tensor.device} and there are others on {devices[0]}: move one with .to()"
+            )
+    return torch.device(devices[0])
+
+
+@cache
+def _taking_numbers(op: Any, numbers: frozenset[str]) -> Any:
+    """The overload that takes numbers as those arguments, if there is one. torch hands over a number instead of a
+    tensor where a number was passed, as in ``x.remainder(5)``."""
+
+    def types(overload: Any, given: frozenset[str]) -> list[tuple[str, str]]:
+        return [
+            (argument.name, "number" if argument.name in given else str(argument.type))
+            for argument in overload._schema.arguments
+        ]
+
+    wanted = types(op, numbers)
+    packet = op.overloadpacket
+    overloads = (getattr(packet, name) for name in packet.overloads())
+    return next((overload for overload in overloads if types(overload, frozenset()) == wanted), op)
+
+
+def _host_views(tensors: list[torch.Tensor], unread: set[int]) -> dict[int, torch.Tensor]:
+    """CPU copies of tensors, by their id; tensors in ``unread`` need no values."""
+    hosts: dict[int, torch.Tensor] = {}
+    group: list[torch.Tensor] = []
+    begin = end = 0
+
+    def close() -> None:
+        if not group:
+            return
+        memory = torch.empty(end - begin, dtype=torch.uint8)
+        alone = group[0]
+        if end > begin and not (len(group) == 1 and id(alone) in unread and is_dense(alone)):
+            before_reading(alone)
+            context_of(alone).native.download(memory.data_ptr(), begin, end - begin)
+        for tensor in group:
+            hosts[id(tensor)] = host_view(tensor, memory, begin)
+        group.clear()
+
+    for address, bytes_, tensor in sorted(((*window(tensor), tensor) for tensor in tensors), key=lambda item: item[:2]):
+        if address >= end or not bytes_:
+            close()
+            begin, end = address // _LARGEST_ELEMENT * _LARGEST_ELEMENT, address
+        group.append(tensor)
+        end = max(end, address + bytes_)
+    close()
+    return hosts
+
+
+def _bring_back(tensor: torch.Tensor, host: torch.Tensor) -> None:
+    """Give the tensor what the operation made of its copy."""
+    same = (
+        host.size() == tensor.size()
+        and host.stride() == tensor.stride()
+        and host.is_conj() == tensor.is_conj()
+        and host.is_neg() == tensor.is_neg()
+    )
+    if same:
+        write_back(tensor, host)
+        return
+    if host.size() != tensor.size():
+        tensor.resize_(host.size())
+        if host.numel() and is_dense(host):
+            tensor.as_strided_(host.size(), host.stride())
+    tensor.copy_(host)

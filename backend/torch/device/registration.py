@@ -1,0 +1,159 @@
+"""The torch device ``spirv``: tensors whose storage is memory of a Vulkan device, passed to kernels by address.
+
+It is torch's device for backends outside its tree (PrivateUse1), registered from Python. Allocation, views, copies and
+fills are done by tensor_memory.py. Operations that are compiled are entered by ``AT_REGISTRATION``. All others run on
+the CPU, on copies of their arguments (cpu_fallback.py): ``FALLBACKS`` counts those by name, and the logger of this
+module tells each at debug level.
+
+torch's own kernels for metadata (views) need no memory and serve as they are.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from threading import RLock
+from typing import Any
+
+import torch
+
+from ... import AROUND_OPERATIONS, AT_REGISTRATION
+from ...autoload import OLDEST_TORCH, is_too_old, teach_compiler
+from ...autoload.claim import claim
+from ...runtime.context import NAME
+from . import tensor_memory
+from .autocast import enter_autocast
+from .autograd_engine import run_backward_in_this_thread
+from .cpu_fallback import FALLBACKS, fallback
+from .data_parallel import scatter_to_one
+from .dlpack import teach_dlpack
+from .process_groups import enter_collectives
+from .random_state import GENERATOR
+from .spirv_module import MODULE, DeviceModule
+from .storages import teach_storages
+from .substitutes import SUBSTITUTES
+from .tensor_memory import metadata
+from .torch_refusals import refuse_layouts
+
+__all__ = ["FALLBACKS", "NAME", "fallback", "is_registered", "register"]
+
+_KEY = "PrivateUse1"
+_aten = torch.ops.aten
+
+#: Operations that only change metadata: the CPU's kernel serves.
+_METADATA = (
+    "as_strided",
+    "view",
+    "_reshape_alias",
+    "unfold",
+    "view.dtype",
+    "set_.source_Storage_storage_offset",
+    "set_.source_Storage",
+    "set_.source_Tensor",
+    "_unsafe_view",
+    "view_as_real",
+    "view_as_complex",
+)
+
+
+def _record_stream(self: torch.Tensor, stream: Any) -> None:
+    """Memory that was freed is only used by work that is submitted later."""
+
+
+def _pin_memory(self: torch.Tensor, device: Any = None) -> torch.Tensor:
+    """aten::_pin_memory of CPU tensors: for this device a copy that is not pinned, so that loaders that are to pin
+    their batches serve. torch asks the device from outside first, and for an allocator that only C++ can give; CUDA's
+    is asked where it is there."""
+    if device is None and torch.cuda.is_available():
+        device = torch.device("cuda")
+    if device is None or device.type == NAME:
+        return self.clone()
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.CUDA)  # torch's own kernel, as with every other key
+    pinned: torch.Tensor = _aten._pin_memory.default.redispatch(keys, self, device)
+    return pinned
+
+
+#: The libraries that registering has made: without them it did not end.
+_registered: list[Any] = []
+#: Held by the thread that registers; other threads that make a tensor meanwhile wait for it.
+_registering = RLock()
+
+
+def is_registered() -> bool:
+    """Whether operations on the device have their kernels."""
+    return bool(_registered)
+
+
+def module() -> DeviceModule:
+    """What ``torch.spirv`` is once the device is registered."""
+    return MODULE
+
+
+def register() -> None:
+    """Make the device known to torch. A second call does nothing. Raises RuntimeError where another backend took the
+    place of torch's one device from outside (PrivateUse1), and where torch is too old."""
+    if _registered:
+        return
+    if is_too_old(torch.__version__):
+        raise RuntimeError(
+            f"torch {torch.__version__} is too old for the device '{NAME}', which needs {OLDEST_TORCH} or newer: "
+            "install that, or use CPU tensors or triton.backends.spirv.runtime's buffers"
+        )
+    with _registering:
+        if getattr(torch, NAME, None) is not MODULE:  # else another thread has done it, or this one is at it
+            _register()
+
+
+def _register() -> None:
+    taken = torch._C._get_privateuse1_backend_name()
+    if taken not in ("privateuseone", NAME):
+        raise RuntimeError(
+            f"torch's place for a device from outside is taken by '{taken}': this process can use "
+            "Vulkan memory through triton.backends.spirv.runtime's buffers, not as torch tensors"
+        )
+    GENERATOR.reseed(torch.initial_seed())  # it was made when its module was imported, which may have been long ago
+    MODULE.__dict__["_lazy_init"] = register  # threads that make their first tensor now wait for the end
+    if hasattr(torch, NAME):  # autoload/ has taken it
+        setattr(torch, NAME, MODULE)
+        sys.modules[f"torch.{NAME}"] = MODULE  # type: ignore[assignment]
+    else:
+        claim(MODULE)
+    aten = torch.library.Library("aten", "IMPL")
+    for name in _METADATA:
+        base, _, overload = name.partition(".")
+        packet = getattr(_aten, base, None)
+        if packet is not None and (overload or "default") in packet.overloads():
+            aten.impl(name, metadata(getattr(packet, overload or "default")), _KEY)
+    for name, function in _IMPLEMENTED.items():
+        for around in AROUND_OPERATIONS:
+            function = around(function)
+        aten.impl(name, function, _KEY)
+    aten.impl("_pin_memory", _pin_memory, "CPU")
+    # Copies finish pending conjugations and negations themselves; torch would ask for a copy in order to do so.
+    for key in ("Conjugate", "Negative"):
+        aten.impl("_copy_from", torch.library.fallthrough_kernel, key)
+    rest = torch.library.Library("_", "IMPL")  # that of this device: autoload/first_use.py
+    refuse_layouts(rest)
+    teach_storages()
+    scatter_to_one()
+    teach_dlpack()
+    run_backward_in_this_thread()
+    libraries = aten, rest, *enter_autocast(), *enter_collectives()
+    for enter in AT_REGISTRATION:
+        enter()
+    teach_compiler()  # torch's entry point may not have been called
+    _registered.extend(libraries)
+
+
+_IMPLEMENTED: dict[str, Callable[..., Any]] = {
+    "empty.memory_format": tensor_memory.empty,
+    "empty_strided": tensor_memory.empty_strided,
+    "resize_": tensor_memory.resize,
+    "_copy_from": tensor_memory.copy_from,
+    "_copy_from_and_resize": tensor_memory.copy_from_and_resize,
+    "_local_scalar_dense": tensor_memory.local_scalar,
+    "fill_.Scalar": tensor_memory.fill,
+    "zero_": tensor_memory.zero,
+    "record_stream": _record_stream,
+    **SUBSTITUTES,
+}

@@ -1,0 +1,240 @@
+"""``torch.spirv``: what ``torch.cuda`` is for CUDA devices."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+from uuid import UUID
+
+import torch
+
+from ...runtime import context as vulkan_context
+from ...runtime.errors import VulkanUnavailable
+from ...runtime.streams import DeviceInterface, device_index
+from ...runtime.vulkan.device_choice import selected
+from ...runtime.vulkan.memory_heaps import device_memory
+from . import torch_streams
+from .cpu_fallback import FALLBACKS
+from .random_state import GENERATOR, Generator, default_generator
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """Figures of a device under the names that ``torch.cuda`` gives them; memory in bytes.
+
+    ``kind``: discrete, integrated, virtual, cpu or other. ``driver``: its name and version.
+    ``multi_processor_count``: the compute units; an estimate where ``estimated`` names it. Threads and registers of a
+    compute unit are None where nothing tells them.
+    """
+
+    name: str
+    kind: str
+    driver: str
+    total_memory: int
+    warp_size: int
+    max_threads_per_block: int
+    shared_memory_per_block: int
+    multi_processor_count: int
+    max_threads_per_multi_processor: int | None
+    regs_per_multiprocessor: int | None
+    uuid: UUID
+    estimated: tuple[str, ...]
+
+
+@cache
+def _properties(index: int) -> DeviceProperties:
+    device = vulkan_context.devices()[index]
+    known = device.capabilities
+    if known is None:
+        raise VulkanUnavailable(f"{device.describe()} cannot run Triton kernels")
+    units = device.compute_units
+    return DeviceProperties(
+        name=device.name,
+        kind=device.kind,
+        driver=f"{device.driver} {device.driver_version}",
+        total_memory=device_memory(device)[1],
+        warp_size=known.subgroup_size,
+        max_threads_per_block=known.max_workgroup_invocations,
+        shared_memory_per_block=known.shared_bytes,
+        multi_processor_count=units.count_or_estimate,
+        max_threads_per_multi_processor=units.threads,
+        regs_per_multiprocessor=units.registers,
+        uuid=UUID(device.uuid),
+        estimated=("multi_processor_count",) if units.estimated else (),
+    )
+
+
+def _pool(device: Any) -> Any:
+    return vulkan_context.of_device(device_index(device)).memory.pool
+
+
+class DeviceModule(DeviceInterface):
+    """``torch.spirv``. ``device`` arguments: an index, "spirv:1" or a torch.device; the current one for None."""
+
+    Event, Stream = torch_streams.Event, torch_streams.Stream  # type: ignore[assignment]
+
+    #: What torch's checkpoints ask before they keep and restore the state of the device's random numbers.
+    _initialized = True
+
+    # ---- Devices ----
+
+    def is_available(self) -> bool:
+        """Whether there is a Vulkan device that can run kernels."""
+        try:
+            selected()
+        except VulkanUnavailable:
+            return False
+        return True
+
+    def is_initialized(self) -> bool:
+        """There is nothing to initialise."""
+        return True
+
+    def init(self) -> None:
+        """There is nothing to initialise."""
+
+    def _is_in_bad_fork(self) -> bool:
+        return False
+
+    def get_device_name(self, device: Any = None) -> str:
+        """The device's name."""
+        return vulkan_context.devices()[device_index(device)].name
+
+    def get_device_properties(self, device: Any = None) -> DeviceProperties:
+        """Its figures."""
+        return _properties(device_index(device))
+
+    def is_bf16_supported(self, including_emulation: bool = True) -> bool:
+        """bfloat16 is computed in single precision on every device."""
+        return including_emulation
+
+    def get_amp_supported_dtype(self) -> list[torch.dtype]:
+        """What ``torch.autocast("spirv")`` can compute in."""
+        return [torch.bfloat16, torch.float16]
+
+    # ---- Streams ----
+
+    def current_stream(self, device: Any = None) -> Any:
+        """The device's queue."""
+        return torch_streams.Stream(device)
+
+    def default_stream(self, device: Any = None) -> Any:
+        """The device's queue."""
+        return torch_streams.Stream(device)
+
+    def is_current_stream_capturing(self) -> bool:
+        """Graphs are captured by ``triton.backends.spirv.runtime.Graph``, not by streams."""
+        return False
+
+    def can_device_access_peer(self, device: Any, peer_device: Any) -> bool:
+        """Devices do not read each other's memory: copies go through the host."""
+        return False
+
+    # ---- Random numbers ----
+
+    @property
+    def default_generators(self) -> tuple[Generator, ...]:
+        """The generator of calls without one, once for each device."""
+        return tuple(
+            default_generator(torch.device(vulkan_context.NAME, index)) for index in range(self.device_count())
+        )
+
+    def manual_seed(self, seed: int) -> None:
+        """Seed the devices' generator, and the CPU's, which makes random numbers that the devices do not."""
+        torch.default_generator.manual_seed(seed)
+        GENERATOR.reseed(seed)
+
+    def manual_seed_all(self, seed: int) -> None:
+        """Seed the generator of all devices, and the CPU's."""
+        self.manual_seed(seed)
+
+    def seed(self) -> None:
+        """Seed with a number that the system draws."""
+        self.manual_seed(torch.default_generator.seed())
+
+    def seed_all(self) -> None:
+        """As seed(): all devices have one generator."""
+        self.seed()
+
+    def initial_seed(self) -> int:
+        """The seed of the devices' generator."""
+        return GENERATOR.seed
+
+    def get_rng_state(self, device: Any = None) -> torch.Tensor:
+        """The state of the devices' generator and the CPU's: bytes."""
+        return GENERATOR.state()
+
+    def get_rng_state_all(self) -> list[torch.Tensor]:
+        """The state, once for each device."""
+        return [GENERATOR.state()] * self.device_count()
+
+    def set_rng_state(self, new_state: torch.Tensor, device: Any = None) -> None:
+        """Set what get_rng_state() gave."""
+        GENERATOR.restore(new_state)
+
+    def set_rng_state_all(self, new_states: list[torch.Tensor]) -> None:
+        """Set what get_rng_state_all() gave."""
+        GENERATOR.restore(new_states[0])
+
+    # ---- Memory ----
+
+    def memory_allocated(self, device: Any = None) -> int:
+        """Bytes in use by tensors."""
+        return int(_pool(device).allocated)
+
+    def max_memory_allocated(self, device: Any = None) -> int:
+        """The most bytes that were in use by tensors since reset_peak_memory_stats()."""
+        return int(_pool(device).peak_allocated)
+
+    def memory_reserved(self, device: Any = None) -> int:
+        """Bytes taken from the device."""
+        return int(_pool(device).reserved)
+
+    def max_memory_reserved(self, device: Any = None) -> int:
+        """The most bytes that were taken from the device since reset_peak_memory_stats()."""
+        return int(_pool(device).peak_reserved)
+
+    def reset_peak_memory_stats(self, device: Any = None) -> None:
+        """The peaks are what is in use and reserved now."""
+        _pool(device).reset_peaks()
+
+    def memory_stats(self, device: Any = None) -> OrderedDict[str, Any]:
+        """The figures above under the names that ``torch.cuda.memory_stats()`` gives them."""
+        pool = _pool(device)
+        figures = {
+            "active_bytes": (pool.allocated, pool.peak_allocated),
+            "allocated_bytes": (pool.allocated, pool.peak_allocated),
+            "reserved_bytes": (pool.reserved, pool.peak_reserved),
+        }
+        stats: OrderedDict[str, Any] = OrderedDict()
+        for name, (current, peak) in figures.items():
+            stats[f"{name}.all.current"], stats[f"{name}.all.peak"] = current, peak
+        stats["num_allocations"] = pool.allocations
+        return stats
+
+    def mem_get_info(self, device: Any = None) -> tuple[int, int]:
+        """(bytes that this process may still allocate, bytes that the device has). Where the driver does not tell the
+        first (VK_EXT_memory_budget), it is what this process has not reserved: what others use is not known."""
+        index = device_index(device)
+        free, total = device_memory(vulkan_context.devices()[index])
+        return max(0, total - vulkan_context.of_device(index).memory.pool.reserved) if free is None else free, total
+
+    def empty_cache(self) -> None:
+        """Give memory that no tensor uses back to the device."""
+        for context in vulkan_context.opened():
+            context.memory.release_idle()
+
+    # ---- Operations that run on the CPU ----
+
+    def fallbacks(self) -> dict[str, int]:
+        """How often each operation ran on the CPU, on copies, by its name."""
+        return dict(FALLBACKS)
+
+    def reset_fallbacks(self) -> None:
+        """Count from 0 again."""
+        FALLBACKS.clear()
+
+
+MODULE = DeviceModule()

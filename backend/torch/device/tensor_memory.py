@@ -1,0 +1,388 @@
+"""Memory of torch tensors on the device ``spirv``: allocation, resizing, copies and fills."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any, Protocol
+
+import torch
+
+from ...runtime import context as vulkan_context
+from ...runtime.context import NAME, Context
+from ...runtime.memory.allocator import OutOfDeviceMemory
+from ...runtime.streams import device_index
+from ...runtime.vulkan.memory_heaps import device_memory
+
+#: DLPack's code of an element type. What is not here is made as bytes and retyped.
+DLPACK_CODES = {
+    torch.int8: 0,
+    torch.int16: 0,
+    torch.int32: 0,
+    torch.int64: 0,
+    torch.uint8: 1,
+    torch.uint16: 1,
+    torch.uint32: 1,
+    torch.uint64: 1,
+    torch.float16: 2,
+    torch.float32: 2,
+    torch.float64: 2,
+    torch.bfloat16: 4,
+    torch.complex64: 5,
+    torch.complex128: 5,
+    torch.bool: 6,
+}
+_LARGEST = 2**63 - 1  # bytes and elements, which torch counts in 64 bits
+_aten = torch.ops.aten
+#: What kernels do where memory is not moved as it is, entered from outside this package: "copy" (from one tensor of a
+#: device to another) and "fill" (of a tensor with a number). Each returns whether it did it.
+KERNELS: dict[str, Callable[[torch.Tensor, Any], bool]] = {}
+#: Called with the device's index before memory is copied to the host: what kernels have noted is raised there.
+BEFORE_READING: list[Callable[[int], None]] = []
+
+
+class Watcher(Protocol):
+    """Is told what is done to memory."""
+
+    def allocated(self, tensor: torch.Tensor, bytes_: int) -> None:
+        """A tensor over new memory."""
+
+    def copied(self, to: int, from_: int, bytes_: int) -> None:
+        """A copy between addresses of a device."""
+
+    def filled(self, address: int, bytes_: int, word: int) -> None:
+        """A word repeated."""
+
+
+#: Told of all threads' work, in order.
+WATCHERS: list[Watcher] = []
+#: Held while memory is written, and from reading on where what lies between a view's elements is written with them, so
+#: that threads can write views that interleave.
+WRITING = threading.RLock()
+
+
+def context_of(tensor: torch.Tensor) -> Context:
+    """The context of the tensor's device."""
+    return vulkan_context.of_device(device_index(tensor.device))
+
+
+class OutOfMemory(OutOfDeviceMemory, torch.OutOfMemoryError):
+    """torch's own error of this name, with what was asked for and how much there is."""
+
+    def __init__(self, context: Context, error: OutOfDeviceMemory) -> None:
+        free, total = device_memory(context.device)
+        free = max(0, total - context.memory.pool.reserved) if free is None else free
+        super().__init__(
+            f"{NAME}:{context.index} is out of memory. {free} of its {total} bytes are free for this process; {error}"
+        )
+
+
+def is_ours(value: Any) -> bool:
+    """Whether it is a tensor on this device."""
+    return isinstance(value, torch.Tensor) and value.device.type == NAME
+
+
+@cache
+def metadata(op: Any) -> Callable[..., Any]:
+    """The CPU's kernel of an operation that touches no memory."""
+    return partial(op._handle.redispatch_boxed, torch._C.DispatchKeySet(torch._C.DispatchKey.CPU))
+
+
+# ---- Storage ---------------------------------------------------------------------------------------------------------
+
+
+def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device: Any) -> torch.Tensor:
+    """A tensor over new device memory; its dtype is one of DLPACK_CODES."""
+    bytes_ = _bytes(size, stride, dtype)
+    index = device_index(device)
+    context = vulkan_context.of_device(index)
+    try:
+        memory = context.memory.allocate(bytes_)
+    except OutOfDeviceMemory as error:
+        raise OutOfMemory(context, error) from None
+    made: torch.Tensor = torch._C._from_dlpack(
+        context.native_module.dlpack_capsule(
+            memory, memory.address if bytes_ else 0, size, stride, index, DLPACK_CODES[dtype], 8 * dtype.itemsize
+        )
+    )
+    for watcher in WATCHERS:
+        watcher.allocated(made, bytes_)
+    return made
+
+
+def _bytes(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype) -> int:
+    """Bytes from the first to one past the last element. What ends the process in torch's DLPack import is refused
+    here: raises RuntimeError, as torch does for the CPU."""
+    if size and (min(size) < 0 or min(stride) < 0):
+        for count in size:
+            if count < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension {count}: {list(size)}")
+        raise RuntimeError(f"a tensor on '{NAME}' cannot have negative strides: {list(stride)}")
+    bytes_ = extent(size, stride) * dtype.itemsize
+    elements = math.prod(size) or math.prod(count for count in size if count)
+    if bytes_ > _LARGEST or elements > _LARGEST:
+        raise RuntimeError(
+            f"a tensor of size {list(size)} with strides {list(stride)} is too large: its bytes cannot "
+            "be counted in 64 bits"
+        )
+    return bytes_
+
+
+def new_bytes(bytes_: int, device: Any) -> torch.Tensor:
+    """A tensor of bytes over new device memory."""
+    return _new((bytes_,), (1,), torch.uint8, device)
+
+
+def _retyped(base: torch.Tensor, dtype: torch.dtype, size: Sequence[int], stride: Sequence[int]) -> torch.Tensor:
+    """A tensor over the storage of ``base``, from its start."""
+    shell = metadata(_aten.view.dtype)(base[:0], dtype)
+    result: torch.Tensor = metadata(_aten.set_.source_Storage_storage_offset)(
+        shell, base.untyped_storage(), 0, size, stride
+    )
+    return result
+
+
+def extent(size: Sequence[int], stride: Sequence[int]) -> int:
+    """Elements from the first to one past the last."""
+    if 0 in size:
+        return 0
+    last = 0
+    for count, step in zip(size, stride, strict=True):
+        last += (count - 1) * step
+    return 1 + last
+
+
+def _dense_strides(size: Sequence[int], memory_format: Any = None) -> list[int]:
+    if memory_format in (None, torch.contiguous_format, torch.preserve_format):
+        strides = [1]
+        for count in reversed(size[1:]):
+            strides.append(strides[-1] * max(count, 1))
+        return strides[::-1][: len(size)] if size else []
+    return list(torch.empty(size, device="meta", memory_format=memory_format).stride())
+
+
+def empty_strided(
+    size: Sequence[int],
+    stride: Sequence[int],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+) -> torch.Tensor:
+    """aten::empty_strided."""
+    dtype = dtype or torch.get_default_dtype()
+    if pin_memory:
+        raise ValueError(f"a tensor on '{NAME}' cannot be pinned: it is not in host memory")
+    if dtype in DLPACK_CODES:
+        return _new(size, stride, dtype, device)
+    return _retyped(new_bytes(_bytes(size, stride, dtype), device), dtype, size, stride)
+
+
+def empty(
+    size: Sequence[int],
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: Any = None,
+    memory_format: Any = None,
+) -> torch.Tensor:
+    """aten::empty.memory_format."""
+    return empty_strided(
+        size, _dense_strides(size, memory_format), dtype=dtype, layout=layout, device=device, pin_memory=pin_memory
+    )
+
+
+def resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = None) -> torch.Tensor:
+    """aten::resize_. A tensor of that size stays as it is, unless there is a memory format. Past the end of its
+    storage the tensor gets another: torch has no way to give a storage other memory. Raises RuntimeError where other
+    tensors share the storage, which would stay behind."""
+    if memory_format is None and self.size() == torch.Size(size):
+        return self
+    stride = _dense_strides(size, memory_format)
+    _bytes(size, stride, self.dtype)  # raises RuntimeError
+    elements = extent(size, stride)
+    needed = (self.storage_offset() + elements) * self.element_size() if elements else 0
+    storage, offset = self.untyped_storage(), self.storage_offset()
+    if needed > storage.nbytes():
+        kept = storage.nbytes()
+        if kept and torch._C._storage_Use_Count(storage._cdata) > 2:  # the tensor and `storage`
+            raise RuntimeError(
+                f"resize_() to {list(size)}: the tensor shares its memory of {kept} bytes with other "
+                f"tensors, and memory on '{NAME}' cannot grow: make a new tensor, or clone() it first"
+            )
+        fresh = new_bytes(int(needed), self.device)
+        if kept:
+            context_of(self).native.copy(fresh.data_ptr(), storage.data_ptr(), kept)
+        storage = fresh.untyped_storage()
+    metadata(_aten.set_.source_Storage_storage_offset)(self, storage, offset, size, stride)
+    return self
+
+
+# ---- Copies ----------------------------------------------------------------------------------------------------------
+
+
+def window(tensor: torch.Tensor) -> tuple[int, int]:
+    """(device address, bytes) of the memory from the tensor's first to its last element."""
+    return tensor.data_ptr(), extent(tensor.size(), tensor.stride()) * tensor.element_size()
+
+
+def host_view(tensor: torch.Tensor, memory: torch.Tensor, start: int) -> torch.Tensor:
+    """The tensor over ``memory``, bytes on the host that stand for those of the device from address ``start`` on, which
+    lies a multiple of the element size below the tensor. Pending conjugation and negation are those of the tensor."""
+    offset = (tensor.data_ptr() - start) // tensor.element_size() if tensor.numel() else 0
+    result = torch.empty(0, dtype=tensor.dtype).set_(memory.untyped_storage(), offset, tensor.size(), tensor.stride())
+    if tensor.is_conj():
+        result = result.conj()
+    return torch._neg_view(result) if tensor.is_neg() else result
+
+
+def before_reading(tensor: torch.Tensor) -> None:
+    """Raise what kernels have noted: the host is about to read the tensor."""
+    for check in BEFORE_READING:
+        check(device_index(tensor.device))
+
+
+def _host_copy(tensor: torch.Tensor, read: bool = True) -> torch.Tensor:
+    """A CPU tensor of the same sizes and strides, with the same values if ``read``."""
+    address, bytes_ = window(tensor)
+    host = torch.empty(bytes_, dtype=torch.uint8)
+    if bytes_ and read:
+        before_reading(tensor)
+        context_of(tensor).native.download(host.data_ptr(), address, bytes_)
+    return host_view(tensor, host, address)
+
+
+def write_back(tensor: torch.Tensor, host: torch.Tensor) -> None:
+    """Write the memory of a host_view() to the device."""
+    address, bytes_ = window(tensor)
+    if bytes_:
+        start = host.untyped_storage().data_ptr() + host.storage_offset() * host.element_size()
+        with WRITING:
+            context_of(tensor).native.upload(address, start, bytes_)
+
+
+def is_dense(tensor: torch.Tensor) -> bool:
+    """Whether the elements fill the memory between the first and the last, each in a place of its own."""
+    if tensor.is_contiguous():
+        return True
+    filled = 1
+    for step, count in sorted(
+        (step, count) for step, count in zip(tensor.stride(), tensor.size(), strict=True) if count != 1
+    ):
+        if step != filled:
+            return False
+        filled *= count
+    return True
+
+
+def copies_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether one's memory, copied as it is, makes the other equal to it."""
+    return (
+        one.size() == other.size()
+        and one.stride() == other.stride()
+        and one.dtype == other.dtype
+        and one.is_conj() == other.is_conj()
+        and one.is_neg() == other.is_neg()
+        and not one._is_zerotensor()
+        and is_dense(one)
+    )
+
+
+def copy_from(self: torch.Tensor, dst: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
+    """aten::_copy_from: copies ``self`` to ``dst``, as copy_() asks for it."""
+    if dst.numel() == 0:
+        return dst
+    same = copies_bytes(self, dst)
+    if not is_ours(dst):
+        if same and dst.device.type == "cpu":
+            address, bytes_ = window(self)
+            before_reading(self)
+            context_of(self).native.download(dst.data_ptr(), address, bytes_)
+        else:
+            dst.copy_(_host_copy(self))
+        return dst
+    address, bytes_ = window(dst)
+    if is_ours(self):
+        if same and self.device == dst.device:
+            source = self.data_ptr()
+            if source == address:
+                return dst
+            if max(source, address) - min(source, address) >= bytes_:
+                with WRITING:
+                    context_of(dst).native.copy(address, source, bytes_)
+                    for watcher in WATCHERS:
+                        watcher.copied(address, source, bytes_)
+                return dst
+        if not same and self.device == dst.device and "copy" in KERNELS and KERNELS["copy"](self, dst):
+            return dst
+        self = _host_copy(self)
+    if same and self.device.type == "cpu":
+        with WRITING:
+            context_of(dst).native.upload(address, self.data_ptr(), bytes_)
+        return dst
+    _write(dst, lambda host: host.copy_(self))
+    return dst
+
+
+def _write(tensor: torch.Tensor, change: Callable[[torch.Tensor], Any]) -> None:
+    """Write what ``change`` makes of a CPU copy, whose elements are all written."""
+    if is_dense(tensor):
+        host = _host_copy(tensor, read=False)
+        change(host)
+        write_back(tensor, host)
+        return
+    with WRITING:
+        host = _host_copy(tensor)
+        change(host)
+        write_back(tensor, host)
+
+
+def copy_from_and_resize(self: torch.Tensor, dst: torch.Tensor) -> torch.Tensor:
+    """aten::_copy_from_and_resize."""
+    if dst.size() != self.size():
+        dst.resize_(self.size())
+    return copy_from(self, dst)
+
+
+def local_scalar(self: torch.Tensor) -> Any:
+    """aten::_local_scalar_dense."""
+    return _host_copy(self).item()
+
+
+def _fill_words(tensor: torch.Tensor, address: int, bytes_: int, word: int) -> None:
+    with WRITING:
+        context_of(tensor).native.fill(address, bytes_, word)
+        for watcher in WATCHERS:
+            watcher.filled(address, bytes_, word)
+
+
+def fill(self: torch.Tensor, value: Any) -> torch.Tensor:
+    """aten::fill_.Scalar, in words of 32 bits where the memory can be."""
+    if self.numel() == 0:
+        return self
+    address, bytes_ = window(self)
+    if is_dense(self) and address % 4 == 0 and bytes_ % 4 == 0 and not self.is_conj() and not self.is_neg():
+        one = bytes(torch.full((1,), value, dtype=self.dtype).view(torch.uint8).tolist())
+        word = (one * 4)[:4]
+        if word * max(1, len(one) // 4) == (one * 4)[: max(4, len(one))]:
+            _fill_words(self, address, bytes_, int.from_bytes(word, "little"))
+            return self
+    if "fill" not in KERNELS or not KERNELS["fill"](self, value):
+        _write(self, lambda host: host.fill_(value))
+    return self
+
+
+def zero(self: torch.Tensor) -> torch.Tensor:
+    """aten::zero_, of element types that have no numbers, too."""
+    address, bytes_ = window(self)
+    if is_dense(self) and address % 4 == 0 and bytes_ % 4 == 0:
+        if bytes_:
+            _fill_words(self, address, bytes_, 0)
+        return self
+    if "fill" not in KERNELS or not KERNELS["fill"](self, 0):
+        _write(self, torch.Tensor.zero_)
+    return self

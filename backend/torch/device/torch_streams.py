@@ -1,0 +1,145 @@
+"""``torch.Stream`` and ``torch.Event`` of the device ``spirv``: torch's own classes ask a part of a device that is
+written in C++, so that each of their operations is done here."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Any
+
+import torch
+
+from ...runtime import context as vulkan_context
+from ...runtime.context import NAME
+from ...runtime.streams import Queue, device_index, make_event
+
+_C: Any = torch._C
+
+
+class Stream(_C.Stream):  # type: ignore[misc]
+    """The queue of a device. There is one, and its work runs in order, so that all streams of a device are equal.
+
+    ``device``: an index, "spirv:1", a torch.device; the current one for None. ``priority`` has no effect.
+    """
+
+    def __new__(cls, device: Any = None, priority: int = 0, **_: Any) -> Stream:
+        """A stream of the device. Raises VulkanUnavailable where it is not there."""
+        index = device_index(device)
+        vulkan_context.of_device(index)
+        made: Stream = super().__new__(cls, device=f"{NAME}:{index}")
+        made._queue = Queue(index)  # torch counts one device: what it keeps of the index may be another
+        made._before = []
+        return made
+
+    @property
+    def device_index(self) -> int:
+        """The device's."""
+        return self._queue.device_index
+
+    @property
+    def device(self) -> torch.device:
+        """The device."""
+        return torch.device(NAME, self.device_index)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.device_index == self.device_index
+
+    def __hash__(self) -> int:
+        return hash(self._queue)
+
+    def __repr__(self) -> str:
+        return f"torch.Stream device={self.device}"
+
+    def synchronize(self) -> None:
+        """Wait for all submitted work."""
+        self._queue.synchronize()
+
+    def query(self) -> bool:
+        """Whether all submitted work is done."""
+        return self._queue.query()
+
+    def record_event(self, event: Any = None) -> Any:
+        """Record ``event``, or a new one; it."""
+        event = Event(self.device) if event is None else event
+        event.record(self)
+        return event
+
+    def wait_event(self, event: Any) -> None:
+        """Later work begins after it: this thread waits where it is another device's."""
+        self._queue.wait_event(event)
+
+    def wait_stream(self, stream: Any) -> None:
+        """Later work begins after all that was submitted to ``stream``: this thread waits where it is another
+        device's."""
+        if stream.device.type == NAME:
+            self._queue.wait_stream(stream)
+        else:
+            stream.synchronize()
+
+    def __enter__(self) -> Stream:
+        """Its device is the current one in the block."""
+        self._before.append(vulkan_context.current_device())
+        vulkan_context.set_current_device(self.device_index)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        vulkan_context.set_current_device(self._before.pop())
+
+
+class Event(_C.Event):  # type: ignore[misc]
+    """A point on the timeline of a device; with ``enable_timing``, a timestamp that the device takes.
+
+    ``device``: that it is made for.
+    """
+
+    def __new__(
+        cls, device: Any = None, *, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> Event:
+        """Raises NotImplementedError with ``interprocess``."""
+        if interprocess:
+            raise NotImplementedError(f"an event of '{NAME}' cannot be shared between processes (interprocess)")
+        place = torch.device(NAME, device_index(device))
+        made: Event = super().__new__(cls, device=place, enable_timing=enable_timing)
+        made._device = place
+        made._point = make_event(enable_timing)
+        made._timing, made._recorded = enable_timing, False
+        return made
+
+    @property
+    def device(self) -> torch.device:
+        """The device that it was made for."""
+        return self._device
+
+    def record(self, stream: Any = None) -> None:
+        """The point is reached when all work is done that was submitted to the stream's device until now, to its
+        own for None. A second call moves it. Raises RuntimeError on another device than before."""
+        self._point.record(self._device if stream is None else stream)
+        self._recorded = True
+
+    def wait(self, stream: Any = None) -> None:
+        """Later work of the stream begins after it; for another device's, this thread waits."""
+        if self._recorded:
+            self._point.wait(stream)
+
+    def synchronize(self) -> None:
+        """Wait until it is reached."""
+        if self._recorded:
+            self._point.synchronize()
+
+    def query(self) -> bool:
+        """Whether it is reached: True before it is recorded, as with CUDA."""
+        return not self._recorded or bool(self._point.query())
+
+    def elapsed_time(self, end_event: Any) -> float:
+        """Milliseconds from here to ``end_event``, waiting for both. Raises RuntimeError where either was not recorded,
+        or was made without ``enable_timing``, or they are of two devices."""
+        if not isinstance(end_event, Event):
+            raise TypeError(f"elapsed_time() needs an event of '{NAME}', not {type(end_event).__name__}")
+        if not (self._timing and end_event._timing):
+            raise RuntimeError("elapsed_time() needs two events that were made with enable_timing=True")
+        return float(self._point.elapsed_time(end_event._point))
+
+    def ipc_handle(self) -> Any:
+        """Raises NotImplementedError."""
+        raise NotImplementedError(f"an event of '{NAME}' cannot be shared between processes")

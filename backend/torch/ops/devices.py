@@ -1,0 +1,45 @@
+"""What the tiles and grids of kernels depend on: a CPU or not, how wide the device is, what its matrix units take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from ... import settings
+from ...planning.matrix_units import matrix_units
+from ...runtime import context as vulkan_context
+from ...runtime.measuring.measured import capabilities_of
+
+_COMPONENTS = {torch.float16: "f16", torch.bfloat16: "bf16"}
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceKind:
+    """``cpu``: whether programs run on a CPU's threads. ``units``: compute units, or an estimate of them."""
+
+    cpu: bool
+    units: int
+    components: frozenset[str]
+
+    def multiplies(self, dtype: torch.dtype) -> bool:
+        """Whether matrix units take products of this type, which kernels that are compiled for the device use."""
+        return _COMPONENTS.get(dtype) in self.components
+
+
+def kind_of(device: int) -> DeviceKind:
+    """Of the device with this index. Plans ask it once for each of their keys."""
+    context = vulkan_context.of_device(device)
+    info = context.device
+    capabilities = capabilities_of(info)
+    assert capabilities is not None  # a context's device can run kernels
+    units = matrix_units(str(settings.MATRIX_UNITS.get()), capabilities).configurations
+    return DeviceKind(info.kind == "cpu", info.compute_units.count_or_estimate, frozenset(unit.a for unit in units))
+
+
+def share_out(programs: int, units: int, longest: int, shortest: int, each: int = 2) -> int:
+    """In how many parts programs that sum ``longest`` elements each are divided, so that there are ``each`` for a
+    compute unit; no part is shorter than ``shortest``."""
+    if programs >= units:
+        return 1
+    return max(1, min(-(-each * units // programs), longest // shortest))

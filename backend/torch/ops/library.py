@@ -1,0 +1,176 @@
+"""Entering operations in torch's table for the device, with the CPU for calls that the device cannot do."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from triton.runtime.errors import OutOfResources
+
+from ..device.cpu_fallback import fallback
+from .prepared import prepared
+from .shapes import resized, share_memory, touch
+from .types import OnHost
+
+_KEY = "PrivateUse1"
+_COMPOSITE = ("CompositeExplicitAutogradNonFunctional", "CompositeExplicitAutograd")
+#: ``op``: the operation that this thread calls with numbers that torch is to make tensors of.
+_calling = threading.local()
+_log = logging.getLogger(__package__)
+aten = torch.ops.aten
+
+#: Operations whose outputs may not share memory with what they read, as on the CPU.
+_APART = frozenset(("gather", "kthvalue", "masked_select"))
+#: Operations that have an implementation on the device, by their names.
+ON_DEVICE: dict[str, Callable[..., Any]] = {}
+
+
+def overloads(name: str) -> Iterator[torch._ops.OpOverload]:
+    """All overloads of the operation aten::<name>; none where this torch has no such operation."""
+    packet = getattr(aten, name, None)
+    if packet is not None:
+        for overload in packet.overloads():
+            op = getattr(packet, overload)
+            if torch._C._dispatch_has_kernel(op.name()):  # not one of TorchScript's alone
+                yield op
+
+
+def composed(op: torch._ops.OpOverload) -> bool:
+    """Whether torch itself does the operation by others, such as a functional one by that with ``out``. One that it has
+    a kernel of for the CPU, and composes with its gradients for others, is none (silu_backward)."""
+    has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, op.name())
+    return not has("CPU") if has("CompositeImplicitAutograd") else any(map(has, _COMPOSITE))
+
+
+def enter(
+    library: torch.library.Library, op: torch._ops.OpOverload, function: Callable[..., Any], elementwise: bool = False
+) -> None:
+    """Have ``function`` do the operation for tensors of the device. What it raises OnHost for is done on the CPU.
+    ``elementwise``: it copes with outputs that share memory with what it reads."""
+    name = op.name().removeprefix("aten::")
+    ON_DEVICE[name] = function
+    function = function if elementwise else _apart(op, function)
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except OnHost as reason:
+            _log.debug("%s is left to the CPU: %s", name, reason)
+        except OutOfResources as reason:
+            _log.warning("%s is left to the CPU: %s", name, reason)
+        return fallback(op, *args, **kwargs)
+
+    library.impl(name, prepared(run, by_address=_writes_lists(op)), _KEY)
+
+
+def _writes_lists(op: torch._ops.OpOverload) -> bool:
+    """Whether it writes lists of tensors, whose addresses are in a table (lists.py)."""
+    return any("List[Tensor]" in str(a.type) and a.alias_info and a.alias_info.is_write for a in op._schema.arguments)
+
+
+def enter_composed(library: torch.library.Library) -> None:
+    """Have the operations that torch composes of those of ON_DEVICE done like earlier calls, as these are: ``add`` of
+    ``add.out``. torch's own composition, which any device from outside gets, does the first of a kind."""
+    for base in sorted({name.partition(".")[0].removesuffix("_") for name in ON_DEVICE}):
+        for variant in (base, base + "_"):
+            for op in overloads(variant):
+                name = op.name().removeprefix("aten::")
+                if name not in ON_DEVICE and _is_composed_for_devices(op):
+                    library.impl(name, prepared(_composition(op)), _KEY)
+
+
+def _composition(op: torch._ops.OpOverload) -> Callable[..., Any]:
+    """torch's own composition of the operation. Of numbers where tensors may stand only a call makes tensors; it comes
+    back here, still within which they are taken."""
+    keys = torch._C.DispatchKeySet(torch._C.DispatchKey.PrivateUse2)
+    tensors = [(place, a.name) for place, a in enumerate(op._schema.arguments) if str(a.type) == "Tensor"]
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given = (args[place] if place < len(args) else kwargs.get(name) for place, name in tensors)
+        again, _calling.op = getattr(_calling, "op", None) is op, None
+        if not again and any(isinstance(value, (bool, int, float, complex)) for value in given):
+            _calling.op = op
+            try:
+                return op(*args, **kwargs)
+            finally:
+                _calling.op = None
+        return op.redispatch(keys, *args, **kwargs)
+
+    return run
+
+
+def _is_composed_for_devices(op: torch._ops.OpOverload) -> bool:
+    has = functools.partial(torch._C._dispatch_has_kernel_for_dispatch_key, op.name())
+    found = any(map(has, _COMPOSITE)) and not has("CompositeImplicitAutograd") and not has(_KEY)
+    if not {"self_scalar", "x_scalar"}.isdisjoint(op.overloadpacket.overloads()):  # numbers may stand first, too
+        return False
+    return found and (_takes_numbers(op) or "Scalar" not in "".join(op.overloadpacket.overloads()))
+
+
+def _takes_numbers(op: torch._ops.OpOverload) -> bool:
+    """Whether torch makes tensors of numbers that the operation is called with from Python."""
+    tensors = [argument for argument in op._schema.arguments if str(argument.type) == "Tensor"]
+    if len(tensors) < 2:
+        return True
+    nothing: dict[str, Any] = {"Tensor": 1.0, "number": 1.0, "Optional[str]": None}
+    given = [nothing.get(str(a.type)) for a in op._schema.arguments if not a.has_default_value() and not a.kwarg_only]
+    try:
+        op(torch.empty((), device="meta"), *given[1:])
+    except (RuntimeError, TypeError, ValueError) as error:
+        return "instead found type" not in str(error)
+    return True
+
+
+def _apart(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function`` with outputs that share no memory with what it reads: where a caller's do, they get the result
+    afterwards. An operation that torch has in place too may write the very tensor that is its first argument."""
+    schema = op._schema
+    outs = [argument.name for argument in schema.arguments if argument.is_out]
+    if not outs:
+        return function
+    base = schema.name.removeprefix("aten::")
+    has_inplace = getattr(aten, base + "_", None) is not None
+
+    @functools.wraps(function)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        given = [*args, *(value for name, value in kwargs.items() if name not in outs)]
+        fresh: dict[str, torch.Tensor] = {}
+        for name in outs:
+            out = kwargs.get(name)
+            read = given[1:] if has_inplace and given and given[0] is out else given
+            if isinstance(out, torch.Tensor) and any(map(functools.partial(_meets, out), read)):
+                if base in _APART:
+                    raise RuntimeError(
+                        f"{base}: unsupported operation: some elements of the input tensor and the written-to tensor "
+                        "refer to a single memory location. Please clone() the tensor before performing the operation."
+                    )
+                fresh[name] = torch.empty_like(out)
+        if not fresh:
+            return function(*args, **kwargs)
+        function(*args, **{**kwargs, **fresh})
+        for name, result in fresh.items():
+            resized(kwargs[name], result.shape).copy_(result)
+        results = tuple(kwargs[name] for name in outs)
+        return results[0] if len(results) == 1 else results
+
+    return run
+
+
+def _meets(out: torch.Tensor, value: Any) -> bool:
+    if isinstance(value, torch.Tensor):
+        return share_memory(value, out) and touch(value, out)
+    return isinstance(value, (list, tuple)) and any(_meets(out, item) for item in value)
+
+
+def enter_by_name(library: torch.library.Library, table: dict[str, Callable[..., Any]]) -> None:
+    """enter() for a table of names with their overloads ('mm.out'); those that torch does not have are left out."""
+    for name, function in table.items():
+        base, _, overload = name.partition(".")
+        packet = getattr(aten, base, None)
+        if packet is not None and (overload or "default") in packet.overloads():
+            enter(library, getattr(packet, overload or "default"), function)

@@ -1,0 +1,239 @@
+"""Operations of torch that are done like an earlier call, without what led to its launches.
+
+The first call of a kind is watched: what memory it allocates, which kernels it launches with which arguments, and what
+it returns. Where that is all that it does, and all pointers that it passes lie in its arguments, in that memory, or in
+memory that stays, later calls of the kind do the same with other addresses in one native call (native/prepared.cpp,
+which says what a kind is). An operation that reads values on the host, draws random numbers, runs on the CPU, resizes a
+tensor or passes memory of its own is done as before; so is a call while launches are profiled or recorded as a graph.
+
+An operation has to follow from its arguments, torch's default element type and their addresses within 16 bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from threading import get_ident
+from typing import Any
+
+import torch
+from triton import knobs
+
+from ...runtime import context as vulkan_context
+from ...runtime.native_module import native
+from ...runtime.reports.launchers import LaterLauncher
+from ..device.cpu_fallback import FALLBACKS
+from ..device.random_state import GENERATOR
+from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, extent
+from .shapes import share_memory
+
+#: Those that watch calls.
+_RECORDERS: list[_Recorder] = []
+_Operation = Callable[..., Any]
+
+
+@cache
+def _shared() -> Any:
+    return native().PreparedContext(
+        exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
+        tensor_types=(torch.Tensor, torch.nn.Parameter),
+        constant_types=(torch.dtype, torch.layout, torch.memory_format),
+        runtime=knobs.runtime,
+        default_dtype=torch.get_default_dtype,
+        from_dlpack=torch._C._from_dlpack,
+        writing=WRITING,
+        current=vulkan_context.current_device,
+        device_type=torch.device,
+    )
+
+
+def lists_key(lists: tuple[Sequence[torch.Tensor], ...]) -> tuple[bytes, bytes] | None:
+    """What tells lists of tensors apart: (lengths, types, device, sizes and strides; addresses). None unless all are
+    strided tensors of real numbers on one device."""
+    key: tuple[bytes, bytes] | None = _shared().lists_key(lists)
+    return key
+
+
+def prepared(run: _Operation, by_address: bool = False) -> _Operation:
+    """The operation ``run``, whose calls are done like earlier ones where they can be. ``by_address``: kernels read its
+    tensors' addresses in device memory, so that an earlier call is one with the same addresses."""
+
+    def record(args: tuple[Any, ...], kwargs: dict[str, Any], tensors: list[torch.Tensor]) -> tuple[Any, Any]:
+        recorder = _Recorder(tensors)
+        for watchers in (_RECORDERS, WATCHERS):
+            watchers.append(recorder)
+        BEFORE_READING.append(recorder.reading)
+        try:
+            result = run(*args, **kwargs)
+        finally:
+            for watchers in (_RECORDERS, WATCHERS):
+                watchers.remove(recorder)
+            BEFORE_READING.remove(recorder.reading)
+        return result, recorder.plan(result)
+
+    made: _Operation = _shared().prepared(run, record, by_address)
+    return made
+
+
+def note_launch(launch: Any, function: int, grid: tuple[int, int, int], arguments: Sequence[Any], kept: Any) -> None:
+    """Tell of a launch of an operation's kernel by the launcher ``launch``. ``kept``: what keeps the kernel."""
+    for recorder in _RECORDERS:
+        recorder.launched(launch, function, grid, arguments, kept)
+
+
+def note_staying(tensor: torch.Tensor, effect: Callable[[], Any] | None = None) -> None:
+    """Tell that an operation's kernels use a tensor that is not among its arguments, and stays as long as calls like
+    this one are prepared. ``effect`` is called for each of its calls."""
+    for recorder in _RECORDERS:
+        recorder.uses(tensor, effect)
+
+
+class _Recorder:
+    """What a call does. ``tensors``: those among its arguments, which are of this device."""
+
+    def __init__(self, tensors: list[torch.Tensor]) -> None:
+        self._thread = get_ident()
+        self._tensors = tensors
+        self._forms = [_form(tensor) for tensor in tensors]
+        self._memory: list[tuple[torch.Tensor, int]] = []  # kept, so that no address is used twice
+        self._staying: list[torch.Tensor] = []
+        self._effects: list[Callable[[], Any]] = []
+        self._steps: list[tuple[str, tuple[Any, ...]]] = []
+        self._is_plain = True
+        self._before = self._done()
+
+    def _done(self) -> tuple[int, ...]:
+        """What changes where a call does more than its steps."""
+        submitted = sum(context.native.submitted for context in vulkan_context.opened())
+        return submitted - len(self._steps), GENERATOR.drawn, FALLBACKS.total()
+
+    def allocated(self, tensor: torch.Tensor, bytes_: int) -> None:
+        """As Watcher's."""
+        if get_ident() == self._thread:
+            self._memory.append((tensor, bytes_))
+
+    def copied(self, to: int, from_: int, bytes_: int) -> None:
+        """As Watcher's."""
+        if get_ident() == self._thread:
+            self._steps.append(("copy", (to, from_, bytes_)))
+
+    def filled(self, address: int, bytes_: int, word: int) -> None:
+        """As Watcher's."""
+        if get_ident() == self._thread:
+            self._steps.append(("fill", (address, bytes_, word)))
+
+    def launched(
+        self, launch: Any, function: int, grid: tuple[int, int, int], arguments: Sequence[Any], kept: Any
+    ) -> None:
+        """As note_launch()."""
+        if get_ident() == self._thread:
+            self._steps.append(("launch", (launch, function, grid, tuple(arguments), kept)))
+
+    def uses(self, tensor: torch.Tensor, effect: Callable[[], Any] | None) -> None:
+        """As note_staying()."""
+        if get_ident() == self._thread:
+            self._staying.append(tensor)
+            self._effects += [effect] if effect is not None else []
+
+    def reading(self, _: int) -> None:
+        """As tensor_memory.BEFORE_READING calls it."""
+        if get_ident() == self._thread:
+            self._is_plain = False
+
+    def plan(self, result: Any) -> Any:
+        """The native plan of a call that gave ``result``, or None."""
+        same = all(_form(tensor) == form for tensor, form in zip(self._tensors, self._forms, strict=True))
+        if not self._is_plain or not same or self._done() != self._before:
+            return None
+        if any(share_memory(made, tensor) for made, _ in self._memory for tensor in self._staying):
+            return None  # made by this call, the first that uses it
+        every = (*self._tensors, *(made for made, _ in self._memory))
+        if not every or any(tensor.device != every[0].device for tensor in every):
+            return None
+        context = vulkan_context.of_device(every[0].device.index or 0)
+        results = result if isinstance(result, tuple) else (result,)
+        memory = [(made, bytes_) for made, bytes_ in self._memory if bytes_ or any(made is value for value in results)]
+        plan = native().PreparedPlan(
+            device=context.native,
+            index=context.index,
+            pool=context.memory.pool,
+            allocate=context.memory.allocate,
+            allocations=[bytes_ for _, bytes_ in memory],
+        )
+        owner, make = native().Owner, native().PreparedRange
+        ranges = [make(*_window(tensor), owner.ARGUMENT, number) for number, tensor in enumerate(self._tensors)]
+        for number, (tensor, bytes_) in enumerate(memory):
+            ranges.append(make(tensor.data_ptr(), tensor.data_ptr() + bytes_, owner.ALLOCATION, number))
+        ranges += [make(*_window(tensor), owner.STAYING) for tensor in self._staying]
+        if not all(self._add_step(plan, ranges, context, *step) for step in self._steps):
+            return None
+        if not all(self._add_result(plan, memory, results, number) for number in range(len(results))):
+            return None
+        for effect in self._effects:
+            plan.add_effect(effect)
+        plan.set_tuple(isinstance(result, tuple))
+        return plan
+
+    def _add_step(self, plan: Any, ranges: list[Any], context: Any, kind: str, step: tuple[Any, ...]) -> bool:
+        if kind != "launch":
+            return bool((plan.add_copy if kind == "copy" else plan.add_fill)(*step, ranges))
+        launch, function, grid, arguments, kept = step
+        if type(launch) is LaterLauncher:
+            self._effects.append(partial(context.unread_reports.add, launch))
+            launch, arguments = launch.passed_on(arguments)
+        if type(launch) is not native().Launcher:
+            return False
+        if not all(0 < size <= limit for size, limit in zip(grid, launch.grid_limits, strict=True)):
+            return False
+        return bool(
+            plan.add_launch(
+                launcher=launch,
+                function=function,
+                grid=grid,
+                arguments=arguments,
+                ranges=ranges,
+                kept=(kept, *self._staying),
+            )
+        )
+
+    def _add_result(
+        self, plan: Any, memory: list[tuple[torch.Tensor, int]], results: tuple[Any, ...], number: int
+    ) -> bool:
+        value = results[number]
+        if value is None or isinstance(value, (bool, int, float)):
+            plan.add_constant(value)
+            return True
+        if not isinstance(value, torch.Tensor):
+            return False
+        for same, add in ((self._tensors, plan.add_argument), (results[:number], plan.add_again)):
+            for place, tensor in enumerate(same):
+                if value is tensor:
+                    add(place)
+                    return True
+        if value.dtype not in DLPACK_CODES or value.dtype.is_complex or value.is_neg() or value.storage_offset():
+            return False
+        if any(isinstance(one, torch.Tensor) and share_memory(one, value) for one in results[:number]):
+            return False
+        places = [place for place, (made, _) in enumerate(memory) if share_memory(made, value)]
+        if not places:
+            return False
+        bytes_ = extent(value.size(), value.stride()) * value.element_size()
+        if not bytes_ == memory[places[0]][1] == value.untyped_storage().nbytes():
+            return False
+        plan.add_tensor(
+            allocation=places[0],
+            code=DLPACK_CODES[value.dtype],
+            bytes=value.element_size(),
+            sizes=value.shape,
+            strides=value.stride(),
+        )
+        return True
+
+
+def _form(tensor: torch.Tensor) -> tuple[Any, ...]:
+    return tensor.shape, tensor.stride(), tensor.data_ptr()
+
+
+def _window(tensor: torch.Tensor) -> tuple[int, int]:
+    start = tensor.data_ptr()
+    return start, start + extent(tensor.size(), tensor.stride()) * tensor.element_size()

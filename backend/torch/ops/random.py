@@ -1,0 +1,300 @@
+"""Random numbers that are made on the device: Philox by element, from the seed and count of
+torch/device/random_state.py.
+
+Calls with a generator of the CPU's are left to it, as are float64 numbers, which have more bits than are drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from ..device.random_state import philox_of
+from .bounds import PROBABILITY, fault_of
+from .elementwise import Body, run
+from .library import enter_by_name
+from .pointwise import of_type
+from .shapes import resized
+from .types import OnHost, computed_in
+
+_UNIFORM = "u = tl.rand(seed, first + i0.to(tl.int64))\n"
+_BY_PROBABILITIES = Body(
+    f"tl.store(fault + zero, {PROBABILITY}, mask=mask & (((p >= 0) & (p <= 1)) == 0))\n"
+    "out = tl.rand(seed, first + place) < p",
+    frozenset(("place",)),
+    frozenset(("fault",)),
+)
+_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+
+
+def enter_random(library: torch.library.Library) -> None:
+    """Enter all of them."""
+    enter_by_name(library, _TABLE)
+
+
+def _drawn(self: torch.Tensor, text: str, generator: Any, **numbers: float) -> torch.Tensor:
+    source = philox_of(generator)
+    if source is None or self.dtype not in _FLOATS:
+        raise OnHost("a generator of the CPU's, or numbers that are not of 32 bits")
+    target = self if self.is_contiguous() else torch.empty(self.shape, dtype=self.dtype, device=self.device)
+    seed, first = source.draw(self.numel())
+    operands = {name: float(value) for name, value in numbers.items()}
+    run(Body(text), {"out": target}, operands, torch.float32, {"seed": seed, "first": first})
+    return self if target is self else self.copy_(target)
+
+
+def _uniform(
+    self: torch.Tensor, from_: float = 0.0, to: float = 1.0, *, generator: Any = None, **rest: Any
+) -> torch.Tensor:
+    low = rest.get("from", from_)
+    if not low <= to:
+        raise OnHost("a range that is refused")
+    if self.dtype not in _FLOATS:
+        raise OnHost("numbers of 64 bits")
+    # The largest numbers would be rounded to the end of the range, which is not in it.
+    limits = torch.finfo(self.dtype)
+    limit = to - limits.eps * abs(to) if to else -limits.smallest_normal
+    text = _UNIFORM + "out = tl.minimum(low + u * (high - low), limit)"
+    return _drawn(self, text, generator, low=low, high=to, limit=max(low, limit))
+
+
+def _normal(self: torch.Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Any = None) -> torch.Tensor:
+    if std < 0:
+        raise OnHost("a deviation that is refused")
+    if self.is_complex():  # half of the variance in each part, as on the CPU
+        torch.view_as_real(self).normal_(0, std / math.sqrt(2), generator=generator)
+        return self.add_(mean) if mean else self
+    text = "out = mean + std * tl.randn(seed, first + i0.to(tl.int64))"
+    return _drawn(self, text, generator, mean=mean, std=std)
+
+
+def _exponential(self: torch.Tensor, lambd: float = 1.0, *, generator: Any = None) -> torch.Tensor:
+    if not lambd > 0 or math.isinf(lambd):
+        raise OnHost("a rate that is refused")
+    text = _UNIFORM + "out = -libdevice.log(1 - u) / rate"
+    return _drawn(self, text, generator, rate=lambd)
+
+
+def _bernoulli(self: torch.Tensor, p: float = 0.5, *, generator: Any = None) -> torch.Tensor:
+    source = philox_of(generator)
+    if source is None or not 0 <= p <= 1 or self.dtype == torch.float64 or not self.is_contiguous():
+        raise OnHost("a generator of the CPU's, or a probability that is refused")
+    seed, first = source.draw(self.numel())
+    text = _UNIFORM + "out = u < p"
+    run(Body(text), {"out": self}, {"p": float(p)}, torch.float32, {"seed": seed, "first": first})
+    return self
+
+
+def _bernoulli_of(self: torch.Tensor, p: torch.Tensor, *, generator: Any = None) -> torch.Tensor:
+    """Each with the probability that ``p`` has at its place."""
+    source = philox_of(generator)
+    if source is None or self.dtype == torch.float64 or p.dtype not in _FLOATS:
+        raise OnHost("a generator of the CPU's, or probabilities that are refused")
+    if p.device != self.device or torch.broadcast_shapes(p.shape, self.shape) != self.shape:
+        raise OnHost("probabilities on another device, or of another shape")
+    if not self.is_contiguous():
+        fresh = torch.empty(self.shape, dtype=self.dtype, device=self.device)
+        return self.copy_(_bernoulli_of(fresh, p, generator=generator))
+    seed, first = source.draw(self.numel())
+    place = torch.arange(self.numel(), device=self.device).view(self.shape)
+    operands = {"p": p, "place": place, "fault": fault_of(self.device, "bernoulli")}
+    run(_BY_PROBABILITIES, {"out": self}, operands, torch.float32, {"seed": seed, "first": first})
+    return self
+
+
+def _bernoulli_out(self: torch.Tensor, *, generator: Any = None, out: torch.Tensor) -> torch.Tensor:
+    return _bernoulli_of(resized(out, self.shape), self, generator=generator)
+
+
+def _normal_of(mean: Any, std: Any = 1.0, *, generator: Any = None, out: torch.Tensor | None = None) -> torch.Tensor:
+    """aten::normal of tensors of means, of deviations, or of both."""
+    given = [value for value in (mean, std) if isinstance(value, torch.Tensor)]
+    kind, device = given[0].dtype, given[0].device
+    if kind not in _FLOATS or any(t.dtype != kind or t.device != device for t in given):
+        raise OnHost("numbers that are refused, or of two types or devices")
+    if (std < 0) if not isinstance(std, torch.Tensor) else std.numel() and bool((std < 0).any()):
+        raise OnHost("a deviation that is refused")
+    shape = torch.broadcast_shapes(*(t.shape for t in given))
+    drawn = _normal(torch.empty(shape, dtype=kind, device=device), generator=generator)
+    result = drawn.mul_(std).add_(mean)
+    return result if out is None else of_type(out, kind, shape).copy_(result)
+
+
+def _log_normal(self: torch.Tensor, mean: float = 1.0, std: float = 2.0, *, generator: Any = None) -> torch.Tensor:
+    if not std > 0:
+        raise OnHost("a deviation that is refused")
+    text = "out = libdevice.exp(mean + std * tl.randn(seed, first + i0.to(tl.int64)))"
+    return _drawn(self, text, generator, mean=mean, std=std)
+
+
+def _cauchy(self: torch.Tensor, median: float = 0.0, sigma: float = 1.0, *, generator: Any = None) -> torch.Tensor:
+    if not sigma > 0:
+        raise OnHost("a width that is refused")
+    text = _UNIFORM + "out = median + sigma * libdevice.tan(3.141592653589793 * (u - 0.5))"
+    return _drawn(self, text, generator, median=median, sigma=sigma)
+
+
+def _geometric(self: torch.Tensor, p: float, *, generator: Any = None) -> torch.Tensor:
+    if not 0 < p < 1:
+        raise OnHost("a probability that is refused")
+    if self.dtype in _INTEGERS:
+        if p < _RAREST:
+            raise OnHost("numbers of more digits than a float32 has")
+        drawn = torch.empty(self.shape, dtype=torch.float32, device=self.device)
+        limit = torch.iinfo(self.dtype).max
+        return self.copy_(_geometric(drawn, p, generator=generator).clamp_(max=min(limit, 1 << 31)))
+    text = _UNIFORM + "out = fn.maximum(libdevice.ceil(libdevice.log(1 - u) / rate), u * 0 + 1)"
+    return _drawn(self, text, generator, rate=math.log1p(-p))
+
+
+#: Of rarer events the tries are not counted in float32.
+_RAREST = 1e-5
+_INTEGERS = {torch.uint8: 8, torch.int8: 7, torch.int16: 15, torch.int32: 31, torch.int64: 63}
+_FLOAT_BITS = {torch.float16: 11, torch.bfloat16: 8, torch.float32: 24}
+
+
+def _random(self: torch.Tensor, *limits: int | None, generator: Any = None, **named: Any) -> torch.Tensor:
+    """Whole numbers from the first of the limits, or 0, up to the last, which is not among them."""
+    source = philox_of(generator)
+    bits = _INTEGERS.get(self.dtype, _FLOAT_BITS.get(self.dtype))
+    if source is None or bits is None:
+        raise OnHost("a generator of the CPU's, or numbers that are refused")
+    given = [*limits, *(named[name] for name in ("from", "to") if name in named)]
+    low = 0 if len(given) < 2 or given[0] is None else int(given[0])
+    whole = 1 << bits if self.dtype in _INTEGERS else (1 << bits) + 1
+    high = whole if not given or given[-1] is None else int(given[-1])
+    count = high - low
+    if not 0 < count <= 1 << 31 or high > whole or low < (-(1 << bits) if self.dtype != torch.uint8 else 0):
+        raise OnHost("a range that is refused, or of more than 31 bits")
+    if not self.is_contiguous():
+        fresh = torch.empty(self.shape, dtype=self.dtype, device=self.device)
+        return self.copy_(_random(fresh, *limits, generator=generator, **named))
+    seed, first = source.draw(self.numel())
+    # Of 64 bits, so that no number is likelier than another by more than 2^-33.
+    text = (
+        "high, low, _, _ = tl.randint4x(seed, first + i0.to(tl.int64))\n"
+        "number = (high.to(tl.uint32).to(tl.uint64) << 32) | low.to(tl.uint32).to(tl.uint64)\n"
+        "out = ((number % count.to(tl.uint64)).to(tl.int64) + start)"
+    )
+    run(Body(text), {"out": self}, {}, torch.int64, {"seed": seed, "first": first, "count": count, "start": low})
+    return self
+
+
+def _permutation(n: int, *, generator: Any = None, out: torch.Tensor) -> torch.Tensor:
+    """The order of 62 random bits for each."""
+    if philox_of(generator) is None or n < 1 or out.dtype not in _INTEGERS:
+        raise OnHost("a generator of the CPU's, or a permutation that is refused")
+    low, high = (
+        torch.empty(n, dtype=torch.int64, device=out.device).random_(0, 1 << 31, generator=generator) for _ in range(2)
+    )
+    return resized(out, (n,)).copy_(((high << 31) | low).argsort())
+
+
+def _multinomial(
+    self: torch.Tensor, num_samples: int, replacement: bool = False, *, generator: Any = None
+) -> torch.Tensor:
+    """By sums of the weights, or, where each is drawn once, by the largest of weight / exponential number."""
+    lines = self if self.dim() == 2 else self[None]
+    if self.dtype not in _FLOATS or self.dim() not in (1, 2) or not self.numel() or philox_of(generator) is None:
+        raise OnHost("weights that are refused, or a generator of the CPU's")
+    categories = lines.shape[1]
+    if num_samples < 1 or categories > 1 << 24 or (not replacement and num_samples > categories):
+        raise OnHost("samples that are refused")
+    weights = lines.to(torch.float32)
+    total = weights.sum(1, keepdim=True)
+    if not bool(((total > 0) & (weights >= 0).all(1, keepdim=True) & (total < math.inf)).all()):
+        raise OnHost("weights that are refused")
+    if not replacement or num_samples == 1:
+        drawn = torch.empty_like(weights).exponential_(generator=generator)
+        ratio = weights / drawn
+        found = ratio.argmax(1, keepdim=True) if num_samples == 1 else ratio.topk(num_samples)[1]
+    else:
+        sums = weights.cumsum(1)
+        drawn = torch.rand((lines.shape[0], num_samples), device=self.device, generator=generator) * sums[:, -1:]
+        found = torch.searchsorted(sums, drawn, right=True)
+        # A number that is rounded up to the sum belongs to the last category that has a weight.
+        last = (weights > 0).to(torch.int64).cumsum(1).argmax(1, keepdim=True)
+        found = torch.minimum(found, last)
+    return found if self.dim() == 2 else found[0]
+
+
+def _multinomial_out(*args: Any, out: torch.Tensor, **how: Any) -> torch.Tensor:
+    found = _multinomial(*args, **how)
+    return of_type(out, torch.int64, found.shape).copy_(found)
+
+
+def _dropout(input: torch.Tensor, p: float, train: bool | None) -> tuple[torch.Tensor, torch.Tensor]:  # noqa: A002
+    if not input.dtype.is_floating_point:
+        raise OnHost("numbers that are not floats")
+    mask = torch.ones(input.shape, dtype=torch.bool, device=input.device)
+    if train is False or p == 0:
+        return input.clone(), mask
+    _bernoulli(mask, 1 - p)
+    return native_dropout_backward(input, mask, 0.0 if p == 1 else 1 / (1 - p)), mask
+
+
+def native_dropout_backward(grad_output: torch.Tensor, mask: torch.Tensor, scale: float) -> torch.Tensor:
+    """aten::native_dropout_backward: the elements that the mask has, times ``scale``."""
+    if not grad_output.dtype.is_floating_point:
+        raise OnHost("gradients that are not floats")
+    out = torch.empty_like(grad_output)
+    operands = {"grad": grad_output, "kept": mask, "scale": float(scale)}
+    run(Body.of("tl.where(kept, grad * scale, 0.0)", "kept"), {"out": out}, operands, computed_in(grad_output.dtype))
+    return out
+
+
+def _rrelu(
+    self: torch.Tensor,
+    noise: torch.Tensor,
+    lower: float = 1 / 8,
+    upper: float = 1 / 3,
+    training: bool = False,
+    generator: Any = None,
+    *,
+    out: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """aten::rrelu_with_noise: numbers up to 0 times a slope, drawn while training, which ``noise`` is then, 1 above."""
+    if not self.dtype.is_floating_point or not math.isfinite(lower) or not math.isfinite(upper) or lower > upper:
+        raise OnHost("numbers, or slopes, that are refused")
+    if training:
+        if noise.dtype != self.dtype or noise.shape != self.shape or noise.device != self.device:
+            raise OnHost("noise of another type, shape or device")
+        slopes = _uniform(torch.empty_like(noise), lower, upper, generator=generator)
+        noise.copy_(torch.where(self <= 0, slopes, 1.0))
+        result = torch.where(self <= 0, self * noise, self)
+    else:
+        result = torch.nn.functional.leaky_relu(self, (float(lower) + float(upper)) / 2)
+    return result.contiguous() if out is None else of_type(out, self.dtype, self.shape).copy_(result)
+
+
+_TABLE: dict[str, Callable[..., Any]] = {
+    "rrelu_with_noise": _rrelu,
+    "rrelu_with_noise.out": _rrelu,
+    "rrelu_with_noise_": lambda self, *args, **how: _rrelu(self, *args, **how, out=self),
+    "uniform_": _uniform,
+    "normal_": _normal,
+    "exponential_": _exponential,
+    "normal.Tensor_float": _normal_of,
+    "normal.Tensor_float_out": _normal_of,
+    "normal.float_Tensor": _normal_of,
+    "normal.float_Tensor_out": _normal_of,
+    "normal.Tensor_Tensor": _normal_of,
+    "normal.Tensor_Tensor_out": _normal_of,
+    "log_normal_": _log_normal,
+    "cauchy_": _cauchy,
+    "geometric_": _geometric,
+    "bernoulli_.float": _bernoulli,
+    "bernoulli_.Tensor": _bernoulli_of,
+    "bernoulli.out": _bernoulli_out,
+    "random_": _random,
+    "random_.from": _random,
+    "random_.to": _random,
+    "randperm.generator_out": _permutation,
+    "multinomial": _multinomial,
+    "multinomial.out": _multinomial_out,
+    "native_dropout": _dropout,
+    "native_dropout_backward": native_dropout_backward,
+}
