@@ -17,7 +17,7 @@ scratch     bytes of scratch memory of an invocation
 in_flight   subgroups that a SIMD unit can have at once, 16 at most
 latency     ACO's own estimate of a subgroup's cycles; in a loop, of some rounds
 accesses    loads and stores of device memory
-wide        those of 128 bits
+wide        accesses of 128 bits
 matrix      matrix instructions (WMMA)
 ==========  ====================================================================================
 """

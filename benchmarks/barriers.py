@@ -7,7 +7,7 @@ workgroup     barriers of the workgroup before operations
 subgroup      barriers of each subgroup, because subgroups meet only their own bytes again
 own bytes     none: invocations meet only their own bytes again (RULES of analysis/barriers.py)
 inside        barriers of the workgroup inside of operations that exchange elements through memory
-one subgroup  of all these, those of kernels that have one subgroup: subgroup barriers instead
+one subgroup  of all these, the ones in kernels that have one subgroup: subgroup barriers instead
 ============  ========================================================================================
 
     python -m benchmarks.barriers [--kernels] [PROFILE ...]

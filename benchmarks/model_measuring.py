@@ -102,7 +102,7 @@ def speed(run: Run) -> dict[str, Any]:
 
 
 class _Operations(TorchDispatchMode):
-    """Counts torch's operations, those of gradients too."""
+    """Counts torch's operations, also in the backward pass."""
 
     def __init__(self) -> None:
         super().__init__()

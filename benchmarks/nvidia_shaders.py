@@ -15,7 +15,7 @@ spilled       registers that went to memory
 cycles        NVK's own estimate for a subgroup, without loops and waits
 in_flight     subgroups that a multiprocessor can have at once
 accesses      loads and stores of device memory
-wide          those of 128 bits
+wide          accesses of 128 bits
 matrix        matrix instructions (HMMA, IMMA)
 ============  ==================================================================
 """

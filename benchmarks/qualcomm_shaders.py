@@ -15,7 +15,7 @@ spilled       stores to an invocation's own memory
 waits         cycles of waiting for memory, ir3's own estimate, without loops
 in_flight     subgroups that a core can have at once
 accesses      loads and stores of device memory
-wide          those of 128 bits
+wide          accesses of 128 bits
 ============  ==================================================================
 """
 

@@ -53,7 +53,7 @@ def page() -> str:
         f"{len(names.REFUSED_METHODS) + len(names.UNDEFINED_METHODS)} that upstream itself ended |\n",
         f"| `tl.extra.libdevice` | {len(FORMS)} | {sum(map(len, FORMS.values()))} forms (docs/math.md) |\n",
         f"| `tl.extra.cuda.libdevice` | {len({form.name for form in CUDA_SYMBOLS.values()})} | {len(CUDA_SYMBOLS)} "
-        "forms, computed as those of `tl.extra.libdevice` |\n",
+        "forms, computed as in `tl.extra.libdevice` |\n",
         f"| `tl.extra.hip.libdevice` | {len({form.name for forms in HIP_SYMBOLS.values() for form in forms})} | "
         f"{sum(map(len, HIP_SYMBOLS.values()))} forms, likewise |\n",
         f"| launch options without effect | {len(FOREIGN)} | those of other backends, which are accepted "

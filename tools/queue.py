@@ -8,7 +8,7 @@ A patch file is
     Upstream-Status: …
     ---
     <git diff with a/ and b/ prefixes, three lines of context, no index lines>
-Paths are those of upstream's source tree.
+Paths are as in upstream's source tree.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ def elementwise(operation: Operation) -> bool:
 
 def order_is_free(reshape: Operation) -> bool:
     """Whether the elements of a ``tt.reshape`` may come in any order: it says so, and no operation that is given the
-    result pairs its elements with those of other tensors. Upstream's add_combine lets a tt.reshape reorder whose users
+    result pairs its elements with other tensors' elements. Upstream's add_combine lets a tt.reshape reorder whose users
     are reductions and histograms, these among them."""
     return "allow_reorder" in reshape.attributes and not _pairs(reshape)
 

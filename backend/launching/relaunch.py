@@ -37,7 +37,7 @@ def remember_launch(
 ) -> None:
     """Remembers a launch of the JITFunction ``function`` that Triton's binder led to the kernel ``key`` of its cache.
 
-    ``args`` and ``keywords`` are those of JITFunction.run(), at its end.
+    ``args`` and ``keywords`` are JITFunction.run()'s, at its end.
     """
     names = tuple(keywords)
     if names[-len(_ADDED) :] != _ADDED:

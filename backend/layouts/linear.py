@@ -304,7 +304,7 @@ class LinearLayout:
 
 def same_copies(left: LinearLayout, right: LinearLayout) -> bool:
     """Whether inputs that hold the same element under ``left`` do so under ``right``, and the other way round. Then the
-    elements of a tensor in one layout are those of the other, in another order."""
+    elements of a tensor in one layout are the other's, in another order."""
     sizes = [{name: len(bases) for name, bases in layout.inputs.items()} for layout in (left, right)]
     if sizes[0] != sizes[1] or left.image_rank != right.image_rank:
         return False

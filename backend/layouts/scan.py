@@ -50,7 +50,7 @@ class AcrossWarps:
     """Joins the blocks of subgroups that differ in the bits ``masks``, through workgroup memory.
 
     ``store``: (register, lane, warp) to the element offset of a block's total, where ``register`` numbers the blocks:
-    those of group 0 in scan order, then those of group 1, and so on. ``load``: (part, register, lane, warp) to the
+    group 0's in scan order, then group 1's, and so on. ``load``: (part, register, lane, warp) to the
     offset of the total of block ``part`` of those that are joined, in ascending order of the warp number. ``size``:
     elements taken by one operand; operand k begins at byte ``operand_offsets[k]``; ``bytes`` in all. The totals of
     ``width`` blocks, from a multiple of it on, are next to each other: 16 bytes of the largest type at most. A lane

@@ -45,7 +45,7 @@ def shared_layout(encoding: Encoding, shape: tuple[int, ...]) -> SharedLayout:
     """The layout of a buffer of ``shape``.
 
     For a view of part of a buffer give the trailing extents of the whole allocation (``alloc_shape``), as upstream
-    does: the view's elements then lie where those of the allocation lie, at the view's coordinates plus its origin.
+    does: the view's elements then lie where the allocation's do, at the view's coordinates plus its origin.
     Raises LayoutError for an encoding without meaning here and for one that does not fit ``shape``.
     """
     rule = _RULES.get(type(encoding))

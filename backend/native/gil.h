@@ -1,7 +1,7 @@
 // Python's lock, for threads that Python may not outlive.
 //
 // Until 3.13 the interpreter ends a thread that asks for its lock once it is being finalised, by unwinding its stack.
-// That ends the process where it meets a destructor, such as those of pybind11's own guards, or comes during an
+// That ends the process where it meets a destructor, such as that of a guard of pybind11, or comes during an
 // exception. Here such a thread stands still until the process ends, as it does in 3.14.
 #pragma once
 

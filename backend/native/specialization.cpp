@@ -42,7 +42,7 @@ Answer ask(PyObject* object, PyObject* method, int64_t& number) {
   return overflow == 0 ? Answer::kNumber : Answer::kOther;
 }
 
-// Whether attributes of the type's objects are those of the type alone.
+// Whether the type's objects have no attributes of their own.
 bool has_no_other_attributes(const PyTypeObject* type) {
   return type->tp_getattro == PyObject_GenericGetAttr && type->tp_dictoffset == 0;
 }

@@ -1,7 +1,7 @@
 """Functions of the user's source, and calls that were inlined: NonSemantic.Shader.DebugInfo.100.
 
 Its instructions mean nothing to what is computed; Vulkan 1.3 takes them (VK_KHR_shader_non_semantic_info). Numbers and
-operands are those of the specification "SPIR-V Non-semantic Shader DebugInfo Instructions".
+operands are as in the specification "SPIR-V Non-semantic Shader DebugInfo Instructions".
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class DecodedOperand:
 
     ``value`` is a str for a literal string, a float for a floating-point constant, otherwise an int: an id, a literal,
     the number of an enumerant, or the bits of a mask. Integer constants have the sign that their type gives them.
-    ``bits``: the words of a constant, little-endian; a float does not keep those of every NaN.
+    ``bits``: the words of a constant, little-endian; a float does not keep the bits of every NaN.
     """
 
     kind: str

@@ -175,7 +175,7 @@ def encode_again(module: Module, meant: Callable[[Encoding], Encoding | None]) -
 
 
 def erase_unused(operations: Collection[Operation]) -> None:
-    """Takes out those of ``operations`` that have results which nothing uses, users first."""
+    """Takes out the ``operations`` that have results which nothing uses, users first."""
     pending = list(operations)
     while unused := [one for one in pending if not any(result.uses for result in one.results)]:
         for operation in unused:

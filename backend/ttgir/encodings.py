@@ -1,6 +1,6 @@
 """Tensor encodings of the ``ttg`` dialect, as frozen data.
 
-The field names are those of upstream's TritonGPUAttrDefs.td. What an encoding *means* (which lane holds which
+The field names are upstream's, of TritonGPUAttrDefs.td. What an encoding *means* (which lane holds which
 element) is the business of ``layouts/``.
 """
 

@@ -42,7 +42,7 @@ class Plugin:
     @property
     def autoload(self) -> str | None:
         """The module outside of triton that torch calls at its own import: backend/autoload.py, or the package
-        backend/autoload, where there is one."""
+        backend/autoload, if it has one."""
         return f"triton_{self.name}_autoload" if self.autoload_files() else None
 
     def autoload_files(self) -> dict[str, Path]:

@@ -1,6 +1,6 @@
 """What is known of the integers and pointers of a function along each dimension of their tensors.
 
-The claims of an ``AxisInfo`` are those of upstream's analysis of the same name. All numbers are powers of two. For
+An ``AxisInfo`` claims what upstream's analysis of the same name does. All numbers are powers of two. For
 dimension d of a value, taken along every line in that dimension, cut into aligned blocks:
 
 * contiguity c: in each block of c, element i + 1 is element i plus 1 (for pointers: plus one pointee);

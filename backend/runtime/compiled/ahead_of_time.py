@@ -46,7 +46,7 @@ class TensorDescriptor:
 class LoadedKernel:
     """A kernel on a device: ``kernel[grid](*arguments)``.
 
-    Its parameters are those of the source, without those that were compiled in; arguments go by position or by name.
+    It has the source's parameters, without the ones that were compiled in; arguments go by position or by name.
     What was compiled in may be passed by name, and must then be equal. NumPy arrays, DeviceBuffers and torch tensors
     are pointers. ``abi`` tells all that is known of it; ``transfers`` which way each pointer of the last launch went.
     One that is unloaded, or not referred to any more, is given back to the device once its launches are done.

@@ -2,7 +2,7 @@
 
 Memory that CUDA made shareable is imported into Vulkan once and used in place; CUDA's stream and Vulkan's queue wait
 for each other through semaphores that both know, so that neither host thread waits. What can be shared: tensors made in
-``mem_pool()``, and those of torch's expandable segments.
+``mem_pool()``, and torch's expandable segments.
 
     with torch.cuda.use_mem_pool(mem_pool()):
         x = torch.rand(1 << 20, device="cuda")

@@ -22,7 +22,7 @@ class OutOfBounds(ReportError, IndexError):
     """An access outside of the tensor that was passed, of a kernel that checks them. It was not done.
 
     ``argument`` (the first, where it may have been one of several), ``index`` and ``elements`` in that argument's
-    elements are those of the first such access of the launch.
+    elements describe the first such access of the launch.
     """
 
     argument: str = ""

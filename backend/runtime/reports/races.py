@@ -19,7 +19,7 @@ class SharedMemoryRace(ReportError):
     barrier between, in a kernel that checks for races.
 
     ``byte`` of shared memory, the numbers of the two ``invocations`` in the workgroup (that of the later access first),
-    ``file`` and ``line`` of the later access and ``other_file`` and ``other_line`` of the earlier one are those of the
+    ``file`` and ``line`` of the later access and ``other_file`` and ``other_line`` of the earlier one describe the
     first race of the launch; ``count`` tells how many accesses raced.
     """
 

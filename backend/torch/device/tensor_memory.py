@@ -231,8 +231,8 @@ def window(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 def host_view(tensor: torch.Tensor, memory: torch.Tensor, start: int) -> torch.Tensor:
-    """The tensor over ``memory``, bytes on the host that stand for those of the device from address ``start`` on, which
-    lies a multiple of the element size below the tensor. Pending conjugation and negation are those of the tensor."""
+    """The tensor over ``memory``, bytes on the host that stand for the device's from address ``start`` on, which
+    lies a multiple of the element size below the tensor. It has the tensor's pending conjugation and negation."""
     offset = (tensor.data_ptr() - start) // tensor.element_size() if tensor.numel() else 0
     result = torch.empty(0, dtype=tensor.dtype).set_(memory.untyped_storage(), offset, tensor.size(), tensor.stride())
     if tensor.is_conj():

@@ -85,7 +85,7 @@ def _fixed(
     return mean, rstd
 
 
-#: The sums of a channel's gradients are those of its weight and bias, too.
+#: The sums of a channel's gradients are the gradients of its weight and bias, too.
 _CHANNEL_SUMS = "x = (self - mean) * rstd\nweight_ = fn.row_sum(grad * x, mask)\nbias_ = fn.row_sum(grad, mask)\n"
 _CHANNEL_GRADIENT = "{scale} * (grad - bias_ / count - (self - mean) * rstd * weight_ / count)"
 

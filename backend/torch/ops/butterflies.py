@@ -165,7 +165,7 @@ class _Butterfly:
         self._count = 0
 
     def transform(self, x: list[_Complex]) -> list[_Complex]:
-        """The discrete Fourier transform of ``x``, by those of factors of its size."""
+        """The discrete Fourier transform of ``x``, by transforms of factors of its size."""
         n = len(x)
         if n == 1:
             return x

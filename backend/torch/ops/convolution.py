@@ -7,7 +7,7 @@ through y (convolution_axes.py). That of w sums over n, p, q. Where there is a t
 x (…, D, H, W), w (…, T, R, S), y (…, O, P, Q).
 
 Images are read with their channels last (convolution_kernels.py), and copied where they are not. Results have the order
-that torch's have on the CPU: channels come last where those of the input or of the weight do.
+that torch's have on the CPU: channels come last where the input's or the weight's do.
 """
 
 from __future__ import annotations

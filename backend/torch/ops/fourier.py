@@ -217,7 +217,7 @@ class _Passes:
     def steps(
         self, line: _Line, x: _Steps | None, out: _Steps | None, tables: dict[str, _Made] | None = None
     ) -> list[_Step]:
-        """Strides are those of the outer, the transformed and the inner dimension; None: those between passes."""
+        """Strides of the outer, the transformed and the inner dimension; None: as between passes."""
         between, tables = (self.size * self.inner, self.inner, 1), tables or {}
         factors = radices(self.size) or (1,)
         steps, p = [], 1

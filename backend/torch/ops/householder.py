@@ -67,7 +67,7 @@ def _reflected(tile, v, tau):
 
 @triton.jit
 def factor_kernel(a_, taus, matrices, m, n, reflections, first, last, M: tl.constexpr, BLOCK: tl.constexpr):
-    """a_ (matrices, n, m) in place: its columns first … last - 1 become those of R and the reflections that make them
+    """a_ (matrices, n, m) in place: its columns first … last - 1 become R's and the reflections that make them
     so; taus (matrices, reflections). The columns past ``last`` are left as they are."""
     program = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     last = tl.where(program < matrices, last, first)  # programs past the last do nothing

@@ -1,6 +1,6 @@
 """Rotations that make matrices diagonal (Jacobi): eigenvalues of symmetric matrices, and singular values.
 
-A sweep rotates each pair of indices once. Its rounds are those of a tournament, in each of which every index is in one
+A sweep rotates each pair of indices once. Its rounds are a tournament's, in each of which every index is in one
 pair, so that the rotations of a round do not meet. Symmetric matrices are rotated from both sides (Golub and Van Loan,
 Matrix Computations, section 8.5), until what is off the diagonal is rounding; of others the columns are rotated, until
 they are orthogonal (one-sided, the same, section 8.6.3), after they were made triangular by reflections.

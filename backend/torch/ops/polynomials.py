@@ -1,5 +1,5 @@
 """Families of orthogonal polynomials, which generated kernels call: of order n, a tile of floats whose fractions do not
-count, by their recurrences (DLMF 18.9). Values and limits are those of torch's own code, ATen/native/Math.h: 0 of
+count, by their recurrences (DLMF 18.9). Values and limits are as in torch's own code, ATen/native/Math.h: 0 of
 negative orders, and NaN of Hermite's past the order 128 in float32.
 """
 

@@ -1,7 +1,7 @@
 """Special functions that generated kernels call and libdevice does not have, in float32.
 
 Each is a series whose terms have one sign, or an asymptotic one that begins where its terms are below float32's
-precision, so that errors are those of rounding. tests/device/torch_ops/test_special_functions.py has a bound of each.
+precision, so that only rounding makes errors. tests/device/torch_ops/test_special_functions.py has a bound of each.
 """
 
 # mypy: allow-untyped-defs

@@ -65,7 +65,7 @@ def or_not_implemented(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def computed_in(dtype: torch.dtype) -> torch.dtype:
     """The type in which arithmetic of ``dtype`` is done: float32 for the 16-bit floats (torch's opmath), int8 for bool,
-    whose sums and products then are those of 0 and 1."""
+    whose sums and products then are as of 0 and 1."""
     if dtype in _HALVES:
         return torch.float32
     return torch.int8 if dtype == torch.bool else dtype
