@@ -32,7 +32,6 @@ struct RecordingCall {
 // Made once and never freed.
 struct Names {
   PyObject* acquire = PyUnicode_InternFromString("acquire");
-  PyObject* address = PyUnicode_InternFromString("address");
   PyObject* index = PyUnicode_InternFromString("index");
   PyObject* is_neg = PyUnicode_InternFromString("is_neg");
   PyObject* launch_enter_hook = PyUnicode_InternFromString("launch_enter_hook");

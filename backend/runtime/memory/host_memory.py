@@ -206,8 +206,8 @@ class Loan:
         self.end()
 
 
-def round_up(size: int, smallest: int = _SMALLEST_BUFFER) -> int:
+def round_up(size: int) -> int:
     """``size`` rounded up to a multiple of an eighth of its power of two, so that sizes repeat."""
-    size = max(size, smallest)
-    step = max(1 << (size.bit_length() - 4), min(smallest, 512))
+    size = max(size, _SMALLEST_BUFFER)
+    step = 1 << (size.bit_length() - 4)
     return -(-size // step) * step
