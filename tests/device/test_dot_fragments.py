@@ -218,3 +218,23 @@ def test_transposed_in_a_loop(units: str) -> None:
     size = np.abs(wanted) @ np.abs(k.astype(np.float64))
     assert (np.abs(result.values() - wanted @ k.astype(np.float64)) <= 2.0**-10 * size).all()
     assert has_fragments(kernel)
+
+
+@triton.jit
+def batched_rows(a, b, c, Z: tl.constexpr, M: tl.constexpr, N: tl.constexpr, K: tl.constexpr):
+    """a × bᵀ of rows of bytes."""
+    z, m, n, k = tl.arange(0, Z), tl.arange(0, M), tl.arange(0, N), tl.arange(0, K)
+    left = tl.load(a + z[:, None, None] * M * K + m[None, :, None] * K + k[None, None, :])
+    right = tl.load(b + z[:, None, None] * N * K + n[None, :, None] * K + k[None, None, :])
+    product = tl.dot(left.to(tl.float16), tl.permute(right.to(tl.float16), (0, 2, 1)))
+    tl.store(c + z[:, None, None] * M * N + m[None, :, None] * N + n[None, None, :], product)
+
+
+@pytest.mark.parametrize("shape", [(4, 1, 1, 16), (2, 16, 16, 32)])
+def test_batches_of_bytes_that_are_widened_and_transposed(units: str, shape: tuple[int, int, int, int]) -> None:
+    """The indices of what is loaded as a transposed operand are slices of slices of its layout."""
+    z, m, n, k = shape
+    a, b = operands("int8", (z, m, k), (z, n, k))
+    result = Guarded((z, m, n), "float32")
+    batched_rows[(1,)](to_torch(a), to_torch(b), result.tensor, z, m, n, k, num_warps=8, matrix_units=units)
+    assert_same(result.values(), a.astype(np.float32) @ b.astype(np.float32).transpose(0, 2, 1), "float32")
