@@ -13,7 +13,7 @@ from ..ttgir.types import FloatType, IntegerType, MemDescType, Type
 from .elementwise import MOVES, map_registers, map_wanted
 from .errors import UnsupportedOperation
 from .floats import F32, compute_type, convert, narrow, widen
-from .integers import safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
+from .integers import negative, safe_shift, signed_divide, signed_remainder, unsigned_divide, unsigned_remainder
 from .lowering import Lowering
 from .multiply_add import fuse_multiply_add
 from .numerics.float_formats import decimal_code
@@ -161,10 +161,16 @@ def _integer(ctx: Lowering, operation: Operation) -> None:
         return
     opcode = INTEGER[operation.name]
     if ctx.capabilities.traits.faults.narrows_sums and ctx.unknown_zero and _is_sum_of_narrow(operation):
-        zero = f.zero_extend(ctx.unknown_zero, ctx.module.kinds[ctx.type_id(operation.result.type)][1])
+        zero = ctx.zero(ctx.module.kinds[ctx.type_id(operation.result.type)][1])
         map_registers(ctx, operation, lambda a, b: f.add(f.add(a, b), zero))
         return
-    map_registers(ctx, operation, lambda a, b: f.binary(opcode, a, b))
+
+    def emit(a: int, b: int) -> int:
+        if opcode == op.ISub and ctx.module.constants.get(a) == 0:
+            return negative(ctx, b)
+        return f.binary(opcode, a, b)
+
+    map_registers(ctx, operation, emit)
 
 
 def _is_sum_of_narrow(operation: Operation) -> bool:

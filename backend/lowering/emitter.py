@@ -54,7 +54,13 @@ class Emitter:
         self.elements = ElementTypes(module, capabilities)
         #: What part of the grid a launch is; None where it is all of it.
         self.part: Part | None = None
+        #: A 64-bit 0 of which a driver does not know that it is one; the id 0 where the kernel has no pointer.
+        self.unknown_zero = 0
         self._inputs: dict[int, int] = {}
+
+    def zero(self, width: int) -> int:
+        """A 0 of so many bits, one that the driver does not know where that can be had."""
+        return self.f.zero_extend(self.unknown_zero, width) if self.unknown_zero else self.module.uint(0, width)
 
     # -- types and layouts ---------------------------------------------------------------------------------------
     def layout(self, tensor: Type) -> LinearLayout:

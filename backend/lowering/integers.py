@@ -11,6 +11,13 @@ def _width(emitter: Emitter, value: int) -> int:
     return emitter.module.kinds[emitter.f.type_of(value)][1]
 
 
+def negative(emitter: Emitter, value: int) -> int:
+    """-value, modulo its width."""
+    width = _width(emitter, value)
+    hidden = width < 32 and emitter.capabilities.traits.faults.widens_negations
+    return emitter.f.sub(emitter.zero(width) if hidden else emitter.module.uint(0, width), value)
+
+
 def safe_shift(emitter: Emitter, opcode: int, value: int, amount: int) -> int:
     """A shift whose amount may reach the width: zeros, or the sign for an arithmetic one, as PTX's shl and shr do.
     OpShift* is undefined there (SPIR-V 3.49.14)."""

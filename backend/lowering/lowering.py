@@ -70,8 +70,6 @@ class Lowering(Emitter):
         self.pointer_bases = plan.pointers.bases
         #: The arguments that pointers are held as offsets from → their addresses.
         self.base_addresses: dict[Value, int] = {}
-        #: A 64-bit 0 of which a driver does not know that it is one; 0 where the kernel has no pointer.
-        self.unknown_zero = 0
         #: The report buffer; its address is 0 in a kernel that reports nothing.
         self.reports = Reports(0)
         #: The address of the launch's global scratch memory; 0 in a kernel that has none (lowering/global_scratch.py).

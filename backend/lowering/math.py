@@ -13,7 +13,7 @@ from ..ttgir.traits import MEDIUM, TRAITS
 from ..ttgir.types import FloatType, Type
 from .elementwise import map_registers
 from .floats import F32, compute_type, convert, narrow, widen
-from .integers import multiply_high
+from .integers import multiply_high, negative
 from .lowering import Lowering
 from .numerics import elementary, exact_functions, integer_functions, native, precise, quotients, special
 from .numerics.numeric import Bool, Int, Numeric, Real
@@ -112,7 +112,7 @@ def _absolute_integer(ctx: Lowering, operation: Operation) -> None:
     map_registers(
         ctx,
         operation,
-        lambda a: f.select(f.compare(op.SLessThan, a, f.constant_like(a, 0)), f.sub(f.constant_like(a, 0), a), a),
+        lambda a: f.select(f.compare(op.SLessThan, a, f.constant_like(a, 0)), negative(ctx, a), a),
     )
 
 

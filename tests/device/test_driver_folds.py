@@ -266,6 +266,112 @@ def test_wide_sums_in_the_range_of_a_narrow_type(dtype: Any, what: str, form: st
 
 
 @triton.jit
+def narrow_kernel(x_ptr, y_ptr, out_ptr, count, WHAT: tl.constexpr, FORM: tl.constexpr, BLOCK: tl.constexpr):
+    """What ``WHAT`` names, in the type of x and y, then used as ``FORM`` says."""
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    x, y = tl.load(x_ptr + at, mask=at < count, other=1), tl.load(y_ptr + at, mask=at < count, other=1)
+    if WHAT == "-x":
+        z = -x
+    elif WHAT == "-(x + y)":
+        z = -(x + y)
+    elif WHAT == "abs":
+        z = tl.abs(x)
+    elif WHAT == "x + y":
+        z = x + y
+    elif WHAT == "x - y":
+        z = x - y
+    elif WHAT == "x * y":
+        z = x * y
+    elif WHAT == "x << y":
+        z = x << (y & 7)
+    elif WHAT == "x >> y":
+        z = x >> (y & 7)
+    elif WHAT == "x // y":
+        z = x // tl.where(y == 0, 1, y).to(x.dtype)
+    elif WHAT == "x % y":
+        z = x % tl.where(y == 0, 1, y).to(x.dtype)
+    elif WHAT == "~x":
+        z = ~x
+    elif WHAT == "max(x, -y)":
+        z = tl.maximum(x, -y)
+    else:
+        z = x
+    if FORM == "widened":
+        out = z.to(tl.int32)
+    elif FORM == "negative":
+        out = (z < 0).to(tl.int32)
+    elif FORM == "positive":
+        out = (z > 0).to(tl.int32)
+    elif FORM == "float":
+        out = z.to(tl.float32).to(tl.int32)
+    elif FORM == "halved":
+        out = (z >> 1).to(tl.int32)
+    elif FORM == "bounded":
+        out = tl.maximum(z, -1).to(tl.int32)
+    elif FORM == "in an interval":
+        out = ((z >= -5) & (z < 100)).to(tl.int32)
+    else:
+        out = (z.to(tl.int32) + 3) // 2
+    tl.store(out_ptr + at, out, mask=at < count)
+
+
+def _truncated(f: Any) -> Any:
+    """f, a function that rounds down, rounding to zero, as Triton's integer division does."""
+    return lambda x, y: f(x, np.where(y == 0, 1, y))
+
+
+NARROW_RESULTS = {
+    "-x": lambda x, y: -x,
+    "-(x + y)": lambda x, y: -(x + y),
+    "abs": lambda x, y: np.abs(x),
+    "x + y": lambda x, y: x + y,
+    "x - y": lambda x, y: x - y,
+    "x * y": lambda x, y: x * y,
+    "x << y": lambda x, y: x << (y & 7),
+    "x >> y": lambda x, y: x >> (y & 7),
+    "x // y": _truncated(lambda x, y: np.trunc(x / y).astype(np.int64)),
+    "x % y": _truncated(lambda x, y: np.fmod(x, y)),
+    "~x": lambda x, y: ~x,
+    "max(x, -y)": lambda x, y: np.maximum(x, -y),
+}
+
+NARROW_USES = {
+    "widened": lambda z: z,
+    "negative": lambda z: z < 0,
+    "positive": lambda z: z > 0,
+    "float": lambda z: z,
+    "halved": lambda z: z >> 1,
+    "bounded": lambda z: np.maximum(z, -1),
+    "in an interval": lambda z: (z >= -5) & (z < 100),
+    "in a quotient": lambda z: np.trunc((z + 3) / 2),
+}
+
+
+@pytest.mark.parametrize("what", NARROW_RESULTS)
+@pytest.mark.parametrize("dtype", [np.int8, np.int16])
+def test_narrow_results_wrap_before_they_are_used(dtype: Any, what: str) -> None:
+    """NVIDIA's 580.159 computes -x of a narrow x in 32 bits."""
+    info = np.iinfo(dtype)
+    edges = np.arange(-128, 128) if dtype == np.int8 else np.array([-32768, -32767, -129, -2, -1, 0, 1, 3, 181, 32767])
+    x, y = (np.resize(part.reshape(-1), max(part.size, 128)).astype(dtype) for part in np.meshgrid(edges, edges))
+    if what in ("x // y", "x % y"):  # the one quotient that no number of the type is
+        x = np.where((x == info.min) & (y == -1), dtype(1), x)
+    a, b = x.astype(np.int64), y.astype(np.int64)
+    if what == "max(x, -y)":
+        b = -((-b).astype(dtype).astype(np.int64))
+    z = NARROW_RESULTS[what](a, b).astype(dtype).astype(np.int64)
+    wrong = {}
+    for use, wanted in NARROW_USES.items():
+        out = torch.zeros(x.size, dtype=torch.int32)
+        narrow_kernel[(triton.cdiv(x.size, 1024),)](to_torch(x), to_torch(y), out, x.size, what, use, 1024)
+        different = np.flatnonzero(out.numpy() != wanted(z).astype(np.int32))
+        if different.size:
+            at = different[0]
+            wrong[use] = (different.size, int(x[at]), int(y[at]), int(out[at]), int(wanted(z)[at]))
+    assert not wrong
+
+
+@triton.jit
 def shifts_kernel(x_ptr, out_ptr, count_ptr, WHAT: tl.constexpr, N: tl.constexpr):
     at = tl.arange(0, N)
     x, count = tl.load(x_ptr + at), tl.load(count_ptr + at)
