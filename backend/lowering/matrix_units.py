@@ -97,9 +97,7 @@ class CooperativeMatrices(MatrixUnit):
     def _scalar(self, name: str) -> int:
         module = self.ctx.module
         if name == "bf16":
-            module.capability(Capability_.BFloat16TypeKHR)
             module.capability(Capability_.BFloat16CooperativeMatrixKHR)
-            module.extension("SPV_KHR_bfloat16")
             return module.bfloat16()
         return self.ctx.type_id(component_type(name))
 

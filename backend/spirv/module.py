@@ -136,7 +136,11 @@ class ModuleBuilder:
 
     def bfloat16(self) -> Id:
         """The floating-point type with bfloat16's encoding (SPV_KHR_bfloat16)."""
-        return self._declare(op.TypeFloat, 16, BFLOAT16_ENCODING)
+        self.capability(Cap.BFloat16TypeKHR)
+        self.extension("SPV_KHR_bfloat16")
+        type_id = self._declare(op.TypeFloat, 16, BFLOAT16_ENCODING)
+        self.kinds[type_id] = ("bfloat16", 16)
+        return type_id
 
     def cooperative_matrix(self, component: Id, scope: Id, rows: Number, columns: Number, use: Number) -> Id:
         """A matrix whose components the invocations of ``scope`` hold."""

@@ -2,7 +2,7 @@
 
 Upstream loads them where they are multiplied, such as the queries of attention in each iteration over keys. Loaded
 before the loop they stay in registers, and their buffer is free for others in it, which takes less shared memory and
-fewer barriers. That is right for a buffer that is written once, and worth it while the loop's values leave registers
+fewer barriers. Loops that follow one another share what they load. That is right for a buffer that is written once, and worth it while the loop's values leave registers
 for them.
 """
 
@@ -39,12 +39,30 @@ def _hoist(loop: Operation, budget: float) -> bool:
         if held + size > budget:
             continue
         held += size
+        same = _loaded_before(loop, load)
+        if same is not None:
+            load.result.replace_uses(same.result)
+            load.erase()
+            moved = True
+            continue
         view = load.operands[0].owner
         if isinstance(view, Operation) and view.block is body:
             Rewriter.before(loop).move(view)
         Rewriter.before(loop).move(load)
         moved = True
     return moved
+
+
+def _loaded_before(loop: Operation, load: Operation) -> Operation | None:
+    """A load of the same buffer, for an earlier loop, that gives the same. With one of its own, this loop would keep the
+    buffer from what the earlier one stores."""
+    for operation in loop.block.operations:
+        if operation is loop:
+            return None
+        alike = operation.name == load.name and operation.operands == load.operands
+        if alike and operation.result.type == load.result.type:
+            return operation
+    return None
 
 
 def _held(loop: Operation, body: Block) -> int:

@@ -3,7 +3,7 @@
 Without it each iteration of a matrix product waits for device memory, stores to shared memory, waits at a barrier and
 computes, one after the other. Here the loaded tiles become values that the loop carries: iteration i starts the loads
 of iteration i + 1, computes, and only then needs them. On some drivers they start ``behind`` the barrier after which
-this iteration's tiles are in shared memory, and take their registers: before the first dot that reads them
+this iteration's tiles are in shared memory, and take their registers: before the first dot behind their buffers
 (analysis/barriers.py). Elsewhere they start where the loads were, which takes more registers and leaves more time.
 
 A load qualifies where it can be repeated ahead of time: its address and mask are pure functions of the loop's carried
@@ -35,13 +35,21 @@ _FEW_REGISTERS = 4
 
 def prefetch_dot_operands(function: Function, stages: int = 2, behind: bool = False) -> None:
     """Rewrites every qualifying ``scf.for`` of ``function`` in place. ``stages``: of loops that do not say."""
-    for loop in [operation for operation in function.walk() if operation.name == "scf.for"]:
-        body = loop.regions[0].entry
-        if int(loop.attributes.get("tt.num_stages", stages)) < 2:
-            continue
-        if any(operation.name == "tt.dot" for operation in body.operations) and _only_reads(body):
-            for load in [operation for operation in body.operations if _is_worth_it(operation)]:
-                _prefetch(loop, load, behind)
+    for loop in prefetched_loops(function, stages):
+        for load in [operation for operation in loop.regions[0].entry.operations if _is_worth_it(operation)]:
+            _prefetch(loop, load, behind)
+
+
+def prefetched_loops(function: Function, stages: int) -> list[Operation]:
+    """The loops whose loads may be moved ahead: those with dots, of two stages or more, that write nothing."""
+    return [
+        loop
+        for loop in function.walk()
+        if loop.name == "scf.for"
+        and int(loop.attributes.get("tt.num_stages", stages)) >= 2
+        and any(operation.name == "tt.dot" for operation in loop.regions[0].entry.operations)
+        and _only_reads(loop.regions[0].entry)
+    ]
 
 
 def _only_reads(body: Block) -> bool:
@@ -197,13 +205,18 @@ def _prefetch(loop: Operation, load: Operation, behind: bool) -> bool:
 
 
 def _first_dot(value: Value, body: Block) -> Operation | None:
-    """The first dot of a loop's body that multiplies what comes of ``value``; None where none does."""
+    """The first dot of a loop's body behind the buffers that what comes of ``value`` is stored to, or that multiplies it;
+    None where none does."""
     reached, pending = set(value.uses), list(value.uses)
     while pending:
         new = [use for result in pending.pop().results for use in result.uses if use not in reached]
         reached.update(new)
         pending += new
-    return next((one for one in body.operations if one.name == "tt.dot" and one in reached), None)
+    if not any(one.name == "tt.dot" and one in reached for one in body.operations):
+        return None
+    stored = [place for place, one in enumerate(body.operations) if one.name == "ttg.local_alloc" and one in reached]
+    rest = body.operations[stored[-1] + 1 if stored else 0 :]
+    return next((one for one in rest if one.name == "tt.dot" and (stored or one in reached)), None)
 
 
 def _arguments_used(body: Block, load: Operation) -> list[Value]:

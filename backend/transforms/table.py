@@ -13,6 +13,7 @@ from ..settings import VERIFY
 from ..ttgir.ir import Module
 from .buffer_operands import buffer_operands
 from .dot_precision import OF_F32, share_precision
+from .fill_together import fill_together
 from .fragments import arrange_fragments
 from .gathers import gather_without_conversions
 from .invariant_operands import hoist_invariant_operands
@@ -79,6 +80,15 @@ def _alone(rewrite: Callable[[Module], bool]) -> Callable[[Module, Capabilities,
 def _prefetch(module: Module, device: Capabilities, options: Options) -> bool:
     prefetch_dot_operands(kernel_of(module), options.schedule.stages, device.traits.prefetch_behind_barrier)
     return True
+
+
+def _fill_together(module: Module, device: Capabilities, options: Options) -> bool:
+    """Within what leaves room for another workgroup, if the registers do."""
+    traits, lanes = device.traits, options.schedule.subgroups * device.subgroup_size
+    assert traits.resident_shared is not None and traits.unit_registers is not None
+    alone = 2 * lanes * traits.lane_registers > traits.unit_registers
+    most = device.shared_bytes if alone else traits.resident_shared
+    return fill_together(kernel_of(module), options.schedule.stages, most)
 
 
 def _place(module: Module) -> bool:
@@ -182,6 +192,12 @@ TRANSFORMS: tuple[Transform, ...] = (
         when=lambda device, options: options.units,
     ),
     Transform("structure branches and inline calls", Stage.PLANNING, _alone(one_block)),
+    Transform(
+        "fill buffers of several dots together",
+        Stage.PLANNING,
+        _fill_together,
+        when=lambda device, options: device.traits.prefetch and device.traits.resident_shared,
+    ),
     Transform("prefetch dot operands", Stage.PLANNING, _prefetch, when=lambda device, options: device.traits.prefetch),
     Transform(
         "gather without conversions",

@@ -232,7 +232,9 @@ def _constants(
     blocks = ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(q.dtype) else ON_GPU
     tile = blocks[max(widths) > 64][backward]
     sizes = {"BM": tile.queries, "BN": tile.keys, "BD": widths[0], "BE": widths[1]}
-    return tile, {"CAUSAL": causal, "MASK": kind, **sizes}
+    extents = ((q.shape[2], tile.queries), (v.shape[2], tile.keys), (q.shape[3], widths[0]), (v.shape[3], widths[1]))
+    whole = not on.cpu and not any(extent % size for extent, size in extents)
+    return tile, {"CAUSAL": causal, "MASK": kind, "WHOLE": whole, **sizes}
 
 
 def _launch(
@@ -288,14 +290,15 @@ def _forward_kernel(
     scale: float | None,
     out: torch.Tensor,
 ) -> torch.Tensor:
-    """Writes ``out``; of each query the greatest score and the sum of its exponentials, (2, B, H, rows)."""
+    """Writes ``out``; of each query the greatest score and the reciprocal of the sum of its exponentials,
+    (2, B, H, rows)."""
     kept = torch.empty(2, *query.shape[:3], dtype=torch.float32, device=query.device)
     sizes, kind, _ = _arguments(query, key, value, out, attn_bias, scale)
     tile, constants = _constants(query, value, is_causal, kind)
     tensors = {
         "out": out,
         "tops": kept[0],
-        "totals": kept[1],
+        "shares": kept[1],
         "q": query,
         "k": key,
         "v": value,
@@ -359,8 +362,8 @@ def _backward_kernels(
     products = {"a": grad_out, "b": out}
     delta = reduce("a * b", SUM, products, (3,), dtype=torch.float32)
     dq, dk, dv = (torch.empty(t.shape, dtype=t.dtype, device=t.device) for t in (query, key, value))
-    tops, totals = kept
-    inputs: dict[str, Any] = {"q": query, "k": key, "v": value, "do": grad_out, "tops": tops, "totals": totals}
+    tops, shares = kept
+    inputs: dict[str, Any] = {"q": query, "k": key, "v": value, "do": grad_out, "tops": tops, "shares": shares}
     inputs["delta"] = delta
     inputs["mask"] = query if mask is None else mask
     inputs |= {**sizes, "factor": factor}

@@ -9,10 +9,12 @@ import triton.language as tl
 
 @triton.jit
 def _scores(
-    q, k, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL: tl.constexpr, MASK: tl.constexpr
+    scores, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL: tl.constexpr, MASK: tl.constexpr,
+    WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Scores of a tile of queries and keys, in units of log(2); -inf where a query does not look."""
-    scores = tl.dot(q, k, input_precision="ieee") * scale
+    """Products of queries and keys as scores in units of log(2); -inf where a query does not look. ``row`` and ``column``
+    number the queries and keys. ``WHOLE``: all of them exist."""
+    scores = scores * scale
     seen = (row < M) & (column < N)
     if MASK == "bias":
         bias = tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0.0).to(tl.float32)
@@ -21,9 +23,12 @@ def _scores(
         scores += tl.where(lost, -3.4028234663852886e38, scaled)
     if MASK == "bool":
         seen = seen & (tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0) != 0)
+        scores = tl.where(seen, scores, float("-inf"))
+    elif not WHOLE:
+        scores = tl.where(seen, scores, float("-inf"))
     if CAUSAL:
-        seen = seen & (column <= row)
-    return tl.where(seen, scores, float("-inf"))
+        scores = tl.where(column <= row, scores, float("-inf"))
+    return scores
 
 
 @triton.jit
@@ -33,75 +38,124 @@ def _head(pointer, H, stride_b, stride_h):
 
 
 @triton.jit
-def _tile(pointer, i, stride_i, I, j, stride_j, J):  # noqa: E741
-    """The elements at rows ``i`` of I and columns ``j`` of J of a matrix, 0 where there are none."""
-    return tl.load(pointer + i * stride_i + j * stride_j, mask=(i < I) & (j < J), other=0.0)
+def _row_block(CAUSAL: tl.constexpr):
+    """Which queries a program has. Of causal attention the last ones, which see the most keys, come first: programs that
+    start late are short."""
+    return tl.num_programs(0) - 1 - tl.program_id(0) if CAUSAL else tl.program_id(0)
+
+
+@triton.jit
+def _tile(pointer, i, stride_i, I, j, stride_j, J, WHOLE: tl.constexpr):  # noqa: E741
+    """The elements at rows ``i`` of I and columns ``j`` of J of a matrix, 0 where there are none. ``WHOLE``: all are
+    there."""
+    place = pointer + i * stride_i + j * stride_j
+    if WHOLE:
+        return tl.load(place)
+    return tl.load(place, mask=(i < I) & (j < J), other=0.0)
+
+
+@triton.jit
+def _row_numbers(pointer, m, M, other, WHOLE: tl.constexpr):
+    """A number of each query ``m`` of M, ``other`` where there is none."""
+    if WHOLE:
+        return tl.load(pointer + m)
+    return tl.load(pointer + m, mask=m < M, other=other)
+
+
+@triton.jit
+def _attended(
+    start, queries, top, total, result, k, v, mask, row, d, e, M, N, D, E, scale,
+    stride_kn, stride_kd, stride_vn, stride_ve, stride_mm, stride_mn,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, BN: tl.constexpr, WHOLE: tl.constexpr,
+):  # fmt: skip
+    """(top, total, result) of forward_kernel after the keys from ``start`` on."""
+    column = start + tl.arange(0, BN)[None, :]
+    keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D, WHOLE)
+    products = tl.dot(queries, keys, input_precision="ieee")
+    scores = _scores(products, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK, WHOLE)
+    highest = tl.maximum(top, tl.max(scores, 1))  # NaN arrives by way of the weights
+    base = tl.where(highest == float("-inf"), 0.0, highest)
+    shrink = tl.exp2(top - base)
+    weights = tl.exp2(scores - base[:, None])
+    total = total * shrink + tl.sum(weights, 1)
+    values = _tile(v, start + tl.arange(0, BN)[:, None], stride_vn, N, e[None, :], stride_ve, E, WHOLE)
+    result = tl.dot(weights.to(values.dtype), values, result * shrink[:, None], input_precision="ieee")
+    return highest, total, result
 
 
 @triton.jit
 def forward_kernel(
-    out, tops, totals, q, k, v, mask, H, M, N, D, E, scale,
+    out, tops, shares, q, k, v, mask, H, M, N, D, E, scale,
     stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
     stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
     stride_mb, stride_mh, stride_mm, stride_mn,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, WHOLE: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
-    """out (B, H, M, E), and of each query's scores the greatest and the sum of exponentials, tops and totals (B, H, M):
-    one number, the logarithm of both, would lose the sum beside a great score."""
+    """out (B, H, M, E), and of each query's scores the greatest and the reciprocal of the sum of exponentials, tops and
+    shares (B, H, M): one number, the logarithm of both, would lose the sum beside a great score. ``WHOLE``: all tiles
+    are. Of causal attention, only the tiles on the diagonal have keys that a query does not see."""
     q = _head(q, H, stride_qb, stride_qh)
     k = _head(k, H, stride_kb, stride_kh)
     v = _head(v, H, stride_vb, stride_vh)
     mask = _head(mask, H, stride_mb, stride_mh)
-    first = tl.program_id(0) * BM
+    first = _row_block(CAUSAL) * BM
     row = first + tl.arange(0, BM)[:, None]
     d, e = tl.arange(0, BD), tl.arange(0, BE)
-    queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D)
+    queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D, WHOLE)
     top = tl.full((BM,), float("-inf"), tl.float32)
     total = tl.zeros((BM,), tl.float32)
     result = tl.zeros((BM, BE), tl.float32)
     end = tl.minimum(N, first + BM) if CAUSAL else N
-    for start in range(0, end, BN):
-        column = start + tl.arange(0, BN)[None, :]
-        keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D)
-        scores = _scores(queries, keys, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK)
-        highest = tl.maximum(top, tl.max(scores, 1))  # NaN arrives by way of the weights
-        base = tl.where(highest == float("-inf"), 0.0, highest)
-        shrink = tl.exp2(top - base)
-        weights = tl.exp2(scores - base[:, None])
-        total = total * shrink + tl.sum(weights, 1)
-        values = _tile(v, start + tl.arange(0, BN)[:, None], stride_vn, N, e[None, :], stride_ve, E)
-        result = tl.dot(weights.to(values.dtype), values, result * shrink[:, None], input_precision="ieee")
-        top = highest
+    diagonal = tl.minimum(first // BN * BN, end) if CAUSAL else 0
+    if CAUSAL:
+        for start in range(0, diagonal, BN):
+            top, total, result = _attended(
+                start, queries, top, total, result, k, v, mask, row, d, e, M, N, D, E, scale,
+                stride_kn, stride_kd, stride_vn, stride_ve, stride_mm, stride_mn, False, MASK, BN, WHOLE,
+            )  # fmt: skip
+    for start in range(diagonal, end, BN):
+        top, total, result = _attended(
+            start, queries, top, total, result, k, v, mask, row, d, e, M, N, D, E, scale,
+            stride_kn, stride_kd, stride_vn, stride_ve, stride_mm, stride_mn, CAUSAL, MASK, BN, WHOLE,
+        )  # fmt: skip
     nothing = total == 0
+    share = 1.0 / tl.where(nothing, 1.0, total)
     result = result / tl.where(nothing, 1.0, total)[:, None]
     place = _head(out, H, stride_ob, stride_oh) + row * stride_om + e[None, :] * stride_oe
     tl.store(place, result.to(out.dtype.element_ty), mask=(row < M) & (e < E)[None, :])
     m = first + tl.arange(0, BM)
     # Of a query that looks nowhere every weight is to be 0: the difference to any score is -inf.
     tl.store(tops + tl.program_id(1) * M + m, tl.where(nothing, float("inf"), top), mask=m < M)
-    tl.store(totals + tl.program_id(1) * M + m, tl.where(nothing, 1.0, total), mask=m < M)
+    tl.store(shares + tl.program_id(1) * M + m, share, mask=m < M)
 
 
 @triton.jit
-def _weights_and_gradients(
-    queries, keys, values, grads, tops, totals, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr,
+def _query_gradient(
+    start, queries, grads, top, share, delta, total, k, v, mask, row, d, e, M, N, D, E, scale,
+    stride_kn, stride_kd, stride_vn, stride_ve, stride_mm, stride_mn,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, BN: tl.constexpr, WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """(weights, gradients of the scores) of a tile; keys are (D, N), values (E, N)."""
-    scores = _scores(queries, keys, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK)
-    weights = tl.exp2(scores - tl.load(tops + m, mask=m < M, other=float("inf"))[:, None])
-    weights /= tl.load(totals + m, mask=m < M, other=1.0)[:, None]
-    products = tl.dot(grads, values, input_precision="ieee")
-    return weights, weights * (products - tl.load(delta + m, mask=m < M, other=0.0)[:, None])
+    """``total`` of query_kernel after the keys from ``start`` on."""
+    n = start + tl.arange(0, BN)
+    column = n[None, :]
+    keys = _tile(k, n[:, None], stride_kn, N, d[None, :], stride_kd, D, WHOLE)
+    values = _tile(v, n[:, None], stride_vn, N, e[None, :], stride_ve, E, WHOLE)
+    products = tl.dot(queries, tl.trans(keys), input_precision="ieee")
+    scores = _scores(products, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK, WHOLE)
+    weights = tl.exp2(scores - top[:, None]) * share[:, None]
+    gradients = weights * (tl.dot(grads, tl.trans(values), input_precision="ieee") - delta[:, None])
+    return tl.dot(gradients.to(keys.dtype), keys, total, input_precision="ieee")
 
 
 @triton.jit
 def query_kernel(
-    dq, q, k, v, do, tops, totals, delta, mask, H, M, N, D, E, scale, factor,
+    dq, q, k, v, do, tops, shares, delta, mask, H, M, N, D, E, scale, factor,
     stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
     stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
     stride_mb, stride_mh, stride_mm, stride_mn,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, WHOLE: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """dq (B, H, M, D), contiguous; the strides with o are the strides of the output's gradient do."""
     q = _head(q, H, stride_qb, stride_qh)
@@ -109,37 +163,65 @@ def query_kernel(
     v = _head(v, H, stride_vb, stride_vh)
     do = _head(do, H, stride_ob, stride_oh)
     mask = _head(mask, H, stride_mb, stride_mh)
-    tops += tl.program_id(1) * M
-    totals += tl.program_id(1) * M
-    delta += tl.program_id(1) * M
-    first = tl.program_id(0) * BM
+    first = _row_block(CAUSAL) * BM
     m = first + tl.arange(0, BM)
     row = m[:, None]
     d, e = tl.arange(0, BD), tl.arange(0, BE)
-    queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D)
-    grads = _tile(do, row, stride_om, M, e[None, :], stride_oe, E)
+    queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D, WHOLE)
+    grads = _tile(do, row, stride_om, M, e[None, :], stride_oe, E, WHOLE)
+    top = _row_numbers(tops + tl.program_id(1) * M, m, M, float("inf"), WHOLE)
+    share = _row_numbers(shares + tl.program_id(1) * M, m, M, 1.0, WHOLE)
+    products = _row_numbers(delta + tl.program_id(1) * M, m, M, 0.0, WHOLE)
     total = tl.zeros((BM, BD), tl.float32)
     end = tl.minimum(N, first + BM) if CAUSAL else N
-    for start in range(0, end, BN):
-        column = start + tl.arange(0, BN)[None, :]
-        keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D)
-        values = _tile(v, column, stride_vn, N, e[:, None], stride_ve, E)
-        _, gradients = _weights_and_gradients(
-            queries, keys, values, grads, tops, totals, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
-            CAUSAL, MASK,
+    diagonal = tl.minimum(first // BN * BN, end) if CAUSAL else 0
+    if CAUSAL:
+        for start in range(0, diagonal, BN):
+            total = _query_gradient(
+                start, queries, grads, top, share, products, total, k, v, mask, row, d, e, M, N, D, E, scale,
+                stride_kn, stride_kd, stride_vn, stride_ve, stride_mm, stride_mn, False, MASK, BN, WHOLE,
+            )  # fmt: skip
+    for start in range(diagonal, end, BN):
+        total = _query_gradient(
+            start, queries, grads, top, share, products, total, k, v, mask, row, d, e, M, N, D, E, scale,
+            stride_kn, stride_kd, stride_vn, stride_ve, stride_mm, stride_mn, CAUSAL, MASK, BN, WHOLE,
         )  # fmt: skip
-        total = tl.dot(gradients.to(keys.dtype), tl.trans(keys), total, input_precision="ieee")
     place = dq + (tl.program_id(1) * M + row) * D + d[None, :]
     tl.store(place, (total * factor).to(dq.dtype.element_ty), mask=(row < M) & (d < D)[None, :])
 
 
 @triton.jit
+def _key_gradients(
+    start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, column, d, e, M, N, D, E, scale,
+    stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, WHOLE: tl.constexpr,
+):  # fmt: skip
+    """The totals of key_kernel after the queries from ``start`` on. Scores are (keys, queries), so that weights are
+    operands as they are."""
+    m = start + tl.arange(0, BM)
+    row = m[None, :]
+    queries = _tile(q, m[:, None], stride_qm, M, d[None, :], stride_qd, D, WHOLE)
+    grads = _tile(do, m[:, None], stride_om, M, e[None, :], stride_oe, E, WHOLE)
+    top = _row_numbers(tops, m, M, float("inf"), WHOLE)
+    share = _row_numbers(shares, m, M, 1.0, WHOLE)
+    products = tl.dot(keys, tl.trans(queries), input_precision="ieee")
+    scores = _scores(products, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK, WHOLE)
+    weights = tl.exp2(scores - top[None, :]) * share[None, :]
+    total_v = tl.dot(weights.to(grads.dtype), grads, total_v, input_precision="ieee")
+    of_weights = tl.dot(values, tl.trans(grads), input_precision="ieee")
+    gradients = weights * (of_weights - _row_numbers(delta, m, M, 0.0, WHOLE)[None, :])
+    total_k = tl.dot(gradients.to(queries.dtype), queries, total_k, input_precision="ieee")
+    return total_k, total_v
+
+
+@triton.jit
 def key_kernel(
-    dk, dv, q, k, v, do, tops, totals, delta, mask, H, M, N, D, E, scale, factor,
+    dk, dv, q, k, v, do, tops, shares, delta, mask, H, M, N, D, E, scale, factor,
     stride_qb, stride_qh, stride_qm, stride_qd, stride_kb, stride_kh, stride_kn, stride_kd,
     stride_vb, stride_vh, stride_vn, stride_ve, stride_ob, stride_oh, stride_om, stride_oe,
     stride_mb, stride_mh, stride_mm, stride_mn,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, WHOLE: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
 ):  # fmt: skip
     """dk (B, H, N, D) and dv (B, H, N, E), contiguous."""
     q = _head(q, H, stride_qb, stride_qh)
@@ -148,30 +230,30 @@ def key_kernel(
     do = _head(do, H, stride_ob, stride_oh)
     mask = _head(mask, H, stride_mb, stride_mh)
     tops += tl.program_id(1) * M
-    totals += tl.program_id(1) * M
+    shares += tl.program_id(1) * M
     delta += tl.program_id(1) * M
     first = tl.program_id(0) * BN
     n = first + tl.arange(0, BN)
-    column = n[None, :]
+    column = n[:, None]
     d, e = tl.arange(0, BD), tl.arange(0, BE)
-    keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D)
-    values = _tile(v, column, stride_vn, N, e[:, None], stride_ve, E)
+    keys = _tile(k, column, stride_kn, N, d[None, :], stride_kd, D, WHOLE)
+    values = _tile(v, column, stride_vn, N, e[None, :], stride_ve, E, WHOLE)
     total_k = tl.zeros((BN, BD), tl.float32)
     total_v = tl.zeros((BN, BE), tl.float32)
     begin = first // BM * BM if CAUSAL else 0
-    for start in range(begin, M, BM):
-        m = start + tl.arange(0, BM)
-        row = m[:, None]
-        queries = _tile(q, row, stride_qm, M, d[None, :], stride_qd, D)
-        grads = _tile(do, row, stride_om, M, e[None, :], stride_oe, E)
-        weights, gradients = _weights_and_gradients(
-            queries, keys, values, grads, tops, totals, delta, mask, row, m, column, N, M, stride_mm, stride_mn, scale,
-            CAUSAL, MASK,
+    seen = tl.minimum(tl.cdiv(first + BN, BM) * BM, M) if CAUSAL else 0
+    if CAUSAL:
+        for start in range(begin, seen, BM):
+            total_k, total_v = _key_gradients(
+                start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, column, d, e, M, N, D, E,
+                scale, stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, True, MASK, BM, WHOLE,
+            )  # fmt: skip
+    for start in range(seen, M, BM):
+        total_k, total_v = _key_gradients(
+            start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, column, d, e, M, N, D, E,
+            scale, stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, False, MASK, BM, WHOLE,
         )  # fmt: skip
-        total_v = tl.dot(tl.trans(weights.to(grads.dtype)), grads, total_v, input_precision="ieee")
-        total_k = tl.dot(tl.trans(gradients.to(queries.dtype)), queries, total_k, input_precision="ieee")
-    row = n[:, None]
-    place = dk + (tl.program_id(1) * N + row) * D + d[None, :]
-    tl.store(place, (total_k * factor).to(dk.dtype.element_ty), mask=(row < N) & (d < D)[None, :])
-    place = dv + (tl.program_id(1) * N + row) * E + e[None, :]
-    tl.store(place, total_v.to(dv.dtype.element_ty), mask=(row < N) & (e < E)[None, :])
+    place = dk + (tl.program_id(1) * N + column) * D + d[None, :]
+    tl.store(place, (total_k * factor).to(dk.dtype.element_ty), mask=(column < N) & (d < D)[None, :])
+    place = dv + (tl.program_id(1) * N + column) * E + e[None, :]
+    tl.store(place, total_v.to(dv.dtype.element_ty), mask=(column < N) & (e < E)[None, :])

@@ -98,10 +98,11 @@ def matmul_kernel(
     GROUP: tl.constexpr,
     WHOLE: tl.constexpr,
 ):
-    """out = alpha a b, + beta c if ADD, of matrices in batches, each of H. The third axis of the grid are parts of K,
-    of ``share`` products (a multiple of BLOCK_K), which write sums of their own, ``stride_op`` apart. ``KIND``: the
-    type of sums; float32 by products of tiles, others, which have none, a column times a row after the other.
-    ``GROUP``: as Tile's. ``WHOLE``: all tiles and steps are whole."""
+    """out = alpha a b, + beta c where ``ADD`` says what c is: "matrix", or "row" where all of its rows are one; "" adds
+    nothing. Matrices are in batches, each of H. The third axis of the grid are parts of K, of ``share`` products (a
+    multiple of BLOCK_K), which write sums of their own, ``stride_op`` apart. ``KIND``: the type of sums; float32 by
+    products of tiles, others, which have none, a column times a row after the other. ``GROUP``: as Tile's. ``WHOLE``:
+    all tiles and steps are whole."""
     tiles_n = tl.cdiv(N, BLOCK_N)
     program = tl.program_id(0)
     first = program // (GROUP * tiles_n) * GROUP
@@ -133,11 +134,17 @@ def matmul_kernel(
             total += left * tl.load(b + k * stride_bk + column * stride_bn, mask=column < N, other=0).to(KIND)
     total *= alpha
     mask = (row < M) & (column < N)
-    if ADD:
-        place = c + batch * stride_cb + head * stride_ch + row * stride_cm + column * stride_cn
+    c += batch * stride_cb + head * stride_ch
+    if ADD == "row":
+        total += beta * tl.load(c + column * stride_cn, mask=(column < N) & (part == 0), other=0).to(KIND)
+    elif ADD == "matrix":
+        place = c + row * stride_cm + column * stride_cn
         total += beta * tl.load(place, mask=mask & (part == 0), other=0).to(KIND)
     place = out + part * stride_op + batch * stride_ob + head * stride_oh + row * stride_om + column * stride_on
-    tl.store(place, total.to(out.dtype.element_ty), mask=mask)
+    if WHOLE:
+        tl.store(place, total.to(out.dtype.element_ty))
+    else:
+        tl.store(place, total.to(out.dtype.element_ty), mask=mask)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +255,8 @@ def _plan(
     }
     numbers = {"alpha": factors[0], "beta": factors[1]}
     sizes = {"M": m, "N": n, "K": k, "H": heads, "share": share}
-    constants = {"ADD": used, "KIND": kind, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": step}
+    added_as = "" if not used else "matrix" if added.stride(-2) and m > 1 else "row"
+    constants = {"ADD": added_as, "KIND": kind, "BLOCK_M": tile_m, "BLOCK_N": tile_n, "BLOCK_K": step}
     constants |= {"GROUP": tile.group, "WHOLE": whole}
     given = {"out": out if parts == 1 else out.new_empty(0, dtype=partial[1]), "a": a, "b": b, "c": added}
     arguments, grid = {**given, **sizes, **strides, **numbers}, (tiles, batches, parts)

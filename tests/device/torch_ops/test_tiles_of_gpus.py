@@ -92,14 +92,15 @@ def test_convolutions_against_float64(
     near_exact(with_gradients_of_convolutions(dtype, 2, **options), x, (values(*weight) / 8).to(dtype))
 
 
-def test_attention_and_its_gradients() -> None:
+@pytest.mark.parametrize("length, width", [(45, 24), (64, 32)], ids=["masked", "whole"])
+def test_attention_and_its_gradients(length: int, width: int) -> None:
     def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
         q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
         out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
         out.square().sum().backward()
         return out.detach(), q.grad, k.grad, v.grad
 
-    compare(run, *(values(1, 2, 45, 24, seed=seed) for seed in range(3)), tolerance=(1e-4, 1e-3))
+    compare(run, *(values(1, 2, length, width, seed=seed) for seed in range(3)), tolerance=(1e-4, 1e-3))
 
 
 def test_parts_keep_a_device_busy_and_are_not_too_short() -> None:

@@ -73,3 +73,18 @@ def test_only_while_there_are_registers(registers: int, moves: bool) -> None:
 def test_what_is_not_an_operand_alone_stays() -> None:
     assert hoisted(module(extra="%e = arith.addf %l, %l : tensor<64x64xf16, #a>")) is None
     assert hoisted(module(LOAD.replace("%sq", "%sk"))) is None
+
+
+def test_two_loops_share_a_load() -> None:
+    """Else the buffer would live through the first loop for the second one's load."""
+    first, rest = module().split("    tt.return")
+    start = first.index("    %r = scf.for")
+    second = first[start:].replace("%r =", "%r2 =").replace("%total = %zero", "%total = %r")
+    source = parse_module(f"{first}{second}    tt.return{rest}")
+    assert hoist_invariant_operands(source, 256)
+    body = source.functions["k"].body
+    assert body is not None
+    names = [operation.name for operation in body.entry.operations]
+    assert names.count("ttg.local_load") == 1
+    (load,) = (operation for operation in body.entry.operations if operation.name == "ttg.local_load")
+    assert len(load.result.uses) == 2

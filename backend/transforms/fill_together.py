@@ -1,0 +1,70 @@
+"""Tiles that a loop stores to shared memory for different dots are stored at one place, between two barriers.
+
+Attention multiplies queries by keys, and much later weights by values. Upstream fills the buffer of the values just
+before their dot, so that an iteration has four barriers: one behind each store, and one before each buffer is written
+again. Values that are loaded an iteration ahead (prefetch.py) are there from the beginning: stored beside the keys, they
+leave their registers to the next tiles, and two barriers are enough. Both buffers are then live at a time.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from ..layouts.buffers import buffer_bytes
+from ..ttgir.ir import Block, Function, Operation, Value
+from ..ttgir.traits import traits
+from ..ttgir.types import MemDescType
+from .prefetch import prefetched_loops
+from .rewriting import Rewriter
+
+
+def fill_together(function: Function, stages: int, most: int) -> bool:
+    """Moves buffers of loops whose tiles are loaded ahead to the loop's first one, where all of them take at most
+    ``most`` bytes. ``stages``: as prefetch_dot_operands(). Whether any was moved."""
+    changed = False
+    for loop in prefetched_loops(function, stages):
+        body = loop.regions[0].entry
+        fills = [operation for operation in body.operations if operation.name == "ttg.local_alloc"]
+        if sum(map(_bytes, fills)) <= most:
+            changed = _gather(body, fills) or changed
+    return changed
+
+
+def _bytes(fill: Operation) -> int:
+    assert isinstance(fill.result.type, MemDescType)
+    return buffer_bytes(fill.result.type)
+
+
+def _gather(body: Block, fills: list[Operation]) -> bool:
+    """Moves each of ``fills`` that stands behind a dot, and what it stores, to the one before it, where that can be."""
+    changed = False
+    for last, fill in pairwise(fills):
+        place = body.operations.index(last)
+        above, between = body.operations[:place], body.operations[place : body.operations.index(fill)]
+        needed = _needed(fill, body, set(above))
+        if needed is None or not any(operation.name == "tt.dot" for operation in between):
+            continue
+        for operation in needed:
+            Rewriter.before(last).move(operation)
+        Rewriter.after(last).move(fill)
+        changed = True
+    return changed
+
+
+def _needed(fill: Operation, body: Block, above: set[Operation]) -> list[Operation] | None:
+    """The operations of ``body`` that compute what ``fill`` stores and are not ``above``, in their order; None where one
+    has to stay: it is no plain load of one tile, and not repeatable."""
+    found: set[Operation] = set()
+    pending: list[Value] = list(fill.operands)
+    if not pending:
+        return None
+    while pending:
+        owner = pending.pop().owner
+        if not isinstance(owner, Operation) or owner.block is not body or owner in above or owner in found:
+            continue
+        plain = owner.name == "tt.load" and not owner.attributes.get("isVolatile")
+        if owner.regions or not (plain or traits(owner).repeatable):
+            return None
+        found.add(owner)
+        pending += owner.operands
+    return [operation for operation in body.operations if operation in found]
