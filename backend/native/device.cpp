@@ -172,7 +172,7 @@ void Device::finish() {
 
 bool Device::stop() {
   if (forked() || stuck_) return false;
-  if (gone_) return true;
+  if (stopped_) return true;
   {
     const std::scoped_lock guard(queue_mutex_, ring_mutex_);  // whoever submits looks at it under one of them
     closed_ = true;
@@ -189,6 +189,7 @@ bool Device::stop() {
     closed_ = false;
     throw;
   }
+  stopped_ = true;
   return true;
 }
 

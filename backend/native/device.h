@@ -301,7 +301,8 @@ class Device : public std::enable_shared_from_this<Device> {
   unsigned fork_generation_;
   bool on_host_ = false;  // the device is this machine's processor
   std::atomic<bool> closed_{false};
-  std::atomic<bool> gone_{false};  // closed, with all work done: nothing is used any more
+  std::atomic<bool> stopped_{false};  // closed, with all work done
+  std::atomic<bool> gone_{false};     // stopped, and being destroyed: nothing is used any more
   std::atomic<unsigned> uses_{0};
   std::atomic<bool> stuck_{false};  // work did not end in time
   std::atomic<bool> lost_{false};

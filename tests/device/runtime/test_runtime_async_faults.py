@@ -509,6 +509,33 @@ ctypes.CDLL(None).puts(b"C's")
     assert sorted(done.stdout.splitlines()) == ["C's", "Python's"]
 
 
+@pytest.mark.parametrize("last", ["sum(range(10))", "raise_()", "Ends()"])
+def test_exit_while_a_launch_runs_python(add_file: Path, last: str) -> None:
+    """Until 3.13 Python ends such a thread by unwinding its stack, and C++ destructors on the way have no lock."""
+    script = """
+import threading
+def raise_():
+    try:
+        raise ValueError
+    except ValueError:
+        pass
+class Ends:
+    def __del__(self):
+        sum(range(10))
+launch, x = load(), buffers.full(64, 1, "float32")
+class Slow:
+    dtype = x.dtype
+    def data_ptr(self):
+        while True:
+            {last}
+for _ in range(3):
+    threading.Thread(target=launch, args=((1, 1, 1), x, Slow(), x, 64), daemon=True).start()
+time.sleep(0.2)
+"""
+    done = run_script(script.replace("{last}", last), add_file, TRITON_SPIRV_VALIDATE="0")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_a_report_of_a_closed_device() -> None:
     """Its buffer is not mapped any more."""
     script = """
