@@ -170,9 +170,9 @@ void Device::finish() {
   vk_.vkDeviceWaitIdle(device_);
 }
 
-bool Device::close() {
+bool Device::stop() {
   if (forked() || stuck_) return false;
-  if (gone_) return true;
+  if (stopped_) return true;
   {
     const std::scoped_lock guard(queue_mutex_, ring_mutex_);  // whoever submits looks at it under one of them
     closed_ = true;
@@ -189,12 +189,24 @@ bool Device::close() {
     closed_ = false;
     throw;
   }
-  gone_ = true;
+  stopped_ = true;
+  return true;
+}
+
+bool Device::calls_returned() const {
   const auto start = std::chrono::steady_clock::now();
   while (uses_ != 0) {
     if (std::chrono::steady_clock::now() - start > kLastCalls) return false;
     std::this_thread::sleep_for(kNap);
   }
+  return true;
+}
+
+bool Device::close() {
+  if (gone_ && !forked()) return true;
+  if (!stop()) return false;
+  gone_ = true;
+  if (!calls_returned()) return false;
   stop_flusher();
   for (Slot& slot : ring_) slot.block.reset();
   for (Chunk& chunk : chunks_) chunk.buffer.reset();
@@ -305,6 +317,8 @@ void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies
     return;
   }
   refuse_while_recording();
+  const Use use(*this);  // of the staging memory
+  check_usable();
   for (const StagedCopy& copy : copies) std::memcpy(copy.staging->host(), copy.host, copy.bytes);
   wait(submit(
       [&](Slot& slot) {

@@ -71,10 +71,15 @@ class Device : public std::enable_shared_from_this<Device> {
          VkPipelineLayout layout, bool host_addresses, bool shares_semaphores, uint64_t timeout_ns);
   ~Device();
 
-  // Refuses launches and allocations from now on, waits for all work and destroys what this object made. False, with
-  // nothing destroyed, where work never ended, another thread does not come out of a call, or in a forked child. Where
-  // a signal's handler throws while it waits, so does this, and nothing has happened.
+  // Refuses launches and allocations from now on, and waits for all work. False where work never ended, or in a forked
+  // child. Where a signal's handler throws while it waits, so does this, and nothing has happened.
+  bool stop();
+  // The same; then waits for calls of other threads and destroys what this object made. False, with nothing destroyed,
+  // also where another thread does not come out of a call.
   bool close();
+  // Waits for calls of other threads, for a limited time; whether all have returned. For a device whose work never
+  // ended: they are told so.
+  bool calls_returned() const;
 
   std::unique_ptr<Buffer> allocate(VkDeviceSize bytes, MemoryKind kind);
   // Host memory as a buffer; pointer and size are multiples of minImportedHostPointerAlignment.
@@ -296,7 +301,8 @@ class Device : public std::enable_shared_from_this<Device> {
   unsigned fork_generation_;
   bool on_host_ = false;  // the device is this machine's processor
   std::atomic<bool> closed_{false};
-  std::atomic<bool> gone_{false};  // closed, with all work done: nothing is used any more
+  std::atomic<bool> stopped_{false};  // closed, with all work done
+  std::atomic<bool> gone_{false};     // stopped, and being destroyed: nothing is used any more
   std::atomic<unsigned> uses_{0};
   std::atomic<bool> stuck_{false};  // work did not end in time
   std::atomic<bool> lost_{false};

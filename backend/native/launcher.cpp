@@ -63,7 +63,7 @@ std::shared_ptr<void> shared(const py::object& object) {
   Py_XINCREF(object.ptr());
   return {object.ptr(), [](void* kept) {
             const WithGil locked;
-            outlive([kept] { Py_XDECREF(static_cast<PyObject*>(kept)); });  // may run anything
+            Py_XDECREF(static_cast<PyObject*>(kept));
           }};
 }
 

@@ -1,6 +1,11 @@
 // The Python module triton.backends.spirv._native.
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <new>
 
 #include "arguments.h"
 #include "device.h"
@@ -42,6 +47,17 @@ void tell_of_failure() {
   if (when_failed == nullptr) return;
   const py::object result = py::reinterpret_steal<py::object>(PyObject_CallNoArgs(when_failed));
   if (!result) PyErr_WriteUnraisable(when_failed);
+}
+
+// What is registered last runs first.
+void end_without_exit_handlers() {
+  static const int registered = on_exit(
+      [](int status, void*) {
+        std::fflush(nullptr);
+        _exit(status);
+      },
+      nullptr);
+  if (registered != 0) throw std::bad_alloc();
 }
 
 // Lets Ctrl-C end a wait.
@@ -92,14 +108,27 @@ PYBIND11_MODULE(_native, m) {
            py::arg("queue_family"), py::arg("pipeline_layout"), py::arg("host_addresses"), py::arg("shares_semaphores"),
            py::arg("timeout_ns"))
       .def(
+          "stop",
+          [](Device& self) {
+            bool stopped = false;
+            without_gil(self, [&] { stopped = self.stop(); });
+            return stopped;
+          },
+          "Refuse launches and allocations from now on, and wait for all work. False where a dispatch never ended, or "
+          "in "
+          "a forked child.")
+      .def("calls_returned", &Device::calls_returned, py::call_guard<WithoutGil>(),
+           "Wait for calls of other threads, for a limited time: whether all have returned.")
+      .def(
           "close",
           [](Device& self) {
             bool closed = false;
             without_gil(self, [&] { closed = self.close(); });
             return closed;
           },
-          "Wait for all work and destroy what this object made; the handles stay the owner's. False, with nothing "
-          "destroyed, where a dispatch never ended, or in a forked child.")
+          "Stop, wait for calls of other threads and destroy what this object made; the handles stay the owner's. "
+          "False, "
+          "with nothing destroyed, where a dispatch never ended, a call does not return, or in a forked child.")
       .def(
           "forget", [](Device& self, uint64_t pipeline) { self.forget(handle<VkPipeline>(pipeline)); },
           py::arg("pipeline"), py::call_guard<WithoutGil>(),
@@ -402,6 +431,9 @@ PYBIND11_MODULE(_native, m) {
   m.def(
       "when_failed", [](const py::object& call) { Py_XSETREF(when_failed, py::object(call).release().ptr()); },
       py::arg("call"), "Call it from then on where a call finds that a device failed, before that call raises.");
+  m.def(
+      "end_without_exit_handlers", &end_without_exit_handlers,
+      "The process ends without the exit handlers of C libraries: they would run beside a thread that is in a driver.");
   m.def("tensor_specialization", &tensor_specialization, py::arg("fallback"), py::arg("range"),
         "get_tensor_specialization(tensor, align=False) for memory of at most `range` bytes: the same as `fallback`, "
         "which is asked where a tensor is of an unusual kind.");

@@ -181,6 +181,7 @@ void Device::flush_when_idle() {
     if (timing_ && std::chrono::steady_clock::now() - last_recorded_ < kRow) continue;
     ring.unlock();
     try {
+      const Use use(*this);
       if (lost_) return;  // the next call says so
       const uint64_t recorded = submitted();
       if (flushed_.load(std::memory_order_acquire) < recorded) {

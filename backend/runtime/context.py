@@ -28,6 +28,7 @@ from .vulkan.device_choice import choose, is_chosen, select
 from .vulkan.device_features import SHARING_EXTENSIONS
 from .vulkan.devices import DeviceInfo, again, compute_queue_family
 from .vulkan.devices import devices as all_devices
+from .vulkan.ending import ENDING
 from .vulkan.loader import handle, instance, vulkan
 from .vulkan.logical_device import create_device, create_pipeline_layout
 from .vulkan.pipeline_cache import PipelineCache, folder
@@ -80,6 +81,7 @@ class Context:
         # A kernel may be collected, and so removed, while this thread has it.
         self._lock = threading.RLock()
         self._uses = 0
+        self._returned = True
         vk = vulkan()
         family = compute_queue_family(device)
         self.handle = create_device(device, family)
@@ -162,7 +164,8 @@ class Context:
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
-        """Around Vulkan calls other than ``native``'s: close() waits for the block's end. Raises as check_usable()."""
+        """Around Vulkan calls other than ``native``'s, and uses of mapped memory: close() waits for the block's end.
+        Raises as check_usable()."""
         with self._lock:
             self._uses += 1
         try:
@@ -213,21 +216,26 @@ class Context:
         if not self.native.keep((loan, *used), since):
             loan.end()
 
-    def close(self) -> None:
+    def close(self) -> bool:
         """Wait for all work and destroy everything. Other threads' launches are refused from then on. A forked child
-        leaves its parent's objects alone. Where a signal's handler raises meanwhile, nothing has happened."""
+        leaves its parent's objects alone. Where a signal's handler raises meanwhile, nothing is destroyed.
+
+        False where another thread may still be in a call of the driver.
+        """
         if self.handle is None or self.pid != os.getpid():
-            return
+            return self._returned
         vk = vulkan()
-        if not self.native.close():  # a kernel never ended: nothing can be destroyed under it
+        if not self.native.stop():  # a kernel never ended: nothing can be destroyed under it
             self.handle = None
-            return
+            self._returned = self.native.calls_returned() and not self._uses and self.compilations.left() is not None
+            return self._returned
         while self._uses:
             time.sleep(0.001)
-        left = self.compilations.left()
-        if left is None:  # the driver still compiles what nobody waits for
+        left = self.compilations.left() if self.native.close() else None
+        if left is None:  # the driver still compiles what nobody waits for, or a call does not return
             self.handle = None
-            return
+            self._returned = False
+            return False
         self.memory.close()
         self.device_pool.clear()
         self.staging_pool.clear()
@@ -247,6 +255,7 @@ class Context:
         self.handle = None
         if self._messenger is not None:
             self._messenger.close()
+        return True
 
 
 _contexts: dict[int, Context] = {}
@@ -343,10 +352,11 @@ def current() -> Context:
 
 
 def of_device(index: int) -> Context:
-    """The context of the device of that number in devices(), opened on first use. Raises VulkanUnavailable."""
+    """The context of the device of that number in devices(), opened on first use. Raises VulkanUnavailable, and
+    RuntimeError where the process is ending."""
     context = _contexts.get(index)
     if context is None:
-        with _lock:
+        with ENDING.awaited(), _lock:
             context = _contexts.get(index)
             if context is None:
                 _check(index)
@@ -362,5 +372,11 @@ def opened() -> tuple[Context, ...]:
 
 @atexit.register
 def _close_all() -> None:
-    for context in (*_contexts.values(), *_left):
-        context.close()
+    returned = False
+    try:
+        returned = ENDING.begin()
+        for context in (*_contexts.values(), *_left):
+            returned &= context.close()
+    finally:
+        if not returned:
+            native().end_without_exit_handlers()

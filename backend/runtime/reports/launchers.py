@@ -79,11 +79,13 @@ class ReportingLauncher:
 
     def _reset(self, buffer: Any, launches: Sequence[Any]) -> None:
         parts = [reader.pack(launch) for reader, launch in zip(self._readers, launches, strict=True)]
-        ctypes.memmove(buffer.host, b"".join((bytes(HEADER.size), *parts)), self._written)
+        with self._context.in_use():  # a closed device has no memory any more
+            ctypes.memmove(buffer.host, b"".join((bytes(HEADER.size), *parts)), self._written)
 
     def _read(self, buffer: Any) -> bytes:
-        count = HEADER.unpack(ctypes.string_at(buffer.host, HEADER.size))[CURSOR]
-        return ctypes.string_at(buffer.host, min(self._bytes, self._written + count * RECORD.size))
+        with self._context.in_use():
+            count = HEADER.unpack(ctypes.string_at(buffer.host, HEADER.size))[CURSOR]
+            return ctypes.string_at(buffer.host, min(self._bytes, self._written + count * RECORD.size))
 
     def _say(self, told: bytes, launches: Sequence[Any]) -> None:
         """What was printed, then a race, an access out of bounds, a failure: the first is raised, with the others as

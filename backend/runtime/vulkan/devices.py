@@ -19,6 +19,7 @@ from .device_features import (
     features_of,
     float_controls,
 )
+from .ending import ENDING
 from .loader import Chain, Instance, instance, remedy, vulkan
 from .matrix_properties import MatrixProperties, matrix_properties
 
@@ -210,7 +211,9 @@ def again(device: DeviceInfo) -> tuple[Instance, DeviceInfo]:
 
 @once_a_process
 def devices() -> tuple[DeviceInfo, ...]:
-    """All Vulkan devices, best first: usable ones, then by kind. Raises VulkanUnavailable without a loader."""
-    opened = instance()
-    found = [probe(opened, physical) for physical in _physical_devices(opened)]
+    """All Vulkan devices, best first: usable ones, then by kind. Raises VulkanUnavailable without a loader, and
+    RuntimeError where the process is ending."""
+    with ENDING.awaited():
+        opened = instance()
+        found = [probe(opened, physical) for physical in _physical_devices(opened)]
     return tuple(sorted(found, key=lambda device: (bool(device.lacks), KINDS.index(device.kind))))

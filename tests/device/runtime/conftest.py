@@ -321,7 +321,9 @@ def faulty_layer(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     if compiler is None:
         pytest.fail("a C++ compiler is missing; install one with: apt-get install g++")
     source = Path(__file__).with_name("faulty_layer.cpp")
-    subprocess.run([compiler, "-shared", "-fPIC", "-O1", "-o", str(folder / "libfaulty.so"), str(source)], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-std=c++17", "-fPIC", "-O1", "-o", str(folder / "libfaulty.so"), str(source)], check=True
+    )
     layer = {
         "name": "VK_LAYER_TEST_faulty",
         "type": "GLOBAL",

@@ -8,6 +8,10 @@
 // SIGINT. It may be changed while the process runs, if it was 0 at its start.
 // FAULTY_WAIT=1: vkWaitSemaphores fails in all threads but the main one.
 // FAULTY_COMPILE=<ms>: vkCreateComputePipelines takes so much longer. It may be changed while the process runs.
+// FAULTY_OPEN=<ms>: vkCreateDevice takes so much longer. FAULTY_INSTANCE=<ms>: vkCreateInstance does.
+// FAULTY_EXIT=1: while exit handlers of C libraries run, as a driver's do, says on stderr that a thread is in one of
+// the functions below. They take 200 ms.
+//
 // FAULTY_HANDLES=1: a pipeline gets the handle of the one that was destroyed last.
 // FAULTY_ADDRESSES=<n>: the first n buffers of a device have the address of the first device's latest buffer.
 // FAULTY_TELL=1: vkDeviceWaitIdle, vkDestroyCommandPool and vkResetQueryPool say on stdout that they were called.
@@ -48,6 +52,34 @@ long setting(const char* name) {
   return text != nullptr ? std::atol(text) : 0;
 }
 
+std::atomic<bool> exiting{false};
+std::atomic<long> inside{0};
+
+void complain(const char* what) {
+  if (write(STDERR_FILENO, what, std::strlen(what)) < 0) std::abort();
+}
+
+void at_exit() {
+  exiting = true;
+  if (inside != 0) complain("the driver is in use at exit\n");
+  usleep(200'000);
+}
+
+// A function of this layer that notices the end of the process.
+template <auto function>
+struct Watched;
+template <typename Result, typename... Arguments, Result(VKAPI_PTR* function)(Arguments...)>
+struct Watched<function> {
+  static VKAPI_ATTR Result VKAPI_CALL call(Arguments... arguments) {
+    struct Inside {
+      Inside() { ++inside; }
+      ~Inside() { --inside; }
+    } const counted;
+    if (exiting) complain("the driver is called after exit\n");
+    return function(arguments...);
+  }
+};
+
 // The link of the chain that the loader left for this layer.
 template <typename Link>
 Link* find_link(const void* next, VkStructureType type) {
@@ -65,6 +97,9 @@ VKAPI_ATTR VkResult VKAPI_CALL create_instance(const VkInstanceCreateInfo* info,
   auto create = reinterpret_cast<PFN_vkCreateInstance>(next_instance(VK_NULL_HANDLE, "vkCreateInstance"));
   const VkResult result = create(info, with, out);
   the_instance = *out;
+  static const bool watches_exit = setting("FAULTY_EXIT") != 0 && std::atexit(at_exit) == 0;
+  (void)watches_exit;
+  usleep(static_cast<useconds_t>(setting("FAULTY_INSTANCE")) * 1000);
   return result;
 }
 
@@ -73,6 +108,7 @@ VKAPI_ATTR VkResult VKAPI_CALL create_device(VkPhysicalDevice physical, const Vk
   auto* link = find_link<VkLayerDeviceCreateInfo>(info->pNext, VK_STRUCTURE_TYPE_LOADER_DEVICE_CREATE_INFO);
   next_device = link->u.pLayerInfo->pfnNextGetDeviceProcAddr;
   link->u.pLayerInfo = link->u.pLayerInfo->pNext;
+  usleep(static_cast<useconds_t>(setting("FAULTY_OPEN")) * 1000);
   auto create = reinterpret_cast<PFN_vkCreateDevice>(next_instance(the_instance, "vkCreateDevice"));
   const VkResult result = create(physical, info, with, out);
   the_device = *out;
@@ -223,25 +259,25 @@ PFN_vkVoidFunction own(const char* name) {
     const char* name;
     PFN_vkVoidFunction function;
   } functions[] = {
-      {"vkCreateInstance", reinterpret_cast<PFN_vkVoidFunction>(create_instance)},
-      {"vkCreateDevice", reinterpret_cast<PFN_vkVoidFunction>(create_device)},
+      {"vkCreateInstance", reinterpret_cast<PFN_vkVoidFunction>(Watched<create_instance>::call)},
+      {"vkCreateDevice", reinterpret_cast<PFN_vkVoidFunction>(Watched<create_device>::call)},
       {"vkGetInstanceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(instance_function)},
       {"vkGetDeviceProcAddr", reinterpret_cast<PFN_vkVoidFunction>(device_function)},
-      {"vkCreateComputePipelines", reinterpret_cast<PFN_vkVoidFunction>(compute_pipelines)},
-      {"vkCmdBindPipeline", reinterpret_cast<PFN_vkVoidFunction>(bind_pipeline)},
-      {"vkDestroyPipeline", reinterpret_cast<PFN_vkVoidFunction>(destroy_pipeline)},
-      {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(queue_submit)},
-      {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(allocate_memory)},
-      {"vkBindBufferMemory", reinterpret_cast<PFN_vkVoidFunction>(bind_buffer_memory)},
-      {"vkGetBufferDeviceAddress", reinterpret_cast<PFN_vkVoidFunction>(buffer_address)},
-      {"vkFreeMemory", reinterpret_cast<PFN_vkVoidFunction>(free_memory)},
-      {"vkCmdPipelineBarrier", reinterpret_cast<PFN_vkVoidFunction>(pipeline_barrier)},
-      {"vkWaitSemaphores", reinterpret_cast<PFN_vkVoidFunction>(wait_semaphores)},
-      {"vkDeviceWaitIdle", reinterpret_cast<PFN_vkVoidFunction>(device_wait_idle)},
-      {"vkDestroyCommandPool", reinterpret_cast<PFN_vkVoidFunction>(destroy_command_pool)},
-      {"vkResetQueryPool", reinterpret_cast<PFN_vkVoidFunction>(reset_query_pool)},
-      {"vkBeginCommandBuffer", reinterpret_cast<PFN_vkVoidFunction>(begin_command_buffer)},
-      {"vkGetSemaphoreCounterValue", reinterpret_cast<PFN_vkVoidFunction>(counter_value)},
+      {"vkCreateComputePipelines", reinterpret_cast<PFN_vkVoidFunction>(Watched<compute_pipelines>::call)},
+      {"vkCmdBindPipeline", reinterpret_cast<PFN_vkVoidFunction>(Watched<bind_pipeline>::call)},
+      {"vkDestroyPipeline", reinterpret_cast<PFN_vkVoidFunction>(Watched<destroy_pipeline>::call)},
+      {"vkQueueSubmit", reinterpret_cast<PFN_vkVoidFunction>(Watched<queue_submit>::call)},
+      {"vkAllocateMemory", reinterpret_cast<PFN_vkVoidFunction>(Watched<allocate_memory>::call)},
+      {"vkBindBufferMemory", reinterpret_cast<PFN_vkVoidFunction>(Watched<bind_buffer_memory>::call)},
+      {"vkGetBufferDeviceAddress", reinterpret_cast<PFN_vkVoidFunction>(Watched<buffer_address>::call)},
+      {"vkFreeMemory", reinterpret_cast<PFN_vkVoidFunction>(Watched<free_memory>::call)},
+      {"vkCmdPipelineBarrier", reinterpret_cast<PFN_vkVoidFunction>(Watched<pipeline_barrier>::call)},
+      {"vkWaitSemaphores", reinterpret_cast<PFN_vkVoidFunction>(Watched<wait_semaphores>::call)},
+      {"vkDeviceWaitIdle", reinterpret_cast<PFN_vkVoidFunction>(Watched<device_wait_idle>::call)},
+      {"vkDestroyCommandPool", reinterpret_cast<PFN_vkVoidFunction>(Watched<destroy_command_pool>::call)},
+      {"vkResetQueryPool", reinterpret_cast<PFN_vkVoidFunction>(Watched<reset_query_pool>::call)},
+      {"vkBeginCommandBuffer", reinterpret_cast<PFN_vkVoidFunction>(Watched<begin_command_buffer>::call)},
+      {"vkGetSemaphoreCounterValue", reinterpret_cast<PFN_vkVoidFunction>(Watched<counter_value>::call)},
   };
   for (const auto& entry : functions) {
     if (std::strcmp(entry.name, name) == 0) return entry.function;

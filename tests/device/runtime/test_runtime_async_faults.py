@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from triton.backends.spirv.runtime import buffer as buffers
 
 from tests.device.processes import run_script
@@ -414,6 +415,166 @@ time.sleep(0.2)
 """
     for _ in range(3):
         done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0")
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_exit_while_daemon_threads_use_the_driver(add_file: Path, faulty_layer: dict[str, str]) -> None:
+    """No thread is in the driver when its exit handlers run: threads launch, compile, open the device, or copy."""
+    launching = """
+kernel = load()
+x = buffers.full(64, 1, "float32")
+def work():
+    while True:
+        kernel((1, 1, 1), x, x, x, 64)
+        buffers.empty(1 << 22, "int8")
+        current().memory.release_idle()
+"""
+    compiling = "current()\ndef work():\n    while True:\n        Kernel(current(), 'test', module).unload()"
+    opening = "def work():\n    load()"
+    asking = "from triton.backends.spirv.runtime.context import devices\ndef work():\n    devices()"
+    end = """
+import threading
+def quietly():
+    try:
+        work()
+    except RuntimeError as error:
+        if "the Vulkan device is closed" not in str(error):
+            os._exit(3)
+for _ in range(3):
+    threading.Thread(target=quietly, daemon=True).start()
+time.sleep(0.3)
+"""
+    for script, slow in (
+        (launching, {}),
+        (compiling, {"FAULTY_COMPILE": "100"}),
+        (opening, {"FAULTY_OPEN": "2000"}),
+        (asking, {"FAULTY_INSTANCE": "2000"}),
+    ):
+        done = run_script(
+            script + end, add_file, TRITON_SPIRV_VALIDATE="0", FAULTY_EXIT="1", **{**faulty_layer, **slow}
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), script
+
+
+def test_a_device_that_is_asked_for_while_the_process_ends(faulty_layer: dict[str, str]) -> None:
+    """The thread that ends the process may still use it, another one may not."""
+    script = """
+import atexit, threading
+def ask(who):
+    try:
+        print(who, current().index, flush=True)
+    except RuntimeError as error:
+        print(who, error, flush=True)
+from triton.backends.spirv.runtime import context
+ending, started = threading.Event(), threading.Event()
+def later():
+    started.set()
+    ending.wait()
+    ask("another")
+    ending.clear()
+threading.Thread(target=later, daemon=True).start()
+started.wait()
+atexit.unregister(context._close_all)
+def last():
+    ending.set()
+    while ending.is_set():
+        time.sleep(0.01)
+    ask("this")
+atexit.register(last)
+atexit.register(context._close_all)
+"""
+    done = run_script(script, TRITON_SPIRV_VALIDATE="0", FAULTY_EXIT="1", **faulty_layer)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == "another the process is ending, and the Vulkan device is closed\nthis 0\n"
+
+
+@pytest.mark.parametrize("ends", ["", "sys.exit(7)"])
+def test_exit_while_the_driver_stays_in_a_call(add_file: Path, faulty_layer: dict[str, str], ends: str) -> None:
+    """Exit handlers of C libraries are left out then; Python's run, and what was printed appears."""
+    script = (
+        """
+import atexit, ctypes, threading
+from triton.backends.spirv.runtime.vulkan.ending import ENDING
+ENDING.begin.__func__.__defaults__ = (0.5, )  # seconds
+threading.Thread(target=current, daemon=True).start()
+time.sleep(0.5)
+atexit.register(print, "Python's")
+ctypes.CDLL(None).puts(b"C's")
+"""
+        + ends
+    )
+    layer = {**faulty_layer, "FAULTY_EXIT": "1", "FAULTY_OPEN": "100000"}
+    done = run_script(script, add_file, TRITON_SPIRV_VALIDATE="0", **layer)
+    assert (done.returncode, done.stderr) == (7 if ends else 0, "")
+    assert sorted(done.stdout.splitlines()) == ["C's", "Python's"]
+
+
+@pytest.mark.parametrize("last", ["sum(range(10))", "raise_()", "Ends()"])
+def test_exit_while_a_launch_runs_python(add_file: Path, last: str) -> None:
+    """Until 3.13 Python ends such a thread by unwinding its stack, and C++ destructors on the way have no lock."""
+    script = """
+import threading
+def raise_():
+    try:
+        raise ValueError
+    except ValueError:
+        pass
+class Ends:
+    def __del__(self):
+        sum(range(10))
+launch, x = load(), buffers.full(64, 1, "float32")
+class Slow:
+    dtype = x.dtype
+    def data_ptr(self):
+        while True:
+            {last}
+for _ in range(3):
+    threading.Thread(target=launch, args=((1, 1, 1), x, Slow(), x, 64), daemon=True).start()
+time.sleep(0.2)
+"""
+    done = run_script(script.replace("{last}", last), add_file, TRITON_SPIRV_VALIDATE="0")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_a_report_of_a_closed_device() -> None:
+    """Its buffer is not mapped any more."""
+    script = """
+from triton.backends.spirv.runtime.reports.launchers import LaterLauncher
+launcher = LaterLauncher(current(), "test", None, [], ADD)
+launcher.read()
+current().close()
+try:
+    launcher.read()
+except RuntimeError as error:
+    print(error)
+"""
+    done = run_script(script, TRITON_SPIRV_VALIDATE="0")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "the Vulkan device is closed\n", "")
+
+
+def test_exit_while_a_daemon_thread_copies(add_file: Path) -> None:
+    """The host is at work on staging memory most of the time."""
+    script = """
+import threading
+add = load()
+large = [numpy.ones(16 << 20, numpy.float32) for _ in range(3)]
+def work():
+    try:
+        while True:
+            add((1, 1, 1), *map(array, large), 64)
+    except RuntimeError as error:
+        if str(error) != "the Vulkan device is closed":
+            os._exit(3)
+threading.Thread(target=work, daemon=True).start()
+time.sleep({seconds})
+"""
+    for seconds in (0.5, 0.53, 0.56, 0.59):
+        done = run_script(
+            script.replace("{seconds}", str(seconds)),
+            add_file,
+            TRITON_SPIRV_VALIDATE="0",
+            TRITON_SPIRV_HOST_MEMORY="staged",
+        )
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 

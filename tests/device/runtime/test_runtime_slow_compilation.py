@@ -94,7 +94,8 @@ launch(num_warps=2)
 def test_the_process_ends_while_the_driver_still_compiles(tmp_path: Path, faulty_layer: dict[str, str]) -> None:
     begin = time.perf_counter()
     script = _TOO_LONG.replace('"15000"', '"100000"')
-    run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="1")
+    done = run(tmp_path, script, faulty_layer, TRITON_SPIRV_COMPILE_TIMEOUT="1", FAULTY_EXIT="1")
+    assert "at exit" not in done.stderr
     assert time.perf_counter() - begin < 90
 
 
