@@ -1,12 +1,14 @@
 """Operands of matrix dots that do not change in a loop are loaded from shared memory before it, once.
 
 Upstream loads them where they are multiplied, such as the queries of attention in each iteration over keys. Loaded
-before the loop they stay in registers, and their buffer is free for others in it, which takes less shared memory and
-fewer barriers. Loops that follow one another share what they load. That is right for a buffer that is written once, and worth it while the loop's values leave registers
-for them.
+as soon as they are stored, they stay in registers, and their buffer is free for others, which takes less shared memory
+and fewer barriers. Loops that follow one another share what they load. That is right for a buffer that is written once,
+and worth it while the loop's values leave registers for them.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from ..layouts.distributed import LayoutError, distributed_layout
 from ..layouts.element_sizes import bits_in_memory
@@ -45,20 +47,22 @@ def _hoist(loop: Operation, budget: float) -> bool:
             load.erase()
             moved = True
             continue
-        view = load.operands[0].owner
+        view, allocation = load.operands[0].owner, _allocation(load)
+        there = Rewriter.after(allocation) if allocation.block is loop.block else Rewriter.before(loop)
         if isinstance(view, Operation) and view.block is body:
-            Rewriter.before(loop).move(view)
-        Rewriter.before(loop).move(load)
+            there.move(view)
+            there = Rewriter.after(view)
+        there.move(load)
         moved = True
     return moved
 
 
 def _loaded_before(loop: Operation, load: Operation) -> Operation | None:
-    """A load of the same buffer, for an earlier loop, that gives the same. With one of its own, this loop would keep the
-    buffer from what the earlier one stores."""
-    for operation in loop.block.operations:
+    """A load of the same buffer for an earlier loop. With one of its own, this loop would keep the buffer from what the
+    earlier one stores."""
+    for operation in loop.block.operations if loop.block is not None else ():
         if operation is loop:
-            return None
+            break
         alike = operation.name == load.name and operation.operands == load.operands
         if alike and operation.result.type == load.result.type:
             return operation
@@ -81,20 +85,22 @@ def _is_invariant(load: Operation, body: Block) -> bool:
     """Whether it loads an operand of dots of fragments from a buffer that was filled before the loop."""
     if load.name != "ttg.local_load" or not isinstance(load.result.type, TensorType) or len(load.operands) != 1:
         return False
-    encoding, buffer = load.result.type.encoding, load.operands[0]
+    encoding = load.result.type.encoding
     if not isinstance(encoding, DotOperandEncoding) or not isinstance(encoding.parent, NvidiaMmaEncoding):
         return False
-    if isinstance(buffer.owner, Operation) and traits(buffer.owner).view:
-        buffer = buffer.owner.operands[0]
-    allocation = buffer.owner
+    allocation = _allocation(load)
+    if not isinstance(allocation, Operation) or allocation.name != "ttg.local_alloc" or allocation.block is body:
+        return False
+    buffer = allocation.result.type
     return (
-        isinstance(allocation, Operation)
-        and allocation.name == "ttg.local_alloc"
-        and allocation.block is not body
-        and isinstance(buffer.type, MemDescType)
-        and not buffer.type.mutable
-        and all(use.name == "tt.dot" for use in load.result.uses)
+        isinstance(buffer, MemDescType) and not buffer.mutable and all(use.name == "tt.dot" for use in load.result.uses)
     )
+
+
+def _allocation(load: Operation) -> Any:
+    """What defines the buffer that a load reads, or reads a view of."""
+    owner = load.operands[0].owner
+    return owner.operands[0].owner if isinstance(owner, Operation) and traits(owner).view else owner
 
 
 def _words(value: Value) -> int:

@@ -205,8 +205,8 @@ def _prefetch(loop: Operation, load: Operation, behind: bool) -> bool:
 
 
 def _first_dot(value: Value, body: Block) -> Operation | None:
-    """The first dot of a loop's body behind the buffers that what comes of ``value`` is stored to, or that multiplies it;
-    None where none does."""
+    """The first dot of a loop's body behind the buffers that what comes of ``value`` is stored to, or the first that
+    multiplies it. None if no dot does."""
     reached, pending = set(value.uses), list(value.uses)
     while pending:
         new = [use for result in pending.pop().results for use in result.uses if use not in reached]

@@ -12,8 +12,8 @@ def _scores(
     scores, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL: tl.constexpr, MASK: tl.constexpr,
     WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Products of queries and keys as scores in units of log(2); -inf where a query does not look. ``row`` and ``column``
-    number the queries and keys. ``WHOLE``: all of them exist."""
+    """Products of queries and keys as scores in units of log(2); -inf where a query does not look. ``row`` and
+    ``column`` number the queries and keys. ``WHOLE``: all of them exist."""
     scores = scores * scale
     seen = (row < M) & (column < N)
     if MASK == "bias":
@@ -39,8 +39,8 @@ def _head(pointer, H, stride_b, stride_h):
 
 @triton.jit
 def _row_block(CAUSAL: tl.constexpr):
-    """Which queries a program has. Of causal attention the last ones, which see the most keys, come first: programs that
-    start late are short."""
+    """Which queries a program has. In causal attention the last ones, which see the most keys, come first, so that
+    programs that start late are short."""
     return tl.num_programs(0) - 1 - tl.program_id(0) if CAUSAL else tl.program_id(0)
 
 
@@ -191,26 +191,41 @@ def query_kernel(
 
 
 @triton.jit
+def _across(numbers, TURNED: tl.constexpr):
+    """Numbers of queries beside scores."""
+    return numbers[None, :] if TURNED else numbers[:, None]
+
+
+@triton.jit
 def _key_gradients(
-    start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, column, d, e, M, N, D, E, scale,
+    start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, n, d, e, M, N, D, E, scale,
     stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn,
-    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, WHOLE: tl.constexpr,
+    CAUSAL: tl.constexpr, MASK: tl.constexpr, BM: tl.constexpr, WHOLE: tl.constexpr, TURNED: tl.constexpr,
+    OF_KEYS: tl.constexpr, OF_VALUES: tl.constexpr,
 ):  # fmt: skip
-    """The totals of key_kernel after the queries from ``start`` on. Scores are (keys, queries), so that weights are
-    operands as they are."""
+    """The totals of key_kernel after the queries from ``start`` on."""
     m = start + tl.arange(0, BM)
-    row = m[None, :]
     queries = _tile(q, m[:, None], stride_qm, M, d[None, :], stride_qd, D, WHOLE)
     grads = _tile(do, m[:, None], stride_om, M, e[None, :], stride_oe, E, WHOLE)
-    top = _row_numbers(tops, m, M, float("inf"), WHOLE)
-    share = _row_numbers(shares, m, M, 1.0, WHOLE)
-    products = tl.dot(keys, tl.trans(queries), input_precision="ieee")
+    if TURNED:
+        products = tl.dot(keys, tl.trans(queries), input_precision="ieee")
+    else:
+        products = tl.dot(queries, keys, input_precision="ieee")
+    row, column = _across(m, TURNED), _across(n, not TURNED)
     scores = _scores(products, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK, WHOLE)
-    weights = tl.exp2(scores - top[None, :]) * share[None, :]
-    total_v = tl.dot(weights.to(grads.dtype), grads, total_v, input_precision="ieee")
-    of_weights = tl.dot(values, tl.trans(grads), input_precision="ieee")
-    gradients = weights * (of_weights - _row_numbers(delta, m, M, 0.0, WHOLE)[None, :])
-    total_k = tl.dot(gradients.to(queries.dtype), queries, total_k, input_precision="ieee")
+    top = _across(_row_numbers(tops, m, M, float("inf"), WHOLE), TURNED)
+    weights = tl.exp2(scores - top) * _across(_row_numbers(shares, m, M, 1.0, WHOLE), TURNED)
+    if OF_VALUES:
+        left = weights.to(grads.dtype)
+        total_v = tl.dot(left if TURNED else tl.trans(left), grads, total_v, input_precision="ieee")
+    if OF_KEYS:
+        if TURNED:
+            of_weights = tl.dot(values, tl.trans(grads), input_precision="ieee")
+        else:
+            of_weights = tl.dot(grads, values, input_precision="ieee")
+        gradients = weights * (of_weights - _across(_row_numbers(delta, m, M, 0.0, WHOLE), TURNED))
+        left = gradients.to(queries.dtype)
+        total_k = tl.dot(left if TURNED else tl.trans(left), queries, total_k, input_precision="ieee")
     return total_k, total_v
 
 
@@ -222,8 +237,10 @@ def key_kernel(
     stride_mb, stride_mh, stride_mm, stride_mn,
     CAUSAL: tl.constexpr, MASK: tl.constexpr, WHOLE: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BD: tl.constexpr, BE: tl.constexpr,
+    TURNED: tl.constexpr, OF_KEYS: tl.constexpr, OF_VALUES: tl.constexpr,
 ):  # fmt: skip
-    """dk (B, H, N, D) and dv (B, H, N, E), contiguous."""
+    """dk (B, H, N, D) if ``OF_KEYS``, and dv (B, H, N, E) if ``OF_VALUES``, contiguous. ``TURNED``: scores are (keys,
+    queries), so that weights are operands as they are; else (queries, keys)."""
     q = _head(q, H, stride_qb, stride_qh)
     k = _head(k, H, stride_kb, stride_kh)
     v = _head(v, H, stride_vb, stride_vh)
@@ -234,10 +251,10 @@ def key_kernel(
     delta += tl.program_id(1) * M
     first = tl.program_id(0) * BN
     n = first + tl.arange(0, BN)
-    column = n[:, None]
     d, e = tl.arange(0, BD), tl.arange(0, BE)
-    keys = _tile(k, column, stride_kn, N, d[None, :], stride_kd, D, WHOLE)
-    values = _tile(v, column, stride_vn, N, e[None, :], stride_ve, E, WHOLE)
+    across_n, across_d, across_e = _across(n, not TURNED), _across(d, TURNED), _across(e, TURNED)
+    keys = _tile(k, across_n, stride_kn, N, across_d, stride_kd, D, WHOLE)
+    values = _tile(v, across_n, stride_vn, N, across_e, stride_ve, E, WHOLE)
     total_k = tl.zeros((BN, BD), tl.float32)
     total_v = tl.zeros((BN, BE), tl.float32)
     begin = first // BM * BM if CAUSAL else 0
@@ -245,15 +262,20 @@ def key_kernel(
     if CAUSAL:
         for start in range(begin, seen, BM):
             total_k, total_v = _key_gradients(
-                start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, column, d, e, M, N, D, E,
-                scale, stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, True, MASK, BM, WHOLE,
+                start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, n, d, e, M, N, D, E, scale,
+                stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, True, MASK, BM, WHOLE, TURNED,
+                OF_KEYS, OF_VALUES,
             )  # fmt: skip
     for start in range(seen, M, BM):
         total_k, total_v = _key_gradients(
-            start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, column, d, e, M, N, D, E,
-            scale, stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, False, MASK, BM, WHOLE,
+            start, keys, values, total_k, total_v, q, do, tops, shares, delta, mask, n, d, e, M, N, D, E, scale,
+            stride_qm, stride_qd, stride_om, stride_oe, stride_mm, stride_mn, False, MASK, BM, WHOLE, TURNED,
+            OF_KEYS, OF_VALUES,
         )  # fmt: skip
-    place = dk + (tl.program_id(1) * N + column) * D + d[None, :]
-    tl.store(place, (total_k * factor).to(dk.dtype.element_ty), mask=(column < N) & (d < D)[None, :])
-    place = dv + (tl.program_id(1) * N + column) * E + e[None, :]
-    tl.store(place, total_v.to(dv.dtype.element_ty), mask=(column < N) & (e < E)[None, :])
+    row = n[:, None]
+    if OF_KEYS:
+        place = dk + (tl.program_id(1) * N + row) * D + d[None, :]
+        tl.store(place, (total_k * factor).to(dk.dtype.element_ty), mask=(row < N) & (d < D)[None, :])
+    if OF_VALUES:
+        place = dv + (tl.program_id(1) * N + row) * E + e[None, :]
+        tl.store(place, total_v.to(dv.dtype.element_ty), mask=(row < N) & (e < E)[None, :])

@@ -103,6 +103,25 @@ def test_attention_and_its_gradients(length: int, width: int) -> None:
     compare(run, *(values(1, 2, length, width, seed=seed) for seed in range(3)), tolerance=(1e-4, 1e-3))
 
 
+@pytest.mark.parametrize("length", [32, 45], ids=["whole", "masked"])
+def test_gradients_of_attention_on_matrix_units(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Scores are (keys, queries), and the gradients of keys and values take a launch each."""
+    small = attention.Blocks(16, 16)
+    tiles = {False: attention.Tiles(small, small, small, of_values=attention.Blocks(32, 16))}
+    monkeypatch.setattr(attention, "ON_MATRIX_UNITS", tiles)
+    monkeypatch.setattr(attention, "kind_of", lambda device: DeviceKind(False, 12, frozenset({"bf16"})))
+    parts = [values(1, 2, length, 16, seed=seed).to(torch.bfloat16) for seed in range(4)]
+
+    def run(*parts: torch.Tensor) -> list[torch.Tensor]:
+        q, k, v = (part.detach().requires_grad_() for part in parts[:3])
+        out = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return [out.detach(), *torch.autograd.grad(out, (q, k, v), parts[3])]
+
+    found = run(*(part.to("spirv") for part in parts))
+    for one, expected in zip(found, run(*(part.double() for part in parts)), strict=True):
+        assert (one.cpu().double() - expected).norm() < 0.01 * expected.norm()
+
+
 def test_parts_keep_a_device_busy_and_are_not_too_short() -> None:
     assert share_out(132, 132, 1 << 20, 512) == 1
     assert share_out(4, 132, 1 << 20, 512) == 66

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from triton.backends.spirv.transforms.buffer_operands import buffer_operands
+from triton.backends.spirv.transforms.fill_together import fill_together
 from triton.backends.spirv.transforms.gathers import gather_without_conversions
 from triton.backends.spirv.transforms.prefetch import prefetch_dot_operands
 from triton.backends.spirv.transforms.refill_buffers import refill_buffers
@@ -99,6 +100,11 @@ CONVERTED = re.sub(
     "      %yt = arith.addf %yi, %yi : tensor<32x16xf32, #in>\n      %q = ",
 )
 
+#: The second dot's operand is loaded and stored behind the first dot.
+APART = re.sub(r"( +%ts = .*\n +%q = .*\n)( +%d = .*\n)", r"""\2      %x2 = tt.load %a : tensor<16x32x!tt.ptr<f32>, #in>
+      %m2 = ttg.local_alloc %x2 : (tensor<16x32xf32, #in>) -> !ttg.memdesc<16x32xf32, #shared, #smem>
+\1""", PRODUCT).replace("%ts = ttg.memdesc_trans %m ", "%ts = ttg.memdesc_trans %m2 ")  # fmt: skip
+
 
 def both(text: str, rewrite: Callable[[Module], Any], *arguments: Any) -> tuple[Outcome, Outcome]:
     """What ``text`` computes before and after a rewrite, which leaves it valid."""
@@ -129,6 +135,14 @@ REWRITES: dict[str, tuple[str, Callable[[Module], Any]]] = {
     "reload, then sink": (PRODUCT, lambda module: (reload_operands(module), sink_loads(module))),
     "refill": (PRODUCT, refill_buffers),
     "sink buffers": (PRODUCT, sink_buffers),
+    "fill together": (APART, lambda module: fill_together(module.functions["k"], 2, 4096)),
+    "fill together, then prefetch": (
+        APART,
+        lambda module: (
+            fill_together(module.functions["k"], 2, 4096),
+            prefetch_dot_operands(module.functions["k"], behind=True),
+        ),
+    ),
     "buffers": (CONVERTED, lambda module: buffer_operands(module, 0)),
     "all at once": (
         PRODUCT,
