@@ -73,7 +73,7 @@ def told_of(kernel: str, part: str, helps: Callable[[], str]) -> Iterator[None]:
 
     def tell() -> None:
         print(
-            f"triton: kernel '{kernel}': {part} has worked on it for {NOTICE:g} s, and may for "
+            f"triton: kernel '{kernel}': {part} has worked on it for {NOTICE:g} s, of at most "
             f"{settings.COMPILE_TIMEOUT.get():g} s ({settings.COMPILE_TIMEOUT.name}): {helps()}",
             file=sys.stderr,
             flush=True,

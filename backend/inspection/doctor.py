@@ -204,7 +204,7 @@ def run_doctor() -> int:
     faults = 0
     for check in CHECKS:
         if check is _trial and faults:
-            print(" skip  a tiny kernel: mend the faults above first")
+            print(" skip  a tiny kernel: fix the faults above first")
             continue
         for finding in check():
             print(f"{finding.state:>5}  {finding.what}", flush=True)

@@ -125,7 +125,7 @@ def find(wanted: str, folder: Path | None = None) -> CachedKernel:
     files = {kernel.source.rpartition(":")[0]: kernel for kernel in reversed(named) if kernel.source}
     if len(files) > 1:
         listed = ", ".join(f"{kernel.key[:12]} {kernel.source}" for kernel in files.values())
-        raise NotInCache(f"kernels of the name {wanted!r} come from {len(files)} files; name one by its key: {listed}")
+        raise NotInCache(f"kernels named {wanted!r} come from {len(files)} files; choose one by its key: {listed}")
     if named:
         return named[0]
     keyed = [kernel for kernel in kernels if kernel.key.lower().startswith(wanted.lower())] if wanted else []

@@ -94,7 +94,7 @@ def processes(driver: str, folder: Path) -> Iterator[Process]:
         chosen = {compiler.chosen_by: os.environ.get(compiler.chosen_by, compiler.gpu)} if compiler.chosen_by else {}
         gpus = ({"LD_PRELOAD": str(Path(shim).resolve()), **chosen},)
     if not gpus:
-        raise NoMesa(f"{compiler.shim} names no library that plays a GPU; CONTRIBUTING.md says how to build one")
+        raise NoMesa(f"{compiler.shim} names no library that simulates a GPU; CONTRIBUTING.md says how to build one")
     for path in found:
         for gpu_environment in gpus:
             yield Process(interpreter, dict.fromkeys(manifests.REPLACING, str(path)) | dict(gpu_environment) | _PLAIN)

@@ -454,7 +454,7 @@ def run_profile(options: argparse.Namespace) -> int:
         print(f"the device was {_busy_text(launches)}", file=sys.stderr)
         print(f"{len(launches)} launches; profiling took {each:.1f} µs of the host for each", file=sys.stderr)
     else:
-        print("triton-spirv profile: the script launched no kernel of Triton's", file=sys.stderr)
+        print("triton-spirv profile: the script launched no Triton kernel", file=sys.stderr)
     peaks = None
     if options.roofline:
         from .peaks import measured  # compiles kernels

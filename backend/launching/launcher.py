@@ -38,7 +38,7 @@ def reports_later() -> Iterator[None]:
 
 def _make_tensordesc_arg(arg: Any, metadata: Any, _: Any) -> list[Any]:
     if metadata is not None:
-        raise RuntimeError("hardware tensor descriptors are not known to the SPIR-V backend")
+        raise RuntimeError("the SPIR-V backend does not support hardware tensor descriptors")
     return decompose_descriptor(arg)  # type: ignore[no-any-return]
 
 

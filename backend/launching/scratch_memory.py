@@ -27,7 +27,7 @@ class ScratchLauncher:
             if memory.data_ptr() % self._alignment:
                 raise ValueError(
                     f"kernel '{self._name}': the allocator of triton.set_allocator returned memory at "
-                    f"{memory.data_ptr():#x}, no multiple of the {self._alignment} bytes asked for"
+                    f"{memory.data_ptr():#x}, not a multiple of the requested {self._alignment} bytes"
                 )
         self._launch(grid_x, grid_y, grid_z, stream, *args, memory)
 

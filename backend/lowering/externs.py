@@ -207,7 +207,7 @@ def _extern(ctx: Lowering, operation: Operation) -> None:
     if form.name not in EMITTERS:
         raise UnsupportedOperation(
             operation,
-            f"libdevice.{form.name} has signatures in functions/forms.py, and no emitter",
+            f"libdevice.{form.name} has signatures in functions/forms.py, but no emitter",
             "a function of tl.extra.libdevice that has one, or add it to EMITTERS in lowering/externs.py",
         )
     emitter, given = EMITTERS[form.name], element_type(operation.result.type)

@@ -34,8 +34,8 @@ class GlobalScratch:
 def _global_scratch_alloc(ctx: Lowering, operation: Operation) -> None:
     if "third_party_allocation" in operation.attributes:
         raise NotImplementedError(
-            "memory of third parties is what profilers ask for, and the SPIR-V backend has none; "
-            "compile without instrumentation"
+            "only profilers ask for third-party memory, and the SPIR-V backend has none; compile without "
+            "instrumentation"
         )
     f, module = ctx.f, ctx.module
 

@@ -158,7 +158,7 @@ class Lowering(Emitter):
             assert isinstance(value.owner, Operation)
             raise UnsupportedOperation(
                 value.owner,
-                "a loop or branch carries a slice of a buffer whose elements lie otherwise than other slices' elements",
+                "a loop or branch carries a slice of a buffer whose elements are arranged differently in other slices",
                 "carry the buffer, and slice it where it is used",
             )
         first = self.module.uint(first_element(view.first, bytes_in_memory(view.type.element)) + start)

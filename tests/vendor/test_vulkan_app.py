@@ -153,7 +153,7 @@ def test_what_a_bundle_refuses(tmp_path: Path) -> None:
     assert "take other arguments: " in compiled(other, "lavapipe", "--bundle", str(path))
     assert path.read_bytes() == before
     assert "a bundle's name ends in .tsb" in compiled(SIGNATURE, "generic", "--bundle", str(tmp_path / "x.spv"))
-    assert "go with --bundle" in compiled(SIGNATURE, "generic", "-t", "lavapipe", "-o", str(tmp_path / "x.spv"))
+    assert "need --bundle" in compiled(SIGNATURE, "generic", "-t", "lavapipe", "-o", str(tmp_path / "x.spv"))
 
 
 @pytest.mark.parametrize(

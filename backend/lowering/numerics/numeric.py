@@ -336,7 +336,7 @@ class Numeric:
         self.f, self.module = emitter.f, emitter.module
         if width == 64 and not emitter.capabilities.has("float64"):
             raise missing(
-                emitter.capabilities.driver, "has no float64 arithmetic, which this function is computed in", "float64"
+                emitter.capabilities.driver, "has no float64 arithmetic, which this function needs", "float64"
             )
         self.type_id, self.int_id = emitter.module.float(width), emitter.module.int(width)
         self.mantissa, self.bias = MANTISSA[width], BIAS[width]

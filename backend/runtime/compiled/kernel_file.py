@@ -140,7 +140,7 @@ def _read(kind: Any, value: Any, place: str) -> Any:
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         if not isinstance(value, dict) or value.keys() | {"value"} != hints.keys() | {"value"}:
-            raise ValueError(f"{place} lacks one of the entries {', '.join(hints)}, or has another one")
+            raise ValueError(f"{place} lacks one of the entries {', '.join(hints)}, or has an extra one")
         return kind(**{name: _read(hints[name], entry, f"{place}.{name}".lstrip(".")) for name, entry in value.items()})
     if get_origin(kind) is tuple:
         if isinstance(value, list) and (inner[-1] is ... or len(inner) == len(value)):

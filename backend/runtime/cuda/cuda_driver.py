@@ -47,7 +47,7 @@ def compute_capability(uuid: str) -> tuple[int, int]:
     try:
         _call("cuInit", 0)
     except OSError as error:
-        raise CudaError(f"CUDA's driver is not there: {error}") from None
+        raise CudaError(f"CUDA's driver was not found: {error}") from None
     count = ctypes.c_int()
     _call("cuDeviceGetCount", ctypes.byref(count))
     for index in range(count.value):

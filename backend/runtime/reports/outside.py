@@ -84,8 +84,8 @@ class OutsideAccesses(Reader):
         if facts["unchecked"]:
             _log.warning(
                 "kernel '%s': the bounds of %d of its memory operations are not checked, because their pointers may "
-                "come from elsewhere than its arguments: from memory, from integers, from tl.reduce, into a function "
-                "of tl.map_elementwise",
+                "not come from its arguments: they come from memory, from integers, from tl.reduce, or through a "
+                "function of tl.map_elementwise",
                 kernel,
                 facts["unchecked"],
             )

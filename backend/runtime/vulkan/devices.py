@@ -205,7 +205,7 @@ def again(device: DeviceInfo) -> tuple[Instance, DeviceInfo]:
         found = probe(opened, physical)
         if found.uuid == device.uuid:
             return opened, replace(device, handle=physical)
-    raise VulkanUnavailable(f"{device.describe()} failed, and is not there any more")
+    raise VulkanUnavailable(f"{device.describe()} failed and has disappeared")
 
 
 @once_a_process

@@ -73,7 +73,9 @@ def ordinary_memory_is_refused() -> None:
         message = str(error)
     else:
         raise AssertionError("it was not refused")
-    assert message.startswith("kernel 'add_kernel', argument 'y_ptr': the CUDA tensor's memory was made by cudaMalloc")
+    assert message.startswith(
+        "kernel 'add_kernel', argument 'y_ptr': the CUDA tensor's memory was allocated by cudaMalloc"
+    )
     assert "use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool())" in message
 
 
