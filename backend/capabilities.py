@@ -155,7 +155,7 @@ class Profile:
 def read_profile(path: Path) -> Profile:
     """The profile in a JSON file: ``description``, ``sources``, and the entries of Capabilities.
 
-    Raises OSError where the file cannot be read, ValueError on anything that is not a profile.
+    Raises OSError if the file cannot be read, ValueError on anything that is not a profile.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

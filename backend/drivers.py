@@ -231,7 +231,7 @@ DRIVERS = {
         unrolled_elementwise=4000,  # 512 elements a lane of float16 or int8 are refused (VK_ERROR_UNKNOWN), 256 are not
         resident_shared=24576,  # 580.159 on an H100: a multiprocessor has 48 KiB for all its workgroups
         register_statistics=("Register Count",),
-        most={"Local Memory Size": 524288},  # CUDA's limit for a thread; 580.159 says 2^36 where there is none
+        most={"Local Memory Size": 524288},  # CUDA's limit for a thread; 580.159 says 2^36 if there is none
         machine_code="SASS",
     ),
     # XGL, icd/api/vk_pipeline.cpp; it counts the bytes of scratch memory, not spills.

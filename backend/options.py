@@ -191,7 +191,7 @@ def own(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_foreign(known: SPIRVOptions, options: Mapping[str, Any]) -> SPIRVOptions:
     """``known`` with the ``options`` that FOREIGN names as attributes, so that a launch may pass them: Triton
-    refuses what the options do not have. That one has no effect is logged once a process."""
+    refuses what the options do not have. That one has no effect is logged once per process."""
     for name in options.keys() & FOREIGN.keys():
         value = options[name]
         object.__setattr__(known, name, value)

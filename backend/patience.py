@@ -29,7 +29,7 @@ def too_long(kernel: str, part: str, helps: str) -> TooLong:
 
 
 def what_helps(num_warps: int | None, most: int) -> str:
-    """What makes a kernel compile sooner. ``num_warps``: of the launch, None where it is not known; ``most``: the most
+    """What makes a kernel compile sooner. ``num_warps``: of the launch, None if it is not known; ``most``: the most
     warps that the device's workgroups can have."""
     if num_warps is None:
         return "more warps (num_warps) or smaller blocks make it shorter"

@@ -82,7 +82,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 def measure(make: Callable[[], Case], seconds: float) -> float:
-    """Median seconds of a run, of at least one. Raises RuntimeError where the result is wrong."""
+    """Median seconds of a run, of at least one. Raises RuntimeError if the result is wrong."""
     run, out, expected = make()
     run()
     error = float(np.abs(out.numpy().astype(np.float64) - expected).max())

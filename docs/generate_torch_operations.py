@@ -48,7 +48,7 @@ Row = tuple[dict[str, str], str]
 
 
 def row(name: str) -> Row:
-    """Run an operator with all families. Raises ValueError where a result is wrong."""
+    """Run an operator with all families. Raises ValueError if a result is wrong."""
     op = op_database.entries()[name]
     cells, names = {}, set()
     for family in FAMILIES:

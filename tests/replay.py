@@ -4,7 +4,7 @@
     python -m tests.replay compare words.json -m pytest -n0 tests/device/test_reduce.py
 
 The program runs in this process, and compiles each kernel anew. A kernel is known by its TTIR, without the places in
-its source, and its options. `compare` shows those whose words are others, and its exit status is 1 where there is one;
+its source, and its options. `compare` shows those whose words are others, and its exit status is 1 if there is one;
 else it is the program's.
 """
 

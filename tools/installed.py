@@ -44,7 +44,7 @@ def editable_hash(project: Project) -> str:
 
 
 def ensure_wheel(project: Project, wanted: str) -> Path:
-    """The wheel for the sources with that hash, in dist/; built where there is none yet."""
+    """The wheel for the sources with that hash, in dist/; built if there is none yet."""
     from .packaging.wheel import build_wheel
 
     stamps = Stamps(project)

@@ -64,7 +64,7 @@ class Lock:
     """Overlay file that takes the place of a file of upstream → sha256 of the file that it was written against."""
 
     def wheel_for(self, python: tuple[int, int], free_threaded: bool, arch: str) -> ReleaseWheel:
-        """The release wheel of that interpreter; a ToolError names what the lock has where there is none."""
+        """The release wheel of that interpreter; a ToolError names what the lock has if there is none."""
         for wheel in self.wheels:
             if wheel.serves(python, free_threaded, arch):
                 return wheel

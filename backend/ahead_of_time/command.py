@@ -47,7 +47,7 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
 
 def add_request(parser: argparse.ArgumentParser, required: bool, several: bool = False) -> None:
     """The options that say what a function of a file is compiled for. ``required``: the signature is. ``several``:
-    targets may be named; ``options.target`` is a list then, None where none is."""
+    targets may be named; ``options.target`` is a list then, None if none is."""
     parser.add_argument(
         "-s",
         "--signature",

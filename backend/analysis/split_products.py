@@ -48,6 +48,6 @@ PRECISION = "ttg.dot-precision"
 
 
 def widest(precisions: Iterable[str]) -> str | None:
-    """The most precise of some, of those in SPLITS; None where there is none."""
+    """The most precise of some, of those in SPLITS; None if there is none."""
     found = set(precisions)
     return next((name for name in SPLITS if name in found), None)

@@ -200,7 +200,7 @@ CHECKS: Sequence[Callable[[], Iterator[Finding]]] = (_software, _settings, _driv
 
 
 def run_doctor() -> int:
-    """Prints a line for each finding. Status 1 where kernels cannot run."""
+    """Prints a line for each finding. Status 1 if kernels cannot run."""
     faults = 0
     for check in CHECKS:
         if check is _trial and faults:

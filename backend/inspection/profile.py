@@ -187,7 +187,7 @@ def _arguments(kernel: Any, scalars: tuple[object, ...]) -> list[object]:
 @dataclass(frozen=True)
 class Row:
     """All launches of one specialisation of a kernel. Times in milliseconds of the device: ``first`` is the first
-    launch's, ``median`` and ``longest`` are of the others, None where there are none. ``rate``: what is known of the
+    launch's, ``median`` and ``longest`` are of the others, None if there are none. ``rate``: what is known of the
     speed of the median launch."""
 
     name: str

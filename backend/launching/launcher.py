@@ -54,7 +54,7 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
     ``metadata.written_arguments``: indices into the passed arguments of the pointers that may be written; None: any.
     ``metadata.global_scratch_size``, ``_align``: of a program's global scratch memory, where the kernel takes any.
     ``metadata.reports``: messages of a kernel that takes a report buffer.
-    Raises ValueError where the metadata contradicts the signature.
+    Raises ValueError if the metadata contradicts the signature.
     """
     kernel_records.note(src, metadata)
     if compile_only():

@@ -12,7 +12,7 @@ class ScratchLauncher:
     """Launches a kernel with the address of its global scratch memory after its own arguments.
 
     ``size``: bytes of each program; ``alignment``: of the whole, in bytes. The memory is that of triton.set_allocator's
-    function, asked at each launch. Raises RuntimeError where none was set, ValueError on memory that is not aligned.
+    function, asked at each launch. Raises RuntimeError if none was set, ValueError on memory that is not aligned.
     """
 
     def __init__(self, name: str, launch: Callable[..., None], size: int, alignment: int) -> None:

@@ -96,7 +96,7 @@ Places = dict[str, list[int]]
 
 
 def _places(source: LinearLayout, result: LinearLayout, held: Sequence[int]) -> Places | None:
-    """None where a warp does not hold what the result asks of it. ``held``: by the bits of a place."""
+    """None if a warp does not hold what the result asks of it. ``held``: by the bits of a place."""
     span = Span(held)
     place: Places = {REGISTER: [], LANE: [], WARP: []}
     for name, places in place.items():

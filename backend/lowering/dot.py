@@ -131,7 +131,7 @@ _ADDED_IN_F32 = frozenset({"f32", "f16", "bf16", *(name for name in FORMATS if n
 
 
 def _compute_type(operation: Operation, result: Type) -> Type:
-    """What products are added in. The two operands are of one type, or both of some 8-bit float format."""
+    """What products are added in. The two operands are of one type, or both of an 8-bit float format."""
     a, b = (element_type(operand.type) for operand in operation.operands[:2])
     if a == b == IntegerType(8) and result == IntegerType(32):
         return result

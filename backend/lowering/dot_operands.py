@@ -2,7 +2,7 @@
 
 In shared memory an operand is read as it is needed. In registers each invocation has all of K for its rows or columns;
 a loop over K cannot choose among registers, so they are put into workgroup memory first, once for all invocations that
-hold the same, or, where there is no room, into an array of the invocation's own.
+hold the same, or, if there is no room, into an array of the invocation's own.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Emitter:
         #: Memory access bits of every access to device memory.
         self.global_access = 0
         self.elements = ElementTypes(module, capabilities)
-        #: What part of the grid a launch is; None where it is all of it.
+        #: What part of the grid a launch is; None if it is all of it.
         self.part: Part | None = None
         #: A 64-bit 0 of which a driver does not know that it is one; the id 0 where the kernel has no pointer.
         self.unknown_zero = 0

@@ -1,4 +1,4 @@
-"""Operations that have no rule of their own: refused, ends of a region, or rewritten by a pass of upstream's.
+"""Operations that have no rule of their own: refused, ends of a region, or rewritten by an upstream pass.
 
 With ``registry.RULES`` and ``transforms.kernel.REWRITTEN`` this names every operation of upstream's TritonOps.td and
 TritonGPUOps.td, and of the dialects of MLIR that they are used with.
@@ -70,7 +70,7 @@ REGION_ENDS = {
 #: Operations that are the module's own structure, not lowered one by one.
 STRUCTURE = {"tt.func": "the kernel is the entry point; its callees are inlined"}
 
-#: Operations that a pass of upstream's (passes.py) replaces before the lowering, with the pass.
+#: Operations that an upstream pass (passes.py) replaces before the lowering, with the pass.
 REWRITTEN_BY_PASS = {
     "tt.descriptor_gather": "add_rewrite_tensor_descriptor_to_pointer",
     "tt.descriptor_load": "add_rewrite_tensor_descriptor_to_pointer",

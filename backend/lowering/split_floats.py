@@ -24,7 +24,7 @@ _LARGE, _UPPER, _HALF = 0x7F000000, 0xFFFF0000, 0x8000
 
 def bf16_parts(emitter: Emitter, value: int, count: int) -> list[int]:
     """The bits of ``count`` bf16 numbers (2 or 3), the largest one first, whose sum ``value`` is: all of it with three,
-    but for what a device takes for zero because it is subnormal."""
+    except for what a device takes for zero because it is subnormal."""
     f, module = emitter.f, emitter.module
     uint, f32 = module.uint, f.type_of(value)
     bits = f.bitcast(value, module.u32)

@@ -139,7 +139,7 @@ class Context:
         return same
 
     def cuda(self) -> CudaSharing:
-        """The sharing with CUDA of this device. Raises NotShareable where CUDA's memory cannot be used."""
+        """The sharing with CUDA of this device. Raises NotShareable if CUDA's memory cannot be used."""
         if self._cuda is None:
             with self._lock:
                 self._cuda = self._cuda or CudaSharing(self)
@@ -306,7 +306,7 @@ def chosen_device() -> int | None:
 
 
 def set_current_device(index: int) -> None:
-    """Launch on another device from now on, in this thread. Raises VulkanUnavailable where it is not there or not
+    """Launch on another device from now on, in this thread. Raises VulkanUnavailable if it is not there or not
     usable."""
     _check(index)
     _chosen.index = index

@@ -25,7 +25,7 @@ _MAX_RESULTS = 4096
 def parse_module(text: str, source: str = "<ttgir>") -> Module:
     """The module that ``text`` is, as printed by MLIR with or without locations.
 
-    ``source`` names the text in errors. Raises TTGIRSyntaxError where the text is not a whole, well-formed module of
+    ``source`` names the text in errors. Raises TTGIRSyntaxError if the text is not a whole, well-formed module of
     known operations.
     """
     parser = Parser(text, source)

@@ -88,7 +88,7 @@ def _kernels(count: int) -> str:
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
-    """The lines of a file by the kernels' keys. Raises OSError, and ValueError where it is something else."""
+    """The lines of a file by the kernels' keys. Raises OSError, and ValueError if it is something else."""
     found = {}
     for number, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         try:

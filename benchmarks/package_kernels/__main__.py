@@ -7,7 +7,7 @@
 A kernel is compiled where upstream's own front end and its passes for CUDA, to LLVM IR, accept a guess at its
 signature (signatures.py); of the others the script says nothing. What the packages import need not be installed
 (imports.py). Each file is imported in a process of its own. With ``--resume`` a run that was ended goes on where it
-was. The exit status is 1 where one fails: where its compilation ends in an error that is no refusal.
+was. The exit status is 1 if one fails: where its compilation ends in an error that is no refusal.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ HABITS_OF = "HABITS_OF"
 
 
 def build(source: Path, folder: Path) -> None:
-    """Changes the source, builds the driver and puts it into ``folder``. Raises SystemExit where the source is not as
+    """Changes the source, builds the driver and puts it into ``folder``. Raises SystemExit if the source is not as
     expected, subprocess.CalledProcessError where meson or ninja fails."""
     for name, before, after in _CHANGES:
         text = (source / name).read_text(encoding="utf-8") if (source / name).is_file() else ""

@@ -114,7 +114,7 @@ class Writer:
         return self.add(f"tl.load({pointer} + {place(array.shape)})", array)[0]
 
     def pick(self, fits: Callable[[Value], bool] = lambda value: True) -> Value | None:
-        """One of the values that fit, rather a late one; None where none does."""
+        """One of the values that fit, rather a late one; None if none does."""
         fitting = [value for value in self.values if fits(value)]
         if not fitting:
             return None

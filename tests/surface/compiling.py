@@ -34,7 +34,7 @@ def target(profile: str = "lavapipe") -> GPUTarget:
 
 
 def operation_names(module: Any) -> list[str]:
-    """The operations of a module of upstream's, in the order of its text."""
+    """The operations of an upstream module, in the order of its text."""
     names: list[str] = []
     module.walk(lambda operation: names.append(operation.get_name()))
     return names

@@ -1,4 +1,4 @@
-"""One row a function of Gluon's language: lines of a kernel that leave a result in ``r``, and what NumPy gives.
+"""One row per function of Gluon's language: lines of a kernel that leave a result in ``r``, and what NumPy gives.
 
 The lines read ``x`` and ``y`` (float32), ``n`` and ``m`` (int32, ``m`` from 0 to 63), ``u`` (uint32), 64 elements each
 in the layout ``L``, ``i`` (0 to 63), and ``w``: pointers to a copy of ``m`` for the row alone. ``T`` and ``Q``

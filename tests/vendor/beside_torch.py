@@ -5,7 +5,7 @@
 
 torch is imported, compiles for the CPU, and gives its CPU tensors to kernels. With a torch that is new enough the
 device ``spirv`` is there, eagerly and compiled; with an older one torch is as it would be without the wheel, and
-``doctor`` says what it lacks. Prints a line for each; the exit status is 1 where one does not hold.
+``doctor`` says what it lacks. Prints a line for each; the exit status is 1 if one does not hold.
 """
 
 from __future__ import annotations

@@ -73,7 +73,7 @@ def stock_tree(target: Path) -> None:
 
 @functools.cache
 def python_path() -> str | None:
-    """The folder to put on PYTHONPATH for a patched triton, or None where the installed one is patched."""
+    """The folder to put on PYTHONPATH for a patched triton, or None if the installed one is patched."""
     if (installed_triton() / "backends" / "registry.py").exists():
         return None
     target = Path(tempfile.mkdtemp(prefix="patched-triton-"))

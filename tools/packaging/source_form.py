@@ -74,7 +74,7 @@ def check_llvm(upstream: Path) -> Path:
 
 
 def plugin_room(upstream: Path) -> int | None:
-    """How many plugins fit besides upstream's own; None where its table of init functions has no known limit.
+    """How many plugins fit besides upstream's own; None if its table of init functions has no known limit.
 
     Upstream calls init_triton_<name> for each entry of a list, by macros FOR_EACH_1, FOR_EACH_2, … of main.cc.
     """

@@ -1,7 +1,7 @@
 """Exponentials by the device's own instruction, where that was measured to be exact enough (NATIVE_MATH).
 
 A GPU computes Exp2 of GLSL.std.450 in one instruction of its special function units, as upstream's CUDA backend does
-for ``tl.exp`` and ``tl.exp2``; the polynomials of ``elementary/`` take some 20.
+for ``tl.exp`` and ``tl.exp2``; the polynomials of ``elementary/`` take about 20.
 """
 
 from __future__ import annotations

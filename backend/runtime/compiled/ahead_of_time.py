@@ -297,7 +297,7 @@ def refusal(abi: Abi, context: Context) -> str:
 
 
 def check_target(abi: Abi, context: Context) -> None:
-    """Raises IncompatibleModule where the device cannot run what was compiled for the ABI's target."""
+    """Raises IncompatibleModule if the device cannot run what was compiled for the ABI's target."""
     if problems := refusal(abi, context):
         raise IncompatibleModule(
             f"kernel '{abi.kernel}' cannot run on {context.device.name}: {problems}; compile "

@@ -1,1 +1,1 @@
-"""What no query tells of a device: kernels that run once a driver measure it."""
+"""What no query tells of a device: kernels that run once per driver measure it."""

@@ -99,7 +99,7 @@ def probe_data(component: str, rows: int, columns: int, lanes: int) -> Any:
 
 
 def read_map(data: Any, component: str, rows: int, columns: int, lanes: int) -> ComponentMap | None:
-    """The map that the kernel found. None where it is not linear over GF(2), or does not cover the matrix."""
+    """The map that the kernel found. None if it is not linear over GF(2), or does not cover the matrix."""
     import numpy as np
 
     if component == "bf16":

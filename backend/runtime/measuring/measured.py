@@ -21,7 +21,7 @@ _VERSION = 1
 
 
 def capabilities_of(device: DeviceInfo) -> Capabilities | None:
-    """The device's capabilities with what was measured, once a driver; None where it cannot run kernels."""
+    """The device's capabilities with what was measured, once per driver; None if it cannot run kernels."""
     return None if device.capabilities is None else _measured(device, os.getpid())
 
 

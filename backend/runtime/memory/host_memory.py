@@ -79,7 +79,7 @@ def merge(spans: Iterable[HostRange]) -> list[HostRange]:
 
 
 def find(spans: Sequence[HostRange], address: int) -> int | None:
-    """Index of the range that holds the address; None where none does."""
+    """Index of the range that holds the address; None if none does."""
     for index, span in enumerate(spans):
         if span.start <= address < span.end:
             return index

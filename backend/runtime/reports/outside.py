@@ -91,7 +91,7 @@ class OutsideAccesses(Reader):
             )
 
     def launched(self, context: Context, loan: Loan, args: Sequence[Any]) -> list[Extent]:
-        """The extents of a launch's arguments, one a row."""
+        """The extents of a launch's arguments, one per row."""
         found = []
         for (first, *path), _, _ in self._arguments:
             argument = args[FIRST_ARGUMENT + first]

@@ -48,7 +48,7 @@ class Compilations:
         self._lock = threading.Lock()
 
     def wait(self, module: bytes, make: Callable[[], Any], seconds: float) -> Any:
-        """What ``make``, or an earlier call for the same module that was left, gives or raises; None where that takes
+        """What ``make``, or an earlier call for the same module that was left, gives or raises; None if that takes
         longer than ``seconds``."""
         key = hashlib.sha256(module).digest()
         with self._lock:

@@ -26,7 +26,7 @@ def remedy(install: str) -> str:
 
 @cache
 def vulkan() -> Any:
-    """The ``vulkan`` package. Raises VulkanUnavailable where it or the loader is missing."""
+    """The ``vulkan`` package. Raises VulkanUnavailable if it or the loader is missing."""
     try:
         import vulkan
     except ModuleNotFoundError as error:

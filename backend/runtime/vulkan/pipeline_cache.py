@@ -40,7 +40,7 @@ def pack(data: bytes) -> bytes:
 
 
 def unpack(contents: bytes) -> bytes:
-    """The driver's data in a file's contents. Raises ValueError where they are damaged or something else."""
+    """The driver's data in a file's contents. Raises ValueError if they are damaged or something else."""
     start = len(_MAGIC) + _DIGEST_BYTES
     if len(contents) < start or not contents.startswith(_MAGIC):
         raise ValueError("not a pipeline cache")

@@ -207,7 +207,7 @@ class Replayed:
         return self._function(inputs) if found is None else found
 
     def _by_graph(self, inputs: list[Any]) -> Any:
-        """The results by a graph, captured now where there is none; None where this call is to run as it is."""
+        """The results by a graph, captured now if there is none; None if this call is to run as it is."""
         if not inputs or not all(isinstance(x, torch.Tensor) and x.device.type == NAME for x in inputs):
             raise _Cannot("a size is known only at the call, an input is on another device, or there is no input")
         if len({x.device for x in inputs}) > 1:

@@ -90,7 +90,7 @@ def module() -> DeviceModule:
 
 
 def register() -> None:
-    """Make the device known to torch. A second call does nothing. Raises RuntimeError where another backend took the
+    """Make the device known to torch. A second call does nothing. Raises RuntimeError if another backend took the
     place of torch's one device from outside (PrivateUse1), and where torch is too old."""
     if _registered:
         return

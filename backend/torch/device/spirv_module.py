@@ -26,7 +26,7 @@ class DeviceProperties:
 
     ``kind``: discrete, integrated, virtual, cpu or other. ``driver``: its name and version.
     ``multi_processor_count``: the compute units; an estimate where ``estimated`` names it. Threads and registers of a
-    compute unit are None where nothing tells them.
+    compute unit are None if nothing tells them.
     """
 
     name: str

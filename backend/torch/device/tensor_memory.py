@@ -198,7 +198,7 @@ def empty(
 
 def resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = None) -> torch.Tensor:
     """aten::resize_. A tensor of that size stays as it is, unless there is a memory format. Past the end of its
-    storage the tensor gets another: torch has no way to give a storage other memory. Raises RuntimeError where other
+    storage the tensor gets another: torch has no way to give a storage other memory. Raises RuntimeError if other
     tensors share the storage, which would stay behind."""
     if memory_format is None and self.size() == torch.Size(size):
         return self

@@ -54,7 +54,7 @@ class FourierPass:
 
     @property
     def arguments(self) -> list[str]:
-        """The kernel's, but for BLOCK."""
+        """The kernel's, except for BLOCK."""
         found = ["out_re", *(() if self.real else ("out_im",)), "x_re"]
         found += ["x_im"] if self.source is not Source.REAL else []
         found += ["roots", "p", "apart"] if not self.first else []
@@ -245,7 +245,7 @@ def root(t: int, n: int) -> tuple[float, float]:
 
 @cache
 def radices(n: int) -> tuple[int, ...] | None:
-    """The fewest factors of n, none of which a lane is not given at once, the largest first; None where a prime factor
+    """The fewest factors of n, none of which a lane is not given at once, the largest first; None if a prime factor
     is too large."""
     if n == 1:
         return ()

@@ -67,7 +67,7 @@ def run(
     converted to. ``counts``: integers of 64 bits that the text names. Where an operand shares memory with an output
     and is not the same view of it, it is copied first.
 
-    Raises OnHost where the device cannot, before anything is written.
+    Raises OnHost if the device cannot, before anything is written.
     """
     given = Operands.of(outputs, operands, counts)
     for output in outputs.values():
@@ -82,7 +82,7 @@ def run(
 
 
 def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch | None:
-    """None where there are no elements."""
+    """None if there are no elements."""
     operands.check(compute)
     everything = (*operands.outputs.values(), *operands.tensors.values())
     shape = everything[0].shape if operands.outputs else torch.broadcast_shapes(*(t.shape for t in everything))

@@ -36,7 +36,7 @@ def pooled(*shape: int) -> torch.Tensor:
 
 
 def slow(tensor: torch.Tensor) -> None:
-    """Keep the current CUDA stream busy for some 0.1 s, then fill ``tensor`` with ones."""
+    """Keep the current CUDA stream busy for about 0.1 s, then fill ``tensor`` with ones."""
     torch.cuda._sleep(200_000_000)
     tensor.fill_(1)
 

@@ -66,7 +66,7 @@ def test_values(name: str) -> None:
 
 
 def test_values_at_the_ends() -> None:
-    """As on the CPU, but for I_0 and I_1 of infinity, which the CPU has as NaN."""
+    """As on the CPU, except for I_0 and I_1 of infinity, which the CPU has as NaN."""
     inf, nan = float("inf"), float("nan")
     ends = torch.tensor([inf, -inf, nan, 0.0, -0.0, -3.0], device="spirv")
     for function in (torch.digamma, torch.special.i0e, torch.special.i1e):
