@@ -273,7 +273,7 @@ class SPIRVBackend(BaseBackend):
 
 
 def _convert_custom_types(*arguments: Any, **options: Any) -> Any:
-    """fp8e4b15 to and from other floats: the inline PTX of upstream's CUDA backend."""
+    """fp8e4b15 to and from other floats, by the inline PTX of upstream's CUDA backend."""
     from triton.language.extra.cuda.utils import convert_custom_float8_sm80
 
     return convert_custom_float8_sm80(*arguments, **options)

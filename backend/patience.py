@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from . import settings
 
-#: Seconds after which a part of the compiler is told of.
+#: Seconds after which a line says which part of the compiler is working.
 NOTICE = 5.0
 
 

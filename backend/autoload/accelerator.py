@@ -1,4 +1,4 @@
-"""What torch makes a device write in C++: of this device it is in Python, in the places of torch's own.
+"""What torch expects a device to write in C++: this device has it in Python, replacing torch's functions.
 
 ``torch.accelerator`` stands for this device once per program has used it, and before where it is a GPU or was asked for
 by name. A CPU driver is slower than torch's own CPU code, so that programs do not get it unasked.

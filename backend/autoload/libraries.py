@@ -1,6 +1,6 @@
 """Libraries that have a list of devices of their own, in which this one is not.
 
-``accelerate``, and so transformers' Trainer, takes the CPU without a word: it is told of once. ``safetensors`` refuses
+``accelerate``, and so transformers' Trainer, uses the CPU without saying so, so a warning says it once. ``safetensors`` refuses
 the name of the device: ``load_file`` reads to the CPU for it, and moves.
 """
 

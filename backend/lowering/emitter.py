@@ -54,7 +54,7 @@ class Emitter:
         self.elements = ElementTypes(module, capabilities)
         #: What part of the grid a launch is; None if it is all of it.
         self.part: Part | None = None
-        #: A 64-bit 0 of which a driver does not know that it is one; the id 0 where the kernel has no pointer.
+        #: A 64-bit 0 that no driver recognises as a constant; the id 0 if the kernel has no pointer.
         self.unknown_zero = 0
         self._inputs: dict[int, int] = {}
 

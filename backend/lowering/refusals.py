@@ -55,7 +55,7 @@ REFUSED: dict[str, Refusal] = {
     "arith.flush_denormals": _NEVER,
     "arith.scaling_extf": _NEVER,
     "arith.scaling_truncf": _NEVER,
-    "cf.assert": Refusal("it is an assertion of MLIR's own", "use tl.device_assert"),
+    "cf.assert": Refusal("it is MLIR's own assertion", "use tl.device_assert"),
 }
 
 #: Operations that end a region, with those whose rules read them.

@@ -254,7 +254,7 @@ _contexts: dict[int, Context] = {}
 _left: list[Context] = []
 _lock = threading.RLock()
 
-#: Called with the contexts that are left: what has kernels of theirs loads them again.
+#: Called with the contexts that are given up, so that owners of kernels there load them again.
 WHEN_LEFT: list[Callable[[list[Context]], None]] = []
 
 

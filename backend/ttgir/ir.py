@@ -260,8 +260,8 @@ class Function:
 class Module:
     """A ``module``: its attributes (``ttg.num-warps``, ``ttg.shared``, …) and its functions in order.
 
-    ``aliases`` are the names that its text gives to attributes and types (``#blocked``), ``location_aliases`` those of
-    locations with their text (``#loc3`` → ``loc("kernel.py":7:4)``).
+    ``aliases`` are the names that its text gives to attributes and types (``#blocked``). ``location_aliases`` maps the
+    names of locations to their text (``#loc3`` → ``loc("kernel.py":7:4)``).
     """
 
     attributes: dict[str, Any]

@@ -1,5 +1,5 @@
 """tl.dot of f32 with ``input_precision``, as products of bf16 (emulated on the CPU), against NumPy in float64: error
-bounds, compared with those of tf32 itself, and the numbers at both ends of the range."""
+bounds, compared with tf32's own, and the numbers at both ends of the range."""
 
 from __future__ import annotations
 

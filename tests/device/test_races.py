@@ -168,8 +168,8 @@ def missed_races(kernel: Any, barriers: Barriers) -> list[int]:
 OWN_BINS = [2] if device_capabilities().subgroup_size == 4 else []
 
 
-#: A kernel, and those of its barriers without which nothing races in shared memory: those for device memory around the
-#: atomic operation among them.
+#: A kernel, and the barriers that shared memory does not need, such as the barriers for device memory around the
+#: atomic operation.
 @pytest.mark.parametrize(
     ("kernel", "spare"),
     [

@@ -7,7 +7,7 @@ The driver has subgroups of 4, 8 or 16 lanes, by the width of the CPU's vectors.
 that keeps it from more; LLVM cuts wider vectors into pieces. SOURCE is the unpacked source of Mesa 22.3 (``apt-get
 source mesa``), which is changed; FOLDER becomes the driver and its manifest. The second line runs Python on it, with
 as many lanes as the device profile has, and with the decisions of that profile's driver: layouts, conversions, loads
-and barriers are then those of kernels on that GPU.
+and barriers are then the same as on that GPU.
 """
 
 from __future__ import annotations

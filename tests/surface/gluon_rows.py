@@ -131,7 +131,7 @@ ROWS = (
 )
 # fmt: on
 
-#: Functions with tests of their own: in tests/device/test_gluon.py, or in those of what Triton shares.
+#: Functions with their own tests: in tests/device/test_gluon.py, or in tests of what Triton shares.
 ELSEWHERE = {
     "device_print": "tests/device/test_debug.py",
     "atomic_poll": "tests/surface/language_rows.py",

@@ -48,8 +48,8 @@ def _eigh(
 
 
 def _check_values(info: torch.Tensor, a: torch.Tensor) -> None:
-    """Raises LinAlgError if singular values were not found; those of matrices with an infinity and no NaN are NaN,
-    as on the CPU."""
+    """Raises LinAlgError if singular values were not found. Matrices with an infinity and no NaN have NaN, as on the
+    CPU."""
     missing = a.isnan().any(-1).any(-1)
     info = torch.where(missing | (info > 0), info, torch.zeros_like(info))
     aten._linalg_check_errors(info, "linalg.svd", is_matrix=a.dim() == 2)

@@ -163,7 +163,7 @@ def test_each_has_its_own_arguments(
 
 
 def test_many_threads_that_wait(add_file: Path) -> None:
-    """Launches of one thread are joined by those of others between the recording and the hand-over."""
+    """Other threads' launches join the launches of one thread between recording and hand-over."""
     script = """
 import threading
 add, failures = load(), []
