@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import triton.language as tl
-import triton.language.semantic  # noqa: F401  (a name of triton.language once per kernel was compiled)
+import triton.language.semantic  # noqa: F401  (a name of triton.language once a kernel was compiled)
 from triton.backends.spirv.functions.cuda_symbols import CUDA_SYMBOLS
 from triton.backends.spirv.functions.forms import FORMS
 from triton.backends.spirv.functions.hip_symbols import HIP_SYMBOLS

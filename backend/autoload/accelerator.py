@@ -1,7 +1,7 @@
 """What torch expects a device to write in C++: this device has it in Python, replacing torch's functions.
 
-``torch.accelerator`` stands for this device once per program has used it, and before where it is a GPU or was asked for
-by name. A CPU driver is slower than torch's own CPU code, so that programs do not get it unasked.
+``torch.accelerator`` means this device once a program has used it, or at once if it is a GPU or was asked for by name.
+A CPU driver is slower than torch's own CPU code, so programs do not get it unasked.
 """
 
 from __future__ import annotations
