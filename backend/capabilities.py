@@ -1,7 +1,7 @@
 """What a Vulkan device can do, as frozen data.
 
-A ``Capabilities`` value is all that the compiler may know of a device. Its canonical string is ``GPUTarget.arch``: it
-is part of the cache key, and parsing it gives the same value back.
+A ``Capabilities`` value is all that the compiler may know about a device. Its canonical string is ``GPUTarget.arch``:
+it is part of the cache key, and parsing it gives the same value back.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """SPIRVBackend: options, target and the stage table. Lowering itself is in ``lowering/``.
 
-``import triton`` imports this file: what compiles kernels is imported when the first one is compiled.
+``import triton`` imports this file. The compiler itself is imported when the first kernel is compiled.
 """
 
 from __future__ import annotations

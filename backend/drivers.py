@@ -1,7 +1,7 @@
-"""What is known of Vulkan drivers beyond what they report: faults that are worked around, what suits their compilers.
+"""What is known about Vulkan drivers beyond what they report: faults to work around, and what suits their compilers.
 
-All that depends on a driver's name is in this table, so that another driver, or another version of one, is judged in
-one place. Each fault has a test that shows the workaround at work; docs/limits.md tells users of them.
+Everything that depends on a driver's name is in this table, so that another driver, or another version of one, is
+judged in one place. Each fault has a test that shows the workaround at work; docs/limits.md tells users of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How long compiling a kernel may take, and what is said meanwhile.
+"""How long compiling a kernel may take, and what is printed meanwhile.
 
 After ``NOTICE`` seconds a line on stderr says which kernel is being compiled by what, and what would help. After
 TRITON_SPIRV_COMPILE_TIMEOUT seconds that is an error.

@@ -1,7 +1,6 @@
-"""The report buffer, by which a kernel tells the host of failures, values that it prints, accesses out of bounds, and
-races.
+"""The report buffer, through which a kernel reports failures, printed values, accesses out of bounds, and races.
 
-Little-endian. It begins with a header. Kinds of reports that need more have a part each behind it (``PARTS``).
+Little-endian. It begins with a header. After it come the parts of the kinds of reports that need more (``PARTS``).
 ``docs/abi.md`` has the tables.
 """
 

@@ -1,4 +1,4 @@
-"""What a module needs of a device, read from its own words."""
+"""The device features that a module needs, read from its own words."""
 
 from __future__ import annotations
 

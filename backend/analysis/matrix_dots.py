@@ -1,4 +1,4 @@
-"""Which dots run on the device's matrix units, and by which of their configurations."""
+"""Which dots run on the device's matrix units, and in which configuration."""
 
 from __future__ import annotations
 

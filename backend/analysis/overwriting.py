@@ -1,4 +1,4 @@
-"""Before which writes to device memory the invocations of a workgroup wait, because one may yet have to read there.
+"""Before which writes to device memory invocations must wait, because another may still have to read there.
 
 A program acts on whole tensors, one operation after the other. Its invocations run at their own pace: Mesa's CPU driver
 runs each subgroup to the next barrier before it begins with another one. So a load that stands before a store may come

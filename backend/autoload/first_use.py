@@ -1,4 +1,4 @@
-"""Ways to use the device first that do not ask ``torch.spirv`` before: they register the device themselves.
+"""First uses of the device that do not go through ``torch.spirv``: they register the device themselves.
 
 Most of torch asks. What its C++ code does of itself (``torch.asarray``, ``torch.jit.load``) ends in an operation, for
 which there is no kernel before; storages, and pinning, do not ask either.

@@ -1,4 +1,4 @@
-"""``triton-spirv doctor``: whether kernels can run on this machine, and what to do where they cannot."""
+"""``triton-spirv doctor``: whether kernels can run on this machine, and what to do if they cannot."""
 
 from __future__ import annotations
 

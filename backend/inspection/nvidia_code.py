@@ -1,4 +1,4 @@
-"""NVIDIA's machine code of a kernel: from what its driver caches, through nvdisasm of the CUDA toolkit.
+"""A kernel's machine code for NVIDIA GPUs, from the driver's cache, through nvdisasm of the CUDA toolkit.
 
 The driver has no interface for it. A VkPipelineCache and a ``.bin`` file of the driver's own cache on disk
 (``__GL_SHADER_DISK_CACHE_PATH``) both hold a Zstandard frame for each program. The object "NVuc" lies in its contents:

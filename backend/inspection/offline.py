@@ -1,4 +1,4 @@
-"""Mesa's compilers for GPUs that are not there: how a process is started that has such a device.
+"""Mesa's compilers for GPUs that are not there: how to start a process that has such a device.
 
 Drivers of Mesa's believe in a GPU where a library of Mesa's, its drm-shim, plays the kernel's driver. It comes from
 Mesa's source (CONTRIBUTING.md says how). RADV before Mesa 25.2 needs none. ``NEWER_MESA`` names a folder with the

@@ -1,4 +1,4 @@
-"""The plan of a compiled kernel, made again from the stages and metadata that Triton keeps of it."""
+"""The plan of a compiled kernel, made again from the stages and metadata that Triton keeps."""
 
 from __future__ import annotations
 

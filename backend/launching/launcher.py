@@ -1,4 +1,4 @@
-"""What a compiled kernel is launched by: its source and metadata as a chain of launchers around the native one."""
+"""A compiled kernel's launcher: a chain of launchers around the native one, made from its source and metadata."""
 
 from __future__ import annotations
 

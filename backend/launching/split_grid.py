@@ -1,4 +1,4 @@
-"""Grids of more programs on an axis than the device takes at once: they are launched in parts.
+"""Grids with more programs on an axis than the device takes at once, which are launched in parts.
 
 A kernel that is to be launched in parts is another one: its program ids and grid sizes are arguments (``GRID`` in
 abi/block.py). It is compiled when a launch first needs it, so that a grid that fits costs nothing.

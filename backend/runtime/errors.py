@@ -1,4 +1,4 @@
-"""What can go wrong between a compiled kernel and its device."""
+"""Errors between a compiled kernel and its device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user promises of a value."""
+"""What the user promises about a value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that `triton-spirv compile` wrote: loading and launching them where Triton is not installed."""
+"""Loading and launching kernels that `triton-spirv compile` wrote, without Triton."""
 
 from __future__ import annotations
 

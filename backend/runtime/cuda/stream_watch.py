@@ -1,4 +1,4 @@
-"""CUDA's streams where the Vulkan device that they wait for fails: they go on, and whoever launched gets the error.
+"""CUDA's streams when the Vulkan device that they wait for fails: they go on, and the launching thread gets the error.
 
 A stream waits for a launch by a semaphore. Where the device is lost, or a kernel runs past the time limit, nobody
 signals it, and ``torch.cuda.synchronize()`` would wait for ever. A thread looks now and then whether what streams wait

@@ -1,4 +1,4 @@
-"""A kernel that tells which element of a cooperative matrix each component of each lane is.
+"""A kernel that finds out which element of a cooperative matrix each component of each lane is.
 
 It loads two matrices from device memory, of which one has each element's row and the other its column, and writes what
 each lane has of them. Rows and columns are small integers, which every component type holds exactly.

@@ -1,4 +1,4 @@
-"""What a device can do, with what has to be measured: component maps of its matrix units, errors of its functions."""
+"""What a device can do, including measured facts: component maps of its matrix units, errors of its functions."""
 
 from __future__ import annotations
 

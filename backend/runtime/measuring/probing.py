@@ -1,4 +1,4 @@
-"""Kernels that find out what a device does and does not say: how they are run, and where their results are kept.
+"""How kernels that measure a device are run, and where their results are kept.
 
 What was measured is in files next to the pipeline caches, by the device and its driver's version.
 """

@@ -1,4 +1,4 @@
-"""Accesses outside of tensors: what kernels that check them know about their tensors, and what they report."""
+"""Accesses outside tensors: what checking kernels know about their tensors, and what they report."""
 
 from __future__ import annotations
 

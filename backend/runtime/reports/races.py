@@ -1,4 +1,4 @@
-"""Races: what kernels that check for them are given to note their accesses in, and what they report."""
+"""Races: the memory in which kernels that check for races record accesses, and the kernels' reports."""
 
 from __future__ import annotations
 

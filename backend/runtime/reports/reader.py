@@ -1,4 +1,4 @@
-"""What reads one kind of report."""
+"""The reader of one kind of report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``backward()`` where a process has several devices."""
+"""``backward()`` in a process with several devices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""``torch.UntypedStorage`` on the device ``spirv``: how one is made, copied, saved, loaded and sent to other processes.
+"""``torch.UntypedStorage`` on the device ``spirv``: how storages are made, copied, saved, loaded and sent to other
+processes.
 
 torch looks for an allocator written in C++ and ends the process if there is none. autoload/first_use.py decides
 whether a storage is to be on this device, and has ``new_storage`` make it.

@@ -1,4 +1,4 @@
-"""Entering operations in torch's table for the device, with the CPU for calls that the device cannot do."""
+"""Registers operations for the device with torch, and leaves calls that the device cannot do to the CPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations of torch that are done like an earlier call, without what led to its launches.
+"""torch operations that repeat an earlier call without the work that led to its launches.
 
 The first call of a kind is watched: what memory it allocates, which kernels it launches with which arguments, and what
 it returns. Where that is all that it does, and all pointers that it passes lie in its arguments, in that memory, or in

@@ -1,4 +1,5 @@
-"""Reductions of elements that an index, lengths or offsets put together: scatter_reduce, index_reduce, segment_reduce.
+"""Reductions of elements that an index, lengths or offsets group together: scatter_reduce, index_reduce,
+segment_reduce.
 
 Elements are put in the order of what they belong to; then each result goes through its own, so that it is the same each
 time, and right for every type and what is not a number.

@@ -1,4 +1,4 @@
-"""A change to what torch keeps private, and what becomes of one whose place has moved."""
+"""A change to torch's private parts, and what happens if torch has moved the changed place."""
 
 from __future__ import annotations
 
