@@ -238,7 +238,7 @@ class SPIRVBackend(BaseBackend):
 
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
         """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. Raises
-        OutOfSharedMemory for TTGIR of a user's own that does not fit."""
+        OutOfSharedMemory for user-written TTGIR that does not fit."""
         from .collector import paused_collector
         from .lowering.entry_point import emit
         from .planning.cost import named_layouts

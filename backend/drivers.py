@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Faults:
-    """What a driver gets wrong, or ends without a word, and kernels work around. The defaults are no fault.
+    """What a driver gets wrong, or ends silently, and kernels work around. The defaults are no fault.
 
-    ``own_modules``: modules must be compiled for this driver, since it needs what follows. ``loop_limit``: it ends
-    loops after some number of iterations, counted over all loops of an invocation, without a word; so many need no
+    ``own_modules``: modules must be compiled for this driver, because it needs what follows. ``loop_limit``: it
+    silently ends loops after this number of iterations, counted over all loops of an invocation; shorter loops need no
     watching. ``max_nesting``: how deep regions may nest. ``folds_zeros``: it folds additions and products with the
     constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind barriers, in time
     that grows beyond measure (spirv/anchors.py). ``narrows_comparisons``: it compares a sign-extended number with a

@@ -36,8 +36,8 @@ SEVERAL_FUNCTIONS = "several tt.func"
 
 class Pass(NamedTuple):
     """An upstream pass: the ``group`` that it is in, the name there, its arguments. ``only_on``: it does nothing to
-    a module without an operation of one of these names; empty where that cannot be said. Such a pass is left out: it
-    would still have the whole module verified behind it, which takes as long as a pass that does something."""
+    a module without an operation of one of these names; empty if that cannot be said. Such a pass is left out, because
+    upstream would still verify the whole module after it, which takes as long as a pass that does something."""
 
     group: Any
     name: str

@@ -105,7 +105,7 @@ def text_of(wanted: str, stage: str) -> str:
     """What ``triton-spirv disassemble`` prints: of a ``.spv`` file, or of a kernel in Triton's cache.
 
     Raises NotInCache if there is no such kernel or file, ValueError if the file is not SPIR-V or the kernel
-    cannot be planned, NoMachineCode where the driver does not show it, VulkanUnavailable if a file's machine code is
+    cannot be planned, NoMachineCode if the driver does not show it, VulkanUnavailable if a file's machine code is
     asked for and no device can be used.
     """
     path = Path(wanted)

@@ -1,8 +1,8 @@
 """``tt.dot`` on plain multiply-adds: the accumulator is blocked, each lane owns all of K for its rows and columns.
 
 The loop over K is a loop in the emitted code. Its body holds as many steps as keep it under the target's budget of
-multiply-adds: unrolled further it would only take longer to compile. Where there are more accumulators than the target
-keeps in registers, rectangles of them are updated one after the other, each by a loop of its own.
+multiply-adds: further unrolling would only take longer to compile. If there are more accumulators than the target keeps
+in registers, rectangles of them are updated one after the other, each in its own loop.
 """
 
 from __future__ import annotations

@@ -116,7 +116,7 @@ class Operation:
         successors: Iterable[Successor] = (),
         location: Location = UNKNOWN,
     ) -> Operation:
-        """A new operation, of which its operands and regions know, in no block yet; ``types`` are its results'."""
+        """A new operation, known to its operands and regions, but in no block yet; ``types`` are its results'."""
         made = cls(name, list(operands), [], attributes, list(regions), list(successors), segments, location)
         if types:
             made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]

@@ -44,8 +44,8 @@ class Reader:
         self._kernel, self._messages, self._at = kernel, messages, at
 
     def launched(self, context: Context, loan: Loan, args: Sequence[Any]) -> Any:
-        """What the other methods are told of a launch. ``args``: as make_launcher's. What ``loan`` takes stays until
-        the kernel is done."""
+        """What the other methods need to know about a launch. ``args``: as make_launcher's. What ``loan`` takes stays
+        until the kernel is done."""
 
     def pack(self, launch: Any) -> bytes:
         """What the part holds before the launch."""

@@ -26,8 +26,8 @@ _ZERO: _Complex = (None, None)
 
 
 class Source(Enum):
-    """What a transform reads: numbers, real ones, or the first half of conjugates of numbers whose transform is
-    real, of which the others follow."""
+    """What a transform reads: complex numbers, real ones, or the conjugates of the first half of numbers whose
+    transform is real, from which the other half follows."""
 
     COMPLEX = "complex"
     REAL = "real"
@@ -38,8 +38,8 @@ class Source(Enum):
 class FourierPass:
     """What a pass does. ``first``: nothing was combined before. ``weighted``: elements are multiplied by the table
     ``before``, and there are only ``whole`` of them. ``last``: results are scaled, and the first ``kept`` of them
-    written. ``finished``: results are multiplied by the table ``after``. ``real``: their real parts alone are written.
-    ``symmetric``: they are of real numbers, so that the first is real, and so is the one in the middle. ``inner``:
+    written. ``finished``: results are multiplied by the table ``after``. ``real``: only their real parts are written.
+    ``symmetric``: they come from real numbers, so the first and the middle one are real. ``inner``:
     dimensions lie between the elements in memory."""
 
     radix: int

@@ -26,9 +26,9 @@ _N = frozenset(("n_in",))
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is computed of an element. ``text``: lines that assign the outputs' names, in terms of the operands'
-    names, ``tl``, ``libdevice`` and ``fn`` (functions.py), ``mask`` of the elements that there are, and ``zero``, a
-    tile of zeros. ``as_stored``: operands that are not converted to the type that is computed in. ``places``: operands
+    """What is computed for each element. ``text``: lines that assign the outputs' names, in terms of the operands'
+    names, ``tl``, ``libdevice`` and ``fn`` (functions.py), ``mask`` of the existing elements, and ``zero``, a tile of
+    zeros. ``as_stored``: operands that are not converted to the type that is computed in. ``places``: operands
     that are not read: the text gets their elements' addresses. ``numbered``: operands that are not read: the text gets
     how many elements of memory each is from the first (numbers_along()). ``tile``: elements of a program, of which a
     long text has fewer, as it is compiled for each element that an invocation has."""

@@ -67,8 +67,8 @@ def reduced(
     initial: float | None = None,
 ) -> None:
     """Each element of ``out`` from the elements of ``source`` at begin … end along ``dim``. These are int64 and
-    broadcast to it. ``mine``: what is there already is 'included', or 'kept' if there are no others; None if all
-    is written, with ``initial``, or what changes nothing, if there are none."""
+    broadcast to it. ``mine``: the old value is 'included', or 'kept' if there are no elements; None if every
+    element is written, without elements with ``initial`` or the neutral element."""
     compute = computed_in(out.dtype)
     number, how = IN_SOURCE[NAMES[compute]], _kind(how, out.dtype)
     start, combined = _FOLDS[how]
