@@ -1,7 +1,7 @@
 """Layer normalisation, backward: gradients of input, weight and bias.
 
-The gradients of weight and bias are sums over all rows. Each program adds up the rows it is given in registers and
-stores one partial sum; a second kernel adds those. No locks, no atomics, the same result each time.
+The gradients of weight and bias are sums over all rows. Each program adds up its rows in registers and
+stores one partial sum; a second kernel adds the partial sums. No locks, no atomics, the same result each time.
 """
 
 from __future__ import annotations
