@@ -123,7 +123,7 @@ _NAMES = _DEFAULTS.keys()
 
 @dataclass(frozen=True)
 class Choice:
-    """A compile option that users choose. ``help``: of its option of the command line; empty where it has none there,
+    """A compile option that users choose. ``help``: of its option of the command line; empty if it has none there,
     or one that is not a compilation's alone. ``short``: another name there. ``setting``: what counts where a launch
     does not say. ``recorded``: the JSON of a compiled kernel tells it. ``fact``: what the inspect page calls it, if it
     has it."""

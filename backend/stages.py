@@ -113,7 +113,7 @@ class _Layouts:
         )
 
     def laid_out(self, schedule: Schedule) -> Any:
-        """The TTGIR by a schedule, a module of its own; None if no dot can be cut as the schedule says."""
+        """The TTGIR by a schedule, its own module; None if no dot can be cut as the schedule says."""
         options = planning_options(self._capabilities, self._options, schedule)
         key = Schedule(schedule.subgroups, matrices=schedule.matrices, pieces=schedule.pieces)
         if key not in self._by_upstream:

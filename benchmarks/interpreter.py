@@ -98,7 +98,7 @@ def measure(make: Callable[[], Case], seconds: float) -> float:
 
 
 def interpreted(name: str, seconds: float) -> float:
-    """``measure`` in a process of its own, where kernels are interpreted."""
+    """``measure`` in its own process, where kernels are interpreted."""
     command = [sys.executable, "-m", "benchmarks.interpreter", "--only", name, "--seconds", str(seconds)]
     result: Any = json.loads(
         subprocess.run(

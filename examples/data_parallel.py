@@ -104,7 +104,7 @@ class Problem:
 
 
 def split(parameters: Any) -> tuple[Any, Any, Any]:
-    """The weight (INPUTS, OUTPUTS), gain and bias (OUTPUTS) that lie behind one another in a vector."""
+    """The weight (INPUTS, OUTPUTS), gain and bias (OUTPUTS) that lie one after another in a vector."""
     weight = parameters[: INPUTS * OUTPUTS].reshape(INPUTS, OUTPUTS)
     return weight, parameters[INPUTS * OUTPUTS : -OUTPUTS], parameters[-OUTPUTS:]
 

@@ -115,7 +115,7 @@ def reference(
 
 
 def cases() -> list[Case]:
-    """One size; the three gradients lie behind one another in the checked output."""
+    """One size; the three gradients lie one after another in the checked output."""
     rows, columns = 500, 1000
     random = np.random.default_rng(0)
     x, grad = (random.standard_normal((rows, columns), dtype=np.float32) for _ in range(2))

@@ -1,6 +1,6 @@
 """The git repository made of the upstream tree: one commit for upstream, one for overlay/, one for each patch.
 
-Commits are made with git's plumbing on an index of their own, so the work tree changes in one step at the end, and
+Commits are made with git's plumbing on their own index, so the work tree changes in one step at the end, and
 not at all where a patch fails.
 """
 
@@ -270,7 +270,7 @@ class Repository(History):
         return bool(self._state().get("moving_to"))
 
     def undo_move(self) -> bool:
-        """Put the tree back to where it was before an apply that was killed. False where none was."""
+        """Put the tree back to where it was before an apply that was killed. False if none was."""
         state = self._state()
         if not state.get("moving_to"):
             return False
@@ -336,7 +336,7 @@ class Repository(History):
         return self.build_queue(UPSTREAM_REF, load_series(self.project), overlay_files(self.project))
 
     def apply(self) -> bool:
-        """Bring the tree to upstream + overlay + series. False where it is there already."""
+        """Bring the tree to upstream + overlay + series. False if it is there already."""
         wanted = queue_hash(self.project)
         self.refuse_unsaved()
         status = self.status()

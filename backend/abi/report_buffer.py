@@ -20,7 +20,7 @@ RECORD = struct.Struct("<8I")
 #: Records that the buffer holds; what comes after them is counted but lost.
 RECORDS = 1 << 15
 
-#: Where kernels with checks of bounds have the first element outside: 1 + its message, so that this tells whether there
+#: Where kernels with checks of bounds have the first element outside: 1 + its message, so that this says whether there
 #: was one where the count has wrapped to zero, and the program id x, y, z.
 FIRST_OUTSIDE = struct.Struct("<4I")
 FIRST_OUTSIDE_AT = HEADER.size

@@ -82,7 +82,7 @@ def _asked_for() -> bool:
 
 
 def _other_accelerator() -> bool:
-    """Whether torch has a device of its own here, found without a call of a driver, which would cost its start."""
+    """Whether torch has its own device here, found without a call of a driver, which would cost its start."""
     import torch
 
     if torch.version.cuda is not None or torch.version.hip is not None:

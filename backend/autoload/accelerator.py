@@ -44,7 +44,7 @@ def accelerator() -> Any:
 
 @cache
 def _may_be_wanted() -> bool:
-    """False where torch.accelerator cannot stand for this device, found without an import: optimizers ask it."""
+    """False if torch.accelerator cannot stand for this device, found without an import: optimizers ask it."""
     if any(name.startswith(("TRITON_SPIRV_", "TRITON_DEFAULT_")) for name in os.environ) or sys.platform != "linux":
         return True
     return any(glob(pattern) for pattern in _GPU_NODES)

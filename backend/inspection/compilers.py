@@ -1,7 +1,7 @@
 """What a target's driver makes of a module: its statistics and its own code, on the page about a kernel.
 
 A driver that has a device is asked in this process. Drivers of Mesa's compile for a GPU that is not there, where there
-is what offline.py says. They work in a process of their own:
+is what offline.py says. They work in their own process:
 
     python -m triton.backends.spirv.inspection.compilers DRIVER SUBGROUP_SIZE ANSWERS.json MODULE.spv ...
 """

@@ -93,7 +93,7 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
 
 
 def _place(src: Any) -> str:
-    """The file and the line of a kernel's function; empty where its source is no function."""
+    """The file and the line of a kernel's function; empty if its source is not a function."""
     code = getattr(getattr(getattr(src, "fn", None), "fn", None), "__code__", None)
     return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code is not None else ""
 

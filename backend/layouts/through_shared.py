@@ -61,7 +61,7 @@ class ThroughShared:
 
     @property
     def takes_turns(self) -> bool:
-        """True where lanes store the same register in different rounds."""
+        """True if lanes store the same register in different rounds."""
         return any(basis for bases in self.turn.inputs.values() for basis in bases)
 
     def stores(self, number: int) -> list[tuple[int, Vectors]]:

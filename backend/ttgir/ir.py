@@ -19,7 +19,7 @@ from .types import FunctionType, Type
 class Location:
     """Where in the user's source an operation comes from: the innermost frame first, callers after it.
 
-    ``text`` is how the location was written, ``loc(…)``; it is empty where the location was made here.
+    ``text`` is how the location was written, ``loc(…)``; it is empty if the location was made here.
     """
 
     file: str = ""
@@ -234,7 +234,7 @@ class Region:
 @dataclass(eq=False, slots=True)
 class Function:
     """A ``tt.func``. ``argument_attributes`` holds one dict an argument (``tt.divisibility`` and the like);
-    ``visibility`` is ``public``, ``private``, ``nested``, or empty where it is not written; ``body`` is None for a
+    ``visibility`` is ``public``, ``private``, ``nested``, or empty if it is not written; ``body`` is None for a
     declaration."""
 
     name: str

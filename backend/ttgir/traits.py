@@ -78,7 +78,7 @@ class Layouts(Enum):
     SLICES = auto()
     #: By a change of the shape, so that an operand and a result cannot have one.
     TURNED = auto()
-    #: In a way of their own.
+    #: In their own way.
     OWN = auto()
 
 

@@ -126,7 +126,7 @@ def _warm(lines: list[dict[str, Any]], jobs: int | None) -> int:
     )
     if others:
         print(
-            f"{others} of them have another key than was recorded: the source, or a setting in the environment, has "
+            f"{others} of them got another key than was recorded: the source, or a setting in the environment, has "
             "changed. Record again if the program still compiles kernels."
         )
     return int(not counts[COMPILED] + counts[THERE])

@@ -578,7 +578,7 @@ REFUSED = {
     "bar.sync 0;": "'bar.sync' waits for other threads",
     "mov.u32 $0, %laneid;": "'%laneid' is a register of the hardware",
     "neg.s32 $0, $1": "';' is missing after 'neg.s32'",
-    "v_exp_f32 $0, $1;": "'v_exp_f32' is not an instruction of PTX that is translated",
+    "v_exp_f32 $0, $1;": "the PTX instruction 'v_exp_f32' is not translated",
     "add.cc.u32 $0, $1, $1;": "'.cc' of 'add.cc.u32' is not translated",
     "add.u32 $0, $1;": "'add.u32' has 2 operands, and takes 3",
     "add.u64 $0, $1, $1;": "'$1' has 32 bits, and .u64 64",

@@ -81,7 +81,7 @@ GONE = {"name": "gone", "module": "kernels_of_mine", "root": "/"}
 
 
 def run(folder: Path, cache: str, *command: str) -> subprocess.CompletedProcess[str]:
-    """A command with a cache of its own, of kernels and of Mesa's."""
+    """A command with its own cache, of kernels and of Mesa's."""
     environment = os.environ | {
         "TRITON_CACHE_DIR": str(folder / cache),
         "MESA_SHADER_CACHE_DIR": str(folder / cache),
@@ -177,7 +177,7 @@ def test_a_source_that_changed_is_compiled_as_it_is_and_told_of(recorded: Path, 
     done = warm(tmp_path, "fourth", "one")
     assert done.returncode == 0
     assert "[1/1] combined: compiled" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("1 of them have another key than was recorded: "), done.stdout
+    assert done.stdout.splitlines()[-1].startswith("1 of them got another key than was recorded: "), done.stdout
 
 
 def test_a_process_that_dies_costs_its_kernel_alone(recorded: Path, tmp_path: Path) -> None:

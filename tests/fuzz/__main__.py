@@ -47,7 +47,7 @@ def seeds(text: str) -> range:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a kernel. ``fault`` is empty where it computed what was expected; ``source`` is the smallest
+    """What became of a kernel. ``fault`` is empty if it computed what was expected; ``source`` is the smallest
     kernel that was found to fail, ``ended`` whether there was time to find it; ``seconds``: of processor time."""
 
     sort: str

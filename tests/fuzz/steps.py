@@ -229,7 +229,7 @@ def _guarded(array: Array, first: int) -> Array:
 
 
 def fault(kernel: Kernel, folder: Path) -> str:
-    """What is wrong after a launch; empty where nothing is."""
+    """What is wrong after a launch; empty if nothing is."""
     path = folder / f"steps_{abs(hash(kernel.source))}.py"
     path.write_text(HEADER + kernel.functions + kernel.source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -258,7 +258,7 @@ def fault(kernel: Kernel, folder: Path) -> str:
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """``fault`` is empty where all values are right. ``seconds``: of processor time."""
+    """``fault`` is empty if all values are right. ``seconds``: of processor time."""
 
     source: str
     fault: str

@@ -40,7 +40,7 @@ def compiles_for_the_cpu() -> None:
 
 
 def kernels_take_its_tensors(device: str = "cpu") -> None:
-    """Of a size that is no multiple of the block."""
+    """Of a size that is not a multiple of the block."""
     x, y = torch.rand(1000).to(device), torch.rand(1000).to(device)
     out = torch.empty_like(x)
     _add[(4,)](x, y, out, 1000, BLOCK=256)

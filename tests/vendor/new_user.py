@@ -1,4 +1,4 @@
-"""The first hour of a new user, in an environment of its own, with the time of each step.
+"""The first hour of a new user, in its own environment, with the time of each step.
 
     python -m tests.vendor.new_user FOLDER [--torch 2.13.0]
 

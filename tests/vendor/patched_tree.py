@@ -1,4 +1,4 @@
-"""A patched triton for the tests in this folder, each use of it in a process of its own.
+"""A patched triton for the tests in this folder, each use of it in its own process.
 
 Where the installed triton is already the patched one, that is used. Else a copy is made once: the installed Python
 files in a temporary folder, with overlay/ laid over them and patches/ applied; what is heavy and never patched is

@@ -1,7 +1,7 @@
 """What a driver says about a kernel that it compiled (VK_KHR_pipeline_executable_properties): registers, spills, code.
 
 Drivers keep this only for a pipeline that is created with flags that ask for it, which may cost time and the pipeline
-cache. So it comes from a pipeline of its own, made when somebody asks.
+cache. So it comes from its own pipeline, made when somebody asks.
 """
 
 from __future__ import annotations

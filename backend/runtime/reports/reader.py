@@ -21,7 +21,7 @@ def place(message: Message) -> str:
 class ReportError(RuntimeError):
     """Something that a kernel found in a launch, with what attributes say of it.
 
-    ``program`` (x, y, z), ``file`` and ``line`` describe the first of the launch; ``count`` tells how many there
+    ``program`` (x, y, z), ``file`` and ``line`` describe the first of the launch; ``count`` says how many there
     were.
     """
 

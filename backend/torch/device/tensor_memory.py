@@ -266,7 +266,7 @@ def write_back(tensor: torch.Tensor, host: torch.Tensor) -> None:
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements fill the memory between the first and the last, each in a place of its own."""
+    """Whether the elements fill the memory between the first and the last, each in its own place."""
     if tensor.is_contiguous():
         return True
     filled = 1

@@ -50,7 +50,7 @@ def put(out: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
 
 
 def put_numbers(out: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """Copy what is no matrix into an output. Raises OnHost for an output of another type."""
+    """Copy what is not a matrix into an output. Raises OnHost for an output of another type."""
     _check(out, value)
     return resized(out, value.shape).copy_(value)
 
