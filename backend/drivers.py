@@ -91,7 +91,7 @@ class Driver:
     **Its statistics** (runtime/kernels/statistics.py). ``register_statistics``: names of the registers of an
     invocation; the first one that is there counts. ``spill_statistics``: names of registers that went to memory, which
     add up. ``most``: figures above it are none, and are left out. ``machine_code``: the name that it gives the device's
-    instructions, "" where it shows none (of NVIDIA's driver the name that inspection/nvidia_code.py gives them).
+    instructions, "" if it shows none (of NVIDIA's driver the name that inspection/nvidia_code.py gives them).
     """
 
     faults: Faults = NO_FAULTS

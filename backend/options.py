@@ -75,10 +75,10 @@ class SPIRVOptions:
     disorder: int = 0
     #: Source lines and names of variables in the module: TRITON_SPIRV_DEBUG_INFO where a launch does not say.
     debug_info: bool = False
-    #: Whether dots use the device's matrix units, or emulated ones: planning/matrix_units.py. Where a launch does not
+    #: Whether dots use the device's matrix units, or emulated ones: planning/matrix_units.py. If a launch does not
     #: say: TRITON_SPIRV_MATRIX_UNITS.
     matrix_units: str = "auto"
-    #: Whether exponentials are the device's own: planning/native_math.py. Where a launch does not say:
+    #: Whether exponentials are the device's own: planning/native_math.py. If a launch does not say:
     #: TRITON_SPIRV_NATIVE_MATH.
     native_math: str = "auto"
     #: A launch is a part of the grid: launching/split_grid.py asks for it where a grid is too large.

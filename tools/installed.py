@@ -67,7 +67,7 @@ def ensure_installed(project: Project) -> Path:
 
 
 def ensure_editable(project: Project) -> None:
-    """Have this checkout installed in .venv so that its Python files are used where they lie, its native part built."""
+    """Have this checkout installed in .venv so that its Python files are used in place, and build its native part."""
     from .packaging import refresh, wheel
     from .packaging.metadata import Kind
     from .packaging.native import build_native, native_folder

@@ -190,7 +190,7 @@ class History:
         return data
 
     def text_at(self, commit: str, path: str) -> str:
-        """A file of a commit as text, '' where it has none."""
+        """A file of a commit as text, '' if it has none."""
         try:
             return self._blob(commit, path).decode(errors="replace")
         except git.GitCommandError:
@@ -209,7 +209,7 @@ class History:
         return Patch(named.group(1) if named else f"{slug}.patch", author, subject, body.strip("\n"), text)
 
     def syntax_fault(self, base: str, head: str) -> str:
-        """Where the first Python file that changes between two trees no longer compiles, '' where all do."""
+        """Where the first Python file that changes between two trees no longer compiles, '' if all do."""
         names = self.git.diff("--name-only", "-z", "--no-renames", "--diff-filter=d", base, head, "--", "*.py")
         before = {path for path in self.git.ls_tree("-r", "-z", "--name-only", base).split("\0") if path}
         for path in filter(None, names.split("\0")):

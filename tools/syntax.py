@@ -6,7 +6,7 @@ import warnings
 
 
 def syntax_fault(path: str, before: bytes | None, after: bytes) -> str:
-    """`path, line N: what is wrong` of a changed Python file, '' where it compiles.
+    """`path, line N: what is wrong` of a changed Python file, '' if it compiles.
 
     `before`: the file as it was, None if there was none. One that did not compile then is not the change's fault.
     """

@@ -107,7 +107,7 @@ def _copied(type_: Type) -> bool:
         return True
     try:
         layout = distributed_layout(type_.encoding, type_.shape)
-    except (ValueError, NotImplementedError):  # refused where it is lowered
+    except (ValueError, NotImplementedError):  # refused when it is lowered
         return True
     return any(not basis for name in (LANE, WARP) for basis in layout.inputs[name])
 

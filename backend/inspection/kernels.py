@@ -58,7 +58,7 @@ class CachedKernel:
 
     @cached_property
     def source(self) -> str:
-        """Where the kernel was written, as ``file:line``; "" where the cache does not say."""
+        """Where the kernel was written, as ``file:line``; "" if the cache does not say."""
         try:
             place = _PLACE.search(self.path("ttir").read_text(encoding="utf-8", errors="replace"))
         except OSError:

@@ -31,7 +31,7 @@ class Compiler:
     """A driver of Mesa's. ``manifest``: how the name of its manifest begins; ``library``: the driver's own.
 
     ``shim``: the environment variable that names the library that plays its GPU; ``chosen_by``: the variable by which
-    that library chooses one, and ``gpu``: which, where the variable is not set; "" where it plays only one.
+    that library chooses one, and ``gpu``: which, where the variable is not set; "" if it plays only one.
     ``without``: environments in which it compiles without the library, for one version or another.
     """
 

@@ -416,7 +416,7 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
 
 
 def _not_there(options: argparse.Namespace) -> str:
-    """What is wrong with the program that was asked for; "" where nothing is."""
+    """What is wrong with the program that was asked for; "" if nothing is."""
     if not options.module:
         if options.script is None:
             return "name a script, or a module with -m"

@@ -24,7 +24,7 @@ from triton.runtime.jit import JITCallable
 
 from ..runtime.native_module import native
 
-#: What JITFunction.run() adds to the keywords of a call, last. Where it adds something else, nothing is remembered: it
+#: What JITFunction.run() adds to the keywords of a call, last. If it adds something else, nothing is remembered: it
 #: would not be compared.
 _ADDED = ("debug", "instrumentation_mode", "fpsan_homomorphic_casts")
 

@@ -94,7 +94,7 @@ class Emitter:
             if self.options.disorder:
                 self._inputs[BuiltIn.SubgroupId] = self.f.sub(self.module.uint(self.num_warps - 1), warp)
         if self.capabilities.traits.faults.unmasked_loads:
-            self.lane_zero()  # numbered here, it is the same everywhere; left out where nothing uses it
+            self.lane_zero()  # numbered here, it is the same everywhere; left out if nothing uses it
 
     def lane_zero(self) -> int:
         """A 64-bit 0 that drivers have to treat as another one for each lane."""

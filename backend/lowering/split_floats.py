@@ -7,7 +7,7 @@ An infinity or a NaN has 1 with its sign as its first part and is itself the las
 meets only the other operand's first part, which has that operand's sign, and is zero only where that operand is below
 2**-134: so its products are the infinities and NaNs of the numbers themselves, and all others are finite.
 
-Numbers from 2**127 on are cut off instead of rounded, so that none becomes an infinity. Where the product of finite
+Numbers from 2**127 on are cut off instead of rounded, so that none becomes an infinity. If the product of finite
 numbers passes the range of f32 by more than 2**8, a NaN may come out instead of an infinity: its terms may overflow to
 both sides.
 """

@@ -103,7 +103,7 @@ class Array:
 
 
 class ReadOnlyArray(Array):
-    """An array that kernels must not write: it is copied for a launch, and refused where the kernel may write it."""
+    """An array that kernels must not write: it is copied for a launch, and refused if the kernel may write it."""
 
     __slots__ = ()
     is_cpu = False

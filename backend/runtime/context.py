@@ -215,7 +215,7 @@ class Context:
 
     def close(self) -> None:
         """Wait for all work and destroy everything. Other threads' launches are refused from then on. A forked child
-        leaves its parent's objects alone. Where a signal's handler raises meanwhile, nothing has happened."""
+        leaves its parent's objects alone. If a signal's handler raises meanwhile, nothing has happened."""
         if self.handle is None or self.pid != os.getpid():
             return
         vk = vulkan()

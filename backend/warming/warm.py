@@ -100,7 +100,7 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _why_not(line: dict[str, Any]) -> str:
-    """Why no worker is asked; "" where one is."""
+    """Why no worker is asked; "" if one is."""
     if line.get("format") != FORMAT:
         return "another version of triton-spirv recorded it"
     return str(line.get("why_not", ""))

@@ -95,7 +95,7 @@ def _ends(pid: int, seconds: float) -> bool:
 def run_script(
     script: str, module: Path | None = None, seconds: float = 120, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs Python statements after the prelude, with the kernel's file as their argument. Where they take longer than
+    """Runs Python statements after the prelude, with the kernel's file as their argument. If they take longer than
     ``seconds``, the stacks of all threads are printed and the test fails."""
     prelude = _PRELUDE.replace("{seconds}", str(seconds))
     return run(

@@ -35,7 +35,7 @@ _TABLE = ("nvidia", "amd", "proton")
 
 
 def submodule_version(setup: str) -> str:
-    """The version that an upstream setup.py states, '' where none is found."""
+    """The version that an upstream setup.py states, '' if none is found."""
     found = re.search(r'^TRITON_VERSION = "([^"]+)"', setup, re.MULTILINE)
     return found.group(1) if found else ""
 

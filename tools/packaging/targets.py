@@ -84,7 +84,7 @@ def interpreter(target: Target) -> str:
 
 
 def refusal(target: Target, lock: Lock, plugins: list[Plugin]) -> str:
-    """Why a wheel for a target cannot be built by this interpreter, '' where it can."""
+    """Why a wheel for a target cannot be built by this interpreter, '' if it can."""
     try:
         target.wheel(lock)
     except ToolError:

@@ -43,7 +43,7 @@ def exp(n: Numeric, x: Real) -> Real:
 
 
 def _power(n: Numeric, x: Real, factor: Real | None) -> Real:
-    """2^x, times a ``factor`` near 1. Where the device keeps subnormal numbers but its Exp2 does not give them, they
+    """2^x, times a ``factor`` near 1. If the device keeps subnormal numbers but its Exp2 does not give them, they
     are made by a product."""
 
     def times(value: Real) -> Real:

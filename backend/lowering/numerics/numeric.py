@@ -403,7 +403,7 @@ class Numeric:
         return x * self.pow2(half) * self.pow2(exponent - half)
 
     def branch(self, condition: Bool, then: Callable[[], Sequence[Any]], defaults: Sequence[Any]) -> list[Any]:
-        """The values of ``then()`` where the condition holds, else ``defaults``; skipped where no lane needs it."""
+        """The values of ``then()`` where the condition holds, else ``defaults``; skipped if no lane needs it."""
         results = self.f.if_(
             condition.id, lambda: [value.id for value in then()], defaults=[value.id for value in defaults]
         )

@@ -275,7 +275,7 @@ def _sizes(grid: Any, name: str) -> tuple[int, int, int]:
 
 
 def refusal(abi: Abi, context: Context) -> str:
-    """Why the device cannot run what was compiled for the ABI's target, '' where it can."""
+    """Why the device cannot run what was compiled for the ABI's target, '' if it can."""
     has, target, device = context.capabilities, Capabilities.parse(abi.target), context.device
     problems = []
     if target.driver != has.driver and (target.driver != ANY_DRIVER or has.traits.faults.own_modules):

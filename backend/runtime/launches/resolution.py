@@ -1,6 +1,6 @@
 """Addresses for pointer arguments whose memory the device does not reach in place: it is copied, imported or shared.
 
-native/launcher.cpp packs a launch's arguments. Where one of them needs it, it asks the kernel's ``Resolver`` for the
+native/launcher.cpp packs a launch's arguments. If one of them needs it, it asks the kernel's ``Resolver`` for the
 addresses, runs the kernel on them, with the resolution's copies before and after it, and ends the resolution.
 """
 

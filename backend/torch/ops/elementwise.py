@@ -64,7 +64,7 @@ def run(
 ) -> None:
     """Compute ``body`` for each element of the ``outputs``, which are of one shape, and to which the ``operands`` are
     broadcast; without outputs, of the shape that the operands have together. ``compute``: the type that operands are
-    converted to. ``counts``: integers of 64 bits that the text names. Where an operand shares memory with an output
+    converted to. ``counts``: integers of 64 bits that the text names. If an operand shares memory with an output
     and is not the same view of it, it is copied first.
 
     Raises OnHost if the device cannot, before anything is written.

@@ -33,7 +33,7 @@ def as_columns(a: torch.Tensor) -> torch.Tensor:
 
 
 def in_order_of_columns(out: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """``out`` with the shape of a result. Where it has to be resized, its columns follow each other, as the CPU's."""
+    """``out`` with the shape of a result. If it has to be resized, its columns follow each other, as the CPU's."""
     if out.shape != torch.Size(shape):
         resized(out, shape)
         if out.dim() > 1 and out.is_floating_point():
