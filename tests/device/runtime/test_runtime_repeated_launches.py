@@ -92,7 +92,7 @@ print([set(values.to_numpy().tolist()) for values in x])
 
 
 def test_launches_in_a_row_are_recorded(add_file: Path, faulty_layer: dict[str, str]) -> None:
-    """A command buffer that took another launch as well, before it was handed over, is no single launch's."""
+    """A command buffer that took another launch before it was handed over does not belong to a single launch."""
     script = """
 for _ in range(40):
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""NVIDIA's machine code, from caches that the test writes as its driver does, with code of upstream's own ptxas."""
+"""NVIDIA's machine code, from caches that the test writes as its driver does, with code from upstream's ptxas."""
 
 from __future__ import annotations
 
