@@ -1,4 +1,4 @@
-"""The hooks into torch's compiler: each finds what it changes in this torch, and a warning names what a torch has moved."""
+"""The hooks into torch's compiler: each finds what it changes in this torch, and a warning names what torch moved."""
 
 from __future__ import annotations
 
