@@ -1,7 +1,7 @@
 """What a Vulkan device can do, as frozen data.
 
-A ``Capabilities`` value is all that the compiler may know of a device. Its canonical string is ``GPUTarget.arch``: it
-is part of the cache key, and parsing it gives the same value back.
+A ``Capabilities`` value is all that the compiler may know about a device. Its canonical string is ``GPUTarget.arch``:
+it is part of the cache key, and parsing it gives the same value back.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ class Profile:
 def read_profile(path: Path) -> Profile:
     """The profile in a JSON file: ``description``, ``sources``, and the entries of Capabilities.
 
-    Raises OSError where the file cannot be read, ValueError on anything that is not a profile.
+    Raises OSError if the file cannot be read, ValueError on anything that is not a profile.
     """
     try:
         data = json.loads(path.read_text(encoding="utf-8"))

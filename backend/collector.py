@@ -1,7 +1,7 @@
 """Keeps Python's cyclic garbage collector out of the stages of the compiler.
 
-A stage makes tens of thousands of small lists, one an instruction, and hardly any garbage that only the collector could
-free. Every few hundred of them start a collection, and some of these walk all that the program has in memory.
+A stage makes tens of thousands of small lists, one per instruction, and hardly any garbage that only the collector
+could free. Every few hundred of them start a collection, and some of these walk all that the program has in memory.
 """
 
 from __future__ import annotations

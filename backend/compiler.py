@@ -1,6 +1,6 @@
 """SPIRVBackend: options, target and the stage table. Lowering itself is in ``lowering/``.
 
-``import triton`` imports this file: what compiles kernels is imported when the first one is compiled.
+``import triton`` imports this file. The compiler itself is imported when the first kernel is compiled.
 """
 
 from __future__ import annotations
@@ -238,7 +238,7 @@ class SPIRVBackend(BaseBackend):
 
     def make_spirv(self, module: Any, metadata: dict[str, Any], options: SPIRVOptions) -> bytes:
         """TTGIR to a SPIR-V module, with shared memory allocated and barriers inserted on the way. Raises
-        OutOfSharedMemory for TTGIR of a user's own that does not fit."""
+        OutOfSharedMemory for user-written TTGIR that does not fit."""
         from .collector import paused_collector
         from .lowering.entry_point import emit
         from .planning.cost import named_layouts
@@ -273,7 +273,7 @@ class SPIRVBackend(BaseBackend):
 
 
 def _convert_custom_types(*arguments: Any, **options: Any) -> Any:
-    """fp8e4b15 to and from other floats: the inline PTX of upstream's CUDA backend."""
+    """fp8e4b15 to and from other floats, by the inline PTX of upstream's CUDA backend."""
     from triton.language.extra.cuda.utils import convert_custom_float8_sm80
 
     return convert_custom_float8_sm80(*arguments, **options)

@@ -56,7 +56,7 @@ def compile_only() -> bool:
 
 
 def unavailable_reason() -> str | None:
-    """Why no kernel can be run, with what to do about it; None where one can."""
+    """Why no kernel can be run, with what to do about it; None if one can."""
     if compile_only():
         return None
     from .runtime.errors import VulkanUnavailable
@@ -149,7 +149,7 @@ class SPIRVDriver(DriverBase):
         return 0 if compile_only() else self._vulkan.current_device()
 
     def set_current_device(self, device: int) -> None:
-        """Launch on another device from now on, in this thread. Raises VulkanUnavailable where it is not usable."""
+        """Launch on another device from now on, in this thread. Raises VulkanUnavailable if it is not usable."""
         if not compile_only():
             self._vulkan.set_current_device(device)
 

@@ -1,7 +1,7 @@
-"""What is known of Vulkan drivers beyond what they report: faults that are worked around, what suits their compilers.
+"""What is known about Vulkan drivers beyond what they report: faults to work around, and what suits their compilers.
 
-All that depends on a driver's name is in this table, so that another driver, or another version of one, is judged in
-one place. Each fault has a test that shows the workaround at work; docs/limits.md tells users of them.
+Everything that depends on a driver's name is in this table, so that another driver, or another version of one, is
+judged in one place. Each fault has a test that shows the workaround at work; docs/limits.md tells users of them.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class Faults:
-    """What a driver gets wrong, or ends without a word, and kernels work around. The defaults are no fault.
+    """What a driver gets wrong, or ends silently, and kernels work around. The defaults are no fault.
 
-    ``own_modules``: modules must be compiled for this driver, since it needs what follows. ``loop_limit``: it ends
-    loops after some number of iterations, counted over all loops of an invocation, without a word; so many need no
+    ``own_modules``: modules must be compiled for this driver, because it needs what follows. ``loop_limit``: it
+    silently ends loops after this number of iterations, counted over all loops of an invocation; shorter loops need no
     watching. ``max_nesting``: how deep regions may nest. ``folds_zeros``: it folds additions and products with the
     constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind barriers, in time
     that grows beyond measure (spirv/anchors.py). ``narrows_comparisons``: it compares a sign-extended number with a
@@ -91,7 +91,7 @@ class Driver:
     **Its statistics** (runtime/kernels/statistics.py). ``register_statistics``: names of the registers of an
     invocation; the first one that is there counts. ``spill_statistics``: names of registers that went to memory, which
     add up. ``most``: figures above it are none, and are left out. ``machine_code``: the name that it gives the device's
-    instructions, "" where it shows none (of NVIDIA's driver the name that inspection/nvidia_code.py gives them).
+    instructions, "" if it shows none (of NVIDIA's driver the name that inspection/nvidia_code.py gives them).
     """
 
     faults: Faults = NO_FAULTS
@@ -231,7 +231,7 @@ DRIVERS = {
         unrolled_elementwise=4000,  # 512 elements a lane of float16 or int8 are refused (VK_ERROR_UNKNOWN), 256 are not
         resident_shared=24576,  # 580.159 on an H100: a multiprocessor has 48 KiB for all its workgroups
         register_statistics=("Register Count",),
-        most={"Local Memory Size": 524288},  # CUDA's limit for a thread; 580.159 says 2^36 where there is none
+        most={"Local Memory Size": 524288},  # CUDA's limit for a thread; 580.159 says 2^36 if there is none
         machine_code="SASS",
     ),
     # XGL, icd/api/vk_pipeline.cpp; it counts the bytes of scratch memory, not spills.

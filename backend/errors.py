@@ -1,4 +1,4 @@
-"""What the compile side says when it cannot go on."""
+"""Errors of the compile side."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``tl.extra.libdevice`` for this backend: every function is a ``tt.extern_elementwise`` with a symbol of its own,
+"""``tl.extra.libdevice`` for this backend: every function is a ``tt.extern_elementwise`` with its own symbol,
 which lowering/externs.py computes. Error bounds are in docs/math.md."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which matrix products a device's subgroups compute, and which lane holds which element of them, as frozen data.
 
 SPIR-V leaves open which element a component of a cooperative matrix is (SPV_KHR_cooperative_matrix, "Cooperative
-Matrix Type"). Where it is known, matrices are made from values that a subgroup holds, and taken apart, without memory.
+Matrix Type"). If it is known, matrices are made from values that a subgroup holds, and taken apart, without memory.
 """
 
 from __future__ import annotations

@@ -75,10 +75,10 @@ class SPIRVOptions:
     disorder: int = 0
     #: Source lines and names of variables in the module: TRITON_SPIRV_DEBUG_INFO where a launch does not say.
     debug_info: bool = False
-    #: Whether dots use the device's matrix units, or emulated ones: planning/matrix_units.py. Where a launch does not
+    #: Whether dots use the device's matrix units, or emulated ones: planning/matrix_units.py. If a launch does not
     #: say: TRITON_SPIRV_MATRIX_UNITS.
     matrix_units: str = "auto"
-    #: Whether exponentials are the device's own: planning/native_math.py. Where a launch does not say:
+    #: Whether exponentials are the device's own: planning/native_math.py. If a launch does not say:
     #: TRITON_SPIRV_NATIVE_MATH.
     native_math: str = "auto"
     #: A launch is a part of the grid: launching/split_grid.py asks for it where a grid is too large.
@@ -123,7 +123,7 @@ _NAMES = _DEFAULTS.keys()
 
 @dataclass(frozen=True)
 class Choice:
-    """A compile option that users choose. ``help``: of its option of the command line; empty where it has none there,
+    """A compile option that users choose. ``help``: of its option of the command line; empty if it has none there,
     or one that is not a compilation's alone. ``short``: another name there. ``setting``: what counts where a launch
     does not say. ``recorded``: the JSON of a compiled kernel tells it. ``fact``: what the inspect page calls it, if it
     has it."""
@@ -191,7 +191,7 @@ def own(options: Mapping[str, Any]) -> dict[str, Any]:
 
 def with_foreign(known: SPIRVOptions, options: Mapping[str, Any]) -> SPIRVOptions:
     """``known`` with the ``options`` that FOREIGN names as attributes, so that a launch may pass them: Triton
-    refuses what the options do not have. That one has no effect is logged once a process."""
+    refuses what the options do not have. That one has no effect is logged once per process."""
     for name in options.keys() & FOREIGN.keys():
         value = options[name]
         object.__setattr__(known, name, value)

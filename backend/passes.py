@@ -1,4 +1,4 @@
-"""Upstream's pass pipelines, as tables: one row a pass."""
+"""Upstream's pass pipelines, as tables: one row per pass."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ SEVERAL_FUNCTIONS = "several tt.func"
 
 
 class Pass(NamedTuple):
-    """A pass of upstream's: the ``group`` that it is in, the name there, its arguments. ``only_on``: it does nothing to
-    a module without an operation of one of these names; empty where that cannot be said. Such a pass is left out: it
-    would still have the whole module verified behind it, which takes as long as a pass that does something."""
+    """An upstream pass: the ``group`` that it is in, the name there, its arguments. ``only_on``: it does nothing to
+    a module without an operation of one of these names; empty if that cannot be said. Such a pass is left out, because
+    upstream would still verify the whole module after it, which takes as long as a pass that does something."""
 
     group: Any
     name: str
@@ -181,7 +181,7 @@ _EXCHANGES = frozenset({"tt.reduce", "tt.scan", "tt.gather", "tt.histogram"})
 @dataclass(frozen=True)
 class Survey:
     """What is in a TTIR module. ``names``: what operation_names() gives. ``dots``: how many it has. ``largest``:
-    elements of the largest tensor among results, 1 where there is none. ``elements``: of the tensors among all results,
+    elements of the largest tensor among results, 1 if there is none. ``elements``: of the tensors among all results,
     each of a dot's DOT_ELEMENTS times. ``exchanges``: how many operations it has that combine or move elements of
     several lanes. ``accelerable``: accelerate_dots() can be run on it: it has dots, and none sums less than a
     fragment."""

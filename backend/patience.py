@@ -1,4 +1,4 @@
-"""How long compiling a kernel may take, and what is said meanwhile.
+"""How long compiling a kernel may take, and what is printed meanwhile.
 
 After ``NOTICE`` seconds a line on stderr says which kernel is being compiled by what, and what would help. After
 TRITON_SPIRV_COMPILE_TIMEOUT seconds that is an error.
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 
 from . import settings
 
-#: Seconds after which a part of the compiler is told of.
+#: Seconds after which a line says which part of the compiler is working.
 NOTICE = 5.0
 
 
@@ -29,7 +29,7 @@ def too_long(kernel: str, part: str, helps: str) -> TooLong:
 
 
 def what_helps(num_warps: int | None, most: int) -> str:
-    """What makes a kernel compile sooner. ``num_warps``: of the launch, None where it is not known; ``most``: the most
+    """What makes a kernel compile sooner. ``num_warps``: of the launch, None if it is not known; ``most``: the most
     warps that the device's workgroups can have."""
     if num_warps is None:
         return "more warps (num_warps) or smaller blocks make it shorter"
@@ -73,7 +73,7 @@ def told_of(kernel: str, part: str, helps: Callable[[], str]) -> Iterator[None]:
 
     def tell() -> None:
         print(
-            f"triton: kernel '{kernel}': {part} has worked on it for {NOTICE:g} s, and may for "
+            f"triton: kernel '{kernel}': {part} has worked on it for {NOTICE:g} s, of at most "
             f"{settings.COMPILE_TIMEOUT.get():g} s ({settings.COMPILE_TIMEOUT.name}): {helps()}",
             file=sys.stderr,
             flush=True,

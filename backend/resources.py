@@ -1,4 +1,4 @@
-"""What a kernel takes too much of, as errors that autotuning knows: it leaves such a configuration out."""
+"""Errors for kernels that need too much of a resource. Autotuning knows them, and skips such a configuration."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from typing import Generic, TypeVar
 
 PREFIX = "TRITON_SPIRV_"
 
-#: What switches a flag on and off, in any case: the words of ``triton.knobs``, and their opposites.
+#: What switches a flag on and off, in upper or lower case: the words of ``triton.knobs``, and their opposites.
 ON = frozenset({"1", "true", "yes", "y", "on"})
 OFF = frozenset({"0", "false", "no", "n", "off"})
 
@@ -78,7 +78,7 @@ def one_of(*values: str) -> Callable[[str], str]:
 
 
 def seconds(text: str) -> float:
-    """A time above 0 and below 1e9 s, some 30 years. Raises ValueError."""
+    """A time above 0 and below 1e9 s, about 30 years. Raises ValueError."""
     try:
         value = float(text)
     except ValueError:
@@ -106,14 +106,14 @@ BACKEND = Setting(
     flag,
     False,
     "1",
-    "use SPIR-V even where CUDA or HIP is active (`TRITON_DEFAULT_BACKEND=spirv` does so too)",
+    "use SPIR-V even if CUDA or HIP is active (`TRITON_DEFAULT_BACKEND=spirv` does so too)",
 )
 DEVICE = Setting[str | None](
     "TRITON_SPIRV_DEVICE",
     str,
     None,
     "<device>",
-    "which Vulkan device: an index, a part of its name, or its UUID; torchrun's ranks get one each "
+    "which Vulkan device: an index, part of its name, or its UUID; torchrun's ranks get one each "
     "([running.md](running.md#use-several-devices))",
 )
 COMPILE_ONLY = Setting("TRITON_SPIRV_COMPILE_ONLY", flag, False, "1", "compile kernels, never run them")
@@ -132,22 +132,22 @@ CHECK_BOUNDS = Setting(
     flag,
     False,
     "1",
-    "check every access against its tensor: an error with the place instead of corrupted memory",
+    "check every access against its tensor: an error with the line instead of corrupted memory",
 )
 DISORDER = Setting(
     "TRITON_SPIRV_DISORDER",
     seed,
     0,
     "<seed>",
-    "number subgroups backwards, and let each wait for a time of its own behind every barrier, by this number, so that "
-    "a missing barrier shows; 0: as usual",
+    "number subgroups backwards and delay each differently after every barrier, depending on this number, so that a "
+    "missing barrier shows; 0: as usual",
 )
 CHECK_RACES = Setting(
     "TRITON_SPIRV_CHECK_RACES",
     flag,
     False,
     "1",
-    "check every access to shared memory: an error with both places where two invocations race",
+    "check every access to shared memory: an error with both lines if two invocations race",
 )
 DEBUG_INFO = Setting(
     "TRITON_SPIRV_DEBUG_INFO",
@@ -168,16 +168,16 @@ MATRIX_UNITS = Setting(
     str,
     "auto",
     "0",
-    "do not use the device's matrix units for dots; `1`: use them even where they are slow; the name of a device "
-    "profile: use that profile's, emulated",
+    "do not use the device's matrix units for dots; `1`: use them even if they are slow; the name of a device profile: "
+    "emulate that profile's matrix units",
 )
 NATIVE_MATH = Setting(
     "TRITON_SPIRV_NATIVE_MATH",
     str,
     "auto",
     "0",
-    "compute `tl.exp` and `tl.exp2` as on every device, not by the device's own instruction where that was measured to "
-    "be exact to 2.5 units in the last place; `1`: by it wherever the device has one, however exact",
+    "compute `tl.exp` and `tl.exp2` in the same way on every device; by default the device's own instruction is used "
+    "if it was measured to be exact to 2.5 units in the last place; `1`: use that instruction however exact it is",
 )
 TIMEOUT = Setting[float | None](
     "TRITON_SPIRV_TIMEOUT", seconds, None, "<seconds>", "how long to wait for a kernel before giving up"
@@ -187,14 +187,14 @@ COMPILE_TIMEOUT = Setting(
     seconds,
     60.0,
     "<seconds>",
-    "how long a part of the compiler, this backend's or the driver's, may take for a kernel; 60 where it is not set",
+    "how long this backend's compiler, or the driver's, may take for a kernel; default: 60",
 )
 HOST_MEMORY = Setting[str | None](
     "TRITON_SPIRV_HOST_MEMORY",
     one_of(ZERO_COPY, IMPORTED, STAGED),
     None,
     "<way>",
-    f"how host memory reaches kernels: `{ZERO_COPY}`, `{IMPORTED}` or `{STAGED}`; default: the best there is",
+    f"how host memory reaches kernels: `{ZERO_COPY}`, `{IMPORTED}` or `{STAGED}`; default: the best available",
 )
 CUDA = Setting(
     "TRITON_SPIRV_CUDA",
@@ -208,7 +208,7 @@ RECORD_KERNELS = Setting[str | None](
     str,
     None,
     "<file>",
-    "add a line for each kernel that is loaded to this file, for `triton-spirv warm` "
+    "add a line to this file for each kernel that is loaded, for `triton-spirv warm` "
     "([running.md](running.md#compile-before-the-first-step))",
 )
 TORCH_FALLBACK = Setting(
@@ -216,15 +216,15 @@ TORCH_FALLBACK = Setting(
     one_of(ALLOW, TELL, WARN, ERROR),
     ALLOW,
     "<what>",
-    f"what happens where a torch operation is not there on the device `spirv` and would run on the CPU: `{ALLOW}`, "
-    f"`{TELL}` (how often each did, in one line when the process ends), `{WARN}` (once an operation) or `{ERROR}`",
+    f"what happens if a torch operation has no kernel on the device `spirv` and would run on the CPU: `{ALLOW}`, "
+    f"`{TELL}` (count each, in one line when the process ends), `{WARN}` (once per operation) or `{ERROR}`",
 )
 VERIFY = Setting(
     "TRITON_SPIRV_VERIFY",
     flag,
     False,
     "1",
-    "check a kernel's TTGIR behind each rewrite of this backend, as tests do",
+    "check a kernel's TTGIR after each rewrite of this backend, as tests do",
     DEVELOPERS,
 )
 TOOLS_IN_PLACE = Setting(
@@ -232,7 +232,7 @@ TOOLS_IN_PLACE = Setting(
     flag,
     False,
     "1",
-    "`python -m tools` stays with the interpreter that runs it, instead of `.venv`",
+    "`python -m tools` uses the interpreter that runs it, instead of `.venv`",
     DEVELOPERS,
 )
 TOOLS_FAULT = Setting[str | None](
@@ -240,7 +240,7 @@ TOOLS_FAULT = Setting[str | None](
     str,
     None,
     "<point>",
-    "`python -m tools` stops at a point of `tools/faults.py`, for the tests of interrupted runs",
+    "`python -m tools` stops at a point of `tools/faults.py`, for tests of interrupted runs",
     DEVELOPERS,
 )
 WHEEL = Setting[str | None](
@@ -269,7 +269,7 @@ def unknown(names: Iterable[str]) -> list[str]:
 
 
 def warn_of_unknown() -> None:
-    """Warns, once a process, of variables in the environment that look like settings and are none."""
+    """Warns, once per process, about variables in the environment that look like settings but are not."""
     global _warned
     _warned = True
     for sentence in unknown(os.environ):

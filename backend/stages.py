@@ -67,7 +67,7 @@ class Tried:
 @dataclass(frozen=True, repr=False)
 class Chosen:
     """How a kernel is laid out: the TTGIR, by which ``schedule``, and which others were ``tried`` before. ``planned``:
-    None where the kernel is refused when it is emitted."""
+    None if the kernel is refused when it is emitted."""
 
     module: Any
     schedule: Schedule
@@ -113,7 +113,7 @@ class _Layouts:
         )
 
     def laid_out(self, schedule: Schedule) -> Any:
-        """The TTGIR by a schedule, a module of its own; None where no dot can be cut as the schedule says."""
+        """The TTGIR by a schedule, its own module; None if no dot can be cut as the schedule says."""
         options = planning_options(self._capabilities, self._options, schedule)
         key = Schedule(schedule.subgroups, matrices=schedule.matrices, pieces=schedule.pieces)
         if key not in self._by_upstream:
@@ -255,7 +255,7 @@ def loads_matrices(capabilities: Capabilities, units: MatrixUnits) -> bool:
 def transformed(
     module: Any, stage: table.Stage, device: Capabilities, options: Options, names: frozenset[str] | None = None
 ) -> Any:
-    """A module of upstream's after our rewrites of a stage; None where they change nothing. ``names``: of its
+    """An upstream module after our rewrites of a stage; None if they change nothing. ``names``: of its
     operations (passes.operation_names), where they are known."""
     rows = table.due(stage, passes.operation_names(module) if names is None else names, device, options)
     if not rows:

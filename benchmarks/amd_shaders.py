@@ -9,7 +9,7 @@ Without modules it takes the kernels of all examples. Mesa's Vulkan drivers must
 library that plays the GPU, which CONTRIBUTING.md says how to build.
 
 ==========  ====================================================================================
-vgprs       vector registers of an invocation; more than some 96 leave few subgroups in flight
+vgprs       vector registers of an invocation; more than about 96 leave few subgroups in flight
 spilled     vector registers that had no room, in scratch memory instead
 scalars     the same of scalar registers, in vector registers
 shared      bytes of workgroup memory

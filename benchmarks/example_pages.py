@@ -34,7 +34,7 @@ def written(
 
 
 def main() -> int:
-    """A line a page; status 1 where one could not be written."""
+    """A line a page; status 1 if one could not be written."""
     from triton.backends.spirv.capabilities import PROFILES
 
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)

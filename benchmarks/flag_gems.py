@@ -6,7 +6,7 @@
 flag-gems knows devices by a list of vendors. ``prepare`` makes it count CPU tensors as tensors of one vendor's device,
 and keeps its generator of elementwise kernels from block pointers, which Triton 3.9 no longer has. One operator at a
 time takes the place of torch's on the CPU, so that what it calls itself is torch's. An operator is right where every
-result is within 1e-4 of the largest number of torch's (equal, where they are integers). The exit status is 1 where one
+result is within 1e-4 of the largest number of torch's (equal, where they are integers). The exit status is 1 if one
 is wrong for no reason that REASONS has. Autotuned kernels run in the first configuration that fits.
 """
 

@@ -82,7 +82,7 @@ CASES: dict[str, Callable[[], Case]] = {
 
 
 def measure(make: Callable[[], Case], seconds: float) -> float:
-    """Median seconds of a run, of at least one. Raises RuntimeError where the result is wrong."""
+    """Median seconds of a run, of at least one. Raises RuntimeError if the result is wrong."""
     run, out, expected = make()
     run()
     error = float(np.abs(out.numpy().astype(np.float64) - expected).max())
@@ -98,7 +98,7 @@ def measure(make: Callable[[], Case], seconds: float) -> float:
 
 
 def interpreted(name: str, seconds: float) -> float:
-    """``measure`` in a process of its own, where kernels are interpreted."""
+    """``measure`` in its own process, where kernels are interpreted."""
     command = [sys.executable, "-m", "benchmarks.interpreter", "--only", name, "--seconds", str(seconds)]
     result: Any = json.loads(
         subprocess.run(

@@ -52,7 +52,7 @@ class KernelTimes:
 
     @property
     def run(self) -> float | None:
-        """Of the fastest launch but the first; None where there was no other."""
+        """Of the fastest launch but the first; None if there was no other."""
         return min(self.launches[1:], default=None)
 
     @property

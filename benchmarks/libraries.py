@@ -6,7 +6,7 @@
 
 An operator is right where each result and each gradient differs from the reference by no more than 1e-4 of the largest
 number there (2e-2 where it takes bfloat16 only). The references are PyTorch's own operations, and for linear attention
-its recurrence. The exit status is 1 where an operator is wrong, not where it ends in an error or takes too long.
+its recurrence. The exit status is 1 if an operator is wrong, not where it ends in an error or takes too long.
 Autotuned kernels run in the first configuration that fits, unless ``--tune`` is given.
 """
 

@@ -1,6 +1,6 @@
 """Training steps of real models on ``spirv`` beside torch's other devices: forward, backward and AdamW.
 
-Each model runs on each device in a process of its own, which is ended after ``--seconds``: eagerly and with
+Each model runs on each device in its own process, which is ended after ``--seconds``: eagerly and with
 torch.compile, in fp32 and with autocast to bfloat16. What was measured until then stays: a line of JSON for each
 part of a configuration, written as it is made (``--out``). A table follows.
 

@@ -1,7 +1,7 @@
 """What 32-bit pointer offsets are worth: the examples compiled with them and with 64-bit addresses.
 
-Both variants run in this process, turn about. Prints for each example the instructions of the SPIR-V modules, those of
-them that work on 64-bit integers, and the median time of a call.
+Both variants run in this process, in turns. Prints for each example the instructions of the SPIR-V modules, how many
+of them work on 64-bit integers, and the median time of a call.
 
     python -m benchmarks.pointer_range [--seconds S] [EXAMPLE ...]
 """

@@ -58,7 +58,7 @@ def increment(x_ptr, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 class Submission:
-    """One variant: ``prepare()`` before the time that counts, ``record()``, ``submit()``; ``done()`` tells whether it
+    """One variant: ``prepare()`` before the time that counts, ``record()``, ``submit()``; ``done()`` says whether it
     has ended. ``commands``: "anew", "begun", "recorded" or "empty"."""
 
     def __init__(self, context: Context, pipeline: int, address: int, signal: str, commands: str) -> None:

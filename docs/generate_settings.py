@@ -18,7 +18,7 @@ END = "<!-- end of settings -->\n"
 
 
 def current(path: Path, audience: str) -> str:
-    """A page's text with its table as it must be. Raises ValueError where the page has no place for one."""
+    """A page's text with its table as it must be. Raises ValueError if the page has no place for one."""
     text = path.read_text(encoding="utf-8")
     before, start, rest = text.partition(START)
     _, end, after = rest.partition(END)

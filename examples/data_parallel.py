@@ -5,8 +5,8 @@
 
 A linear layer and a layer norm learn to reproduce a batch of targets, by gradient descent on the mean squared error.
 Matmuls, layer norm, its gradients and the update are Triton kernels. Each rank launches them on the device that
-LOCAL_RANK gives it; where there is one device, the ranks share it. torch.distributed's gloo adds the gradients up: it
-works on CPU tensors, so gradients in device memory are copied to the host and back, once a step.
+LOCAL_RANK gives it; if there is only one, the ranks share it. torch.distributed's gloo adds up the gradients. It
+works on CPU tensors, so gradients in device memory are copied to the host and back, once per step.
 
 Rank 0 then trains again on the whole batch by itself, and both results are compared with each other and with NumPy in
 float64. Run alone, the process works on two parts of the batch in turn and adds their gradients.
@@ -104,7 +104,7 @@ class Problem:
 
 
 def split(parameters: Any) -> tuple[Any, Any, Any]:
-    """The weight (INPUTS, OUTPUTS), gain and bias (OUTPUTS) that lie behind one another in a vector."""
+    """The weight (INPUTS, OUTPUTS), gain and bias (OUTPUTS) that lie one after another in a vector."""
     weight = parameters[: INPUTS * OUTPUTS].reshape(INPUTS, OUTPUTS)
     return weight, parameters[INPUTS * OUTPUTS : -OUTPUTS], parameters[-OUTPUTS:]
 

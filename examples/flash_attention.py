@@ -1,8 +1,8 @@
 """Attention without its matrix of scores (Dao et al., "FlashAttention", 2022): forward and backward.
 
 A program holds one block of queries and walks over the blocks of keys, keeping for each row the largest score so far
-and the sum of exponentials relative to it. What is kept for the backward pass is one number a row, the logarithm of
-that sum; the scores are computed again. Scores are in units of log2, so that exp2 suffices.
+and the sum of exponentials relative to it. The backward pass needs one number per row, the logarithm of that
+sum, and computes the scores again. Scores are in units of log2, so that exp2 suffices.
 """
 
 from __future__ import annotations

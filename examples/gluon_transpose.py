@@ -1,8 +1,8 @@
 """Transpose in Gluon: which lane holds which element, and what goes through shared memory, is written in the kernel.
 
 A tile is read along its rows and written along the rows of the transposed matrix, so that neighbouring lanes access
-neighbouring addresses both times. In between it changes hands in shared memory, where each row has four elements of
-padding behind it, so that a column is not in one bank.
+neighbouring addresses both times. In between, lanes exchange the tile through shared memory, where four elements of
+padding after each row keep a column out of a single bank.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def transpose(x: Any, out: Any, rows: int, columns: int) -> None:
 
 
 def cases() -> list[Case]:
-    """A matrix whose sizes are no multiples of a tile's."""
+    """A matrix whose sizes are not multiples of a tile's."""
     rows, columns = 1000, 1543
     x = np.random.default_rng(0).standard_normal((rows, columns), dtype=np.float32)
     out = np.zeros((columns, rows), np.float32)

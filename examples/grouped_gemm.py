@@ -1,6 +1,6 @@
 """A group of matrix products of different sizes in one launch.
 
-The problems' matrices lie behind one another in three buffers; a table on the device says where each begins and how
+The problems' matrices lie one after another in three buffers; a table on the device says where each begins and how
 large it is. A fixed number of programs walks over the tiles of all problems, each taking every n-th tile.
 """
 

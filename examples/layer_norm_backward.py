@@ -1,7 +1,7 @@
 """Layer normalisation, backward: gradients of input, weight and bias.
 
-The gradients of weight and bias are sums over all rows. Each program adds up the rows it is given in registers and
-stores one partial sum; a second kernel adds those. No locks, no atomics, the same result each time.
+The gradients of weight and bias are sums over all rows. Each program adds up its rows in registers and
+stores one partial sum; a second kernel adds the partial sums. No locks, no atomics, the same result each time.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def reference(
 
 
 def cases() -> list[Case]:
-    """One size; the three gradients lie behind one another in the checked output."""
+    """One size; the three gradients lie one after another in the checked output."""
     rows, columns = 500, 1000
     random = np.random.default_rng(0)
     x, grad = (random.standard_normal((rows, columns), dtype=np.float32) for _ in range(2))

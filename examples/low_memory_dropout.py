@@ -64,7 +64,7 @@ def reference(x: np.ndarray, probability: float, seed: int) -> np.ndarray:
 
 
 def cases() -> list[Case]:
-    """One size that is no multiple of the block, two seeds; the second is wider than 32 bits."""
+    """One size that is not a multiple of the block, two seeds; the second is wider than 32 bits."""
     size, probability = 1_000_003, 0.25
     x = np.random.default_rng(0).standard_normal(size, dtype=np.float32)
 

@@ -1,7 +1,7 @@
-"""Matrix multiplication by programs that stay: as many as the device runs at once, each taking every n-th tile.
+"""Matrix multiplication by persistent programs: as many as the device runs at once, each taking every n-th tile.
 
-Operands and result are tensor descriptors, once made on the host and passed, once made by the kernel: blocks that
-reach past the end are padded with zeros when they are read, and cut off when they are written.
+Operands and result are tensor descriptors, in one variant made on the host and passed, in the other made by the kernel.
+Blocks that reach past the end are padded with zeros when they are read, and cut off when they are written.
 """
 
 from __future__ import annotations

@@ -5,8 +5,8 @@
     python -m examples.train_gpt --device cpu         # CPU tensors: Triton kernels through the Vulkan driver of the CPU
     python -m examples.train_gpt --device cuda        # upstream's CUDA backend, with the same script
 
-The model predicts the next character. A device that computes right brings the loss from 3.5 to under 2 in a hundred
-steps. Tokens a second leave the first steps out, in which kernels are compiled.
+The model predicts the next character. A device that computes correctly brings the loss from 3.5 to under 2 in a
+hundred steps. Tokens per second leave out the first steps, which compile kernels.
 """
 
 from __future__ import annotations

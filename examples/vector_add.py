@@ -1,4 +1,4 @@
-"""Vector addition: one program a block of elements, the last block masked."""
+"""Vector addition: one program per block of elements, the last block masked."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 they leave the same.
 
 Every value is an array, of no dimensions for a scalar. Pointers are addresses in a memory of bytes, in which each array
-that is passed has a place of its own; what is read or written elsewhere is an error. What is undefined (elements that a
+that is passed has its own place; what is read or written elsewhere is an error. What is undefined (elements that a
 mask leaves out, ``ub.poison``, new buffers) is garbage that shows in results.
 """
 

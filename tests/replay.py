@@ -4,8 +4,8 @@
     python -m tests.replay compare words.json -m pytest -n0 tests/device/test_reduce.py
 
 The program runs in this process, and compiles each kernel anew. A kernel is known by its TTIR, without the places in
-its source, and its options. `compare` shows those whose words are others, and its exit status is 1 where there is one;
-else it is the program's.
+its source, and its options. `compare` shows the kernels whose words differ. Its exit status is 1 if there are any,
+otherwise the program's.
 """
 
 from __future__ import annotations

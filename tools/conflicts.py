@@ -44,7 +44,7 @@ def has_marks(text: str) -> bool:
 
 
 def hunk_of(region: Region, patch: Patch, path: str, patched: str) -> tuple[int, int, str] | None:
-    """(number, count, `@@` line) of the hunk that a conflict is in; None where it cannot be told.
+    """(number, count, `@@` line) of the hunk that a conflict is in; None if it cannot be told.
 
     `patched` is the file as the patch had it: what the patch's new line numbers count.
     """

@@ -86,7 +86,7 @@ def _tag_commit(url: str, version: str) -> tuple[str, str]:
     lines = done.stdout.split("\n")
     found = [line.split("\t")[0] for line in sorted(lines, key=len) if "\t" in line]
     if found:
-        return found[-1], ""  # the `^{}` line, where the tag is an object of its own
+        return found[-1], ""  # the `^{}` line, where the tag is its own object
     lines = done.stderr.strip().splitlines()
     return "", f"it has no tag v{version}" if not done.returncode else lines[-1] if lines else "git failed"
 

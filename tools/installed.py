@@ -44,7 +44,7 @@ def editable_hash(project: Project) -> str:
 
 
 def ensure_wheel(project: Project, wanted: str) -> Path:
-    """The wheel for the sources with that hash, in dist/; built where there is none yet."""
+    """The wheel for the sources with that hash, in dist/; built if there is none yet."""
     from .packaging.wheel import build_wheel
 
     stamps = Stamps(project)
@@ -67,7 +67,7 @@ def ensure_installed(project: Project) -> Path:
 
 
 def ensure_editable(project: Project) -> None:
-    """Have this checkout installed in .venv so that its Python files are used where they lie, its native part built."""
+    """Have this checkout installed in .venv so that its Python files are used in place, and build its native part."""
     from .packaging import refresh, wheel
     from .packaging.metadata import Kind
     from .packaging.native import build_native, native_folder

@@ -97,7 +97,7 @@ def commit(project: Project, change: Change) -> None:
 
 
 def recover(project: Project) -> bool:
-    """Finish, or take back, the change that a killed run left half-done. False where there is none."""
+    """Finish, or take back, the change that a killed run left half-done. False if there is none."""
     if _rollback_folder(project).is_dir():
         _put_back(project)
         note("a change that could not be carried out was taken back")
@@ -125,7 +125,7 @@ def is_unfinished(project: Project) -> bool:
 
 
 def undo(project: Project) -> bool:
-    """Take back the change that a killed run left half-done, instead of finishing it. False where there is none."""
+    """Take back the change that a killed run left half-done, instead of finishing it. False if there is none."""
     if not _rollback_folder(project).is_dir():
         if not _folder(project).is_dir():
             return False

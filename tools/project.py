@@ -64,7 +64,7 @@ class Lock:
     """Overlay file that takes the place of a file of upstream → sha256 of the file that it was written against."""
 
     def wheel_for(self, python: tuple[int, int], free_threaded: bool, arch: str) -> ReleaseWheel:
-        """The release wheel of that interpreter; a ToolError names what the lock has where there is none."""
+        """The release wheel of that interpreter; a ToolError names what the lock has if there is none."""
         for wheel in self.wheels:
             if wheel.serves(python, free_threaded, arch):
                 return wheel
@@ -215,7 +215,7 @@ def exchange(fresh: Path, place: Path, old: Path) -> None:
 
 
 def _swap(one: Path, other: Path) -> bool:
-    """Exchange the names of two folders (Linux); False where that is not possible."""
+    """Exchange the names of two folders (Linux); False if that is not possible."""
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     at_cwd, exchange_flag = -100, 2
     return rename is not None and rename(at_cwd, os.fsencode(one), at_cwd, os.fsencode(other), exchange_flag) == 0

@@ -56,7 +56,7 @@ class Patch:
     diff: str
 
     def header(self, key: str) -> str:
-        """The value of a `Key: …` paragraph of the body, '' where there is none."""
+        """The value of a `Key: …` paragraph of the body, '' if there is none."""
         found = re.search(rf"^{re.escape(key)}:[ \t]*(.*(?:\n(?![A-Z][A-Za-z-]*:).*)*)", self.body, re.MULTILINE)
         return found.group(1).strip() if found else ""
 

@@ -1,4 +1,4 @@
-"""Move the queue onto another upstream: three-way, one patch at a time, in a repository of its own (build/rebase).
+"""Move the queue onto another upstream: three-way, one patch at a time, in its own repository (build/rebase).
 
 The checkout stays as it was until the last patch is through; then everything changes in one step (journal.py).
 """
@@ -199,9 +199,9 @@ class Mover:
             yield history
 
     def run(self, on_conflict: Callable[[str, list[str]], bool]) -> bool:
-        """Carry over what is left. `on_conflict(patch, lines)` tells whether to go on without that patch.
+        """Carry over what is left. `on_conflict(patch, lines)` says whether to go on without that patch.
 
-        False where it stopped at a conflict, which is then in the work tree.
+        False if it stopped at a conflict, which is then in the work tree.
         """
         with self._open() as history:
             self._clean(history)
@@ -440,7 +440,7 @@ def _lost(lock: Lock, wheels: tuple[ReleaseWheel, ...]) -> list[str]:
 
 
 def report(project: Project, goal: Goal, tell: Callable[[str], None]) -> bool:
-    """Try a rebase and tell what would become of each patch, leaving no trace. True where none is in conflict."""
+    """Try a rebase and tell what would become of each patch, leaving no trace. True if none is in conflict."""
     scratch = Path(tempfile.mkdtemp(dir=project.build, prefix=".rebase-"))
     try:
         state = begin(project, goal, scratch, trace=False)

@@ -42,7 +42,7 @@ def _listed(name: str) -> list[File]:
 
 
 def newest(name: str, arch: str) -> str:
-    """The newest release that this Python can install; a pre-release where there is no other."""
+    """The newest release that this Python can install; a pre-release if there is no other."""
     python = ".".join(map(str, sys.version_info[:3]))
     found: set[Version] = set()
     for file in _listed(name):

@@ -1,6 +1,6 @@
 """The git repository made of the upstream tree: one commit for upstream, one for overlay/, one for each patch.
 
-Commits are made with git's plumbing on an index of their own, so the work tree changes in one step at the end, and
+Commits are made with git's plumbing on their own index, so the work tree changes in one step at the end, and
 not at all where a patch fails.
 """
 
@@ -190,7 +190,7 @@ class History:
         return data
 
     def text_at(self, commit: str, path: str) -> str:
-        """A file of a commit as text, '' where it has none."""
+        """A file of a commit as text, '' if it has none."""
         try:
             return self._blob(commit, path).decode(errors="replace")
         except git.GitCommandError:
@@ -209,7 +209,7 @@ class History:
         return Patch(named.group(1) if named else f"{slug}.patch", author, subject, body.strip("\n"), text)
 
     def syntax_fault(self, base: str, head: str) -> str:
-        """Where the first Python file that changes between two trees no longer compiles, '' where all do."""
+        """Where the first Python file that changes between two trees no longer compiles, '' if all do."""
         names = self.git.diff("--name-only", "-z", "--no-renames", "--diff-filter=d", base, head, "--", "*.py")
         before = {path for path in self.git.ls_tree("-r", "-z", "--name-only", base).split("\0") if path}
         for path in filter(None, names.split("\0")):
@@ -270,7 +270,7 @@ class Repository(History):
         return bool(self._state().get("moving_to"))
 
     def undo_move(self) -> bool:
-        """Put the tree back to where it was before an apply that was killed. False where none was."""
+        """Put the tree back to where it was before an apply that was killed. False if none was."""
         state = self._state()
         if not state.get("moving_to"):
             return False
@@ -336,7 +336,7 @@ class Repository(History):
         return self.build_queue(UPSTREAM_REF, load_series(self.project), overlay_files(self.project))
 
     def apply(self) -> bool:
-        """Bring the tree to upstream + overlay + series. False where it is there already."""
+        """Bring the tree to upstream + overlay + series. False if it is there already."""
         wanted = queue_hash(self.project)
         self.refuse_unsaved()
         status = self.status()

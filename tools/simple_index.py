@@ -108,7 +108,7 @@ def _listed(place: str, sources: Sources, root: str) -> list[File]:
 
 
 def _get(url: str, sources: Sources) -> tuple[str, str]:
-    """(content type, text) of a page, ('', '') where there is none."""
+    """(content type, text) of a page, ('', '') if there is none."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     shown = urlunsplit((*parts[:1], parts.netloc.rpartition("@")[2], *parts[2:]))

@@ -6,9 +6,9 @@ import warnings
 
 
 def syntax_fault(path: str, before: bytes | None, after: bytes) -> str:
-    """`path, line N: what is wrong` of a changed Python file, '' where it compiles.
+    """`path, line N: what is wrong` of a changed Python file, '' if it compiles.
 
-    `before`: the file as it was, None where there was none. One that did not compile then is not the change's fault.
+    `before`: the file as it was, None if there was none. One that did not compile then is not the change's fault.
     """
     fault = _fault(after)
     return f"{path}, {fault}" if fault and (before is None or not _fault(before)) else ""

@@ -95,7 +95,7 @@ TEST = (
 
 
 def lacking(needs: tuple[Need, ...]) -> str:
-    """What is missing, in one sentence with the command to type; "" where nothing is."""
+    """What is missing, in one sentence with the command to type; "" if nothing is."""
     missing = [need for need in needs if not need.present()]
     if not missing:
         return ""

@@ -136,7 +136,7 @@ def sync(project: Project) -> Release:
 
 
 def other_release(project: Project, lock: Lock) -> str:
-    """Why build/upstream is not the locked release for this Python, '' where it is."""
+    """Why build/upstream is not the locked release for this Python, '' if it is."""
     mark = project.tree / _MARK
     try:
         wheel = lock.wheel_for_this_python()

@@ -37,7 +37,7 @@ class Stamps:
         self._folder = project.venv / "stamps"
 
     def get(self, name: str) -> str:
-        """What was last set, '' where nothing was."""
+        """What was last set, '' if nothing was."""
         path = self._folder / name
         return path.read_text() if path.exists() else ""
 
@@ -64,7 +64,7 @@ def interpreter() -> str:
 
 
 def ensure_venv(project: Project) -> None:
-    """Make .venv where there is none, or where it belongs to another interpreter."""
+    """Make .venv if there is none, or if it belongs to another interpreter."""
     stamps = Stamps(project)
     if venv_python(project).exists() and stamps.is_current("interpreter", interpreter()):
         return
@@ -82,7 +82,7 @@ def ensure_venv(project: Project) -> None:
 
 
 def pip(project: Project, *arguments: str) -> None:
-    """Run the .venv's pip; quiet but for errors in a log, with its own progress bars on a terminal."""
+    """Run the .venv's pip; quiet except for errors in a log, with its own progress bars on a terminal."""
     command = [str(venv_python(project)), "-m", "pip", *arguments, "--disable-pip-version-check"]
     if not sys.stderr.isatty():
         command += ["--quiet", "--progress-bar=off"]

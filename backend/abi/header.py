@@ -1,6 +1,6 @@
 """backend/native/abi.h: the part of the ABI that the C++ code reads.
 
-``python -m backend.abi.header`` writes the file; a test says when it is not current.
+``python -m backend.abi.header`` writes the file; a test checks that it is current.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
-"""The report buffer, by which a kernel tells the host of failures, values that it prints, accesses out of bounds, and
-races.
+"""The report buffer, through which a kernel reports failures, printed values, accesses out of bounds, and races.
 
-Little-endian. It begins with a header. Kinds of reports that need more have a part each behind it (``PARTS``).
+Little-endian. It begins with a header. After it come the parts of the kinds of reports that need more (``PARTS``).
 ``docs/abi.md`` has the tables.
 """
 
@@ -21,7 +20,7 @@ RECORD = struct.Struct("<8I")
 #: Records that the buffer holds; what comes after them is counted but lost.
 RECORDS = 1 << 15
 
-#: Where kernels with checks of bounds have the first element outside: 1 + its message, so that this tells whether there
+#: Where kernels with checks of bounds have the first element outside: 1 + its message, so that this says whether there
 #: was one where the count has wrapped to zero, and the program id x, y, z.
 FIRST_OUTSIDE = struct.Struct("<4I")
 FIRST_OUTSIDE_AT = HEADER.size

@@ -115,7 +115,7 @@ def describe(spirv: bytes, metadata: Any, capabilities: Capabilities, parameters
     """The ABI of a module, from the compiler's metadata. Raises RequestError for one that needs an allocator."""
     if metadata.global_scratch_size:
         raise RequestError(
-            f"kernel '{metadata.name}' needs global scratch memory, which is the allocator's of "
+            f"kernel '{metadata.name}' needs global scratch memory, which comes from the allocator of "
             "triton.set_allocator: it cannot be compiled ahead of time"
         )
     arguments, block = _arguments(metadata, parameters)

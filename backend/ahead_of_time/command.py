@@ -47,7 +47,7 @@ def add_compile(parser: argparse.ArgumentParser) -> None:
 
 def add_request(parser: argparse.ArgumentParser, required: bool, several: bool = False) -> None:
     """The options that say what a function of a file is compiled for. ``required``: the signature is. ``several``:
-    targets may be named; ``options.target`` is a list then, None where none is."""
+    targets may be named; ``options.target`` is a list then, None if none is."""
     parser.add_argument(
         "-s",
         "--signature",
@@ -89,7 +89,7 @@ def compile_to_file(options: argparse.Namespace) -> Path:
     """Compiles what the options ask for; the module's path."""
     path, name = split_request(options.kernel)
     if len(options.target or ()) > 1 or options.name:
-        raise RequestError("several targets, and --name, go with --bundle")
+        raise RequestError("several targets, or --name, need --bundle")
     module = options.output or Path(f"{name}.spv")
     if module.suffix != ".spv":
         raise RequestError(f"the output {module} does not end in .spv; its ABI goes into the .json next to it")
@@ -117,7 +117,7 @@ def compile_to_bundle(options: argparse.Namespace) -> list[str]:
     called = options.name or name
     for spirv, abi in _compiled(options, path, name, targets):
         if abi.reports:
-            raise RequestError("kernels that report (--debug, --check-bounds) have no place in a bundle")
+            raise RequestError("kernels that report (--debug, --check-bounds) cannot go into a bundle")
         there[called, abi.target] = Variant(called, abi, spirv)
     try:
         data = pack(there.values())

@@ -1,6 +1,6 @@
-"""The part of include/triton_spirv.hpp that is made of Python's tables: drivers, features, float controls.
+"""The part of include/triton_spirv.hpp that is made from Python's tables: drivers, features, float controls.
 
-``python -m backend.ahead_of_time.cpp_tables`` writes it into the file; a test says when it is not current.
+``python -m backend.ahead_of_time.cpp_tables`` writes it into the file; a test checks that it is current.
 """
 
 from __future__ import annotations

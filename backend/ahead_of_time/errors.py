@@ -1,4 +1,4 @@
-"""What is wrong with what ``triton-spirv compile`` was asked for, and errors of the front end in one line."""
+"""Errors in requests to ``triton-spirv compile``, and errors of the front end in one line."""
 
 from __future__ import annotations
 

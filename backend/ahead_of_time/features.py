@@ -1,4 +1,4 @@
-"""What a module needs of a device, read from its own words."""
+"""The device features that a module needs, read from its own words."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def required_features(spirv: bytes) -> frozenset[str]:
                 known = enumerants("Capability").get(operands[0])
                 capability = f"{known.name} ({operands[0]})" if known else str(operands[0])
                 raise ValueError(
-                    f"the module has the SPIR-V capability {capability}, which no device feature stands for"
+                    f"the module has the SPIR-V capability {capability}, which belongs to no device feature"
                 )
             found.add(FEATURE_OF[operands[0]])
         elif opcode == op.ExecutionMode and operands[1] in CONTROL_OF:

@@ -70,7 +70,7 @@ def split(text: str) -> list[str]:
 def read_entry(
     text: str, name: str, known: Callable[[str], bool], types: Sequence[str], dtypes: Mapping[str, Any]
 ) -> Entry:
-    """One entry. ``known`` tells whether a type exists, ``types`` are named where it does not; ``dtypes``: the types
+    """One entry. ``known`` says whether a type exists, ``types`` are named where it does not; ``dtypes``: the types
     that may be constants, by the name after ``tl.``."""
     if text.startswith("tl."):
         if text.removeprefix("tl.") not in dtypes:

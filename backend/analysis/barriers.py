@@ -52,7 +52,7 @@ class Frame:
 class Access:
     """A read or write of workgroup memory within bytes ``start`` … ``end`` - 1, by ``operation``.
 
-    ``places``: (register, lane, warp) to the element offsets in ``frame``; None where any invocation may touch any of
+    ``places``: (register, lane, warp) to the element offsets in ``frame``; None if any invocation may touch any of
     the bytes.
     """
 

@@ -13,7 +13,7 @@ def most_iterations(
     rounds: Callable[[Operation], int] = lambda operation: 0,
     copies: Callable[[Operation], int | None] = lambda operation: None,
 ) -> int | None:
-    """An upper bound of the iterations of all loops together, the last check of each counted; None where it is not
+    """An upper bound of the iterations of all loops together, the last check of each counted; None if it is not
     known. ``rounds``: of the loops that the code of an operation has itself; ``copies``: how often the code of its
     regions is repeated, where these are not control flow."""
     assert function.body is not None

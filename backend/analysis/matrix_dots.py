@@ -1,4 +1,4 @@
-"""Which dots run on the device's matrix units, and by which of their configurations."""
+"""Which dots run on the device's matrix units, and in which configuration."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def choose(
     configurations: Sequence[MatrixConfiguration],
     encodings: Sequence[Encoding | None] | None = None,
 ) -> tuple[MatrixConfiguration, MatrixDot] | None:
-    """The first configuration that does a tt.dot, and how; None where none does. ``encodings``: what to assume for A, B
+    """The first configuration that does a tt.dot, and how; None if none does. ``encodings``: what to assume for A, B
     and C instead of their own."""
     layouts: list[LinearLayout] = []
     for index, value in enumerate(operation.operands):
@@ -114,7 +114,7 @@ class Strided:
 
 
 def strided(buffer: Type) -> Strided | None:
-    """How rows or columns of a buffer lie; None where they are not all at one distance."""
+    """How rows or columns of a buffer lie; None if they are not all at one distance."""
     if not isinstance(buffer, MemDescType) or len(buffer.shape) != 2 or buffer.alloc_shape not in ((), buffer.shape):
         return None
     try:

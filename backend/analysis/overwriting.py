@@ -1,19 +1,19 @@
-"""Before which writes to device memory the invocations of a workgroup wait, because one may yet have to read there.
+"""Before which writes to device memory invocations must wait, because another may still have to read there.
 
 A program acts on whole tensors, one operation after the other. Its invocations run at their own pace: Mesa's CPU driver
-runs each subgroup to the next barrier before it begins with another one. So a load that stands before a store may come
-after it in another invocation: where elements move (a tile is shifted or turned in place), and where several
-invocations hold the same elements (``count = tl.load(p)``, ``tl.store(p, count + 1)``), of which one stores.
+runs each subgroup to the next barrier before it starts another. So a load before a store may come after the store in
+another invocation. This matters if elements move (a tile is shifted or transposed in place), and if several invocations
+hold the same elements but only one stores them (``count = tl.load(p)``, ``tl.store(p, count + 1)``).
 
-A load and a later write with no wait of the workgroup between them, on any path, need one if they may go through the
-same argument, unless each invocation writes only what it alone has read: both have the same pointers, no two of which
-are equal, and of the invocations that hold an element only the one that writes it uses what was loaded.
+A load and a later write need a workgroup barrier between them on every path if they may go through the same argument.
+None is needed if each invocation writes only what it alone has read: both have the same pointers, no two of these are
+equal, and only the invocation that writes an element uses the loaded value.
 
-A barrier between them that is there for workgroup memory alone is such a wait, if it is told to order device memory,
-too: otherwise the driver's compiler may move the load behind it (SPIR-V specification, section 3.25, Memory Semantics).
+A barrier for workgroup memory between the two suffices if it also orders device memory. Otherwise the driver's compiler
+may move the load past it (SPIR-V specification, section 3.25, Memory Semantics).
 
-Not judged are arguments that overlap, pointers out of memory, what the same pointers are in other iterations of a loop,
-and loads after writes: these are up to the kernel (``tl.debug_barrier``), as they are with upstream's GPU backends.
+Overlapping arguments, pointers loaded from memory, the same pointers in other iterations of a loop, and loads after
+writes are not considered: they are up to the kernel (``tl.debug_barrier``), as with upstream's GPU backends.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _copied(type_: Type) -> bool:
         return True
     try:
         layout = distributed_layout(type_.encoding, type_.shape)
-    except (ValueError, NotImplementedError):  # refused where it is lowered
+    except (ValueError, NotImplementedError):  # refused when it is lowered
         return True
     return any(not basis for name in (LANE, WARP) for basis in layout.inputs[name])
 

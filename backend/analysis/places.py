@@ -51,7 +51,7 @@ def same_pointer(one: Value, other: Value) -> bool:
     return one.type == other.type and all(map(same_pointer, first.operands, second.operands))
 
 
-#: Value → by how much its elements grow from one place to the next along each dimension; None where that is not known
+#: Value → by how much its elements grow from one place to the next along each dimension; None if that is not known
 #: to be the same constant everywhere.
 Steps = dict[Value, tuple[int, ...] | None]
 

@@ -2,7 +2,7 @@
 
 A kernel argument with ``tt.pointer_range = 32`` points into one allocation of less than 2³¹ bytes, and the kernel
 accesses nothing through it but that allocation (docs/limits.md). All pointers that come from it, through whichever
-operations, form its *web*. Where a web has no other source and no pointer of it is used for anything but accesses,
+operations, form its *web*. If a web has no other source and no pointer of it is used for anything but accesses,
 each is held as ``offset``, a 32-bit integer, and ``argument + sign_extend(offset)`` is the address of an access.
 
 Why that is exact, whatever overflows on the way. Let D be the distance in bytes of a pointer from the argument as the

@@ -68,7 +68,7 @@ def accesses(function: Function) -> Iterable[Operation]:
 
 
 def written_arguments(function: Function) -> list[int] | None:
-    """The numbers of the arguments that the function may write through; None where it may write through a pointer of
+    """The numbers of the arguments that the function may write through; None if it may write through a pointer of
     unknown origin, or in a way that is not known."""
     roots = pointer_roots(function)
     found: set[int] = set()

@@ -1,8 +1,8 @@
-"""How products of f32 are made of products of bf16, by the precision that a dot asks for.
+"""How products of f32 are computed from products of bf16, by the precision that a dot asks for.
 
-Vulkan has no matrices of tf32. bf16 has the range of f32, so that an f32 is a sum of bf16 numbers: of two with 16 bits,
-of three with all 24 (G. Henry, P. T. P. Tang, A. Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype
-For Higher-Precision Computations", 2019). f16 is no substitute: what is below 2**-24 or above 65,504 would be lost.
+Vulkan has no tf32 matrices. bf16 has the range of f32, so an f32 is a sum of bf16 numbers: two give 16 bits, and three
+all 24 (G. Henry, P. T. P. Tang, A. Heinecke, "Leveraging the bfloat16 Artificial Intelligence Datatype For
+Higher-Precision Computations", 2019). f16 is no substitute: it loses numbers below 2**-24 and above 65,504.
 """
 
 from __future__ import annotations
@@ -48,6 +48,6 @@ PRECISION = "ttg.dot-precision"
 
 
 def widest(precisions: Iterable[str]) -> str | None:
-    """The most precise of some, of those in SPLITS; None where there is none."""
+    """The most precise of some, of those in SPLITS; None if there is none."""
     found = set(precisions)
     return next((name for name in SPLITS if name in found), None)

@@ -1,4 +1,4 @@
-"""How much code the dots of a kernel would be, unrolled: what decides whether small ones become loops, too."""
+"""How much code the dots of a kernel would be if unrolled, which decides whether small dots also become loops."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class Unknown(Exception):
 def launch_work(kernel: Function, arguments: Sequence[object], grid: Sequence[int]) -> Work | None:
     """The work of a launch. ``arguments``: the values of the kernel's arguments, of which whole numbers count.
 
-    None where a loop runs as often as data say.
+    None if a loop runs as often as data say.
     """
     assert kernel.body is not None
     if len(arguments) != len(kernel.body.entry.arguments):
@@ -67,7 +67,7 @@ class _Scalars:
         self._grid = grid
 
     def number(self, value: Value) -> int | None:
-        """The value; None where it is not known."""
+        """The value; None if it is not known."""
         if value not in self._known:
             owner = value.owner
             self._known[value] = self._result(owner) if isinstance(owner, Operation) else None

@@ -1,16 +1,16 @@
 """What torch calls at the end of its own import (its entry point group ``torch.backends``).
 
 The wheel installs this package under a second name, outside of triton, because importing triton would make ``import
-torch`` slower by half a second. It imports nothing of triton before something of it is needed:
+torch`` slower by half a second. It imports triton only when something needs it:
 
 - ``torch.device("spirv")`` is known at once. The operations are registered when a device is first used.
 - torch's compiler learns of Vulkan devices when it is imported itself.
 
-Where triton is missing, and with a torch older than OLDEST_TORCH, it does nothing. It steps aside, so that only the
-second holds, where another backend has or may take torch's one place for a device from outside (PrivateUse1), and where
-torch has an accelerator of its own: torch.accelerator would mean this device then.
+Without triton, or with a torch older than OLDEST_TORCH, it does nothing. It steps aside, so that only the second point
+holds, if another backend has or may take torch's only place for an out-of-tree device (PrivateUse1), or if torch has an
+accelerator of its own, because torch.accelerator would then mean this device.
 
-Here is what is decided; ``claim.py`` takes the place.
+This file decides; ``claim.py`` takes the place.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _asked_for() -> bool:
 
 
 def _other_accelerator() -> bool:
-    """Whether torch has a device of its own here, found without a call of a driver, which would cost its start."""
+    """Whether torch has its own device here, found without a call of a driver, which would cost its start."""
     import torch
 
     if torch.version.cuda is not None or torch.version.hip is not None:

@@ -1,7 +1,7 @@
-"""What torch makes a device write in C++: of this device it is in Python, in the places of torch's own.
+"""What torch expects a device to write in C++: this device has it in Python, replacing torch's functions.
 
-``torch.accelerator`` stands for this device once a program has used it, and before where it is a GPU or was asked for
-by name. A CPU driver is slower than torch's own CPU code, so that programs do not get it unasked.
+``torch.accelerator`` means this device once a program has used it, or at once if it is a GPU or was asked for by name.
+A CPU driver is slower than torch's own CPU code, so programs do not get it unasked.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def accelerator() -> Any:
 
 @cache
 def _may_be_wanted() -> bool:
-    """False where torch.accelerator cannot stand for this device, found without an import: optimizers ask it."""
+    """False if torch.accelerator cannot stand for this device, found without an import: optimizers ask it."""
     if any(name.startswith(("TRITON_SPIRV_", "TRITON_DEFAULT_")) for name in os.environ) or sys.platform != "linux":
         return True
     return any(glob(pattern) for pattern in _GPU_NODES)
@@ -92,7 +92,7 @@ def _ours(name: str, own: Any) -> Any:
     def function(*args: Any) -> Any:
         if accelerator() is None:
             raise RuntimeError(
-                f"torch.accelerator stands for no device: a Vulkan device on the CPU is one once '{NAME}' was used, or "
+                f"torch.accelerator has no device: a Vulkan device on the CPU becomes one once '{NAME}' is used, or "
                 "with TRITON_SPIRV_BACKEND=1"
             )
         return device_module(_FUNCTIONS_MODULE).FUNCTIONS.get(name.removeprefix(_FUNCTIONS), own)(*args)

@@ -1,4 +1,4 @@
-"""Calls a function once a module was imported, without importing it."""
+"""Calls a function after a module has been imported, without importing it."""
 
 from __future__ import annotations
 

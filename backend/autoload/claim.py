@@ -1,4 +1,4 @@
-"""Takes torch's one place for a device from outside its tree (PrivateUse1)."""
+"""Takes torch's only place for an out-of-tree device (PrivateUse1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Process groups of ``torch.distributed`` have a backend for this device where they have one for the CPU.
+"""Gives process groups of ``torch.distributed`` a backend for this device if they have one for the CPU.
 
 Collectives go through that one, on copies (torch/device/process_groups.py). A group is often made before the device is
 used, and torch asks it for the backend of a tensor's device before some of them (``batch_isend_irecv``).

@@ -1,7 +1,7 @@
-"""Ways to use the device first that do not ask ``torch.spirv`` before: they register the device themselves.
+"""First uses of the device that do not go through ``torch.spirv``: they register the device themselves.
 
-Most of torch asks. What its C++ code does of itself (``torch.asarray``, ``torch.jit.load``) ends in an operation, for
-which there is no kernel before; storages, and pinning, do not ask either.
+Most of torch asks ``torch.spirv``. C++ code that does not (``torch.asarray``, ``torch.jit.load``) ends in an operation
+that has no kernel yet. Storages and pinning do not ask either.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Libraries that have a list of devices of their own, in which this one is not.
+"""Libraries with their own list of devices, which this device is not on.
 
-``accelerate``, and so transformers' Trainer, takes the CPU without a word: it is told of once. ``safetensors`` refuses
-the name of the device: ``load_file`` reads to the CPU for it, and moves.
+``accelerate``, and so transformers' Trainer, uses the CPU without saying so; a warning says it once. ``safetensors``
+refuses the device's name: ``load_file`` loads to the CPU for it, and moves.
 """
 
 from __future__ import annotations

@@ -68,4 +68,4 @@ def _tie(before: torch.nn.Parameter, places: list[_Place]) -> None:
         if module._parameters[name] is not kept:
             module._parameters[name] = kept
             if isinstance(module, RNNBase):
-                module._init_flat_weights()  # a list of its own
+                module._init_flat_weights()  # its own list

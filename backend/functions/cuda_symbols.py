@@ -53,7 +53,7 @@ def _symbol(name: str, form: Form) -> str:
     return f"{function}f_{mode}" if function == "fma" and mode else f"{name}f"
 
 
-#: Types that CUDA's functions take; its integer functions but for four know no unsigned operands.
+#: Types that CUDA's functions take; its integer functions except for four know no unsigned operands.
 _UNSIGNED = frozenset({"mulhi", "mul24", "sad", "hadd", "rhadd"})
 
 #: Functions of tl.extra.libdevice that upstream's module for CUDA does not have.

@@ -1,6 +1,6 @@
 """The functions of ``tl.extra.libdevice``: which types each takes and gives, and the symbol of each form.
 
-A signature is written ``arguments>result``, types as f32, i64, u32; a function has one form a signature.
+A signature is written ``arguments>result``, types as f32, i64, u32; a function has one form per signature.
 """
 
 from __future__ import annotations

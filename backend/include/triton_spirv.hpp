@@ -167,7 +167,7 @@ class JsonReader {
     return true;
   }
   void expect(char wanted) {
-    if (!accept(wanted)) fail("another character than expected");
+    if (!accept(wanted)) fail("an unexpected character");
   }
   bool word(std::string_view wanted) {
     if (text_.substr(at_, wanted.size()) != wanted) return false;
@@ -188,7 +188,7 @@ class JsonReader {
           space();
           std::string key = string();
           expect(':');
-          if (!entries.emplace(key, read(depth + 1)).second) fail("an entry that is there twice");
+          if (!entries.emplace(key, read(depth + 1)).second) fail("a duplicate entry");
         } while (accept(','));
         expect('}');
       }
@@ -246,7 +246,7 @@ class JsonReader {
       const char *all = "0123456789abcdef";
       const char *found = peek() ? std::strchr(all, static_cast<char>(peek() | 0x20)) : nullptr;
       if (!found) {
-        fail("an escape that is none");
+        fail("an invalid escape");
         return 0;
       }
       code = code * 16 + static_cast<uint32_t>(found - all);
@@ -279,7 +279,7 @@ class JsonReader {
       } else if (word("u")) {
         append(found, surrogate(hex()));
       } else {
-        fail("an escape that is none");
+        fail("an invalid escape");
       }
     }
     ++at_;
@@ -333,7 +333,7 @@ class Fields {
   const T &as(const Json &json, const char *what) {
     static const T nothing{};
     if (const T *found = std::get_if<T>(&json.value)) return *found;
-    fail(damaged(std::string(what) + " has another type than it should have"));
+    fail(damaged(std::string(what) + " has the wrong type"));
     return nothing;
   }
   template <class T>
@@ -597,7 +597,7 @@ struct Abi {
     using detail::Json;
     detail::Fields fields;
     if (fields.get<std::string>(json, "format") != "triton-spirv-kernel")
-      fields.fail("the JSON is not that of a kernel of triton-spirv");
+      fields.fail("the JSON does not describe a kernel of triton-spirv");
     const uint32_t version = fields.number(json, "version");
     if (version != kAbiVersion)
       fields.fail("the kernel has version " + std::to_string(version) + " of the ABI, this loader " +
@@ -614,7 +614,7 @@ struct Abi {
     for (const Json &feature : fields.get<Json::List>(json, "required_features"))
       abi.required_features.push_back(fields.as<std::string>(feature, "required_features"));
     const Json::List &sizes = fields.get<Json::List>(json, "workgroup_size");
-    if (sizes.size() != 3) fields.fail(detail::damaged("workgroup_size has not three numbers"));
+    if (sizes.size() != 3) fields.fail(detail::damaged("workgroup_size does not have three numbers"));
     for (size_t i = 0; i < sizes.size() && i < 3; ++i)
       abi.workgroup_size[i] = fields.to_number(sizes[i], "workgroup_size");
     if (abi.driver().empty()) fields.fail(detail::damaged("its target names no driver"));
@@ -919,7 +919,7 @@ class DeviceFacts {
       }
       if (!known) return "it needs " + feature + ", which this loader does not know";
       if (feature == "matrices" && !trust_matrices_)
-        return "which lane holds which element of its matrices is not measured here: set Options::trust_matrices where "
+        return "which lane holds which element of its matrices is not measured here: set Options::trust_matrices if "
                "the GPU is of the kind that it was compiled for";
     }
     const uint64_t invocations = uint64_t(abi.workgroup_size[0]) * abi.workgroup_size[1] * abi.workgroup_size[2];
@@ -1060,7 +1060,7 @@ class Kernel {
     kernel.vk_ = options.functions;
     kernel.abi_ = abi;
     if (bytes % 4 || detail::sha256(std::string(static_cast<const char *>(spirv), bytes)) != abi.sha256)
-      return kernel.refuse("has another module than the one that its JSON describes: compile it again");
+      return kernel.refuse("has a module other than the one that its JSON describes: compile it again");
     if (const std::string why = facts.refusal(abi); !why.empty())
       return kernel.refuse(
           "cannot run on " + facts.name() + ": " + why +

@@ -1,1 +1,1 @@
-"""What a user looks at: the state of an installation, and what became of a kernel."""
+"""What users look at: the state of an installation, and what became of a kernel."""

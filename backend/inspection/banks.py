@@ -29,7 +29,7 @@ _NOT_ESTIMATED = frozenset({"spirv.store_slice"})
 
 
 def steps(addresses: Sequence[int], size: int) -> int:
-    """Steps that one access takes: ``addresses`` in bytes, one a lane, of ``size`` bytes each."""
+    """Steps that one access takes: ``addresses`` in bytes, one per lane, of ``size`` bytes each."""
     at_once = max(1, ROW_BYTES // max(size, BANK_BYTES))
     total = 0
     for start in range(0, len(addresses), at_once):
@@ -117,7 +117,7 @@ def _of_buffer(what: str, tensor: TensorType, buffer: MemDescType, planned: Buff
 
 
 def _offsets(layout: LinearLayout, register: int) -> list[int]:
-    """Element offsets of a register, one a lane of the first warp."""
+    """Element offsets of a register, one per lane of the first warp."""
     first = layout.images(REGISTER)[register]
     return [first ^ lane for lane in layout.images(LANE)]
 

@@ -1,7 +1,7 @@
 """What a target's driver makes of a module: its statistics and its own code, on the page about a kernel.
 
 A driver that has a device is asked in this process. Drivers of Mesa's compile for a GPU that is not there, where there
-is what offline.py says. They work in a process of their own:
+is what offline.py says. They work in their own process:
 
     python -m triton.backends.spirv.inspection.compilers DRIVER SUBGROUP_SIZE ANSWERS.json MODULE.spv ...
 """
@@ -94,7 +94,7 @@ def asked(spirv: bytes, capabilities: Capabilities) -> Answer:
 def compiled_offline(
     driver: str, modules: Sequence[Path], subgroup_size: int, seconds: float | None = SECONDS
 ) -> tuple[dict[str, Any], list[Answer]]:
-    """What a driver of COMPILERS says of a GPU that need not be there, as ``triton-spirv info --json`` has it but for
+    """What a driver of COMPILERS says about a GPU that need not exist, as in ``triton-spirv info --json`` except for
     what is measured, and of each module, which is for subgroups of ``subgroup_size``.
 
     Raises NoMesa; RuntimeError with the driver's own words, the last line being the error, where it fails or refuses a

@@ -1,4 +1,4 @@
-"""``triton-spirv doctor``: whether kernels can run on this machine, and what to do where they cannot."""
+"""``triton-spirv doctor``: whether kernels can run on this machine, and what to do if they cannot."""
 
 from __future__ import annotations
 
@@ -200,11 +200,11 @@ CHECKS: Sequence[Callable[[], Iterator[Finding]]] = (_software, _settings, _driv
 
 
 def run_doctor() -> int:
-    """Prints a line for each finding. Status 1 where kernels cannot run."""
+    """Prints a line for each finding. Status 1 if kernels cannot run."""
     faults = 0
     for check in CHECKS:
         if check is _trial and faults:
-            print(" skip  a tiny kernel: mend the faults above first")
+            print(" skip  a tiny kernel: fix the faults above first")
             continue
         for finding in check():
             print(f"{finding.state:>5}  {finding.what}", flush=True)

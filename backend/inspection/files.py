@@ -1,4 +1,4 @@
-"""Writing files that are there as a whole, or not at all."""
+"""Writing files as a whole, or not at all."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _sources(value: Value) -> Iterator[Operation]:
 
 
 def _carried(block: Block, index: int) -> Value | None:
-    """What a loop's body passes to its argument ``index``; None where ``block`` is no such body."""
+    """What a loop's body passes to its argument ``index``; None if ``block`` is no such body."""
     loop = block.parent.parent if block.parent is not None else None
     if loop is None or loop.name != "scf.for" or not 0 < index <= len(block.terminator.operands):
         return None

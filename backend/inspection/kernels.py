@@ -49,7 +49,7 @@ class CachedKernel:
         return self.folder / f"{self.name}.{stage}"
 
     def text(self, stage: str) -> str:
-        """One of STAGES but the module. Raises NotInCache where the cache does not have it."""
+        """One of STAGES but the module. Raises NotInCache if the cache does not have it."""
         try:
             return self.path(stage).read_text(encoding="utf-8")
         except OSError:
@@ -58,7 +58,7 @@ class CachedKernel:
 
     @cached_property
     def source(self) -> str:
-        """Where the kernel was written, as ``file:line``; "" where the cache does not say."""
+        """Where the kernel was written, as ``file:line``; "" if the cache does not say."""
         try:
             place = _PLACE.search(self.path("ttir").read_text(encoding="utf-8", errors="replace"))
         except OSError:
@@ -89,7 +89,7 @@ def cache_folder() -> Path:
 
 
 def _read(path: Path) -> CachedKernel | None:
-    """The kernel of a ``.spv`` file; None where its metadata are missing, damaged, or another backend's."""
+    """The kernel of a ``.spv`` file; None if its metadata are missing, damaged, or another backend's."""
     try:
         metadata = json.loads(path.with_suffix(".json").read_text(encoding="utf-8"))
         modified = path.stat().st_mtime
@@ -118,14 +118,14 @@ def cached(folder: Path | None = None) -> list[CachedKernel]:
 
 
 def find(wanted: str, folder: Path | None = None) -> CachedKernel:
-    """The newest kernel with the name ``wanted``, or the one whose key begins with it. Raises NotInCache, also where
+    """The newest kernel with the name ``wanted``, or the one whose key begins with it. Raises NotInCache, also if
     kernels of that name come from several files."""
     kernels = cached(folder)
     named = [kernel for kernel in kernels if kernel.name == wanted]
     files = {kernel.source.rpartition(":")[0]: kernel for kernel in reversed(named) if kernel.source}
     if len(files) > 1:
         listed = ", ".join(f"{kernel.key[:12]} {kernel.source}" for kernel in files.values())
-        raise NotInCache(f"kernels of the name {wanted!r} come from {len(files)} files; name one by its key: {listed}")
+        raise NotInCache(f"kernels named {wanted!r} come from {len(files)} files; choose one by its key: {listed}")
     if named:
         return named[0]
     keyed = [kernel for kernel in kernels if kernel.key.lower().startswith(wanted.lower())] if wanted else []
@@ -154,7 +154,7 @@ _TITLES = {
 
 
 def run_kernels(name: str | None, limit: int, as_json: bool) -> int:
-    """Prints the kernels in the cache, the newest first. Status 1 where there is none."""
+    """Prints the kernels in the cache, the newest first. Status 1 if there is none."""
     kernels = [kernel for kernel in cached() if name is None or name in kernel.name]
     shown = kernels[:limit] if limit else kernels
     if as_json:

@@ -89,7 +89,7 @@ def _module_text(path: Path) -> str:
 
 
 def stage_text(kernel: CachedKernel, stage: str) -> str:
-    """One of SHOWN of a kernel in the cache. Raises NotInCache where the cache does not have it, ValueError where the
+    """One of SHOWN of a kernel in the cache. Raises NotInCache if the cache does not have it, ValueError if the
     kernel cannot be planned, NoMachineCode where its driver does not show it."""
     if stage == PLAN:
         from .plan import plan_of  # needs Triton's compiled library
@@ -104,8 +104,8 @@ def stage_text(kernel: CachedKernel, stage: str) -> str:
 def text_of(wanted: str, stage: str) -> str:
     """What ``triton-spirv disassemble`` prints: of a ``.spv`` file, or of a kernel in Triton's cache.
 
-    Raises NotInCache where there is no such kernel or file, ValueError where the file is not SPIR-V or the kernel
-    cannot be planned, NoMachineCode where the driver does not show it, VulkanUnavailable where a file's machine code is
+    Raises NotInCache if there is no such kernel or file, ValueError if the file is not SPIR-V or the kernel
+    cannot be planned, NoMachineCode if the driver does not show it, VulkanUnavailable if a file's machine code is
     asked for and no device can be used.
     """
     path = Path(wanted)

@@ -1,4 +1,4 @@
-"""NVIDIA's machine code of a kernel: from what its driver caches, through nvdisasm of the CUDA toolkit.
+"""A kernel's machine code for NVIDIA GPUs, from the driver's cache, through nvdisasm of the CUDA toolkit.
 
 The driver has no interface for it. A VkPipelineCache and a ``.bin`` file of the driver's own cache on disk
 (``__GL_SHADER_DISK_CACHE_PATH``) both hold a Zstandard frame for each program. The object "NVuc" lies in its contents:
@@ -32,7 +32,7 @@ class NoMachineCode(RuntimeError):
 
 
 def machine_code(cached: bytes) -> bytes:
-    """The instructions of the only program in what the driver cached. Raises NoMachineCode where there is none, or more
+    """The instructions of the only program in what the driver cached. Raises NoMachineCode if there is none, or more
     than one, or it is of another form; NoZstandard."""
     found = [
         code for contents in frames(cached) if (at := contents.find(_NVUC)) >= 0 and (code := _code(contents[at:]))
@@ -61,7 +61,7 @@ def _code(program: bytes) -> bytes:
 
 
 def disassembled(code: bytes, capability: tuple[int, int]) -> str:
-    """The instructions of a GPU with this compute capability as text, one a line. Raises NoMachineCode."""
+    """The instructions of a GPU with this compute capability as text, one per line. Raises NoMachineCode."""
     architecture = "SM{}{}{}".format(*capability, "a" if capability >= (9, 0) else "")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "code.bin"

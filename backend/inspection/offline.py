@@ -1,4 +1,4 @@
-"""Mesa's compilers for GPUs that are not there: how a process is started that has such a device.
+"""Mesa's compilers for GPUs that are not there: how to start a process that has such a device.
 
 Drivers of Mesa's believe in a GPU where a library of Mesa's, its drm-shim, plays the kernel's driver. It comes from
 Mesa's source (CONTRIBUTING.md says how). RADV before Mesa 25.2 needs none. ``NEWER_MESA`` names a folder with the
@@ -31,7 +31,7 @@ class Compiler:
     """A driver of Mesa's. ``manifest``: how the name of its manifest begins; ``library``: the driver's own.
 
     ``shim``: the environment variable that names the library that plays its GPU; ``chosen_by``: the variable by which
-    that library chooses one, and ``gpu``: which, where the variable is not set; "" where it plays only one.
+    that library chooses one, and ``gpu``: which, where the variable is not set; "" if it plays only one.
     ``without``: environments in which it compiles without the library, for one version or another.
     """
 
@@ -94,7 +94,7 @@ def processes(driver: str, folder: Path) -> Iterator[Process]:
         chosen = {compiler.chosen_by: os.environ.get(compiler.chosen_by, compiler.gpu)} if compiler.chosen_by else {}
         gpus = ({"LD_PRELOAD": str(Path(shim).resolve()), **chosen},)
     if not gpus:
-        raise NoMesa(f"{compiler.shim} names no library that plays a GPU; CONTRIBUTING.md says how to build one")
+        raise NoMesa(f"{compiler.shim} names no library that simulates a GPU; CONTRIBUTING.md says how to build one")
     for path in found:
         for gpu_environment in gpus:
             yield Process(interpreter, dict.fromkeys(manifests.REPLACING, str(path)) | dict(gpu_environment) | _PLAIN)

@@ -1,4 +1,4 @@
-"""What a device reaches at best: bytes a second of a copy, and operations a second of multiply-adds.
+"""A device's best figures: bytes per second of a copy, and operations per second of multiply-adds.
 
 They are the two lines of a roofline (Williams, Waterman, Patterson: Roofline, CACM 52, 2009).
 """

@@ -1,4 +1,4 @@
-"""The plan of a compiled kernel, made again from the stages and metadata that Triton keeps of it."""
+"""The plan of a compiled kernel, made again from the stages and metadata that Triton keeps."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _schedule(metadata: Mapping[str, Any], options: SPIRVOptions) -> Schedule:
 def cached_plan(kernel: CachedKernel, **options: Any) -> Planned:
     """``planned_again`` of a kernel in the cache. ``options``: compile options to change.
 
-    Raises NotInCache where its TTGIR is not there, NotPlannable where it cannot be planned."""
+    Raises NotInCache if its TTGIR is not there, NotPlannable if it cannot be planned."""
     ttgir = kernel.text("ttgir")
     try:
         capabilities = Capabilities.parse(str(kernel.metadata["target"]["arch"]))

@@ -187,7 +187,7 @@ def _arguments(kernel: Any, scalars: tuple[object, ...]) -> list[object]:
 @dataclass(frozen=True)
 class Row:
     """All launches of one specialisation of a kernel. Times in milliseconds of the device: ``first`` is the first
-    launch's, ``median`` and ``longest`` are of the others, None where there are none. ``rate``: what is known of the
+    launch's, ``median`` and ``longest`` are of the others, None if there are none. ``rate``: what is known of the
     speed of the median launch."""
 
     name: str
@@ -416,7 +416,7 @@ def add_profile(parser: argparse.ArgumentParser) -> None:
 
 
 def _not_there(options: argparse.Namespace) -> str:
-    """What is wrong with the program that was asked for; "" where nothing is."""
+    """What is wrong with the program that was asked for; "" if nothing is."""
     if not options.module:
         if options.script is None:
             return "name a script, or a module with -m"
@@ -454,7 +454,7 @@ def run_profile(options: argparse.Namespace) -> int:
         print(f"the device was {_busy_text(launches)}", file=sys.stderr)
         print(f"{len(launches)} launches; profiling took {each:.1f} µs of the host for each", file=sys.stderr)
     else:
-        print("triton-spirv profile: the script launched no kernel of Triton's", file=sys.stderr)
+        print("triton-spirv profile: the script launched no Triton kernel", file=sys.stderr)
     peaks = None
     if options.roofline:
         from .peaks import measured  # compiles kernels

@@ -22,7 +22,7 @@ def speed(trace: Path, name: str, spirv: bytes | None) -> dict[str, Any]:
     """Launches of the kernel ``name``, of the module ``spirv`` alone where the trace has such: how many, their
     median in seconds, bytes and operations of a launch at the median, whether those are estimates, and the peaks.
 
-    Raises RequestError where the trace cannot be read or has no launch of the kernel.
+    Raises RequestError if the trace cannot be read or has no launch of the kernel.
     """
     try:
         known = json.loads(trace.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""A tiny kernel, compiled and run in a process of its own: ``python -m triton.backends.spirv.inspection.trial``.
+"""A tiny kernel, compiled and run in its own process: ``python -m triton.backends.spirv.inspection.trial``.
 
 Prints JSON: the device's name, seconds to the first result, seconds of a second launch. A driver that ends the process,
 or never answers, ends or delays only this one.

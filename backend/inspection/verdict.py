@@ -1,4 +1,4 @@
-"""What limits a kernel, in one sentence, and by which evidence: what was measured, else what its code shows."""
+"""What limits a kernel, in one sentence, with the evidence: measurements if there are any, otherwise the code."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def device_properties(capabilities: Capabilities, units: ComputeUnits) -> Device
 
 
 class CompileOnlyLauncher:
-    """A launch that returns without running, and says so once a process."""
+    """A launch that returns without running, and says so once per process."""
 
     said = False
 

@@ -42,8 +42,8 @@ def compiler_key(target: Any) -> str:
 
 
 def note(source: Any, metadata: Any) -> None:
-    """Write the line of a kernel that is loaded, once a process, where TRITON_SPIRV_RECORD_KERNELS names a file.
-    ``source``: its ASTSource; ``metadata``: the compiled kernel's. Raises OSError where the file cannot be written."""
+    """Write the line of a kernel that is loaded, once per process, where TRITON_SPIRV_RECORD_KERNELS names a file.
+    ``source``: its ASTSource; ``metadata``: the compiled kernel's. Raises OSError if the file cannot be written."""
     file = RECORD_KERNELS.get()
     function = getattr(source, "fn", None)
     if file is None or function is None or str(function.fn.__module__).startswith(_TORCH_COMPILER):

@@ -1,4 +1,4 @@
-"""What a compiled kernel is launched by: its source and metadata as a chain of launchers around the native one."""
+"""A compiled kernel's launcher: a chain of launchers around the native one, made from its source and metadata."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def reports_later() -> Iterator[None]:
 
 def _make_tensordesc_arg(arg: Any, metadata: Any, _: Any) -> list[Any]:
     if metadata is not None:
-        raise RuntimeError("hardware tensor descriptors are not known to the SPIR-V backend")
+        raise RuntimeError("the SPIR-V backend does not support hardware tensor descriptors")
     return decompose_descriptor(arg)  # type: ignore[no-any-return]
 
 
@@ -54,7 +54,7 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
     ``metadata.written_arguments``: indices into the passed arguments of the pointers that may be written; None: any.
     ``metadata.global_scratch_size``, ``_align``: of a program's global scratch memory, where the kernel takes any.
     ``metadata.reports``: messages of a kernel that takes a report buffer.
-    Raises ValueError where the metadata contradicts the signature.
+    Raises ValueError if the metadata contradicts the signature.
     """
     kernel_records.note(src, metadata)
     if compile_only():
@@ -93,7 +93,7 @@ def launcher(src: Any, metadata: Any, later: bool = False) -> Callable[..., None
 
 
 def _place(src: Any) -> str:
-    """The file and the line of a kernel's function; empty where its source is no function."""
+    """The file and the line of a kernel's function; empty if its source is not a function."""
     code = getattr(getattr(getattr(src, "fn", None), "fn", None), "__code__", None)
     return f"{Path(code.co_filename).name}:{code.co_firstlineno}" if code is not None else ""
 

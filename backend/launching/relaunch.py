@@ -24,7 +24,7 @@ from triton.runtime.jit import JITCallable
 
 from ..runtime.native_module import native
 
-#: What JITFunction.run() adds to the keywords of a call, last. Where it adds something else, nothing is remembered: it
+#: What JITFunction.run() adds to the keywords of a call, last. If it adds something else, nothing is remembered: it
 #: would not be compared.
 _ADDED = ("debug", "instrumentation_mode", "fpsan_homomorphic_casts")
 
@@ -92,7 +92,7 @@ def _is_plain(specialization: Any) -> bool:
 
 
 def _sources(function: Any, positions: int, names: tuple[str, ...]) -> list[tuple[str, int, Any]] | None:
-    """Where a call has the argument of each parameter; None where a parameter takes any number of them."""
+    """Where a call has the argument of each parameter; None if a parameter takes any number of them."""
     sources: list[tuple[str, int, Any]] = []
     places = {name: place for place, name in enumerate(names)}
     for number, parameter in enumerate(function.signature.parameters.values()):

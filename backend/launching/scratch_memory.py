@@ -12,7 +12,7 @@ class ScratchLauncher:
     """Launches a kernel with the address of its global scratch memory after its own arguments.
 
     ``size``: bytes of each program; ``alignment``: of the whole, in bytes. The memory is that of triton.set_allocator's
-    function, asked at each launch. Raises RuntimeError where none was set, ValueError on memory that is not aligned.
+    function, asked at each launch. Raises RuntimeError if none was set, ValueError on memory that is not aligned.
     """
 
     def __init__(self, name: str, launch: Callable[..., None], size: int, alignment: int) -> None:
@@ -27,7 +27,7 @@ class ScratchLauncher:
             if memory.data_ptr() % self._alignment:
                 raise ValueError(
                     f"kernel '{self._name}': the allocator of triton.set_allocator returned memory at "
-                    f"{memory.data_ptr():#x}, no multiple of the {self._alignment} bytes asked for"
+                    f"{memory.data_ptr():#x}, not a multiple of the requested {self._alignment} bytes"
                 )
         self._launch(grid_x, grid_y, grid_z, stream, *args, memory)
 

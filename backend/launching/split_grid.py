@@ -1,4 +1,4 @@
-"""Grids of more programs on an axis than the device takes at once: they are launched in parts.
+"""Grids with more programs on an axis than the device takes at once, which are launched in parts.
 
 A kernel that is to be launched in parts is another one: its program ids and grid sizes are arguments (``GRID`` in
 abi/block.py). It is compiled when a launch first needs it, so that a grid that fits costs nothing.
@@ -81,8 +81,8 @@ class SplitVariant:
         source, metadata = self._source(), self._metadata
         if source is None:
             raise ValueError(
-                f"kernel '{metadata.name}': the grid is past the device's limit, and the kernel that would be launched "
-                "in parts cannot be compiled, because its source is gone"
+                f"kernel '{metadata.name}': the grid exceeds the device's limit, and the variant for launches in "
+                "parts cannot be compiled, because the kernel's source is gone"
             )
         options = {entry.name: getattr(metadata, entry.name) for entry in fields(SPIRVOptions)} | {"split_grid": True}
         compiled = triton.compile(

@@ -42,7 +42,7 @@ def plan_conversion(source: LinearLayout, result: LinearLayout, element_bytes: i
     """How each lane gets the registers of ``result`` from the registers of ``source``.
 
     ``element_bytes``: size of an element in memory. ``scratch_bytes``: workgroup memory that the operation owns
-    (0 where it has none). Raises ConversionError where workgroup memory is needed and
+    (0 where it has none). Raises ConversionError if workgroup memory is needed and
     ``scratch_bytes`` does not suffice, ValueError for layouts of different tensors or of different workgroups.
     """
     if source.size != result.size or not source.is_surjective:
@@ -60,7 +60,7 @@ def plan_through_shared(
     source: LinearLayout, result: LinearLayout, element_bytes: int, scratch_bytes: int
 ) -> ThroughShared | None:
     """The plan through ``scratch_bytes`` of workgroup memory, for a device on which plan_conversion's cheapest plan is
-    not the cheapest; None where they do not suffice."""
+    not the cheapest; None if they do not suffice."""
     try:
         return plan_rounds(source, result, element_bytes, scratch_bytes)
     except ConversionError:

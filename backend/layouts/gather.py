@@ -37,7 +37,7 @@ class GatherByShuffles:
 @lru_cache(maxsize=512)
 def plan_gather(source: LinearLayout, result: LinearLayout, axis: int) -> GatherByShuffles | None:
     """Shuffles that read from ``source``, at an index along ``axis``, for elements of ``result`` (a tensor of the same
-    shape save along ``axis``). None where an element may be in another subgroup, or shuffles would be too many."""
+    shape save along ``axis``). None if an element may be in another subgroup, or shuffles would be too many."""
     held = Span([*source.inputs[REGISTER], *source.inputs[LANE]])
     stride = 1
     for extent in source.shape[axis + 1 :]:

@@ -73,7 +73,7 @@ class Span:
         return self.reduce(vector)[0] == 0
 
     def solve(self, vector: int) -> int | None:
-        """A mask over the added vectors whose sum is ``vector``, or None where there is none."""
+        """A mask over the added vectors whose sum is ``vector``, or None if there is none."""
         rest, mask = self.reduce(vector)
         return None if rest else mask
 
@@ -118,7 +118,7 @@ def annihilator(vectors: Sequence[int], bits: int) -> list[int]:
 
 
 def inverse(vectors: Sequence[int], bits: int) -> list[int]:
-    """The columns of the inverse of the square matrix with columns ``vectors``. Raises ValueError where singular."""
+    """The columns of the inverse of the square matrix with columns ``vectors``. Raises ValueError if singular."""
     span = Span(vectors)
     if len(vectors) != bits or span.rank != bits:
         raise ValueError(f"a matrix of {len(vectors)} columns and rank {span.rank} has no inverse in {bits} dimensions")

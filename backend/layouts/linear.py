@@ -17,7 +17,7 @@ Point = tuple[int, ...]
 
 
 def log2(value: int, what: str = "value") -> int:
-    """The exponent of ``value``. Raises ValueError where it is not a power of two."""
+    """The exponent of ``value``. Raises ValueError if it is not a power of two."""
     if value < 1 or value & (value - 1):
         raise ValueError(f"{what} {value} is not a power of two")
     return value.bit_length() - 1
@@ -55,7 +55,7 @@ class LinearLayout:
     _hash: int
 
     def __init__(self, bases: Mapping[str, Iterable[Sequence[int]]], shape: Sequence[int]) -> None:
-        """``bases`` holds one coordinate tuple a basis. Raises ValueError where one lies outside of ``shape``."""
+        """``bases`` holds one coordinate tuple a basis. Raises ValueError if one lies outside of ``shape``."""
         shape = tuple(shape)
         flat: dict[str, tuple[int, ...]] = {}
         for name, points in bases.items():
@@ -143,7 +143,7 @@ class LinearLayout:
         return self._bases
 
     def input_size(self, name: str) -> int:
-        """Number of points of input ``name``; 1 where there is no such input."""
+        """Number of points of input ``name``; 1 if there is no such input."""
         return 1 << len(self.inputs.get(name, ()))
 
     def apply_flat(self, **inputs: int) -> int:
@@ -287,7 +287,7 @@ class LinearLayout:
     def invert(self, name: str = "offset") -> LinearLayout:
         """The inverse of a bijective layout: inputs ``dim0``, ``dim1``, …; its outputs are this layout's inputs.
 
-        ``name`` is not part of the result; it names the layout in the error. Raises ValueError where not bijective.
+        ``name`` is not part of the result; it names the layout in the error. Raises ValueError if not bijective.
         """
         try:
             columns = inverse(self.flat_columns(), self.output_bits)

@@ -40,7 +40,7 @@ def plan_matrix_dot(
     a: LinearLayout, b: LinearLayout, c: LinearLayout, configuration: MatrixConfiguration
 ) -> MatrixDot | None:
     """How a dot of ``a`` and ``b`` onto ``c`` (of ranks 2 or more, with equal leading dimensions) is done by
-    ``configuration``. None where these layouts do not hold its fragments."""
+    ``configuration``. None if these layouts do not hold its fragments."""
     try:
         return _plan(a, b, c, configuration)
     except _Mismatch:

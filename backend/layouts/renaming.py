@@ -9,7 +9,7 @@ from .distributed import REGISTER
 from .gf2 import span_values
 from .linear import LinearLayout, flatten
 
-#: For each dimension of an operand the one of the result that has its coordinate; None where it is 0 everywhere.
+#: For each dimension of an operand the one of the result that has its coordinate; None if it is 0 everywhere.
 Dimensions = tuple[int | None, ...]
 
 

@@ -92,7 +92,7 @@ class ScanPlan:
 def plan_scan(layout: LinearLayout, axis: int, reverse: bool, element_bytes: tuple[int, ...]) -> ScanPlan:
     """How to scan tensors of ``layout`` along ``axis``; ``element_bytes``: size in memory of each operand's element.
 
-    Raises ScanError where a bit of the coordinate along ``axis`` is not held by a register, lane or warp bit of its
+    Raises ScanError if a bit of the coordinate along ``axis`` is not held by a register, lane or warp bit of its
     own, or where lanes or warps hold the bits in descending order: convert such a layout to ``simple_layout`` first.
     """
     if not 0 <= axis < layout.rank:

@@ -65,7 +65,7 @@ def shared_layout(encoding: Encoding, shape: tuple[int, ...]) -> SharedLayout:
 
 
 def encoding_rank(encoding: Encoding) -> int | None:
-    """Dimensions that an encoding lays out; None where it does not say."""
+    """Dimensions that an encoding lays out; None if it does not say."""
     if isinstance(encoding, SwizzledSharedEncoding | PaddedSharedEncoding) and encoding.order:
         return len(encoding.order)
     if isinstance(encoding, PaddedSharedEncoding | SharedLinearEncoding) and encoding.offset:

@@ -96,7 +96,7 @@ Places = dict[str, list[int]]
 
 
 def _places(source: LinearLayout, result: LinearLayout, held: Sequence[int]) -> Places | None:
-    """None where a warp does not hold what the result asks of it. ``held``: by the bits of a place."""
+    """None if a warp does not hold what the result asks of it. ``held``: by the bits of a place."""
     span = Span(held)
     place: Places = {REGISTER: [], LANE: [], WARP: []}
     for name, places in place.items():
@@ -109,7 +109,7 @@ def _places(source: LinearLayout, result: LinearLayout, held: Sequence[int]) -> 
 
 
 def _prefer_own_lane(place: Places, copies: Sequence[int], register_bits: int) -> None:
-    """Copies within the source give freedom: adding a member of ``copies`` to a place changes nothing. Where a copy is
+    """Copies within the source give freedom: adding a member of ``copies`` to a place changes nothing. If a copy is
     in the own lane, it is taken."""
     copy_lanes = Span(copy >> register_bits for copy in copies)
     for name in (REGISTER, WARP):

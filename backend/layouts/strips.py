@@ -1,7 +1,7 @@
 """Strips of a tensor: what is left of its layout when the highest bits of a dimension, all registers, are taken away.
 
-An array of the invocation's own holds a tensor so that any strip of it is one run: the strip's registers are the
-highest bits of the place in the array, the others, in their order, the lowest.
+Each invocation's array holds a tensor so that any strip of it is contiguous: the strip's registers are the highest bits
+of the place in the array, and the other registers, in order, the lowest.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class ThroughShared:
 
     @property
     def takes_turns(self) -> bool:
-        """True where lanes store the same register in different rounds."""
+        """True if lanes store the same register in different rounds."""
         return any(basis for bases in self.turn.inputs.values() for basis in bases)
 
     def stores(self, number: int) -> list[tuple[int, Vectors]]:
@@ -75,7 +75,7 @@ def plan_rounds(source: LinearLayout, result: LinearLayout, element_bytes: int, 
 
     The tensor is split into a direct sum: vector (the low bits of the offset), bank, segment, and round. The bits of
     the vector and of the round are to depend on the register alone, that is, be functionals that vanish on what lanes
-    and warps hold. Where that gives too few rounds, the further bits vanish on what lanes and warps of the result hold:
+    and warps hold. If that gives too few rounds, the further bits vanish on what lanes and warps of the result hold:
     lanes of the source take turns in storing then, whole warps where that suffices, because they are cheaper to branch
     on.
     """

@@ -343,7 +343,7 @@ def _compare_floats(ctx: Lowering, operation: Operation) -> None:
 def _select(ctx: Lowering, operation: Operation) -> None:
     if isinstance(operation.result.type, MemDescType):
         raise UnsupportedOperation(
-            operation, "a branch chooses between buffers", "choose a number, and take that part of one buffer, .index()"
+            operation, "a branch chooses between buffers", "choose a number, and take part of one buffer with .index()"
         )
     condition, true, false = (ctx.registers(operand) for operand in operation.operands)
     if len(condition) == 1 and len(true) > 1:

@@ -314,8 +314,8 @@ def _atomic_poll(ctx: Lowering, operation: Operation) -> None:
     if timeout and not once:
         raise UnsupportedOperation(
             operation,
-            "Vulkan promises no clock, so that a timeout cannot be measured",
-            "poll without timeout_ns, or with timeout_ns=0 in a loop of your own",
+            "Vulkan guarantees no clock, so a timeout cannot be measured",
+            "poll without timeout_ns, or with timeout_ns=0 in your own loop",
         )
     type_ = element_type(expected.type)
     addresses, wanted = ctx.addresses(pointer), ctx.registers(expected)

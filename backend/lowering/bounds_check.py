@@ -97,7 +97,7 @@ class Bounds:
     def _report(
         self, emitter: Emitter, message: int, numbers: tuple[int, ...], outside: list[tuple[int, int]]
     ) -> list[int]:
-        """Counts the elements, of which there is one; the first of the launch leaves its place."""
+        """Counts the elements (here one); the first of the launch leaves its place."""
         f, module = emitter.f, emitter.module
         one, zero = module.uint(1), module.uint(0)
         count = reduce(f.add, [f.select(outer, one, zero) for outer, _ in outside])

@@ -1,4 +1,4 @@
-"""What a module says of the user's source: the place of each instruction, the names of Python variables on ids."""
+"""What a module says about the user's source: the place of each instruction, the names of Python variables on ids."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Subgroups that run in another order than usual: the compile option ``disorder``, which makes a missing barrier show.
 
 Mesa's CPU driver runs the subgroups of a workgroup one after the other, each up to the next barrier, and a GPU nearly
-at once: what a subgroup should have waited for is most often there. With the option, subgroups are numbered backwards
+at once: what a subgroup should have waited for is usually there. With the option, subgroups are numbered backwards
 (``Emitter.read_builtins``), so that on the CPU driver the last one comes first. On a device with a clock, each waits
 at the start and behind every barrier for a time that depends on the option's number, the barrier and the subgroup.
 """

@@ -1,8 +1,8 @@
 """``tt.dot`` on plain multiply-adds: the accumulator is blocked, each lane owns all of K for its rows and columns.
 
 The loop over K is a loop in the emitted code. Its body holds as many steps as keep it under the target's budget of
-multiply-adds: unrolled further it would only take longer to compile. Where there are more accumulators than the target
-keeps in registers, rectangles of them are updated one after the other, each by a loop of its own.
+multiply-adds: further unrolling would only take longer to compile. If there are more accumulators than the target keeps
+in registers, rectangles of them are updated one after the other, each in its own loop.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ _ADDED_IN_F32 = frozenset({"f32", "f16", "bf16", *(name for name in FORMATS if n
 
 
 def _compute_type(operation: Operation, result: Type) -> Type:
-    """What products are added in. The two operands are of one type, or both of some 8-bit float format."""
+    """What products are added in. The two operands are of one type, or both of an 8-bit float format."""
     a, b = (element_type(operand.type) for operand in operation.operands[:2])
     if a == b == IntegerType(8) and result == IntegerType(32):
         return result

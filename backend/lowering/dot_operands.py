@@ -1,8 +1,8 @@
 """The operands of a dot: where the elements of a step of K come from.
 
-In shared memory an operand is read as it is needed. In registers each invocation has all of K for its rows or columns;
-a loop over K cannot choose among registers, so they are put into workgroup memory first, once for all invocations that
-hold the same, or, where there is no room, into an array of the invocation's own.
+An operand in shared memory is read as it is needed. An operand in registers has all of K for each invocation's rows or
+columns. A loop over K cannot choose among registers, so they first go to workgroup memory, once for all invocations
+that hold the same, or, if there is no room, to an array of the invocation.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def map_registers(ctx: Lowering, operation: Operation, emit: Callable[..., int])
 def map_wanted(
     ctx: Lowering, operation: Operation, rows: Iterable[tuple[int, ...]], emit: Callable[..., int]
 ) -> list[int]:
-    """``emit(*row)`` for each of ``rows``, one a register of the only result, in those that are read."""
+    """``emit(*row)`` for each of ``rows``, one per register of the only result, in those that are read."""
     known: dict[tuple[int, ...], int] = {}
     wanted = ctx.plan.demand.of(operation.result)
     results = []

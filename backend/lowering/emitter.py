@@ -52,9 +52,9 @@ class Emitter:
         #: Memory access bits of every access to device memory.
         self.global_access = 0
         self.elements = ElementTypes(module, capabilities)
-        #: What part of the grid a launch is; None where it is all of it.
+        #: What part of the grid a launch is; None if it is all of it.
         self.part: Part | None = None
-        #: A 64-bit 0 of which a driver does not know that it is one; the id 0 where the kernel has no pointer.
+        #: A 64-bit 0 that no driver recognises as a constant; the id 0 if the kernel has no pointer.
         self.unknown_zero = 0
         self._inputs: dict[int, int] = {}
 
@@ -94,7 +94,7 @@ class Emitter:
             if self.options.disorder:
                 self._inputs[BuiltIn.SubgroupId] = self.f.sub(self.module.uint(self.num_warps - 1), warp)
         if self.capabilities.traits.faults.unmasked_loads:
-            self.lane_zero()  # numbered here, it is the same everywhere; left out where nothing uses it
+            self.lane_zero()  # numbered here, it is the same everywhere; left out if nothing uses it
 
     def lane_zero(self) -> int:
         """A 64-bit 0 that drivers have to treat as another one for each lane."""

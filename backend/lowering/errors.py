@@ -1,4 +1,4 @@
-"""What lowering says when it cannot go on."""
+"""Errors of the lowering."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ def rcp64h(n: Numeric, x: Real) -> Real:
 
 
 def reciprocal_root(n: Numeric, x: Real) -> Real:
-    """1/sqrt(x), rounded once but for ties that no f32 meets: the f64 result is off by less than 2^-51."""
+    """1/sqrt(x), rounded once except for ties that no f32 meets: the f64 result is off by less than 2^-51."""
     wide = Numeric(n.emitter, 64)
     return n.convert(elementary.rsqrt(wide, wide.convert(x)))
 
@@ -186,7 +186,7 @@ _SIGNED = frozenset({"mulhi", "mul24", "sad", "hadd", "rhadd"})
 
 
 def _arithmetic(form: Form) -> int:
-    """Width of the float arithmetic of a form: that of the result, else of the operand; 32 where there are none."""
+    """Width of the float arithmetic of a form: that of the result, else of the operand; 32 if there are none."""
     floats = [code for code in (form.result, *form.arguments) if code[0] == "f"]
     return int(floats[0][1:]) if floats else 32
 
@@ -207,7 +207,7 @@ def _extern(ctx: Lowering, operation: Operation) -> None:
     if form.name not in EMITTERS:
         raise UnsupportedOperation(
             operation,
-            f"libdevice.{form.name} has signatures in functions/forms.py, and no emitter",
+            f"libdevice.{form.name} has signatures in functions/forms.py, but no emitter",
             "a function of tl.extra.libdevice that has one, or add it to EMITTERS in lowering/externs.py",
         )
     emitter, given = EMITTERS[form.name], element_type(operation.result.type)

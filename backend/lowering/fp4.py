@@ -1,4 +1,4 @@
-"""``ttg.fp4_to_fp``: two e2m1 numbers a byte to a float format that holds them exactly.
+"""``ttg.fp4_to_fp``: two e2m1 numbers per byte to a float format that holds them exactly.
 
 e2m1 has a sign, two bits of exponent with bias 1 and one of mantissa: 0, 0.5, 1, 1.5, 2, 3, 4, 6.
 """

@@ -1,7 +1,7 @@
-"""``ttg.global_scratch_alloc``: device memory of a program's own, which the launch allocates.
+"""``ttg.global_scratch_alloc``: each program's own device memory, which the launch allocates.
 
-Upstream's pass gives each operation its offset in a program's memory, and the module the size of that. The launcher
-passes the address of as many bytes for each program of the grid (docs/abi.md).
+Upstream's pass gives each operation its offset in a program's memory, and the module the size of that memory. The
+launcher passes the address of that many bytes for each program of the grid (docs/abi.md).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class GlobalScratch:
 def _global_scratch_alloc(ctx: Lowering, operation: Operation) -> None:
     if "third_party_allocation" in operation.attributes:
         raise NotImplementedError(
-            "memory of third parties is what profilers ask for, and the SPIR-V backend has none; "
-            "compile without instrumentation"
+            "only profilers ask for third-party memory, and the SPIR-V backend has none; compile without "
+            "instrumentation"
         )
     f, module = ctx.f, ctx.module
 

@@ -1,4 +1,4 @@
-"""What a kernel may read of the hardware that it runs on: the clock, and which multiprocessor it is."""
+"""What a kernel may read from its hardware: the clock, and the number of the multiprocessor."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Integer operations that SPIR-V leaves undefined for some operands, made defined, and 64-bit ones that drivers get
-wrong, built from those they get right."""
+"""Integer operations that SPIR-V leaves undefined for some operands, made defined, and 64-bit operations that drivers
+get wrong, built from operations that they get right."""
 
 from __future__ import annotations
 

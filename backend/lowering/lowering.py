@@ -74,7 +74,7 @@ class Lowering(Emitter):
         self.reports = Reports(0)
         #: The address of the launch's global scratch memory; 0 in a kernel that has none (lowering/global_scratch.py).
         self.global_scratch = 0
-        #: What accesses are checked against; None where they are not checked.
+        #: What accesses are checked against; None if they are not checked.
         self.bounds: Bounds | None = None
         #: What is being lowered.
         self.operation: Operation | None = None
@@ -104,7 +104,7 @@ class Lowering(Emitter):
         return lowered
 
     def registers(self, value: Value) -> list[int]:
-        """The ids of a value, one a register; a scalar has one."""
+        """The ids of a value, one per register; a scalar has one."""
         lowered = self._values[value]
         if isinstance(lowered, int):
             return [lowered]
@@ -158,7 +158,7 @@ class Lowering(Emitter):
             assert isinstance(value.owner, Operation)
             raise UnsupportedOperation(
                 value.owner,
-                "a loop or branch carries a slice of a buffer whose elements lie otherwise than other slices' elements",
+                "a loop or branch carries a slice of a buffer whose elements are arranged differently in other slices",
                 "carry the buffer, and slice it where it is used",
             )
         first = self.module.uint(first_element(view.first, bytes_in_memory(view.type.element)) + start)

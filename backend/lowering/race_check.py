@@ -1,9 +1,9 @@
 """Accesses to workgroup memory checked against other invocations' accesses: the compile option ``check_races``.
 
-Two invocations race that access the same bytes, one of them at least to write, not both atomically, with no barrier
-between: of the workgroup, or of the subgroup where both are of the same. Without a barrier Vulkan promises no order,
-not even within a subgroup (Vulkan specification, appendix "Memory Model": a subgroup's invocations need not run in
-lockstep).
+Two invocations race if they access the same bytes, at least one of them writes, they are not both atomic, and no
+barrier is between them: neither of the workgroup nor, if both are in one subgroup, of the subgroup. Without a barrier
+Vulkan promises no order, not even within a subgroup (Vulkan specification, appendix "Memory Model": a subgroup's
+invocations need not run in lockstep).
 
 A kernel is emitted twice. A SharedSurvey notes which accesses there are; the smallest of them is one granule, and
 accesses that share no granule do not race. Then each access is emitted with its check.

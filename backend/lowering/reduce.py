@@ -67,7 +67,7 @@ def _fold(ctx: Lowering, operation: Operation) -> None:
 
 
 def _order_is_free(operation: Operation, partials: int) -> bool:
-    """Whether each invocation may combine the partial results in an order of its own: one operation does, and gives the
+    """Whether each invocation may combine the partial results in its own order: one operation does, and gives the
     same bits in every order, which is less to ask for of two."""
     combination = operation.regions[0].entry.operations
     known = traits(combination[0])

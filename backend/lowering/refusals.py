@@ -1,4 +1,4 @@
-"""Operations that have no rule of their own: refused, ends of a region, or rewritten by a pass of upstream's.
+"""Operations that have no rule of their own: refused, ends of a region, or rewritten by an upstream pass.
 
 With ``registry.RULES`` and ``transforms.kernel.REWRITTEN`` this names every operation of upstream's TritonOps.td and
 TritonGPUOps.td, and of the dialects of MLIR that they are used with.
@@ -55,7 +55,7 @@ REFUSED: dict[str, Refusal] = {
     "arith.flush_denormals": _NEVER,
     "arith.scaling_extf": _NEVER,
     "arith.scaling_truncf": _NEVER,
-    "cf.assert": Refusal("it is an assertion of MLIR's own", "use tl.device_assert"),
+    "cf.assert": Refusal("it is MLIR's own assertion", "use tl.device_assert"),
 }
 
 #: Operations that end a region, with those whose rules read them.
@@ -70,7 +70,7 @@ REGION_ENDS = {
 #: Operations that are the module's own structure, not lowered one by one.
 STRUCTURE = {"tt.func": "the kernel is the entry point; its callees are inlined"}
 
-#: Operations that a pass of upstream's (passes.py) replaces before the lowering, with the pass.
+#: Operations that an upstream pass (passes.py) replaces before the lowering, with the pass.
 REWRITTEN_BY_PASS = {
     "tt.descriptor_gather": "add_rewrite_tensor_descriptor_to_pointer",
     "tt.descriptor_load": "add_rewrite_tensor_descriptor_to_pointer",
@@ -102,5 +102,5 @@ def refusal(operation: Operation) -> UnsupportedOperation:
     return UnsupportedOperation(
         operation,
         "it belongs to none of the dialects that this backend compiles",
-        "docs/operations.md lists the operations that it does",
+        "docs/operations.md lists the operations that it compiles",
     )

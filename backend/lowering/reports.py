@@ -1,4 +1,4 @@
-"""The report buffer, by which a kernel tells the host something: failed assertions, printed values, and more
+"""The report buffer, through which a kernel tells the host something: failed assertions, printed values, and more
 (report_kinds.py).
 
 A kernel that reports takes one more argument after its own: the 64-bit address of a buffer, laid out as docs/abi.md

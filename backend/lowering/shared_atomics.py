@@ -33,7 +33,7 @@ def _local_atomic_scatter(ctx: Lowering, operation: Operation) -> None:
     if bits_in_memory(type_) != WORD or bits_in_memory(buffer.view.cells[0]) != WORD:
         raise UnsupportedOperation(
             operation,
-            f"the buffer's elements are {type_}, and Vulkan promises atomic operations on 32 bits of shared memory only"
+            f"the buffer's elements are {type_}, and Vulkan guarantees shared-memory atomics for 32-bit elements only"
             if bits_in_memory(type_) != WORD
             else "the buffer is also seen as elements of another width",
             "use a buffer of 32-bit elements, or atomic operations on device memory",

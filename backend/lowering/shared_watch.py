@@ -1,4 +1,4 @@
-"""Accesses to workgroup memory and barriers as they are emitted: who is called for each, and a survey of them."""
+"""Watching workgroup memory accesses and barriers as they are emitted: callbacks for each, and a survey of them."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ An infinity or a NaN has 1 with its sign as its first part and is itself the las
 meets only the other operand's first part, which has that operand's sign, and is zero only where that operand is below
 2**-134: so its products are the infinities and NaNs of the numbers themselves, and all others are finite.
 
-Numbers from 2**127 on are cut off instead of rounded, so that none becomes an infinity. Where the product of finite
+Numbers from 2**127 on are cut off instead of rounded, so that none becomes an infinity. If the product of finite
 numbers passes the range of f32 by more than 2**8, a NaN may come out instead of an infinity: its terms may overflow to
 both sides.
 """
@@ -24,7 +24,7 @@ _LARGE, _UPPER, _HALF = 0x7F000000, 0xFFFF0000, 0x8000
 
 def bf16_parts(emitter: Emitter, value: int, count: int) -> list[int]:
     """The bits of ``count`` bf16 numbers (2 or 3), the largest one first, whose sum ``value`` is: all of it with three,
-    but for what a device takes for zero because it is subnormal."""
+    except for what a device takes for zero because it is subnormal."""
     f, module = emitter.f, emitter.module
     uint, f32 = module.uint, f.type_of(value)
     bits = f.bitcast(value, module.u32)

@@ -1,4 +1,4 @@
-"""Operations that make tensors or rename their elements: register moves, save for a reshape between layouts that hold
+"""Operations that make tensors or rename their elements: register moves, except for a reshape between layouts that hold
 elements in different lanes."""
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Float zeros that a driver may not fold.
 
-Mesa's CPU driver takes ``x * 0``, ``0 / x``, ``x + 0`` and ``0 - x`` for what they are in the reals, although the
-instructions are NoContraction: NaN, infinities and the sign of zero are then lost. It does so by looking for the
-constant, so it is given a zero that it does not recognise.
+Mesa's CPU driver simplifies ``x * 0``, ``0 / x``, ``x + 0`` and ``0 - x`` as for real numbers, although the
+instructions are NoContraction: NaN, infinities and the sign of zero are then lost. It does so when it sees the
+constant, so it gets a zero that it does not recognise.
 """
 
 from __future__ import annotations

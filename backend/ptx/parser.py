@@ -123,7 +123,7 @@ class _Parser:
         while self._peek()[1].startswith("."):
             words += [word for word in self._next().split(".") if word]
         if len(words) != 2 or words[1] not in TYPES:
-            raise PtxError(f"'.{' .'.join(words)}' declares registers of no scalar type")
+            raise PtxError(f"'.{' .'.join(words)}' does not declare registers of a scalar type")
         while True:
             name = self._next("name", "the name of a register")
             if self._take("<"):
@@ -150,7 +150,7 @@ class _Parser:
         second = None
         while not self._take(";"):
             if self._peek()[0] == "end":
-                raise PtxError(f"';' is missing behind '{opcode}'")
+                raise PtxError(f"';' is missing after '{opcode}'")
             if operands:
                 self._expect(",")
             operands.append(self._operand())
@@ -185,7 +185,7 @@ class _Parser:
             self.place += 1
             return _literal(kind, text)
         if (kind, text) == ("sign", "["):
-            raise PtxError("an address in '[ ]' is of memory", _ARITHMETIC)
+            raise PtxError("'[ ]' is a memory address", _ARITHMETIC)
         return self._register()
 
 

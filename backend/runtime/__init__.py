@@ -1,4 +1,4 @@
-"""Running compiled kernels on Vulkan. Imports nothing of Triton, so that it works where Triton is not installed.
+"""Running compiled kernels on Vulkan. Imports nothing of Triton, so it works without Triton.
 
 ``import triton`` imports this package: each name is imported from its module when it is first used.
 """

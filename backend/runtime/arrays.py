@@ -81,7 +81,7 @@ class Array:
         """(address, bytes, writeable) of the memory that the array is a view of."""
         base = self.array
         owner = base.base
-        while owner is not None:  # NumPy's as_strided puts an object of its own between
+        while owner is not None:  # NumPy's as_strided puts its own object between
             if hasattr(owner, "__array_interface__") and hasattr(owner, "strides"):
                 base = owner
             owner = getattr(owner, "base", None)
@@ -103,7 +103,7 @@ class Array:
 
 
 class ReadOnlyArray(Array):
-    """An array that kernels must not write: it is copied for a launch, and refused where the kernel may write it."""
+    """An array that kernels must not write: it is copied for a launch, and refused if the kernel may write it."""
 
     __slots__ = ()
     is_cpu = False

@@ -1,4 +1,4 @@
-"""Arrays in device memory, without torch: what a kernel is passed with no copy on any device."""
+"""Arrays in device memory, without torch. Kernels on any device take them without a copy."""
 
 from __future__ import annotations
 

@@ -141,7 +141,7 @@ class Context:
         return same
 
     def cuda(self) -> CudaSharing:
-        """The sharing with CUDA of this device. Raises NotShareable where CUDA's memory cannot be used."""
+        """The sharing with CUDA of this device. Raises NotShareable if CUDA's memory cannot be used."""
         if self._cuda is None:
             with self._lock:
                 self._cuda = self._cuda or CudaSharing(self)
@@ -218,9 +218,9 @@ class Context:
 
     def close(self) -> bool:
         """Wait for all work and destroy everything. Other threads' launches are refused from then on. A forked child
-        leaves its parent's objects alone. Where a signal's handler raises meanwhile, nothing is destroyed.
+        leaves its parent's objects alone. If a signal's handler raises meanwhile, nothing is destroyed.
 
-        False where another thread may still be in a call of the driver.
+        False if another thread may still be in a call of the driver.
         """
         if self.handle is None or self.pid != os.getpid():
             return self._returned
@@ -263,7 +263,7 @@ _contexts: dict[int, Context] = {}
 _left: list[Context] = []
 _lock = threading.RLock()
 
-#: Called with the contexts that are left: what has kernels of theirs loads them again.
+#: Called with the contexts that are given up, so that owners of kernels there load them again.
 WHEN_LEFT: list[Callable[[list[Context]], None]] = []
 
 
@@ -315,7 +315,7 @@ def chosen_device() -> int | None:
 
 
 def set_current_device(index: int) -> None:
-    """Launch on another device from now on, in this thread. Raises VulkanUnavailable where it is not there or not
+    """Launch on another device from now on, in this thread. Raises VulkanUnavailable if it is not there or not
     usable."""
     _check(index)
     _chosen.index = index

@@ -1,4 +1,4 @@
-"""What can go wrong between a compiled kernel and its device."""
+"""Errors between a compiled kernel and its device."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ class VulkanUnavailable(RuntimeError):
 
 class KernelRejected(RuntimeError):
     """A SPIR-V module that is damaged, or that the driver refused. ``reason`` says why, ``path`` is where the module
-    was saved, '' where it could not be."""
+    was saved, '' if it could not be."""
 
     def __init__(self, reason: str, path: str) -> None:
         saved = f"was saved as {path}: check it with 'spirv-val --target-env vulkan1.3'"

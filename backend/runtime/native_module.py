@@ -12,7 +12,7 @@ _BUILD = "cmake -S . -B build/native -G Ninja -DTRITON_SPIRV_IN_PLACE=ON && ninj
 
 
 def native() -> Any:
-    """The C++ module. Raises VulkanUnavailable where it was not built, or is of another version than the Python
+    """The C++ module. Raises VulkanUnavailable if it was not built, or is of another version than the Python
     code."""
     try:
         module = import_module("..._native", __name__)

@@ -1,4 +1,4 @@
-"""What a process finds out once."""
+"""Functions whose result a process computes once."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class HostEvent:
         return self._seconds is not None
 
     def elapsed_time(self, end: HostEvent) -> float:
-        """Milliseconds from here to ``end``. Raises RuntimeError where either was not recorded."""
+        """Milliseconds from here to ``end``. Raises RuntimeError if either was not recorded."""
         if self._seconds is None or end._seconds is None:
             raise RuntimeError("elapsed_time() needs two recorded events")
         return (end._seconds - self._seconds) * 1e3
@@ -89,7 +89,7 @@ class DeviceEvent:
         return self._native is not None and bool(self._native.query())
 
     def elapsed_time(self, end: DeviceEvent) -> float:
-        """Milliseconds from here to ``end``, waiting for both. Raises RuntimeError where either has no time, or they
+        """Milliseconds from here to ``end``, waiting for both. Raises RuntimeError if either has no time, or they
         are of two devices."""
         if self._native is None or end._native is None:
             raise RuntimeError("elapsed_time() needs two recorded events")

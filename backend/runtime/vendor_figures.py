@@ -1,13 +1,13 @@
-"""What code for NVIDIA's GPUs asks for and Vulkan does not report: errors that say what is missing, and what to use."""
+"""Errors for figures that code for NVIDIA's GPUs wants and Vulkan does not report: what is missing, and what to use."""
 
 from __future__ import annotations
 
 from typing import NoReturn
 
-#: Functions of triton.testing that compute with what is so of NVIDIA's GPUs → what they need of a device.
+#: Functions of triton.testing that assume NVIDIA's GPUs → what they need from a device.
 _FIGURES = {
-    "get_max_tensorcore_tflops": "the number of its multiprocessors and the products of their tensor cores in a cycle",
-    "get_max_simd_tflops": "the number of its multiprocessors and their operations in a cycle",
+    "get_max_tensorcore_tflops": "the number of multiprocessors and the products of their tensor cores in a cycle",
+    "get_max_simd_tflops": "the number of multiprocessors and their operations in a cycle",
     "set_gpu_clock": "clocks that can be set; nvidia-smi sets the clocks of NVIDIA's GPUs",
 }
 _TARGET = "what kernels are compiled for is triton.runtime.driver.active.get_current_target().arch"
@@ -39,7 +39,7 @@ _NAMES = {
 def refuse_vendor_figure(helper: str) -> NoReturn:
     """Raises NotImplementedError for a function of triton.testing (patches/vendor-figures.patch)."""
     raise NotImplementedError(
-        f"triton.testing.{helper} needs of a device {_FIGURES[helper]}. Vulkan does not report that: measure with "
+        f"triton.testing.{helper} needs {_FIGURES[helper]}. Vulkan does not report that: measure with "
         "triton.testing.do_bench, or take the figure from the vendor's data sheet"
     )
 

@@ -1,4 +1,4 @@
-"""Attributes that equal a plain value but are written otherwise: what the printer needs to write them as they were."""
+"""Attributes that equal a plain value but are written differently; the printer writes them as they were."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class Format:
         return None
 
     def results_of(self, types: list[Type]) -> list[list[Type]] | None:
-        """``types`` spread over the results; None where the counts do not fit."""
+        """``types`` spread over the results; None if the counts do not fit."""
         spread: list[list[Type]] = []
         rest = len(types) - sum(1 for _, suffix in self.results if not suffix)
         at = 0

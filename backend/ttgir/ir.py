@@ -19,7 +19,7 @@ from .types import FunctionType, Type
 class Location:
     """Where in the user's source an operation comes from: the innermost frame first, callers after it.
 
-    ``text`` is how the location was written, ``loc(…)``; it is empty where the location was made here.
+    ``text`` is how the location was written, ``loc(…)``; it is empty if the location was made here.
     """
 
     file: str = ""
@@ -116,7 +116,7 @@ class Operation:
         successors: Iterable[Successor] = (),
         location: Location = UNKNOWN,
     ) -> Operation:
-        """A new operation, of which its operands and regions know, in no block yet; ``types`` are its results'."""
+        """A new operation, known to its operands and regions, but in no block yet; ``types`` are its results'."""
         made = cls(name, list(operands), [], attributes, list(regions), list(successors), segments, location)
         if types:
             made.results = [Value(type_, made, index) for index, type_ in enumerate(types)]
@@ -234,7 +234,7 @@ class Region:
 @dataclass(eq=False, slots=True)
 class Function:
     """A ``tt.func``. ``argument_attributes`` holds one dict an argument (``tt.divisibility`` and the like);
-    ``visibility`` is ``public``, ``private``, ``nested``, or empty where it is not written; ``body`` is None for a
+    ``visibility`` is ``public``, ``private``, ``nested``, or empty if it is not written; ``body`` is None for a
     declaration."""
 
     name: str
@@ -260,8 +260,8 @@ class Function:
 class Module:
     """A ``module``: its attributes (``ttg.num-warps``, ``ttg.shared``, …) and its functions in order.
 
-    ``aliases`` are the names that its text gives to attributes and types (``#blocked``), ``location_aliases`` those of
-    locations with their text (``#loc3`` → ``loc("kernel.py":7:4)``).
+    ``aliases`` are the names that its text gives to attributes and types (``#blocked``). ``location_aliases`` maps the
+    names of locations to their text (``#loc3`` → ``loc("kernel.py":7:4)``).
     """
 
     attributes: dict[str, Any]

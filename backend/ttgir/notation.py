@@ -23,7 +23,7 @@ _ALONE = frozenset({"attr-dict", "operands"})
 
 @dataclass(frozen=True)
 class Literal:
-    """Punctuation or a keyword; empty where no space is printed."""
+    """Punctuation or a keyword; empty if no space is printed."""
 
     text: str
 

@@ -25,7 +25,7 @@ _MAX_RESULTS = 4096
 def parse_module(text: str, source: str = "<ttgir>") -> Module:
     """The module that ``text`` is, as printed by MLIR with or without locations.
 
-    ``source`` names the text in errors. Raises TTGIRSyntaxError where the text is not a whole, well-formed module of
+    ``source`` names the text in errors. Raises TTGIRSyntaxError if the text is not a whole, well-formed module of
     known operations.
     """
     parser = Parser(text, source)
@@ -248,7 +248,7 @@ class Parser(ValueReader):
         self, arguments: list[tuple[str, Type, int]] | None = None, *, isolated: bool = False, implicit: str = ""
     ) -> Region:
         """``{ … }``. ``arguments`` (name, type, token): of the entry block; ``implicit`` is the terminator
-        that is left out where it has no operands; ``isolated`` hides the names outside."""
+        that is left out if it has no operands; ``isolated`` hides the names outside."""
         outer = self._scope
         scope = self._scope = ValueScope(self.values if isolated else None)
         if isolated:

@@ -88,7 +88,7 @@ class Printer:
 
     def region(self, region: Region, depth: int, *, label: bool, implicit: str = "") -> str:
         """``{ … }``. ``label``: the first block's arguments are printed too; ``implicit`` is the terminator that is
-        left out where it has no operands."""
+        left out if it has no operands."""
         lines: list[str] = []
         for number, block in enumerate(region.blocks):
             if number or (label and block.arguments):

@@ -1,4 +1,4 @@
-"""What the reader of an operation is made of (formats.py): steps that each read a part of its text."""
+"""The steps of an operation's reader (formats.py): each reads a part of its text."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class Spelling:
         return self.whole_encoding(encoding) if name is None else name
 
     def whole_encoding(self, encoding: Encoding) -> str:
-        """An encoding without an alias of its own."""
+        """An encoding without its own alias."""
         if isinstance(encoding, OpaqueEncoding):
             return encoding.text
         if isinstance(encoding, PaddedSharedEncoding):

@@ -1,4 +1,4 @@
-"""What is known of each operation of TTIR and TTGIR apart from how it is written: one row an operation.
+"""What is known about each operation of TTIR and TTGIR apart from how it is written: one row per operation.
 
 An operation without a row is the worst case: it may read and write all memory, its pointers come from anywhere and go
 anywhere, it needs scratch memory, it may run its regions more than once.
@@ -78,7 +78,7 @@ class Layouts(Enum):
     SLICES = auto()
     #: By a change of the shape, so that an operand and a result cannot have one.
     TURNED = auto()
-    #: In a way of their own.
+    #: In their own way.
     OWN = auto()
 
 

@@ -217,7 +217,7 @@ class TypeReader:
         return found
 
     def pointee_like(self, type_: Type) -> Type | None:
-        """What a load through ``type_`` gives; None where it is neither a pointer nor a tensor of pointers."""
+        """What a load through ``type_`` gives; None if it is neither a pointer nor a tensor of pointers."""
         found = self._pointers.get(id(type_))
         if found is None:
             pointer = element_of(type_)

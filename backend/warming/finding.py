@@ -1,4 +1,4 @@
-"""Finding a kernel's function by what launching/kernel_records.py wrote of it."""
+"""Finding a kernel's function from the record of launching/kernel_records.py."""
 
 from __future__ import annotations
 

@@ -88,7 +88,7 @@ def _kernels(count: int) -> str:
 
 
 def _read(file: Path) -> dict[str, dict[str, Any]]:
-    """The lines of a file by the kernels' keys. Raises OSError, and ValueError where it is something else."""
+    """The lines of a file by the kernels' keys. Raises OSError, and ValueError if it is something else."""
     found = {}
     for number, text in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):
         try:
@@ -100,7 +100,7 @@ def _read(file: Path) -> dict[str, dict[str, Any]]:
 
 
 def _why_not(line: dict[str, Any]) -> str:
-    """Why no worker is asked; "" where one is."""
+    """Why no worker is asked; "" if one is."""
     if line.get("format") != FORMAT:
         return "another version of triton-spirv recorded it"
     return str(line.get("why_not", ""))
@@ -121,13 +121,13 @@ def _warm(lines: list[dict[str, Any]], jobs: int | None) -> int:
         took = f" ({told['seconds']:.1f} s)" if status == COMPILED else ""
         print(f"[{number}/{len(lines)}] {answer.line.get('kernel', '?')}: {how}{took}", flush=True)
     print(
-        f"{_kernels(len(lines))}: {counts[COMPILED]} compiled, {counts[THERE]} there before, {counts[SKIPPED]} skipped"
+        f"{_kernels(len(lines))}: {counts[COMPILED]} compiled, {counts[THERE]} already there, {counts[SKIPPED]} skipped"
         f"; {time.perf_counter() - start:.1f} s on {processes} process{'' if processes == 1 else 'es'}"
     )
     if others:
         print(
-            f"{others} of them not under the key that was recorded: the source, or a setting in the environment, is "
-            "not what it was. Record again if the program still compiles kernels."
+            f"{others} of them got another key than was recorded: the source, or a setting in the environment, has "
+            "changed. Record again if the program still compiles kernels."
         )
     return int(not counts[COMPILED] + counts[THERE])
 

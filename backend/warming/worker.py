@@ -1,7 +1,7 @@
 """A process of ``triton-spirv warm``: reads kernels from standard input, a line of JSON each, and answers with a line.
 
-An answer has ``status`` (COMPILED, THERE or SKIPPED) and ``seconds``. Where it is SKIPPED, ``why`` is the reason. Else
-``same`` says whether the kernel has the key that was recorded; None where the recorded program had another compiler or
+An answer has ``status`` (COMPILED, THERE or SKIPPED) and ``seconds``. If it is SKIPPED, ``why`` is the reason. Else
+``same`` says whether the kernel has the key that was recorded; None if the recorded program had another compiler or
 device.
 """
 

@@ -1,9 +1,9 @@
 """The same kernels through this backend and through upstream's CUDA backend, on one GPU, in one run.
 
-Each backend runs in a process of its own, one after the other, with data in the GPU's memory: device buffers of the
+Each backend runs in its own process, one after the other, with data in the GPU's memory: device buffers of the
 SPIR-V backend's runtime, and CUDA tensors of torch. Every result is checked on the host in float64 before it is timed;
 times are medians of triton.testing.do_bench, which takes the device's own timestamps and clears the cache before each
-call. Where a kernel has several configurations, each backend's fastest counts, and the fastest of each number of warps
+call. If a kernel has several configurations, each backend's fastest counts, and the fastest of each number of warps
 is shown under it; what does not fit a device is left out. Launches are measured in several processes of each backend,
 turn about, and the median process counts. Prints a table with the ratio of the rates (CUDA = 1), and writes JSON and a
 chart where asked to.

@@ -23,7 +23,7 @@ def warm_up(run: Callable[[], Any], seconds: float = 0.5) -> None:
 
 
 def measure(case: Case, memory: Any, seconds: float, timed: bool = True) -> dict[str, Any]:
-    """The fastest right configuration of a case, and each configuration's figure or failure. Where it is not ``timed``,
+    """The fastest right configuration of a case, and each configuration's figure or failure. If it is not ``timed``,
     each is run once, and the figure is its relative error."""
     tried: list[dict[str, Any]] = []
     start = time.perf_counter()

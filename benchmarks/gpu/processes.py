@@ -1,4 +1,4 @@
-"""Each backend in a process of its own."""
+"""Each backend in its own process."""
 
 from __future__ import annotations
 

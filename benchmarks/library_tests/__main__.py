@@ -5,9 +5,9 @@
     pip download --no-deps --no-binary :all: -d sources $packages
     python -m benchmarks.library_tests sources [--sample 12] [--each 120] [--output results.jsonl]
 
-Of each file so many tests are chosen at random; a limit ends each. What becomes of a test is a word of
-outcomes.py; one is ``wrong`` where an assertion of its own fails. Failures that are the library's, or
-those of its test, have a reason in suites.py. The exit status is 1 where a result is wrong without one. Autotuned
+From each file so many tests are chosen at random, each with a time limit. A test's result is a word of
+outcomes.py; it is ``wrong`` if one of the test's assertions fails. Failures that are the library's or
+the test's fault have a reason in suites.py. The exit status is 1 if a result is wrong without a reason. Autotuned
 kernels run in the first configuration that fits.
 """
 
@@ -31,7 +31,7 @@ from .suites import SUITES, Suite
 
 
 def unpacked(suite: Suite, sources: Path, folder: Path) -> Path | None:
-    """The source distribution in ``folder``, with its tests made for CPU tensors; None where ``sources`` has it not."""
+    """The source distribution in ``folder``, with its tests made for CPU tensors; None if ``sources`` has it not."""
     name = f"{suite.package.replace('-', '_')}-{suite.version}"
     archive = sources / f"{name}.tar.gz"
     if not archive.is_file():

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Suite:
-    """``files``: patterns of the test files in the source distribution. ``without``: those of them that test no kernel,
-    by the reason. ``replaced``: in the text of each file, so that tests which ask for CUDA tensors get CPU tensors."""
+    """``files``: patterns of the test files in the source distribution. ``without``: files that test no kernel, with
+    the reason. ``replaced``: text to replace in each file, so that tests that ask for CUDA tensors get CPU tensors."""
 
     package: str
     version: str

@@ -6,8 +6,8 @@
 
 A kernel is compiled where upstream's own front end and its passes for CUDA, to LLVM IR, accept a guess at its
 signature (signatures.py); of the others the script says nothing. What the packages import need not be installed
-(imports.py). Each file is imported in a process of its own. With ``--resume`` a run that was ended goes on where it
-was. The exit status is 1 where one fails: where its compilation ends in an error that is no refusal.
+(imports.py). Each file is imported in its own process. With ``--resume`` a run that was ended goes on where it
+was. The exit status is 1 if one fails: where its compilation ends in an error that is no refusal.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _append(output: Path, row: dict[str, Any]) -> None:
 
 
 def _in_process(file: Path, folders: Sequence[Path], profiles: Sequence[str], output: Path) -> None:
-    """Examines a file in a process of its own. Its last line says whether all statements of the file could be run."""
+    """Examines a file in its own process. Its last line says whether all statements of the file could be run."""
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (FILE_SECONDS, FILE_SECONDS))

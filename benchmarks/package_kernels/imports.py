@@ -132,7 +132,7 @@ class _Inside(MetaPathFinder):
 
 
 class _Nowhere(MetaPathFinder):
-    """Everything else, but for parts of packages that are installed: these know how to do without them."""
+    """Everything else, except for parts of packages that are installed: these know how to do without them."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
         top = name.split(".")[0]

@@ -61,7 +61,7 @@ _CONSTANTS: tuple[tuple[re.Pattern[str], Any], ...] = tuple(
 
 
 def unwrapped(value: Any) -> JITFunction[Any] | None:
-    """The kernel in autotuners and heuristics; None for what is no kernel."""
+    """The kernel in autotuners and heuristics; None for what is not a kernel."""
     for _ in range(8):
         if value is None or isinstance(value, JITFunction):
             return value

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-#: Kernels written by hand, as tests/device/runtime has them, in a process of their own: ``load()`` gives a callable
+#: Kernels written by hand, as tests/device/runtime has them, in their own process: ``load()`` gives a callable
 #: (grid, *arguments), ``last(launch, seconds)`` a grid with which a launch takes about that long.
 _PRELUDE = """
 import faulthandler, os, sys
@@ -55,7 +55,7 @@ def on_path(folder: Path) -> str:
 def run(
     command: Sequence[str], seconds: float = 120, cwd: Path | None = None, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs a program in a session of its own. After ``seconds`` it, and what it started, is killed and the test fails
+    """Runs a program in its own session. After ``seconds`` it, and what it started, is killed and the test fails
     with what was printed; what it started is killed after it ended, too."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         process = subprocess.Popen(
@@ -95,7 +95,7 @@ def _ends(pid: int, seconds: float) -> bool:
 def run_script(
     script: str, module: Path | None = None, seconds: float = 120, **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs Python statements after the prelude, with the kernel's file as their argument. Where they take longer than
+    """Runs Python statements after the prelude, with the kernel's file as their argument. If they take longer than
     ``seconds``, the stacks of all threads are printed and the test fails."""
     prelude = _PRELUDE.replace("{seconds}", str(seconds))
     return run(

@@ -182,7 +182,7 @@ def third_kernel(x_ptr, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("profile", ["generic", "intel-xe"])
 def test_what_a_device_lacks_is_told_with_the_line(profile):
-    """The constant 3 has no line of its own any more: it is told with that of the division."""
+    """The constant 3 no longer has its own line: the error names the division's line."""
     capabilities = PROFILES[profile]
     source = ASTSource(third_kernel, {"x_ptr": "*fp32", "BLOCK": "constexpr"}, {(1,): 128})
     message = r"test_bad_input\.py:\d+.*has no f64 arithmetic \(feature float64\); use float32, or a device that has"

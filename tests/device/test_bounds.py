@@ -407,7 +407,7 @@ def test_pointers_without_an_argument_are_not_checked(caplog):
     assert (out.to_numpy() == 2).all()
     assert [record.getMessage() for record in caplog.records] == [
         "kernel 'table_kernel': the bounds of 2 of its memory operations are not checked, because their pointers may "
-        "come from elsewhere than its arguments: from memory, from integers, from tl.reduce, into a function of "
+        "not come from its arguments: they come from memory, from integers, from tl.reduce, or through a function of "
         "tl.map_elementwise"
     ]
     # Beside them the others are.

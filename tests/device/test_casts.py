@@ -226,7 +226,7 @@ def constant_kernel(out_ptr, VALUE: tl.constexpr):
     ],
 )
 def test_constants_are_the_nearest_numbers(dtype, values):
-    """1e9 is printed as 9.982440e+08 in bfloat16: the upper half of that as an f32 is one too small."""
+    """1e9 is printed as 9.982440e+08 in bfloat16: read as an f32, its upper half is one too small."""
     kind = getattr(torch, dtype)
     for value in (0.0, -1.0, *values):
         out = torch.full((16,), 7.0).to(kind)

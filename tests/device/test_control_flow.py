@@ -15,7 +15,7 @@ INT_MAX = 2**31 - 1
 
 
 def run(kernel: triton.JITFunction, *scalars: object, programs: int = 1, **options: int) -> numpy.ndarray:
-    """What ``kernel(x, *scalars)`` makes of x[i] = i, one row a program."""
+    """What ``kernel(x, *scalars)`` makes of x[i] = i, one row per program."""
     x = torch.arange(programs * BLOCK, dtype=torch.float32)
     kernel[(programs,)](x, *scalars, BLOCK=BLOCK, **options)
     return x.numpy().reshape(programs, BLOCK)

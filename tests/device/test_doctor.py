@@ -32,7 +32,7 @@ def test_hidden_drivers_are_the_reason() -> None:
     assert status == 1
     assert "FAULT  VK_DRIVER_FILES names /nowhere/none.json, which does not exist\n" in output
     assert "is hidden by VK_DRIVER_FILES=/nowhere/none.json\n       → unset VK_DRIVER_FILES\n" in output
-    assert "a tiny kernel: mend the faults above first" in output
+    assert "a tiny kernel: fix the faults above first" in output
 
 
 @pytest.mark.parametrize(

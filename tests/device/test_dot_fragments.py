@@ -1,5 +1,5 @@
-"""tl.dot on matrix fragments against NumPy in float64: on the device's matrix units where it has some, and on those of
-device profiles, whose fragments are multiplied by shuffles."""
+"""tl.dot on matrix fragments against NumPy in float64: on the device's own matrix units, if it has any, and on the
+matrix units of device profiles, emulated by shuffles."""
 
 from __future__ import annotations
 

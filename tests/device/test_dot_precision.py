@@ -1,5 +1,5 @@
 """tl.dot of f32 with ``input_precision``, as products of bf16 (emulated on the CPU), against NumPy in float64: error
-bounds, compared with those of tf32 itself, and the numbers at both ends of the range."""
+bounds, compared with tf32's own, and the numbers at both ends of the range."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_products_of_subnormal_numbers_and_large_ones(units: str, precision: str
 
 @pytest.mark.parametrize("without", ("0", "lavapipe-26"))
 def test_without_bf16_matrices_it_is_computed_in_full(without: str) -> None:
-    """Those of f16 are no substitute: their range is too small."""
+    """f16 products are no substitute: their range is too small."""
     if without not in ("0", *ways()):
         pytest.skip("its subgroups are larger")
     a, b = operands("float32", (16, 16), (16, 16))

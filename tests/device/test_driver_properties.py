@@ -37,7 +37,7 @@ def test_the_current_devices_properties_need_no_index() -> None:
 
 
 def test_figures_of_a_cpu_suffice_for_an_occupancy() -> None:
-    """As many programs as are resident, computed as the second of upstream's tutorials does, share the rows."""
+    """As many programs as are resident, computed as in upstream's second tutorial, share the rows."""
     x = np.random.default_rng(0).standard_normal((37, 70), dtype=np.float32)
     out = np.zeros_like(x)
     rows, columns = x.shape

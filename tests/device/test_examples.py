@@ -1,4 +1,4 @@
-"""Every example runs as a program of its own and is right on the device that the tests run on."""
+"""Every example runs as its own program and is right on the device that the tests run on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""float16 as devices have it that do not compute with it: kernels are compiled here as for such a device."""
+"""float16 on devices that cannot compute with it: kernels are compiled here as for such a device."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def test_without_an_allocator_the_error_is_upstreams(tmp_path: Path) -> None:
 def test_memory_that_is_not_aligned_is_refused(tmp_path: Path) -> None:
     kernel = compiled(tmp_path)
     tensors = [torch.zeros(SIZE, dtype=torch.int32) for _ in range(3)]
-    with pytest.raises(ValueError, match=r"kernel 'k'.*no multiple of the 256 bytes"):
+    with pytest.raises(ValueError, match=r"kernel 'k'.*not a multiple of the requested 256 bytes"):
         with_allocator(Recorder(offset=16), lambda: kernel[(1, 1, 1)](*tensors))
 
 

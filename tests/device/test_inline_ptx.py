@@ -577,8 +577,8 @@ REFUSED = {
     "shfl.sync.bfly.b32 $0, $1, 1, 31, -1;": "'shfl.sync.bfly.b32' exchanges values between threads",
     "bar.sync 0;": "'bar.sync' waits for other threads",
     "mov.u32 $0, %laneid;": "'%laneid' is a register of the hardware",
-    "neg.s32 $0, $1": "';' is missing behind 'neg.s32'",
-    "v_exp_f32 $0, $1;": "'v_exp_f32' is not an instruction of PTX that is translated",
+    "neg.s32 $0, $1": "';' is missing after 'neg.s32'",
+    "v_exp_f32 $0, $1;": "the PTX instruction 'v_exp_f32' is not translated",
     "add.cc.u32 $0, $1, $1;": "'.cc' of 'add.cc.u32' is not translated",
     "add.u32 $0, $1;": "'add.u32' has 2 operands, and takes 3",
     "add.u64 $0, $1, $1;": "'$1' has 32 bits, and .u64 64",
@@ -587,7 +587,7 @@ REFUSED = {
     "{ add.u32 $0, $1, 1;": "a '{' is not closed",
     "@$1 add.u32 $0, $1, 1;": "'$1' is a number, not a predicate",
     "lg2.approx.f64 $0, $1;": "lg2 takes f32",
-    "add.ftz.f16x2 $0, $1, $1;": "'.ftz' is translated of f32 and bf16, not of .f16x2",
+    "add.ftz.f16x2 $0, $1, $1;": "'.ftz' is translated for f32 and bf16, not for .f16x2",
     "add.u32 $0, $1, 1.5;": "1.5 stands where an integer should",
 }
 

@@ -144,7 +144,7 @@ def wide_offset_kernel(x_ptr, y_ptr, base, n, BLOCK: tl.constexpr):
 
 @pytest.mark.parametrize("base", (5, 2**20, 2**31 + 7))
 def test_64_bit_offsets(base, tmp_path):
-    """Element offsets past 2^31 into a sparse file mapped whole, of which one page is touched."""
+    """Element offsets past 2^31 into a sparse file that is mapped whole; only one page is touched."""
     whole = torch.from_numpy(np.memmap(tmp_path / "sparse", np.uint8, "w+", shape=(base + 200,)))
     whole[base : base + 100] = torch.arange(100, dtype=torch.uint8)
     out = Guarded(200, "uint8")

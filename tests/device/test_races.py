@@ -65,7 +65,7 @@ module attributes {"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = 4 : i32, ttg.targ
 
 @pytest.fixture
 def barriers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Barriers]:
-    """Those of kernels that are compiled from here on, into a cache of their own."""
+    """The barriers of kernels that are compiled from here on, into their own cache."""
     monkeypatch.setenv("TRITON_ALWAYS_COMPILE", "1")
     kept = Barriers()
     begin, barrier = SharedMemory.__init__, SharedMemory.barrier
@@ -168,8 +168,8 @@ def missed_races(kernel: Any, barriers: Barriers) -> list[int]:
 OWN_BINS = [2] if device_capabilities().subgroup_size == 4 else []
 
 
-#: A kernel, and those of its barriers without which nothing races in shared memory: those for device memory around the
-#: atomic operation among them.
+#: A kernel, and the barriers that shared memory does not need, such as the barriers for device memory around the
+#: atomic operation.
 @pytest.mark.parametrize(
     ("kernel", "spare"),
     [
@@ -203,7 +203,7 @@ def test_each_barrier_of_a_dot_in_slices(barriers, monkeypatch):
 @pytest.mark.skipif(device_capabilities().subgroup_size != 8, reason="the layouts are for subgroups of 8 invocations")
 @pytest.mark.parametrize(("spare", "count"), [(256, 6), (1024, 5)])
 def test_exchanges_that_lie_apart(spare, count, barriers, monkeypatch):
-    """Each of five exchanges has a barrier of its own; one of a loop's three has another where two find room."""
+    """Each of five exchanges has its own barrier; one of a loop's three has another where two find room."""
     monkeypatch.setattr(kernel_plan, "spare_bytes", lambda *_: spare)
     launch(sums_kernel)
     assert barriers.count == count

@@ -50,7 +50,7 @@ def out() -> Any:
 
 
 def short(function: Any, *args: Any, grid: Any = (1,), **keywords: Any) -> Any:
-    """The kernel of a launch by the shorter way; None where it is not taken, and nothing is launched."""
+    """The kernel of a launch by the shorter way; None if it is not taken, and nothing is launched."""
     return function.relaunch(function, grid, args, keywords)
 
 

@@ -133,7 +133,7 @@ def test_a_graph_repeats_all_parts() -> None:
 
 
 def test_parts_are_asked_for_by_the_launcher() -> None:
-    """One dispatch a part; x varies fastest, and each is told of its first program and of the whole grid."""
+    """One dispatch per part; x varies fastest, and each gets its first program and the whole grid."""
     from triton.backends.spirv.launching.split_grid import PartsLauncher
 
     calls: list[tuple[Any, ...]] = []

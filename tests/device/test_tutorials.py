@@ -1,5 +1,5 @@
 """What upstream's tutorials 01 to 08 call, on the device that they ask for: kernels of that kind, and what is around
-them. Where a tutorial asks for CUDA or HIP by name (07's path of a library, 08's number of multiprocessors), it is left
+them. If a tutorial asks for CUDA or HIP by name (07's path of a library, 08's number of multiprocessors), it is left
 out. docs/running.md says what the tutorials themselves do."""
 
 from __future__ import annotations

@@ -81,7 +81,7 @@ GONE = {"name": "gone", "module": "kernels_of_mine", "root": "/"}
 
 
 def run(folder: Path, cache: str, *command: str) -> subprocess.CompletedProcess[str]:
-    """A command with a cache of its own, of kernels and of Mesa's."""
+    """A command with its own cache, of kernels and of Mesa's."""
     environment = os.environ | {
         "TRITON_CACHE_DIR": str(folder / cache),
         "MESA_SHADER_CACHE_DIR": str(folder / cache),
@@ -131,14 +131,14 @@ def test_the_program_compiles_nothing_after_it(recorded: Path) -> None:
     assert "inside: skipped: it is defined within a function" in done.stdout
     count = len(lines_of(recorded))
     summary = done.stdout.splitlines()[-1]
-    assert summary.startswith(f"{count} kernels: {count - 1} compiled, 0 there before, 1 skipped; "), done.stdout
+    assert summary.startswith(f"{count} kernels: {count - 1} compiled, 0 already there, 1 skipped; "), done.stdout
     assert (recorded / "log").read_text(encoding="utf-8") == "ran\n", "the script's own statements ran"
 
     program = run(recorded, "second", "program.py", "log")
     assert program.stdout.strip() == "missed: inside", program.stdout + program.stderr
 
     again = warm(recorded, "second", "program.kernels")
-    assert f"0 compiled, {count - 1} there before, 1 skipped" in again.stdout
+    assert f"0 compiled, {count - 1} already there, 1 skipped" in again.stdout
 
 
 def test_recording_a_program_that_finds_its_kernels_in_the_cache_records_them_too(recorded: Path) -> None:
@@ -177,7 +177,7 @@ def test_a_source_that_changed_is_compiled_as_it_is_and_told_of(recorded: Path, 
     done = warm(tmp_path, "fourth", "one")
     assert done.returncode == 0
     assert "[1/1] combined: compiled" in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("1 of them not under the key that was recorded: "), done.stdout
+    assert done.stdout.splitlines()[-1].startswith("1 of them got another key than was recorded: "), done.stdout
 
 
 def test_a_process_that_dies_costs_its_kernel_alone(recorded: Path, tmp_path: Path) -> None:

@@ -28,7 +28,7 @@ _HIDDEN, _HIDDEN_END = "<!-- python", "-->"
 @dataclass(frozen=True)
 class Block:
     """``lines`` of a page from line ``first`` (from 1) on, without the fences and their indentation. ``language`` is
-    "" where the fence names none; ``fragment``: the page says why it is not run."""
+    "" if the fence names none; ``fragment``: the page says why it is not run."""
 
     language: str
     first: int

@@ -32,7 +32,7 @@ class _Wrong(Exception):
 
 @pytest.fixture
 def parsed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], Any], bool], None]:
-    """Calls a program up to the end of its parser. Where the command is not ``whole``, arguments may be missing."""
+    """Calls a program up to the end of its parser. If the command is not ``whole``, arguments may be missing."""
     parse = argparse.ArgumentParser.parse_args
 
     def stop(self: argparse.ArgumentParser, args: Sequence[str] | None = None, namespace: Any = None) -> NoReturn:

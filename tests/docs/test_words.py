@@ -17,8 +17,12 @@ PHRASES = {
     r"(?:^|[.:|] )(?:Those|That) of\b": "begin with the noun",
     r"\bin place of\b": "instead of",
     r"\bof (?:yours|theirs|ours)\b": "your, their, our",
-    r"\bwhere there is one\b": "if there is one, or name it",
+    r"\bwhere there (?:is|are) (?:one|none|no)\b": "if there is one, or name it",
     r"\b[Ww]hat goes from\b": "name what goes",
+    r"\bbut for\b": "except for",
+    r"\b(?:is|are) told of\b": "a message names it, a warning says it",
+    r"\bonce an? (?:process|kernel|line|operation|driver|device|step|launch)\b": "once per",
+    r"\b(?:one|row|line) an? (?:process|kernel|line|row|operation|driver|device|step|launch)\b": "one per",
     r"\bhas not\b (?!been\b|run\b|\w+ed\b)": "lacks, has no",
 }
 
@@ -42,6 +46,10 @@ def test_a_page_has_no_phrase_that_readers_stumbled_over(page: Path) -> None:
         "It takes 3 in place of 4.",
         "A buffer of yours.",
         "the driver, where there is one",
+        "nothing, where there are none",
+        "all but for the first",
+        "Long kernels are told of.",
+        "logged once a process",
     ],
 )
 def test_such_a_phrase_is_found(text: str) -> None:

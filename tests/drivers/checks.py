@@ -18,7 +18,7 @@ LIMITS = ("subgroup_size", "shared_bytes", "push_constant_bytes", "max_workgroup
 def assert_reported(
     device: dict[str, Any], profile: Capabilities, later: Sequence[str] = (), limits: Sequence[str] = LIMITS
 ) -> None:
-    """The device has what its profile says, but for features that only ``later`` versions of the driver have."""
+    """The device has what its profile says, except for features that only ``later`` versions of the driver have."""
     for name in ("driver", *limits):
         assert device[name] == getattr(profile, name), name
     features = frozenset(device["features"])

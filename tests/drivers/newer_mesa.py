@@ -4,7 +4,7 @@
     python -m tests.drivers.newer_mesa FOLDER -m pytest -n0 tests/device/test_dot_fragments.py
 
 FOLDER holds ``usr/lib/x86_64-linux-gnu`` with libvulkan_lvp.so, libvulkan.so.1, all that they need, and the C library
-that they were built against, whose loader starts every program. Where the validation layer and SPIRV-Tools are unpacked
+that they were built against, whose loader starts every program. If the validation layer and SPIRV-Tools are unpacked
 there too, modules and calls are validated; the installed ones are older than the driver and refuse its extensions.
 """
 

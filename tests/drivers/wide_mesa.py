@@ -7,7 +7,7 @@ The driver has subgroups of 4, 8 or 16 lanes, by the width of the CPU's vectors.
 that keeps it from more; LLVM cuts wider vectors into pieces. SOURCE is the unpacked source of Mesa 22.3 (``apt-get
 source mesa``), which is changed; FOLDER becomes the driver and its manifest. The second line runs Python on it, with
 as many lanes as the device profile has, and with the decisions of that profile's driver: layouts, conversions, loads
-and barriers are then those of kernels on that GPU.
+and barriers are then the same as on that GPU.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ HABITS_OF = "HABITS_OF"
 
 
 def build(source: Path, folder: Path) -> None:
-    """Changes the source, builds the driver and puts it into ``folder``. Raises SystemExit where the source is not as
+    """Changes the source, builds the driver and puts it into ``folder``. Raises SystemExit if the source is not as
     expected, subprocess.CalledProcessError where meson or ninja fails."""
     for name, before, after in _CHANGES:
         text = (source / name).read_text(encoding="utf-8") if (source / name).is_file() else ""

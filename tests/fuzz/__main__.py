@@ -47,7 +47,7 @@ def seeds(text: str) -> range:
 
 @dataclass(frozen=True)
 class Result:
-    """What became of a kernel. ``fault`` is empty where it computed what was expected; ``source`` is the smallest
+    """What became of a kernel. ``fault`` is empty if it computed what was expected; ``source`` is the smallest
     kernel that was found to fail, ``ended`` whether there was time to find it; ``seconds``: of processor time."""
 
     sort: str
@@ -170,7 +170,7 @@ def main(arguments: list[str]) -> int:
     with watching, _stopped():
         for result in (one for sort in options.sorts for one in SORTS[sort](options.seeds, options.minimise_seconds)):
             name = f"{result.sort} {result.seed}"
-            for times in observer.taken():  # of programs, those of a batch at once: their names have the seed
+            for times in observer.taken():  # programs come a batch at a time, with the seed in their names
                 times.place = result.sort if result.sort == "programs" else name
                 kernels.append(times)
             counts[result.sort] += 1

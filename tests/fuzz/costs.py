@@ -59,7 +59,7 @@ class Result:
 
     @property
     def fault(self) -> str:
-        """Which doubling cost too much; empty where none did."""
+        """Which doubling cost too much; empty if none did."""
         for size, (one, two) in zip(SIZES, itertools.pairwise(self.seconds), strict=False):
             if two > FLOOR and two > MOST * one:
                 return f"{2 * size} elements took {two:.2f} s, {size} took {one:.2f}"

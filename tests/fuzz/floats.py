@@ -93,7 +93,7 @@ BFLOAT: dict[str, Callable[..., torch.Tensor]] = {
 
 @dataclass(frozen=True)
 class FloatOutcome:
-    """``fault`` is empty where all values are right."""
+    """``fault`` is empty if all values are right."""
 
     source: str
     fault: str

@@ -46,7 +46,7 @@ def kernel(out_ptr, x_ptr, scalar, C: tl.constexpr, D: tl.constexpr):
 
 @dataclass(frozen=True)
 class Result:
-    """``fault``: empty where each launch gave its own values. ``source``: the launches, ``seconds``: of processor
+    """``fault``: empty if each launch gave its own values. ``source``: the launches, ``seconds``: of processor
     time."""
 
     fault: str

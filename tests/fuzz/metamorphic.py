@@ -137,7 +137,7 @@ def _of_steps(family: Family, seed: int) -> tuple[str, Callable[[Way, Path], str
 
 @dataclass(frozen=True)
 class Result:
-    """``fault``: empty where all ways gave the same bits. ``seconds``: of processor time."""
+    """``fault``: empty if all ways gave the same bits. ``seconds``: of processor time."""
 
     fault: str
     source: str

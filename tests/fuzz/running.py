@@ -42,7 +42,7 @@ G = TypeVar("G", bound=Generated)
 
 @dataclass(frozen=True)
 class Outcome(Generic[G]):
-    """What became of a program: ``fault`` is empty where it computed what was expected. ``refused``: the fault is an
+    """What became of a program: ``fault`` is empty if it computed what was expected. ``refused``: the fault is an
     error that was raised here, not a wrong value. ``seconds``: of processor time, to compile and run it
     here."""
 

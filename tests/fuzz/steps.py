@@ -114,7 +114,7 @@ class Writer:
         return self.add(f"tl.load({pointer} + {place(array.shape)})", array)[0]
 
     def pick(self, fits: Callable[[Value], bool] = lambda value: True) -> Value | None:
-        """One of the values that fit, rather a late one; None where none does."""
+        """One of the values that fit, rather a late one; None if none does."""
         fitting = [value for value in self.values if fits(value)]
         if not fitting:
             return None
@@ -229,7 +229,7 @@ def _guarded(array: Array, first: int) -> Array:
 
 
 def fault(kernel: Kernel, folder: Path) -> str:
-    """What is wrong after a launch; empty where nothing is."""
+    """What is wrong after a launch; empty if nothing is."""
     path = folder / f"steps_{abs(hash(kernel.source))}.py"
     path.write_text(HEADER + kernel.functions + kernel.source, encoding="utf-8")
     spec = importlib.util.spec_from_file_location(path.stem, path)
@@ -258,7 +258,7 @@ def fault(kernel: Kernel, folder: Path) -> str:
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """``fault`` is empty where all values are right. ``seconds``: of processor time."""
+    """``fault`` is empty if all values are right. ``seconds``: of processor time."""
 
     source: str
     fault: str

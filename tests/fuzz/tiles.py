@@ -204,7 +204,7 @@ class Generator:
         return f"{value}.to({type_})"
 
     def product(self, kind: str) -> str | None:
-        """Two chained dots of zeros and ones; None where a side is too short."""
+        """Two chained dots of zeros and ones; None if a side is too short."""
         if self.M < 16 or self.N < 16 or kind not in "hbqf" or self.M * self.N > 2048:
             return None
         rng, type_ = self.rng, TYPES[kind][0]

@@ -171,7 +171,7 @@ DEBUG = {op.String, op.Line, op.NoLine, op.Name, op.ExtInst, op.ExtInstImport, o
     "name", ["argmax", "atomics", "dot", "hints", "loops", "map", "matmul", "scan_sort", "softmax"]
 )
 def test_the_code_is_the_same(name: str) -> None:
-    """The words of the plain build are those of the debug build, with some between them that mean nothing."""
+    """The debug build has the words of the plain build, with some between them that mean nothing."""
     path = FIXTURES / f"{name}.ttgir"
     plain, debug = (_instructions(path, debug_info) for debug_info in (False, True))
     assert any(words[0] & 0xFFFF == op.Line for words in debug)

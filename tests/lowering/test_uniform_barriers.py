@@ -47,7 +47,7 @@ def in_a_branch(rule: registry.Rule) -> registry.Rule:
 
 
 def own_barrier(rule: registry.Rule) -> registry.Rule:
-    """The rule, and then a barrier in a branch of its own."""
+    """The rule, and then a barrier in its own branch."""
 
     def carry_out(ctx: Lowering, operation: Operation) -> None:
         rule(ctx, operation)

@@ -19,7 +19,7 @@ from tests.surface.operation_kernels import Case
 @dataclass(frozen=True)
 class Compiled:
     """``source``: the text that upstream's printer made of the front end's module; ``written``: its operations;
-    ``passed``: those of the module after upstream's passes; ``spirv``: the module that became of it."""
+    ``passed``: the module's operations after upstream's passes; ``spirv``: the resulting module."""
 
     source: str
     written: list[str]
@@ -34,7 +34,7 @@ def target(profile: str = "lavapipe") -> GPUTarget:
 
 
 def operation_names(module: Any) -> list[str]:
-    """The operations of a module of upstream's, in the order of its text."""
+    """The operations of an upstream module, in the order of its text."""
     names: list[str] = []
     module.walk(lambda operation: names.append(operation.get_name()))
     return names

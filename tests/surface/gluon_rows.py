@@ -1,4 +1,4 @@
-"""One row a function of Gluon's language: lines of a kernel that leave a result in ``r``, and what NumPy gives.
+"""One row per function of Gluon's language: lines of a kernel that leave a result in ``r``, and what NumPy gives.
 
 The lines read ``x`` and ``y`` (float32), ``n`` and ``m`` (int32, ``m`` from 0 to 63), ``u`` (uint32), 64 elements each
 in the layout ``L``, ``i`` (0 to 63), and ``w``: pointers to a copy of ``m`` for the row alone. ``T`` and ``Q``
@@ -131,7 +131,7 @@ ROWS = (
 )
 # fmt: on
 
-#: Functions with tests of their own: in tests/device/test_gluon.py, or in those of what Triton shares.
+#: Functions with their own tests: in tests/device/test_gluon.py, or in tests of what Triton shares.
 ELSEWHERE = {
     "device_print": "tests/device/test_debug.py",
     "atomic_poll": "tests/surface/language_rows.py",

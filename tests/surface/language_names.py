@@ -8,7 +8,7 @@ REFUSED: dict[str, str] = {"make_block_ptr": "Block pointers have been removed i
 
 #: Values of optional parameters that are refused.
 REFUSED_VALUES: dict[str, str] = {
-    "atomic_poll(timeout_ns=)": "Vulkan promises no clock, so that a timeout cannot be measured"
+    "atomic_poll(timeout_ns=)": "Vulkan guarantees no clock, so a timeout cannot be measured"
 }
 
 #: Methods of tensors that upstream itself ended.

@@ -1,4 +1,4 @@
-"""One row a function of triton.language: a kernel's body that uses it, and what NumPy gives.
+"""One row per function of triton.language: a kernel's body that uses it, and what NumPy gives.
 
 A body reads ``x`` and ``y`` (float32), ``n`` and ``m`` (int32), ``u`` (uint32), 64 elements each, ``i`` (0 to 63), and
 pointers ``x_ptr``, ``y_ptr``, ``n_ptr``, and ``w_ptr`` to a copy of ``m`` that it may write. It leaves its result in

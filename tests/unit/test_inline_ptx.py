@@ -57,7 +57,7 @@ def test_parts_guards_comments_and_two_results() -> None:
     [
         ("mov.b32 $0, $1; }", "a '}' closes nothing"),
         (".reg .b32 a, a;", "'a' is declared twice"),
-        (".reg .v4 a;", "declares registers of no scalar type"),
+        (".reg .v4 a;", "does not declare registers of a scalar type"),
         ("mov.b32 $0, \x01;", "is not PTX"),
         ("bra done;", "'bra' leaves the sequence of instructions"),
         ("mov.b32 $0 $1;", "',' was expected, not '$1'"),

@@ -58,7 +58,7 @@ class Ranged:
 
 
 class Late:
-    """A tensor whose attributes are not those of its type."""
+    """A tensor whose attributes differ from its type's."""
 
     def __init__(self, size: int) -> None:
         self._tensor = Fake(size)

@@ -1,4 +1,4 @@
-"""A pass of upstream's that is left out of a pipeline would have changed nothing."""
+"""An upstream pass that is left out of a pipeline would have changed nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that test_ahead_of_time.py compiles here and runs where there is no Triton."""
+"""Kernels that test_ahead_of_time.py compiles here and runs without Triton."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@
 
 torch is imported, compiles for the CPU, and gives its CPU tensors to kernels. With a torch that is new enough the
 device ``spirv`` is there, eagerly and compiled; with an older one torch is as it would be without the wheel, and
-``doctor`` says what it lacks. Prints a line for each; the exit status is 1 where one does not hold.
+``doctor`` says what it lacks. Prints a line for each; the exit status is 1 if one does not hold.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def compiles_for_the_cpu() -> None:
 
 
 def kernels_take_its_tensors(device: str = "cpu") -> None:
-    """Of a size that is no multiple of the block."""
+    """Of a size that is not a multiple of the block."""
     x, y = torch.rand(1000).to(device), torch.rand(1000).to(device)
     out = torch.empty_like(x)
     _add[(4,)](x, y, out, 1000, BLOCK=256)

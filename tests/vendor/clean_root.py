@@ -50,7 +50,7 @@ class Root:
 
 
 def make_root(release: str, folder: Path) -> Root:
-    """The base system of ``noble``, ``bookworm``, ``sid`` … in ``folder``, some 20 s. Raises CalledProcessError."""
+    """The base system of ``noble``, ``bookworm``, ``sid`` … in ``folder``, about 20 s. Raises CalledProcessError."""
     scratch = folder.parent / f".{folder.name}"
     scratch.mkdir()
     subprocess.run(["apt-get", "download", "-qq", "debootstrap"], cwd=scratch, check=True)

@@ -1,10 +1,10 @@
-"""The first hour of a new user, in an environment of its own, with the time of each step.
+"""The first hour of a new user, in its own environment, with the time of each step.
 
     python -m tests.vendor.new_user FOLDER [--torch 2.13.0]
 
 Clones this checkout into FOLDER, which must not be there, and does what README.md says: the demo, the wheel in another
 environment, the kernel that README.md has, torch before the wheel and the sample for it, a page about that kernel, and
-a profile. Prints a line for each step; the exit status is 1 where one fails.
+a profile. Prints a line for each step; the exit status is 1 if one fails.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Walk:
 
 
 def main() -> int:
-    """Status 1 where a step fails."""
+    """Status 1 if a step fails."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--torch", default="", metavar="VERSION", help="which torch; the newest where it is not given")

@@ -1,4 +1,4 @@
-"""A patched triton for the tests in this folder, each use of it in a process of its own.
+"""A patched triton for the tests in this folder, each use of it in its own process.
 
 Where the installed triton is already the patched one, that is used. Else a copy is made once: the installed Python
 files in a temporary folder, with overlay/ laid over them and patches/ applied; what is heavy and never patched is
@@ -73,7 +73,7 @@ def stock_tree(target: Path) -> None:
 
 @functools.cache
 def python_path() -> str | None:
-    """The folder to put on PYTHONPATH for a patched triton, or None where the installed one is patched."""
+    """The folder to put on PYTHONPATH for a patched triton, or None if the installed one is patched."""
     if (installed_triton() / "backends" / "registry.py").exists():
         return None
     target = Path(tempfile.mkdtemp(prefix="patched-triton-"))

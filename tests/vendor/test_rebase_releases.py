@@ -98,7 +98,7 @@ def test_this_queue_on_3_8_0_and_back(
     at_home = sources(project)
     names = series_names(project)
     kept = [name for name in names if name not in FOR_3_9_0_ALONE]
-    # The report tells which patches are in conflict, and changes nothing.
+    # The report says which patches are in conflict, and changes nothing.
     assert rebase.run(project, ["--to", "3.8.0", "--report"]) == 1
     lines = capfd.readouterr().out.splitlines()
     assert lines[-len(names) - 1 :] == table(names, others="conflict")

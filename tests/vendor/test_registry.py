@@ -1,4 +1,4 @@
-"""What the tools ask the package registry: once, and an answer that does not come is no answer."""
+"""The tools' requests to the package registry: one each, and a missing answer is an error, not an absence."""
 
 from __future__ import annotations
 

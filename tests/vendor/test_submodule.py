@@ -82,7 +82,7 @@ def test_a_wheel(toy: Toy) -> None:
 
 
 def test_tests_and_demo(toy: Toy, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """With the installation and the linters left out: a toy is no wheel that kernels could run from."""
+    """With the installation and the linters left out: kernels cannot run from a toy wheel."""
     project = toy.project
     toy.ok("apply")
     for verb in (test_verb, demo):

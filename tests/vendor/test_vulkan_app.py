@@ -153,14 +153,14 @@ def test_what_a_bundle_refuses(tmp_path: Path) -> None:
     assert "take other arguments: " in compiled(other, "lavapipe", "--bundle", str(path))
     assert path.read_bytes() == before
     assert "a bundle's name ends in .tsb" in compiled(SIGNATURE, "generic", "--bundle", str(tmp_path / "x.spv"))
-    assert "go with --bundle" in compiled(SIGNATURE, "generic", "-t", "lavapipe", "-o", str(tmp_path / "x.spv"))
+    assert "need --bundle" in compiled(SIGNATURE, "generic", "-t", "lavapipe", "-o", str(tmp_path / "x.spv"))
 
 
 @pytest.mark.parametrize(
     ("entries", "message"),
     [
         ({"version": 2}, "version 2 of the ABI, this loader 1: take triton_spirv.hpp of the wheel that compiled it"),
-        ({"format": "other"}, "is not that of a kernel of triton-spirv"),
+        ({"format": "other"}, "does not describe a kernel of triton-spirv"),
         ({"sha256": "0" * 64}, "is not the module that the JSON beside it describes"),
         ({"subgroup_size": 4096}, "it needs subgroups of 4096; compile it with `triton-spirv compile --target device`"),
         ({"target": "vulkan1.3;driver=mesa_radv;x=1"}, "it was compiled for the driver mesa_radv, not "),

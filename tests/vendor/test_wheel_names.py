@@ -110,7 +110,7 @@ def test_a_release_has_no_digest_and_is_the_commit_of_its_tag(project: Project, 
     with pytest.raises(ToolError, match="not committed, such as backend/compiler.py"):
         check_release(project, [own])
     git(project.root, "checkout", "-q", "backend/compiler.py")
-    # A vendor's plugin is released from a tag of its own, and its version is in the wheel's.
+    # A vendor's plugin is released from its own tag, and its version is in the wheel's.
     with pytest.raises(ToolError, match="toy-backend has no version: put one into the table .project."):
         identity(project, [own, plugin], kind=Kind.RELEASE)
     facts = plugin.folder / "pyproject.toml"

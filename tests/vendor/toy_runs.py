@@ -24,7 +24,7 @@ REBASE = ("rebase", "--to", "1.1", "--commit", NEW_COMMIT, "--no-test")
 
 
 class Toy:
-    """A checkout on the toy upstream and a way to run the tools on it in a process of their own."""
+    """A checkout on the toy upstream and a way to run the tools on it in their own process."""
 
     def __init__(self, folder: Path, cached: bool = True) -> None:
         self.registry = folder / "registry"

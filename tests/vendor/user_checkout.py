@@ -47,7 +47,7 @@ class Checkout:
             stamps.set(f"requirements-{name}", digest)
 
     def run(self, *arguments: str, fault: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
-        """`python3 -m tools …` in a process of its own."""
+        """`python3 -m tools …` in its own process."""
         environment = self.environment | {TOOLS_FAULT.name: fault} | settings
         command = [PYTHON, "-m", "tools", *arguments]
         return subprocess.run(

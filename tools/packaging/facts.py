@@ -52,7 +52,7 @@ def facts_of(project: Project, plugin: Plugin) -> Facts:
 
 
 def too_old(project: Project) -> str:
-    """Why the backend of this repository does not work with the locked upstream, '' where it does."""
+    """Why the backend of this repository does not work with the locked upstream, '' if it does."""
     version, needed = project.lock().version, str(project.settings()["needs-triton"])
     if _numbers(version) >= _numbers(needed):
         return ""

@@ -67,7 +67,7 @@ def native_folder(plugin: Plugin, build: Path) -> Path:
 
 
 def _pybind11(build: Path) -> Path:
-    """pybind11's CMake folder, in a copy of its own: under pip each build has another temporary one, and CMake would
+    """pybind11's CMake folder, in its own copy: under pip each build has another temporary one, and CMake would
     compile everything again."""
     try:
         import pybind11

@@ -35,7 +35,7 @@ _TABLE = ("nvidia", "amd", "proton")
 
 
 def submodule_version(setup: str) -> str:
-    """The version that an upstream setup.py states, '' where none is found."""
+    """The version that an upstream setup.py states, '' if none is found."""
     found = re.search(r'^TRITON_VERSION = "([^"]+)"', setup, re.MULTILINE)
     return found.group(1) if found else ""
 
@@ -74,7 +74,7 @@ def check_llvm(upstream: Path) -> Path:
 
 
 def plugin_room(upstream: Path) -> int | None:
-    """How many plugins fit besides upstream's own; None where its table of init functions has no known limit.
+    """How many plugins fit besides upstream's own; None if its table of init functions has no known limit.
 
     Upstream calls init_triton_<name> for each entry of a list, by macros FOR_EACH_1, FOR_EACH_2, … of main.cc.
     """

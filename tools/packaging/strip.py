@@ -28,7 +28,7 @@ def find_strip() -> str:
 
 
 def find_strip_for(arch: str) -> str | None:
-    """A strip program that handles another machine's libraries, None where there is none."""
+    """A strip program that handles another machine's libraries, None if there is none."""
     if arch == platform.machine():
         return find_strip()
     return shutil.which(f"{arch}-linux-gnu-strip") or shutil.which("llvm-strip")

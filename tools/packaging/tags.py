@@ -29,7 +29,7 @@ def python_tag() -> tuple[str, str]:
 def needed_glibc(library: Path) -> int | None:
     """The minor number of the oldest glibc 2.x that a library runs on.
 
-    None where that cannot be told: there is no readelf, or the library needs another one than manylinux allows.
+    None if that cannot be told: there is no readelf, or the library needs another one than manylinux allows.
     """
     readelf = shutil.which("readelf") or shutil.which("llvm-readelf")
     if readelf is None:

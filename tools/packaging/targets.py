@@ -45,7 +45,7 @@ class Target:
         return f"cp3{self.minor}{'t' if self.free_threaded else ''}"
 
     def wheel(self, lock: Lock) -> ReleaseWheel:
-        """Upstream's wheel for it; a ToolError where there is none."""
+        """Upstream's wheel for it; a ToolError if there is none."""
         return lock.wheel_for((3, self.minor), self.free_threaded, self.arch)
 
     def pip_choice(self) -> list[str]:
@@ -73,7 +73,7 @@ def parse(name: str) -> Target:
 
 
 def interpreter(target: Target) -> str:
-    """The path of an interpreter of that kind on this machine, '' where there is none."""
+    """The path of an interpreter of that kind on this machine, '' if there is none."""
     if target == here():
         return sys.executable
     path = shutil.which(f"python3.{target.minor}{'t' if target.free_threaded else ''}")
@@ -84,7 +84,7 @@ def interpreter(target: Target) -> str:
 
 
 def refusal(target: Target, lock: Lock, plugins: list[Plugin]) -> str:
-    """Why a wheel for a target cannot be built by this interpreter, '' where it can."""
+    """Why a wheel for a target cannot be built by this interpreter, '' if it can."""
     try:
         target.wheel(lock)
     except ToolError:

@@ -17,7 +17,7 @@ def add(x, y, out, n, BLOCK: tl.constexpr):  # type: ignore[no-untyped-def]
 
 
 def main() -> None:
-    """Add two arrays whose length is no multiple of the block."""
+    """Add two arrays whose length is not a multiple of the block."""
     from triton.backends.spirv.runtime import array
     from triton.backends.spirv.runtime.context import current
 

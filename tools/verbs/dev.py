@@ -1,4 +1,4 @@
-"""`dev`: install this checkout into .venv so that its Python files are used where they lie (an editable installation).
+"""`dev`: install this checkout into .venv so that its Python files are used in place (an editable installation).
 
 The native part is built; it is built again at the next `import triton` once its sources change. `dev --native` does
 only that.

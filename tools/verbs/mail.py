@@ -71,7 +71,7 @@ def _mail(project: Project, patch: Patch) -> str:
 
 
 def _date(project: Project, patch: Patch, form: str) -> str:
-    """When the patch was last changed in this repository, '' where it is in none."""
+    """When the patch was last changed in this repository, '' if it is in none."""
     path = project.patches / patch.name
     command = ["git", "-C", str(project.root), "log", "-1", f"--format={form}", "--", str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip()

@@ -1,4 +1,4 @@
-"""`new-plugin NAME [FOLDER]`: write a plugin that builds, with its test: a starting point for a backend of your own.
+"""`new-plugin NAME [FOLDER]`: write a plugin that builds, with its test: a starting point for your own backend.
 
 It is examples/plugins/ttir-only under another name, with a pyproject.toml and a test.
 """

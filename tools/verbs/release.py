@@ -78,7 +78,7 @@ def check_wheels(project: Project, plugins: list[Plugin], wheels: list[Path]) ->
         machines = [arch for arch in targets.ARCHITECTURES if platform.endswith(arch)] or [platform]
         there.setdefault(stem, set()).update(f"{python}-{abi}-{machine}" for machine in machines)
     for stem, wanted in expected.items():
-        # A vendor's plugin may go without a wheel of its own.
+        # A vendor's plugin may go without its own wheel.
         needed = stem == main or stem in there or is_own(project, plugins[0])
         if needed and (missing := sorted(wanted - there.get(stem, set()))):
             raise ToolError(f"the release has no wheel {stem} for {', '.join(missing)}")

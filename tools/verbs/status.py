@@ -64,7 +64,7 @@ def _tell_unfinished(what: str) -> None:
 
 
 def _trouble(repository: Repository) -> str:
-    """Why the series on disk does not apply, '' where it does."""
+    """Why the series on disk does not apply, '' if it does."""
     try:
         repository.commit_queue()
     except ToolError as error:

@@ -1,4 +1,4 @@
-"""`try-wheel WHEEL…`: install each wheel into an environment of its own, and launch a kernel with it.
+"""`try-wheel WHEEL…`: install each wheel into its own environment, and launch a kernel with it.
 
 The wheel of the plugin alone is installed with the stock triton that it asks for. What the wheels need comes from the
 package registry; the kernel runs on the Vulkan device that is there.

@@ -1,4 +1,4 @@
-"""What is known of the integers and pointers of a function along each dimension of their tensors.
+"""What is known about a function's integers and pointers along each dimension of their tensors.
 
 An ``AxisInfo`` claims what upstream's analysis of the same name does. All numbers are powers of two. For
 dimension d of a value, taken along every line in that dimension, cut into aligned blocks:

@@ -1,4 +1,4 @@
-"""What the user promises of a value."""
+"""What the user promises about a value."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _HINTS = {"tt.contiguity": "contiguity", "tt.divisibility": "divisibility", "tt.
 def with_hints(info: AxisInfo, attributes: dict[str, Any]) -> AxisInfo:
     """``info`` with what the user promised in ``tt.contiguity``, ``tt.divisibility`` and ``tt.constancy``.
 
-    A promise is one number, or one a dimension; what was known already is kept where it says more.
+    A promise is one number, or one per dimension; what was known already is kept where it says more.
     """
     for attribute, field in _HINTS.items():
         hint = attributes.get(attribute)

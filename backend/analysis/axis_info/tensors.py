@@ -109,7 +109,7 @@ def _spill(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
 
 @rule("spirv.strip")
 def _strip(operation: Operation, operands: Sequence[AxisInfo]) -> AxisInfo:
-    """It begins at a multiple of its own extent, a power of two."""
+    """It begins at its own multiple extent, a power of two."""
     info, type_ = operands[0], operation.result.type
     claims = []
     for dim, extent in enumerate(shape_of(type_)):

@@ -73,7 +73,7 @@ def _compared(registers: Registers, instruction: Instruction, type_: PtxType) ->
     elif isinstance(a, Int) and isinstance(b, Int):
         found = _of_integers(name, type_, a, b)
     if found is None:
-        raise PtxError(f"'{instruction}' is no comparison")
+        raise PtxError(f"'{instruction}' is not a comparison")
     opposite = ~found
     if joined:
         other = registers.read(instruction.operands[3], TYPES["pred"])
@@ -90,7 +90,7 @@ def set_predicate(registers: Registers, instruction: Instruction) -> None:
     """``setp.lt.f32 p|q, a, b``."""
     type_ = type_named(instruction.modifiers[-1], instruction)
     if len(instruction.modifiers) < 2 or type_.count > 1:
-        raise PtxError(f"'{instruction}' is no comparison of single numbers")
+        raise PtxError(f"'{instruction}' is not a comparison of single numbers")
     check_modifiers(instruction, instruction.modifiers[1:-1], frozenset({"ftz", *_JOINED}))
     found, opposite = _compared(registers, instruction, type_)
     guard = _guard(registers, instruction)
@@ -106,7 +106,7 @@ def set_number(registers: Registers, instruction: Instruction) -> None:
     result = type_named(instruction.modifiers[-2], instruction)
     type_ = type_named(instruction.modifiers[-1], instruction)
     if result.bits != 32 or result.count > 1 or type_.count > 1:
-        raise PtxError(f"'{instruction}' is no comparison of single numbers")
+        raise PtxError(f"'{instruction}' is not a comparison of single numbers")
     check_modifiers(instruction, instruction.modifiers[1:-2], frozenset({"ftz", *_JOINED}))
     found, _ = _compared(registers, instruction, type_)
     n = registers.n

@@ -32,7 +32,7 @@ def _with_modifiers(compute: Callable[..., Real]) -> Formula:
     def formula(n: Numeric, modifiers: Sequence[str], type_: PtxType, *values: Real) -> Real:
         flush = "ftz" in modifiers
         if flush and type_.width != 32 and type_.kind != "bf":
-            raise PtxError(f"'.ftz' is translated of f32 and bf16, not of .{type_.name}")
+            raise PtxError(f"'.ftz' is translated for f32 and bf16, not for .{type_.name}")
         result = compute(n, modifiers, *(flushed(n, value) if flush else value for value in values))
         if "sat" in modifiers:
             result = saturate(n, result)

@@ -53,7 +53,7 @@ def resolve(name: str, type_: PtxType) -> PtxType:
 
 
 def check_count(instruction: Instruction, count: int) -> None:
-    """Raises PtxError where an instruction has more or fewer operands, its result counted."""
+    """Raises PtxError if an instruction has more or fewer operands, its result counted."""
     if len(instruction.operands) != count:
         raise PtxError(f"'{instruction}' has {len(instruction.operands)} operands, and takes {count}")
 

@@ -31,8 +31,7 @@ def execute(registers: Registers, instruction: Instruction) -> None:
     """Emits one instruction. Raises PtxError."""
     if instruction.name not in NAMES:
         raise PtxError(
-            f"'{instruction}' is not an instruction of PTX that is translated",
-            "docs/inline-ptx.md lists those that are",
+            f"the PTX instruction '{instruction}' is not translated", "docs/inline-ptx.md lists the ones that are"
         )
     if not instruction.modifiers:
         raise PtxError(f"'{instruction}' names no type")

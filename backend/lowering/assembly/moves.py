@@ -95,11 +95,11 @@ def convert(registers: Registers, instruction: Instruction) -> None:
     target, source = type_named(to, instruction), type_named(of, instruction)
     check_modifiers(instruction, tuple(modifiers), _ROUNDINGS | _TO_INTEGER | _RANGES)
     if "satfinite" in modifiers:
-        raise PtxError(f"'.satfinite' of '{instruction}' is translated to formats of at most 8 bits alone")
+        raise PtxError(f"'.satfinite' of '{instruction}' is translated only for formats of at most 8 bits")
     if target.count == 2:
         check_count(instruction, 3)
         if of != "f32" or "rn" not in modifiers:
-            raise PtxError(f"'{instruction}' is translated of f32, rounded to nearest (.rn)")
+            raise PtxError(f"'{instruction}' is translated only from f32, rounded to nearest (.rn)")
         high, low = (
             registers.untyped(
                 _converted(registers, instruction, modifiers, source, _half(target), registers.read(operand, source)),

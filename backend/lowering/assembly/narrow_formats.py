@@ -110,6 +110,6 @@ def convert_pair(
         return
     raise PtxError(
         f"'{instruction}' is not translated",
-        "of narrow formats, cvt.rn.satfinite to e4m3x2, e5m2x2 and e2m1x2, cvt.rz and cvt.rp.satfinite to ue8m0x2 from "
-        "f32, and cvt.rn to f16x2 and bf16x2 from e4m3x2, e5m2x2 and e2m1x2 are",
+        "for narrow formats, these are: from f32, cvt.rn.satfinite to e4m3x2, e5m2x2 and e2m1x2, and cvt.rz and "
+        "cvt.rp.satfinite to ue8m0x2; from e4m3x2, e5m2x2 and e2m1x2, cvt.rn to f16x2 and bf16x2",
     )

@@ -124,7 +124,7 @@ class Registers:
     def untyped(self, value: Value, type_: PtxType) -> Int:
         """The bits of a value with one component, in an integer of at least 32."""
         if isinstance(value, Bool):
-            raise PtxError(f"a predicate is no value of .{type_.name}")
+            raise PtxError(f"a predicate is not a .{type_.name} value")
         if isinstance(value, Int):
             return value
         if type_.width > 16:
@@ -160,7 +160,7 @@ class Registers:
             raise PtxError(f"{literal.value} stands where a predicate should")
         if literal.kind in ("f32", "f64"):
             if type_.width != int(literal.kind[1:]):
-                raise PtxError(f"a number of .{literal.kind} stands where one of .{type_.name} should")
+                raise PtxError(f"a .{literal.kind} number stands where a .{type_.name} number should")
             return self.typed(self.n.integer(int(literal.value), type_.width), type_)
         if type_.floating:
             return self.numeric(type_).real(float(literal.value))

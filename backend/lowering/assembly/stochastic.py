@@ -67,7 +67,7 @@ def convert_at_random(
     if target is None or of != "f32" or set(modifiers) - {"rs", "satfinite"} or (target.count == 4 and not saturate):
         raise PtxError(
             f"'{instruction}' is not translated",
-            "of f32, cvt.rs to f16x2 and bf16x2, and cvt.rs.satfinite to e4m3x4, e5m2x4 and e2m1x4 are",
+            "for f32, these are: cvt.rs to f16x2 and bf16x2, and cvt.rs.satfinite to e4m3x4, e5m2x4 and e2m1x4",
         )
     sources: list[Operand] = list(instruction.operands[1:-1])
     if target.count == 4:

@@ -27,9 +27,9 @@ from ..emitter import Emitter
 
 @dataclass(frozen=True)
 class FloatFormat:
-    """A float format of at most 16 bits. ``nan`` is the code without sign of the NaN that conversions give,
-    ``largest`` that of the largest finite number, ``limit`` that of what too large a number becomes when rounded to
-    nearest; ``signed_zero`` is False where the sign bit alone is the NaN."""
+    """A float format of at most 16 bits. Codes without sign: ``nan`` of the NaN that conversions give, ``largest`` of
+    the largest finite number, ``limit`` of the result of rounding too large a number to nearest. ``signed_zero`` is
+    False if the sign bit alone is the NaN."""
 
     width: int
     mantissa: int

@@ -1,7 +1,7 @@
 """Exponentials by the device's own instruction, where that was measured to be exact enough (NATIVE_MATH).
 
 A GPU computes Exp2 of GLSL.std.450 in one instruction of its special function units, as upstream's CUDA backend does
-for ``tl.exp`` and ``tl.exp2``; the polynomials of ``elementary/`` take some 20.
+for ``tl.exp`` and ``tl.exp2``; the polynomials of ``elementary/`` take about 20.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def exp(n: Numeric, x: Real) -> Real:
 
 
 def _power(n: Numeric, x: Real, factor: Real | None) -> Real:
-    """2^x, times a ``factor`` near 1. Where the device keeps subnormal numbers but its Exp2 does not give them, they
+    """2^x, times a ``factor`` near 1. If the device keeps subnormal numbers but its Exp2 does not give them, they
     are made by a product."""
 
     def times(value: Real) -> Real:

@@ -336,7 +336,7 @@ class Numeric:
         self.f, self.module = emitter.f, emitter.module
         if width == 64 and not emitter.capabilities.has("float64"):
             raise missing(
-                emitter.capabilities.driver, "has no float64 arithmetic, which this function is computed in", "float64"
+                emitter.capabilities.driver, "has no float64 arithmetic, which this function needs", "float64"
             )
         self.type_id, self.int_id = emitter.module.float(width), emitter.module.int(width)
         self.mantissa, self.bias = MANTISSA[width], BIAS[width]
@@ -403,7 +403,7 @@ class Numeric:
         return x * self.pow2(half) * self.pow2(exponent - half)
 
     def branch(self, condition: Bool, then: Callable[[], Sequence[Any]], defaults: Sequence[Any]) -> list[Any]:
-        """The values of ``then()`` where the condition holds, else ``defaults``; skipped where no lane needs it."""
+        """The values of ``then()`` where the condition holds, else ``defaults``; skipped if no lane needs it."""
         results = self.f.if_(
             condition.id, lambda: [value.id for value in then()], defaults=[value.id for value in defaults]
         )

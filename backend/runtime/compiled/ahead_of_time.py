@@ -1,4 +1,4 @@
-"""Kernels that `triton-spirv compile` wrote: loading and launching them where Triton is not installed."""
+"""Loading and launching kernels that `triton-spirv compile` wrote, without Triton."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def _sizes(grid: Any, name: str) -> tuple[int, int, int]:
 
 
 def refusal(abi: Abi, context: Context) -> str:
-    """Why the device cannot run what was compiled for the ABI's target, '' where it can."""
+    """Why the device cannot run what was compiled for the ABI's target, '' if it can."""
     has, target, device = context.capabilities, Capabilities.parse(abi.target), context.device
     problems = []
     if target.driver != has.driver and (target.driver != ANY_DRIVER or has.traits.faults.own_modules):
@@ -297,7 +297,7 @@ def refusal(abi: Abi, context: Context) -> str:
 
 
 def check_target(abi: Abi, context: Context) -> None:
-    """Raises IncompatibleModule where the device cannot run what was compiled for the ABI's target."""
+    """Raises IncompatibleModule if the device cannot run what was compiled for the ABI's target."""
     if problems := refusal(abi, context):
         raise IncompatibleModule(
             f"kernel '{abi.kernel}' cannot run on {context.device.name}: {problems}; compile "

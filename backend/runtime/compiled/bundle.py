@@ -32,7 +32,7 @@ class Variant:
 
 
 def pack(variants: Iterable[Variant]) -> bytes:
-    """The bytes of a bundle. Variants are tried in the order of ``sort_key``. Raises ValueError where the variants of
+    """The bytes of a bundle. Variants are tried in the order of ``sort_key``. Raises ValueError if the variants of
     one kernel are not passed the same arguments."""
     ordered = sorted(variants, key=sort_key)
     passed: dict[str, list[tuple[str, str]]] = {}
@@ -107,7 +107,7 @@ class Bundle:
         return list(dict.fromkeys(variant.name for variant in self.variants))
 
     def __getitem__(self, name: str) -> LoadedKernel:
-        """The variant of a kernel that fits the device. Raises KeyError, and IncompatibleModule where none does."""
+        """The variant of a kernel that fits the device. Raises KeyError, and IncompatibleModule if none does."""
         if name not in self._loaded:
             context = self._context or current()
             variant = self._pick(name, context)
@@ -133,7 +133,7 @@ def load_bundle(path: str | os.PathLike[str], context: Context | None = None) ->
     """The bundle in a file that `triton-spirv compile --bundle` wrote.
 
     ``context``: of the device that its kernels are to run on; None: the current one at the first use of each. Raises
-    FileNotFoundError, and IncompatibleModule where the file is damaged.
+    FileNotFoundError, and IncompatibleModule if the file is damaged.
     """
     place = Path(path)
     if not place.is_file():

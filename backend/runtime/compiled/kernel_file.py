@@ -26,7 +26,7 @@ class IncompatibleModule(ValueError):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the kernel's source. ``type``: its Triton type, None where it was compiled in with ``value``.
+    """A parameter of the kernel's source. ``type``: its Triton type, None if it was compiled in with ``value``.
 
     ``divisible_by``: what its value, or the address passed for it, is a multiple of.
     """
@@ -39,7 +39,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Argument:
-    """An entry of the argument block, at ``offset`` bytes. ``parameter`` indexes Abi.parameters; it is None where
+    """An entry of the argument block, at ``offset`` bytes. ``parameter`` indexes Abi.parameters; it is None if
     ``role`` says that the launcher adds it (abi/block.py). ``written``: whether the kernel may write through it."""
 
     name: str
@@ -91,7 +91,7 @@ def json_path(module: Path) -> Path:
 def read_abi(module: Path, spirv: bytes) -> Abi:
     """The ABI of the module ``spirv`` that was read from ``module``.
 
-    Raises FileNotFoundError where the JSON is missing, IncompatibleModule where it is damaged, of another version, or
+    Raises FileNotFoundError if the JSON is missing, IncompatibleModule if it is damaged, of another version, or
     of another module.
     """
     path = json_path(module)
@@ -140,7 +140,7 @@ def _read(kind: Any, value: Any, place: str) -> Any:
     if isinstance(kind, type) and is_dataclass(kind):
         hints = get_type_hints(kind)
         if not isinstance(value, dict) or value.keys() | {"value"} != hints.keys() | {"value"}:
-            raise ValueError(f"{place} lacks one of the entries {', '.join(hints)}, or has another one")
+            raise ValueError(f"{place} lacks one of the entries {', '.join(hints)}, or has an extra one")
         return kind(**{name: _read(hints[name], entry, f"{place}.{name}".lstrip(".")) for name, entry in value.items()})
     if get_origin(kind) is tuple:
         if isinstance(value, list) and (inner[-1] is ... or len(inner) == len(value)):

@@ -43,11 +43,11 @@ def _call(name: str, *args: Any) -> None:
 
 
 def compute_capability(uuid: str) -> tuple[int, int]:
-    """Of the GPU with this UUID, 32 hexadecimal digits. Raises CudaError where CUDA has no such GPU, or is absent."""
+    """Of the GPU with this UUID, 32 hexadecimal digits. Raises CudaError if CUDA has no such GPU, or is absent."""
     try:
         _call("cuInit", 0)
     except OSError as error:
-        raise CudaError(f"CUDA's driver is not there: {error}") from None
+        raise CudaError(f"CUDA's driver was not found: {error}") from None
     count = ctypes.c_int()
     _call("cuDeviceGetCount", ctypes.byref(count))
     for index in range(count.value):
@@ -113,7 +113,7 @@ class DeviceContext:
     """CUDA's context that is current when this is made; ``with`` it, it is current again.
 
     A thread has none before it uses CUDA, and another one where it has chosen another GPU; stream 0 is the current
-    context's. Raises CudaError where there is none.
+    context's. Raises CudaError if there is none.
     """
 
     def __init__(self) -> None:

@@ -57,7 +57,7 @@ class ImportedMemory:
             handle = cuda_driver.retain(address)
         except CudaError:
             raise NotShareable(
-                "the CUDA tensor's memory was made by cudaMalloc, which Vulkan cannot use; " + HOW_TO_ALLOCATE
+                "the CUDA tensor's memory was allocated by cudaMalloc, which Vulkan cannot use; " + HOW_TO_ALLOCATE
             ) from None
         position = bisect_right(self._starts, address) - 1
         if position >= 0 and address < self._chunks[position].end:

@@ -1,4 +1,4 @@
-"""CUDA memory of objects that have an address and no ``device``: CUDA's driver knows whose it is, and how large."""
+"""CUDA memory of objects with an address but no ``device``: CUDA's driver knows its GPU and its size."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""CUDA's streams where the Vulkan device that they wait for fails: they go on, and whoever launched gets the error.
+"""CUDA's streams when the Vulkan device that they wait for fails: they go on, and the launching thread gets the error.
 
-A stream waits for a launch by a semaphore. Where the device is lost, or a kernel runs past the time limit, nobody
+A stream waits for a launch by a semaphore. If the device is lost, or a kernel runs past the time limit, nobody
 signals it, and ``torch.cuda.synchronize()`` would wait for ever. A thread looks now and then whether what streams wait
-for is done. Where the device failed, it raises the error in the thread that launched last, in which it shows once that
+for is done. If the device failed, it raises the error in the thread that launched last, in which it shows once that
 thread runs Python again, as Ctrl-C does, and then lets the streams go on.
 """
 

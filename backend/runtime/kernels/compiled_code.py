@@ -13,7 +13,7 @@ def cached_program(device: Any, layout: Any, spirv: bytes, subgroup_size: int, c
     """The data of a VkPipelineCache that was empty before a module was compiled with it, as launches compile it: on a
     VkDevice, with subgroups of ``subgroup_size``. ``chooses_size``: DeviceInfo.chooses_subgroup_size.
 
-    Raises ValueError on a damaged module, RuntimeError where the driver refuses it.
+    Raises ValueError on a damaged module, RuntimeError if the driver refuses it.
     """
     vk = vulkan()
     info = read_module(spirv)

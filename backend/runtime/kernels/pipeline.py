@@ -31,7 +31,7 @@ class ModuleInfo:
     """What a kernel's SPIR-V says of itself.
 
     ``local_size``: the workgroup's invocations along x, y, z. ``subgroup_size``: what an
-    ``OpModuleProcessed "subgroup_size=<n>"`` asks for, None where there is none.
+    ``OpModuleProcessed "subgroup_size=<n>"`` asks for, None if there is none.
     """
 
     entry_point: str
@@ -67,7 +67,7 @@ def read_module(spirv: bytes) -> ModuleInfo:
 
 
 def create_module(device: Any, spirv: bytes) -> Any:
-    """A VkShaderModule of a VkDevice. Raises RuntimeError where the driver refuses it. The caller destroys it."""
+    """A VkShaderModule of a VkDevice. Raises RuntimeError if the driver refuses it. The caller destroys it."""
     vk = vulkan()
     ffi = vk.ffi
     info = new("VkShaderModuleCreateInfo")
@@ -114,7 +114,7 @@ class Kernel:
     ``helps``: says what would make it compile sooner.
 
     Raises KernelRejected on a damaged module or one that the driver refuses; the module is saved and its path named.
-    Raises TooLong where the driver's compiler takes longer than it may. It goes on, and a later Kernel of the module
+    Raises TooLong if the driver's compiler takes longer than it may. It goes on, and a later Kernel of the module
     has what it makes.
     """
 
@@ -151,7 +151,7 @@ class Kernel:
         context.pipeline_cache.save_sometimes()
 
     def _compiled(self, spirv: bytes) -> tuple[Any, Any]:
-        """The module and its pipeline. Raises RuntimeError where the driver refuses it."""
+        """The module and its pipeline. Raises RuntimeError if the driver refuses it."""
         context = self.context
         module = create_module(context.handle, spirv)
         try:

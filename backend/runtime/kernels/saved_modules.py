@@ -11,7 +11,7 @@ _saved: dict[bytes, str] = {}
 
 
 def save_module(name: str, spirv: bytes) -> str:
-    """Write a refused module to a new file that its user alone can read; its path, '' where that is not possible.
+    """Write a refused module to a new file that only its user can read. Returns its path, '' if that is impossible.
 
     ``name``: the kernel's. A module is written once in a process, however often it is refused.
     """

@@ -1,7 +1,7 @@
-"""What a driver says of a kernel that it compiled (VK_KHR_pipeline_executable_properties): registers, spills, code.
+"""What a driver says about a kernel that it compiled (VK_KHR_pipeline_executable_properties): registers, spills, code.
 
 Drivers keep this only for a pipeline that is created with flags that ask for it, which may cost time and the pipeline
-cache. So it comes from a pipeline of its own, made when somebody asks.
+cache. So it comes from its own pipeline, made when somebody asks.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def executables(
     """Compiles a module on a VkDevice that has FEATURE enabled, and asks. ``texts``: for representations, too.
     ``chooses_size``: DeviceInfo.chooses_subgroup_size.
 
-    Raises ValueError on a damaged module, RuntimeError where the driver refuses it or does not answer.
+    Raises ValueError on a damaged module, RuntimeError if the driver refuses it or does not answer.
     """
     vk = vulkan()
     module = create_module(device, spirv)
@@ -88,7 +88,7 @@ def plausible(driver: str, found: Iterable[Executable]) -> list[Executable]:
 def registers_and_spills(driver: str, found: Iterable[Executable]) -> tuple[int | None, int | None]:
     """A kernel's registers of an invocation, and its spills, in Triton's sense: ``n_regs``, ``n_spills``.
 
-    Which of a driver's figures they are is in drivers.py. None where the driver has no such figure.
+    Which of a driver's figures they are is in drivers.py. None if the driver has no such figure.
     """
     known = DRIVERS.get(driver, OTHER)
     figures = {one.name: int(one.value) for executable in found for one in executable.statistics}

@@ -98,9 +98,7 @@ class Graph:
         """
         for tensor, address in self._tensors:
             if tensor.data_ptr() != address:
-                raise RuntimeError(
-                    "a tensor of this graph has other memory than at the capture: it was resized; capture a new graph"
-                )
+                raise RuntimeError("a tensor of this graph was resized after the capture; capture a new graph")
         if self._reports:
             self._replay_with_reports()
         else:

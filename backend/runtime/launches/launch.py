@@ -50,8 +50,8 @@ def make_launcher(
     place: str = "",
 ) -> Any:
     """A callable that runs the kernel; abi.launch_arguments.LaunchArgument lists its arguments. It returns once
-    the kernel is submitted where tensors are passed and all of them are in device memory, otherwise when it is done.
-    Its ``transfers`` tells which way each pointer argument of the last launch went; where a launch hook is installed,
+    the kernel is submitted if tensors are passed and all of them are in device memory, otherwise when it is done.
+    Its ``transfers`` says which way each pointer argument of the last launch went; if a launch hook is installed,
     the launch metadata has the same under "transfers".
 
     ``entries``: the passed arguments in declaration order. ``indirect``: the block goes into a buffer.

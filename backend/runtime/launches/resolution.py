@@ -1,6 +1,6 @@
 """Addresses for pointer arguments whose memory the device does not reach in place: it is copied, imported or shared.
 
-native/launcher.cpp packs a launch's arguments. Where one of them needs it, it asks the kernel's ``Resolver`` for the
+native/launcher.cpp packs a launch's arguments. If one of them needs it, it asks the kernel's ``Resolver`` for the
 addresses, runs the kernel on them, with the resolution's copies before and after it, and ends the resolution.
 """
 
@@ -98,7 +98,7 @@ class Resolver:
         self._written = None if written is None else frozenset(written)
 
     def refuse_capture(self, pointers: Sequence[Pointer]) -> None:
-        """Raises RuntimeError where memory would be copied: a graph cannot do that."""
+        """Raises RuntimeError if memory would be copied: a graph cannot do that."""
         names = [repr(name) for name, pointer in zip(self._names, pointers, strict=True) if self._range(name, *pointer)]
         if names:
             raise RuntimeError(
@@ -218,7 +218,7 @@ class Resolver:
                 transfers[name] = ways[index]
 
     def _range(self, name: str, argument: Any, address: int, place: str) -> HostRange | None:
-        """The memory that an argument is in; None where the device has it in place, or there is none."""
+        """The memory that an argument is in; None if the device has it in place, or there is none."""
         if place in _IN_PLACE or address == 0:
             return None
         try:
@@ -243,7 +243,7 @@ class Resolver:
         return memory.start, memory.bytes, staging, device, offset, memory.written
 
     def _import(self, memory: HostRange, loan: Loan) -> int | None:
-        """The device address of the range's start; None where the driver does not take the memory."""
+        """The device address of the range's start; None if the driver does not take the memory."""
         alignment = self._context.device.host_import_alignment
         start = memory.start // alignment * alignment
         end = -(-memory.end // alignment) * alignment

@@ -1,1 +1,1 @@
-"""What no query tells of a device: kernels that run once a driver measure it."""
+"""Facts about a device that no query reports, measured by kernels that run once per driver."""

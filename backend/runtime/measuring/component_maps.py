@@ -1,4 +1,4 @@
-"""Which matrix units kernels may use on a device: those whose component maps were measured, once a driver."""
+"""Which matrix units kernels may use on a device: those whose component maps were measured, once per driver."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _lengths(configuration: MatrixConfiguration) -> tuple[int, ...]:
 
 
 def _measured(device: DeviceInfo) -> list[MatrixConfiguration] | None:
-    """The configurations whose maps could be measured; None where something failed that may not fail another time."""
+    """The configurations whose maps could be measured; None if something failed that may not fail another time."""
     found: list[MatrixConfiguration] = []
     maps: dict[Matrix, ComponentMap | None] = {}
     try:
@@ -101,7 +101,7 @@ def _wanted(properties: Sequence[MatrixProperties]) -> list[MatrixProperties]:
 
 
 def measure(context: Context, component: str, rows: int, columns: int, use: int) -> ComponentMap | None:
-    """The component map of matrices of a device's subgroups. None where it is not linear. Raises what a launch does."""
+    """The component map of matrices of a device's subgroups. None if it is not linear. Raises what a launch does."""
     lanes = context.capabilities.subgroup_size
     data = probe_data(component, rows, columns, lanes)
     run(context, probe_module(component, rows, columns, use, lanes), data)

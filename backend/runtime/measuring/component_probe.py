@@ -1,4 +1,4 @@
-"""A kernel that tells which element of a cooperative matrix each component of each lane is.
+"""A kernel that finds out which element of a cooperative matrix each component of each lane is.
 
 It loads two matrices from device memory, of which one has each element's row and the other its column, and writes what
 each lane has of them. Rows and columns are small integers, which every component type holds exactly.
@@ -99,7 +99,7 @@ def probe_data(component: str, rows: int, columns: int, lanes: int) -> Any:
 
 
 def read_map(data: Any, component: str, rows: int, columns: int, lanes: int) -> ComponentMap | None:
-    """The map that the kernel found. None where it is not linear over GF(2), or does not cover the matrix."""
+    """The map that the kernel found. None if it is not linear over GF(2), or does not cover the matrix."""
     import numpy as np
 
     if component == "bf16":

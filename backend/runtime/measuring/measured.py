@@ -1,4 +1,4 @@
-"""What a device can do, with what has to be measured: component maps of its matrix units, errors of its functions."""
+"""What a device can do, including measured facts: component maps of its matrix units, errors of its functions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERSION = 1
 
 
 def capabilities_of(device: DeviceInfo) -> Capabilities | None:
-    """The device's capabilities with what was measured, once a driver; None where it cannot run kernels."""
+    """The device's capabilities with what was measured, once per driver; None if it cannot run kernels."""
     return None if device.capabilities is None else _measured(device, os.getpid())
 
 

@@ -1,4 +1,4 @@
-"""How exact a device's own Exp2 is: a kernel that computes it of many arguments, and what its results say.
+"""How exact a device's own Exp2 is: a kernel that computes it for many arguments, and the verdict on its results.
 
 Vulkan lets Exp2 of GLSL.std.450 be 3 + 2 |x| units in the last place off (Vulkan specification, "Precision and
 Operation of SPIR-V Instructions"). GPUs do far better, and some CPU drivers do worse: so it is measured.

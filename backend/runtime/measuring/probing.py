@@ -1,4 +1,4 @@
-"""Kernels that find out what a device does and does not say: how they are run, and where their results are kept.
+"""How kernels that measure a device are run, and where their results are kept.
 
 What was measured is in files next to the pipeline caches, by the device and its driver's version.
 """
@@ -69,7 +69,7 @@ class Record:
         self._path = folder() / f"{device.driver}-{device.uuid}-{digest}.{subject}.json"
 
     def read(self, parse: Callable[[list[str]], _T]) -> _T | None:
-        """What ``parse`` makes of the texts that were written; None where there are none, or they are damaged."""
+        """What ``parse`` makes of the texts that were written; None if there are none, or they are damaged."""
         try:
             return parse(json.loads(self._path.read_text(encoding="utf-8")))
         except FileNotFoundError:

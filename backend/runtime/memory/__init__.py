@@ -1,1 +1,1 @@
-"""Memory that kernels use: parts of the device's, and the host's for devices that cannot read it in place."""
+"""Memory that kernels use: the device's own, and the host's for devices that cannot read it in place."""

@@ -49,7 +49,7 @@ def storage_of(argument: Any, address: int) -> tuple[int, int, bool]:
     if hasattr(argument, "numel") and hasattr(argument, "element_size"):
         return address, argument.numel() * argument.element_size(), True
     raise TypeError(
-        f"a {type(argument).__name__} does not tell the size of its memory; pass a torch tensor or "
+        f"a {type(argument).__name__} does not give the size of its memory; pass a torch tensor or "
         "triton.backends.spirv.runtime.array(a NumPy array)"
     )
 
@@ -79,7 +79,7 @@ def merge(spans: Iterable[HostRange]) -> list[HostRange]:
 
 
 def find(spans: Sequence[HostRange], address: int) -> int | None:
-    """Index of the range that holds the address; None where none does."""
+    """Index of the range that holds the address; None if none does."""
     for index, span in enumerate(spans):
         if span.start <= address < span.end:
             return index

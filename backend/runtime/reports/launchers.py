@@ -1,6 +1,6 @@
 """Launching kernels that report.
 
-A kernel that may report is run to its end by each launch, so that what it says is said in order and at its call. The
+Each launch runs a kernel that may report to its end, so that reports come in order and at their call. The
 launcher of a kernel that can report failures alone may leave the report for later (LaterLauncher).
 """
 

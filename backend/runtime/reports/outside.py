@@ -1,4 +1,4 @@
-"""Accesses outside of tensors: what kernels that check them know about their tensors, and what they report."""
+"""Accesses outside tensors: what checking kernels know about their tensors, and what they report."""
 
 from __future__ import annotations
 
@@ -84,14 +84,14 @@ class OutsideAccesses(Reader):
         if facts["unchecked"]:
             _log.warning(
                 "kernel '%s': the bounds of %d of its memory operations are not checked, because their pointers may "
-                "come from elsewhere than its arguments: from memory, from integers, from tl.reduce, into a function "
-                "of tl.map_elementwise",
+                "not come from its arguments: they come from memory, from integers, from tl.reduce, or through a "
+                "function of tl.map_elementwise",
                 kernel,
                 facts["unchecked"],
             )
 
     def launched(self, context: Context, loan: Loan, args: Sequence[Any]) -> list[Extent]:
-        """The extents of a launch's arguments, one a row."""
+        """The extents of a launch's arguments, one per row."""
         found = []
         for (first, *path), _, _ in self._arguments:
             argument = args[FIRST_ARGUMENT + first]

@@ -1,4 +1,4 @@
-"""Races: what kernels that check for them are given to note their accesses in, and what they report."""
+"""Races: the memory in which kernels that check for races record accesses, and the kernels' reports."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class SharedMemoryRace(ReportError):
 
     ``byte`` of shared memory, the numbers of the two ``invocations`` in the workgroup (that of the later access first),
     ``file`` and ``line`` of the later access and ``other_file`` and ``other_line`` of the earlier one describe the
-    first race of the launch; ``count`` tells how many accesses raced.
+    first race of the launch; ``count`` says how many accesses raced.
     """
 
     byte: int = 0

@@ -1,4 +1,4 @@
-"""What reads one kind of report."""
+"""The reader of one kind of report."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def place(message: Message) -> str:
 class ReportError(RuntimeError):
     """Something that a kernel found in a launch, with what attributes say of it.
 
-    ``program`` (x, y, z), ``file`` and ``line`` describe the first of the launch; ``count`` tells how many there
+    ``program`` (x, y, z), ``file`` and ``line`` describe the first of the launch; ``count`` says how many there
     were.
     """
 
@@ -44,8 +44,8 @@ class Reader:
         self._kernel, self._messages, self._at = kernel, messages, at
 
     def launched(self, context: Context, loan: Loan, args: Sequence[Any]) -> Any:
-        """What the other methods are told of a launch. ``args``: as make_launcher's. What ``loan`` takes stays until
-        the kernel is done."""
+        """What the other methods need to know about a launch. ``args``: as make_launcher's. What ``loan`` takes stays
+        until the kernel is done."""
 
     def pack(self, launch: Any) -> bytes:
         """What the part holds before the launch."""

@@ -1,4 +1,4 @@
-"""What the driver's compiler makes, in threads of its own: a wait for it ends after some time, or by Ctrl-C.
+"""Compilations by the driver, in their own threads, so that a wait for one ends after some time or by Ctrl-C.
 
 Vulkan has no way to stop a driver that compiles. One that is not waited for any more goes on, and whoever asks for the
 same module later gets what it makes.
@@ -48,7 +48,7 @@ class Compilations:
         self._lock = threading.Lock()
 
     def wait(self, module: bytes, make: Callable[[], Any], seconds: float) -> Any:
-        """What ``make``, or an earlier call for the same module that was left, gives or raises; None where that takes
+        """What ``make``, or an earlier call for the same module that was left, gives or raises; None if that takes
         longer than ``seconds``."""
         key = hashlib.sha256(module).digest()
         with self._lock:

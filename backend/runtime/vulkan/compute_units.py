@@ -1,4 +1,4 @@
-"""How many compute units a device has and what one holds, as far as extensions of the vendors tell it.
+"""How many compute units a device has and what one holds, as far as vendors' extensions report it.
 
 Vulkan itself has no such figures. Programs use them to choose how many programs share the work, so that an estimate
 serves where a driver tells nothing: it may cost time, and changes no result.

@@ -16,7 +16,7 @@ def select(found: Sequence[DeviceInfo], wanted: str | None = None) -> DeviceInfo
 
     ``wanted`` is an index into ``found`` (one or two digits), a UUID (with or without hyphens), or a part of the name
     ("4090", say), in any case.
-    Raises VulkanUnavailable where there is none, it is not there, or it lacks something required.
+    Raises VulkanUnavailable if there is none, it is not there, or it lacks something required.
     """
     listing = "; ".join(f"{index}: {device.describe()}" for index, device in enumerate(found))
     if not found:

@@ -123,7 +123,7 @@ def probe(instance: Instance, physical: Any) -> DeviceInfo:
             subgroup_size=subgroup_size,
             shared_bytes=limits.maxComputeSharedMemorySize,
             push_constant_bytes=limits.maxPushConstantsSize,
-            # Pipelines name their subgroup size, for which there is a limit of its own.
+            # Pipelines name their subgroup size, which has its own limit.
             max_workgroup_invocations=min(
                 limits.maxComputeWorkGroupInvocations,
                 limits.maxComputeWorkGroupSize[0],
@@ -199,14 +199,14 @@ def _physical_devices(loaded: Any) -> list[Any]:
 
 
 def again(device: DeviceInfo) -> tuple[Instance, DeviceInfo]:
-    """The same device of an instance of its own: drivers share what a device failed with among the devices of one
+    """The same device in a new instance: drivers share what a device failed with among the devices of one
     instance. Mesa's CPU driver lets no kernel of it run while another one does. Raises VulkanUnavailable."""
     opened = Instance()
     for physical in _physical_devices(opened):
         found = probe(opened, physical)
         if found.uuid == device.uuid:
             return opened, replace(device, handle=physical)
-    raise VulkanUnavailable(f"{device.describe()} failed, and is not there any more")
+    raise VulkanUnavailable(f"{device.describe()} failed and has disappeared")
 
 
 @once_a_process

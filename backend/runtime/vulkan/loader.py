@@ -1,6 +1,6 @@
 """The Vulkan loader, through the ``vulkan`` package, and structure chains for it.
 
-The package raises OSError on import where libvulkan is missing, so it is imported on first use.
+The package raises OSError on import if libvulkan is missing, so it is imported on first use.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def remedy(install: str) -> str:
 
 @cache
 def vulkan() -> Any:
-    """The ``vulkan`` package. Raises VulkanUnavailable where it or the loader is missing."""
+    """The ``vulkan`` package. Raises VulkanUnavailable if it or the loader is missing."""
     try:
         import vulkan
     except ModuleNotFoundError as error:

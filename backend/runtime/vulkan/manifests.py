@@ -23,7 +23,7 @@ _FOLDER = Path("vulkan") / "icd.d"
 
 @dataclass(frozen=True)
 class Manifest:
-    """A driver's JSON manifest. ``library`` is the shared library that it names, "" where it cannot be read."""
+    """A driver's JSON manifest. ``library`` is the shared library that it names, "" if it cannot be read."""
 
     path: Path
     library: str
@@ -95,7 +95,7 @@ def hidden(environment: Mapping[str, str] = os.environ) -> dict[Path, str]:
 
 
 def hint(environment: Mapping[str, str] = os.environ) -> str:
-    """A clause for an error about missing drivers: what is installed and hidden; "" where nothing is."""
+    """A clause for an error about missing drivers: what is installed and hidden; "" if nothing is."""
     by_setting: dict[str, list[str]] = {}
     for path, setting in hidden(environment).items():
         by_setting.setdefault(setting, []).append(str(path))

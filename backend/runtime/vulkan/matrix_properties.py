@@ -1,4 +1,4 @@
-"""What a device's driver reports of its matrix units (VK_KHR_cooperative_matrix)."""
+"""What a device's driver reports about its matrix units (VK_KHR_cooperative_matrix)."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ _DEVICE_LOCAL = 1  # VK_MEMORY_HEAP_DEVICE_LOCAL_BIT
 def device_memory(device: DeviceInfo) -> tuple[int | None, int]:
     """(bytes that this process may still allocate, bytes that there are) in the heaps that are the device's own.
 
-    The first is None where the driver does not tell it (VK_EXT_memory_budget). Raises RuntimeError where the process is
+    The first is None if the driver does not tell it (VK_EXT_memory_budget). Raises RuntimeError if the process is
     ending.
     """
     properties = "VkPhysicalDeviceMemoryProperties2"

@@ -40,7 +40,7 @@ def pack(data: bytes) -> bytes:
 
 
 def unpack(contents: bytes) -> bytes:
-    """The driver's data in a file's contents. Raises ValueError where they are damaged or something else."""
+    """The driver's data in a file's contents. Raises ValueError if they are damaged or something else."""
     start = len(_MAGIC) + _DIGEST_BYTES
     if len(contents) < start or not contents.startswith(_MAGIC):
         raise ValueError("not a pipeline cache")
@@ -118,7 +118,7 @@ class PipelineCache:
         return int(size[0])
 
     def data(self, cache: Any = None) -> bytes:
-        """What the driver has in it, or in ``cache``; b"" where another thread adds to it meanwhile."""
+        """What the driver has in it, or in ``cache``; b"" if another thread adds to it meanwhile."""
         vk = vulkan()
         size = vk.ffi.new("size_t*", self._size(cache))
         data = vk.ffi.new("char[]", max(1, size[0]))

@@ -1,4 +1,4 @@
-"""What this torch lacks: noted by the hooks of ``internals/``, and the reason why a device is refused."""
+"""What this torch lacks, as noted by the hooks of ``internals/``, and why a device is therefore refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which block sizes Inductor's templates are tried with: small tables, pruned by what the device has."""
+"""The block sizes that Inductor's templates are tried with: small tables, pruned by the device's limits."""
 
 from __future__ import annotations
 

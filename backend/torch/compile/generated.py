@@ -55,7 +55,7 @@ class NoCppWrapper:
         """Raises NotImplementedError."""
         raise NotImplementedError(
             f"cpp_wrapper and AOTInductor are not supported for '{NAME}' tensors: their C++ code calls a device's "
-            "allocator and launcher in C++, and this device's are reached from Python; use torch.compile without "
+            "allocator and launcher in C++, and this device has them in Python; use torch.compile without "
             "cpp_wrapper, and `triton-spirv compile` for kernels that run without Python"
         )
 

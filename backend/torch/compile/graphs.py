@@ -100,7 +100,7 @@ class _Captured:
             if isinstance(result, torch.Tensor) and _storage(result) in copies:
                 position, copy = copies[_storage(result)]
                 if (result.size(), result.stride(), result.dtype) != (copy.size(), copy.stride(), copy.dtype):
-                    raise _Cannot("it gives a view of an input back")
+                    raise _Cannot("it returns a view of an input")
                 found[place] = position
                 self._outputs[place] = None
         return found
@@ -207,9 +207,9 @@ class Replayed:
         return self._function(inputs) if found is None else found
 
     def _by_graph(self, inputs: list[Any]) -> Any:
-        """The results by a graph, captured now where there is none; None where this call is to run as it is."""
+        """The results by a graph, captured now if there is none; None if this call is to run as it is."""
         if not inputs or not all(isinstance(x, torch.Tensor) and x.device.type == NAME for x in inputs):
-            raise _Cannot("a size is known at the call alone, an input is on another device, or there is none")
+            raise _Cannot("a size is known only at the call, an input is on another device, or there is no input")
         if len({x.device for x in inputs}) > 1:
             raise _Cannot("the inputs are on several devices")
         addresses = [x.data_ptr() for x in inputs]

@@ -20,7 +20,7 @@ _worker: dict[str, Any] = {"device": None, "properties": {}}
 
 
 def why_unavailable() -> str | None:
-    """Why Inductor cannot compile for the device, with what to do; None where it can."""
+    """Why Inductor cannot compile for the device, with what to do; None if it can."""
     if BROKEN:
         return "; ".join(BROKEN.values())
     if driver_is_active():
@@ -153,7 +153,7 @@ class SPIRVInterface:
 
     @staticmethod
     def raise_if_triton_unavailable(device: Any = None) -> None:
-        """Raises RuntimeError where kernels for the device cannot be launched in this process."""
+        """Raises RuntimeError if kernels for the device cannot be launched in this process."""
         reason = why_unavailable()
         if reason is not None:
             raise RuntimeError(reason)

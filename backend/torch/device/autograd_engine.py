@@ -1,4 +1,4 @@
-"""``backward()`` where a process has several devices."""
+"""``backward()`` in a process with several devices."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...runtime import context as vulkan_context
 def run_backward_in_this_thread() -> None:
     """Have torch's engine run a backward pass in the calling thread once a second device of this process is in use.
 
-    The engine has a thread for each device that torch counts, which is one for a device from outside its tree: nodes on
-    ``spirv:1`` would have none.
+    The engine has a thread for each device that torch counts. It counts one out-of-tree device, so nodes on ``spirv:1``
+    would have no thread.
     """
     engine: Any = torch.autograd.graph._engine_run_backward
 

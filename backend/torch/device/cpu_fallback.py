@@ -99,7 +99,7 @@ def _signature(op: Any) -> _Signature:
 def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
     """Runs ``op`` on CPU copies of its arguments and brings back what it made and what it wrote.
 
-    Raises RuntimeError where tensors are on several devices, the CPU's with one element and no dimensions left out, or
+    Raises RuntimeError if tensors are on several devices, the CPU's with one element and no dimensions left out, or
     TRITON_SPIRV_TORCH_FALLBACK is ``error``.
     """
     signature = _signature(op)
@@ -153,7 +153,7 @@ def fallback(op: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 def _count(name: str) -> None:
-    """Count an operation that is to run on the CPU. Raises RuntimeError where TRITON_SPIRV_TORCH_FALLBACK says so."""
+    """Count an operation that is to run on the CPU. Raises RuntimeError if TRITON_SPIRV_TORCH_FALLBACK says so."""
     FALLBACKS[name] += 1
     _log.debug("%s runs on the CPU", name)
     policy = TORCH_FALLBACK.get()

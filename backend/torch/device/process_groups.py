@@ -1,7 +1,7 @@
 """Collectives of ``torch.distributed`` on tensors of the device ``spirv``: done by the process group's backend for CPU
 tensors (gloo, say), on copies.
 
-A copy comes back when the collective is done, in a thread of its own, so that later calls go on meanwhile.
+A copy comes back when the collective is done, in its own thread, so that later calls go on meanwhile.
 """
 
 from __future__ import annotations

@@ -57,7 +57,7 @@ GENERATOR = Philox()
 
 
 class Generator(_C.Generator):  # type: ignore[misc]
-    """``torch.Generator(device="spirv")``: numbers that are made on the device, from a state of its own. It is a CPU
+    """``torch.Generator(device="spirv")``: numbers that are made on the device, from its own state. It is a CPU
     generator besides, seeded alike, for operations that run on the CPU."""
 
     def __new__(cls, device: Any = None) -> Generator:

@@ -90,7 +90,7 @@ def module() -> DeviceModule:
 
 
 def register() -> None:
-    """Make the device known to torch. A second call does nothing. Raises RuntimeError where another backend took the
+    """Make the device known to torch. A second call does nothing. Raises RuntimeError if another backend took the
     place of torch's one device from outside (PrivateUse1), and where torch is too old."""
     if _registered:
         return
@@ -108,7 +108,7 @@ def _register() -> None:
     taken = torch._C._get_privateuse1_backend_name()
     if taken not in ("privateuseone", NAME):
         raise RuntimeError(
-            f"torch's place for a device from outside is taken by '{taken}': this process can use "
+            f"torch's place for an out-of-tree device is taken by '{taken}': this process can use "
             "Vulkan memory through triton.backends.spirv.runtime's buffers, not as torch tensors"
         )
     GENERATOR.reseed(torch.initial_seed())  # it was made when its module was imported, which may have been long ago

@@ -26,7 +26,7 @@ class DeviceProperties:
 
     ``kind``: discrete, integrated, virtual, cpu or other. ``driver``: its name and version.
     ``multi_processor_count``: the compute units; an estimate where ``estimated`` names it. Threads and registers of a
-    compute unit are None where nothing tells them.
+    compute unit are None if nothing tells them.
     """
 
     name: str
@@ -215,8 +215,8 @@ class DeviceModule(DeviceInterface):
         return stats
 
     def mem_get_info(self, device: Any = None) -> tuple[int, int]:
-        """(bytes that this process may still allocate, bytes that the device has). Where the driver does not tell the
-        first (VK_EXT_memory_budget), it is what this process has not reserved: what others use is not known."""
+        """(bytes that this process may still allocate, bytes that the device has). If the driver does not report
+        the first (VK_EXT_memory_budget), it is what this process has not reserved; other processes are ignored."""
         index = device_index(device)
         free, total = device_memory(vulkan_context.devices()[index])
         return max(0, total - vulkan_context.of_device(index).memory.pool.reserved) if free is None else free, total

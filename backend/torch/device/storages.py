@@ -1,6 +1,7 @@
-"""``torch.UntypedStorage`` on the device ``spirv``: how one is made, copied, saved, loaded and sent to other processes.
+"""``torch.UntypedStorage`` on the device ``spirv``: how storages are made, copied, saved, loaded and sent to other
+processes.
 
-torch looks for an allocator written in C++ and ends the process where there is none. autoload/first_use.py decides
+torch looks for an allocator written in C++ and ends the process if there is none. autoload/first_use.py decides
 whether a storage is to be on this device, and has ``new_storage`` make it.
 """
 
@@ -59,7 +60,7 @@ def teach_storages() -> None:
 
 
 def _resized(storage: Any, size: int) -> Any:
-    """``storage.resize_()``. torch lets C++ alone exchange a storage's memory. Raises RuntimeError but for the size
+    """``storage.resize_()``. torch lets C++ alone exchange a storage's memory. Raises RuntimeError except for the size
     that it has: who asks for another takes the size for whether there is anything in it."""
     if size != storage.nbytes():
         raise RuntimeError(

@@ -1,5 +1,5 @@
-"""Operations that do not reach the fallback (cpu_fallback.py) by themselves, and those that torch asks of devices
-from outside its tree alone, so that the CPU has no kernels of them: recurrent cells are made of other operations."""
+"""Operations that do not reach the fallback (cpu_fallback.py) by themselves, and operations that torch asks only of
+out-of-tree devices, so that the CPU has no kernels for them: recurrent cells are composed of other operations."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def empty(
 
 def resize(self: torch.Tensor, size: Sequence[int], *, memory_format: Any = None) -> torch.Tensor:
     """aten::resize_. A tensor of that size stays as it is, unless there is a memory format. Past the end of its
-    storage the tensor gets another: torch has no way to give a storage other memory. Raises RuntimeError where other
+    storage the tensor gets another: torch has no way to give a storage other memory. Raises RuntimeError if other
     tensors share the storage, which would stay behind."""
     if memory_format is None and self.size() == torch.Size(size):
         return self
@@ -266,7 +266,7 @@ def write_back(tensor: torch.Tensor, host: torch.Tensor) -> None:
 
 
 def is_dense(tensor: torch.Tensor) -> bool:
-    """Whether the elements fill the memory between the first and the last, each in a place of its own."""
+    """Whether the elements fill the memory between the first and the last, each in its own place."""
     if tensor.is_contiguous():
         return True
     filled = 1

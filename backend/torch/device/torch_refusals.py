@@ -26,6 +26,6 @@ def refuse_layouts(library: torch.library.Library) -> None:
 
 def _refusal(what: str, instead: str) -> Callable[..., Any]:
     def refuse(op: Any, *args: Any, **kwargs: Any) -> Any:
-        raise NotImplementedError(f"{op.name()}: the device '{NAME}' has no kernels of {what}: {instead}")
+        raise NotImplementedError(f"{op.name()}: the device '{NAME}' has no kernels for {what}: {instead}")
 
     return refuse

@@ -22,7 +22,7 @@ class Stream(_C.Stream):  # type: ignore[misc]
     """
 
     def __new__(cls, device: Any = None, priority: int = 0, **_: Any) -> Stream:
-        """A stream of the device. Raises VulkanUnavailable where it is not there."""
+        """A stream of the device. Raises VulkanUnavailable if it is not there."""
         index = device_index(device)
         vulkan_context.of_device(index)
         made: Stream = super().__new__(cls, device=f"{NAME}:{index}")
@@ -132,7 +132,7 @@ class Event(_C.Event):  # type: ignore[misc]
         return not self._recorded or bool(self._point.query())
 
     def elapsed_time(self, end_event: Any) -> float:
-        """Milliseconds from here to ``end_event``, waiting for both. Raises RuntimeError where either was not recorded,
+        """Milliseconds from here to ``end_event``, waiting for both. Raises RuntimeError if either was not recorded,
         or was made without ``enable_timing``, or they are of two devices."""
         if not isinstance(end_event, Event):
             raise TypeError(f"elapsed_time() needs an event of '{NAME}', not {type(end_event).__name__}")

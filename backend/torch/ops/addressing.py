@@ -32,7 +32,7 @@ class Plans(Generic[_T]):
         self._made: dict[Any, _T] = {}
 
     def get(self, key: Any, make: Callable[[], _T]) -> _T:
-        """The plan of a key, made where there is none."""
+        """The plan of a key, made if there is none."""
         try:
             return self._made[key]
         except KeyError:
@@ -63,7 +63,7 @@ class Operands:
 
     @property
     def pointers(self) -> dict[str, torch.Tensor]:
-        """Outputs and tensors by the names of their pointers, but for the ``_p`` that these end in."""
+        """Outputs and tensors by the names of their pointers, except for the ``_p`` that these end in."""
         return {f"to_{name}": tensor for name, tensor in self.outputs.items()} | self.tensors
 
     @property
@@ -83,7 +83,7 @@ class Operands:
         )
 
     def check(self, compute: torch.dtype) -> None:
-        """Raises OnHost where a kernel that computes in ``compute`` cannot read and write the tensors."""
+        """Raises OnHost if a kernel that computes in ``compute`` cannot read and write the tensors."""
         device = self.device
         require(compute, device.index or 0)
         for tensor in (*self.outputs.values(), *self.tensors.values()):
@@ -96,7 +96,7 @@ class Operands:
             raise OnHost("an output with elements that share memory")
 
     def arguments(self) -> list[Any]:
-        """The kernel's arguments, but for its integers."""
+        """The kernel's arguments, except for its integers."""
         return [*self.outputs.values(), *self.tensors.values(), *self.numbers.values(), *self.counts.values()]
 
 

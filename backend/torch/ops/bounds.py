@@ -1,7 +1,7 @@
 """Indices out of range, and other values that torch refuses: kernels note them in device memory and use others
 instead, and the next copy to the host raises.
 
-So a launch need not wait for the device, and memory of others is neither read nor written.
+So a launch need not wait for the device, and no foreign memory is read or written.
 """
 
 from __future__ import annotations

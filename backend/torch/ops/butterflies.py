@@ -26,8 +26,8 @@ _ZERO: _Complex = (None, None)
 
 
 class Source(Enum):
-    """What a transform reads: numbers, real ones, or the first half of conjugates of numbers whose transform is
-    real, of which the others follow."""
+    """What a transform reads: complex numbers, real ones, or the conjugates of the first half of numbers whose
+    transform is real, from which the other half follows."""
 
     COMPLEX = "complex"
     REAL = "real"
@@ -38,8 +38,8 @@ class Source(Enum):
 class FourierPass:
     """What a pass does. ``first``: nothing was combined before. ``weighted``: elements are multiplied by the table
     ``before``, and there are only ``whole`` of them. ``last``: results are scaled, and the first ``kept`` of them
-    written. ``finished``: results are multiplied by the table ``after``. ``real``: their real parts alone are written.
-    ``symmetric``: they are of real numbers, so that the first is real, and so is the one in the middle. ``inner``:
+    written. ``finished``: results are multiplied by the table ``after``. ``real``: only their real parts are written.
+    ``symmetric``: they come from real numbers, so the first and the middle one are real. ``inner``:
     dimensions lie between the elements in memory."""
 
     radix: int
@@ -54,7 +54,7 @@ class FourierPass:
 
     @property
     def arguments(self) -> list[str]:
-        """The kernel's, but for BLOCK."""
+        """The kernel's, except for BLOCK."""
         found = ["out_re", *(() if self.real else ("out_im",)), "x_re"]
         found += ["x_im"] if self.source is not Source.REAL else []
         found += ["roots", "p", "apart"] if not self.first else []
@@ -245,7 +245,7 @@ def root(t: int, n: int) -> tuple[float, float]:
 
 @cache
 def radices(n: int) -> tuple[int, ...] | None:
-    """The fewest factors of n, none of which a lane is not given at once, the largest first; None where a prime factor
+    """The fewest factors of n, none of which a lane is not given at once, the largest first; None if a prime factor
     is too large."""
     if n == 1:
         return ()

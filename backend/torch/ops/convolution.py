@@ -3,7 +3,7 @@
 With x (N, C, H, W), w (K, C / groups, R, S) and y (N, K, P, Q), y[n, k, p, q] is the sum over r, s, c of
 x[n, c, p stride - padding + r dilation, q …] w[k, c, r, s]. The gradient of x, which is a transposed convolution, is
 such a sum for the positions of x that have one remainder by the stride: they see every so many elements of the window
-through y (convolution_axes.py). That of w sums over n, p, q. Where there is a third dimension it is before H, R and P:
+through y (convolution_axes.py). That of w sums over n, p, q. If there is a third dimension it is before H, R and P:
 x (…, D, H, W), w (…, T, R, S), y (…, O, P, Q).
 
 Images are read with their channels last (convolution_kernels.py), and copied where they are not. Results have the order
@@ -35,7 +35,7 @@ from .types import OnHost, or_not_implemented, require
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 _Optional = torch.Tensor | None
 
-#: Tiles by what multiplies, the largest first, which is taken where it keeps the device busy. ``step``: channels.
+#: Tiles by what multiplies, the largest first, which is taken if it keeps the device busy. ``step``: channels.
 ON_CPU = (Tile(64, 64, 32),)
 ON_MATRIX_UNITS = (Tile(128, 128, 32, 4), Tile(128, 64, 32, 4), Tile(64, 64, 32, 4))
 ON_GPU = (Tile(128, 128, 16, 8), Tile(128, 64, 16, 4), Tile(64, 64, 16, 4))

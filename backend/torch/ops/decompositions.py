@@ -48,8 +48,8 @@ def _eigh(
 
 
 def _check_values(info: torch.Tensor, a: torch.Tensor) -> None:
-    """Raises LinAlgError where singular values were not found; those of matrices with an infinity and no NaN are NaN,
-    as on the CPU."""
+    """Raises LinAlgError if singular values were not found. Matrices with an infinity and no NaN have NaN, as on the
+    CPU."""
     missing = a.isnan().any(-1).any(-1)
     info = torch.where(missing | (info > 0), info, torch.zeros_like(info))
     aten._linalg_check_errors(info, "linalg.svd", is_matrix=a.dim() == 2)
@@ -139,7 +139,7 @@ def _put_solution(out: torch.Tensor, value: torch.Tensor, rows: int, is_vector: 
 
 
 def _by_reflections(a: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """(solution, residuals). Raises LinAlgError where R has a 0 in its diagonal, and OnHost for large matrices."""
+    """(solution, residuals). Raises LinAlgError if R has a 0 in its diagonal, and OnHost for large matrices."""
     m, n = a.shape[-2:]
     if min(m, n) > LARGEST_SOLVED:
         raise OnHost(f"triangles of {min(m, n)} rows")

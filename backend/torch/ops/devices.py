@@ -1,4 +1,4 @@
-"""What the tiles and grids of kernels depend on: a CPU or not, how wide the device is, what its matrix units take."""
+"""The device facts that tiles and grids depend on: whether it is a CPU, how wide it is, what its matrix units take."""
 
 from __future__ import annotations
 

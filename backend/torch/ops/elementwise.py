@@ -26,9 +26,9 @@ _N = frozenset(("n_in",))
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """What is computed of an element. ``text``: lines that assign the outputs' names, in terms of the operands'
-    names, ``tl``, ``libdevice`` and ``fn`` (functions.py), ``mask`` of the elements that there are, and ``zero``, a
-    tile of zeros. ``as_stored``: operands that are not converted to the type that is computed in. ``places``: operands
+    """What is computed for each element. ``text``: lines that assign the outputs' names, in terms of the operands'
+    names, ``tl``, ``libdevice`` and ``fn`` (functions.py), ``mask`` of the existing elements, and ``zero``, a tile of
+    zeros. ``as_stored``: operands that are not converted to the type that is computed in. ``places``: operands
     that are not read: the text gets their elements' addresses. ``numbered``: operands that are not read: the text gets
     how many elements of memory each is from the first (numbers_along()). ``tile``: elements of a program, of which a
     long text has fewer, as it is compiled for each element that an invocation has."""
@@ -64,10 +64,10 @@ def run(
 ) -> None:
     """Compute ``body`` for each element of the ``outputs``, which are of one shape, and to which the ``operands`` are
     broadcast; without outputs, of the shape that the operands have together. ``compute``: the type that operands are
-    converted to. ``counts``: integers of 64 bits that the text names. Where an operand shares memory with an output
+    converted to. ``counts``: integers of 64 bits that the text names. If an operand shares memory with an output
     and is not the same view of it, it is copied first.
 
-    Raises OnHost where the device cannot, before anything is written.
+    Raises OnHost if the device cannot, before anything is written.
     """
     given = Operands.of(outputs, operands, counts)
     for output in outputs.values():
@@ -82,7 +82,7 @@ def run(
 
 
 def _plan(body: Body, operands: Operands, compute: torch.dtype) -> PlannedLaunch | None:
-    """None where there are no elements."""
+    """None if there are no elements."""
     operands.check(compute)
     everything = (*operands.outputs.values(), *operands.tensors.values())
     shape = everything[0].shape if operands.outputs else torch.broadcast_shapes(*(t.shape for t in everything))

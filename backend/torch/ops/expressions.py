@@ -1,7 +1,7 @@
 """What torch's elementwise operations compute: a table of expressions, and how their types are promoted.
 
 Names are as in the operation's schema: ``self``, ``other``, ``alpha`` … An expression is computed in the type that
-the promotion gives; those of ``INTEGER`` are what an operation computes of integers instead.
+promotion gives. ``INTEGER`` has the expressions for integers that differ.
 """
 
 from __future__ import annotations

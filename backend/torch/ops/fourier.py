@@ -144,7 +144,7 @@ _Made = tuple[Callable[..., torch.Tensor], tuple[int, ...]]
 @dataclass(frozen=True, slots=True)
 class _Step:
     """A pass. ``tables``: those that it reads, by argument; ``floats``: its factors; ``memory``: how many numbers it
-    writes to memory of its own; None where it writes the results."""
+    writes to memory of its own; None if it writes the results."""
 
     call: Call
     names: tuple[str, ...]
@@ -170,7 +170,7 @@ def _transform(x: _Parts, out: _Parts, dim: int, line: _Line) -> None:
 
 def _batch(shape: Sequence[int], dim: int, x: _Steps, out: _Steps) -> list[tuple[int, int, int]] | None:
     """(size, stride of x, of out) of the dimensions that lie outside of ``dim`` in x's memory, as one, and of those
-    inside; None where they are not one."""
+    inside; None if they are not one."""
     others = [d for d in range(len(shape)) if d != dim]
     sizes, steps = collapsed([shape[d] for d in others], [tuple(strides[d] for d in others) for strides in (x, out)])
     batches = list(zip(sizes, *steps, strict=True))
@@ -182,7 +182,7 @@ def _batch(shape: Sequence[int], dim: int, x: _Steps, out: _Steps) -> list[tuple
 
 
 def _plan(x: _Parts, out: _Parts, dim: int, line: _Line) -> list[_Step]:
-    """Raises OnHost where memory is larger than kernels count in."""
+    """Raises OnHost if memory is larger than kernels count in."""
     batch = _batch(x.shape, dim, x.strides, out.strides)
     if batch is None:
         raise OnHost("dimensions that are not walked as three")

@@ -1,4 +1,4 @@
-"""Functions that generated kernels call: what Triton's language and libdevice do not have as torch defines it.
+"""Functions that generated kernels call, which Triton's language and libdevice lack or define differently than torch.
 
 ``x`` is a tensor of the type that is computed in: float32, float64 or an integer type.
 """

@@ -1,6 +1,6 @@
 """grid_sample of images and volumes, forward and backward: an output is a weighted sum of the elements of the input
-around the place that the grid names. Kernels' texts are made of the taps along each axis, of which there are one
-(nearest), two (linear) or four (cubic).
+around the place that the grid names. Kernels' texts are made from the taps along each axis: one (nearest), two (linear)
+or four (cubic).
 """
 
 from __future__ import annotations

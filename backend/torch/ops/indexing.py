@@ -121,7 +121,7 @@ def _index_select(self: torch.Tensor, dim: int, index: torch.Tensor) -> torch.Te
 
 
 def added_in(dtype: torch.dtype, device: torch.device) -> torch.dtype:
-    """The type in which numbers are added up at indices. Raises OnHost where the device has no such additions."""
+    """The type in which numbers are added up at indices. Raises OnHost if the device has no such additions."""
     kind = _ADDED_IN.get(dtype)
     if kind is None or (kind.itemsize == 8 and not adds_wide(device.index or 0)):
         raise OnHost(f"atomic additions of {dtype}")
@@ -295,7 +295,7 @@ def _index_fill(self: torch.Tensor, dim: int, index: torch.Tensor, value: Any) -
 
 
 def lines_added(name: str, total: torch.Tensor, index: torch.Tensor, rows: torch.Tensor, padding: int) -> None:
-    """total[index] += rows, of a matrix and a line of indices, but for those that are ``padding``."""
+    """total[index] += rows, of a matrix and a line of indices, except for those that are ``padding``."""
     added_at(name, total, 0, index.view(-1, 1), rows, _EMBEDDING, padding=padding)
 
 

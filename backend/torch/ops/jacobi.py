@@ -113,7 +113,7 @@ def eigh_kernel(
             tl.debug_barrier()
             pj, qj = _pairs(j, step, n)
             in_row = (j < half) & (qj < n)
-            # The rotations of all columns, which those of the rows, the same ones, come before.
+            # All columns are rotated. The same rotations were applied to the rows before.
             sine, halved, _, _, _ = _angles(w_, pj, qj, in_row, n, smallest)
             sine, halved, pj, qj = sine[None, :], halved[None, :], pj[None, :], qj[None, :]
             odd = (j[None, :] < half) & (pj < n)

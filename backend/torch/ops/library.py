@@ -1,4 +1,4 @@
-"""Entering operations in torch's table for the device, with the CPU for calls that the device cannot do."""
+"""Registers operations for the device with torch, and leaves calls that the device cannot do to the CPU."""
 
 from __future__ import annotations
 
@@ -74,8 +74,8 @@ def _writes_lists(op: torch._ops.OpOverload) -> bool:
 
 
 def enter_composed(library: torch.library.Library) -> None:
-    """Have the operations that torch composes of those of ON_DEVICE done like earlier calls, as these are: ``add`` of
-    ``add.out``. torch's own composition, which any device from outside gets, does the first of a kind."""
+    """Repeat earlier calls of operations that torch composes of operations in ON_DEVICE, such as ``add`` of
+    ``add.out``. torch's own composition, which every out-of-tree device gets, does the first call of a kind."""
     for base in sorted({name.partition(".")[0].removesuffix("_") for name in ON_DEVICE}):
         for variant in (base, base + "_"):
             for op in overloads(variant):

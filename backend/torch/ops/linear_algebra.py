@@ -73,7 +73,7 @@ def lu_kernel(lu, pivots, info, matrices, n, N: tl.constexpr):
 
 @triton.jit
 def cholesky_kernel(a_, info, matrices, n, N: tl.constexpr):
-    """The lower factors of a_ (matrices, n, n), of which the lower triangles are read, in place; info: the first minor
+    """The lower factors of a_ (matrices, n, n), from its lower triangles, in place; info: the first minor
     (from 1) that is not positive, or 0."""
     matrix = tl.program_id(1) * tl.num_programs(0) + tl.program_id(0)
     r, c = tl.arange(0, N)[:, None], tl.arange(0, N)[None, :]

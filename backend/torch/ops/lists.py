@@ -53,7 +53,7 @@ class _Form:
     tables: dict[bytes, _Table] = field(default_factory=dict)
 
     def table(self, addresses: bytes) -> _Table:
-        """The table of the lists' addresses. Raises OnHost where memory is shared that must not be."""
+        """The table of the lists' addresses. Raises OnHost if memory is shared that must not be."""
         found = self.tables.get(addresses)
         if found is None:
             if native().outputs_overlap(addresses, self.extents, len(self.sizes), self.outputs):
@@ -89,7 +89,7 @@ def run(
     alike: tuple[str, ...] = (),
 ) -> None:
     """Compute ``body`` of each place of the lists. ``numbers``: of all places, or a sequence with one of each.
-    ``alike``: the operands that must have the type of the first output and its shapes. Raises OnHost where the device
+    ``alike``: the operands that must have the type of the first output and its shapes. Raises OnHost if the device
     cannot, before anything is written."""
     lists = (*outputs.values(), *operands.values())
     if not lists[0]:

@@ -1,4 +1,4 @@
-"""The negative log likelihood of classes, which cross entropy is made of, and its gradient."""
+"""The negative log likelihood of classes, which cross entropy is made from, and its gradient."""
 
 from __future__ import annotations
 

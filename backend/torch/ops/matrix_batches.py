@@ -33,7 +33,7 @@ def as_columns(a: torch.Tensor) -> torch.Tensor:
 
 
 def in_order_of_columns(out: torch.Tensor, shape: Sequence[int]) -> torch.Tensor:
-    """``out`` with the shape of a result. Where it has to be resized, its columns follow each other, as the CPU's."""
+    """``out`` with the shape of a result. If it has to be resized, its columns follow each other, as the CPU's."""
     if out.shape != torch.Size(shape):
         resized(out, shape)
         if out.dim() > 1 and out.is_floating_point():
@@ -50,7 +50,7 @@ def put(out: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
 
 
 def put_numbers(out: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
-    """Copy what is no matrix into an output. Raises OnHost for an output of another type."""
+    """Copy what is not a matrix into an output. Raises OnHost for an output of another type."""
     _check(out, value)
     return resized(out, value.shape).copy_(value)
 

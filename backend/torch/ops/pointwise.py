@@ -185,7 +185,7 @@ def single(tensor: torch.Tensor) -> bool | int | float | complex:
 
 
 def number(value: bool | int | float | complex, compute: torch.dtype) -> int | float:
-    """A number as a kernel that computes in ``compute`` is passed it. Raises OnHost where it does not fit."""
+    """A number as a kernel that computes in ``compute`` is passed it. Raises OnHost if it does not fit."""
     if compute.is_complex or isinstance(value, complex):
         raise OnHost("complex numbers")
     if compute.is_floating_point:

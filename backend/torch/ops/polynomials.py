@@ -27,8 +27,8 @@ def _order(x, n):
 
 @triton.jit
 def _recurrence(x, m, first, skipped, kind: tl.constexpr):
-    """Of order m, from those of order 0, which is 1, and 1; of order 1 where m is less, or it is ``skipped``. NaN ends
-    it, as in torch: a loop's iterations are limited on some devices."""
+    """The polynomial of order m, from order 0, which is 1, and order 1; order 1 if m is less or x is ``skipped``. NaN
+    ends the recurrence, as in torch, because some devices limit a loop's iterations."""
     before, value, order = tl.zeros_like(x) + 1, first, tl.zeros_like(x) + 1
     active = (order < m) & (value == value) & (skipped == 0)
     while tl.max(active.to(tl.int32)) > 0:

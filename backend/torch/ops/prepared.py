@@ -1,12 +1,12 @@
-"""Operations of torch that are done like an earlier call, without what led to its launches.
+"""torch operations that repeat an earlier call without the work that led to its launches.
 
-The first call of a kind is watched: what memory it allocates, which kernels it launches with which arguments, and what
-it returns. Where that is all that it does, and all pointers that it passes lie in its arguments, in that memory, or in
-memory that stays, later calls of the kind do the same with other addresses in one native call (native/prepared.cpp,
-which says what a kind is). An operation that reads values on the host, draws random numbers, runs on the CPU, resizes a
-tensor or passes memory of its own is done as before; so is a call while launches are profiled or recorded as a graph.
+The first call of a kind is recorded: what memory it allocates, which kernels it launches with which arguments, and what
+it returns. If it does nothing else, and all pointers that it passes lie in its arguments, in that memory, or in memory
+that stays, later calls of the kind do the same with other addresses in one native call (native/prepared.cpp, which says
+what a kind is). An operation that reads values on the host, draws random numbers, runs on the CPU, resizes a tensor or
+passes its own memory always takes the full path; so does a call while launches are profiled or recorded as a graph.
 
-An operation has to follow from its arguments, torch's default element type and their addresses within 16 bytes.
+What an operation does must depend only on its arguments, their addresses modulo 16, and torch's default element type.
 """
 
 from __future__ import annotations

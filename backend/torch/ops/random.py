@@ -1,7 +1,7 @@
 """Random numbers that are made on the device: Philox by element, from the seed and count of
 torch/device/random_state.py.
 
-Calls with a generator of the CPU's are left to it, as are float64 numbers, which have more bits than are drawn.
+Calls with a CPU generator are left to the CPU, as are float64 numbers, which have more bits than are drawn.
 """
 
 from __future__ import annotations

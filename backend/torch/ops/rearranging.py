@@ -32,7 +32,7 @@ def enter_rearranging(library: torch.library.Library) -> None:
 
 
 def _floats(*tensors: torch.Tensor) -> torch.dtype:
-    """The type that is computed in. Raises OnHost but for tensors of one float type."""
+    """The type that is computed in. Raises OnHost except for tensors of one float type."""
     kind = tensors[0].dtype
     if not kind.is_floating_point or any(tensor.dtype != kind for tensor in tensors):
         raise OnHost("numbers that are not of one float type")

@@ -1,8 +1,8 @@
-"""Layers of LSTM and GRU over whole sequences: a product and a kernel a step, each way.
+"""LSTM and GRU layers over whole sequences: a product and a kernel per step, forward and backward.
 
-torch composes them of steps (RNN.cpp), each of which multiplies its input, and each of whose gradients adds to those of
-all parameters. Here the inputs of all steps are one product, as on the CPU, and so is the gradient of each parameter.
-What this leaves out is composed as torch does it: packed sequences, projections, tensors that are traced, autocast, and
+torch composes such a layer of steps (RNN.cpp). Each step multiplies its input and adds to the gradients of all
+parameters. Here one product takes the inputs of all steps, as on the CPU, and one product gives each parameter's
+gradient. Torch's own composition handles the rest: packed sequences, projections, traced tensors, autocast, and
 derivatives other than a plain backward pass.
 """
 

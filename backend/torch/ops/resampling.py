@@ -39,7 +39,7 @@ def enter_resampling(library: torch.library.Library) -> None:
 
 @dataclass(frozen=True)
 class Taps:
-    """``index``: int32 (outputs, taps) of elements of the input, -1 where there is no more; ``weight``: theirs."""
+    """``index``: int32 (outputs, taps) of elements of the input, -1 if there is no more; ``weight``: theirs."""
 
     index: torch.Tensor
     weight: torch.Tensor
@@ -361,7 +361,7 @@ def _adaptive_pool_backward(count: int) -> Callable[..., torch.Tensor]:
 
 
 def _upsample(kind: Any, fixed: bool | None, count: int) -> Callable[..., torch.Tensor]:
-    """``fixed``: the first part of ``how``; None where align_corners is it, which torch passes."""
+    """``fixed``: the first part of ``how``; None if align_corners is it, which torch passes."""
 
     def upsample(self: torch.Tensor, output_size: Any, *rest: Any, out: torch.Tensor) -> torch.Tensor:
         resized(out, (*self.shape[:-count], *output_size))

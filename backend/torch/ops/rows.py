@@ -1,5 +1,6 @@
-"""One generator for what needs several reductions of the same elements: softmax, layer norm and their like, of rows
-that fit a program's tile. All that is reduced together is a row of the tile, so that each operation is one kernel.
+"""One generator for operations that need several reductions of the same elements: softmax, layer norm and their like,
+of rows that fit a program's tile. All that is reduced together is a row of the tile, so that each operation is one
+kernel.
 """
 
 from __future__ import annotations

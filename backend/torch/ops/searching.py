@@ -1,4 +1,4 @@
-"""Searches in sorted numbers, and what is made of them: searchsorted, bucketize, isin, unique, repeat_interleave."""
+"""Searches in sorted numbers, and what builds on them: searchsorted, bucketize, isin, unique, repeat_interleave."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Reductions of elements that an index, lengths or offsets put together: scatter_reduce, index_reduce, segment_reduce.
+"""Reductions of elements that an index, lengths or offsets group together: scatter_reduce, index_reduce,
+segment_reduce.
 
 Elements are put in the order of what they belong to; then each result goes through its own, so that it is the same each
 time, and right for every type and what is not a number.
@@ -66,8 +67,8 @@ def reduced(
     initial: float | None = None,
 ) -> None:
     """Each element of ``out`` from the elements of ``source`` at begin … end along ``dim``. These are int64 and
-    broadcast to it. ``mine``: what is there already is 'included', or 'kept' where there are no others; None where all
-    is written, with ``initial``, or what changes nothing, where there are none."""
+    broadcast to it. ``mine``: the old value is 'included', or 'kept' if there are no elements; None if every
+    element is written, without elements with ``initial`` or the neutral element."""
     compute = computed_in(out.dtype)
     number, how = IN_SOURCE[NAMES[compute]], _kind(how, out.dtype)
     start, combined = _FOLDS[how]

@@ -1,6 +1,6 @@
 """Elements that a condition selects: nonzero, masked_select, masked_scatter, and the same elements in another order.
 
-How many there are is read on the host, as everywhere in torch.
+Their number is read on the host, as everywhere in torch.
 """
 
 from __future__ import annotations

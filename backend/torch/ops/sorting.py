@@ -1,4 +1,5 @@
-"""Sorting along a dimension, with the places that elements come from, and what is made of it: topk, kthvalue, median.
+"""Sorting along a dimension, with the places that elements come from, and operations built on it: topk, kthvalue,
+median.
 
 Runs of a few elements are sorted by counting what goes before each; then pairs of runs are merged, each element finding
 its place by a binary search in the other run. Both are stable, and one kernel each, whatever the length.

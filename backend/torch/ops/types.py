@@ -1,4 +1,4 @@
-"""Element types: torch's, Triton's names of them, and in which type each is computed with."""
+"""torch's element types, Triton's names for them, and the type in which each is computed."""
 
 from __future__ import annotations
 

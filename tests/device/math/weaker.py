@@ -1,5 +1,5 @@
 """Devices with weaker arithmetic than the one at hand, made by changing what is emitted: what the tests accept of such
-devices, and what the compiler makes up for, is checked where there is none."""
+devices, and what the compiler makes up for, is checked if there is none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from triton.backends.spirv.spirv.opcodes import Glsl
 from tests.device import helpers
 
 FEATURE = "preserve_denormals32"
-#: Instructions of float arithmetic, beside those of GLSL.std.450; what moves bits or signs alone is not among them.
+#: Float arithmetic outside GLSL.std.450, without instructions that only move bits or signs.
 ARITHMETIC = frozenset(
     {op.FAdd, op.FSub, op.FMul, op.FDiv, op.FRem, op.FConvert, op.ConvertFToU, op.ConvertFToS}
     | {number for name, number in vars(op).items() if name.startswith(("FOrd", "FUnord"))}

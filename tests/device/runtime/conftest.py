@@ -259,7 +259,7 @@ def long_file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def add_file(add_module: bytes, tmp_path: Path) -> Path:
-    """The module of the add kernel, for a process of its own."""
+    """The module of the add kernel, for its own process."""
     path = tmp_path / "add.spv"
     path.write_bytes(add_module)
     return path

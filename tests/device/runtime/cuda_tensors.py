@@ -36,7 +36,7 @@ def pooled(*shape: int) -> torch.Tensor:
 
 
 def slow(tensor: torch.Tensor) -> None:
-    """Keep the current CUDA stream busy for some 0.1 s, then fill ``tensor`` with ones."""
+    """Keep the current CUDA stream busy for about 0.1 s, then fill ``tensor`` with ones."""
     torch.cuda._sleep(200_000_000)
     tensor.fill_(1)
 
@@ -73,7 +73,9 @@ def ordinary_memory_is_refused() -> None:
         message = str(error)
     else:
         raise AssertionError("it was not refused")
-    assert message.startswith("kernel 'add_kernel', argument 'y_ptr': the CUDA tensor's memory was made by cudaMalloc")
+    assert message.startswith(
+        "kernel 'add_kernel', argument 'y_ptr': the CUDA tensor's memory was allocated by cudaMalloc"
+    )
     assert "use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool())" in message
 
 

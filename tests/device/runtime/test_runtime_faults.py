@@ -65,7 +65,7 @@ def test_missing_driver() -> None:
 
 
 def test_missing_loader(tmp_path: Path) -> None:
-    """A file that is no library, found first, hides the loader. The runtime's modules still import."""
+    """A file that is not a library, found first, hides the loader. The runtime's modules still import."""
     (tmp_path / "libvulkan.so.1").write_bytes(b"")
     script = (
         "from triton.backends.spirv.driver import SPIRVDriver\n"

@@ -130,7 +130,7 @@ def resize(tensor: Any) -> None:
 
 
 @pytest.mark.parametrize("inside", [False, True])
-@pytest.mark.parametrize(("change", "message"), [(free, "was freed"), (resize, "other memory than at the capture")])
+@pytest.mark.parametrize(("change", "message"), [(free, "was freed"), (resize, "was resized after the capture")])
 def test_tensors_that_change_are_noticed(change: Callable[[Any], None], message: str, inside: bool) -> None:
     """After the capture, and in it behind their launch."""
     if change is resize and current().host_memory != ZERO_COPY:

@@ -92,7 +92,7 @@ print([set(values.to_numpy().tolist()) for values in x])
 
 
 def test_launches_in_a_row_are_recorded(add_file: Path, faulty_layer: dict[str, str]) -> None:
-    """A command buffer that took another launch as well, before it was handed over, is no single launch's."""
+    """A command buffer that took another launch before it was handed over does not belong to a single launch."""
     script = """
 for _ in range(40):
     for _ in range(5):
@@ -163,7 +163,7 @@ def test_each_has_its_own_arguments(
 
 
 def test_many_threads_that_wait(add_file: Path) -> None:
-    """Launches of one thread are joined by those of others between the recording and the hand-over."""
+    """Other threads' launches join the launches of one thread between recording and hand-over."""
     script = """
 import threading
 add, failures = load(), []

@@ -15,7 +15,7 @@ import pytest
 from tests.device.processes import run_script
 from tests.device.validation import needs_layer
 
-#: Under the names of layers of 2023 and of those of today, which print that the old ones are deprecated.
+#: Under the setting names of layers of 2023 and of today's layers, which print that the old names are deprecated.
 _SETTINGS = """
 khronos_validation.enables = VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT,\
 VALIDATION_CHECK_ENABLE_SYNCHRONIZATION_VALIDATION_QUEUE_SUBMIT

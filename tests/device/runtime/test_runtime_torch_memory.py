@@ -162,7 +162,7 @@ def test_writing_to_the_cpu_is_refused() -> None:
 
 
 def test_storages_are_made_here() -> None:
-    # In a process of its own: torch ends the process where it finds no allocator.
+    # In its own process: torch ends the process where it finds no allocator.
     program = """
 import torch
 from triton.backends.spirv.torch.device import registration

@@ -113,7 +113,7 @@ def changed(x: torch.Tensor) -> torch.Tensor:
     [
         (changed, False, "it writes an input"),
         (lambda x: torch.nn.functional.dropout(torch.ones_like(x)), False, "captured"),
-        (lambda x: x.sin() + 1, True, "a size is known at the call alone"),
+        (lambda x: x.sin() + 1, True, "a size is known only at the call"),
     ],
     ids=["mutation", "random", "dynamic"],
 )

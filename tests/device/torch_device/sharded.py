@@ -47,7 +47,7 @@ def go_on(module: nn.Module, optimizer: torch.optim.Optimizer, x: torch.Tensor, 
 
 
 def expect(module: nn.Module, steps: int = STEPS, tolerance: float = 1e-5) -> None:
-    """That its parameters, which are on the device, are those of one process on the CPU."""
+    """Check that its parameters, on the device, equal the parameters of one process on the CPU."""
     alone = make()
     train(alone, X, Y, steps)
     for found, expected in zip(module.parameters(), alone.parameters(), strict=True):

@@ -1,4 +1,4 @@
-"""``torch.autocast("spirv")``: types and values are those of the CPU computed in those types."""
+"""``torch.autocast("spirv")``: types and values equal the CPU's, computed in the same types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Libraries with a list of devices of their own: accelerate's choice of the CPU is told of once. first_uses.py has
+"""Libraries with their own list of devices: one warning tells of accelerate's choice of the CPU. first_uses.py has
 safetensors."""
 
 from __future__ import annotations

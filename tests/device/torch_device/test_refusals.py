@@ -83,7 +83,7 @@ def test_data_parallel_takes_one_device() -> None:
     ids=["coo", "csr", "indices", "embedding", "quantized", "nested"],
 )
 def test_tensors_of_other_layouts(make: Callable[[Any], Any], what: str) -> None:
-    with pytest.raises(NotImplementedError, match=f"the device 'spirv' has no kernels of {what}"):
+    with pytest.raises(NotImplementedError, match=f"the device 'spirv' has no kernels for {what}"):
         make(torch.ones(2, 3, device="spirv"))
 
 

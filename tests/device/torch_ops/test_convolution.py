@@ -114,7 +114,7 @@ def is_last(x: torch.Tensor) -> bool:
 
 
 def near_exact(run: Any, x: torch.Tensor, w: torch.Tensor) -> None:
-    """Check results on the device against those of float64: within roundings of the largest, and of a half's own."""
+    """Check the device's results against float64's: within roundings of the largest, and of a half's own."""
     exact = run(x.double(), w.double())
     for got, wanted in zip(run(x.to("spirv"), w.to("spirv")), exact, strict=True):
         assert got.dtype == x.dtype and got.shape == wanted.shape

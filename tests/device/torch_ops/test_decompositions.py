@@ -22,7 +22,7 @@ def _random(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
 
 
 def _low_rank(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
-    """With one direction, of which numbers are exact, so that other singular values are 0 or rounding."""
+    """With one direction and exact numbers, so that the other singular values are 0 or rounding."""
     down, across = torch.arange(1.0, shape[-2] + 1, dtype=dtype), torch.arange(2.0, shape[-1] + 2, dtype=dtype)
     return (down[:, None] * across).expand(shape).clone()
 

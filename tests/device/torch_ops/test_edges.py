@@ -175,7 +175,7 @@ def test_of_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", _UNARY)
 def test_of_one_in_double_precision(name: str) -> None:
-    """Values: constants of the expressions are not those of float32."""
+    """Values: the expressions' constants have more than float32's precision."""
     _check(name, _UNARY[name], [_edges(torch.float64)], gradients=False)
 
 

@@ -1,5 +1,5 @@
-"""Strides of results: those of the CPU's, where channels come last in memory, and of transposed operands; and that
-torch's compiler predicts those of convolutions."""
+"""Results have the CPU's strides, with channels last in memory and with transposed operands. torch's compiler predicts
+the strides of convolutions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("no_fallbacks")
 
 _LAST, _LAST_3D = torch.channels_last, torch.channels_last_3d
 
-#: (convolution, input, its order, weight, its order). Windows are those of test_convolution.py, whose kernels serve.
+#: (convolution, input, its order, weight, its order). The windows, and so the kernels, are test_convolution.py's.
 _CONVOLUTIONS: dict[str, tuple[Callable[..., Any], tuple[int, ...], Any, tuple[int, ...], Any]] = {
     "2d": (F.conv2d, (2, 3, 7, 9), _LAST, (5, 3, 3, 3), None),
     "of a weight": (F.conv2d, (2, 3, 7, 9), None, (5, 3, 3, 3), _LAST),

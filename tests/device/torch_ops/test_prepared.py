@@ -1,4 +1,4 @@
-"""Operations that are done like earlier calls of their kind: what they give, and which other calls are told apart."""
+"""Operations that repeat earlier calls of their kind: their results, and which calls are told apart."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def test_values(name: str) -> None:
 
 
 def test_values_at_the_ends() -> None:
-    """As on the CPU, but for I_0 and I_1 of infinity, which the CPU has as NaN."""
+    """As on the CPU, except for I_0 and I_1 of infinity, which the CPU has as NaN."""
     inf, nan = float("inf"), float("nan")
     ends = torch.tensor([inf, -inf, nan, 0.0, -0.0, -3.0], device="spirv")
     for function in (torch.digamma, torch.special.i0e, torch.special.i1e):
@@ -92,8 +92,8 @@ def test_greatest_common_divisors() -> None:
 
 @pytest.mark.parametrize("name", ["bessel_j0", "bessel_j1", "bessel_y0", "bessel_y1"])
 def test_bessel_functions_of_float64_and_at_the_ends(name: str) -> None:
-    """Against mpmath, as torch's are wrong by 2e-8 at 7.3; at the ends as on the CPU, but for those of infinity, which
-    the CPU has as NaN."""
+    """Against mpmath, because torch's are wrong by 2e-8 at 7.3. At the ends the values are the CPU's, except at
+    infinity, where the CPU has NaN."""
     inf, nan = float("inf"), float("nan")
     function, exact = getattr(torch.special, name), getattr(mpmath, f"bessel{name[-2]}")
     x = torch.tensor([1e-9, 0.7, 2.0, 5.01, 7.3, 25.0, 99.5], dtype=torch.float64)

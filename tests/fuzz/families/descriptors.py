@@ -55,7 +55,7 @@ def _offsets(writer: Writer, extents: list[int], block: list[int]) -> list[int]:
 
 
 def _start(writer: Writer) -> None:
-    """Each step has a descriptor of its own."""
+    """Each step has its own descriptor."""
 
 
 def _loaded(writer: Writer) -> None:

@@ -120,7 +120,7 @@ PREDICATES: dict[str, Any] = {
 
 
 class Drawn:
-    """A random expression DAG over one tensor shape, with the value of every node (None where undefined)."""
+    """A random expression DAG over one tensor shape, with the value of every node (None if undefined)."""
 
     def __init__(self, data: st.DataObject) -> None:
         self.data = data

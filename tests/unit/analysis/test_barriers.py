@@ -171,7 +171,7 @@ def test_a_lazy_load_reads_at_its_dot() -> None:
 
 
 def test_memory_of_an_operation_is_written_and_read() -> None:
-    # It takes the bytes of the buffer, which is not live then, where there are no others.
+    # It takes the bytes of the buffer, which is not live then, if there are no others.
     full = replace(PROFILES["lavapipe"], shared_bytes=1024)
     for body, waiting in ((f"{ALLOC}{load('#pairs')}{MOVE}", CONVERT), (f"{MOVE}{ALLOC}{store()}", STORE)):
         assert judged(body, capabilities=full) == [(waiting, Need.WORKGROUP)]

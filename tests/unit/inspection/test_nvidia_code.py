@@ -1,4 +1,4 @@
-"""NVIDIA's machine code, from caches that the test writes as its driver does, with code of upstream's own ptxas."""
+"""NVIDIA's machine code, from caches that the test writes as its driver does, with code from upstream's ptxas."""
 
 from __future__ import annotations
 
@@ -198,4 +198,4 @@ def test_the_drivers_answer_has_it(code: bytes, monkeypatch: pytest.MonkeyPatch)
 def test_a_machine_without_cuda(code: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_driver, "_libcuda", lambda: _raise(OSError("libcuda.so.1: cannot open it")))
     _, why = compilers._with_machine_code([], pipeline_cache(program(code)), "8f" * 16)
-    assert why.endswith("CUDA's driver is not there: libcuda.so.1: cannot open it")
+    assert why.endswith("CUDA's driver was not found: libcuda.so.1: cannot open it")

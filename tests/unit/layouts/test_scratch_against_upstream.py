@@ -52,7 +52,7 @@ def tensor(shape: tuple[int, ...], element: str, encoding: Encoding) -> str:
 
 
 def allocations(path: Path, body: list[str], arguments: list[str], lanes: int, warps: int, name: str) -> list[int]:
-    """``allocation.size`` of each operation called ``name``, in order; 0 where there is none."""
+    """``allocation.size`` of each operation called ``name``, in order; 0 if there is none."""
     parameters = ", ".join(f"%a{index}: {type_}" for index, type_ in enumerate(arguments))
     path.write_text(
         f'module attributes {{"ttg.num-ctas" = 1 : i32, "ttg.num-warps" = {1 << warps} : i32, '

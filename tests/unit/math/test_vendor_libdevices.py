@@ -27,7 +27,7 @@ class _Result:
 
 
 def tables(monkeypatch: pytest.MonkeyPatch, module: ModuleType) -> Iterator[tuple[str, dict[Any, Any]]]:
-    """(function, argument types → symbol and result type) of one of upstream's modules."""
+    """(function, argument types → symbol and result type) of an upstream module."""
     seen: list[dict[Any, Any]] = []
 
     def record(_: str, __: str, ___: list[Any], table: dict[Any, Any], **____: Any) -> _Result:

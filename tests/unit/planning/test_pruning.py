@@ -1,4 +1,4 @@
-"""Autotuning leaves out what the device has no shared memory for at little cost, and is told once."""
+"""Autotuning skips configurations that need too much shared memory, at little cost, and is told once."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from triton.backends.spirv.runtime.vulkan import matrix_properties
 
 
 def test_the_function_is_the_one_of_the_devices_instance(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A device that failed is opened again in an instance of its own. A function that the loader gave for another
+    """A device that failed is opened again in a new instance. A function that the loader gave for another
     instance crashes there where the loader does not know the extension."""
     asked: list[Any] = []
     lib = SimpleNamespace(vkGetInstanceProcAddr=lambda instance, name: asked.append((instance, name)) or 0)

@@ -162,7 +162,7 @@ def test_what_cannot_be_shared_says_how_to_allocate(driver: Cuda) -> None:
     assert "take expandable_segments out of PYTORCH_CUDA_ALLOC_CONF" in message
     assert "use_mem_pool(triton.backends.spirv.runtime.cuda.mem_pool())" in message
     assert "TRITON_SPIRV_CUDA=staged" in message
-    with pytest.raises(NotShareable, match="made by cudaMalloc.*use_mem_pool.*TRITON_SPIRV_CUDA=staged"):
+    with pytest.raises(NotShareable, match="allocated by cudaMalloc.*use_mem_pool.*TRITON_SPIRV_CUDA=staged"):
         memory.address(9 * CHUNK, 9 * CHUNK, 9 * CHUNK + 4)
     assert driver.held == {101: 1, 102: 1}
 

@@ -60,7 +60,7 @@ def test_storage_of_unknown_objects() -> None:
             return 2
 
     assert storage_of(Sized(), 4096) == (4096, 10, True)
-    with pytest.raises(TypeError, match="a object does not tell the size of its memory; pass a torch tensor or"):
+    with pytest.raises(TypeError, match="a object does not give the size of its memory; pass a torch tensor or"):
         storage_of(object(), 4096)
 
 

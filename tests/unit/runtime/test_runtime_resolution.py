@@ -108,7 +108,7 @@ def test_a_recorded_launch_has_nothing_to_wait_for(context: Any) -> None:
 
 
 def test_memory_of_no_known_size_is_refused_by_name(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(TypeError, match="kernel 'k', argument 'x1': a Buffer does not tell the size of its memory"):
+    with pytest.raises(TypeError, match="kernel 'k', argument 'x1': a Buffer does not give the size of its memory"):
         resolve(context, OnCuda(torch.zeros(4)), Buffer())
     monkeypatch.setenv("TRITON_SPIRV_CUDA", "staged")
     with pytest.raises(TypeError, match="kernel 'k', argument 'x0': CUDA memory of a Buffer cannot be copied"):
@@ -190,20 +190,20 @@ def test_cuda_memory_without_a_device_is_used_in_place(context: Any, cuda: type[
 
 @pytest.mark.parametrize("offset", [-8, Driver.BYTES, 4 * Driver.BYTES], ids=["before", "pinned", "after"])
 def test_other_memory_without_a_device_is_the_hosts(context: Any, cuda: type[Driver], offset: int) -> None:
-    with pytest.raises(TypeError, match="kernel 'k', argument 'x0': a Bare does not tell the size of its memory"):
+    with pytest.raises(TypeError, match="kernel 'k', argument 'x0': a Bare does not give the size of its memory"):
         resolve_host_pointers(context, Bare(cuda.START + offset))
 
 
 def test_memory_that_tells_its_place_is_believed(context: Any, cuda: type[Driver]) -> None:
     for attributes in ({"device": "somewhere"}, {"is_cpu": True}):
-        with pytest.raises(TypeError, match="does not tell the size"):
+        with pytest.raises(TypeError, match="does not give the size"):
             resolve_host_pointers(context, Bare(cuda.START, **attributes))
 
 
 def test_cuda_is_not_loaded_to_ask_it(context: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cuda_driver, "_is_loaded", lambda: False)
     monkeypatch.setattr(cuda_driver, "_libcuda", lambda: pytest.fail("libcuda was loaded"))
-    with pytest.raises(TypeError, match="does not tell the size"):
+    with pytest.raises(TypeError, match="does not give the size"):
         resolve_host_pointers(context, Bare(Driver.START))
 
 

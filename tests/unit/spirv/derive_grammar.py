@@ -37,7 +37,7 @@ def row(number: int, name: str, operands: list[dict[str, Any]]) -> str:
 
 
 def instructions(grammar: dict[str, Any]) -> Iterator[str]:
-    """A row an instruction; those of OpenCL's vendor extensions, which no Vulkan module has, are left out."""
+    """A row per instruction. OpenCL's vendor extensions are left out, because no Vulkan module has them."""
     for entry in sorted(grammar["instructions"], key=lambda entry: int(entry["opcode"])):
         if not entry["opname"].endswith(OPENCL_VENDORS):
             yield row(entry["opcode"], entry["opname"].removeprefix("Op"), entry.get("operands", []))

@@ -1,4 +1,4 @@
-"""The hooks into torch's compiler: each finds what it changes in this torch, and a torch that moved it is told."""
+"""The hooks into torch's compiler: each finds what it changes in this torch, and a warning names what torch moved."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def changes(text: str, rewrite: Callable[[Module], Any]) -> bool:
 
 
 def drawn(seed: int, size: int) -> Any:
-    """Small whole numbers, of which sums are exact in any order."""
+    """Small whole numbers, whose sums are exact in any order."""
     return np.random.default_rng(seed).integers(-9, 9, size).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Text that is no module: one error that says where and what, never a partial module, never another exception."""
+"""Text that is not a module: one error that says where and what, never a partial module, never another exception."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ def upstream(path: Path, located: bool) -> str:
 @pytest.mark.parametrize("path", FIXTURES, ids=lambda path: path.name)
 def test_upstream_reads_the_same_module(path: Path, tmp_path: Path) -> None:
     text = path.read_text()
-    # Without locations in the text, upstream's are those of the text itself.
+    # Without locations in the text, upstream takes positions in the text itself.
     located = "loc(" in text
     printed = tmp_path / path.name
     printed.write_text(print_module(parse_module(text, path.name)))

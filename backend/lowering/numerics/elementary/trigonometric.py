@@ -230,7 +230,7 @@ def atan2(n: Numeric, y: Real, x: Real) -> Real:
     octants = n.where(middle, n.real(1.0), 0.0)
     octants = n.where(swap, 2.0 - octants, octants)
     octants = n.where(x.negative(), 4.0 - octants, octants)
-    # base = high * octants + low * octants; the products with 0 to 4 are exact but for 3.
+    # base = high * octants + low * octants; the products with 0 to 4 are exact except for 3.
     product, error = n.two_product(octants, n.real(high))
     signed_t = n.where(negate, -t, t)
     signed_core = n.where(negate, -core, core)

@@ -1,4 +1,4 @@
-"""Convolutions: the strides that torch's compiler predicts of their results, and what it compiles anew for."""
+"""Convolutions: the strides that torch's compiler predicts for their results, and what makes it compile again."""
 
 from __future__ import annotations
 

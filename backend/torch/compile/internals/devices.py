@@ -1,4 +1,4 @@
-"""Which devices torch's compiler knows: as one with Triton, as a target to compile for, as a GPU."""
+"""Makes the device known to torch's compiler: as one with Triton, as a target to compile for, as a GPU."""
 
 from __future__ import annotations
 

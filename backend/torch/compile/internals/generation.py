@@ -93,9 +93,9 @@ def strides(module: Any) -> None:
 
 
 def remainders(module: Any) -> None:
-    """Sums and the like that are cut into parts leave out what lies past their end, unless the parts fit. sympy 1.14
-    says of products that are even that they are divisible by 6, 10, 18, …, and so does torch 2.13, whose quotients know
-    better (``FloorDiv.eval``): such sums were wrong with dynamic sizes."""
+    """Reductions that are cut into parts mask what lies past their end, unless the parts fit. sympy 1.14 says that even
+    products are divisible by 6, 10, 18, …, and so does torch 2.13, although its quotients do not
+    (``FloorDiv.eval``): such sums were wrong with dynamic sizes."""
     _doubt(module.Mod)
 
 

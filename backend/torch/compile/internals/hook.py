@@ -1,4 +1,4 @@
-"""A change to what torch keeps private, and what becomes of one whose place has moved."""
+"""A change to torch's private parts, and what happens if torch has moved the changed place."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def first_module(*names: str) -> str:
-    """The first of ``names`` ("torch.…") that is a file or folder of this torch, "" where none is. A name that only
+    """The first of ``names`` ("torch.…") that is a file or folder of this torch, "" if none is. A name that only
     stands for another module, so that it is never imported, is none."""
     root = Path(torch.__file__).parent
     for name in filter(None, names):
@@ -55,7 +55,7 @@ class Hook:
 
     @property
     def place(self) -> str:
-        """The module's name in this torch, "" where it has none."""
+        """The module's name in this torch, "" if it has none."""
         return first_module(self.module, self.formerly)
 
     def missing(self, module: ModuleType) -> list[str]:
