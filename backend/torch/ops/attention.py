@@ -192,6 +192,8 @@ def _arguments(
         if tensor.dtype not in _TYPES or tensor.dtype != q.dtype or tensor.dim() != 4:
             raise OnHost("attention of other types")
     factor = _factor(q, scale)
+    if not factor > 0:
+        raise OnHost("a scale of attention that is not positive")
     kind = "none" if mask is None else "bool" if mask.dtype == torch.bool else "bias"
     sizes: dict[str, Any] = {"H": q.shape[1], "M": q.shape[2], "N": k.shape[2], "D": q.shape[3], "E": v.shape[3]}
     sizes["scale"] = factor * _LOG2_E

@@ -12,15 +12,14 @@ def _scores(
     scores, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL: tl.constexpr, MASK: tl.constexpr,
     WHOLE: tl.constexpr,
 ):  # fmt: skip
-    """Products of queries and keys as scores in units of log(2); -inf where a query does not look. ``row`` and
-    ``column`` number the queries and keys. ``WHOLE``: all of them exist."""
-    scores = scores * scale
+    """Products of queries and keys as scores, -inf where a query does not look: times _factor() they are in units of
+    log(2). ``row`` and ``column`` number the queries and keys. ``WHOLE``: all of them exist."""
     seen = (row < M) & (column < N)
     if MASK == "bias":
         bias = tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0.0).to(tl.float32)
         scaled = bias * 1.4426950408889634
         lost = (scaled == float("-inf")) & (bias != float("-inf"))  # of the smallest numbers, which masks are made of
-        scores += tl.where(lost, -3.4028234663852886e38, scaled)
+        scores = scores * scale + tl.where(lost, -3.4028234663852886e38, scaled)
     if MASK == "bool":
         seen = seen & (tl.load(mask + row * stride_mm + column * stride_mn, mask=seen, other=0) != 0)
         scores = tl.where(seen, scores, float("-inf"))
@@ -29,6 +28,12 @@ def _scores(
     if CAUSAL:
         scores = tl.where(column <= row, scores, float("-inf"))
     return scores
+
+
+@triton.jit
+def _factor(scale, MASK: tl.constexpr):
+    """What scores are still to be multiplied by, a positive number: the greatest of them stays the greatest."""
+    return 1.0 if MASK == "bias" else scale
 
 
 @triton.jit
@@ -73,10 +78,11 @@ def _attended(
     keys = _tile(k, column, stride_kn, N, d[:, None], stride_kd, D, WHOLE)
     products = tl.dot(queries, keys, input_precision="ieee")
     scores = _scores(products, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK, WHOLE)
-    highest = tl.maximum(top, tl.max(scores, 1))  # NaN arrives by way of the weights
+    factor = _factor(scale, MASK)
+    highest = tl.maximum(top, tl.max(scores, 1) * factor)  # NaN arrives by way of the weights
     base = tl.where(highest == float("-inf"), 0.0, highest)
     shrink = tl.exp2(top - base)
-    weights = tl.exp2(scores - base[:, None])
+    weights = tl.exp2(scores * factor - base[:, None])
     total = total * shrink + tl.sum(weights, 1)
     values = _tile(v, start + tl.arange(0, BN)[:, None], stride_vn, N, e[None, :], stride_ve, E, WHOLE)
     result = tl.dot(weights.to(values.dtype), values, result * shrink[:, None], input_precision="ieee")
@@ -143,7 +149,7 @@ def _query_gradient(
     values = _tile(v, n[:, None], stride_vn, N, e[None, :], stride_ve, E, WHOLE)
     products = tl.dot(queries, tl.trans(keys), input_precision="ieee")
     scores = _scores(products, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK, WHOLE)
-    weights = tl.exp2(scores - top[:, None]) * share[:, None]
+    weights = tl.exp2(scores * _factor(scale, MASK) - top[:, None]) * share[:, None]
     gradients = weights * (tl.dot(grads, tl.trans(values), input_precision="ieee") - delta[:, None])
     return tl.dot(gradients.to(keys.dtype), keys, total, input_precision="ieee")
 
@@ -214,7 +220,7 @@ def _key_gradients(
     row, column = _across(m, TURNED), _across(n, not TURNED)
     scores = _scores(products, mask, row, column, N, M, stride_mm, stride_mn, scale, CAUSAL, MASK, WHOLE)
     top = _across(_row_numbers(tops, m, M, float("inf"), WHOLE), TURNED)
-    weights = tl.exp2(scores - top) * _across(_row_numbers(shares, m, M, 1.0, WHOLE), TURNED)
+    weights = tl.exp2(scores * _factor(scale, MASK) - top) * _across(_row_numbers(shares, m, M, 1.0, WHOLE), TURNED)
     if OF_VALUES:
         left = weights.to(grads.dtype)
         total_v = tl.dot(left if TURNED else tl.trans(left), grads, total_v, input_precision="ieee")

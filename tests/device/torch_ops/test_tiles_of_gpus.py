@@ -103,6 +103,17 @@ def test_attention_and_its_gradients(length: int, width: int) -> None:
     compare(run, *(values(1, 2, length, width, seed=seed) for seed in range(3)), tolerance=(1e-4, 1e-3))
 
 
+@pytest.mark.parametrize("scale", [-0.25, 0.0])
+def test_attention_whose_scale_is_not_positive(scale: float) -> None:
+    def run(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> Any:
+        q, k, v = (t.detach().requires_grad_() for t in (q, k, v))
+        out = functional.scaled_dot_product_attention(q, k, v, scale=scale)
+        out.square().sum().backward()
+        return out.detach(), q.grad, k.grad, v.grad
+
+    compare(run, *(values(1, 2, 20, 8, seed=seed) for seed in range(3)), tolerance=(1e-4, 1e-3))
+
+
 @pytest.mark.parametrize("length", [32, 45], ids=["whole", "masked"])
 def test_gradients_of_attention_on_matrix_units(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Scores are (keys, queries), and the gradients of keys and values take a launch each."""
