@@ -110,9 +110,7 @@ def _lengthy(ctx: Lowering, operation: Operation) -> None:
 def _absolute_integer(ctx: Lowering, operation: Operation) -> None:
     f = ctx.f
     map_registers(
-        ctx,
-        operation,
-        lambda a: f.select(f.compare(op.SLessThan, a, f.constant_like(a, 0)), negative(ctx, a), a),
+        ctx, operation, lambda a: f.select(f.compare(op.SLessThan, a, f.constant_like(a, 0)), negative(ctx, a), a)
     )
 
 

@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include "arguments.h"
+#include "casting.h"
 #include "device.h"
 #include "dlpack.h"
 #include "event.h"
@@ -343,6 +344,28 @@ PYBIND11_MODULE(_native, m) {
           py::keep_alive<0, 1>(), py::arg("run"), py::arg("record"), py::arg("by_address"),
           "An operation that does calls like earlier ones again. `run`: the operation; `record`: (args, kwargs, their "
           "tensors) → (its result, a PreparedPlan or None); `by_address`: it has tables of its tensors' addresses.");
+
+  py::class_<CastingContext>(m, "CastingContext",
+                             "What operations under an autocast share; see torch/device/autocast.py.")
+      .def(py::init([](const py::object& exchange, py::tuple tensor_types, py::tuple types, py::object key,
+                       py::object excluded, py::object exclude, py::object cast) {
+             return std::make_unique<CastingContext>(
+                 CastingContext{TensorReader(exchange), std::move(tensor_types), std::move(types), std::move(key),
+                                std::move(excluded), std::move(exclude), std::move(cast)});
+           }),
+           py::kw_only(), py::arg("exchange"), py::arg("tensor_types"), py::arg("types"), py::arg("key"),
+           py::arg("excluded"), py::arg("exclude"), py::arg("cast"),
+           "`types`: torch.float16, bfloat16, float32; `excluded`: (key) → whether this thread passes it over; "
+           "`exclude`: (key, whether it is to); `cast`: (value, type) → the value in the type.")
+      .def(
+          "casting",
+          [](const CastingContext& self, py::object op, py::object choose) {
+            const Casting operation(&self, std::move(op), std::move(choose));
+            return py::cpp_function(
+                [operation](const py::args& args, const py::kwargs& kwargs) { return operation(args, kwargs); });
+          },
+          py::keep_alive<0, 1>(), py::arg("op"), py::arg("choose"),
+          "The operation `op`, with floats in the type that `choose`: (args, kwargs) → type says.");
 
   py::enum_<PreparedPlan::Owner>(m, "Owner", "Whose the memory of a PreparedRange is.")
       .value("ARGUMENT", PreparedPlan::Owner::kArgument)

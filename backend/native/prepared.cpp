@@ -58,13 +58,6 @@ void append(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-bool contains(const py::tuple& types, PyTypeObject* type) {
-  for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(types.ptr()); ++index) {
-    if (PyTuple_GET_ITEM(types.ptr(), index) == reinterpret_cast<PyObject*>(type)) return true;
-  }
-  return false;
-}
-
 // Number of a device of ours among those that were seen; -1 of another kind. They are compared as objects: torch makes
 // a new one at each look.
 int device_number(PyObject* device) {
