@@ -334,6 +334,8 @@ PYBIND11_MODULE(_native, m) {
            "(bytes that stand for the lengths, types, sizes and strides, the addresses) of lists of tensors; None "
            "unless "
            "all are of real numbers and on one device.")
+      .def("tensors_like", &PreparedContext::tensors_like, py::arg("tensors"), py::arg("device"), py::arg("pool"),
+           py::arg("allocate"), "New tensors of the types, sizes and strides of these; None where torch is to choose.")
       .def(
           "prepared",
           [](const PreparedContext& self, py::object run, py::object record, bool by_address) {
@@ -397,7 +399,8 @@ PYBIND11_MODULE(_native, m) {
            py::arg("bytes"), py::arg("sizes"), py::arg("strides"))
       .def("set_tuple", &PreparedPlan::set_tuple, py::arg("is_tuple"));
 
-  py::class_<Allocation>(m, "Allocation", "Device memory; given back by free(), or when nothing refers to it.")
+  py::class_<Allocation, std::shared_ptr<Allocation>>(
+      m, "Allocation", "Device memory; given back by free(), or when nothing refers to it.")
       .def("free", &Allocation::free, "Give the memory back. A second call does nothing.")
       .def_property_readonly("address", &Allocation::address, "0 once it is freed.")
       .def_readonly("bytes", &Allocation::bytes);
@@ -434,9 +437,8 @@ PYBIND11_MODULE(_native, m) {
         py::arg("outputs"),
         "Whether one of the first `outputs` lists of `places` tensors shares memory with another, or with what is read "
         "but for the same memory at the same place. `addresses`, `extents` (bytes): 64-bit integers, list after list.");
-  m.def("dlpack_capsule", &dlpack_capsule, py::arg("owner"), py::arg("address"), py::arg("shape"), py::arg("strides"),
-        py::arg("device"), py::arg("code"), py::arg("bits"),
-        "A DLPack capsule over device memory, which keeps `owner` alive.");
+  m.def("dlpack_capsule", &dlpack_capsule, py::arg("memory"), py::arg("shape"), py::arg("strides"), py::arg("device"),
+        py::arg("code"), py::arg("bits"), "A DLPack capsule over an Allocation, which it keeps.");
 
   py::class_<Messenger>(m, "Messenger", "Collects the errors that the validation layer reports.")
       .def(py::init([](uint64_t instance) {

@@ -16,6 +16,7 @@ from .elementwise import Body
 from .expressions import EXPRESSIONS
 from .library import aten, enter
 from .pointwise import number
+from .prepared import tensors_like
 from .types import OnHost, computed_in
 
 _UNARY = (
@@ -117,7 +118,7 @@ def _together(expression: str, self: Sequence[torch.Tensor], given: dict[str, An
             # Adam's are the same for all parameters: one number is passed, where a list would be copied to the device.
             same = each[0] != 0 and all(one == each[0] for one in each)
             numbers[name] = each[0] if same else each
-    outs = self if inplace else [torch.empty_like(tensor) for tensor in self]
+    outs = self if inplace else tensors_like(self)
     alike = tuple(name for name in operands if isinstance(given.get(name), (list, tuple)))
     lists.run(Body.of(expression), {"out": outs}, operands, numbers, compute, alike)
     return None if inplace else list(outs)
