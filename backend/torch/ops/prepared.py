@@ -230,11 +230,10 @@ class _Recorder:
             return False
         if any(isinstance(one, torch.Tensor) and share_memory(one, value) for one in results[:number]):
             return False
-        places = [place for place, (made, _) in enumerate(memory) if share_memory(made, value)]
-        if not places:
-            return False
         bytes_ = extent(value.size(), value.stride()) * value.element_size()
-        if not bytes_ == memory[places[0]][1] == value.untyped_storage().nbytes():
+        # A result that was resized has other memory than it was made with.
+        places = [place for place, (made, size) in enumerate(memory) if size == bytes_ and share_memory(made, value)]
+        if not places or value.untyped_storage().nbytes() != bytes_:
             return False
         plan.add_tensor(
             allocation=places[0],
