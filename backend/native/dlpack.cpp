@@ -5,6 +5,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace py = pybind11;
@@ -60,15 +61,14 @@ constexpr const char* kCapsuleName = "dltensor";
 struct Owned {
   DlManagedTensor managed{};
   std::vector<int64_t> shape, strides;
-  PyObject* owner = nullptr;
+  std::shared_ptr<Allocation> memory;
 };
 
 void release(DlManagedTensor* managed) {
-  const std::unique_ptr<Owned> owned(static_cast<Owned*>(managed->context));
   // A tensor may outlive the interpreter: its memory then goes with the process.
   if (!Py_IsInitialized()) return;
   const PyGILState_STATE state = PyGILState_Ensure();
-  Py_DECREF(owned->owner);
+  delete static_cast<Owned*>(managed->context);
   PyGILState_Release(state);
 }
 
@@ -80,27 +80,25 @@ void destroy_capsule(PyObject* capsule) {
 
 }  // namespace
 
-py::object dlpack_capsule(const py::object& owner, uint64_t address, const std::vector<int64_t>& shape,
-                          const std::vector<int64_t>& strides, int device, uint8_t code, uint8_t bits) {
+py::object dlpack_capsule(std::shared_ptr<Allocation> memory, std::vector<int64_t> shape, std::vector<int64_t> strides,
+                          int device, uint8_t code, uint8_t bits) {
   if (shape.size() != strides.size()) throw std::invalid_argument("a tensor has as many strides as sizes");
   auto owned = std::make_unique<Owned>();
-  owned->shape = shape;
-  owned->strides = strides;
+  owned->shape = std::move(shape);
+  owned->strides = std::move(strides);
+  owned->memory = std::move(memory);
   DlTensor& tensor = owned->managed.tensor;
-  tensor.data = reinterpret_cast<void*>(address);
+  // That of a tensor without memory is 0, as of an empty one anywhere.
+  tensor.data = reinterpret_cast<void*>(owned->memory->bytes == 0 ? 0 : owned->memory->address());
   tensor.device = {kDlExtDev, device};
-  tensor.ndim = static_cast<int32_t>(shape.size());
+  tensor.ndim = static_cast<int32_t>(owned->shape.size());
   tensor.dtype = {code, bits, 1};
   tensor.shape = owned->shape.data();
   tensor.strides = owned->strides.data();
   owned->managed.context = owned.get();
   owned->managed.deleter = release;
-  owned->owner = py::object(owner).release().ptr();
   PyObject* capsule = PyCapsule_New(&owned->managed, kCapsuleName, destroy_capsule);
-  if (capsule == nullptr) {
-    Py_DECREF(owned->owner);
-    throw py::error_already_set();
-  }
+  if (capsule == nullptr) throw py::error_already_set();
   (void)owned.release();
   return py::reinterpret_steal<py::object>(capsule);
 }

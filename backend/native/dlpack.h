@@ -4,14 +4,17 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "memory_pool.h"
 
 namespace triton_spirv {
 
-// A capsule of a tensor on extension device `device`, with strides in elements. `owner` is kept alive as long as the
-// tensor's storage. `code` and `bits` are DLPack's of the element type.
-pybind11::object dlpack_capsule(const pybind11::object& owner, uint64_t address, const std::vector<int64_t>& shape,
-                                const std::vector<int64_t>& strides, int device, uint8_t code, uint8_t bits);
+// A capsule of a tensor over `memory` on extension device `device`, with strides in elements. The memory is kept as
+// long as the tensor's storage. `code` and `bits` are DLPack's of the element type.
+pybind11::object dlpack_capsule(std::shared_ptr<Allocation> memory, std::vector<int64_t> shape,
+                                std::vector<int64_t> strides, int device, uint8_t code, uint8_t bits);
 
 // A tensor of real numbers on an extension device, with strides in elements. `sizes` and `strides` are the tensor's
 // own.

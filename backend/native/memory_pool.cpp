@@ -15,18 +15,19 @@ uint64_t MemoryPool::size_of(uint64_t bytes) {
   return (bytes + step - 1) / step * step;
 }
 
-std::unique_ptr<Allocation> MemoryPool::take(uint64_t bytes) {
+std::shared_ptr<Allocation> MemoryPool::take(uint64_t bytes) {
   if (closed_) return nullptr;
   const uint64_t size = size_of(bytes);
   const auto found = idle_.find(size);
   if (found == idle_.end() || found->second.empty()) return nullptr;
+  std::pop_heap(found->second.begin(), found->second.end(), is_later);
   const Cell cell = found->second.back();
   found->second.pop_back();
   --slabs_.at(cell.slab).idle;
   ++allocations;
   allocated += size;
   peak_allocated = std::max(peak_allocated, allocated);
-  return std::make_unique<Allocation>(shared_from_this(), cell, size, bytes);
+  return std::make_shared<Allocation>(shared_from_this(), cell, size, bytes);
 }
 
 void MemoryPool::add(py::object buffer, uint64_t address, uint64_t bytes, uint64_t size) {
@@ -34,15 +35,17 @@ void MemoryPool::add(py::object buffer, uint64_t address, uint64_t bytes, uint64
   const uint64_t slab = next_slab_++;
   slabs_.emplace(slab, Slab{std::move(buffer), bytes, count, count});
   std::vector<Cell>& idle = idle_[size];
-  // They are taken from the end: addresses are handed out in rising order.
-  for (std::size_t index = count; index-- > 0;) idle.push_back({address + index * size, slab});
+  for (std::size_t index = 0; index < count; ++index) idle.push_back({address + index * size, slab});
+  std::make_heap(idle.begin(), idle.end(), is_later);
   reserved += bytes;
   peak_reserved = std::max(peak_reserved, reserved);
 }
 
 void MemoryPool::give_back(uint64_t size, Cell cell) {
   ++slabs_.at(cell.slab).idle;
-  idle_[size].push_back(cell);
+  std::vector<Cell>& idle = idle_[size];
+  idle.push_back(cell);
+  std::push_heap(idle.begin(), idle.end(), is_later);
   allocated -= size;
 }
 
@@ -54,6 +57,7 @@ py::list MemoryPool::release() {
   for (auto& [size, cells] : idle_) {
     cells.erase(std::remove_if(cells.begin(), cells.end(), [&](const Cell& cell) { return is_whole(cell.slab); }),
                 cells.end());
+    std::make_heap(cells.begin(), cells.end(), is_later);
   }
   std::vector<py::object> released;
   for (auto entry = slabs_.begin(); entry != slabs_.end();) {

@@ -13,7 +13,8 @@ namespace triton_spirv {
 
 class Allocation;
 
-// Idle memory by size. It asks Python for nothing, so that nothing else runs while it changes.
+// Idle memory by size, of which the lowest address is taken: a program that does the same again gets the same
+// addresses, in whatever order it freed them. It asks Python for nothing, so that nothing else runs while it changes.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
   // Every address is a multiple of this.
@@ -28,7 +29,7 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
 
   // At least `bytes` bytes; null where none are idle. Work that was submitted before they were freed may still use
   // them: later work on them comes after that.
-  std::unique_ptr<Allocation> take(uint64_t bytes);
+  std::shared_ptr<Allocation> take(uint64_t bytes);
   // Adds a buffer as idle memory for allocations that take `size` bytes.
   void add(pybind11::object buffer, uint64_t address, uint64_t bytes, uint64_t size);
   // Forgets the buffers that nothing is allocated from; they are the caller's to free.
@@ -50,9 +51,11 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   struct Cell {
     uint64_t address, slab;
   };
+  // Of two, whether the other is to be taken first.
+  static bool is_later(const Cell& cell, const Cell& other) { return cell.address > other.address; }
   void give_back(uint64_t size, Cell cell);
 
-  std::unordered_map<uint64_t, std::vector<Cell>> idle_;  // by size
+  std::unordered_map<uint64_t, std::vector<Cell>> idle_;  // by size; heaps, the lowest address in front
   std::unordered_map<uint64_t, Slab> slabs_;              // by number
   uint64_t next_slab_ = 0;
   bool closed_ = false;

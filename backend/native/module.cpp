@@ -8,6 +8,7 @@
 #include <new>
 
 #include "arguments.h"
+#include "casting.h"
 #include "device.h"
 #include "dlpack.h"
 #include "event.h"
@@ -362,6 +363,8 @@ PYBIND11_MODULE(_native, m) {
            "(bytes that stand for the lengths, types, sizes and strides, the addresses) of lists of tensors; None "
            "unless "
            "all are of real numbers and on one device.")
+      .def("tensors_like", &PreparedContext::tensors_like, py::arg("tensors"), py::arg("device"), py::arg("pool"),
+           py::arg("allocate"), "New tensors of the types, sizes and strides of these; None where torch is to choose.")
       .def(
           "prepared",
           [](const PreparedContext& self, py::object run, py::object record, bool by_address) {
@@ -372,6 +375,28 @@ PYBIND11_MODULE(_native, m) {
           py::keep_alive<0, 1>(), py::arg("run"), py::arg("record"), py::arg("by_address"),
           "An operation that does calls like earlier ones again. `run`: the operation; `record`: (args, kwargs, their "
           "tensors) → (its result, a PreparedPlan or None); `by_address`: it has tables of its tensors' addresses.");
+
+  py::class_<CastingContext>(m, "CastingContext",
+                             "What operations under an autocast share; see torch/device/autocast.py.")
+      .def(py::init([](const py::object& exchange, py::tuple tensor_types, py::tuple types, py::object key,
+                       py::object excluded, py::object exclude, py::object cast) {
+             return std::make_unique<CastingContext>(
+                 CastingContext{TensorReader(exchange), std::move(tensor_types), std::move(types), std::move(key),
+                                std::move(excluded), std::move(exclude), std::move(cast)});
+           }),
+           py::kw_only(), py::arg("exchange"), py::arg("tensor_types"), py::arg("types"), py::arg("key"),
+           py::arg("excluded"), py::arg("exclude"), py::arg("cast"),
+           "`types`: torch.float16, bfloat16, float32; `excluded`: (key) → whether this thread passes it over; "
+           "`exclude`: (key, whether it is to); `cast`: (value, type) → the value in the type.")
+      .def(
+          "casting",
+          [](const CastingContext& self, py::object op, py::object choose) {
+            const Casting operation(&self, std::move(op), std::move(choose));
+            return py::cpp_function(
+                [operation](const py::args& args, const py::kwargs& kwargs) { return operation(args, kwargs); });
+          },
+          py::keep_alive<0, 1>(), py::arg("op"), py::arg("choose"),
+          "The operation `op`, with floats in the type that `choose`: (args, kwargs) → type says.");
 
   py::enum_<PreparedPlan::Owner>(m, "Owner", "Whose the memory of a PreparedRange is.")
       .value("ARGUMENT", PreparedPlan::Owner::kArgument)
@@ -403,7 +428,8 @@ PYBIND11_MODULE(_native, m) {
            py::arg("bytes"), py::arg("sizes"), py::arg("strides"))
       .def("set_tuple", &PreparedPlan::set_tuple, py::arg("is_tuple"));
 
-  py::class_<Allocation>(m, "Allocation", "Device memory; given back by free(), or when nothing refers to it.")
+  py::class_<Allocation, std::shared_ptr<Allocation>>(
+      m, "Allocation", "Device memory; given back by free(), or when nothing refers to it.")
       .def("free", &Allocation::free, "Give the memory back. A second call does nothing.")
       .def_property_readonly("address", &Allocation::address, "0 once it is freed.")
       .def_readonly("bytes", &Allocation::bytes);
@@ -443,9 +469,8 @@ PYBIND11_MODULE(_native, m) {
         py::arg("outputs"),
         "Whether one of the first `outputs` lists of `places` tensors shares memory with another, or with what is read "
         "but for the same memory at the same place. `addresses`, `extents` (bytes): 64-bit integers, list after list.");
-  m.def("dlpack_capsule", &dlpack_capsule, py::arg("owner"), py::arg("address"), py::arg("shape"), py::arg("strides"),
-        py::arg("device"), py::arg("code"), py::arg("bits"),
-        "A DLPack capsule over device memory, which keeps `owner` alive.");
+  m.def("dlpack_capsule", &dlpack_capsule, py::arg("memory"), py::arg("shape"), py::arg("strides"), py::arg("device"),
+        py::arg("code"), py::arg("bits"), "A DLPack capsule over an Allocation, which it keeps.");
 
   py::class_<Messenger>(m, "Messenger", "Collects the errors that the validation layer reports.")
       .def(py::init([](uint64_t instance) {

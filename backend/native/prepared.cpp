@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 
 #include "dlpack.h"
 #include "gil.h"
@@ -58,13 +59,6 @@ void append(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-bool contains(const py::tuple& types, PyTypeObject* type) {
-  for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(types.ptr()); ++index) {
-    if (PyTuple_GET_ITEM(types.ptr(), index) == reinterpret_cast<PyObject*>(type)) return true;
-  }
-  return false;
-}
-
 // Number of a device of ours among those that were seen; -1 of another kind. They are compared as objects: torch makes
 // a new one at each look.
 int device_number(PyObject* device) {
@@ -90,6 +84,28 @@ void append_form(std::string& key, const TensorView& view) {
   const std::size_t bytes = static_cast<std::size_t>(view.dims) * sizeof(int64_t);
   key.append(reinterpret_cast<const char*>(view.sizes), bytes);
   key.append(reinterpret_cast<const char*>(view.strides), bytes);
+}
+
+// How many there are, where each has a place of its own between the first and the last, and no place is empty.
+std::optional<uint64_t> elements_of(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides) {
+  std::vector<std::size_t> order;
+  for (std::size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] != 1) order.push_back(d);
+  std::sort(order.begin(), order.end(),
+            [&](std::size_t one, std::size_t other) { return strides[one] < strides[other]; });
+  int64_t elements = 1;
+  for (const std::size_t d : order) {
+    if (sizes[d] == 0 || strides[d] != elements) return std::nullopt;
+    elements *= sizes[d];
+  }
+  return elements;
+}
+
+// Memory of a pool, or what `allocate`: (bytes) → an Allocation, gives where none is idle.
+std::shared_ptr<Allocation> allocated(MemoryPool& pool, const py::object& allocate, uint64_t bytes) {
+  std::shared_ptr<Allocation> idle = pool.take(bytes);
+  if (idle) return idle;
+  return checked(PyObject_CallOneArg(allocate.ptr(), py::int_(bytes).ptr())).cast<std::shared_ptr<Allocation>>();
 }
 
 // Holds Python's lock of that name, a threading.RLock.
@@ -136,6 +152,24 @@ py::object PreparedContext::lists_key(const py::tuple& lists) const {
     }
   }
   return py::make_tuple(py::bytes(forms), py::bytes(addresses));
+}
+
+py::object PreparedContext::tensors_like(const py::sequence& tensors, int device, MemoryPool& pool,
+                                         const py::object& allocate) const {
+  py::list made;
+  TensorView view{};
+  for (const py::handle tensor : tensors) {
+    if (!contains(tensor_types, Py_TYPE(tensor.ptr())) || !reader.read(tensor.ptr(), view) || view.device != device)
+      return py::none();
+    const std::vector<int64_t> sizes(view.sizes, view.sizes + view.dims);
+    const std::vector<int64_t> strides(view.strides, view.strides + view.dims);
+    const std::optional<uint64_t> elements = elements_of(sizes, strides);
+    if (!elements) return py::none();
+    const py::object capsule = dlpack_capsule(allocated(pool, allocate, *elements * view.bytes), sizes, strides, device,
+                                              view.code, static_cast<uint8_t>(8 * view.bytes));
+    made.append(checked(PyObject_CallOneArg(from_dlpack.ptr(), capsule.ptr())));
+  }
+  return std::move(made);
 }
 
 namespace {
@@ -263,15 +297,9 @@ void PreparedPlan::add_tensor(std::size_t allocation, uint8_t code, uint8_t byte
 py::object PreparedPlan::run(const PreparedContext& shared,
                              const std::vector<std::pair<PyObject*, uint64_t>>& tensors) const {
   device_->let_go();
-  std::vector<std::pair<py::object, uint64_t>> memory;
+  std::vector<std::shared_ptr<Allocation>> memory;
   memory.reserve(allocations_.size());
-  for (const uint64_t bytes : allocations_) {
-    std::unique_ptr<Allocation> idle = pool_->take(bytes);
-    py::object allocation =
-        idle ? py::cast(std::move(idle)) : checked(PyObject_CallOneArg(allocate_.ptr(), py::int_(bytes).ptr()));
-    const uint64_t address = allocation.cast<const Allocation&>().address();
-    memory.emplace_back(std::move(allocation), address);
-  }
+  for (const uint64_t bytes : allocations_) memory.push_back(allocated(*pool_, allocate_, bytes));
   std::vector<py::object> made;
   made.reserve(results_.size());
   for (const Result& result : results_) {
@@ -282,10 +310,8 @@ py::object PreparedPlan::run(const PreparedContext& shared,
     } else if (result.kind == Result::Kind::kAgain) {
       made.push_back(made[result.number]);
     } else {
-      const auto& [owner, address] = memory[result.number];
-      const uint64_t start = allocations_[result.number] == 0 ? 0 : address;  // as of an empty tensor anywhere
-      const py::object capsule = dlpack_capsule(owner, start, result.sizes, result.strides, index_, result.code,
-                                                static_cast<uint8_t>(8 * result.bytes));
+      const py::object capsule = dlpack_capsule(memory[result.number], result.sizes, result.strides, index_,
+                                                result.code, static_cast<uint8_t>(8 * result.bytes));
       made.push_back(checked(PyObject_CallOneArg(shared.from_dlpack.ptr(), capsule.ptr())));
     }
   }
@@ -302,7 +328,7 @@ py::object PreparedPlan::run(const PreparedContext& shared,
       std::copy(step.block.begin(), step.block.end(), block);
       for (const Patch& patch : step.patches) {
         const uint64_t start =
-            patch.owner == Owner::kAllocation ? memory[patch.number].second : tensors[patch.number].second;
+            patch.owner == Owner::kAllocation ? memory[patch.number]->address() : tensors[patch.number].second;
         const uint64_t address = start + patch.distance;
         std::memcpy(block + patch.offset, &address, sizeof(address));
       }

@@ -36,6 +36,10 @@ struct PreparedContext {
   // Of lists of tensors: (bytes that are equal where their lengths, types, sizes and strides are, their addresses);
   // None unless all are tensors of real numbers on one device of ours. The lists are lists or tuples.
   pybind11::object lists_key(const pybind11::tuple& lists) const;
+  // New tensors of the types, sizes and strides of these; None unless all are of real numbers, on the device of that
+  // index, and fill their memory. `allocate`: (bytes) → an Allocation, where the pool has no idle memory.
+  pybind11::object tensors_like(const pybind11::sequence& tensors, int device, MemoryPool& pool,
+                                const pybind11::object& allocate) const;
 };
 
 // Whether each of `addresses`, the memory of lists of tensors one after the other, is a multiple of `alignment`.

@@ -15,4 +15,12 @@ inline pybind11::object get(const pybind11::handle& object, PyObject* name) {
   return checked(PyObject_GetAttr(object.ptr(), name));
 }
 
+// Whether a type is one of these.
+inline bool contains(const pybind11::tuple& types, PyTypeObject* type) {
+  for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(types.ptr()); ++index) {
+    if (PyTuple_GET_ITEM(types.ptr(), index) == reinterpret_cast<PyObject*>(type)) return true;
+  }
+  return false;
+}
+
 }  // namespace triton_spirv

@@ -4,11 +4,13 @@ devices (ATen/autocast_mode.h)."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import torch
 
 from ...runtime.context import NAME
+from ...runtime.native_module import native
 
 _KEY = "AutocastPrivateUse1"
 _aten = torch.ops.aten
@@ -57,36 +59,39 @@ def _cast(value: Any, dtype: torch.dtype) -> Any:
     return value.to(dtype) if _is_cast(value) and value.dtype != dtype else value
 
 
-def _lower(_: Any) -> torch.dtype:
+def _lower(*_: Any) -> torch.dtype:
     return torch.get_autocast_dtype(NAME)
 
 
-def _single(_: Any) -> torch.dtype:
+def _single(*_: Any) -> torch.dtype:
     return torch.float32
 
 
-def _widest(args: Any) -> torch.dtype:
-    flat = [leaf for value in args for leaf in (value if isinstance(value, (list, tuple)) else (value,))]
+def _widest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> torch.dtype:
+    values = (*args, *kwargs.values())
+    flat = [leaf for value in values for leaf in (value if isinstance(value, (list, tuple)) else (value,))]
     singles = any(_is_cast(leaf) and leaf.dtype == torch.float32 for leaf in flat)
     return torch.float32 if singles else torch.get_autocast_dtype(NAME)
 
 
-def _without_autocast() -> Any:
-    return torch._C._ExcludeDispatchKeyGuard(torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEY)))
-
-
-def _casting(op: Any, choose: Callable[[Any], torch.dtype]) -> Callable[..., Any]:
-    def run(*args: Any, **kwargs: Any) -> Any:
-        with _without_autocast():
-            dtype = choose((*args, *kwargs.values()))
-            return op(*_cast(args, dtype), **{name: _cast(value, dtype) for name, value in kwargs.items()})
-
-    return run
+@cache
+def _shared() -> Any:
+    return native().CastingContext(
+        exchange=torch.Tensor.__dlpack_c_exchange_api__,  # type: ignore[attr-defined]
+        tensor_types=(torch.Tensor, torch.nn.Parameter),
+        types=(torch.float16, torch.bfloat16, torch.float32),
+        key=getattr(torch._C.DispatchKey, _KEY),
+        excluded=torch._C._dispatch_tls_is_dispatch_key_excluded,
+        exclude=torch._C._dispatch_tls_set_dispatch_key_excluded,
+        cast=_cast,
+    )
 
 
 def _naming_result(op: Any) -> Callable[..., Any]:
+    without = torch._C.DispatchKeySet(getattr(torch._C.DispatchKey, _KEY))
+
     def run(*args: Any, **kwargs: Any) -> Any:
-        with _without_autocast():
+        with torch._C._ExcludeDispatchKeyGuard(without):
             if _is_cast(args[0]) and kwargs.get("dtype") is None and not _names_type(args):
                 kwargs["dtype"] = torch.float32
             return op(*args, **kwargs)
@@ -124,7 +129,7 @@ def enter_autocast() -> tuple[torch.library.Library, ...]:
     aten = torch.library.Library("aten", "IMPL")
     for names, choose in ((_LOWER, _lower), (_SINGLE, _single), (_WIDEST, _widest)):
         for name, op in _overloads(names):
-            aten.impl(name, _casting(op, choose), _KEY)
+            aten.impl(name, _shared().casting(op._op, choose), _KEY)
     for name, op in _overloads(_SINGLE_RESULT):
         aten.impl(name, _naming_result(op), _KEY)
     aten.impl("binary_cross_entropy", _refused, _KEY)

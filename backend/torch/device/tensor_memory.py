@@ -103,9 +103,7 @@ def _new(size: Sequence[int], stride: Sequence[int], dtype: torch.dtype, device:
     except OutOfDeviceMemory as error:
         raise OutOfMemory(context, error) from None
     made: torch.Tensor = torch._C._from_dlpack(
-        context.native_module.dlpack_capsule(
-            memory, memory.address if bytes_ else 0, size, stride, index, DLPACK_CODES[dtype], 8 * dtype.itemsize
-        )
+        context.native_module.dlpack_capsule(memory, size, stride, index, DLPACK_CODES[dtype], 8 * dtype.itemsize)
     )
     for watcher in WATCHERS:
         watcher.allocated(made, bytes_)

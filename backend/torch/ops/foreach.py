@@ -16,6 +16,7 @@ from .elementwise import Body
 from .expressions import EXPRESSIONS
 from .library import aten, enter
 from .pointwise import number
+from .prepared import tensors_like
 from .types import OnHost, computed_in
 
 _UNARY = (
@@ -113,11 +114,10 @@ def _together(expression: str, self: Sequence[torch.Tensor], given: dict[str, An
         else:
             if len(value) != len(self):
                 raise OnHost("lists of two lengths")
-            each = [_real(item, compute) for item in value]
             # Adam's are the same for all parameters: one number is passed, where a list would be copied to the device.
-            same = each[0] != 0 and all(one == each[0] for one in each)
-            numbers[name] = each[0] if same else each
-    outs = self if inplace else [torch.empty_like(tensor) for tensor in self]
+            same = value[0] != 0 and value.count(value[0]) == len(value) and len(set(map(type, value))) == 1
+            numbers[name] = _real(value[0], compute) if same else [_real(item, compute) for item in value]
+    outs = self if inplace else tensors_like(self)
     alike = tuple(name for name in operands if isinstance(given.get(name), (list, tuple)))
     lists.run(Body.of(expression), {"out": outs}, operands, numbers, compute, alike)
     return None if inplace else list(outs)

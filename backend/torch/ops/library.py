@@ -25,6 +25,11 @@ aten = torch.ops.aten
 
 #: Operations whose outputs may not share memory with what they read, as on the CPU.
 _APART = frozenset(("gather", "kthvalue", "masked_select"))
+#: Operations that torch composes of allocations, copies and fills.
+_OF_MEMORY = (
+    *("clone", "full_like", "new_full", "new_ones", "new_zeros", "ones_like", "zeros_like"),
+    *("diagonal_backward", "select_backward", "slice_backward", "unfold_backward"),
+)
 #: Operations that have an implementation on the device, by their names.
 ON_DEVICE: dict[str, Callable[..., Any]] = {}
 
@@ -76,7 +81,7 @@ def _writes_lists(op: torch._ops.OpOverload) -> bool:
 def enter_composed(library: torch.library.Library) -> None:
     """Repeat earlier calls of operations that torch composes of operations in ON_DEVICE, such as ``add`` of
     ``add.out``. torch's own composition, which every out-of-tree device gets, does the first call of a kind."""
-    for base in sorted({name.partition(".")[0].removesuffix("_") for name in ON_DEVICE}):
+    for base in sorted({*_OF_MEMORY, *(name.partition(".")[0].removesuffix("_") for name in ON_DEVICE)}):
         for variant in (base, base + "_"):
             for op in overloads(variant):
                 name = op.name().removeprefix("aten::")

@@ -7,6 +7,7 @@ same order of memory. Only a tensor of one element, which is read for all, may d
 
 from __future__ import annotations
 
+import threading
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,8 @@ from .types import IN_SOURCE, NAMES, OnHost, converted, number_type, require
 
 List = Sequence[torch.Tensor]
 _TABLES = 64  # kept at most, of lists of the same forms
+_ROOM = 1 << 17  # elements of memory that tables share
+_ALIGNED = 64  # elements, of which a table's place is a multiple
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class _Form:
             if len(self.tables) >= _TABLES:
                 self.tables.clear()
             host = torch.frombuffer(bytearray(self.sizes.tobytes() + addresses), dtype=torch.int64)
-            entries = torch.empty(host.shape, dtype=torch.int64, device=self.programs.device)
+            entries = _room(len(host), self.programs.device)
             copy_from(host, entries)
             aligned = native().are_aligned(addresses, 16)
             found = self.tables[addresses] = _Table(self.kernel(aligned), entries)
@@ -74,6 +77,26 @@ class _Table:
 
     kernel: TypedKernel
     entries: torch.Tensor
+
+
+class _Rooms(threading.local):
+    """Of a thread, memory for tables by device, and how many elements of it are taken."""
+
+    def __init__(self) -> None:
+        self.by_device: dict[torch.device, tuple[torch.Tensor, int]] = {}
+
+
+_rooms = _Rooms()
+
+
+def _room(count: int, device: torch.device) -> torch.Tensor:
+    """Memory for so many elements of a table. It lies apart from tensors that come and go: a table between them would
+    move those of the next step, which then needed other tables."""
+    memory, taken = _rooms.by_device.get(device, (None, 0))
+    if memory is None or taken + count > len(memory):
+        memory, taken = torch.empty(max(_ROOM, count), dtype=torch.int64, device=device), 0
+    _rooms.by_device[device] = memory, taken + -(-count // _ALIGNED) * _ALIGNED
+    return memory[taken : taken + count]
 
 
 _kernels: dict[Any, TypedKernel] = {}

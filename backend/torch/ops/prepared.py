@@ -20,11 +20,12 @@ import torch
 from triton import knobs
 
 from ...runtime import context as vulkan_context
+from ...runtime.memory.allocator import OutOfDeviceMemory
 from ...runtime.native_module import native
 from ...runtime.reports.launchers import LaterLauncher
 from ..device.cpu_fallback import FALLBACKS
 from ..device.random_state import GENERATOR
-from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, extent
+from ..device.tensor_memory import BEFORE_READING, DLPACK_CODES, WATCHERS, WRITING, OutOfMemory, context_of, extent
 from .shapes import share_memory
 
 #: Those that watch calls.
@@ -52,6 +53,21 @@ def lists_key(lists: tuple[Sequence[torch.Tensor], ...]) -> tuple[bytes, bytes] 
     strided tensors of real numbers on one device."""
     key: tuple[bytes, bytes] | None = _shared().lists_key(lists)
     return key
+
+
+def tensors_like(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """What torch.empty_like() makes of each."""
+    if not WATCHERS:  # who are told of memory by itself
+        context = context_of(tensors[0])
+        try:
+            made: list[torch.Tensor] | None = _shared().tensors_like(
+                tensors, context.index, context.memory.pool, context.memory.allocate
+            )
+        except OutOfDeviceMemory as error:
+            raise OutOfMemory(context, error) from None
+        if made is not None:
+            return made
+    return [torch.empty_like(tensor) for tensor in tensors]
 
 
 def prepared(run: _Operation, by_address: bool = False) -> _Operation:
@@ -214,11 +230,10 @@ class _Recorder:
             return False
         if any(isinstance(one, torch.Tensor) and share_memory(one, value) for one in results[:number]):
             return False
-        places = [place for place, (made, _) in enumerate(memory) if share_memory(made, value)]
-        if not places:
-            return False
         bytes_ = extent(value.size(), value.stride()) * value.element_size()
-        if not bytes_ == memory[places[0]][1] == value.untyped_storage().nbytes():
+        # A result that was resized has other memory than it was made with.
+        places = [place for place, (made, size) in enumerate(memory) if size == bytes_ and share_memory(made, value)]
+        if not places or value.untyped_storage().nbytes() != bytes_:
             return False
         plan.add_tensor(
             allocation=places[0],

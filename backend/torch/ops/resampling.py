@@ -15,6 +15,7 @@ import torch
 from .elementwise import Body, run
 from .library import enter_by_name
 from .movement import retyped
+from .prepared import note_staying
 from .shapes import empty_in_order_of, resized
 from .splitting import parts
 from .types import IN_SOURCE, NAMES, OnHost, as_integer, computed_in, require
@@ -217,6 +218,8 @@ def _along(x: torch.Tensor, dim: int, taps: Taps, out: torch.Tensor, plain: bool
     strides = [0 if d == dim % x.dim() else stride for d, stride in enumerate(x.stride())]
     source = x.as_strided(out.shape, strides)
     after = (1,) * (x.dim() - 1 - dim % x.dim())
+    for table in (taps.index, taps.weight):
+        note_staying(table)
     index, weight = (table[:, 0].view(-1, *after) for table in (taps.index, taps.weight))
     counts = {"step": x.stride(dim)}
     if plain:

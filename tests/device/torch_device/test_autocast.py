@@ -59,6 +59,21 @@ def test_what_it_leaves_alone() -> None:
     assert (x @ x).dtype == torch.float32
 
 
+def test_arguments_of_all_sorts() -> None:
+    x, bias = torch.randn(4, 4, device="spirv"), torch.nn.Parameter(torch.ones(4, device="spirv"))
+    with torch.autocast("spirv", dtype=torch.bfloat16):
+        assert torch.einsum("ij,jk", x, x).dtype == torch.bfloat16, "tensors in a list"
+        assert F.layer_norm(x.bfloat16(), [4], weight=bias, bias=None).dtype == torch.float32
+        assert torch.addmm(bias, x, x, beta=2).dtype == torch.bfloat16
+        assert torch.pow(x.half().abs(), 2).dtype == torch.float32
+        assert F.linear(x, x.bfloat16()).dtype == torch.bfloat16
+        with pytest.raises(RuntimeError):
+            x @ torch.ones(3, 3, device="spirv")
+        assert (x @ x).dtype == torch.bfloat16, "after an error, too"
+        F.linear(x, x, bias).sum().backward()
+    assert bias.grad is not None and bias.grad.dtype == torch.float32
+
+
 def test_training_with_a_gradient_scaler() -> None:
     torch.manual_seed(0)
     model = torch.nn.Linear(16, 1).to("spirv")

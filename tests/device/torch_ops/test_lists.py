@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+from triton.backends.spirv.torch.ops import lists
 
 from .conftest import compare, to
 from .test_elementwise import values
@@ -152,3 +153,25 @@ def test_scaled_gradients() -> None:
     steps.grad_scale, steps.found_inf = torch.tensor(2.0, device="spirv"), torch.ones((), device="spirv")
     steps.step()
     assert x.tolist() == [1.0] * 4
+
+
+def test_steps_that_repeat_keep_their_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Gradients have the addresses of the last step's, in whatever order those were freed."""
+    made: list[bytes] = []
+    table = lists._Form.table
+
+    def counted(self: Any, addresses: bytes) -> Any:
+        made.extend([addresses] if addresses not in self.tables else [])
+        return table(self, addresses)
+
+    monkeypatch.setattr(lists._Form, "table", counted)
+    model = torch.nn.Sequential(*(torch.nn.Linear(8, 8) for _ in range(4))).to("spirv")
+    optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
+    x = torch.randn(4, 8, device="spirv")
+    counts = []
+    for _ in range(6):
+        optimizer.zero_grad()
+        model(x).square().sum().backward()
+        optimizer.step()
+        counts.append(len(made))
+    assert counts[0] > 0 and counts[-1] == counts[-3], counts

@@ -52,6 +52,17 @@ _CALLS: dict[str, Callable[..., Any]] = {
     "types": lambda x, y: (x.to(torch.bfloat16), x.to(torch.int32), x > y, torch.where(x > y, x, y)),
     "lists": lambda x, y: (torch.cat((x, y)), torch.stack((x, y), 1), x.split(4)[1].clone()),
     "new": lambda x, y: (torch.zeros_like(x), x.new_full((3,), 2.0), torch.ones_like(y, dtype=torch.int64)),
+    "counted": lambda x, y: (torch.arange(5, device=x.device), torch.arange(1, 9, 2.5, dtype=y.dtype, device=y.device)),
+    "copies": lambda x, y: (x.clone(), x.t().clone(), x[:, ::2].clone(memory_format=torch.contiguous_format)),
+    "gradients of parts": lambda x, y: (
+        torch.ops.aten.select_backward(x[0], (8, 16), 0, 3),
+        torch.ops.aten.slice_backward(x[2:6], (8, 16), 0, 2, 6, 1),
+        torch.ops.aten.diagonal_backward(x.diagonal(), (8, 16), 0, 0, 1),
+    ),
+    "larger images": lambda x, y: (
+        F.interpolate(x[None, None], scale_factor=2.0),
+        F.interpolate(y[None, None], size=(5, 33), mode="bilinear"),
+    ),
     "attention": lambda x, y: F.scaled_dot_product_attention(x[None, None], y[None, None], x[None, None]),
 }
 
@@ -69,9 +80,15 @@ def test_a_call_like_an_earlier_one_goes_through_no_python(monkeypatch: pytest.M
         (x + y).mul_(y).sum(-1)
         F.layer_norm(x, (14,))
         x.t().contiguous()
+        F.interpolate(x[None, None], scale_factor=2.0)
+        torch.arange(14, device="spirv")
+        torch.ops.aten.select_backward(x[0], (6, 14), 0, 3)
     launches: list[Any] = []
     monkeypatch.setattr(launching.TypedKernel, "launch", lambda *args, **how: launches.append(args))
     made = (x + y).mul_(y).sum(-1), F.layer_norm(x, (14,)), x.t().contiguous()
+    F.interpolate(x[None, None], scale_factor=2.0)
+    torch.arange(14, device="spirv")
+    torch.ops.aten.select_backward(x[0], (6, 14), 0, 3)
     assert launches == []
     host = x.cpu(), y.cpu()
     torch.testing.assert_close(made[0].cpu(), ((host[0] + host[1]) * host[1]).sum(-1), rtol=2e-5, atol=2e-5)

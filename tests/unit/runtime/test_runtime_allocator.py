@@ -67,6 +67,18 @@ def test_what_was_freed_is_used_again() -> None:
     assert (device.used, device.buffers, allocator.pool.allocated, allocator.pool.reserved) == (0, 0, 0, 0)
 
 
+def test_addresses_repeat_in_whatever_order_memory_is_freed() -> None:
+    allocator, draw = DeviceAllocator(FakeDevice(64 << 20).allocate), random.Random(0)
+    found = []
+    for _ in range(5):
+        live = [allocator.allocate(size) for size in (100, 5000, 100, 3 << 20, 100, 3 << 20)]
+        found.append([entry.address for entry in live])
+        draw.shuffle(live)
+        while live:
+            live.pop().free()
+    assert all(addresses == found[0] for addresses in found)
+
+
 def test_small_allocations_share_buffers() -> None:
     device = FakeDevice()
     allocator = DeviceAllocator(device.allocate)
