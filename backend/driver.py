@@ -208,12 +208,6 @@ class SPIRVDriver(DriverBase):
 
         return do_bench_graph
 
-    def refuse_vendor_figure(self, helper: str) -> NoReturn:
-        """Raises NotImplementedError for a function of triton.testing that computes with what NVIDIA's GPUs have."""
-        from .runtime.vendor_figures import refuse_vendor_figure
-
-        refuse_vendor_figure(helper)
-
     def __getattr__(self, name: str) -> NoReturn:
         """What drivers of CUDA have and this one does not: the error says what to use instead."""
         from .runtime.vendor_figures import missing_attribute

@@ -30,6 +30,7 @@ from .project import Lock, Project, ReleaseWheel, replace_file
 from .queue import Patch, is_tracked, load_series, overlay_files, refuse_unsafe, uses_module
 from .queue_files import changed_files, collect
 from .repository import UPSTREAM_REF, History, create
+from .submodule import CHECK_OUT
 
 OLD_REF = "refs/queue/old"
 _OVERLAY = "overlay/"
@@ -395,7 +396,7 @@ def finish(project: Project, state: State) -> None:
     if goal.form == "source":
         command = ["git", "-C", str(project.submodule), "checkout", "--quiet", "--detach", goal.commit]
         if subprocess.run(command, check=False).returncode:
-            note(f"upstream/ could not be checked out at {goal.commit[:12]}: run `git submodule update upstream`")
+            note(f"upstream/ could not be checked out at {goal.commit[:12]}: run `{CHECK_OUT}`")
 
 
 def unused_overlay(project: Project, state: State) -> dict[str, str]:

@@ -11,7 +11,8 @@ from pathlib import Path
 from .errors import ToolError
 from .project import Lock, Project
 
-CHECK_OUT = "git submodule update --init upstream"
+#: With --checkout it does so although .gitmodules keeps clones from it (update = none).
+CHECK_OUT = "git submodule update --init --checkout upstream"
 _MODE = "160000"
 
 

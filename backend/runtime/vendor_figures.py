@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-#: Functions of triton.testing that assume NVIDIA's GPUs → what they need from a device.
-_FIGURES = {
-    "get_max_tensorcore_tflops": "the number of multiprocessors and the products of their tensor cores in a cycle",
-    "get_max_simd_tflops": "the number of multiprocessors and their operations in a cycle",
-    "set_gpu_clock": "clocks that can be set; nvidia-smi sets the clocks of NVIDIA's GPUs",
-}
 _TARGET = "what kernels are compiled for is triton.runtime.driver.active.get_current_target().arch"
 _MONITORED = "Vulkan does not report it: use the vendor's tool"
 _GRAPHS = 'use triton.backends.spirv.runtime.Graph, or torch.compile(mode="reduce-overhead")'
@@ -34,14 +28,6 @@ _NAMES = {
     "device_of": "use torch.spirv.device(x.device)",
     "is_tf32_supported": "TF32 is NVIDIA's. Products of float32 are computed in float32",
 }
-
-
-def refuse_vendor_figure(helper: str) -> NoReturn:
-    """Raises NotImplementedError for a function of triton.testing (patches/vendor-figures.patch)."""
-    raise NotImplementedError(
-        f"triton.testing.{helper} needs {_FIGURES[helper]}. Vulkan does not report that: measure with "
-        "triton.testing.do_bench, or take the figure from the vendor's data sheet"
-    )
 
 
 def missing_attribute(owner: object, name: str) -> AttributeError:

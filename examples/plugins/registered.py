@@ -1,7 +1,7 @@
 """A backend that a program registers while it runs: `python examples/plugins/registered.py`.
 
 It compiles to a list of operation names and "launches" by printing them: every part of the way from `kernel[grid]` to
-a launcher. It needs the patched wheel (triton.backends.register_backend), and no device.
+a launcher. It needs no device.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import triton
 import triton.language as tl
 from triton._C.libtriton import ir, passes
-from triton.backends import get_backend, register_backend
+from triton.backends import Backend, backends
 from triton.backends.compiler import BaseBackend, GPUTarget
 from triton.backends.driver import DriverBase
 
@@ -108,6 +108,6 @@ def double_kernel(x_ptr, BLOCK: tl.constexpr):
 
 
 if __name__ == "__main__":
-    register_backend("oplist", OpListBackend, OpListDriver)
-    triton.runtime.driver.set_active(get_backend("oplist").driver())
+    backends["oplist"] = Backend(OpListBackend, OpListDriver)
+    triton.runtime.driver.set_active(OpListDriver())
     double_kernel[(4,)](triton.MockTensor(tl.float32), BLOCK=256)

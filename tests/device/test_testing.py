@@ -168,20 +168,6 @@ def test_what_vulkan_does_not_report_is_said() -> None:
     assert properties.get("mem_clock_rate") is None
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda: testing.get_max_tensorcore_tflops(torch.float16, 1000),
-        lambda: testing.get_max_tensorcore_tflops(torch.float16, 1000, 0),
-        lambda: testing.get_max_simd_tflops(torch.float32, 1000),
-        lambda: testing.set_gpu_clock().__enter__(),
-    ],
-)
-def test_figures_of_nvidias_gpus_are_refused_by_name(call: Any) -> None:
-    with pytest.raises(NotImplementedError, match=r"triton\.testing\.\w+ needs .*do_bench"):
-        call()
-
-
 def test_names_of_cudas_driver_say_what_to_use_instead() -> None:
     for owner in (driver.active, driver.active.get_device_interface()):
         assert not hasattr(owner, "get_device_capability") and not hasattr(owner, "no_such_name")

@@ -19,6 +19,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+#: A file of the overlay.
+_OURS = "runtime/driver_selection.py"
 _LINKED = ("_C", "FileCheck", "include", "lib", "bin", "instrumentation")
 
 
@@ -66,7 +68,7 @@ def copy_tree(target: Path) -> None:
 def stock_tree(target: Path) -> None:
     """As copy_tree, with the series taken off again where the installed triton has it."""
     copy_tree(target)
-    if (target / "python/triton/backends/registry.py").exists():
+    if (target / "python/triton" / _OURS).exists():
         for patch in reversed(series()):
             git_apply(patch, target, "--reverse")
 
@@ -74,7 +76,7 @@ def stock_tree(target: Path) -> None:
 @functools.cache
 def python_path() -> str | None:
     """The folder to put on PYTHONPATH for a patched triton, or None if the installed one is patched."""
-    if (installed_triton() / "backends" / "registry.py").exists():
+    if (installed_triton() / _OURS).exists():
         return None
     target = Path(tempfile.mkdtemp(prefix="patched-triton-"))
     atexit.register(shutil.rmtree, target, ignore_errors=True)

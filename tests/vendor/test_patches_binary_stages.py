@@ -10,7 +10,7 @@ PLUGINS = ROOT / "examples" / "plugins"
 
 PRELUDE = """
 import triton, triton.language as tl
-from triton.backends import register_backend
+from triton.backends import Backend, backends
 from triton.runtime.driver import driver
 from registered import OpListBackend, OpListDriver, double_kernel
 
@@ -18,7 +18,7 @@ class Launches(OpListDriver):
     def launcher_cls(self, src, metadata):
         return lambda *args: None
 
-register_backend("oplist", OpListBackend, Launches)
+backends["oplist"] = Backend(OpListBackend, Launches)
 driver.set_active(Launches())
 kernel = double_kernel[(4,)](triton.MockTensor(tl.float32), BLOCK=256)
 """

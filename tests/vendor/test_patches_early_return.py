@@ -13,7 +13,7 @@ import warnings
 import triton
 import triton.language as tl
 from triton import knobs
-from triton.backends import Backend, backends, register_backend
+from triton.backends import Backend, backends
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 from triton.runtime.driver import driver
@@ -49,7 +49,7 @@ def stages(tmp_path: Path, kernel: str) -> set[str]:
 def test_a_launch_compiles_warns_once_and_returns(tmp_path: Path) -> None:
     output = run(
         """
-register_backend("oplist", OpListBackend, NoLaunch)
+backends["oplist"] = Backend(OpListBackend, NoLaunch)
 driver.set_active(NoLaunch())
 with warnings.catch_warnings(record=True) as seen:
     warnings.simplefilter("always")
@@ -81,7 +81,7 @@ def test_warmup_needs_no_launch_and_does_not_warn(tmp_path: Path) -> None:
     output = run(
         """
 warnings.simplefilter("error")
-register_backend("oplist", OpListBackend, NoLaunch)
+backends["oplist"] = Backend(OpListBackend, NoLaunch)
 driver.set_active(NoLaunch())
 compiled = double_kernel.warmup(X, BLOCK=256, grid=(4,))
 compiled._init_handles()  # what users call to read registers
@@ -101,7 +101,7 @@ class Compiles(OpListBackend):
         super().add_stages(stages, options, language)
 
 warnings.simplefilter("ignore")
-register_backend("oplist", Compiles, NoLaunch)
+backends["oplist"] = Backend(Compiles, NoLaunch)
 driver.set_active(NoLaunch())
 double_kernel[(4,)](X, BLOCK=256)
 print(calls)
@@ -114,7 +114,7 @@ def test_launch_hooks_see_no_launch(tmp_path: Path) -> None:
     output = run(
         """
 warnings.simplefilter("ignore")
-register_backend("oplist", OpListBackend, NoLaunch)
+backends["oplist"] = Backend(OpListBackend, NoLaunch)
 driver.set_active(NoLaunch())
 knobs.runtime.launch_enter_hook.add(calls.append)
 double_kernel[(4,)](X, BLOCK=256)
@@ -133,7 +133,7 @@ class Absent(OpListDriver):
     unavailable_reason = classmethod(lambda cls: "no Vulkan device was found")
 
 backends.clear()
-register_backend("oplist", OpListBackend, Absent)
+backends["oplist"] = Backend(OpListBackend, Absent)
 source = ASTSource(double_kernel, {"x_ptr": "*fp32", "BLOCK": "constexpr"}, {"BLOCK": 64})
 compiled = triton.compile(source, target=GPUTarget("oplist", "any", 1))
 with warnings.catch_warnings(record=True) as seen:
@@ -153,7 +153,7 @@ def test_without_a_reason_a_missing_driver_stays_an_error(tmp_path: Path) -> Non
         PRELUDE
         + """
 backends.clear()
-register_backend("oplist", OpListBackend, OpListDriver)
+backends["oplist"] = Backend(OpListBackend, OpListDriver)
 source = ASTSource(double_kernel, {"x_ptr": "*fp32", "BLOCK": "constexpr"}, {"BLOCK": 64})
 triton.compile(source, target=GPUTarget("oplist", "any", 1))[(1, 1, 1)](X)
 """,
@@ -174,7 +174,7 @@ class Present(OpListDriver):
 
 backends.clear()
 for name in ("one", "two"):
-    register_backend(name, type(name, (OpListBackend,), {
+    backends[name] = Backend(type(name, (OpListBackend,), {
         "supports_target": staticmethod(lambda target, name=name: target.backend == name)}), Present)
 source = ASTSource(double_kernel, {"x_ptr": "*fp32", "BLOCK": "constexpr"}, {"BLOCK": 64})
 triton.compile(source, target=GPUTarget("one", "any", 1))[(1, 1, 1)](X)
@@ -194,7 +194,7 @@ asked = []
 launchable = compiler.launchable
 compiler.launchable = lambda kernel: asked.append(kernel.name) or launchable(kernel)
 warnings.simplefilter("error")
-register_backend("oplist", OpListBackend, Launches)
+backends["oplist"] = Backend(OpListBackend, Launches)
 driver.set_active(Launches())
 for _ in range(10):
     compiled = double_kernel[(4,)](X, BLOCK=256)

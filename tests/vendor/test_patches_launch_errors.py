@@ -9,7 +9,7 @@ from patched_tree import ROOT, run_ok
 PRELUDE = """
 import triton
 import triton.language as tl
-from triton.backends import register_backend
+from triton.backends import Backend, backends
 from triton.runtime.driver import driver
 from registered import OpListBackend, OpListDriver, double_kernel
 
@@ -20,7 +20,7 @@ class Plain(OpListDriver):
     def launcher_cls(self, src, metadata):
         return lambda *args: calls.append(args[:3])
 
-register_backend("oplist", OpListBackend, Plain)
+backends["oplist"] = Backend(OpListBackend, Plain)
 driver.set_active(Plain())
 
 def error(grid, *args, **keywords):

@@ -9,7 +9,7 @@ from patched_tree import ROOT, run_ok
 PRELUDE = """
 import triton
 import triton.language as tl
-from triton.backends import register_backend
+from triton.backends import Backend, backends
 from triton.runtime.driver import driver
 from registered import OpListBackend, OpListDriver, double_kernel
 
@@ -41,7 +41,7 @@ def run(code: str, tmp_path: Path) -> str:
 def test_a_driver_is_told_and_asked(tmp_path: Path) -> None:
     output = run(
         """
-register_backend("oplist", OpListBackend, Remembers)
+backends["oplist"] = Backend(OpListBackend, Remembers)
 active = Remembers()
 driver.set_active(active)
 kernel = double_kernel[(4,)](X, BLOCK=256)
@@ -58,7 +58,7 @@ print(double_kernel.warmup(X, grid=(4,), BLOCK=256) is kernel, len(active.told),
 def test_another_driver_launches_as_before(tmp_path: Path) -> None:
     output = run(
         """
-register_backend("oplist", OpListBackend, Plain)
+backends["oplist"] = Backend(OpListBackend, Plain)
 driver.set_active(Plain())
 kernels = {double_kernel[(grid,)](X, BLOCK=256) for grid in range(1, 4)}
 print(len(kernels), double_kernel.relaunch, [call[0] for call in calls])
@@ -74,7 +74,7 @@ def test_an_error_of_the_shorter_way_is_the_launchs_own(tmp_path: Path) -> None:
 class Fails(Remembers):
     def repeat(self, *args):
         raise ValueError("the grid is too large")
-register_backend("oplist", OpListBackend, Fails)
+backends["oplist"] = Backend(OpListBackend, Fails)
 driver.set_active(Fails())
 double_kernel[(1,)](X, BLOCK=256)
 try:

@@ -12,7 +12,7 @@ from toy_runs import NEW_COMMIT, REBASE, Toy, build
 
 from tools.errors import ToolError
 from tools.packaging import source_form
-from tools.submodule import entry_of
+from tools.submodule import CHECK_OUT, entry_of
 from tools.verbs import demo
 from tools.verbs import test as test_verb
 
@@ -120,13 +120,46 @@ def test_an_entry_of_another_commit_is_a_fault(toy: Toy) -> None:
 
 
 def test_what_needs_upstream_says_how_to_have_it(toy: Toy) -> None:
-    command = "git submodule update --init upstream"
+    command = CHECK_OUT
     if not entry_of(toy.project.root):
         command = f"python3 -m tools submodule && {command}"
     done = toy.run("rebase", "--to", "main")
     assert (done.returncode, f"run `{command}`; a release can be named" in done.stderr) == (1, True)
     with pytest.raises(ToolError, match=re.escape(f"upstream/ is not checked out: run `{command}` (if")):
         source_form.check_submodule(toy.project, toy.project.lock())
+
+
+def test_it_is_checked_out_though_clones_leave_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``update = none`` keeps a recursive clone from upstream's whole history."""
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", "protocol.file.allow")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "always")
+    upstream, project, clone = (tmp_path / name for name in ("triton", "project", "clone"))
+    for folder in (upstream, project):
+        folder.mkdir()
+        git(folder, "init", "-q", ".")
+    (upstream / "setup.py").write_text("")
+    git(upstream, "add", "setup.py")
+    git(upstream, "commit", "-q", "-m", "upstream")
+    modules = f'[submodule "upstream"]\n\tpath = upstream\n\turl = {upstream}\n\tupdate = none\n'
+    (project / ".gitmodules").write_text(modules)
+    git(project, "add", ".gitmodules")
+    git(
+        project, "update-index", "--add", "--cacheinfo", f"160000,{git(upstream, 'rev-parse', 'HEAD').strip()},upstream"
+    )
+    git(project, "commit", "-q", "-m", "project")
+    git(tmp_path, "clone", "-q", "--recurse-submodules", str(project), str(clone))
+    assert list((clone / "upstream").iterdir()) == []
+    git(clone, *CHECK_OUT.split()[1:])
+    assert (clone / "upstream/setup.py").is_file()
+
+
+def test_check_tolerates_that_clones_leave_it_out(toy: Toy) -> None:
+    toy.ok("apply")
+    toy.ok("submodule")
+    with (toy.project.root / ".gitmodules").open("a") as file:
+        file.write("\tupdate = none\n")
+    assert toy.ok("check") == OK
 
 
 def test_upstream_s_files_are_not_taken_out_of_the_index(tmp_path: Path) -> None:

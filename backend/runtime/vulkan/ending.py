@@ -15,7 +15,7 @@ from contextlib import contextmanager
 #: How long the end waits for calls that have begun.
 _SECONDS = 10.0
 
-_ENDING = "the process is ending, and the Vulkan device is closed"
+_CLOSED = "the Vulkan device is closed"  # as of a device that was open
 
 
 class Ending:
@@ -38,7 +38,7 @@ class Ending:
         thread, changed = threading.get_ident(), self._changed
         with changed:
             if self._ended_by not in (None, thread):
-                raise RuntimeError(_ENDING)
+                raise RuntimeError(_CLOSED)
             self._inside[thread] = self._inside.get(thread, 0) + 1
         try:
             yield
