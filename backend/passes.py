@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from triton._C.libtriton import ir, passes
 
+from .analysis.code_size import DOT_ELEMENTS
 from .layouts.element_sizes import bits_in_memory
 from .transforms.dot_precision import OF_F32
 from .transforms.sink_loads import APART, are_apart
@@ -171,9 +172,6 @@ def _run_for(
 #: Bits of the dimension that a tt.dot sums over, at least, that add_accelerate_matmul needs for fragments: 16 halves.
 _FRAGMENT_BITS = 256
 
-
-#: Element-by-element operations that an element of a dot's result is as much code as: the operands are stored and read.
-DOT_ELEMENTS = 3
 
 _EXCHANGES = frozenset({"tt.reduce", "tt.scan", "tt.gather", "tt.histogram"})
 

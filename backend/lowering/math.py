@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..analysis.code_size import fma_is_one_instruction
 from ..layouts.element_sizes import element_type
-from ..planning.rolling import fma_is_one_instruction
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation
@@ -110,9 +110,7 @@ def _lengthy(ctx: Lowering, operation: Operation) -> None:
 def _absolute_integer(ctx: Lowering, operation: Operation) -> None:
     f = ctx.f
     map_registers(
-        ctx,
-        operation,
-        lambda a: f.select(f.compare(op.SLessThan, a, f.constant_like(a, 0)), negative(ctx, a), a),
+        ctx, operation, lambda a: f.select(f.compare(op.SLessThan, a, f.constant_like(a, 0)), negative(ctx, a), a)
     )
 
 

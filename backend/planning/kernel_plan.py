@@ -8,9 +8,9 @@ from functools import partial
 
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barriers import Need, barrier_needs
+from ..analysis.code_size import multiply_adds
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.overwriting import ReadsFirst, reads_first
-from ..analysis.unrolled_dots import multiply_adds
 from ..capabilities import Capabilities
 from ..transforms.schedule import Options
 from ..ttgir.ir import Function, Module, Operation, Value

@@ -191,7 +191,7 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform(
         "cut long tensors in strips",
         Stage.PLANNING,
-        lambda module, device, options: cut_in_strips(kernel_of(module), device.traits.unrolled_elementwise),
+        lambda module, device, options: cut_in_strips(kernel_of(module), device.traits),
         when=lambda device, options: device.traits.unrolled_elementwise,
     ),
     Transform(
