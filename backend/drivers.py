@@ -18,7 +18,7 @@ class Faults:
     loops after some number of iterations, counted over all loops of an invocation, without a word; so many need no
     watching. ``max_nesting``: how deep regions may nest. ``folds_zeros``: it folds additions and products with the
     constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind barriers, in time
-    that grows beyond measure (spirv/anchors.py). ``narrows_comparisons``: it compares a sign-extended number with a
+    that grows beyond measure (coroutines/). ``narrows_comparisons``: it compares a sign-extended number with a
     64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong (Mesa's nir_opt_algebraic.py,
     "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C). ``unmasked_loads``: a load
     whose address all lanes of a subgroup share it does even where none of them is active, and crashes where nothing is
