@@ -139,7 +139,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.LAYOUTS_CHOSEN,
         _alone(reload_operands),
         (_among(APART),),
-        lambda device, options: options.schedule.moved_loads and device.traits.reloads_operands,
+        lambda device, options: options.schedule.moved_loads and device.traits.dots_unroll,
     ),
     Transform(
         "sink loads of dot operands",
