@@ -16,7 +16,7 @@ from ..layouts.strips import register_count
 from ..ptx.program import Program
 from ..ttgir.encodings import BlockedEncoding
 from ..ttgir.ir import Operation
-from ..ttgir.traits import MEDIUM, SHORT, traits
+from ..ttgir.traits import MEDIUM, SHORT, masks, traits
 from ..ttgir.types import FloatType, TensorType, Type
 from .matrix_dots import unfolded
 
@@ -30,9 +30,6 @@ DOT_ELEMENTS = 3
 #: Instructions that read a gathered element.
 GATHERED = 8
 
-#: Accesses to memory → the group of their operands that the mask is.
-_MASKS = {"tt.load": 1, "tt.store": 2}
-
 #: Instructions of SPIR-V that one of PTX becomes, its operands' bits taken apart and put together.
 _PTX = 5
 _LONGER_PTX = {
@@ -43,13 +40,12 @@ _LONGER_PTX = {
 
 def length(operation: Operation, driver: Driver) -> int:
     """Of the code of one register; 1 for what is an instruction at most."""
-    name = operation.name
-    if name in _MASKS and operation.operand_group(_MASKS[name]):
+    if masks(operation):
         return EACH_LANE
-    if name == "tt.extern_elementwise":
+    if operation.name == "tt.extern_elementwise":
         form = form_of(operation.attributes["symbol"], [operand.type for operand in operation.operands])
         return 1 if form is None else form.length
-    if name == "math.fma" and fma_is_one_instruction(element_type(operation.result.type), driver):
+    if operation.name == "math.fma" and fma_is_one_instruction(element_type(operation.result.type), driver):
         return 1
     return traits(operation).length
 

@@ -142,11 +142,8 @@ BUFFERS: dict[str, Planner] = {
 
 #: The same for those whose plan depends on no memory.
 FIXED: dict[str, Planner] = {
-    "tt.load": lambda operation, given: plan_global_access(
-        operation, given.axis_info, given.checked, 1, operation.result
-    ),
-    "tt.store": lambda operation, given: plan_global_access(
-        operation, given.axis_info, given.checked, 2, operation.operands[1]
+    **dict.fromkeys(
+        ("tt.load", "tt.store"), lambda operation, given: plan_global_access(operation, given.axis_info, given.checked)
     ),
     "tt.elementwise_inline_asm": lambda operation, given: plan_assembly(operation, given.target.capabilities.traits),
     **{
