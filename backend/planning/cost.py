@@ -82,12 +82,12 @@ def _schedules(facts: KernelFacts) -> Iterator[Schedule]:
         for padded in (True, False) if facts.padded else (False,):
             yield from (replace(units, padded=padded, pieces=pieces) for pieces in MATRIX_CUTS)
     for share in SHARES if facts.driver.slices_dots and facts.dots else (0,):
-        for moved in (True, False) if facts.dots else (True,):
-            one = replace(best, moved_loads=moved, share=share)
-            yield from (replace(one, subgroups=count) for count in _halved(facts))
-            if facts.dots:
-                yield from (replace(one, pieces=pieces) for pieces in CUTS if pieces and moved)
-                yield from (replace(one, pieces=pieces, tight=True) for pieces in CUTS)
+        one = replace(best, share=share)
+        yield from (replace(one, subgroups=count) for count in _halved(facts))
+        if facts.dots:
+            yield from (replace(one, pieces=pieces) for pieces in CUTS if pieces)
+            for moved in (True, False):
+                yield from (replace(one, moved_loads=moved, pieces=pieces, tight=True) for pieces in CUTS)
 
 
 def _halved(facts: KernelFacts) -> Iterator[int]:

@@ -35,8 +35,9 @@ from .strip_loops import Key, Run, roll
 from .strip_operations import SOURCES, cost_of, is_light, is_tensor, may_be_cut, size_of, sunk
 from .strip_reductions import folds, keeps_strips, reduced_dim
 
-#: Arrays cost something themselves: they are worth it for code of more than so many budgets. Where a tensor is in one
-#: already, its registers cost something: as much is spared with code of so many budgets.
+#: Arrays cost something themselves: they are worth it for code of more than so many budgets. On Mesa's CPU driver a
+#: softmax of 16,384 elements is compiled in 0.2 s instead of 0.8 with arrays, and takes 1.5 times as long. Where a
+#: tensor is in one already, its registers cost something: as much is spared with code of so many budgets.
 _ARRAYS = 2.25
 _IN_ARRAYS = 0.125
 

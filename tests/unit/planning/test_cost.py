@@ -22,10 +22,10 @@ def test_without_dots_only_the_subgroups_can_be_fewer() -> None:
 
 def test_dots_are_cut_before_subgroups_are_halved() -> None:
     found = schedules(KernelFacts(16, 4, 2))
-    assert found[:2] == [Schedule(16), Schedule(16, moved_loads=False)]
+    assert found[:2] == [Schedule(16), Schedule(16, tight=True)]
     assert [one for one in found if one.pieces and not one.tight] == [Schedule(16, pieces=one) for one in CUTS[1:]]
     assert found.index(Schedule(16, pieces=8)) < found.index(Schedule(8))
-    assert found[-1].subgroups == 4 and not found[-1].moved_loads
+    assert found[-1] == Schedule(4) and all(one.moved_loads or one.tight for one in found)
 
 
 def test_operands_in_slices_come_before_loads_stay_and_dots_are_cut() -> None:
