@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from ..ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding
+from ..ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding, unsliced
 from ..ttgir.ir import Module, Operation
 from ..ttgir.traits import TRAITS, End, Layouts, traits
 from ..ttgir.types import TensorType
@@ -55,14 +55,8 @@ def _mixes(operation: Operation, chosen: _Chosen) -> bool:
     if operation.regions and operation.name not in ALONG:
         return False  # it passes each value on as it is
     types = [value.type for value in (*operation.operands, *operation.results)]
-    found = {_root(type_.encoding) for type_ in types if isinstance(type_, TensorType)}
+    found = {unsliced(type_.encoding) for type_ in types if isinstance(type_, TensorType)}
     return len(found) > 1 and not found.isdisjoint(chosen)
-
-
-def _root(encoding: Encoding | None) -> Encoding | None:
-    while isinstance(encoding, SliceEncoding):
-        encoding = encoding.parent
-    return encoding
 
 
 def _moved(encoding: BlockedEncoding, shape: tuple[int, ...], axis: int) -> Encoding | None:
