@@ -218,8 +218,8 @@ DRIVERS = {
         most_shuffles=16,  # 10 ms to compile each of 56 and 80 ms each of 640; a store and a load take 4
         unrolled_instructions=400,  # a basic block takes more than linear time
         unrolled_in_loop=1600,  # its loop limit counts rounds: 64 sines take 2.8 s instead of 20
-        # Compiled in 0.3 s. With 1,000, sums and chains of functions are compiled in half the time and run 1.0 to 1.3
-        # times as fast, but softmax of rows of 64 to 128 elements takes 1.15 times as long.
+        # Compiled in 0.3 s. With 1,000, sums and chains of functions are compiled in half the time and run 0.93 to 1.35
+        # times as fast, but softmax of rows of 64 to 128 elements takes 1.08 to 1.2 times as long.
         unrolled_elementwise=4000,
     ),
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
