@@ -18,7 +18,7 @@ class Faults:
     silently ends loops after this number of iterations, counted over all loops of an invocation; shorter loops need no
     watching. ``max_nesting``: how deep regions may nest. ``folds_zeros``: it folds additions and products with the
     constant +0 as if there were no NaN and no -0. ``coroutines``: it computes values again behind barriers, in time
-    that grows beyond measure (spirv/anchors.py). ``narrows_comparisons``: it compares a sign-extended number with a
+    that grows beyond measure (coroutines/). ``narrows_comparisons``: it compares a sign-extended number with a
     64-bit constant, one that it finds itself too, in the narrow type, and gets it wrong (Mesa's nir_opt_algebraic.py,
     "Optimize comparisons with up-casts": in 22.3.6 its -2^31 is an unsigned literal of C). ``unmasked_loads``: a load
     whose address all lanes of a subgroup share it does even where none of them is active, and crashes where nothing is
@@ -74,19 +74,20 @@ class Driver:
     **Its workgroup memory.** ``spare_shared``: bytes for each invocation that cost nothing: as many workgroups can be
     on a compute unit as with none.
 
-    **Its compiler.** ``dot_unroll``: the most multiply-adds that a dot's loop body holds, ``dots_unroll`` the most of
-    all dots of a kernel (0: any number; transforms/buffer_operands.py), ``dot_registers`` the most accumulators that it
-    updates, ``dot_unroll_registers`` the most multiply-adds that are unrolled where an operand would need an indexed
-    array else. ``slices_dots``: dots whose operands find no room multiply slices of K in a loop
-    (transforms/slice_dots.py), before anything else is tried. ``tight``: how many times as long kernels take whose
-    conversions go in rounds (planning/cost.py); None: as on others. ``reloads_operands``: operands of several dots are
-    loaded for each (transforms/reload_operands.py). ``shared_banks``: workgroup memory is banked, as on a GPU, so that
-    dot operands are laid out for it. ``prefetch``: the next iteration's dot operands are loaded ahead
+    **Its compiler.** How much code it takes well that is repeated for each register (analysis/code_size.py); 0: any
+    amount. In multiply-adds: ``dot_unroll`` of the body of a dot's loop, ``dots_unroll`` of all dots of a kernel (where
+    there is a limit, operands of several dots are loaded from buffers for each), ``dot_unroll_registers`` of a dot an
+    operand of which would need an indexed array in a loop. In accumulators: ``dot_registers`` that a loop updates. In
+    32-bit shuffles: ``most_shuffles`` of a layout conversion; None: any number. In instructions:
+    ``unrolled_instructions`` of an operation, ``unrolled_in_loop`` the same in loops of the kernel, for half of it,
+    ``unrolled_elementwise`` of element-by-element code (transforms/strips.py).
+
+    ``slices_dots``: dots whose operands find no room multiply slices of K in a loop (transforms/slice_dots.py), before
+    anything else is tried. ``tight``: how many times as long kernels take whose conversions go in rounds, and whose
+    buffers loops fill again (planning/cost.py). ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot
+    operands are laid out for it. ``prefetch``: the next iteration's dot operands are loaded ahead
     (transforms/prefetch.py), ``prefetch_behind_barrier``: once this one's are stored. ``word_bits``: of the components
-    that narrower elements travel in. ``most_shuffles``: 32-bit shuffles that a layout conversion may take; None: any
-    number. ``unrolled_instructions``: of unrolled code that one operation may take; ``unrolled_in_loop``: the same in
-    loops of the kernel, for half of it; 0: any number. ``unrolled_elementwise``: instructions of element-by-element
-    code that is not cut in strips (transforms/strips.py); 0: any number.
+    that narrower elements travel in.
 
     **Its statistics** (runtime/kernels/statistics.py). ``register_statistics``: names of the registers of an
     invocation; the first one that is there counts. ``spill_statistics``: names of registers that went to memory, which
@@ -120,8 +121,9 @@ class Driver:
     dot_unroll_registers: int = 2048
     dot_registers: int = 512
     slices_dots: bool = False
-    tight: float | None = None
-    reloads_operands: bool = False
+    # On an H100 0.99 to 1.01 times as long in five products of float16; ACO: 1 to 1.08 times as many cycles for seven
+    # kernels.
+    tight: float = 1.1
     shared_banks: bool = True
     prefetch: bool = True
     prefetch_behind_barrier: bool = False
@@ -203,9 +205,10 @@ DRIVERS = {
         spare_shared=128,  # transposes by turns, 32 invocations: two of 1 KiB run 20% faster, two of 4 KiB 8% slower
         matrix_units=False,  # of Mesa 26.1: multiply-adds too, in more code
         dot_unroll=512,  # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
-        dots_unroll=2048,  # a kernel of eight dots of 64 accumulators takes 12 s to compile instead of 28
+        # A kernel of eight dots of 64 accumulators takes 12 s to compile instead of 28, one whose two dots of 64×64×64
+        # share an operand 2 s instead of 32.
+        dots_unroll=2048,
         dot_registers=64,  # of 16 vector registers
-        reloads_operands=True,  # 2 s instead of 32 where two dots of 64×64×64 share an operand
         slices_dots=True,  # a product of 128×256×64 with 8 warps takes 1.6 s to compile instead of 13, and runs faster
         tight=2.5,  # next to dots it is code that takes 40 s to compile
         dot_unroll_registers=16384,  # 9 s instead of 75 where 1,024 registers would be looked up in an array
@@ -215,7 +218,9 @@ DRIVERS = {
         most_shuffles=16,  # 10 ms to compile each of 56 and 80 ms each of 640; a store and a load take 4
         unrolled_instructions=400,  # a basic block takes more than linear time
         unrolled_in_loop=1600,  # its loop limit counts rounds: 64 sines take 2.8 s instead of 20
-        unrolled_elementwise=4000,  # compiled in 0.3 s
+        # Compiled in 0.3 s. With 1,000, sums and chains of functions are compiled in half the time and run 0.93 to 1.35
+        # times as fast, but softmax of rows of 64 to 128 elements takes 1.08 to 1.2 times as long.
+        unrolled_elementwise=4000,
     ),
     # The name of its figure: yuzu, src/video_core/renderer_vulkan/pipeline_statistics.cpp.
     "nvidia_proprietary": Driver(

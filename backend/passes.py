@@ -10,11 +10,13 @@ from typing import Any, NamedTuple
 
 from triton._C.libtriton import ir, passes
 
+from .analysis.code_size import DOT_ELEMENTS
 from .layouts.element_sizes import bits_in_memory
 from .transforms.dot_precision import OF_F32
 from .transforms.sink_loads import APART, are_apart
 from .ttgir.attributes import AttributeReader
 from .ttgir.lexer import Tokens
+from .ttgir.traits import TRAITS, Memory
 from .ttgir.types import TensorType
 
 #: What ``ttg.target`` says of the module.
@@ -172,10 +174,8 @@ def _run_for(
 _FRAGMENT_BITS = 256
 
 
-#: Element-by-element operations that an element of a dot's result is as much code as: the operands are stored and read.
-DOT_ELEMENTS = 3
-
-_EXCHANGES = frozenset({"tt.reduce", "tt.scan", "tt.gather", "tt.histogram"})
+#: Operations that combine or move elements of several lanes.
+_EXCHANGES = frozenset(name for name, row in TRAITS.items() if row.memory is Memory.SCRATCH and not row.effects)
 
 
 @dataclass(frozen=True)

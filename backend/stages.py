@@ -18,7 +18,7 @@ from .capabilities import Capabilities
 from .errors import LoweringError, UnsupportedOperation
 from .options import SPIRVOptions
 from .patience import check
-from .planning.cost import TIGHT, Candidate, KernelFacts, candidates
+from .planning.cost import Candidate, KernelFacts, candidates
 from .planning.kernel_plan import least_shared
 from .planning.matrix_units import MatrixUnits, matrix_units
 from .planning.module_plan import Planned, arrange, plan_arranged, plan_module
@@ -107,8 +107,7 @@ class _Layouts:
                 matrix_warps(found.largest, found.dots, num_warps, device) if on_units else 0,
                 loads_matrices(device, units),
                 found.dots > 0,
-                device.traits.slices_dots,
-                device.traits.tight or TIGHT,
+                device.traits,
             )
         )
 

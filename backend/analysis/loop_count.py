@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..ttgir.ir import Block, Function, Operation, Value
+from ..ttgir.ir import Block, Function, Operation
 from ..ttgir.traits import traits
+from .places import constant
 
 
 def most_iterations(
@@ -52,16 +53,8 @@ def _of_operation(
     inner += rounds(operation)
     if operation.name != "scf.for":
         return inner
-    lower, upper, step = (_constant(value) for value in operation.operands[:3])
+    lower, upper, step = (constant(value) for value in operation.operands[:3])
     if lower is None or upper is None or not step or ("unsignedCmp" in operation.attributes and min(lower, upper) < 0):
         return None
     trips = max(0, -(-(upper - lower) // step))
     return trips * (inner + 1) + 1
-
-
-def _constant(value: Value) -> int | None:
-    owner = value.owner
-    if isinstance(owner, Operation) and owner.name == "arith.constant":
-        number = owner.attributes["value"]
-        return number if isinstance(number, int) else None
-    return None

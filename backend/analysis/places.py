@@ -89,7 +89,7 @@ def _found_steps(value: Value, type_: TensorType, known: Steps) -> tuple[int, ..
     if owner.name in _STEPS:
         operands = [_steps(operand, known) for operand in owner.operands]
         return None if None in operands else _STEPS[owner.name](owner, operands)  # type: ignore[arg-type]
-    equal = owner.name == "tt.splat" or _constant(value) is not None
+    equal = owner.name == "tt.splat" or constant(value) is not None
     return (0,) * type_.rank if equal else None
 
 
@@ -109,7 +109,7 @@ def _sum(operation: Operation, operands: list[tuple[int, ...]]) -> tuple[int, ..
 
 def _product(operation: Operation, operands: list[tuple[int, ...]]) -> tuple[int, ...] | None:
     for value, other in zip(operation.operands, reversed(operands), strict=True):
-        if (factor := _constant(value)) is not None:
+        if (factor := constant(value)) is not None:
             return tuple(factor * step for step in other)
     return None if any(map(any, operands)) else operands[0]
 
@@ -134,13 +134,13 @@ _STEPS: dict[str, Callable[[Operation, list[tuple[int, ...]]], tuple[int, ...] |
 }
 
 
-def _constant(value: Value) -> int | None:
+def constant(value: Value) -> int | None:
     """The number that all elements are, where it is known."""
     owner = value.owner
     if not isinstance(owner, Operation):
         return None
     if owner.name == "tt.splat":
-        return _constant(owner.operands[0])
+        return constant(owner.operands[0])
     if owner.name != "arith.constant":
         return None
     number = owner.attributes["value"]

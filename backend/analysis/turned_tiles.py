@@ -15,7 +15,7 @@ from .pointer_range import carried
 TURNS = frozenset(name for name, row in TRAITS.items() if row.layouts is Layouts.TURNED)
 
 #: Operations that carry values from one iteration to the next.
-LOOPS = frozenset({"scf.for", "scf.while"})
+LOOPS = frozenset(name for name, row in TRAITS.items() if row.loop)
 
 #: Their results have a layout that does not depend on their operands'.
 _ENDS = frozenset({"tt.dot", "tt.dot_scaled", "tt.atomic_rmw", "tt.atomic_cas"})

@@ -7,15 +7,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..ttgir.traits import LONG, MEDIUM
+from ..ttgir.traits import LONG, MEDIUM, SHORT, TRAITS
 
 #: Functions that are computed in f64 whatever their type.
 IN_DOUBLE = (
     "erfc erfcx erfinv erfcinv normcdf normcdfinv lgamma tgamma j0 j1 y0 y1 cyl_bessel_i0 cyl_bessel_i1"
 ).split()
 
-#: Functions of several hundred instructions.
-_LONG = frozenset({*IN_DOUBLE, "pow", "jn", "yn", "erf"})
+#: How long functions are that no operation of ``math`` is named after (tests/lowering/test_code_size.py measures it);
+#: the others are short.
+_LENGTHS = {
+    **dict.fromkeys("erfinv erfcinv normcdfinv lgamma tgamma j0 j1 y0 y1 jn yn pow".split(), LONG),
+    **dict.fromkeys("erfcx normcdf cyl_bessel_i0 cyl_bessel_i1 fmod remainder sinpi cospi".split(), MEDIUM),
+    **dict.fromkeys("rcbrt norm3d norm4d rnorm3d rnorm4d ldexp scalbn".split(), MEDIUM),
+    **dict.fromkeys("fast_sinf fast_cosf fast_tanf fast_powf".split(), MEDIUM),
+    **{f"{name}_r{to}": MEDIUM for name in "add sub mul double2float".split() for to in "zdu"},
+    **{f"{name}_r{to}": MEDIUM for name in "div fma rcp sqrt".split() for to in "nzdu"},
+}
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,8 @@ class Form:
     @property
     def length(self) -> int:
         """Of the code of one register, roughly, in instructions (ttgir.traits.Traits)."""
-        return LONG if self.name in _LONG else MEDIUM
+        row = TRAITS.get(f"math.{self.name}")
+        return _LENGTHS.get(self.name, SHORT) if row is None else row.length
 
 
 _ROUNDED = "{0}_rn {0}_rz {0}_rd {0}_ru"

@@ -21,6 +21,7 @@ from ..planning.plans import Conversion, GlobalAccess
 from ..planning.shared_memory import POOL, aligned
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.spelling import Spelling
+from ..ttgir.traits import masks
 from ..ttgir.types import FloatType, MemDescType, PointerType, TensorType, Type
 from .lines import frames
 
@@ -189,7 +190,6 @@ def accesses(function: Function, plan: KernelPlan) -> list[dict[str, Any]]:
         if operation.name not in ("tt.load", "tt.store"):
             continue
         pointer = operation.operands[0]
-        masks = operation.operand_group(1 if operation.name == "tt.load" else 2)
         layout = _layout(pointer.type)
         bits = _bits(pointer.type)
         planned = plan.plans.get(operation)
@@ -202,7 +202,7 @@ def accesses(function: Function, plan: KernelPlan) -> list[dict[str, Any]]:
         elif width * bits >= WIDEST:
             why = "as wide as an access can be"
         else:
-            reasons = _limits(layout, info, pointer, masks[0] if masks else None, bits, width)
+            reasons = _limits(layout, info, pointer, next(iter(masks(operation)), None), bits, width)
             why = "; ".join([*reasons, *_lane(layout, width)]) or "it is as wide as the tensor"
         found.append(
             {

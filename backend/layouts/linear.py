@@ -225,14 +225,6 @@ class LinearLayout:
             inputs[name] = [flatten(point[:dim] + point[dim + 1 :], shape) for point in points]
         return LinearLayout.from_flat(inputs, shape)
 
-    def insert_dim(self, dim: int) -> LinearLayout:
-        """An output dimension of extent 1 put in at ``dim``."""
-        return LinearLayout.from_flat(self.inputs, self.shape[:dim] + (1,) + self.shape[dim:])
-
-    def restrict(self, *names: str) -> LinearLayout:
-        """Only the inputs ``names``, in that order."""
-        return LinearLayout.from_flat({name: self.inputs[name] for name in names}, self.shape)
-
     def without_zeros(self, name: str) -> LinearLayout:
         """The bases of input ``name`` that are zero left out."""
         kept = {
@@ -245,11 +237,6 @@ class LinearLayout:
     def image_rank(self) -> int:
         """log2 of the number of different images."""
         return Span(self.flat_columns()).rank
-
-    @property
-    def is_injective(self) -> bool:
-        """Whether no two inputs have the same image."""
-        return self.image_rank == sum(map(len, self.inputs.values()))
 
     @property
     def is_surjective(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..abi.block import FIRST_PROGRAM, GLOBAL_SCRATCH, GRID_SIZE, REPORTS, ArgumentBlock, hidden_arguments
 from ..capabilities import Capabilities
+from ..coroutines.anchors import anchor_across_barriers
 from ..planning.module_plan import Planned, plan_module
 from ..spirv.float_modes import float_modes
 from ..spirv.function import FunctionBuilder
@@ -76,6 +77,8 @@ def _emit(planned: Planned, kinds: Sequence[ReportKind], watch: Watch | None) ->
     module = ModuleBuilder()
     shared = SharedMemory(module, plan.view, watch)
     function = FunctionBuilder(module, module.void, faults=capabilities.traits.faults)
+    if capabilities.traits.faults.coroutines:
+        function.rewrite = anchor_across_barriers
     if options.debug_info:
         function.lines = source_lines(kernel)
     assert kernel.body is not None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..analysis.code_size import fma_is_one_instruction
 from ..layouts.element_sizes import element_type
-from ..planning.rolling import fma_is_one_instruction
 from ..spirv import opcodes as op
 from ..spirv.opcodes import Glsl
 from ..ttgir.ir import Operation

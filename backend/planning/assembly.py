@@ -5,35 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ..analysis.code_size import of_assembly
 from ..drivers import Driver
 from ..errors import UnsupportedOperation
 from ..layouts.element_sizes import element_type
 from ..layouts.strips import register_count
 from ..ptx.constraints import parse_constraints
 from ..ptx.parser import parse
-from ..ptx.program import Program, PtxError
+from ..ptx.program import PtxError
 from ..ttgir.ir import Operation, Value
-from ..ttgir.traits import MEDIUM, SHORT
 from ..ttgir.types import PointerType, TensorType
 from .plans import InlineAssembly, Plan
 from .rolling import rounds
-
-#: Instructions of SPIR-V that one of PTX becomes, roughly, its operands' bits taken apart and put together.
-_SHORT = 5
-_LONGER = {
-    **dict.fromkeys("ex2 lg2 sin cos tanh".split(), MEDIUM),
-    **dict.fromkeys("div rcp sqrt rsqrt cvt rem".split(), SHORT),
-}
-
-
-def _length(program: Program) -> int:
-    """Of a piece's code for one pack. Sums and products that are not rounded to nearest are long."""
-    return sum(
-        MEDIUM
-        if {"rz", "rm", "rp"} & set(instruction.modifiers) and instruction.name in ("add", "sub", "mul", "fma")
-        else _LONGER.get(instruction.name, _SHORT)
-        for instruction in program.instructions
-    )
 
 
 def plan_assembly(operation: Operation, driver: Driver) -> Plan:
@@ -51,7 +34,7 @@ def plan_assembly(operation: Operation, driver: Driver) -> Plan:
         raise UnsupportedOperation(operation, f"inline assembly: {error.reason}", error.instead) from error
     type_ = operation.results[0].type
     packs = -(-register_count(type_) // plan.pack) if isinstance(type_, TensorType) else 1
-    loop = rounds(operation, max(1, _length(plan.program)), packs, driver)
+    loop = rounds(operation, max(1, of_assembly(plan.program)), packs, driver)
     return replace(plan, reason=loop.reason, registers=loop.registers, unrolled=loop.unrolled, together=loop.together)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from math import log2, prod
 
+from ..drivers import OTHER, Driver
 from ..transforms.schedule import Schedule
 
 #: Dots on multiply-adds where the device has matrix units. Products of float16, 4096³, on an H100, five configurations:
@@ -32,10 +33,6 @@ HALF_THE_SUBGROUPS = 3.0
 #: Loads of dot operands where upstream left them: registers hold them longer. ACO: the same cycles for seven kernels;
 #: an H100: the same time for five products of float16.
 UNMOVED = 1.05
-#: Conversions in rounds, and buffers that loops fill again. On an H100 0.99 to 1.01 times as long in five products of
-#: float16; ACO: 1 to 1.08 times as many cycles for seven kernels. Drivers whose compilers take long over them have
-#: their own factor (``Driver.tight``).
-TIGHT = 1.1
 #: Operands in slices (slice_dots.py), and in slices of half the size. On Mesa's CPU driver products run as fast so.
 SLICES = 1.01
 
@@ -60,8 +57,8 @@ class KernelFacts:
     """What decides which schedules a kernel has. ``subgroups``: how many it should have without matrix units
     (workgroup.py), down to ``num_warps``; ``stages``: of pipelined loops; ``matrix_warps``: warps of 32 lanes that it
     should have on matrix units, 0 where they may not be used, and whether their buffers can be ``padded``. ``dots``:
-    whether it has any; ``slices``: whether the driver's compiler is better off with dots in slices, too
-    (``Driver.slices_dots``); ``tight``: the factor of Schedule.tight."""
+    whether it has any; ``driver``: what says whether it is better off with dots in slices (``slices_dots``), and the
+    factor of Schedule.tight (``tight``)."""
 
     subgroups: int
     num_warps: int
@@ -69,8 +66,7 @@ class KernelFacts:
     matrix_warps: int = 0
     padded: bool = False
     dots: bool = True
-    slices: bool = False
-    tight: float = TIGHT
+    driver: Driver = OTHER
 
 
 def candidates(facts: KernelFacts) -> list[Candidate]:
@@ -85,13 +81,13 @@ def _schedules(facts: KernelFacts) -> Iterator[Schedule]:
         units = replace(best, subgroups=facts.matrix_warps, moved_loads=False, matrices=True)
         for padded in (True, False) if facts.padded else (False,):
             yield from (replace(units, padded=padded, pieces=pieces) for pieces in MATRIX_CUTS)
-    for share in SHARES if facts.slices and facts.dots else (0,):
-        for moved in (True, False):
-            one = replace(best, moved_loads=moved, share=share)
-            yield from (replace(one, subgroups=count) for count in _halved(facts))
-            if facts.dots:
-                yield from (replace(one, pieces=pieces) for pieces in CUTS if pieces and moved)
-                yield from (replace(one, pieces=pieces, tight=True) for pieces in CUTS)
+    for share in SHARES if facts.driver.slices_dots and facts.dots else (0,):
+        one = replace(best, share=share)
+        yield from (replace(one, subgroups=count) for count in _halved(facts))
+        if facts.dots:
+            yield from (replace(one, pieces=pieces) for pieces in CUTS if pieces)
+            for moved in (True, False):
+                yield from (replace(one, moved_loads=moved, pieces=pieces, tight=True) for pieces in CUTS)
 
 
 def _halved(facts: KernelFacts) -> Iterator[int]:
@@ -106,7 +102,7 @@ def _expected(schedule: Schedule, facts: KernelFacts) -> float:
     pieces = MATRIX_PIECES if schedule.matrices else PIECES
     factors = [
         pieces ** log2(schedule.pieces or 1),
-        facts.tight if schedule.tight else 1.0,
+        facts.driver.tight if schedule.tight else 1.0,
         SLICES ** SHARES.index(schedule.share),
     ]
     if schedule.matrices:

@@ -15,6 +15,7 @@ from ..errors import LoweringError
 from ..layouts.linear import LinearLayout
 from ..layouts.renaming import Dimensions, broadcast, expanded, renamed_registers, transposed
 from ..ttgir.ir import Block, Function, Operation, Value
+from ..ttgir.traits import masks
 from ..ttgir.types import TensorType
 from .exchanges import layout_of
 from .plans import GlobalAccess, Plan
@@ -125,21 +126,17 @@ def _layout(value: Value) -> LinearLayout:
     return layout_of(value.type)
 
 
-def _access(mask_group: int) -> Callable[[_Reading, Operation], None]:
+def _access(reading: _Reading, operation: Operation) -> None:
     """``tt.load`` and ``tt.store``: of what is accessed together the first pointer and the first of the mask."""
-
-    def row(reading: _Reading, operation: Operation) -> None:
-        plan, pointer = reading.plans.get(operation), operation.operands[0]
-        if reading.checked or not isinstance(plan, GlobalAccess) or plan.width == 1:
-            return _everything(reading, operation)
-        count = 1 << len(_layout(pointer).bases["register"])
-        firsts = ((1 << count) - 1) // ((1 << plan.width) - 1)
-        once = [pointer, *operation.operand_group(mask_group)]
-        for value in operation.operands:
-            reading.note(value, firsts if value in once else ALL)
-        return None
-
-    return row
+    plan, pointer = reading.plans.get(operation), operation.operands[0]
+    if reading.checked or not isinstance(plan, GlobalAccess) or plan.width == 1:
+        return _everything(reading, operation)
+    count = 1 << len(_layout(pointer).bases["register"])
+    firsts = ((1 << count) - 1) // ((1 << plan.width) - 1)
+    once = [pointer, *masks(operation)]
+    for value in operation.operands:
+        reading.note(value, firsts if value in once else ALL)
+    return None
 
 
 def _for(reading: _Reading, operation: Operation) -> None:
@@ -181,8 +178,8 @@ _ROWS: dict[str, Callable[[_Reading, Operation], None]] = {
         lambda operation: expanded(_layout(operation.operands[0]).rank, int(operation.attributes["axis"]))
     ),
     "tt.trans": _rename(lambda operation: transposed(list(operation.attributes["order"]))),
-    "tt.load": _access(1),
-    "tt.store": _access(2),
+    "tt.load": _access,
+    "tt.store": _access,
     "scf.for": _for,
     "scf.if": _if,
 }

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
+from ..analysis.code_size import GATHERED
 from ..analysis.places import order_is_free
 from ..capabilities import Capabilities
 from ..layouts.conversion import Moves, plan_conversion, plan_through_shared
@@ -29,9 +30,6 @@ Planned = TypeVar("Planned")
 
 #: Bytes of workgroup memory that a conversion takes instead of shuffles, and the most that it takes.
 USUAL_SCRATCH, LARGEST_SCRATCH = 4096, 16384
-
-#: Instructions that read a gathered element.
-GATHERED = 8
 
 #: What histograms count in.
 COUNTER = IntegerType(32)

@@ -8,9 +8,9 @@ from functools import partial
 
 from ..analysis.axis_info import AxisInfoAnalysis
 from ..analysis.barriers import Need, barrier_needs
+from ..analysis.code_size import multiply_adds
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.overwriting import ReadsFirst, reads_first
-from ..analysis.unrolled_dots import multiply_adds
 from ..capabilities import Capabilities
 from ..transforms.schedule import Options
 from ..ttgir.ir import Function, Module, Operation, Value
@@ -142,11 +142,8 @@ BUFFERS: dict[str, Planner] = {
 
 #: The same for those whose plan depends on no memory.
 FIXED: dict[str, Planner] = {
-    "tt.load": lambda operation, given: plan_global_access(
-        operation, given.axis_info, given.checked, 1, operation.result
-    ),
-    "tt.store": lambda operation, given: plan_global_access(
-        operation, given.axis_info, given.checked, 2, operation.operands[1]
+    **dict.fromkeys(
+        ("tt.load", "tt.store"), lambda operation, given: plan_global_access(operation, given.axis_info, given.checked)
     ),
     "tt.elementwise_inline_asm": lambda operation, given: plan_assembly(operation, given.target.capabilities.traits),
     **{

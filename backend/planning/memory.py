@@ -11,6 +11,7 @@ from ..layouts.element_sizes import MAX_BITS, bits_in_memory, element_type
 from ..layouts.slices import slice_width
 from ..layouts.vectors import access_width, contiguous_registers
 from ..ttgir.ir import Operation, Value
+from ..ttgir.traits import masks
 from ..ttgir.types import TensorType
 from .buffers import BufferView
 from .exchanges import Target, layout_of, plan_atomic
@@ -94,19 +95,17 @@ def plan_shared_atomic(operation: Operation, room: Room, target: Target, views: 
 
 
 # -- device memory -----------------------------------------------------------------------------------------------
-def plan_global_access(
-    operation: Operation, axis_info: AxisInfoAnalysis, checked: Callable[[Value], bool], mask_group: int, data: Value
-) -> Plan:
-    """``tt.load`` and ``tt.store`` of ``data``'s type: the registers of one access have consecutive addresses, aligned
+def plan_global_access(operation: Operation, axis_info: AxisInfoAnalysis, checked: Callable[[Value], bool]) -> Plan:
+    """``tt.load`` and ``tt.store``: the registers of one access have consecutive addresses, aligned
     to all of them, and equal masks. Where accesses are ``checked``, elements are accessed one by one."""
-    pointer, bits = operation.operands[0], bits_in_memory(element_type(data.type))
+    pointer, data = operation.operands[0], operation.results[0] if operation.results else operation.operands[1]
+    bits = bits_in_memory(element_type(data.type))
     if not isinstance(pointer.type, TensorType):
         return GlobalAccess((), (), "", 1, bits)
     if checked(pointer):
         return GlobalAccess((), (), CHECKED, 1, bits)
-    masks = operation.operand_group(mask_group)
     layout, info = layout_of(pointer.type), axis_info[pointer]
-    mask = axis_info[masks[0]] if masks else None
+    mask = next((axis_info[one] for one in masks(operation)), None)
     width = access_width(layout, info, mask, bits, MAX_BITS)
     if width * bits == MAX_BITS or not layout.rank:
         return GlobalAccess((), (), "", width, bits)

@@ -6,16 +6,12 @@ or registers are spilled. So there are more subgroups instead, as many as the ke
 again where they would take more shared memory than there is (cost.py). A tensor that those registers could not hold
 gets more invocations than that on Mesa's CPU driver, whose compile time grows faster than the code: a 128×128
 transposition with one warp takes 1.7 s of CPU time instead of 7.5.
-
-So does a kernel with dots that has many tensors: each is a few instructions for every element in a lane.
-
-There are fewer than ``num_warps`` there where a kernel exchanges elements many times and its tensors are small: one
-after the other runs on the same thread of the CPU anyway, and within one subgroup no exchange waits.
 """
 
 from __future__ import annotations
 
 from ..capabilities import Capabilities
+from ..coroutines.subgroups import fewer_for_exchanges, more_for_tensors
 
 #: Lanes of the warps that ``num_warps`` counts, and 32-bit registers of each.
 WARP = 32
@@ -32,18 +28,6 @@ LANE_ELEMENTS_DOT = 64
 LANE_ELEMENTS_DOTS = 128
 
 
-#: Where waiting makes coroutines: exchanges of a kernel from which on it has the fewest subgroups whose lanes hold so
-#: many elements. A kernel of 106 reductions of 64 elements, with 8 warps, takes 3.5 s of CPU time instead of 11.
-MANY_EXCHANGES = 16
-FEW_ELEMENTS = 8
-
-#: Elements that a lane should hold at most there of all tensors of a kernel with dots together, as ``passes.Survey``
-#: counts them. Compile time grows with the square of what is emitted for them. A kernel of 26 dots of 16×16 with one
-#: warp, 11,000 elements a lane in one subgroup, takes a third of the time in four. A gradient kernel of 12 dots of
-#: 64×64 takes 7 s with 16 subgroups instead of 15 with 8, and runs as fast; with 32 it would take 6, and run longer.
-LANE_TOTAL = 4300
-
-
 def subgroups(
     largest: int, dots: bool, num_warps: int, capabilities: Capabilities, exchanges: int = 0, elements: int = 0
 ) -> int:
@@ -56,13 +40,10 @@ def subgroups(
     if not coroutines:
         return count
     if dots:
-        available = min(capabilities.max_workgroup_invocations // lanes, lanes * lanes)
-        while count * 2 <= available and elements > count * lanes * LANE_TOTAL:
-            count *= 2
-    elif exchanges >= MANY_EXCHANGES:
-        while count > 1 and largest <= count // 2 * lanes * FEW_ELEMENTS:
-            count //= 2
-    return count
+        return more_for_tensors(
+            count, elements, lanes, min(capabilities.max_workgroup_invocations // lanes, lanes * lanes)
+        )
+    return fewer_for_exchanges(count, exchanges, largest, lanes)
 
 
 def matrix_warps(largest: int, dots: int, num_warps: int, capabilities: Capabilities) -> int:

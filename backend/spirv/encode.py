@@ -40,13 +40,9 @@ def encode(instructions: list[Instruction], bound: int) -> bytes:
     return data.tobytes()
 
 
-def drop_dead(body: list[Instruction]) -> list[Instruction]:
-    """The instructions of a function body whose results are used, directly or not, by one that has an effect."""
-    return live(body)[0]
-
-
 def live(body: list[Instruction]) -> tuple[list[Instruction], list[Sequence[int]]]:
-    """The same, and the ids among the operands of each (grammar.ids)."""
+    """The instructions of a function body whose results are used, directly or not, by one that has an effect, and the
+    ids among the operands of each (grammar.ids)."""
     removable = op.REMOVABLE
     every = ids_of_each(body)
     unused: dict[int, Sequence[int]] = {}  # result → what it is computed from

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from ..drivers import NO_FAULTS, Faults
 from . import opcodes as op
-from .anchors import anchor_across_barriers
 from .encode import Instruction, live
 from .module import ModuleBuilder
 from .packed_phis import carry_words
@@ -32,6 +31,8 @@ class FunctionBuilder(InstructionBuilder):
         self.watch: tuple[Callable[[int], int], Callable[[int], None]] | None = None
         #: Called before a selection or loop begins, and where what it may leave out ends.
         self.settle: Callable[[], None] | None = None
+        #: The last rewrite of the body, which is given the ids among the operands of each of its instructions.
+        self.rewrite: Callable[[ModuleBuilder, list[Instruction], list[Sequence[int]]], list[Instruction]] | None = None
 
     def label(self, block: int) -> None:
         """Starts a block."""
@@ -173,8 +174,8 @@ class FunctionBuilder(InstructionBuilder):
         assert self._terminated, "the last block has no terminator"
         start: list[Instruction] = [[op.Label, 0, self._entry]]
         body, operands = live(carry_words(self.module, self._body, self._entry))
-        if self.faults.coroutines:
-            body = anchor_across_barriers(self.module, body, operands)
+        if self.rewrite is not None:
+            body = self.rewrite(self.module, body, operands)
         if self.lines is not None:
             body = self.lines.inserted(self.module, body, self.id)
         return [*self._head, *start, *self._variables, *body, [op.FunctionEnd, 0, 0]]

@@ -7,7 +7,7 @@ filled instead of the conversion each dot's loop reads what it needs, and severa
 
 from __future__ import annotations
 
-from ..analysis.unrolled_dots import multiply_adds
+from ..analysis.code_size import multiply_adds
 from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, SwizzledSharedEncoding
 from ..ttgir.ir import Block, Module, Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType

@@ -22,6 +22,7 @@ from ..ttgir.encodings import (
     NvidiaMmaEncoding,
     SliceEncoding,
     TransposedEncoding,
+    unsliced,
 )
 from ..ttgir.ir import Module, Operation, Value
 from ..ttgir.types import TensorType
@@ -138,13 +139,6 @@ def _of_fragments(encoding: Encoding | None) -> bool:
     return isinstance(encoding, NvidiaMmaEncoding)
 
 
-def _sliced(encoding: Encoding) -> Encoding:
-    """What ``encoding`` is a slice of, or a slice of a slice."""
-    while isinstance(encoding, SliceEncoding):
-        encoding = encoding.parent
-    return encoding
-
-
 def _meant(encoding: Encoding | None, lanes: int, fold: bool, meanings: Meanings) -> Encoding | None:
     """The encoding instead of ``encoding``; None where it has none."""
     if encoding is None:
@@ -152,7 +146,7 @@ def _meant(encoding: Encoding | None, lanes: int, fold: bool, meanings: Meanings
     own = meanings.get(encoding)
     if own is not None:
         return own
-    if isinstance(encoding, SliceEncoding) and (_sliced(encoding) in meanings or _of_fragments(encoding)):
+    if isinstance(encoding, SliceEncoding) and (unsliced(encoding) in meanings or _of_fragments(encoding)):
         parent = _meant(encoding.parent, lanes, fold, meanings)
         assert parent is not None
         return replace(encoding, parent=parent)

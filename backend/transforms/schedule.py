@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from ..matrices import MatrixConfiguration
 
@@ -25,11 +25,6 @@ class Schedule:
     tight: bool = False
     share: int = 0
     stages: int = 2
-
-    @property
-    def layouts(self) -> Schedule:
-        """The schedule with the same layouts whose dots are whole."""
-        return replace(self, share=0)
 
     def summary(self) -> str:
         """A few words."""

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from ..analysis.code_size import unrolled
 from ..analysis.places import elementwise, order_is_free
-from ..layouts.distributed import LayoutError
-from ..layouts.strips import register_count, same_registers
+from ..drivers import Driver
+from ..layouts.strips import same_registers
 from ..ttgir.ir import DenseAttr, Operation, Value
 from ..ttgir.traits import traits
 from ..ttgir.types import TensorType
-from .strip_reductions import folds, keeps_strips, length
-
-#: Accesses to memory → the group of their operands that the mask is; instructions of one under a mask, a branch of its
-#: own.
-_MASKS = {"tt.load": 1, "tt.store": 2}
-_MASKED = 32
+from .strip_reductions import folds, keeps_strips
 
 #: Operations without operands that are tensors.
 SOURCES = ("tt.splat", "tt.make_range", "arith.constant")
@@ -27,23 +25,9 @@ def is_light(operation: Operation) -> bool:
     return operation.name != "tt.load" and not operation.regions and traits(operation).length <= _LIGHT
 
 
-def cost_of(operations: list[Operation]) -> int:
-    """Instructions that operations take which could be in a loop, roughly."""
-    total = 0
-    for operation in operations:
-        if operation.name == "tt.reduce":
-            total += length(operation)
-        if operation.name == "tt.reduce" or not may_be_cut(operation):
-            continue
-        type_, each = sunk(operation).type, traits(operation).length
-        if operation.name in _MASKS and operation.operand_group(_MASKS[operation.name]):
-            each = _MASKED
-        if each and isinstance(type_, TensorType):
-            try:
-                total += register_count(type_) * each
-            except LayoutError:
-                pass  # it is refused where it is lowered
-    return total
+def cost_of(operations: Iterable[Operation], driver: Driver) -> int:
+    """Instructions that operations take which could be in a loop."""
+    return sum(unrolled(one, driver) for one in operations if one.name == "tt.reduce" or may_be_cut(one))
 
 
 def may_be_cut(operation: Operation) -> bool:

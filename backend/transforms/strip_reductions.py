@@ -13,9 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..analysis.code_size import reduced_bits
 from ..analysis.pointer_range import is_pointer
-from ..layouts.distributed import LANE, REGISTER, WARP, LayoutError, distributed_layout
-from ..layouts.strips import cut_fits, register_count, strip_type
+from ..layouts.distributed import REGISTER, WARP
+from ..layouts.strips import cut_fits, strip_type
 from ..ttgir.ir import DenseAttr, Operation, Value
 from ..ttgir.types import TensorType
 from .rewriting import Rewriter
@@ -26,9 +27,6 @@ FOLD = "spirv.fold"
 #: Registers that a lane has of a row, at most, where whole rows go into the loop.
 _LONG = 128
 
-#: Instructions of an exchange between lanes.
-_SHUFFLE = 32
-
 
 def keeps_strips(operation: Operation) -> bool:
     """Whether a ``tt.reduce`` gives a strip of its result from strips of its operands, without waiting."""
@@ -36,8 +34,8 @@ def keeps_strips(operation: Operation) -> bool:
         return False
     return (
         not any(map(is_pointer, operation.operands))
-        and _steps(operation, WARP) == 0
-        and 1 << _steps(operation, REGISTER) <= _LONG
+        and reduced_bits(operation, WARP) == 0
+        and 1 << reduced_bits(operation, REGISTER) <= _LONG
         and any(_cuts(operation.results[0], dim, 2) for dim in range(operation.results[0].type.rank))
     )
 
@@ -55,29 +53,6 @@ def folds(operation: Operation) -> bool:
 def reduced_dim(operation: Operation, dim: int) -> int:
     """The dimension of a reduction's operands that is dimension ``dim`` of its results."""
     return dim + int(dim >= operation.attributes["axis"])
-
-
-def length(operation: Operation) -> int:
-    """Instructions of a ``tt.reduce``, roughly."""
-    type_, result = operation.operands[0].type, operation.results[0].type
-    assert isinstance(type_, TensorType)
-    try:
-        results = register_count(result) if isinstance(result, TensorType) else 1
-        combined = register_count(type_) * (len(operation.regions[0].entry.operations) - 1)
-    except LayoutError:
-        return 0  # it is refused where it is lowered
-    return combined + len(operation.operands) * results * _steps(operation, LANE) * _SHUFFLE
-
-
-def _steps(operation: Operation, unit: str) -> int:
-    """How many bits of the number of a register, lane or subgroup are places along the dimension that is reduced."""
-    type_ = operation.operands[0].type
-    assert isinstance(type_, TensorType) and type_.encoding is not None
-    try:
-        bases = distributed_layout(type_.encoding, type_.shape).bases[unit]
-    except LayoutError:
-        return 1
-    return sum(point[operation.attributes["axis"]] != 0 for point in bases)
 
 
 def _cuts(value: Value, dim: int, strips: int) -> bool:

@@ -9,6 +9,7 @@ from enum import Enum
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.matrix_dots import splits_floats
 from ..capabilities import Capabilities
+from ..coroutines.own_rows import ALONG, BOUND, encodings_along_rows
 from ..settings import VERIFY
 from ..ttgir.ir import Module
 from .buffer_operands import buffer_operands
@@ -23,13 +24,13 @@ from .operand_buffers import place_operands
 from .prefetch import prefetch_dot_operands
 from .refill_buffers import refill_buffers
 from .reload_operands import reload_operands
+from .rewriting import encode_again
 from .schedule import Options
 from .sink_buffers import sink_buffers
 from .sink_loads import APART, sink_loads
 from .slice_dots import slice_dots
 from .split_dots import split_dots
 from .strips import cut_in_strips
-from .subgroups_along_rows import ALONG, BOUND, lay_subgroups_along_rows
 from .transposed_operands import buffer_transposed_operands
 from .verifier import verify
 
@@ -91,6 +92,13 @@ def _fill_together(module: Module, device: Capabilities, options: Options) -> bo
     return fill_together(kernel_of(module), options.schedule.stages, most)
 
 
+def _along_rows(module: Module) -> bool:
+    meant = encodings_along_rows(module)
+    if meant is not None:
+        encode_again(module, meant)
+    return meant is not None
+
+
 def _place(module: Module) -> bool:
     place_operands(lazy_loads(kernel_of(module)))
     return True
@@ -141,7 +149,7 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.LAYOUTS_CHOSEN,
         _alone(reload_operands),
         (_among(APART),),
-        lambda device, options: options.schedule.moved_loads and device.traits.reloads_operands,
+        lambda device, options: options.schedule.moved_loads and device.traits.dots_unroll,
     ),
     Transform(
         "sink loads of dot operands",
@@ -153,7 +161,7 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform(
         "lay subgroups along rows",
         Stage.LOADS_MOVED,
-        _alone(lay_subgroups_along_rows),
+        _alone(_along_rows),
         (ALONG,),
         lambda device, options: device.traits.faults.coroutines,
         BOUND,
@@ -207,7 +215,7 @@ TRANSFORMS: tuple[Transform, ...] = (
     Transform(
         "cut long tensors in strips",
         Stage.PLANNING,
-        lambda module, device, options: cut_in_strips(kernel_of(module), device.traits.unrolled_elementwise),
+        lambda module, device, options: cut_in_strips(kernel_of(module), device.traits),
         when=lambda device, options: device.traits.unrolled_elementwise,
     ),
     Transform(

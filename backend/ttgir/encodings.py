@@ -136,3 +136,10 @@ class OpaqueEncoding(Encoding):
 
     mnemonic: str
     text: str
+
+
+def unsliced(encoding: Encoding | None) -> Encoding | None:
+    """What ``encoding`` is a slice of, or a slice of a slice."""
+    while isinstance(encoding, SliceEncoding):
+        encoding = encoding.parent
+    return encoding

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
 
-from .ir import Operation
+from .ir import Operation, Value
 
 
 class Effect(Flag):
@@ -96,9 +96,10 @@ class Traits:
     regions, empty for any; ``yielded_by``: the one of them whose operands are its results. ``commutative``,
     ``associative``: results have the same bits for operands in another order, and grouped in another way.
     ``elementwise``: on tensors of one shape, each element of the results comes from the operands' elements at the same
-    place. ``unbounded``: its code may loop as often as data, or the choices of the lowering (a dot's rectangles), say.
-    ``length``: of the code of one register, roughly, in instructions. ``counts``: as so many operations an element,
-    where it gives floating-point numbers (analysis/work.py).
+    place. ``mask``: the number of the group of operands that says which elements are accessed, 0 where there is none.
+    ``unbounded``: its code may loop as often as data, or the choices of the lowering (a dot's rectangles), say.
+    ``length``: of the code of one register, roughly, in instructions (analysis/code_size.py). ``counts``: as so many
+    operations an element, where it gives floating-point numbers (analysis/work.py).
     """
 
     effects: Effect = ANYTHING
@@ -114,6 +115,7 @@ class Traits:
     commutative: bool = False
     associative: bool = False
     elementwise: bool = False
+    mask: int = 0
     layouts: Layouts = Layouts.OWN
     unbounded: bool = True
     length: int = 1
@@ -131,6 +133,12 @@ TRAITS: dict[str, Traits] = {}
 def traits(operation: Operation) -> Traits:
     """The row of an operation, the worst case where it has none."""
     return TRAITS.get(operation.name, WORST)
+
+
+def masks(operation: Operation) -> list[Value]:
+    """The mask of an access to device memory, if it has one."""
+    group = traits(operation).mask
+    return operation.operand_group(group) if group else []
 
 
 def takes_shared_memory(name: str) -> bool:
@@ -214,8 +222,8 @@ _ops("tt.histogram", memory=Memory.SCRATCH, layouts=_OWN)
 _ops("ttg.convert_layout", pointers=Pointers.EXCHANGED, memory=Memory.SCRATCH)
 
 # tt: memory
-_ops("tt.load", _READ, Pointers.ACCESSED, length=8)
-_ops("tt.store", _WRITE, Pointers.ACCESSED, length=8)
+_ops("tt.load", _READ, Pointers.ACCESSED, mask=1, length=8)
+_ops("tt.store", _WRITE, Pointers.ACCESSED, mask=2, length=8)
 _ops("tt.atomic_load", _READ | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH)
 _ops("tt.atomic_poll", _READ | Effect.ATOMIC, Pointers.ACCESSED, Memory.SCRATCH, unbounded=True)
 _ops("tt.atomic_store", _WRITE | Effect.ATOMIC, Pointers.ACCESSED)

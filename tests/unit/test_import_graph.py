@@ -20,7 +20,7 @@ RECURSION = [
 
 #: What the rooms of the compile side that need no Triton, and so no GPU framework, may import besides each other.
 PURE = ("abi", "settings", "drivers", "capabilities", "ttgir", "functions", "spirv", "errors", "layouts", "analysis")
-PURE += ("transforms", "planning", "lowering")
+PURE += ("coroutines", "transforms", "planning", "lowering")
 
 Graph = dict[str, set[str]]
 

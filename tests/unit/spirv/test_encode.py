@@ -8,7 +8,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies as st
 from triton.backends.spirv.spirv import opcodes as op
-from triton.backends.spirv.spirv.encode import MAGIC, VERSION_1_6, drop_dead, encode, string_words
+from triton.backends.spirv.spirv.encode import MAGIC, VERSION_1_6, encode, live, string_words
 from triton.backends.spirv.spirv.module import bits_float, float_bits
 
 
@@ -28,14 +28,14 @@ def test_strings_are_terminated_and_padded(text):
 
 
 def test_results_without_use_are_dropped_with_what_only_they_used():
-    load, dead, live, store = (
+    load, dead, alive, store = (
         [op.Load, 1, 10, 5],
         [op.IAdd, 1, 11, 10, 10],
         [op.IMul, 1, 12, 10, 10],
         [op.Store, 0, 0, 6, 12],
     )
     chain = [op.IAdd, 1, 13, 11, 12]
-    assert drop_dead([load, dead, live, chain, store]) == [load, live, store]
+    assert live([load, dead, alive, chain, store])[0] == [load, alive, store]
 
 
 @hypothesis.given(st.floats(width=32), st.sampled_from((32, 64)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from triton.backends.spirv.spirv import opcodes as op
-from triton.backends.spirv.spirv.encode import drop_dead, string_words
+from triton.backends.spirv.spirv.encode import live, string_words
 from triton.backends.spirv.spirv.function import FunctionBuilder
 from triton.backends.spirv.spirv.grammar import (
     UnknownInstruction,
@@ -142,7 +142,7 @@ def test_words_that_do_not_fit_are_refused(opcode, operands, message):
 def test_a_literal_that_equals_an_id_keeps_nothing():
     unused = [op.IAdd, 1, 16, 7, 7]
     load, store = [op.Load, 1, 10, 5, 2, 16], [op.Store, 0, 0, 6, 10, 2, 16]
-    assert drop_dead([unused, load, store]) == [load, store]
+    assert live([unused, load, store])[0] == [load, store]
 
 
 def test_the_generator_writes_a_row_an_entry():

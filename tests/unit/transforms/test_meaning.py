@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from triton.backends.spirv.drivers import Driver
 from triton.backends.spirv.transforms.buffer_operands import buffer_operands
 from triton.backends.spirv.transforms.fill_together import fill_together
 from triton.backends.spirv.transforms.gathers import gather_without_conversions
@@ -246,7 +247,8 @@ def kernels(draw: st.DrawFn) -> str:
 @settings(max_examples=60, deadline=None)
 @given(kernels(), st.integers(0, 1024), st.sampled_from([10, 100, 400]))
 def test_strips_make_the_whole(text: str, count: int, budget: int) -> None:
+    driver = Driver(unrolled_elementwise=budget)
     before, after = both(
-        text, lambda module: cut_in_strips(module.functions["k"], budget), drawn(1, 1024), drawn(2, 1024), count
+        text, lambda module: cut_in_strips(module.functions["k"], driver), drawn(1, 1024), drawn(2, 1024), count
     )
     before.same(after)

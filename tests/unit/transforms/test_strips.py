@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from triton.backends.spirv.analysis.loop_count import most_iterations
+from triton.backends.spirv.drivers import Driver
 from triton.backends.spirv.transforms.strip_loops import ROLLED
 from triton.backends.spirv.transforms.strips import _Strips, cut_in_strips
 from triton.backends.spirv.transforms.verifier import verify
@@ -61,7 +62,7 @@ def cut(body: str, budget: int = 100) -> tuple[Function, list[Operation]]:
     module = parse_module(MODULE.replace("BODY", body))
     function = module.functions["k"]
     assert function.body is not None
-    changed = cut_in_strips(function, budget)
+    changed = cut_in_strips(function, Driver(unrolled_elementwise=budget))
     loops = [operation for operation in function.body.entry.operations if operation.name == "scf.for"]
     assert changed is bool(loops) and all(ROLLED in loop.attributes for loop in loops)
     verify(module)
@@ -276,7 +277,7 @@ def test_a_line_is_not_cut_along_its_axis_of_one():
     tt.print ": " {hex = false, isSigned = array<i32: 0>} : %o : tensor<1x1024xf32, #other>
 """
     function = parse_module(LINES + MODULE.replace("BODY", body)).functions["k"]
-    assert function.body is not None and cut_in_strips(function, 40)
+    assert function.body is not None and cut_in_strips(function, Driver(unrolled_elementwise=40))
     (loop,) = [operation for operation in function.body.entry.operations if operation.name == "scf.for"]
     bounds = [value.owner.attributes["value"] for value in loop.operands if isinstance(value.owner, Operation)]
     assert bounds[:2] == [0, 1024]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import opcodes as op
-from .encode import Instruction
-from .grammar import id_places, ids
-from .module import ModuleBuilder
+from ..spirv import opcodes as op
+from ..spirv.encode import Instruction
+from ..spirv.grammar import id_places, ids
+from ..spirv.module import ModuleBuilder
 from .stretches import Stretches
 
 #: Integer arithmetic, comparisons and selections: exact wherever they are computed, and without decorations.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from triton.backends.spirv.drivers import Faults
+from triton.backends.spirv.coroutines.anchors import anchor_across_barriers
 from triton.backends.spirv.spirv import opcodes as op
 from triton.backends.spirv.spirv.encode import Instruction
 from triton.backends.spirv.spirv.function import FunctionBuilder
@@ -12,7 +12,8 @@ from triton.backends.spirv.spirv.module import ModuleBuilder
 def function(anchored: bool) -> tuple[FunctionBuilder, ModuleBuilder, int]:
     """A function with an input, which is a volatile load from the address 64."""
     module = ModuleBuilder()
-    f = FunctionBuilder(module, module.void, faults=Faults(coroutines=anchored))
+    f = FunctionBuilder(module, module.void)
+    f.rewrite = anchor_across_barriers if anchored else None
     pointer = f.emit(op.ConvertUToPtr, module.pointer(5349, module.u32), module.uint(64, 64))
     return f, module, f.load(module.u32, pointer, 0, 4)
 

@@ -7,13 +7,14 @@ there are rows for all subgroups, each gets its own rows.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from ..ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding
+from ..ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding, unsliced
 from ..ttgir.ir import Module, Operation
 from ..ttgir.traits import TRAITS, End, Layouts, traits
 from ..ttgir.types import TensorType
-from .rewriting import encode_again
 
 #: Operations that combine elements along their dimension ``axis``.
 ALONG = frozenset({"tt.reduce", "tt.scan"})
@@ -24,14 +25,10 @@ BOUND = frozenset(name for name, row in TRAITS.items() if row.layouts is not Lay
 _Chosen = dict[Encoding, Encoding]
 
 
-def lay_subgroups_along_rows(module: Module) -> bool:
-    """Rewrites the encodings of ``module``. Whether there was anything to rewrite."""
-    operations = list(module.walk())
-    chosen = _choose(operations)
-    if not chosen:
-        return False
-    encode_again(module, lambda encoding: _meant(encoding, chosen))
-    return True
+def encodings_along_rows(module: Module) -> Callable[[Encoding], Encoding] | None:
+    """What each encoding of ``module`` becomes; None where all stay."""
+    chosen = _choose(list(module.walk()))
+    return partial(_meant, chosen) if chosen else None
 
 
 def _choose(operations: list[Operation]) -> _Chosen:
@@ -58,14 +55,8 @@ def _mixes(operation: Operation, chosen: _Chosen) -> bool:
     if operation.regions and operation.name not in ALONG:
         return False  # it passes each value on as it is
     types = [value.type for value in (*operation.operands, *operation.results)]
-    found = {_root(type_.encoding) for type_ in types if isinstance(type_, TensorType)}
+    found = {unsliced(type_.encoding) for type_ in types if isinstance(type_, TensorType)}
     return len(found) > 1 and not found.isdisjoint(chosen)
-
-
-def _root(encoding: Encoding | None) -> Encoding | None:
-    while isinstance(encoding, SliceEncoding):
-        encoding = encoding.parent
-    return encoding
 
 
 def _moved(encoding: BlockedEncoding, shape: tuple[int, ...], axis: int) -> Encoding | None:
@@ -79,7 +70,7 @@ def _moved(encoding: BlockedEncoding, shape: tuple[int, ...], axis: int) -> Enco
     return None if left > 1 else replace(encoding, warps_per_cta=tuple(warps))
 
 
-def _meant(encoding: Encoding, chosen: _Chosen) -> Encoding:
+def _meant(chosen: _Chosen, encoding: Encoding) -> Encoding:
     if isinstance(encoding, SliceEncoding):
-        return replace(encoding, parent=_meant(encoding.parent, chosen))
+        return replace(encoding, parent=_meant(chosen, encoding.parent))
     return chosen.get(encoding, encoding)

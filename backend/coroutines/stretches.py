@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import opcodes as op
-from .encode import Instruction
-from .module import ModuleBuilder
-from .opcodes import Scope
+from ..spirv import opcodes as op
+from ..spirv.encode import Instruction
+from ..spirv.module import ModuleBuilder
+from ..spirv.opcodes import Scope
 
 _MARKS = frozenset({op.Label, op.SelectionMerge, op.LoopMerge, op.ControlBarrier})
 

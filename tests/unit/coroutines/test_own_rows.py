@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from triton.backends.spirv.transforms.subgroups_along_rows import lay_subgroups_along_rows
+from triton.backends.spirv.coroutines.own_rows import encodings_along_rows
+from triton.backends.spirv.transforms.rewriting import encode_again
 from triton.backends.spirv.ttgir.parser import parse_module
 from triton.backends.spirv.ttgir.printer import print_module
 
@@ -30,7 +31,11 @@ def moved(rows: int, *axes: int) -> str | None:
     """The module after the rewrite; None where it changes nothing."""
     sums = [SUM.replace("AXIS", str(axis)).replace("LEFT", str([64, rows][axis])) for axis in axes]
     module = parse_module(MODULE.replace("SUMS", "".join(sums)).replace("ROWS", str(rows)))
-    return print_module(module) if lay_subgroups_along_rows(module) else None
+    meant = encodings_along_rows(module)
+    if meant is None:
+        return None
+    encode_again(module, meant)
+    return print_module(module)
 
 
 def test_each_subgroup_has_rows_of_its_own():
@@ -53,4 +58,4 @@ def test_an_encoding_that_meets_another_one_stays():
 """
     total = SUM.replace("AXIS", "1").replace("LEFT", "16")
     module = parse_module(MODULE.replace("SUMS", meeting + total).replace("ROWS", "16"))
-    assert not lay_subgroups_along_rows(module)
+    assert encodings_along_rows(module) is None

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from . import opcodes as op
-from .encode import Instruction
-from .grammar import id_places, ids
-from .module import ModuleBuilder
-from .opcodes import Capability_, Scope
+from ..spirv import opcodes as op
+from ..spirv.encode import Instruction
+from ..spirv.grammar import id_places, ids
+from ..spirv.module import ModuleBuilder
+from ..spirv.opcodes import Capability_, Scope
 from .repeating import Values, repeat_behind_barriers
 from .stretches import Stretches
 
