@@ -44,7 +44,8 @@ Answer ask(PyObject* object, PyObject* method, int64_t& number) {
 
 // Whether the type's objects have no attributes of their own.
 bool has_no_other_attributes(const PyTypeObject* type) {
-  return type->tp_getattro == PyObject_GenericGetAttr && type->tp_dictoffset == 0;
+  // object's own is PyObject_GenericGetAttr, a name that stands for another function here (python_calls.cpp)
+  return type->tp_getattro == PyBaseObject_Type.tp_getattro && type->tp_dictoffset == 0;
 }
 
 Answer memory_bytes(PyObject* tensor, int64_t& bytes) {

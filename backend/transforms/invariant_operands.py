@@ -48,8 +48,10 @@ def _hoist(loop: Operation, budget: float) -> bool:
             moved = True
             continue
         view, allocation = load.operands[0].owner, _allocation(load)
-        there = Rewriter.after(allocation) if allocation.block is loop.block else Rewriter.before(loop)
-        if isinstance(view, Operation) and view.block is body:
+        assert isinstance(view, Operation)
+        ready = allocation if view.block is body else view
+        there = Rewriter.after(ready) if ready.block is loop.block else Rewriter.before(loop)
+        if view.block is body:
             there.move(view)
             there = Rewriter.after(view)
         there.move(load)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from triton.backends.spirv.transforms.invariant_operands import hoist_invariant_operands
+from triton.backends.spirv.transforms.verifier import verify
 from triton.backends.spirv.ttgir.parser import parse_module
 
 MODULE = """
@@ -44,6 +45,7 @@ def hoisted(text: str, registers: int = 256) -> list[str] | None:
     source = parse_module(text)
     if not hoist_invariant_operands(source, registers):
         return None
+    verify(source)
     body = source.functions["k"].body
     assert body is not None
     names = [operation.name for operation in body.entry.operations]
@@ -63,6 +65,13 @@ def test_with_its_view() -> None:
         "ttg.memdesc_trans",
         "ttg.local_load",
     ]
+
+
+def test_behind_a_view_that_is_there_already() -> None:
+    view, load = (VIEW + ACROSS).split("\n")
+    text = MODULE.replace("    %r = scf.for", f"    %other = arith.constant 1 : i32\n    {view}\n    %r = scf.for")
+    text = text.replace("%l = LOAD", load.strip()).replace("EXTRA", "")
+    assert hoisted(text) == ["arith.constant", "ttg.memdesc_trans", "ttg.local_load"]
 
 
 @pytest.mark.parametrize("registers, moves", [(NEEDED * 4 // 3 + 1, True), (NEEDED * 4 // 3 - 1, False)])
