@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,7 @@ from ..runtime.kernels.statistics import (
     plausible,
     registers_and_spills,
 )
+from ..runtime.vulkan.device_choice import selected
 from ..runtime.vulkan.devices import DeviceInfo, compute_queue_family, devices
 from ..runtime.vulkan.loader import vulkan
 from ..runtime.vulkan.logical_device import create_device, create_pipeline_layout
@@ -136,7 +138,13 @@ def _read(known: dict[str, Any]) -> Answer:
 
 
 def _device(driver: str) -> DeviceInfo | None:
-    return next((one for one in devices() if one.driver == driver and one.capabilities is not None), None)
+    """The driver's device that this process uses, or its first one."""
+    able = [one for one in devices() if one.driver == driver and one.capabilities is not None]
+    with suppress(VulkanUnavailable):  # TRITON_SPIRV_DEVICE may name another driver's
+        used = selected()
+        if used in able:
+            return used
+    return able[0] if able else None
 
 
 def _answer(device: DeviceInfo, spirv: bytes, subgroup_size: int) -> Answer:

@@ -34,7 +34,8 @@ def values(*shape: int, seed: int = 0) -> torch.Tensor:
 @pytest.mark.parametrize(("m", "n", "k"), [(256, 128, 64), (129, 65, 31), (128, 64, 2048), (3, 70, 1500)])
 def test_products(m: int, n: int, k: int) -> None:
     """Of whole tiles and others, in parts and not."""
-    compare(torch.addmm, values(n), values(m, k), values(k, n, seed=1), tolerance=(1e-4, 1e-3))
+    for added in (values(n), values(m, n)):
+        compare(torch.addmm, added, values(m, k), values(k, n, seed=1), tolerance=(1e-4, 1e-3))
     compare(torch.mm, values(k, m).T, values(n, k, seed=1).T, tolerance=(1e-4, 1e-3))
 
 

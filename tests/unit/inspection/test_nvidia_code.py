@@ -7,6 +7,7 @@ import struct
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from triton import knobs
@@ -14,6 +15,7 @@ from triton.backends.spirv.inspection import compilers, sass, zstandard
 from triton.backends.spirv.inspection.nvidia_code import NoMachineCode, disassembled, machine_code
 from triton.backends.spirv.inspection.zstandard import NoZstandard
 from triton.backends.spirv.runtime.cuda import cuda_driver
+from triton.backends.spirv.runtime.errors import VulkanUnavailable
 from triton.backends.spirv.runtime.kernels.statistics import Executable, Statistic
 
 PTX = """
@@ -199,3 +201,18 @@ def test_a_machine_without_cuda(code: bytes, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(cuda_driver, "_libcuda", lambda: _raise(OSError("libcuda.so.1: cannot open it")))
     _, why = compilers._with_machine_code([], pipeline_cache(program(code)), "8f" * 16)
     assert why.endswith("CUDA's driver was not found: libcuda.so.1: cannot open it")
+
+
+def test_the_gpu_that_the_process_uses_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two alike; CUDA_VISIBLE_DEVICES may hide the other."""
+    first, second, other = (SimpleNamespace(driver=name, capabilities=object()) for name in ("a", "a", "b"))
+    monkeypatch.setattr(compilers, "devices", lambda: [first, second, other])
+    for used, driver, asked in ((second, "a", second), (other, "a", first), (first, "b", other), (first, "c", None)):
+        monkeypatch.setattr(compilers, "selected", lambda used=used: used)
+        assert compilers._device(driver) is asked
+
+    def refuse() -> None:
+        raise VulkanUnavailable("TRITON_SPIRV_DEVICE='x' matches no Vulkan device")
+
+    monkeypatch.setattr(compilers, "selected", refuse)
+    assert compilers._device("a") is first
