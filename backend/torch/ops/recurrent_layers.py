@@ -125,7 +125,9 @@ def _of_weight(to_gates: torch.Tensor, outs: torch.Tensor, h: torch.Tensor, back
 def _lstm(op: Any, x: Any, hx: Any, params: Any, biases: bool, layers: int, dropout: float, *how: bool) -> Any:
     """aten::lstm.input."""
     if not _fits(4, x, hx, params, biases, layers, how):
-        return op.decompose(x, hx, params, biases, layers, dropout, *how)
+        out, *states = op.decompose(x, hx, params, biases, layers, dropout, *how)
+        # one_layer_lstm of torch 2.11's decompositions squeezes the batch instead of the steps.
+        return out, *(state.reshape(first.shape) for state, first in zip(states, hx, strict=True))
 
     def layer(gates: Any, n: int, weight: Any, bias: Any, back: bool) -> Any:
         return _Lstm.apply(gates, weight, None, back, hx[0][n], hx[1][n])  # type: ignore[no-untyped-call]
