@@ -20,15 +20,26 @@ from .rewriting import Rewriter
 
 
 def fill_together(function: Function, stages: int, most: int) -> bool:
-    """Moves buffers of loops whose tiles are loaded ahead to the loop's first one, where all of them take at most
-    ``most`` bytes. ``stages``: as prefetch_dot_operands(). Whether any was moved."""
+    """Moves buffers of loops whose tiles are loaded ahead to the loop's first one, if they take at most ``most`` bytes
+    with those that the loop reads and does not fill. ``stages``: as prefetch_dot_operands(). Whether any was moved."""
     changed = False
     for loop in prefetched_loops(function, stages):
         body = loop.regions[0].entry
         fills = [operation for operation in body.operations if operation.name == "ttg.local_alloc"]
-        if sum(map(_bytes, fills)) <= most:
+        if sum(map(_bytes, [*fills, *_kept(body)])) <= most:
             changed = _gather(body, fills) or changed
     return changed
+
+
+def _kept(body: Block) -> set[Operation]:
+    """Buffers from before a loop that its body reads, as they are or views of them."""
+    owners = {operand.owner for operation in body.operations for operand in operation.operands}
+    owners |= {view.operands[0].owner for view in owners if isinstance(view, Operation) and traits(view).view}
+    return {
+        owner
+        for owner in owners
+        if isinstance(owner, Operation) and owner.name == "ttg.local_alloc" and owner.block is not body
+    }
 
 
 def _bytes(fill: Operation) -> int:

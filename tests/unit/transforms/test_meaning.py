@@ -136,11 +136,11 @@ REWRITES: dict[str, tuple[str, Callable[[Module], Any]]] = {
     "reload, then sink": (PRODUCT, lambda module: (reload_operands(module), sink_loads(module))),
     "refill": (PRODUCT, refill_buffers),
     "sink buffers": (PRODUCT, sink_buffers),
-    "fill together": (APART, lambda module: fill_together(module.functions["k"], 2, 4096)),
+    "fill together": (APART, lambda module: fill_together(module.functions["k"], 2, 6144)),
     "fill together, then prefetch": (
         APART,
         lambda module: (
-            fill_together(module.functions["k"], 2, 4096),
+            fill_together(module.functions["k"], 2, 6144),
             prefetch_dot_operands(module.functions["k"], behind=True),
         ),
     ),
