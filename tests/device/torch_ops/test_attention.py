@@ -51,6 +51,27 @@ def test_values_gradients_and_what_is_not_finite() -> None:
     compare(F.scaled_dot_product_attention, query, key, value, seen, tolerance=(2e-4, 2e-4))
 
 
+@pytest.mark.parametrize("causal", [False, True], ids=["", "causal"])
+@pytest.mark.parametrize("width", [64, 96, 128])
+@pytest.mark.parametrize(
+    "dtype, bound", [(torch.float32, 1e-5), (torch.float16, 3e-3), (torch.bfloat16, 2e-2)], ids=str
+)
+def test_tiles_of_every_width_against_float64(dtype: torch.dtype, bound: float, width: int, causal: bool) -> None:
+    """The tiles that the device has for them, whole and not."""
+    for rows, keys in ((256, 256), (200, 130)):
+        torch.manual_seed(4)
+        parts = [torch.randn(1, 2, size, width).to(dtype) for size in (rows, keys, keys, rows)]
+
+        def run(*parts: torch.Tensor) -> list[torch.Tensor]:
+            inputs = [part.detach().requires_grad_() for part in parts[:3]]
+            out = F.scaled_dot_product_attention(*inputs, is_causal=causal)
+            return [out.detach(), *torch.autograd.grad(out, inputs, parts[3])]
+
+        found = run(*(part.to("spirv") for part in parts))
+        for one, expected in zip(found, run(*(part.double() for part in parts)), strict=True):
+            assert (one.cpu().double() - expected).norm() < bound * expected.norm()
+
+
 @pytest.mark.usefixtures("kernels")
 def test_strides_causes_and_scales() -> None:
     def packed(x: torch.Tensor) -> torch.Tensor:
