@@ -432,7 +432,7 @@ def test_pointers_that_a_mapped_function_is_given_are_not_checked(caplog):
     assert (out.values() == np.arange(33, 97)).all()
     (message,) = [record.getMessage() for record in caplog.records]
     assert message.startswith("kernel 'mapped_kernel': the bounds of 1 of its memory operations are not checked")
-    assert message.endswith(", into a function of tl.map_elementwise")
+    assert message.endswith(", or through a function of tl.map_elementwise")
 
 
 def test_device_memory():

@@ -457,7 +457,7 @@ def test_kernels_of_the_same_name_from_different_files_are_listed(
         error = capsys.readouterr().err
         for folder in ("mine", "theirs"):
             assert re.search(rf"[A-Z0-9]{{12}} {tmp_path}/{folder}/kernels\.py:\d+", error), error
-        assert error.count("\n") == 1 and "name one by its key" in error
+        assert error.count("\n") == 1 and "choose one by its key" in error
     key = re.search(rf"([A-Z0-9]{{12}}) {tmp_path}/mine", error)
     assert key is not None and cli.main(["inspect", key[1], "-o", str(tmp_path / "page.html")]) == 0
     assert f"{tmp_path}/mine/kernels.py" in (tmp_path / "page.html").read_text()

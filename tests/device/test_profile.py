@@ -255,7 +255,7 @@ def test_the_scripts_own_end(tmp_path: Path, ending: str, status: int, message: 
 
 def test_a_script_without_kernels(tmp_path: Path) -> None:
     done = profile(tmp_path, "print('hello')")
-    assert done.returncode == 0 and done.stdout == "hello\n" and "launched no kernel" in done.stderr
+    assert done.returncode == 0 and done.stdout == "hello\n" and "launched no Triton kernel" in done.stderr
 
 
 def test_a_script_that_is_not_there(tmp_path: Path) -> None:
