@@ -218,9 +218,9 @@ class Blocks:
 
 @dataclass(frozen=True, slots=True)
 class Tiles:
-    """Of the kernels for one kind of multiplication and width of heads. ``causal``: of the forward kernel of causal
-    attention, if others suit it. ``of_values``: of the values' gradients, if they take a launch of their own, because
-    the sums of both gradients are too many for the registers."""
+    """Tiles of the kernels for one kind of multiplication and width of heads. ``causal``: the forward kernel's in
+    causal attention, if others suit it. ``of_values``: the values' gradients take their own launch by these, because
+    the sums of both gradients are too many for the registers; None if one launch gives both."""
 
     forward: Blocks
     of_queries: Blocks
@@ -229,9 +229,11 @@ class Tiles:
     of_values: Blocks | None = None
 
 
-#: By whether queries or values are of more than 64 numbers. For heads of 64, an H100 takes 1.39 ms for causal attention
-#: (16, 16, 1024, 64) in fp32 by these tiles (1.54 by 32×32), and 3.79 ms for the queries' gradient (4.40). In bf16 it
-#: takes 0.24 ms by 64×32 and 0.26 by 64×64 if it is causal, and 0.42 and 0.37 by 64×64 and 128×64 if it is not.
+#: By whether queries or values have more than 64 numbers. An H100 takes, for attention of (16, 16, 1024, 64): in fp32
+#: and causal 1.39 ms by these tiles and 1.54 by 32×32, and for the queries' gradient 3.79 and 4.40; in bf16 and causal
+#: 0.24 by 64×32 and 0.26 by 64×64, else 0.37 by 128×64 and 0.42 by 64×64. For heads of 128, fp32 and causal, it takes
+#: 3.0 ms forward by 64×32 and 4.4 by 32×32. On matrix units the tiles of their gradients are those whose operands stay
+#: in registers, with sums that are not cut in pieces, by the kernels' plans; they have not been timed.
 ON_CPU = {wide: Tiles(Blocks(16, 16), Blocks(16, 16), Blocks(16, 16)) for wide in (False, True)}
 ON_GPU = {
     False: Tiles(Blocks(64, 64, 8), Blocks(64, 64, 8), Blocks(32, 32)),
@@ -246,6 +248,7 @@ _DIVISIBLE = frozenset("MNDE")
 
 
 def _tiles(q: torch.Tensor, v: torch.Tensor) -> Tiles:
+    """The device's tiles for these queries and values."""
     on = kind_of(q.device.index or 0)
     tiles = ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(q.dtype) else ON_GPU
     return tiles[max(q.shape[3], v.shape[3]) > 64]
