@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import gcd
+from math import gcd, prod
 from typing import Any
 
 import torch
@@ -23,22 +23,18 @@ from torch._prims_common import suggest_memory_format
 from ..device import substitutes
 from . import depthwise
 from .convolution_axes import Axes, Convolving, distances, first_place, is_deep, named, seeing, taken
-from .convolution_images import LIMIT, MOST_PARTS, SHORTEST, Image, five_dimensions, sum_in_parts
+from .convolution_images import LIMIT, Image, five_dimensions
 from .convolution_kernels import image_kernel, weight_kernel
 from .devices import kind_of
 from .launching import launch
-from .matmul import Tile, busy_tile, product
+from .matmul import product
 from .reducing import SUM, reduce
 from .shapes import power_of_two
+from .tiles import Division, fastest, shared, tiles_for
 from .types import OnHost, or_not_implemented, require
 
 _TYPES = (torch.float16, torch.bfloat16, torch.float32)
 _Optional = torch.Tensor | None
-
-#: Tiles by what multiplies, the largest first, which is taken if it keeps the device busy. ``step``: channels.
-ON_CPU = (Tile(64, 64, 32),)
-ON_MATRIX_UNITS = (Tile(128, 128, 32, 4), Tile(128, 64, 32, 4), Tile(64, 64, 32, 4))
-ON_GPU = (Tile(128, 128, 16, 8), Tile(128, 64, 16, 4), Tile(64, 64, 16, 4))
 
 
 def enter_convolution(library: torch.library.Library) -> None:
@@ -69,15 +65,16 @@ def _check(*tensors: _Optional) -> None:
         raise OnHost("a convolution of other than one to three dimensions")
 
 
-def _tile(w: torch.Tensor, sizes: tuple[int, int, int], parts: int) -> Tile:
-    """Of a product of so many rows, columns and groups, with no more of either than it needs. ``parts``: that its sums
-    can be divided in."""
+def _division(w: torch.Tensor, sizes: tuple[int, int, int, int], divides: bool) -> Division:
+    """Of a product of so many rows, columns, products and groups, by a tile with no more rows and columns than it
+    needs. ``divides``: its sums may be in parts."""
     on = kind_of(w.device.index or 0)
-    tiles = ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(w.dtype) else ON_GPU
+    tiles = tiles_for(on, w.dtype)
     rows, columns = (max(16, power_of_two(size)) for size in sizes[:2])
     narrow = [tile for tile in tiles if tile.columns <= columns] or tiles[-1:]
-    tile = busy_tile(narrow, on, sizes, parts, divides_first=on.multiplies(w.dtype))
-    return replace(tile, rows=min(tile.rows, rows), columns=min(tile.columns, columns))
+    found = fastest(narrow, on, w.dtype, sizes, divides and not on.cpu)
+    tile = replace(found.tile, rows=min(found.tile.rows, rows), columns=min(found.tile.columns, columns))
+    return Division(tile, found.parts)
 
 
 def _to_images(
@@ -116,7 +113,8 @@ def _products(
     arranged: dict[int, torch.Tensor] = {}
     for axes in classes:
         numbers = seeing(axes, image.given, out) | taken(axes, w)
-        tile = _tile(w, (numbers["rows"], columns, groups), 1)
+        taps = prod(axis.taps for axis in axes)
+        tile = _division(w, (numbers["rows"], columns, taps * image.pitch, groups), divides=False).tile
         if tile.columns not in arranged:
             width = -(-columns // tile.columns) * tile.columns
             arranged[tile.columns] = _arranged(window if to_input else window.mT, image.pitch, width)
@@ -136,7 +134,7 @@ def _products(
         constants |= {"DENSE": dense, "GUARDED": _is_guarded(axes, image), "VECTOR": vector, "UNIT": unit}
         constants["CHANNELS"] = image.pitch if image.pitch % tile.step else None
         constants |= {"BM": tile.rows, "BN": tile.columns, "BK": tile.step}
-        grid = -(-numbers["rows"] // tile.rows) * -(-columns // tile.columns), groups, 1
+        grid = tile.programs(numbers["rows"], columns), groups, 1
         launch(image_kernel, grid, tensors | numbers, constants, tile.warps, True, frozenset("K"))
 
 
@@ -166,9 +164,10 @@ def _to_weight(x: Image, y: Image, w: torch.Tensor, how: Convolving) -> None:
     groups, elements, vector = how.groups, w.shape[2:].numel(), x.vector
     numbers = seeing(axes, x.given, y.given)
     rows, columns, reach = elements * x.pitch, y.channels, numbers["rows"]
-    tile = _tile(w, (rows, columns, groups), min(MOST_PARTS, reach // SHORTEST))
-    grid = -(-rows // tile.rows) * -(-columns // tile.columns), groups
-    parts, share = sum_in_parts(w.device, grid[0] * grid[1], reach, tile.step)
+    division = _division(w, (rows, columns, reach, groups), divides=True)
+    tile = division.tile
+    grid = tile.programs(rows, columns), groups
+    parts, share = shared(reach, division.parts, tile.step)
     arranged = w.view(groups, columns, x.channels, elements).permute(0, 3, 2, 1)
     out = arranged[None] if parts == 1 else w.new_empty((parts, *arranged.shape), dtype=torch.float32)
     unit = gcd(4, columns) if parts > 1 else 1

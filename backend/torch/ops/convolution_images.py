@@ -10,7 +10,6 @@ import torch
 import triton
 import triton.language as tl
 
-from .devices import kind_of, share_out
 from .launching import launch
 from .shapes import power_of_two
 from .types import OnHost
@@ -39,19 +38,6 @@ def channels_last_kernel(
     row, column = position + tl.arange(0, ROWS)[:, None], c + tl.arange(0, COLUMNS)[None, :]
     place = ((n * positions + row) * pitch + group * channels) * VECTOR + column
     tl.store(out + place, tl.trans(values), mask=(row < positions) & (column < channels * VECTOR))
-
-
-#: A gradient of a weight, of which there are few tiles, each a sum over all images, is summed in parts on a GPU: as
-#: many at most, each of so many products at least.
-MOST_PARTS, SHORTEST = 128, 512
-
-
-def sum_in_parts(device: torch.device, programs: int, rows: int, step: int) -> tuple[int, int]:
-    """(in how many parts programs divide a sum over ``rows``, how many there are in each, a multiple of ``step``)."""
-    on = kind_of(device.index or 0)
-    parts = 1 if on.cpu else min(share_out(programs, on.units, rows, SHORTEST), MOST_PARTS)
-    share = -(-rows // (parts * step)) * step
-    return -(-rows // share), share
 
 
 def five_dimensions(tensor: torch.Tensor) -> torch.Tensor:

@@ -23,13 +23,17 @@ from .convolution_axes import (
     window_place,
     within,
 )
-from .convolution_images import Image, sum_in_parts
+from .convolution_images import Image
+from .devices import kind_of, share_out
 from .launching import launch
 from .reducing import SUM, reduce
 from .shapes import power_of_two
+from .tiles import MOST_PARTS, shared
 
 #: Elements of a tile, and channels of one whose channels follow each other in memory.
 _TILE, _CHANNELS = 1024, 64
+#: A part of a weight's gradient sums so many products at least.
+_SHORTEST = 512
 
 
 @triton.jit
@@ -138,7 +142,9 @@ def to_weight(x: Image, y: Image, w: torch.Tensor, axes: Axes) -> None:
     numbers |= named("grad", y.dense.stride(), "ncdhw") | {"K": channels, "each": y.channels}
     tile = _tile(numbers["rows"], channels, not y.has_channels_last)
     grid = -(-channels // tile["COLUMNS"]), w.shape[2:].numel()
-    parts, share = sum_in_parts(w.device, prod(grid), numbers["rows"], tile["ROWS"])
+    on, reach = kind_of(w.device.index or 0), numbers["rows"]
+    wanted = 1 if on.cpu else min(share_out(prod(grid), on.units, reach, _SHORTEST), MOST_PARTS)
+    parts, share = shared(reach, wanted, tile["ROWS"])
     out = w if parts == 1 else w.new_empty((parts, *w.shape), dtype=torch.float32)
     arguments = {"out": out, "image": x.dense, "grad": y.dense, "share": share, **numbers}
     constants = {"DEEP": is_deep(axes, x.given), **tile}

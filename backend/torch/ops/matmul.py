@@ -3,7 +3,7 @@
 # mypy: allow-untyped-defs
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from .pointwise import number
 from .reducing import SUM, reduce
 from .shapes import overlaps_itself, power_of_two, resized, same_view, share_memory
 from .splitting import parts
+from .tiles import SHORTEST, Tile, fastest, shared, tiles_for
 from .types import OnHost, require
 
 #: In which type products are summed; integers of fewer bits than 64, which wrap, in 32.
@@ -26,31 +27,10 @@ _SUMS = {torch.float16: tl.float32, torch.bfloat16: tl.float32, torch.float32: t
 _SUMS |= {torch.float64: tl.float64, torch.int64: tl.int64}
 
 
-@dataclass(frozen=True, slots=True)
-class Tile:
-    """Of a product: its rows and columns, the products of a step, and the warps of a program. ``group``: rows of tiles
-    whose programs follow one another, so that they share what they read in a cache."""
-
-    rows: int
-    columns: int
-    step: int
-    warps: int = 4
-    group: int = 1
-
-
-#: Tiles by what multiplies, the largest first, which is taken where it keeps the device busy.
-ON_CPU = (Tile(64, 64, 32),)
-ON_MATRIX_UNITS = (Tile(128, 128, 32, 4, 8), Tile(64, 64, 32, 4, 8))
-ON_GPU = (Tile(128, 128, 16, 8, 8), Tile(128, 64, 16, 4, 8), Tile(64, 64, 16, 4, 8))
-#: Programs for each compute unit that keep a device busy. An H200 computes 8192×2048 by 2048×512 in float32, and the
-#: gradients of such a product, at 40 to 43 TFLOP/s with the tiles that follow from it.
-_BUSY = 0.75
 #: Of sums that are not float32's, a column times a row after the other.
 _BY_COLUMNS = Tile(32, 32, 32)
-#: Where there are fewer tiles than compute units, K is divided (devices.share_out) in as many parts at most, none of
-#: which is shorter than so many products: on a GPU a second kernel must be worth its launch (estimated, not measured),
-#: a CPU's thread takes 0.5 ms and more for 128.
-_MOST_PARTS, _SHORTEST, _SHORTEST_ON_CPU = 32, 512, 128
+#: In so many parts K is divided at most where there is one tile to choose (devices.share_out).
+_MOST_PARTS = 32
 #: Arguments whose multiples of 16 make wider accesses.
 _DIVISIBLE = frozenset({"M", "N", "K", "share"})
 
@@ -235,16 +215,11 @@ def _plan(
     k = a.shape[-1]
     kind = _SUMS.get(out.dtype, tl.int32)
     on = kind_of(device)
-    shortest = _SHORTEST_ON_CPU if on.cpu else _SHORTEST
-    tile = _tile(on, out.dtype, (m, n, batches), k // shortest) if kind == tl.float32 else _BY_COLUMNS
+    tile, parts = _division(on, out.dtype, kind == tl.float32, (m, n, k, batches))
     tile_m, tile_n = (16 if size <= 16 else most for size, most in ((m, tile.rows), (n, tile.columns)))
     step = min(tile.step, max(16, power_of_two(k)))
     tiles = -(-m // tile_m) * -(-n // tile_n)
-    parts = 1
-    if out.dtype.is_floating_point:
-        parts = min(share_out(tiles * batches, on.units, k, shortest), _MOST_PARTS)
-    share = -(-k // (parts * step)) * step
-    parts = -(-k // share)
+    parts, share = shared(k, parts, step)
     whole = not (on.cpu or m % tile_m or n % tile_n or k % step)
     partial = (parts, *out.shape), torch.float64 if kind == tl.float64 else torch.float32
     result = torch.empty(partial[0], dtype=partial[1], device="meta") if parts > 1 else out[None]
@@ -266,28 +241,16 @@ def _plan(
     return _Plan(made, partial if parts > 1 else None)
 
 
-def _tile(on: DeviceKind, dtype: torch.dtype, sizes: tuple[int, int, int], parts: int) -> Tile:
-    tiles = ON_CPU if on.cpu else ON_MATRIX_UNITS if on.multiplies(dtype) else ON_GPU
-    return busy_tile(tiles, on, sizes, parts, divides_first=on.multiplies(dtype))
-
-
-def busy_tile(
-    tiles: Sequence[Tile], on: DeviceKind, sizes: tuple[int, int, int], parts: int, divides_first: bool
-) -> Tile:
-    """The first tile of which a device has enough to do, or the last. ``sizes``: rows, columns and the number of
-    products; ``parts``: that K can be divided in; ``divides_first``: K is divided before tiles are smaller. On matrix
-    units it should be: an H100 computes 1536×8192 by 8192×512 and 2048×8192 by 8192×512 in bfloat16 1.38 and 1.17 times
-    as fast by tiles of 128×128 and parts of K as by 64×64 and all of it."""
-    rows, columns, batches = sizes
-    divided = (1, max(1, min(parts, _MOST_PARTS)))
-    if divides_first:
-        tried = [(tile, each) for tile in tiles for each in divided]
-    else:
-        tried = [(tile, each) for each in divided for tile in tiles]
-    for tile, each in tried:
-        if -(-rows // tile.rows) * -(-columns // tile.columns) * batches * each >= _BUSY * on.units:
-            return tile
-    return tiles[-1]
+def _division(on: DeviceKind, dtype: torch.dtype, by_tiles: bool, sizes: tuple[int, int, int, int]) -> tuple[Tile, int]:
+    """A product's tile, and in how many parts K is divided. ``sizes``: rows, columns, K and the number of products."""
+    if by_tiles and not on.cpu:
+        found = fastest(tiles_for(on, dtype), on, dtype, sizes)
+        return found.tile, found.parts
+    tile = tiles_for(on, dtype)[0] if by_tiles else _BY_COLUMNS
+    if not dtype.is_floating_point:
+        return tile, 1
+    m, n, k, batches = sizes
+    return tile, min(share_out(tile.programs(m, n) * batches, on.units, k, SHORTEST), _MOST_PARTS)
 
 
 def _steps(tensor: torch.Tensor, count: int) -> tuple[int, ...]:

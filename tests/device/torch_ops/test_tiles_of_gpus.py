@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 import torch
 from torch.nn import functional
-from triton.backends.spirv.torch.ops import attention, convolution, convolution_images, jacobi, matmul, reducing
+from triton.backends.spirv.torch.ops import attention, convolution, depthwise, jacobi, matmul, reducing
 from triton.backends.spirv.torch.ops.addressing import Plans
 from triton.backends.spirv.torch.ops.devices import DeviceKind, share_out
+from triton.backends.spirv.torch.ops.tiles import ON_GPU, Tile, fastest, shared
 
 from .conftest import compare
 from .test_convolution import near_exact, with_gradients_of_convolutions
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("on_gpu", "no_fallbacks")
 
 @pytest.fixture
 def on_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    for module in (attention, convolution, convolution_images, jacobi, matmul, reducing):
+    for module in (attention, convolution, depthwise, jacobi, matmul, reducing):
         monkeypatch.setattr(module, "kind_of", lambda device: DeviceKind(False, 12, frozenset()))
     for module in (matmul, reducing):
         monkeypatch.setattr(module, "_plans", Plans())
@@ -31,7 +32,9 @@ def values(*shape: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(shape, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(256, 128, 64), (129, 65, 31), (128, 64, 2048), (3, 70, 1500)])
+@pytest.mark.parametrize(
+    ("m", "n", "k"), [(256, 128, 64), (129, 65, 31), (128, 64, 2048), (3, 70, 1500), (1100, 900, 20)]
+)
 def test_products(m: int, n: int, k: int) -> None:
     """Of whole tiles and others, in parts and not."""
     for added in (values(n), values(m, n)):
@@ -87,7 +90,7 @@ def test_convolutions_against_float64(
     size: Any, weight: Any, options: Any, order: torch.memory_format, dtype: torch.dtype, monkeypatch: Any
 ) -> None:
     """Of the tiles of multiply-adds, and of matrix units."""
-    for module in (convolution, convolution_images, matmul, reducing):
+    for module in (convolution, depthwise, matmul, reducing):
         monkeypatch.setattr(module, "kind_of", lambda device: DeviceKind(False, 12, frozenset({"bf16"})))
     x = values(*size).to(dtype).contiguous(memory_format=order)
     near_exact(with_gradients_of_convolutions(dtype, 2, **options), x, (values(*weight) / 8).to(dtype))
@@ -139,6 +142,25 @@ def test_parts_keep_a_device_busy_and_are_not_too_short() -> None:
     assert share_out(4, 132, 1 << 20, 512) == 66
     assert share_out(4, 132, 8192, 512) == 16
     assert share_out(4, 132, 100, 512) == 1
+
+
+def test_programs_that_share_a_compute_unit_take_longer_than_one() -> None:
+    tile = Tile(128, 64, 16, times=(1.8, 2.4, 3.0))
+    assert [tile.time(programs) for programs in range(5)] == [0.0, 1.8, 2.4, 3.0, 4.8]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "most"),
+    [((1536, 384, 12608, 1), 16), ((8192, 4096, 1024, 1), 1), ((64, 64, 100, 1), 1), ((64, 64, 1 << 20, 1), 128)],
+    ids=str,
+)
+def test_products_are_divided_where_a_device_would_idle(sizes: tuple[int, int, int, int], most: int) -> None:
+    on = DeviceKind(False, 132, frozenset())
+    found = fastest(ON_GPU, on, torch.float32, sizes)
+    assert (1 < found.parts <= most) if most > 1 else found.parts == 1
+    assert fastest(ON_GPU, on, torch.float32, sizes, divides=False).parts == 1
+    parts, share = shared(sizes[2], found.parts, found.tile.step)
+    assert share % found.tile.step == 0 and parts * share >= sizes[2] > (parts - 1) * share
 
 
 def test_eigenvalues_and_singular_values() -> None:
