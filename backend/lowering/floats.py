@@ -27,15 +27,15 @@ def bf16_to_f32(emitter: Emitter, value: int) -> int:
 
 
 def f32_to_bf16(emitter: Emitter, value: int) -> int:
-    """Round to nearest, ties to even; NaN stays NaN (its top mantissa bit is set). OpFConvert to the bfloat16 of
-    SPV_KHR_bfloat16 is no shorter way: NVIDIA's 580.159 truncates, whatever rounding mode a module asks for."""
+    """Round to nearest, ties to even; NaN is CUDA's (PTX ISA, cvt: 0x7FFF), whose bits take a selection alone.
+    OpFConvert to the bfloat16 of SPV_KHR_bfloat16 is no shorter way: NVIDIA's 580.159 truncates, whatever rounding mode
+    a module asks for."""
     f, module = emitter.f, emitter.module
     bits = f.bitcast(value, module.u32)
     odd = f.and_(f.shr(bits, 16), module.uint(1))
-    rounded = f.shr(f.add(f.add(bits, module.uint(0x7FFF)), odd), 16)
-    quiet = f.or_(f.shr(bits, 16), module.uint(0x40))
+    rounded = f.add(f.add(bits, module.uint(0x7FFF)), odd)
     is_nan = f.emit(op.IsNan, module.bool, value)
-    return f.zero_extend(f.select(is_nan, quiet, rounded), 16)
+    return f.zero_extend(f.shr(f.select(is_nan, module.uint(0x7FFF0000), rounded), 16), 16)
 
 
 def f64_to_f32_round_to_odd(emitter: Emitter, value: int) -> int:
