@@ -85,9 +85,10 @@ class Driver:
     ``slices_dots``: dots whose operands find no room multiply slices of K in a loop (transforms/slice_dots.py), before
     anything else is tried. ``tight``: how many times as long kernels take whose conversions go in rounds, and whose
     buffers loops fill again (planning/cost.py). ``shared_banks``: workgroup memory is banked, as on a GPU, so that dot
-    operands are laid out for it. ``prefetch``: the next iteration's dot operands are loaded ahead
-    (transforms/prefetch.py), ``prefetch_behind_barrier``: once this one's are stored. ``word_bits``: of the components
-    that narrower elements travel in.
+    operands are laid out for it. ``stored_bytes``: so many bytes of the vectors that a subgroup stores there are stored
+    at a time, and are to be in different banks (transforms/store_lanes.py); 0: not known. ``prefetch``: the next
+    iteration's dot operands are loaded ahead (transforms/prefetch.py), ``prefetch_behind_barrier``: once this one's are
+    stored. ``word_bits``: of the components that narrower elements travel in.
 
     **Its statistics** (runtime/kernels/statistics.py). ``register_statistics``: names of the registers of an
     invocation; the first one that is there counts. ``spill_statistics``: names of registers that went to memory, which
@@ -125,6 +126,7 @@ class Driver:
     # kernels.
     tight: float = 1.1
     shared_banks: bool = True
+    stored_bytes: int = 0
     prefetch: bool = True
     prefetch_behind_barrier: bool = False
     word_bits: int = 32
@@ -234,6 +236,7 @@ DRIVERS = {
         # In registers of their own, kernels spill. On AMD's GPUs matmuls take 11 to 21% more cycles so, ACO estimates.
         prefetch_behind_barrier=True,
         unrolled_elementwise=4000,  # 512 elements a lane of float16 or int8 are refused (VK_ERROR_UNKNOWN), 256 are not
+        stored_bytes=128,
         resident_shared=24576,  # 580.159 on an H100: a multiprocessor has 48 KiB for all its workgroups
         register_statistics=("Register Count",),
         most={"Local Memory Size": 524288},  # CUDA's limit for a thread; 580.159 says 2^36 if there is none

@@ -11,27 +11,23 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-from ..ttgir.encodings import BlockedEncoding, Encoding, SliceEncoding, unsliced
+from ..ttgir.encoding_changes import ALONG, Chosen, meant, mixes
+from ..ttgir.encodings import BlockedEncoding, Encoding
 from ..ttgir.ir import Module, Operation
-from ..ttgir.traits import TRAITS, End, Layouts, traits
+from ..ttgir.traits import TRAITS, Layouts
 from ..ttgir.types import TensorType
-
-#: Operations that combine elements along their dimension ``axis``.
-ALONG = frozenset({"tt.reduce", "tt.scan"})
 
 #: Operations whose encodings follow from each other otherwise than by slices.
 BOUND = frozenset(name for name, row in TRAITS.items() if row.layouts is not Layouts.SLICES)
-
-_Chosen = dict[Encoding, Encoding]
 
 
 def encodings_along_rows(module: Module) -> Callable[[Encoding], Encoding] | None:
     """What each encoding of ``module`` becomes; None where all stay."""
     chosen = _choose(list(module.walk()))
-    return partial(_meant, chosen) if chosen else None
+    return partial(meant, chosen) if chosen else None
 
 
-def _choose(operations: list[Operation]) -> _Chosen:
+def _choose(operations: list[Operation]) -> Chosen:
     """Encodings → those in their place: where all that goes along a dimension goes along the same one, and all of its
     tiles have rows enough."""
     wanted: dict[BlockedEncoding, set[Encoding | None]] = {}
@@ -39,24 +35,12 @@ def _choose(operations: list[Operation]) -> _Chosen:
         type_ = operation.operands[0].type if operation.name in ALONG else None
         if isinstance(type_, TensorType) and isinstance(encoding := type_.encoding, BlockedEncoding):
             wanted.setdefault(encoding, set()).add(_moved(encoding, type_.shape, operation.attributes["axis"]))
-    chosen: _Chosen = {
+    chosen: Chosen = {
         encoding: found
         for encoding, (found, *others) in ((one, tuple(several)) for one, several in wanted.items())
         if not others and found is not None and found != encoding
     }
-    return {} if any(_mixes(operation, chosen) for operation in operations) else chosen
-
-
-def _mixes(operation: Operation, chosen: _Chosen) -> bool:
-    """Whether an operation has tensors of a chosen encoding and of another one, which mean the same before the
-    rewrite."""
-    if operation.name == "ttg.convert_layout" or traits(operation).end is not End.NOT:
-        return False
-    if operation.regions and operation.name not in ALONG:
-        return False  # it passes each value on as it is
-    types = [value.type for value in (*operation.operands, *operation.results)]
-    found = {unsliced(type_.encoding) for type_ in types if isinstance(type_, TensorType)}
-    return len(found) > 1 and not found.isdisjoint(chosen)
+    return {} if any(mixes(operation, chosen) for operation in operations) else chosen
 
 
 def _moved(encoding: BlockedEncoding, shape: tuple[int, ...], axis: int) -> Encoding | None:
@@ -68,9 +52,3 @@ def _moved(encoding: BlockedEncoding, shape: tuple[int, ...], axis: int) -> Enco
         while dim != axis and left > 1 and tile * warps[dim] * 2 <= shape[dim]:
             left, warps[dim] = left // 2, warps[dim] * 2
     return None if left > 1 else replace(encoding, warps_per_cta=tuple(warps))
-
-
-def _meant(chosen: _Chosen, encoding: Encoding) -> Encoding:
-    if isinstance(encoding, SliceEncoding):
-        return replace(encoding, parent=_meant(chosen, encoding.parent))
-    return chosen.get(encoding, encoding)

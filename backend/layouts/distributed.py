@@ -19,6 +19,7 @@ from ..ttgir.encodings import (
     FragmentEncoding,
     LinearEncoding,
     NvidiaMmaEncoding,
+    ReorderedEncoding,
     SliceEncoding,
     TransposedEncoding,
 )
@@ -176,6 +177,12 @@ def _folded(encoding: FoldedEncoding, shape: tuple[int, ...]) -> LinearLayout:
     return folded.without_zeros(REGISTER)
 
 
+def _reordered(encoding: ReorderedEncoding, shape: tuple[int, ...]) -> LinearLayout:
+    inner = distributed_layout(encoding.inner, shape)
+    lanes = inner.inputs[LANE]
+    return LinearLayout.from_flat({**inner.inputs, LANE: [lanes[bit] for bit in encoding.bits]}, shape)
+
+
 def _linear(encoding: LinearEncoding, shape: tuple[int, ...]) -> LinearLayout:
     rank = len(shape)
     if encoding.block:
@@ -205,6 +212,7 @@ _RULES: dict[type, Callable[..., LinearLayout]] = {
     FragmentEncoding: _fragment,
     TransposedEncoding: _transposed,
     FoldedEncoding: _folded,
+    ReorderedEncoding: _reordered,
 }
 
 

@@ -9,8 +9,9 @@ from enum import Enum
 from ..analysis.lazy_loads import lazy_loads
 from ..analysis.matrix_dots import splits_floats
 from ..capabilities import Capabilities
-from ..coroutines.own_rows import ALONG, BOUND, encodings_along_rows
+from ..coroutines.own_rows import BOUND, encodings_along_rows
 from ..settings import VERIFY
+from ..ttgir.encoding_changes import ALONG
 from ..ttgir.ir import Module
 from .buffer_operands import buffer_operands
 from .dot_precision import OF_F32, share_precision
@@ -30,6 +31,7 @@ from .sink_buffers import sink_buffers
 from .sink_loads import APART, sink_loads
 from .slice_dots import slice_dots
 from .split_dots import split_dots
+from .store_lanes import reorder_storing_lanes
 from .strips import cut_in_strips
 from .transposed_operands import buffer_transposed_operands
 from .verifier import verify
@@ -198,6 +200,12 @@ TRANSFORMS: tuple[Transform, ...] = (
         Stage.FRAGMENTS,
         lambda module, device, options: arrange_fragments(module, device.subgroup_size, options.units),
         when=lambda device, options: options.units,
+    ),
+    Transform(
+        "store matrix operands without bank conflicts",
+        Stage.FRAGMENTS,
+        lambda module, device, options: reorder_storing_lanes(module, device.traits.stored_bytes),
+        when=lambda device, options: options.schedule.padded and device.traits.stored_bytes,
     ),
     Transform("structure branches and inline calls", Stage.PLANNING, _alone(one_block)),
     Transform(

@@ -88,6 +88,15 @@ class FoldedEncoding(Encoding):
 
 
 @dataclass(frozen=True)
+class ReorderedEncoding(Encoding):
+    """``inner`` with its lanes in another order: bit i of a lane's number means what bit ``bits[i]`` means there. This
+    encoding is not upstream's."""
+
+    inner: Encoding
+    bits: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class LinearEncoding(Encoding):
     """``#ttg.linear``: bases given outright. Each basis is one coordinate tuple; one list per input dimension."""
 

@@ -14,6 +14,7 @@ from .encodings import (
     FragmentEncoding,
     OpaqueEncoding,
     PaddedSharedEncoding,
+    ReorderedEncoding,
     SharedLinearEncoding,
     TransposedEncoding,
 )
@@ -27,7 +28,12 @@ _SPACE_KEYWORDS = {number: keyword for keyword, number in ADDRESS_SPACES.items()
 _SPACE_ATTRIBUTES = {space: attribute for attribute, space in MEMORY_SPACES.items()}
 
 #: Encodings that are not upstream's, which users see and upstream never reads.
-_OWN = {FragmentEncoding: "spirv.fragment", TransposedEncoding: "spirv.transposed", FoldedEncoding: "spirv.folded"}
+_OWN = {
+    FragmentEncoding: "spirv.fragment",
+    TransposedEncoding: "spirv.transposed",
+    FoldedEncoding: "spirv.folded",
+    ReorderedEncoding: "spirv.reordered",
+}
 
 
 def quoted(text: str) -> str:
