@@ -206,8 +206,8 @@ if (layouts.querySelector("details:not(.others)")) layouts.querySelector("detail
 
 (function sharedMemory() {
   const box = document.getElementById("shared"), shared = data.shared;
-  box.append(make("p", {}, `${shared.total} of ${shared.limit} bytes. Time runs to the right, one step an operation of the ` +
-    "plan; dashed lines are barriers, of the workgroup where they are dark."));
+  box.append(make("p", {}, `${shared.total} of ${shared.limit} bytes. Time runs to the right, one step for each operation of ` +
+    "the plan. Dashed lines are barriers: strong lines of the workgroup, faint lines of a subgroup."));
   if (!shared.buffers.length) return;
   const width = 900, height = 260, left = 60;
   const x = (step) => left + (width - left - 10) * step / Math.max(1, shared.steps);
