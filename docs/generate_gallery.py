@@ -119,7 +119,11 @@ def _photograph(folder: Path) -> None:
             size = {"width": WIDTH, "height": picture.height, "deviceScaleFactor": 1, "mobile": False}
             browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
             browser.get((folder / f"{picture.name}.html").as_uri())
-            browser.execute_script("document.querySelector('nav').style.position = 'static';" + picture.script)
+            browser.execute_script(
+                "document.querySelector('nav').style.position = 'static';"
+                "for (const one of document.querySelectorAll('section')) one.style.scrollMarginTop = 0;"
+                + picture.script
+            )
             browser.execute_script(f"document.querySelector('{picture.section}').scrollIntoView()")
             browser.save_screenshot(str(IMAGES / f"inspect-{picture.name}.png"))
     finally:

@@ -12,7 +12,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -166,6 +166,30 @@ class History:
                         raise ToolError(told) from None
                 commits.append(self.commit_tree(commits[-1], patch.message(), patch.author, index))
         return commits
+
+    def alone(self, base: str, queue: list[Patch]) -> Patch:
+        """The last patch of a queue with its lines merged into the base, without the patches before it.
+
+        Raises ToolError if it changes lines that those change.
+        """
+        patch = queue[-1]
+        *_, before, after = self.build_queue(base, queue, {})
+        with tempfile.TemporaryDirectory(dir=self._scratch, prefix=".alone-") as scratch:
+            index = {"GIT_INDEX_FILE": str(Path(scratch) / "index")}
+            with self.git.custom_environment(**index):
+                self.git.read_tree(base)
+                for number, path in enumerate(self.git.diff("--name-only", before, after).splitlines()):
+                    files = [Path(scratch) / f"{number}.{side}" for side in ("base", "before", "after")]
+                    for file, commit in zip(files, (base, before, after), strict=True):
+                        file.write_bytes(self._blob(commit, path))
+                    try:
+                        self.git.merge_file(*map(str, files))
+                    except git.GitCommandError:
+                        raise ToolError(f"patch {patch.name} changes lines of {path} that others change") from None
+                    blob = self.git.hash_object("-w", "--no-filters", "--", str(files[0]))
+                    self.git.update_index("--cacheinfo", f"100644,{blob},{path}")
+            commit = self.commit_tree(self.git.rev_parse(base), patch.message(), patch.author, index)
+        return replace(patch, diff=self.diff_of(base, commit))
 
     def commits(self, head: str = "HEAD") -> list[str]:
         """The commits on top of upstream, oldest first."""

@@ -12,7 +12,7 @@ namespace py = pybind11;
 namespace triton_spirv {
 namespace {
 
-// What torch, NumPy and ml_dtypes call an element type, and what Triton's signature calls it.
+// Names of element types in torch, NumPy and ml_dtypes, and in Triton's signatures.
 constexpr std::pair<std::string_view, std::string_view> kElementNames[] = {
     {"bool", "u1"},
     {"int1", "u1"},
@@ -83,7 +83,7 @@ std::string quoted(const Argument& argument) { return "argument '" + argument.na
 
 std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
 
-// The pending Python error, replaced by one that names the argument.
+// Replaces the pending Python error by one that names the argument.
 [[noreturn]] void raise_for(const Argument& argument, PyObject* object, const char* wanted) {
   const bool overflow = PyErr_ExceptionMatches(PyExc_OverflowError);
   PyErr_Clear();
@@ -94,7 +94,7 @@ std::string type_name(PyObject* object) { return Py_TYPE(object)->tp_name; }
   throw py::type_error(quoted(argument) + ": " + wanted + " is needed, not " + type_name(object));
 }
 
-// attribute `name` of `object`, or null without an error where there is none.
+// Returns attribute `name` of `object`, or null without an error if it is missing.
 py::object attribute(PyObject* object, PyObject* name) {
   PyObject* value = PyObject_GetAttr(object, name);
   if (value == nullptr) {
@@ -104,18 +104,18 @@ py::object attribute(PyObject* object, PyObject* name) {
   return py::reinterpret_steal<py::object>(value);
 }
 
-// Whether the device is the one that the argument's last tensor was on: torch makes a new device object at each look.
+// Whether the argument's last tensor was on the same device. torch makes a new device object for each access.
 bool accepted_before(const Argument& argument, PyObject* device, int wanted) {
   if (argument.device == nullptr || argument.device_index != wanted) return false;
   if (device == argument.device) return true;
   if (Py_TYPE(device) != Py_TYPE(argument.device)) return false;
-  const py::object known = py::reinterpret_borrow<py::object>(argument.device);  // comparing may run Python code
+  const py::object known = py::reinterpret_borrow<py::object>(argument.device);  // the comparison may run Python code
   const int same = PyObject_RichCompareBool(device, known.ptr(), Py_EQ);
   if (same < 0) throw py::error_already_set();
   return same != 0;
 }
 
-// Where the tensor's memory lies. Raises ValueError for a device that kernels here cannot reach.
+// Returns the place of the tensor's memory. Raises ValueError for a device that these kernels cannot reach.
 Place place_of(const Argument& argument, PyObject* object, int wanted) {
   const py::object is_cpu = attribute(object, names().is_cpu);
   if (is_cpu.ptr() == Py_True) return kHost;
@@ -150,7 +150,7 @@ Place place_of(const Argument& argument, PyObject* object, int wanted) {
                         "'; the SPIR-V backend takes tensors on 'spirv' and 'cpu': pass tensor.cpu()");
 }
 
-// A tensor with elements and without memory: a fake one, or one whose storage was resized to nothing.
+// Whether a tensor has elements but no memory: a fake tensor, or a tensor whose storage was resized to nothing.
 void check_memory(const Argument& argument, PyObject* object) {
   const py::object numel = attribute(object, names().numel);
   if (!numel || !PyCallable_Check(numel.ptr())) return;
@@ -219,11 +219,11 @@ uint16_t round_to_16_bits(double value, int exponent_bits, int mantissa_bits) {
   if (value == 0) return sign;
   int exponent;
   std::frexp(value, &exponent);                 // |value| in [2^(exponent-1), 2^exponent)
-  exponent = std::max(exponent - 1, 1 - bias);  // of the last normal below, where value is subnormal
-  // In units of the last place: exact in double, so one rounding (the default mode, to nearest even).
+  exponent = std::max(exponent - 1, 1 - bias);  // the smallest normal exponent if value is subnormal
+  // The scaling is exact in double, so nearbyint() rounds once (to nearest even, the default mode).
   const double units = std::nearbyint(std::ldexp(std::fabs(value), mantissa_bits - exponent));
   if (exponent > bias) return sign | infinity;
-  // A carry out of the mantissa raises the exponent, up to infinity, as it should.
+  // A carry out of the mantissa correctly raises the exponent, up to infinity.
   const auto bits = static_cast<uint32_t>(units) + (static_cast<uint32_t>(exponent + bias - 1) << mantissa_bits);
   return sign | static_cast<uint16_t>(std::min<uint32_t>(bits, infinity));
 }

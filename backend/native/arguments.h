@@ -1,4 +1,4 @@
-// The argument block of a kernel: which Python argument goes where, and packing it.
+// A kernel's argument block: where each Python argument goes, and how the block is packed.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,37 +13,37 @@
 namespace triton_spirv {
 
 struct Argument {
-  std::vector<std::size_t> path;  // index into the arguments of the call, then into nested tuples
+  std::vector<std::size_t> path;  // index into the call's arguments, then into nested tuples
   std::string name;               // as the user wrote it, for errors
   std::string type;               // Triton's: *fp32, i64, ...
-  std::string element;            // of a pointer: fp32, ...; "void" accepts anything
+  std::string element;            // element type of a pointer: fp32, ...; "void" accepts anything
   Packing packing;
   uint32_t offset;  // bytes from the start of the block
   uint32_t bytes;
-  // The dtype object, and the device of this runtime, that were accepted last (references are held).
+  // The last accepted dtype object and device object of this runtime. Both references are held.
   mutable PyObject* dtype = nullptr;
   mutable PyObject* device = nullptr;
-  mutable int device_index = -1;  // that `device` was accepted for
+  mutable int device_index = -1;  // the index for which `device` was accepted
 };
 
-// The passed arguments of a kernel in declaration order.
+// A kernel's passed arguments in declaration order.
 class ArgumentPlan {
  public:
-  // Each entry: (path, name, Triton type, offset); `bytes`: of the block. backend/abi/block.py lays it out. Throws
-  // std::invalid_argument on a type that cannot be passed, and an argument that is not in the block.
+  // Each entry: (path, name, Triton type, offset). `bytes`: the size of the block, which backend/abi/block.py lays
+  // out. Throws std::invalid_argument if a type cannot be passed or an argument lies outside the block.
   ArgumentPlan(const std::vector<std::tuple<std::vector<std::size_t>, std::string, std::string, uint32_t>>& entries,
                uint32_t bytes);
   ~ArgumentPlan();
   ArgumentPlan(const ArgumentPlan&) = delete;
   ArgumentPlan& operator=(const ArgumentPlan&) = delete;
 
-  // Bytes of the block.
+  // The size of the block in bytes.
   uint32_t bytes() const { return bytes_; }
   const std::vector<Argument>& arguments() const { return arguments_; }
 
-  // Writes the arguments args[first:] to `block`, and where the memory of each pointer lies to `places`. Tensors on
-  // another device than number `device` are refused; -1: any. Returns all places, or-ed. Raises TypeError, ValueError
-  // or OverflowError that names the argument.
+  // Writes the arguments args[first:] to `block`, and the place of each pointer's memory to `places`. Refuses tensors
+  // that are not on device number `device`; -1 accepts any device. Returns all places, or-ed. Raises a TypeError,
+  // ValueError or OverflowError that names the argument.
   uint8_t pack(PyObject* args, Py_ssize_t first, std::byte* block, int device, Place* places) const;
   std::size_t pointer_count() const { return pointer_count_; }
   // Replaces the pointers of a packed block, in declaration order.

@@ -1,4 +1,4 @@
-// Memory of a device that work can use.
+// Device memory that submitted work can use.
 #pragma once
 
 #include <memory>
@@ -10,20 +10,20 @@ namespace triton_spirv {
 
 class Device;
 
-// A buffer with its own memory, or none of its own where it was joined of others. `address` is its device address;
-// `host` its mapped address, or null.
+// A buffer. A joined buffer has no memory of its own; every other buffer has. `address` is its device address, and
+// `host` its mapped address or null.
 class Buffer {
  public:
   Buffer(std::shared_ptr<Device> device, VkBuffer buffer, VkDeviceMemory memory, VkDeviceSize bytes,
          VkDeviceAddress address, void* host)
       : device_(std::move(device)), buffer_(buffer), memory_(memory), bytes_(bytes), address_(address), host_(host) {}
-  // Waits for nothing: the memory goes back once the work is done that may use it.
+  // Does not wait: the memory is freed when no submitted work can use it any more.
   ~Buffer();
   Buffer(const Buffer&) = delete;
   Buffer& operator=(const Buffer&) = delete;
 
-  // Gives the memory back once all submitted work is done. A second call does nothing. Where it throws, the buffer is
-  // as it was.
+  // Waits for all submitted work and frees the memory. A second call does nothing. If it throws, the buffer is
+  // unchanged.
   void free();
   VkBuffer buffer() const { return buffer_; }
   VkDeviceSize bytes() const { return bytes_; }
@@ -40,16 +40,16 @@ class Buffer {
   VkDeviceSize bytes_;
   VkDeviceAddress address_;
   void* host_;
-  bool ended_ = false;  // its owner let go of it
+  bool ended_ = false;  // its owner released it
 };
 
 // Where an allocation lies.
 enum class MemoryKind {
   kDevice,   // device-local, for kernels
-  kStaging,  // host-visible, coherent and, where there is such a type, cached
+  kStaging,  // host-visible and coherent; cached if the device has such memory
 };
 
-// What every buffer can be used for.
+// The uses of every buffer.
 constexpr VkBufferUsageFlags kBufferUsage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT |
                                             VK_BUFFER_USAGE_TRANSFER_DST_BIT |
                                             VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;

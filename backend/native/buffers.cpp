@@ -1,4 +1,4 @@
-// Buffers of a device: their memory, and which address is in which.
+// Buffers of a device: their memory, and the lookup of a buffer by address.
 #include <utility>
 
 #include "device.h"
@@ -26,7 +26,7 @@ void Buffer::free() {
   give_back();
 }
 
-// None of the work that may use it is left.
+// Called when no work can use the buffer any more.
 void Buffer::give_back() {
   const std::shared_ptr<Device> device = std::move(device_);
   if (!device) return;
@@ -34,13 +34,13 @@ void Buffer::give_back() {
   host_ = nullptr;
   address_ = 0;
   const Device::Use use(*device);
-  // A forked child must not touch its parent's memory; a closed device frees what it has.
+  // A forked child must not touch its parent's memory. A closed device has freed its buffers.
   if (device->closed_ || device->forked()) return;
   {
     const std::lock_guard<std::mutex> guard(device->buffers_mutex_);
     auto [found, end] = device->buffers_.equal_range(address);
     while (found != end && found->second.buffer != buffer_) ++found;
-    if (found == end) return;  // another thread, or a handler, was faster
+    if (found == end) return;  // another thread or a signal handler was faster
     device->buffers_.erase(found);
   }
   device->destroy(buffer_, memory_);
@@ -88,7 +88,7 @@ std::unique_ptr<Buffer> Device::adopt(VkBuffer buffer, VkDeviceMemory memory, Vk
 
 void Device::destroy(VkBuffer buffer, VkDeviceMemory memory) {
   vk_.vkDestroyBuffer(device_, buffer, nullptr);
-  vk_.vkFreeMemory(device_, memory, nullptr);  // nothing where it has none
+  vk_.vkFreeMemory(device_, memory, nullptr);  // does nothing for a null handle
 }
 
 std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
@@ -99,7 +99,7 @@ std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
   if (kind == MemoryKind::kStaging) return make_buffer(bytes, {mapped, VK_MEMORY_PROPERTY_HOST_CACHED_BIT, true});
   const Wanted local{0, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT};
   std::unique_ptr<Buffer> made = make_buffer(bytes, local);
-  // A tensor of a device that was left is told from this one's by its address alone.
+  // Only the address tells a tensor of an abandoned device from a tensor of this device, so such addresses are avoided.
   while (is_gone(made->address(), made->bytes())) {
     std::unique_ptr<Buffer> other = make_buffer(bytes, local);
     const std::lock_guard<std::mutex> guard(buffers_mutex_);
@@ -109,7 +109,7 @@ std::unique_ptr<Buffer> Device::allocate(VkDeviceSize bytes, MemoryKind kind) {
 }
 
 VkBuffer Device::create_buffer(VkDeviceSize bytes, const void* next, VkBufferCreateFlags flags) {
-  // vkCreateBuffer may be called with no more: VUID-VkBufferCreateInfo-size-06409.
+  // VUID-VkBufferCreateInfo-size-06409 forbids larger buffers.
   if (bytes > most_buffer_bytes_)
     throw VulkanError("a Vulkan buffer of " + std::to_string(bytes) +
                           " bytes cannot be made: the device's buffers have at most " +
@@ -135,7 +135,7 @@ std::unique_ptr<Buffer> Device::make_buffer(VkDeviceSize bytes, const Wanted& wa
     vk_.vkDestroyBuffer(device_, buffer, nullptr);
     throw;
   }
-  // What is imported has the size that it has.
+  // Imported memory keeps its size.
   return bind(buffer, type, bytes, external != nullptr ? bytes : needs.size, wanted.mapped, external);
 }
 

@@ -12,10 +12,10 @@ namespace {
 
 // DLPack's codes (DLDataTypeCode).
 constexpr uint8_t kFloat = 2, kBfloat = 4;
-// Of CastingContext::types, in their order.
+// Codes and sizes of CastingContext::types, in the same order.
 constexpr uint8_t kCodes[] = {kFloat, kBfloat, kFloat}, kBytes[] = {2, 2, 4};
 
-// Passes over the autocast's key while it lives.
+// Makes this thread skip the autocast's key during its lifetime.
 class WithoutAutocast {
  public:
   explicit WithoutAutocast(const CastingContext& shared) : shared_(shared) {
@@ -46,7 +46,7 @@ PyObject* to_method() {
   return name;
 }
 
-// Whether it is no tensor and has none in it.
+// Whether a value neither is a tensor nor contains one.
 bool is_plain(PyObject* value) {
   if (value == Py_None || PyBool_Check(value) || PyLong_CheckExact(value) || PyFloat_CheckExact(value) ||
       PyUnicode_CheckExact(value))

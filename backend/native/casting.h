@@ -1,4 +1,4 @@
-// Operations under an autocast: floats among their arguments in another type.
+// Operations under an autocast: their floating-point arguments are cast to another type.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -7,18 +7,18 @@
 
 namespace triton_spirv {
 
-// What the operations share: torch's objects. Made once and never freed.
+// The torch objects that all operations share. Made once and never freed.
 struct CastingContext {
   TensorReader reader;
   pybind11::tuple tensor_types;  // whose objects are plain tensors
   pybind11::tuple types;         // torch.float16, bfloat16 and float32
   pybind11::object key;          // the autocast's dispatch key
-  pybind11::object excluded;     // (key) → whether this thread passes it over
-  pybind11::object exclude;      // (key, whether it is to)
-  pybind11::object cast;         // (value, type) → what it is in that type, for what is not told apart here
+  pybind11::object excluded;     // (key) → whether this thread skips the key
+  pybind11::object exclude;      // (key, whether to skip it)
+  pybind11::object cast;         // (value, type) → the value in that type; for values that C++ does not handle
 };
 
-// An operation. A tensor of floats on our device, but not of float64, is cast where it has another type.
+// An operation. It casts floating-point tensors on our device that have another type, except float64 tensors.
 class Casting {
  public:
   // `choose`: (args, kwargs) → the type.
@@ -29,7 +29,7 @@ class Casting {
  private:
   struct Type {
     PyObject* object;
-    uint8_t code, bytes;  // as TensorView has them; 0 of another type
+    uint8_t code, bytes;  // as in TensorView; 0 for another type
   };
   Type type_of(const pybind11::object& chosen) const;
   // A new reference.

@@ -1,6 +1,6 @@
-// An allocator for torch.cuda.MemPool whose memory other APIs can import: torch calls the two functions below by name.
+// An allocator for torch.cuda.MemPool whose memory other APIs can import. torch calls the two functions below by name.
 //
-// libcuda is loaded when the first allocation is made; nothing here needs CUDA to be built.
+// The first allocation loads libcuda. Building this file does not need CUDA.
 #include <dlfcn.h>
 #include <sys/types.h>
 
@@ -12,7 +12,7 @@
 
 namespace {
 
-// As cuda.h of CUDA 10.2 and later lays them out.
+// The layout of cuda.h from CUDA 10.2 on.
 struct Location {
   int type;
   int id;
@@ -86,7 +86,7 @@ std::unordered_map<std::uint64_t, Block>& blocks() {
 
 extern "C" {
 
-// Null where there is no room, or no CUDA: torch then frees what it can, tries again, and reports it.
+// Returns null if there is no memory or no CUDA. torch then frees what it can, tries again, and reports the failure.
 __attribute__((visibility("default"))) void* triton_spirv_cuda_allocate(ssize_t size, int device, void*) {
   const Cuda& api = cuda();
   if (!api.loaded || size <= 0) return nullptr;

@@ -12,7 +12,7 @@
 namespace triton_spirv {
 namespace {
 
-// Counts the forks between the first process and this one.
+// The number of forks between the first process and this one.
 std::atomic<unsigned> fork_generation{0};
 
 void watch_forks() {
@@ -20,7 +20,7 @@ void watch_forks() {
   (void)registered;
 }
 
-// Bytes of the smallest buffer for an argument block.
+// The size in bytes of the smallest buffer for an argument block.
 constexpr uint32_t kSmallestBlock = 4096;
 
 constexpr const char* kClosed = "the Vulkan device is closed";
@@ -29,14 +29,14 @@ constexpr const char* kGone =
     "this belongs to a Vulkan device that failed earlier, and was left: tensors, graphs and loaded files of before "
     "have to be made again";
 
-// Kernels that an error names.
+// The largest number of kernels that an error names.
 constexpr std::size_t kMostNamed = 3;
 
 std::mutex left_mutex;
 std::vector<std::weak_ptr<Device>> left_devices;
 std::atomic<bool> some_left{false};
 
-// How long close() waits for calls of other threads, which wait for nothing any more.
+// How long close() waits for calls of other threads. Those calls no longer wait for the device.
 constexpr auto kLastCalls = std::chrono::seconds(10);
 
 }  // namespace
@@ -103,7 +103,7 @@ void Device::check_running() const {
   if (gone_) throw std::runtime_error(kClosed);
 }
 
-// A call that failed: the device may be lost, which every later use is told.
+// Reports a failed call. If the device is lost, every later use of it raises an error too.
 void Device::fail(const char* function, VkResult result) {
   if (result != VK_ERROR_DEVICE_LOST) throw VulkanError(function, result);
   const std::string work = running();
@@ -120,7 +120,7 @@ const std::string* kernel_label(const std::string& label) {
   return &*labels->insert(label).first;
 }
 
-// Where several launches were handed over together, their ends are not seen apart.
+// Launches that were submitted together cannot be told apart, because only the end of the last one is seen.
 std::string Device::running() const {
   const uint64_t first = reached_.load(std::memory_order_acquire) + 1;
   const uint64_t last = std::min<uint64_t>(flushed_.load(std::memory_order_acquire), first + kBatch - 1);
@@ -160,7 +160,7 @@ bool Device::is_gone(VkDeviceAddress address, VkDeviceSize bytes) {
   });
 }
 
-// Waits until nothing that was submitted is running: on a lost device, that nothing runs any more.
+// Waits until no submitted work is running. On a lost device, waits until the device is idle.
 void Device::finish() {
   if (!lost_) {
     wait_until(submitted());
@@ -174,14 +174,14 @@ bool Device::stop() {
   if (forked() || stuck_) return false;
   if (stopped_) return true;
   {
-    const std::scoped_lock guard(queue_mutex_, ring_mutex_);  // whoever submits looks at it under one of them
+    const std::scoped_lock guard(queue_mutex_, ring_mutex_);  // submitting threads check it under one of them
     closed_ = true;
   }
   try {
     finish();
   } catch (const VulkanError&) {
     if (stuck_) return false;
-    // What failed may be the submission of the last work, with earlier work still running.
+    // The submission of the last work may have failed while earlier work is still running.
     const std::lock_guard<std::mutex> guard(queue_mutex_);
     vk_.vkDeviceWaitIdle(device_);
   } catch (...) {
@@ -212,7 +212,7 @@ bool Device::close() {
   for (Chunk& chunk : chunks_) chunk.buffer.reset();
   parked_.clear();
   const std::scoped_lock guard(queue_mutex_, ring_mutex_, buffers_mutex_);
-  for (const auto& [address, range] : buffers_) {  // what tensors still hold
+  for (const auto& [address, range] : buffers_) {  // buffers that tensors still hold
     destroy(range.buffer, range.memory);
   }
   buffers_.clear();
@@ -242,10 +242,10 @@ Device::~Device() {
   try {
     close();
   } catch (...) {
-    // A signal's handler threw: the memory stays where it is until the process ends.
+    // A signal handler threw. The memory is kept until the process ends.
   }
   stop_flusher();
-  // Of work that never ended, or of Python where it is ending.
+  // These objects are never freed: their work never ended, or Python is shutting down.
   for (Kept& kept : kept_) new std::shared_ptr<void>(std::move(kept.used));
 }
 
@@ -305,7 +305,7 @@ void Device::synchronize_host() {
 void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies, const Used& used) {
   Recording* const recording = Recording::current(*this);
   if (copies.empty() && (host_addresses_ || recording != nullptr)) {
-    // The device is this processor: the semaphore alone makes what it wrote visible here.
+    // The device is this machine's CPU, so the semaphore alone makes its writes visible to the host.
     if (recording != nullptr && host_addresses_) recording->host_ = true;
     const uint64_t value = launch(dispatch);
     try {
@@ -317,7 +317,7 @@ void Device::run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies
     return;
   }
   refuse_while_recording();
-  const Use use(*this);  // of the staging memory
+  const Use use(*this);  // for the staging memory
   check_usable();
   for (const StagedCopy& copy : copies) std::memcpy(copy.staging->host(), copy.host, copy.bytes);
   wait(submit(

@@ -1,4 +1,4 @@
-// DLPack capsules over device memory, which torch makes tensors of.
+// DLPack capsules over device memory, from which torch makes tensors.
 #include "dlpack.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace py = pybind11;
 namespace triton_spirv {
 namespace {
 
-// The structures of DLPack 0.x (dmlc/dlpack), which are its ABI.
+// The structures of DLPack 0.x (dmlc/dlpack). They are DLPack's ABI.
 struct DlDevice {
   int32_t device_type;
   int32_t device_id;
@@ -47,7 +47,7 @@ struct DlExchangeApi {
   void* allocate;
   void* managed_from_object;
   void* managed_to_object;
-  int (*tensor_from_object)(void* object, void* tensor);  // not 0: a Python error is set
+  int (*tensor_from_object)(void* object, void* tensor);  // a result other than 0 means that a Python error is set
 };
 
 constexpr uint32_t kExchangeMajor = 1;
@@ -65,7 +65,7 @@ struct Owned {
 };
 
 void release(DlManagedTensor* managed) {
-  // A tensor may outlive the interpreter: its memory then goes with the process.
+  // A tensor may outlive the interpreter. Its memory is then freed at the end of the process.
   if (!Py_IsInitialized()) return;
   const PyGILState_STATE state = PyGILState_Ensure();
   delete static_cast<Owned*>(managed->context);
@@ -73,7 +73,7 @@ void release(DlManagedTensor* managed) {
 }
 
 void destroy_capsule(PyObject* capsule) {
-  if (!PyCapsule_IsValid(capsule, kCapsuleName)) return;  // taken by a tensor
+  if (!PyCapsule_IsValid(capsule, kCapsuleName)) return;  // a tensor has taken it
   auto* managed = static_cast<DlManagedTensor*>(PyCapsule_GetPointer(capsule, kCapsuleName));
   managed->deleter(managed);
 }
@@ -88,7 +88,7 @@ py::object dlpack_capsule(std::shared_ptr<Allocation> memory, std::vector<int64_
   owned->strides = std::move(strides);
   owned->memory = std::move(memory);
   DlTensor& tensor = owned->managed.tensor;
-  // That of a tensor without memory is 0, as of an empty one anywhere.
+  // A tensor without memory has address 0, like every empty tensor.
   tensor.data = reinterpret_cast<void*>(owned->memory->bytes == 0 ? 0 : owned->memory->address());
   tensor.device = {kDlExtDev, device};
   tensor.ndim = static_cast<int32_t>(owned->shape.size());
@@ -115,7 +115,7 @@ TensorReader::TensorReader(const py::object& capsule) {
 bool TensorReader::read(PyObject* tensor, TensorView& view) const {
   DlTensor found{};
   if (read_(tensor, &found) != 0) {
-    PyErr_Clear();  // it has no memory, or elements that DLPack does not know
+    PyErr_Clear();  // it has no memory, or DLPack does not know its element type
     return false;
   }
   const bool is_real =

@@ -1,4 +1,4 @@
-// DLPack: capsules over device memory, which torch makes tensors of, and what torch's tensors are.
+// DLPack: capsules over device memory, from which torch makes tensors, and views of torch's tensors.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -11,29 +11,29 @@
 
 namespace triton_spirv {
 
-// A capsule of a tensor over `memory` on extension device `device`, with strides in elements. The memory is kept as
-// long as the tensor's storage. `code` and `bits` are DLPack's of the element type.
+// Makes the capsule of a tensor over `memory` on extension device `device`, with strides in elements. The tensor's
+// storage keeps the memory alive. `code` and `bits` describe the element type as in DLPack.
 pybind11::object dlpack_capsule(std::shared_ptr<Allocation> memory, std::vector<int64_t> shape,
                                 std::vector<int64_t> strides, int device, uint8_t code, uint8_t bits);
 
-// A tensor of real numbers on an extension device, with strides in elements. `sizes` and `strides` are the tensor's
-// own.
+// A tensor of real numbers on an extension device, with strides in elements. The tensor owns `sizes` and `strides`.
 struct TensorView {
   uint64_t address;
   int32_t device;
-  uint8_t code, bytes;  // of the element type, as DLPack counts them
+  uint8_t code, bytes;  // the element type, as in DLPack
   int32_t dims;
   const int64_t* sizes;
   const int64_t* strides;
 };
 
-// Reads tensors by torch.Tensor.__dlpack_c_exchange_api__ (DLPack 1.3, `DLPackExchangeAPI`), in some 30 ns each.
+// Reads tensors through torch.Tensor.__dlpack_c_exchange_api__ (DLPack 1.3, `DLPackExchangeAPI`). One read takes some
+// 30 ns.
 class TensorReader {
  public:
-  // Raises ValueError where the capsule is another one.
+  // Raises ValueError if the capsule is not of that kind.
   explicit TensorReader(const pybind11::object& capsule);
 
-  // False for a tensor of another kind. `tensor` must be one of torch's.
+  // Returns false for a tensor of another kind. `tensor` must be a torch tensor.
   bool read(PyObject* tensor, TensorView& view) const;
 
  private:

@@ -34,7 +34,7 @@ void Event::record() {
 }
 
 double Event::elapsed_ms(Event& end) {
-  device_->check_usable();  // before the mutexes: in a forked child they may be held by threads of the parent
+  device_->check_usable();  // before the mutexes, which threads of the parent may hold in a forked child
   const auto read = [](Event& event) {
     const std::lock_guard<std::mutex> guard(event.mutex_);
     return event.query_;

@@ -1,4 +1,4 @@
-// A point on a device's timeline, with the time at which it was reached.
+// A point on a device's timeline, and the time at which the device reached it.
 #pragma once
 
 #include <atomic>
@@ -12,18 +12,19 @@ namespace triton_spirv {
 
 class Event {
  public:
-  // `timing`: whether elapsed_ms() will be asked for.
+  // `timing`: whether elapsed_ms() will be called.
   Event(std::shared_ptr<Device> device, bool timing) : device_(std::move(device)), timing_(timing) {}
   ~Event();
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
 
-  // The point is reached when all work submitted until now is done. A second call moves it.
+  // Sets the point behind all work that was submitted so far. A second call moves it.
   void record();
-  // Whether it was reached, or never recorded.
+  // Whether the device has reached the point, or the point was never recorded.
   bool query() { return device_->done(value_); }
   void synchronize() { device_->wait(value_); }
-  // Milliseconds from this point to `end`, waiting for both. Throws std::runtime_error where either has no time.
+  // Waits for both points, and returns the milliseconds from this point to `end`. Throws std::runtime_error if either
+  // has no time.
   double elapsed_ms(Event& end);
 
  private:

@@ -1,4 +1,4 @@
-// Python's lock. What is called with it, or takes it, may end the thread: see python_calls.cpp.
+// Python's lock. A call that takes it, or runs Python, may end the thread: see python_calls.cpp.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -14,7 +14,7 @@ namespace triton_spirv {
 namespace {
 
 constexpr uint32_t kInlineBlockBytes = 256;
-// Of an axis, with a grid that is split: program ids are 32-bit signed integers.
+// The largest number of programs on an axis of a split grid, because program ids are 32-bit signed integers.
 constexpr long long kMostPrograms = std::numeric_limits<int32_t>::max();
 
 void call_hook(PyObject* hook, PyObject* launch_metadata) {
@@ -23,7 +23,7 @@ void call_hook(PyObject* hook, PyObject* launch_metadata) {
   if (!result) throw py::error_already_set();
 }
 
-// Copies as Python gives them: (host address, bytes, staging buffer, device buffer, offset, write back) each.
+// Reads copies from Python, each (host address, bytes, staging buffer, device buffer, offset, write back).
 std::vector<StagedCopy> staged_copies(const py::object& given) {
   std::vector<StagedCopy> copies;
   for (const auto& [host, bytes, staging, device, offset, write_back] :
@@ -39,7 +39,7 @@ std::vector<StagedCopy> staged_copies(const py::object& given) {
 
 bool is_idle_hook(PyObject* hook) {
   if (hook == Py_None) return true;
-  static PyTypeObject* chain = nullptr;  // Triton's own; another type may have calls for other ends
+  static PyTypeObject* chain = nullptr;  // Triton's own type; other types may define "calls" differently
   PyTypeObject* const type = Py_TYPE(hook);
   if (type != chain) {
     if (std::strcmp(type->tp_name, "HookChain") != 0) return false;

@@ -1,4 +1,4 @@
-// Device memory for tensors: small ones share buffers, and what was freed is used again. Called with Python's lock.
+// Device memory for tensors. Small tensors share buffers, and freed memory is reused. Call it with Python's lock.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -13,32 +13,32 @@ namespace triton_spirv {
 
 class Allocation;
 
-// Idle memory by size, of which the lowest address is taken: a program that does the same again gets the same
-// addresses, in whatever order it freed them. It asks Python for nothing, so that nothing else runs while it changes.
+// Idle memory by size. The lowest address is taken first, so a program that repeats its steps gets the same addresses
+// in whatever order it freed them. The pool calls no Python while it changes, so no other code can run in between.
 class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
  public:
   // Every address is a multiple of this.
   static constexpr uint64_t kAlignment = 512;
-  // Allocations up to this many bytes are cut from slabs: drivers allow a few thousand buffers with memory of their
-  // own.
+  // Allocations up to this many bytes are cut from slabs, because drivers allow only a few thousand memory allocations.
   static constexpr uint64_t kLargestShared = uint64_t{1} << 20;
   static constexpr uint64_t kSlabBytes = uint64_t{4} << 20;
 
-  // The bytes that an allocation of so many takes: a multiple of an eighth of its power of two, so that sizes repeat.
+  // The size in bytes of an allocation for `bytes` bytes. It is a multiple of an eighth of the power of two, so that
+  // sizes repeat.
   static uint64_t size_of(uint64_t bytes);
 
-  // At least `bytes` bytes; null where none are idle. Work that was submitted before they were freed may still use
-  // them: later work on them comes after that.
+  // Returns at least `bytes` bytes, or null if none are idle. Work that was submitted before they were freed may still
+  // use them; later work runs after it.
   std::shared_ptr<Allocation> take(uint64_t bytes);
   // Adds a buffer as idle memory for allocations that take `size` bytes.
   void add(pybind11::object buffer, uint64_t address, uint64_t bytes, uint64_t size);
-  // Forgets the buffers that nothing is allocated from; they are the caller's to free.
+  // Forgets and returns the buffers without allocations. The caller frees them.
   pybind11::list release();
   void reset_peaks();
-  // Nothing is idle from now on: the device is being closed.
+  // Keeps no idle memory from now on, because the device is being closed.
   void close() { closed_ = true; }
 
-  // Bytes in use and bytes of buffers, the most that they were, and how many allocations were made.
+  // Bytes in use, bytes of buffers, the peaks of both, and the number of allocations made.
   uint64_t allocated = 0, peak_allocated = 0, reserved = 0, peak_reserved = 0, allocations = 0;
 
  private:
@@ -51,17 +51,17 @@ class MemoryPool : public std::enable_shared_from_this<MemoryPool> {
   struct Cell {
     uint64_t address, slab;
   };
-  // Of two, whether the other is to be taken first.
+  // Whether `other` must be taken before `cell`.
   static bool is_later(const Cell& cell, const Cell& other) { return cell.address > other.address; }
   void give_back(uint64_t size, Cell cell);
 
-  std::unordered_map<uint64_t, std::vector<Cell>> idle_;  // by size; heaps, the lowest address in front
+  std::unordered_map<uint64_t, std::vector<Cell>> idle_;  // by size; each is a heap with the lowest address in front
   std::unordered_map<uint64_t, Slab> slabs_;              // by number
   uint64_t next_slab_ = 0;
   bool closed_ = false;
 };
 
-// Device memory; given back by free(), or when it goes.
+// Device memory that free() or the destructor returns to the pool.
 class Allocation {
  public:
   Allocation(std::shared_ptr<MemoryPool> pool, MemoryPool::Cell cell, uint64_t size, uint64_t bytes)
@@ -72,7 +72,7 @@ class Allocation {
 
   // A second call does nothing.
   void free();
-  // 0 once it is freed.
+  // 0 after free().
   uint64_t address() const { return cell_.address; }
 
  private:

@@ -31,7 +31,7 @@ Handle handle(uint64_t value) {
   return reinterpret_cast<Handle>(value);
 }
 
-// Runs `wait` without the GIL, and lets go of what ended meanwhile.
+// Runs `wait` without the GIL, and then releases what finished work used.
 template <typename Wait>
 void without_gil(Device& device, Wait wait) {
   {
@@ -41,7 +41,7 @@ void without_gil(Device& device, Wait wait) {
   device.let_go();
 }
 
-// Called with the GIL before an error says that a device failed; never freed.
+// Called with the GIL before an error reports a failed device. Never freed.
 PyObject* when_failed = nullptr;
 
 void tell_of_failure() {
@@ -50,7 +50,7 @@ void tell_of_failure() {
   if (!result) PyErr_WriteUnraisable(when_failed);
 }
 
-// What is registered last runs first.
+// The function that is registered last runs first.
 void end_without_exit_handlers() {
   static const int registered = on_exit(
       [](int status, void*) {
@@ -61,7 +61,7 @@ void end_without_exit_handlers() {
   if (registered != 0) throw std::bad_alloc();
 }
 
-// Lets Ctrl-C end a wait.
+// Makes Ctrl-C end a wait.
 void check_signals() {
   const WithGil locked;
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();

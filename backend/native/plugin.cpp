@@ -1,5 +1,5 @@
-// What upstream's build links into libtriton for a plugin. The SPIR-V backend adds nothing there: it is Python, and
-// its C++ is the module _native.
+// Upstream's build links this file into libtriton for a plugin. The SPIR-V backend adds nothing there: it is written in
+// Python, and its C++ is in the module _native.
 namespace nanobind {
 class module_;
 }

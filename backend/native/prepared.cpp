@@ -15,11 +15,11 @@ namespace py = pybind11;
 namespace triton_spirv {
 namespace {
 
-// Kinds of calls that an operation keeps, and calls of a kind that differ in numbers.
+// The largest number of kinds that an operation keeps, and of plans for each kind.
 constexpr std::size_t kMostKinds = 4096, kMostPlans = 8;
-// Recordings of a kind, and kinds of an operation, that fail before it is left alone.
+// A kind is given up after this many failed recordings, an operation after this many failed kinds.
 constexpr unsigned kMostFailures = 3, kMostHopeless = 16;
-// Tensors that are compared with one another.
+// The largest number of tensors that are compared with one another.
 constexpr std::size_t kMostTensors = 16;
 constexpr uint64_t kAlignment = 16;
 
@@ -59,8 +59,8 @@ void append(std::string& key, const T& value) {
   key.append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Number of a device of ours among those that were seen; -1 of another kind. They are compared as objects: torch makes
-// a new one at each look.
+// The number of one of our devices among those seen so far, or -1 for another kind of device. Devices are compared by
+// value, because torch makes a new device object for each access.
 int device_number(PyObject* device) {
   static auto* const seen = new std::vector<PyObject*>;
   for (std::size_t index = 0; index < seen->size(); ++index) {
@@ -75,7 +75,7 @@ int device_number(PyObject* device) {
   return static_cast<int>(seen->size()) - 1;
 }
 
-// Element type, device, sizes and strides.
+// Appends element type, device, sizes and strides.
 void append_form(std::string& key, const TensorView& view) {
   append(key, view.code);
   append(key, view.bytes);
@@ -86,7 +86,7 @@ void append_form(std::string& key, const TensorView& view) {
   key.append(reinterpret_cast<const char*>(view.strides), bytes);
 }
 
-// How many there are, where each has a place of its own between the first and the last, and no place is empty.
+// The number of elements, if they fill their memory: no two share a place and no place in between is empty.
 std::optional<uint64_t> elements_of(const std::vector<int64_t>& sizes, const std::vector<int64_t>& strides) {
   std::vector<std::size_t> order;
   for (std::size_t d = 0; d < sizes.size(); ++d)
@@ -101,14 +101,14 @@ std::optional<uint64_t> elements_of(const std::vector<int64_t>& sizes, const std
   return elements;
 }
 
-// Memory of a pool, or what `allocate`: (bytes) → an Allocation, gives where none is idle.
+// Takes memory from the pool. If none is idle, calls `allocate`: (bytes) → an Allocation.
 std::shared_ptr<Allocation> allocated(MemoryPool& pool, const py::object& allocate, uint64_t bytes) {
   std::shared_ptr<Allocation> idle = pool.take(bytes);
   if (idle) return idle;
   return checked(PyObject_CallOneArg(allocate.ptr(), py::int_(bytes).ptr())).cast<std::shared_ptr<Allocation>>();
 }
 
-// Holds Python's lock of that name, a threading.RLock.
+// Holds a threading.RLock of Python during its lifetime.
 class Holding {
  public:
   explicit Holding(const py::object& lock) : lock_(lock.ptr()) { ask(lock_, names().acquire); }
@@ -180,7 +180,7 @@ std::vector<uint64_t> integers_of(std::string_view bytes) {
   return values;
 }
 
-// The memory of a tensor at a place of a list.
+// The memory of the tensor at a place in a list.
 struct Extent {
   uint64_t begin, end;
   std::size_t place;
@@ -207,7 +207,7 @@ bool outputs_overlap(std::string_view addresses, std::string_view extents, std::
   for (std::size_t at = outputs * places; at < begins.size(); ++at) {
     if (bytes[at] == 0) continue;
     const Extent read = extent(at);
-    // The written ones are apart, so their ends are in order, too.
+    // Written ranges do not overlap, so their ends are in order too.
     auto other = std::lower_bound(written.begin(), written.end(), read.begin,
                                   [](const Extent& one, uint64_t begin) { return one.end <= begin; });
     for (; other != written.end() && other->begin < read.end; ++other) {
@@ -344,7 +344,7 @@ py::object PreparedPlan::run(const PreparedContext& shared,
 
 // ---- A call ---------------------------------------------------------------------------------------------------------
 
-// What a call is like.
+// The properties of a call that decide its kind, and the values of its numbers.
 struct Prepared::Call {
   struct Span {
     uint64_t begin, end;
@@ -353,10 +353,10 @@ struct Prepared::Call {
   bool by_address;
   std::string kind, numbers;
   std::vector<std::pair<PyObject*, uint64_t>> tensors;
-  std::vector<Span> spans;  // of the tensors; none by address, which says as much
-  bool is_ours = false;     // it names our device
+  std::vector<Span> spans;  // memory of the tensors; empty by address, because the kind then has the addresses
+  bool is_ours = false;     // the call names our device
 
-  // Each false where such a call is not prepared.
+  // Each returns false if such a call cannot be prepared.
   bool add(PyObject* value, bool in_list = false);
   bool add_tensor(PyObject* tensor, bool in_list);
   bool add_all(const py::args& args, const py::kwargs& kwargs);
@@ -415,7 +415,7 @@ bool Prepared::Call::add_tensor(PyObject* tensor, bool in_list) {
   if (!by_address && tensors.size() == kMostTensors) return false;
   TensorView view;
   if (!shared->reader.read(tensor, view)) return false;
-  // torch resolves what is negative lazily before it calls an operation on lists (its fallback for the key Negative).
+  // torch resolves lazily negated tensors before it calls an operation on lists (the fallback of its key Negative).
   if (!in_list && ask(tensor, names().is_neg).ptr() != Py_False) return false;
   kind += 'T';
   append_form(kind, view);
@@ -494,8 +494,8 @@ py::object Prepared::operator()(const py::args& args, const py::kwargs& kwargs) 
   if (found->second.gave_up) return plainly();
   for (const auto& [numbers, plan] : found->second.plans) {
     if (numbers != call.numbers) continue;
-    const std::shared_ptr<const PreparedPlan> kept = plan;  // others may come while it runs
-    if (kept->device().failed()) return plainly();          // which opens another one
+    const std::shared_ptr<const PreparedPlan> kept = plan;  // other plans may be added while it runs
+    if (kept->device().failed()) return plainly();          // this opens the device again
     if (Recording::current(kept->device()) != nullptr) return plainly();
     return kept->run(*shared_, call.tensors);
   }

@@ -1,5 +1,5 @@
-// Operations of torch that are done like an earlier call: what that call allocated, launched and returned, again, for
-// other tensors of the same kinds.
+// Operations of torch that repeat an earlier call: they allocate, launch and return the same, for other tensors of the
+// same kinds.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -21,11 +21,11 @@
 
 namespace triton_spirv {
 
-// What operations of a process share: torch's and Triton's objects. Made once and never freed.
+// The objects of torch and Triton that a process's operations share. Made once and never freed.
 struct PreparedContext {
   TensorReader reader;
   pybind11::tuple tensor_types;    // whose objects are plain tensors
-  pybind11::tuple constant_types;  // whose objects are one for each value, and never go
+  pybind11::tuple constant_types;  // types with one object for each value, which is never freed
   pybind11::object runtime;        // triton.knobs.runtime
   pybind11::object default_dtype;  // torch.get_default_dtype
   pybind11::object from_dlpack;    // torch._C._from_dlpack
@@ -33,30 +33,32 @@ struct PreparedContext {
   pybind11::object current;        // () → the current device's index
   pybind11::object device_type;    // torch.device
 
-  // Of lists of tensors: (bytes that are equal where their lengths, types, sizes and strides are, their addresses);
-  // None unless all are tensors of real numbers on one device of ours. The lists are lists or tuples.
+  // Returns (key, addresses) of lists of tensors. Keys are equal if lengths, types, sizes and strides are equal.
+  // Returns None unless all are tensors of real numbers on one of our devices. The lists are lists or tuples.
   pybind11::object lists_key(const pybind11::tuple& lists) const;
-  // New tensors of the types, sizes and strides of these; None unless all are of real numbers, on the device of that
-  // index, and fill their memory. `allocate`: (bytes) → an Allocation, where the pool has no idle memory.
+  // Makes tensors with the types, sizes and strides of these. Returns None unless all have real numbers, are on the
+  // device with that index, and fill their memory. `allocate`: (bytes) → an Allocation, if the pool has no idle memory.
   pybind11::object tensors_like(const pybind11::sequence& tensors, int device, MemoryPool& pool,
                                 const pybind11::object& allocate) const;
 };
 
-// Whether each of `addresses`, the memory of lists of tensors one after the other, is a multiple of `alignment`.
+// Whether each of `addresses` is a multiple of `alignment`. They are the addresses of several lists of tensors, one
+// list after the other.
 bool are_aligned(std::string_view addresses, uint64_t alignment);
-// Whether one of the first `outputs` lists shares memory with another, or with what is read but for the same memory at
-// the same place. `extents`: bytes of each tensor. Both are 64-bit integers, `places` of them a list.
+// Whether one of the first `outputs` lists shares memory with another of them or with a list that is read. The same
+// memory at the same place of a list that is read does not count. `extents`: the bytes of each tensor. Both strings
+// hold 64-bit integers, `places` for each list.
 bool outputs_overlap(std::string_view addresses, std::string_view extents, std::size_t places, std::size_t outputs);
 
 // A call's memory, launches and result. Made by backend/torch/ops/prepared.py.
 class PreparedPlan {
  public:
-  // `allocate`: (bytes) → an Allocation, where the pool has no idle memory. `device`: its index.
+  // `allocate`: (bytes) → an Allocation, if the pool has no idle memory. `index`: the device's index.
   PreparedPlan(std::shared_ptr<Device> device, int index, std::shared_ptr<MemoryPool> pool, pybind11::object allocate,
                std::vector<uint64_t> allocations);
 
-  // Memory of the call, [begin, end): of a tensor among its arguments or an allocation, by number, or memory that
-  // stays.
+  // Memory of the call, [begin, end). It belongs to a tensor argument or an allocation, given by its number, or it
+  // outlives the plan.
   enum class Owner : uint8_t { kArgument, kAllocation, kStaying };
   struct Range {
     uint64_t begin, end;
@@ -64,16 +66,16 @@ class PreparedPlan {
     std::size_t number;
   };
 
-  // Each adds a step, in their order; false, with nothing added, where an address is in none of the ranges. `kept`
-  // lives as long as this.
+  // Each adds the next step. Returns false and adds nothing if an address is in none of the ranges. `kept` lives as
+  // long as the plan.
   bool add_launch(std::shared_ptr<Launcher> launcher, uint64_t function, const std::array<uint32_t, 3>& grid,
                   const pybind11::tuple& arguments, const std::vector<Range>& ranges, pybind11::object kept);
   bool add_copy(uint64_t to, uint64_t from, uint64_t bytes, const std::vector<Range>& ranges);
   bool add_fill(uint64_t address, uint64_t bytes, uint32_t word, const std::vector<Range>& ranges);
-  // Adds a call without arguments that follows the steps.
+  // Adds a call without arguments that runs after the steps.
   void add_effect(pybind11::object effect) { effects_.push_back(std::move(effect)); }
-  // Each adds a result: an object, the tensor argument of a number, the earlier result of a number, or a tensor over an
-  // allocation.
+  // Each adds a result: an object, a tensor argument by its number, an earlier result by its number, or a tensor over
+  // an allocation.
   void add_constant(pybind11::object value) {
     results_.push_back({Result::Kind::kConstant, 0, 0, 0, {}, {}, std::move(value)});
   }
@@ -81,10 +83,10 @@ class PreparedPlan {
   void add_again(std::size_t number) { results_.push_back({Result::Kind::kAgain, number, 0, 0, {}, {}, {}}); }
   void add_tensor(std::size_t allocation, uint8_t code, uint8_t bytes, std::vector<int64_t> sizes,
                   std::vector<int64_t> strides);
-  // Whether all results are one tuple.
+  // Whether the results form one tuple.
   void set_tuple(bool is_tuple) { is_tuple_ = is_tuple; }
 
-  // Does the call for tensors at these addresses. Raises what allocating raises, with nothing done.
+  // Runs the call for tensors at these addresses. If allocating raises, nothing has been done.
   pybind11::object run(const PreparedContext& shared, const std::vector<std::pair<PyObject*, uint64_t>>& tensors) const;
   const Device& device() const { return *device_; }
 
@@ -93,9 +95,9 @@ class PreparedPlan {
     uint32_t offset;  // in the block
     Owner owner;
     std::size_t number;
-    uint64_t distance;  // from its start
+    uint64_t distance;  // from the start of the owner's memory
   };
-  // A launch, or without a launcher a copy or a fill of `bytes`, whose block has one or two addresses.
+  // A launch. Without a launcher, a copy or a fill of `bytes`, whose block has one or two addresses.
   struct Step {
     std::shared_ptr<Launcher> launcher;
     VkPipeline pipeline;
@@ -129,12 +131,13 @@ class PreparedPlan {
   bool is_tuple_ = false;
 };
 
-// An operation. Calls are of one kind where all of this is the same: the structure of the arguments; of tensors the
-// element type, device, sizes, strides, place within 16 bytes, and how far those are apart that overlap; flags, text
-// and lists of numbers; torch's default element type. Of each kind calls with a few values of other numbers are kept.
+// An operation. Calls are of one kind if all of the following are equal: the structure of the arguments; the element
+// type, device, sizes, strides and place within 16 bytes of each tensor, and the distances between overlapping tensors;
+// flags, text and lists of numbers; torch's default element type. For each kind, calls with a few values of the other
+// numbers are kept.
 //
-// An operation `by_address` has tables of its tensors' addresses in device memory, so that these are part of a kind.
-// Calls of a kind are recorded from the second one on: the first one makes the table.
+// An operation `by_address` keeps tables of its tensors' addresses in device memory, so addresses are part of its
+// kinds. The first call of a kind makes the table, so calls are recorded from the second one on.
 class Prepared {
  public:
   // `run`: the operation. `record`: (args, kwargs) → (its result, a plan or None).
@@ -145,13 +148,13 @@ class Prepared {
  private:
   struct Kind {
     std::vector<std::pair<std::string, std::shared_ptr<const PreparedPlan>>> plans;  // by the numbers' values
-    unsigned failures = 0;  // recordings in a row that gave no plan
+    unsigned failures = 0;  // consecutive recordings without a plan
     bool gave_up = false;
   };
   struct Call;
 
   bool is_ready() const;
-  // Whether a kind was not asked about before, as far as is known.
+  // Whether a kind is asked about for the first time. A collision of digests may make this wrong.
   bool is_new(const std::string& kind);
   pybind11::object record(Call& call, const pybind11::args& args, const pybind11::kwargs& kwargs);
 
@@ -160,10 +163,10 @@ class Prepared {
   bool by_address_;
   std::unordered_map<std::string, Kind> kinds_;
   std::unordered_set<std::size_t> seen_;  // digests of kinds
-  unsigned failures_ = 0;                 // kinds that gave up before any was prepared
+  unsigned failures_ = 0;                 // kinds that gave up before any kind was prepared
 };
 
-// Whether this thread records a call.
+// Whether this thread is recording a call.
 bool is_recording_call();
 
 }  // namespace triton_spirv

@@ -5,7 +5,7 @@
 
 namespace triton_spirv {
 
-// A new reference, or the error that was set in its place.
+// Takes a new reference, or throws the Python error if it is null.
 inline pybind11::object checked(PyObject* object) {
   if (object == nullptr) throw pybind11::error_already_set();
   return pybind11::reinterpret_steal<pybind11::object>(object);
@@ -15,7 +15,7 @@ inline pybind11::object get(const pybind11::handle& object, PyObject* name) {
   return checked(PyObject_GetAttr(object.ptr(), name));
 }
 
-// Whether a type is one of these.
+// Whether `types` contains the type.
 inline bool contains(const pybind11::tuple& types, PyTypeObject* type) {
   for (Py_ssize_t index = 0; index < PyTuple_GET_SIZE(types.ptr()); ++index) {
     if (PyTuple_GET_ITEM(types.ptr(), index) == reinterpret_cast<PyObject*>(type)) return true;

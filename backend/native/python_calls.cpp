@@ -1,9 +1,9 @@
-// Calls of Python's C API that may end the thread: what takes Python's lock, or runs Python.
+// Calls of Python's C API that may end the thread, because they take Python's lock or run Python.
 //
-// Until 3.13 the interpreter ends a thread that asks for its lock once it is being finalised, by unwinding its stack.
-// Destructors on the way would use Python without its lock. Here such a thread stands still until the process ends, as
-// it does in 3.14. The linker puts the functions below in the place of those that this module calls (CMakeLists.txt),
-// those that pybind11 calls among them; tests/unit/test_python_calls.py tells which others may be called.
+// Up to Python 3.13, an interpreter that is being finalised ends each thread that asks for its lock, by unwinding the
+// thread's stack. Destructors on that stack would then use Python without its lock. Here such a thread stops until the
+// process ends, as in Python 3.14. The linker replaces the functions that this module and pybind11 call by the
+// functions below (CMakeLists.txt). tests/unit/test_python_calls.py lists the other functions that may be called.
 #include <Python.h>
 #include <cxxabi.h>
 #include <unistd.h>

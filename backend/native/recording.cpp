@@ -41,7 +41,7 @@ void Recording::end(bool ready) {
     device_->check_usable();
   } catch (const std::exception&) {
     if (ready) throw;
-    return;  // the command buffer is gone, or another process's
+    return;  // the command buffer is gone or belongs to another process
   }
   device_->end(recorded_->commands);
   ready_ = ready;
@@ -84,7 +84,7 @@ void Device::remove_recording(VkCommandPool pool) {
 void Device::begin(VkCommandBuffer recorded) {
   const Use use(*this);
   check_usable();
-  // Replays may follow each other before the first is done; the barrier before each launch orders them.
+  // A replay may be submitted before the last one is done. The barrier before each launch orders them.
   const VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO, nullptr,
                                        VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT, nullptr};
   checked(vk_.vkBeginCommandBuffer(recorded, &begin), "vkBeginCommandBuffer");
@@ -92,7 +92,7 @@ void Device::begin(VkCommandBuffer recorded) {
 
 void Device::end(VkCommandBuffer recorded) {
   if (!host_addresses_) {
-    // Reports are read from mapped memory.
+    // The host reads reports from mapped memory.
     barrier(recorded, kWorkStages, kWorkWrites, VK_PIPELINE_STAGE_HOST_BIT, VK_ACCESS_HOST_READ_BIT);
   }
   checked(vk_.vkEndCommandBuffer(recorded), "vkEndCommandBuffer");

@@ -1,4 +1,4 @@
-// Launches that are recorded once and handed over again as one submission.
+// Launches that are recorded once and submitted again and again, as one submission each time.
 #pragma once
 
 #include <atomic>
@@ -10,7 +10,7 @@
 
 namespace triton_spirv {
 
-// A command buffer of recorded launches, with all that they use.
+// A command buffer of recorded launches, and everything that they use.
 struct Recorded {
   explicit Recorded(std::shared_ptr<Device> device);
   ~Recorded();
@@ -27,22 +27,22 @@ struct Recorded {
 class Recording {
  public:
   explicit Recording(std::shared_ptr<Device> device);
-  // What it uses stays until the last replay is done.
+  // Keeps what the launches use until the last replay is done.
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  // From begin() to end() the calling thread's launches on the device are recorded and not run; copies, fills and
-  // events of that thread are refused. Throws std::runtime_error where the thread records already, or this was
-  // recorded.
+  // From begin() to end(), the calling thread's launches on the device are recorded and not run. Copies, fills and
+  // events of that thread are refused. Throws std::runtime_error if the thread is already recording, or if this object
+  // was recorded before.
   void begin();
-  // `ready`: it may be replayed.
+  // `ready`: whether the recording may be replayed.
   void end(bool ready);
-  // The recording that the calling thread makes on `device`, or nullptr.
+  // The calling thread's recording on `device`, or nullptr.
   static Recording* current(const Device& device);
-  // Keeps what the recorded launches use for as long as this lives, or runs.
+  // Keeps an object that the recorded launches use until this object is destroyed and all replays are done.
   void keep(std::shared_ptr<void> used) { recorded_->kept.push_back(std::move(used)); }
-  // Notes, before it, a launch of `pipeline`, and where its tensors are: whatever stands for that.
+  // Called before a launch of `pipeline`. `tensors` stands for the launch's tensors.
   void note(VkPipeline pipeline, std::shared_ptr<void> tensors) {
     pipelines_.insert(pipeline);
     tensors_.push_back(std::move(tensors));
@@ -50,8 +50,8 @@ class Recording {
   const std::vector<std::shared_ptr<void>>& tensors() const { return tensors_; }
   const std::set<VkPipeline>& pipelines() const { return pipelines_; }
 
-  // Submits all launches, in their order and behind all earlier work. Returns the timeline's value for when they are
-  // done; where one works in host memory, they are done.
+  // Submits all launches in order, behind all earlier work. Returns the timeline's value when they are done. If a
+  // launch uses host memory, waits until they are done.
   uint64_t replay();
   // Returns when all replays are done.
   void wait() { device_->wait(last_.load(std::memory_order_acquire)); }
@@ -67,9 +67,9 @@ class Recording {
   std::vector<std::shared_ptr<void>> tensors_;
   std::set<VkPipeline> pipelines_;
   std::size_t launches_ = 0;
-  bool host_ = false;  // a launch works in host memory
+  bool host_ = false;  // a launch uses host memory
   bool begun_ = false;
-  bool ready_ = false;             // recorded to its end
+  bool ready_ = false;             // recorded completely
   std::atomic<uint64_t> last_{0};  // of the last replay
 };
 

@@ -37,7 +37,7 @@ const Names& names() {
   return *value;
 }
 
-// The value of a key, borrowed; null where a dict has none.
+// The value of a key as a borrowed reference, or null if the key is missing.
 PyObject* item(PyObject* dict, PyObject* key) {
   PyObject* const value = PyDict_GetItemWithError(dict, key);
   if (value == nullptr && PyErr_Occurred() != nullptr) throw py::error_already_set();
@@ -50,7 +50,7 @@ bool equal(PyObject* a, PyObject* b) {
   return result == 1;
 }
 
-// Whether one constant may stand for the other: 1, 1.0 and True are different ones, and so are 0.0 and -0.0.
+// Whether two constants are the same to a kernel. 1, 1.0 and True are different, and so are 0.0 and -0.0.
 bool same_constant(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b) || !equal(a, b)) return false;
@@ -65,7 +65,7 @@ bool same_constants(PyObject* a, PyObject* b) {
   return true;
 }
 
-// The value of the keyword at a place. Keywords keep their order.
+// The value of the keyword at a place. Keywords stay in order.
 PyObject* keyword(const Relaunch::Launch& launch, const py::dict& keywords, Py_ssize_t place) {
   return item(keywords.ptr(), PyTuple_GET_ITEM(launch.keywords.ptr(), place));
 }
@@ -93,10 +93,10 @@ bool has_keywords(const py::dict& keywords, const py::tuple& names) {
   return true;
 }
 
-// In what a JITFunction has for a device, a tuple: its kernels by key, and the backend.
+// Places in the tuple that a JITFunction keeps for each device: the kernels by key, and the backend.
 constexpr Py_ssize_t kKernels = 0, kBackend = 3;
 
-// That tuple; null where there is none any more.
+// That tuple, or null if the function no longer has one.
 py::object device_cache(const py::object& function, const py::object& device) {
   const py::object caches = get(function, names().device_caches);
   if (!PyDict_Check(caches.ptr())) return {};
@@ -105,12 +105,13 @@ py::object device_cache(const py::object& function, const py::object& device) {
   return py::reinterpret_borrow<py::object>(cache);
 }
 
-// Whether the globals that the kernel uses are those that it was compiled with: {(name, …): (value, globals)}.
+// Whether the globals that the kernel uses still have the values that it was compiled with: {(name, …): (value,
+// globals)}.
 bool has_same_globals(const py::object& function) {
   const py::object used = get(function, names().used_global_vals);
   if (!PyDict_Check(used.ptr())) return false;
   if (PyDict_GET_SIZE(used.ptr()) == 0) return true;
-  const py::list entries = py::reinterpret_steal<py::list>(PyDict_Items(used.ptr()));  // comparing may run anything
+  const py::list entries = py::reinterpret_steal<py::list>(PyDict_Items(used.ptr()));  // comparing may run any code
   for (const py::handle entry : entries) {
     PyObject* const name = PyTuple_GET_ITEM(PyTuple_GET_ITEM(entry.ptr(), 0), 0);
     PyObject* const known = PyTuple_GET_ITEM(entry.ptr(), 1);
@@ -181,7 +182,7 @@ py::object Relaunch::launch(const py::object& function, const py::object& grid, 
     if (!cache) return py::none();
     PyObject* const backend = PyTuple_GET_ITEM(cache.ptr(), kBackend);
     for (std::size_t index = 0; index < launches_.size() && !found; ++index) {
-      const std::shared_ptr<const Launch> launch = launches_[index];  // others may come while this one is looked at
+      const std::shared_ptr<const Launch> launch = launches_[index];  // other launches may be added meanwhile
       if (equal(launch->device.ptr(), device.ptr()) && same_constants(launch->knobs.ptr(), knobs.ptr()) &&
           is_like(*launch, backend, args, keywords))
         found = launch;
@@ -194,7 +195,7 @@ py::object Relaunch::launch(const py::object& function, const py::object& grid, 
     stream = checked(PyObject_CallMethodOneArg(driver_.ptr(), names().get_current_stream, device.ptr()));
   } catch (py::error_already_set& error) {
     if (!error.matches(PyExc_Exception)) throw;
-    return py::none();  // Triton's own way meets it again and tells
+    return py::none();  // Triton's own code runs into it again and reports it
   }
   py::object sizes = grid;
   if (PyCallable_Check(grid.ptr())) {
@@ -208,12 +209,12 @@ py::object Relaunch::launch(const py::object& function, const py::object& grid, 
   if (axes < 0 && !PyErr_ExceptionMatches(PyExc_TypeError)) throw py::error_already_set();
   if (axes < 1 || axes > 3) {
     PyErr_Clear();
-    return py::none();  // Triton's own way says what is wrong with the grid
+    return py::none();  // Triton's own code says what is wrong with the grid
   }
   py::tuple passed(kKernelArguments + static_cast<Py_ssize_t>(parameters_.size()));
   for (Py_ssize_t axis = 0; axis < 3; ++axis)
     passed[kGrid + axis] = axis == 0 || axis < axes ? checked(PySequence_GetItem(sizes.ptr(), axis)) : py::int_(1);
-  const py::object run = get(kernel, names().run);  // may load it
+  const py::object run = get(kernel, names().run);  // this may load the kernel
   passed[kStream] = stream;
   passed[kFunction] = get(kernel, names().function);
   passed[kKernelMetadata] = get(kernel, names().packed_metadata);

@@ -1,4 +1,4 @@
-// A launch like an earlier one: its kernel is found without Triton's binder, cache key and metadata.
+// A launch that equals an earlier one. Its kernel is found without Triton's binder, cache key and metadata.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -12,20 +12,20 @@ namespace triton_spirv {
 struct Parameter {
   pybind11::str name;
   bool is_constexpr;
-  // Of native_specialize_impl, behind the backend and the argument.
+  // Arguments of native_specialize_impl after the backend and the argument.
   pybind11::bool_ is_const;
   pybind11::bool_ specialize;
   pybind11::bool_ align;
 };
 
-// What a call has to be like to be one of `kernel`, by parameter or option.
+// A condition on a parameter or an option that a call must meet to use the remembered kernel.
 struct Condition {
   enum class Kind { kConstant, kSpecialized };
   Kind kind;
-  pybind11::object value;  // the constant; what specialising the argument gives
+  pybind11::object value;  // the constant, or the result of specialising the argument
 };
 
-// Where a call has the argument of a parameter: by position, by keyword (the place among the keywords), or a default.
+// Where a parameter's argument comes from: a position, a keyword (its place among the keywords), or the default.
 struct Source {
   enum class Kind { kPosition, kKeyword, kDefault };
   Kind kind;
@@ -33,40 +33,40 @@ struct Source {
   pybind11::object value;
 };
 
-// The launches of one kernel function that were made through Triton's own way, and are remembered.
+// The remembered launches of one kernel function. Triton's own code made each of them once.
 class Relaunch {
  public:
   struct Launch {
-    pybind11::object device;      // its index
-    pybind11::object key;         // of the kernel in Triton's own cache for the device
-    Py_ssize_t positions;         // arguments by position
-    pybind11::tuple keywords;     // the names of the others, in their order
-    std::vector<Source> sources;  // of each parameter's argument
+    pybind11::object device;      // the device's index
+    pybind11::object key;         // the kernel's key in Triton's own cache for the device
+    Py_ssize_t positions;         // number of positional arguments
+    pybind11::tuple keywords;     // names of the keyword arguments, in order
+    std::vector<Source> sources;  // one for each parameter
     std::vector<Condition> parameters;
-    std::vector<std::pair<Py_ssize_t, pybind11::object>> options;  // keywords that are no parameters, and their values
-    pybind11::tuple knobs;                                         // as read_knobs() gives them
+    std::vector<std::pair<Py_ssize_t, pybind11::object>> options;  // keywords that are not parameters, and their values
+    pybind11::tuple knobs;                                         // from read_knobs()
   };
 
-  // `config`: Triton's DriverConfig. `driver`: who remembers; nothing is launched while another one is active. `knobs`:
+  // `config`: Triton's DriverConfig. `driver`: our driver; nothing is launched while another driver is active. `knobs`:
   // the module triton.knobs. `specialize`: native_specialize_impl.
   Relaunch(pybind11::object config, pybind11::object driver, pybind11::object knobs, pybind11::object specialize,
            std::vector<Parameter> parameters);
 
-  // Launches and returns the kernel, where `function`, a JITFunction, was launched with such arguments before and
-  // nothing that Triton looks at has changed; otherwise returns None and has done nothing. Holds no kernel and no
-  // function: they are in cycles, which the collector would not see through this object.
+  // Launches and returns the kernel if `function`, a JITFunction, was launched with such arguments before and nothing
+  // that Triton looks at has changed. Otherwise does nothing and returns None. This object holds no kernel and no
+  // function, because they are in reference cycles that the garbage collector could not see through it.
   pybind11::object launch(const pybind11::object& function, const pybind11::object& grid, const pybind11::tuple& args,
                           const pybind11::dict& keywords);
 
-  // Remembers a launch, the latest first, instead of the oldest where there are many.
+  // Remembers a launch in front of the others, and drops the oldest launch if there are too many.
   void add(std::shared_ptr<const Launch> launch);
-  // Whether a launch with that key, so many positions and those keywords is remembered of a device.
+  // Whether a launch on the device with this key, number of positional arguments and keywords is remembered.
   bool knows(const pybind11::object& device, const pybind11::object& key, Py_ssize_t positions,
              const pybind11::tuple& keywords) const;
-  // Whether so many launches were added that remembering costs more than it spares.
+  // Whether so many launches were added that remembering costs more than it saves.
   bool gave_up() const { return added_ >= kMostAdded; }
-  // The knobs that a launch depends on, with the function's own debug option: equal for equal settings. An empty tuple
-  // where one is set that needs Triton's own way.
+  // The knobs that a launch depends on, and the function's own debug option. The tuple is empty if a knob is set that
+  // needs Triton's own launch code.
   pybind11::tuple read_knobs(const pybind11::object& function) const;
 
  private:

@@ -1,4 +1,4 @@
-// Memory and semaphores that are shared with other APIs.
+// Memory and semaphores shared with other APIs.
 #include <unistd.h>
 
 #include "device.h"
@@ -85,8 +85,8 @@ std::unique_ptr<Buffer> Device::join(const std::vector<const Buffer*>& parts) {
   return adopt(buffer, VK_NULL_HANDLE, total, nullptr);
 }
 
-// Returns when it is done: a kernel that is submitted afterwards finds the memory in its place. Where it is not done in
-// time, the device is stuck, and what is bound stays.
+// Returns when the memory is bound, so that kernels submitted afterwards find it. If this is not done in time, the
+// device is stuck, and the memory stays bound.
 void Device::bind_sparse(VkBuffer buffer, const std::vector<VkSparseMemoryBind>& parts) {
   const VkSparseBufferMemoryBindInfo whole{buffer, static_cast<uint32_t>(parts.size()), parts.data()};
   const uint64_t value = 1;
@@ -137,7 +137,7 @@ int Device::export_semaphore(VkSemaphore semaphore) {
 }
 
 Incoming Device::make_incoming() {
-  check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
+  check_usable();  // before the mutex, which a thread of the parent may hold in a forked child
   const std::lock_guard<std::mutex> guard(queue_mutex_);
   check_usable();
   incoming_.push_back(make_timeline());

@@ -6,7 +6,7 @@
 
 namespace triton_spirv {
 
-// The argument block of an indirect dispatch is not among its commands.
+// The commands of an indirect dispatch do not contain its argument block, so neither does the key.
 LaunchKey::LaunchKey(const Dispatch& dispatch) {
   const struct {
     VkPipeline pipeline;

@@ -1,4 +1,4 @@
-// A command buffer of a device's ring: what is handed over with it, and which launch it holds.
+// A command buffer of a device's ring: what is submitted with it, and which launch it holds.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +10,8 @@
 
 namespace triton_spirv {
 
-// One dispatch. `block` is the argument block of the ABI; `indirect` puts it into a buffer. `kernel`: what errors call
-// it, of kernel_label().
+// One dispatch. `block` is the argument block of the ABI; `indirect` puts it into a buffer. `kernel`: the
+// kernel's name in errors, from kernel_label().
 struct Dispatch {
   VkPipeline pipeline;
   uint32_t grid[3];
@@ -21,7 +21,7 @@ struct Dispatch {
   const std::string* kernel;
 };
 
-// A kernel's name in errors, kept until the process ends: work may outlive whoever submitted it.
+// Returns a kernel's name in errors. It is kept until the process ends, because work may outlive the submitting object.
 const std::string* kernel_label(const std::string& label);
 
 // A semaphore of another API and the value to wait for.
@@ -30,14 +30,14 @@ struct ExternalWait {
   uint64_t value;
 };
 
-// Commands that are handed to the driver together.
+// Commands that are submitted to the driver together.
 struct Submission {
   VkCommandBuffer commands = VK_NULL_HANDLE;
-  uint64_t value = 0;    // of the last work in them
-  ExternalWait after{};  // what they wait for, if it has a semaphore
+  uint64_t value = 0;    // the value of the last work in them
+  ExternalWait after{};  // the semaphore that they wait for, if any
 };
 
-// A launch as commands that may run again: two that are equal record the same.
+// Identifies a launch whose commands may run again. Launches with equal keys record equal commands.
 class LaunchKey {
  public:
   LaunchKey() = default;
@@ -53,8 +53,8 @@ class LaunchKey {
 
 struct Slot : Submission {
   std::unique_ptr<Buffer> block;  // holds the argument block of an indirect dispatch
-  LaunchKey launch;               // what the commands do, where they are one launch and can run again
-  bool begun = false;             // they begin with a barrier, and nothing else is recorded yet
+  LaunchKey launch;               // set if the commands are one launch and can run again
+  bool begun = false;             // only the barrier at the beginning is recorded yet
 };
 
 }  // namespace triton_spirv

@@ -29,10 +29,10 @@ const Names& names() {
 constexpr int kAligned = 1, kSmall = 2;
 constexpr uint64_t kAlignment = 16;
 
-// An object's answer as a number.
+// Whether an object answered with a number.
 enum class Answer { kNumber, kOther, kError };
 
-// `method` of `object` called without arguments, where it gives an int in the range of int64_t.
+// Calls `method` of `object` without arguments, and accepts an int in the range of int64_t.
 Answer ask(PyObject* object, PyObject* method, int64_t& number) {
   const py::object result = py::reinterpret_steal<py::object>(PyObject_CallMethodNoArgs(object, method));
   if (!result) return Answer::kError;
@@ -42,9 +42,9 @@ Answer ask(PyObject* object, PyObject* method, int64_t& number) {
   return overflow == 0 ? Answer::kNumber : Answer::kOther;
 }
 
-// Whether the type's objects have no attributes of their own.
+// Whether objects of the type have no attributes of their own.
 bool has_no_other_attributes(const PyTypeObject* type) {
-  // object's own is PyObject_GenericGetAttr, a name that stands for another function here (python_calls.cpp)
+  // The getter of `object` is PyObject_GenericGetAttr, but that name is another function here (python_calls.cpp).
   return type->tp_getattro == PyBaseObject_Type.tp_getattro && type->tp_dictoffset == 0;
 }
 
@@ -71,7 +71,7 @@ PyObject* specialize(PyObject* self, PyObject* const* args, Py_ssize_t count, Py
   const Py_ssize_t named = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
   const bool known = named == 0 || (named == 1 && PyUnicode_Compare(PyTuple_GET_ITEM(keywords, 0), names().align) == 0);
   if (count < 1 || count + named > 2 || !known)
-    return PyObject_Vectorcall(rule.fallback, args, static_cast<std::size_t>(count), keywords);  // says what is wrong
+    return PyObject_Vectorcall(rule.fallback, args, static_cast<std::size_t>(count), keywords);  // reports the error
   PyObject* const tensor = args[0];
   const int align = count + named == 2 ? PyObject_IsTrue(args[1]) : 0;
   if (align < 0) return nullptr;

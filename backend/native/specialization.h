@@ -1,4 +1,4 @@
-// What a tensor argument is specialised for, without a Python frame a tensor and launch.
+// The specialisation of tensor arguments, without a Python frame for each tensor and launch.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -7,9 +7,9 @@
 
 namespace triton_spirv {
 
-// A callable (tensor, align=False) → "", "D", "S" or "DS". D: `align`, and data_ptr() is a multiple of 16. S: the
-// memory that the tensor is a view of has at most `range` bytes. It is the same as `fallback`, a Python callable that
-// takes and gives the same, and is asked about tensors that are not plain torch tensors or objects with ptr_range().
+// Returns a callable (tensor, align=False) → "", "D", "S" or "DS". D: `align` is set and data_ptr() is a multiple
+// of 16. S: the memory behind the tensor has at most `range` bytes. `fallback`, a Python callable, returns the same. It
+// is used for objects that are neither plain torch tensors nor have ptr_range().
 pybind11::object tensor_specialization(pybind11::object fallback, int64_t range);
 
 }  // namespace triton_spirv

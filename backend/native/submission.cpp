@@ -1,4 +1,4 @@
-// Handing work to the driver: the ring of command buffers, and the flusher.
+// Submitting work to the driver: the ring of command buffers, and the flusher.
 #include <sys/prctl.h>
 
 #include <array>
@@ -10,7 +10,7 @@
 namespace triton_spirv {
 namespace {
 
-// The flusher sleeps until it is woken where nothing was recorded for so long.
+// If nothing was recorded for this long, the flusher sleeps until it is woken.
 constexpr auto kQuiet = std::chrono::milliseconds(1);
 
 }  // namespace
@@ -64,14 +64,14 @@ void Device::begin_ahead() {
   if (!ring || open_ != 0 || closed_) return;
   Slot& slot = ring_[next_slot_];
   if (slot.begun || slot.value > reached_.load(std::memory_order_acquire)) return;
-  if (begin(slot, 0) != VK_SUCCESS) return;  // it is tried again when there is something to record
+  if (begin(slot, 0) != VK_SUCCESS) return;  // the next recording tries again
   barrier(slot.commands, kWorkStages, kWorkWrites, kWorkStages, kWorkReads);
   slot.begun = true;
 }
 
 bool Device::take_again(const Dispatch& launch, const LaunchKey& key) {
   const uint64_t reached = reached_.load(std::memory_order_acquire);
-  for (std::size_t back = 1; back <= kRing; ++back) {  // the latest first
+  for (std::size_t back = 1; back <= kRing; ++back) {  // from the latest one on
     Slot& earlier = ring_[(next_slot_ + kRing - back) % kRing];
     if (earlier.value > reached || !(earlier.launch == key)) continue;
     Slot& next = ring_[next_slot_];
@@ -129,7 +129,7 @@ void Device::hand_over(const Submission& submission) {
     result = vk_.vkQueueSubmit(queue_, 1, &info, VK_NULL_HANDLE);
   }
   if (result != VK_SUCCESS) {
-    lost_ = true;  // whatever the reason: launches that have returned were not handed over
+    lost_ = true;  // for any error, because launches that have returned were not submitted
     fail("vkQueueSubmit", result);
   }
   queued_before_.store(flushed_.load(std::memory_order_relaxed), std::memory_order_release);
@@ -138,7 +138,7 @@ void Device::hand_over(const Submission& submission) {
 
 void Device::flush(uint64_t value) {
   if (flushed_.load(std::memory_order_acquire) >= value) return;
-  check_running();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
+  check_running();  // before the mutex, which a thread of the parent may hold in a forked child
   const std::lock_guard<std::mutex> queue(queue_mutex_);
   flush_locked(value);
 }
@@ -146,7 +146,7 @@ void Device::flush(uint64_t value) {
 void Device::flush_locked(uint64_t value) {
   while (flushed_.load(std::memory_order_relaxed) < value) {
     check_running();
-    Submission next;  // of its own: once it is done, another launch may have the slot
+    Submission next;  // a copy: once the work is done, another launch may take the slot
     {
       const std::lock_guard<std::mutex> ring(ring_mutex_);
       if (closed_count_ == 0) {
@@ -156,7 +156,7 @@ void Device::flush_locked(uint64_t value) {
       next = ring_[(next_slot_ + kRing - closed_count_) % kRing];
       --closed_count_;
     }
-    hand_over(next);  // others record meanwhile
+    hand_over(next);  // other threads can record meanwhile
   }
 }
 
@@ -168,7 +168,7 @@ void Device::wake_flusher() {
 }
 
 void Device::flush_when_idle() {
-  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the usual 50 µs are longer than a nap
+  prctl(PR_SET_TIMERSLACK, 1000);  // ns; the default of 50 µs is longer than a nap
   std::unique_lock<std::mutex> ring(ring_mutex_);
   while (!closing_) {
     if (open_ == 0 && closed_count_ == 0 && std::chrono::steady_clock::now() - last_recorded_ >= kQuiet) {
@@ -182,7 +182,7 @@ void Device::flush_when_idle() {
     ring.unlock();
     try {
       const Use use(*this);
-      if (lost_) return;  // the next call says so
+      if (lost_) return;  // the next call raises the error
       const uint64_t recorded = submitted();
       if (flushed_.load(std::memory_order_acquire) < recorded) {
         const uint64_t value = queued_before_.load(std::memory_order_acquire);
@@ -193,7 +193,7 @@ void Device::flush_when_idle() {
         }
       }
     } catch (const std::exception&) {
-      if (lost_ || stuck_ || gone_) return;  // the next call says so
+      if (lost_ || stuck_ || gone_) return;  // the next call raises the error
     }
     ring.lock();
   }
@@ -202,7 +202,7 @@ void Device::flush_when_idle() {
 void Device::stop_flusher() {
   if (!flusher_.joinable()) return;
   if (forked()) {
-    flusher_.detach();  // it stayed in the parent
+    flusher_.detach();  // the thread stayed in the parent
     return;
   }
   {

@@ -16,17 +16,17 @@ constexpr uint32_t kQueriesAPool = 256;
 
 }  // namespace
 
-// The chunks, for one transfer at a time. While a transfer waits, a signal's handler may begin another in the same
-// thread: that has chunks of its own.
+// Holds the chunks for one transfer at a time. While a transfer waits, a signal handler may begin another one in the
+// same thread. The second transfer gets chunks of its own.
 class Device::Transfer {
  public:
   explicit Transfer(Device& device) : device_(device), use_(device) {
-    device_.check_usable();  // before the mutex: in a forked child it may be held by a thread that stayed in the parent
+    device_.check_usable();  // before the mutex, which a thread of the parent may hold in a forked child
     if (device_.transferring_ == std::this_thread::get_id()) {
       own_ = std::make_unique<Chunks>();
       return;
     }
-    // By the wall clock: ThreadSanitizer of GCC 12 does not see try_lock_for().
+    // This uses the wall clock because ThreadSanitizer of GCC 12 does not see try_lock_for().
     constexpr auto sleep = std::chrono::nanoseconds(kSleepNs);
     while (!device_.transfer_mutex_.try_lock_until(std::chrono::system_clock::now() + sleep)) {
       if (while_waiting != nullptr) while_waiting();
@@ -41,7 +41,7 @@ class Device::Transfer {
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
-  // The next of the chunks in turn, free to be written by the host.
+  // Returns the chunk for this turn. The host may write to it.
   Chunk& chunk(std::size_t turn) {
     Chunk& chunk = (own_ ? *own_ : device_.chunks_)[turn % std::tuple_size_v<Chunks>];
     if (!chunk.buffer) chunk.buffer = device_.allocate(kChunkBytes, MemoryKind::kStaging);
@@ -60,7 +60,7 @@ void Device::upload(VkDeviceAddress address, const std::byte* host, VkDeviceSize
   check_usable();
   const Location to = find(address, bytes);
   if (bytes <= kMostInline && bytes % 4 == 0 && to.offset % 4 == 0) {
-    // In the command buffer itself: a chunk would have to wait for all work up to its last transfer.
+    // The data goes into the command buffer. A chunk would have to wait for all work up to its last transfer.
     submit([&](Slot& slot) {
       order(slot);
       vk_.vkCmdUpdateBuffer(slot.commands, to.buffer, to.offset, bytes, host);
@@ -85,7 +85,7 @@ void Device::download(std::byte* host, VkDeviceAddress address, VkDeviceSize byt
   Transfer transfer(*this);
   const Location from = find(address, bytes);
   const std::size_t turns = (bytes + kChunkBytes - 1) / kChunkBytes;
-  // One chunk is filled by the device while the host empties the other.
+  // The device fills one chunk while the host empties the other.
   for (std::size_t turn = 0; turn <= turns; ++turn) {
     if (turn < turns) {
       Chunk& to = transfer.chunk(turn);
@@ -146,19 +146,20 @@ Query Device::acquire_query() {
   }
   const Query query = free_queries_.front();
   free_queries_.pop_front();
-  // By the host: a command for it would be between the work and its timestamp.
+  // The host resets the query, because a command for it would run between the work and its timestamp.
   vk_.vkResetQueryPool(device_, query.pool, query.index, 1);
   return query;
 }
 
 void Device::release_query(const Query& query) {
-  if (forked()) return;  // the mutex may be held by a thread that stayed in the parent
+  if (forked()) return;  // a thread of the parent may hold the mutex
   const std::lock_guard<std::mutex> guard(queries_mutex_);
   free_queries_.push_back(query);
 }
 
 void Device::write_timestamp(Query& query) {
-  // Later, so that it comes with the work that it is to time: between two submissions the device spends some 10 µs.
+  // The timestamp is submitted later, with the work that it times, because the device spends some 10 µs between two
+  // submissions.
   query.written = submit(
       [&](Slot& slot) {
         order(slot);
@@ -179,7 +180,7 @@ double Device::elapsed(const Query& from, const Query& to) {
                                       &ticks[end], sizeof(ticks[end]), VK_QUERY_RESULT_64_BIT),
             "vkGetQueryPoolResults");
   const uint64_t mask = timestamp_bits_ >= 64 ? ~uint64_t{0} : (uint64_t{1} << timestamp_bits_) - 1;
-  // Signed, so that events given in the wrong order yield a negative time.
+  // The difference is signed, so that events in the wrong order give a negative time.
   const int spare = timestamp_bits_ >= 64 ? 0 : 64 - static_cast<int>(timestamp_bits_);
   const auto difference = static_cast<int64_t>(((ticks[1] - ticks[0]) & mask) << spare) >> spare;
   return static_cast<double>(difference) * static_cast<double>(limits_.timestampPeriod);

@@ -18,7 +18,7 @@ Messenger::Messenger(VkInstance instance) : instance_(instance) {
 
 VkBool32 Messenger::receive(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
                             const VkDebugUtilsMessengerCallbackDataEXT* data, void* self) {
-  // Layers of 2023 say so of a timeline that two threads wait for, and add that it is most likely their own mistake.
+  // Layers of 2023 report this if two threads wait for a timeline, and add that the report is most likely wrong.
   if (data->pMessageIdName != nullptr &&
       std::string_view(data->pMessageIdName) == "UNASSIGNED-VkSemaphore-state-timeout")
     return VK_FALSE;

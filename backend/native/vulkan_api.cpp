@@ -34,7 +34,7 @@ VulkanError::VulkanError(const char* function, VkResult result)
       result(result) {}
 
 PFN_vkGetInstanceProcAddr load_loader() {
-  // Never closed: driver threads may run until the process ends.
+  // The library is never closed, because driver threads may run until the process ends.
   static void* library = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr)
     throw std::runtime_error("libvulkan.so.1 could not be loaded; install it with: apt-get install libvulkan1");

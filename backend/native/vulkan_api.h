@@ -63,7 +63,7 @@ inline void check(VkResult result, const char* function) {
   if (result != VK_SUCCESS) throw VulkanError(function, result);
 }
 
-// vkGetInstanceProcAddr of libvulkan.so.1. Throws std::runtime_error where the loader is missing.
+// Returns vkGetInstanceProcAddr of libvulkan.so.1. Throws std::runtime_error if the loader is missing.
 PFN_vkGetInstanceProcAddr load_loader();
 
 struct InstanceFunctions {
@@ -80,7 +80,7 @@ struct DeviceFunctions {
 #undef X
   // Absent without VK_EXT_external_memory_host.
   PFN_vkGetMemoryHostPointerPropertiesEXT vkGetMemoryHostPointerPropertiesEXT = nullptr;
-  // Absent where no queue binds sparse memory.
+  // Absent if no queue binds sparse memory.
   PFN_vkQueueBindSparse vkQueueBindSparse = nullptr;
   // Absent without VK_KHR_external_semaphore_fd.
   PFN_vkGetSemaphoreFdKHR vkGetSemaphoreFdKHR = nullptr;

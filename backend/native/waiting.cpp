@@ -1,4 +1,4 @@
-// Waiting for work, and what is kept until it is done.
+// Waiting for work, and keeping objects until their work is done.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -8,10 +8,10 @@
 namespace triton_spirv {
 namespace {
 
-// Most kernels that a user waits for are short. Asking the semaphore this long before sleeping on it saves a wake-up.
+// Most kernels that a user waits for are short. Polling the semaphore for this long before sleeping saves a wake-up.
 constexpr auto kPollTime = std::chrono::microseconds(100);
 
-// A breath of a polling loop. `yields`: the device's work is done by this machine's processors.
+// One pause in a polling loop. `yields`: this machine's CPU does the device's work.
 inline void pause_or_yield(bool yields) {
   if (yields) {
     std::this_thread::yield();
@@ -83,10 +83,10 @@ void Device::let_go_of_done() {
   try {
     if (use) look();
   } catch (const std::exception&) {
-    return;  // the device is lost: what it still does ends when it is closed
+    return;  // the device is lost; closing it ends its work
   }
   const uint64_t reached = reached_.load(std::memory_order_acquire);
-  std::vector<Kept> ended;  // whose destruction may do anything
+  std::vector<Kept> ended;  // destroying these may run any code
   const std::lock_guard<std::mutex> guard(kept_mutex_);
   std::vector<Kept> left;
   for (Kept& kept : kept_) (gone_ || kept.value <= reached ? ended : left).push_back(std::move(kept));
@@ -112,7 +112,7 @@ void Device::wait_until(uint64_t value) {
       pause_or_yield(on_host_);
       continue;
     }
-    check_running();  // another thread may have found the device lost, or closed it
+    check_running();  // another thread may have lost or closed the device
     const auto spent_ns = static_cast<uint64_t>(std::chrono::nanoseconds(spent).count());
     if (spent_ns >= timeout_ns_) {
       const std::string work = running();

@@ -193,6 +193,24 @@ def test_the_gallery_is_current(tmp_path: Path) -> None:
         assert (generate_gallery.IMAGES / f"inspect-{picture.name}.png").is_file()
 
 
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_link_to_a_section_shows_its_heading(matmul_page: Path, browser: webdriver.Chrome, width: int) -> None:
+    """The links stay at the top of the window, above the heading. Labels of pictures stay large enough to read."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    browser.get(matmul_page.as_uri())
+    for link in browser.find_elements(By.CSS_SELECTOR, "nav a"):
+        link.click()
+        hidden = browser.execute_script(
+            "return document.querySelector('nav').getBoundingClientRect().bottom"
+            " - document.querySelector(arguments[0] + ' h2').getBoundingClientRect().top",
+            "#" + str(link.get_attribute("href")).partition("#")[2],
+        )
+        assert hidden <= 0, link.text
+    text = browser.find_element(By.CSS_SELECTOR, "#shared svg text")
+    assert text.rect["height"] > 8
+
+
 def test_tab_reaches_every_section(matmul_page: Path, browser: webdriver.Chrome) -> None:
     """Links, switches, lines, buttons, and what folds and scrolls."""
     browser.set_window_size(1400, 1000)

@@ -39,12 +39,15 @@ def _tests(project: Project, patch: Patch) -> Path:
 
 def _mail(project: Project, patch: Patch) -> str:
     text = patch.body + patch.diff
+    series = load_series(project)
+    queue = series[: [one.name for one in series].index(patch.name) + 1]
     overlay = {path: file for path, file in overlay_files(project).items() if uses_module(text, path)}
     folder = _tests(project, patch)
     tests = {file.relative_to(folder).as_posix(): file for file in sorted(folder.rglob("*.py"))}
     with Repository(project) as repository:
         try:
-            commit = repository.build_queue(UPSTREAM_REF, [patch], overlay | tests)[-1]
+            single = repository.alone(UPSTREAM_REF, queue)
+            commit = repository.build_queue(UPSTREAM_REF, [single], overlay | tests)[-1]
         except ToolError as error:
             raise ToolError(f"{error}: it does not stand alone on {project.lock().version}") from None
         diff = repository.diff_of(UPSTREAM_REF, commit)

@@ -29,7 +29,7 @@ function label(svg, x, y, text, attributes = {}) {
     (known.what === "stored" ? "stores" : "loads") + " is its tile here: ", placeButton(known.places)));
 })();
 
-// A column of steps from loads to a dot for each operand, and one from the dot to a store.
+// Each operand of a dot gets a column of steps from its loads to the dot. One more column leads to the store.
 function flowDrawing(dot) {
   const columns = [...dot.operands, dot.result], heights = columns.map((steps) => steps.length);
   const above = Math.max(...heights.slice(0, -1), 1), line = 46, width = 300;
@@ -61,7 +61,7 @@ function flowDrawing(dot) {
   });
 })();
 
-// The share of the module's instructions that each line of Python, or what it calls, is.
+// The share of the module's instructions that comes from each line of Python, including the functions it calls.
 (function heat() {
   const counts = new Map(), code = data.stages.find((stage) => stage.id === "spv").lines;
   let most = 0;
@@ -80,7 +80,7 @@ function flowDrawing(dot) {
   }
 })();
 
-// SPIR-V is shown from its body on; what is declared before it is above.
+// SPIR-V is shown from its body on. The declarations before it can be scrolled to.
 (function body() {
   const list = document.querySelector("#stage-spv ol"), first = list.children[data.body];
   if (first) list.scrollTop = first.offsetTop - list.offsetTop;

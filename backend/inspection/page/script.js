@@ -28,7 +28,7 @@ for (const [name, value] of data.facts) {
 if (data.note) document.getElementById("facts").after(make("p", { class: "note", role: "note" }, data.note));
 
 // ---- stages, and the lines that belong together ------------------------------------------------------------------
-const byPlace = new Map(); // "file:line" → lines whose innermost frame it is, of every stage
+const byPlace = new Map(); // "file:line" → the lines of every stage with that innermost frame
 const stages = document.getElementById("stages");
 let pinned = null;
 
@@ -75,7 +75,7 @@ function stageOf(stage, visible) {
 
 for (const stage of data.stages) stageOf(stage, ["source", "ttgir", "spv"].includes(stage.id));
 
-// The focus goes to a line and leaves the list where it is from left to right.
+// Focuses a line without scrolling its list sideways.
 function focusLine(line) {
   const list = line.parentElement, left = list.scrollLeft;
   line.focus({ preventScroll: true });
@@ -140,7 +140,7 @@ table("accesses", ["Place", "What", "Bits", "Elements", "Why not wider"],
 
 const color = (index, count, light) => `hsl(${Math.round(360 * index / Math.max(1, count))} 65% ${light}%)`;
 
-// How many elements go from each warp or lane (a row) to each (a column): the darker, the more.
+// How many elements each warp or lane (a row) sends to each other one (a column). Darker cells mean more elements.
 function movesDrawing(what, counts) {
   const size = Math.max(4, Math.min(16, Math.floor(260 / counts.length))), side = counts.length * size + 2;
   const svg = draw("svg", { viewBox: `0 0 ${side} ${side}`, width: side, role: "img",
@@ -206,8 +206,8 @@ if (layouts.querySelector("details:not(.others)")) layouts.querySelector("detail
 
 (function sharedMemory() {
   const box = document.getElementById("shared"), shared = data.shared;
-  box.append(make("p", {}, `${shared.total} of ${shared.limit} bytes. Time runs to the right, one step an operation of the ` +
-    "plan; dashed lines are barriers, of the workgroup where they are dark."));
+  box.append(make("p", {}, `${shared.total} of ${shared.limit} bytes. Time runs to the right, one step for each operation of ` +
+    "the plan. Dashed lines are barriers: strong lines of the workgroup, faint lines of a subgroup."));
   if (!shared.buffers.length) return;
   const width = 900, height = 260, left = 60;
   const x = (step) => left + (width - left - 10) * step / Math.max(1, shared.steps);
@@ -270,7 +270,7 @@ const amount = (value, unit) => {
   return `${value.toPrecision(3)} ${powers[power]}${unit}`;
 };
 
-// A roofline: attainable operations a second over operations a byte, both logarithmic, and the kernel's place in it.
+// A roofline: attainable operations per second over operations per byte, on logarithmic axes, and the kernel's place.
 function rooflineDrawing(peaks, intensity, rate) {
   const ridge = peaks.operations_a_second / peaks.bytes_a_second, width = 620, height = 260, left = 70, bottom = 30;
   const lows = [Math.min(intensity, ridge) / 8, Math.min(rate, peaks.operations_a_second) / 30];
