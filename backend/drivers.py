@@ -74,7 +74,8 @@ class Driver:
     **Its workgroup memory.** ``spare_shared``: bytes for each invocation that cost nothing: as many workgroups can be
     on a compute unit as with none.
 
-    **Its compiler.** How much code it takes well that is repeated for each register (analysis/code_size.py); 0: any
+    **Its compiler.** ``compiles_late``: it makes a kernel's machine code when the kernel is first dispatched. How much
+    code it takes well that is repeated for each register (analysis/code_size.py); 0: any
     amount. In multiply-adds: ``dot_unroll`` of the body of a dot's loop, ``dots_unroll`` of all dots of a kernel (where
     there is a limit, operands of several dots are loaded from buffers for each), ``dot_unroll_registers`` of a dot an
     operand of which would need an indexed array in a loop. In accumulators: ``dot_registers`` that a loop updates. In
@@ -117,6 +118,7 @@ class Driver:
     resident_shared: int | None = None
     spare_shared: int = 16  # GPUs that are known have 25 and more (docs/analysis.md)
 
+    compiles_late: bool = False
     dot_unroll: int = 2048
     dots_unroll: int = 0
     dot_unroll_registers: int = 2048
@@ -206,6 +208,7 @@ DRIVERS = {
         native_math=False,
         spare_shared=128,  # transposes by turns, 32 invocations: two of 1 KiB run 20% faster, two of 4 KiB 8% slower
         matrix_units=False,  # of Mesa 26.1: multiply-adds too, in more code
+        compiles_late=True,  # 22.3.6: on the thread of its queue
         dot_unroll=512,  # 0.3 s to compile 256 multiply-adds, 14.7 s for 4,096
         # A kernel of eight dots of 64 accumulators takes 12 s to compile instead of 28, one whose two dots of 64×64×64
         # share an operand 2 s instead of 32.

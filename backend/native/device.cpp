@@ -286,6 +286,11 @@ uint64_t Device::launch(const Dispatch& dispatch, const ExternalWait* after) {
       dispatch.indirect ? Batch::kAlone : Batch::kWithOthers, after, &dispatch);
 }
 
+uint64_t Device::launch_nothing(VkPipeline pipeline) {
+  const std::byte nothing[1] = {};
+  return launch({pipeline, {0, 1, 1}, nothing, 0, false, nullptr});
+}
+
 void Device::refuse_while_recording() const {
   if (Recording::current(*this) != nullptr)
     throw std::runtime_error(

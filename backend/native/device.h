@@ -97,6 +97,8 @@ class Device : public std::enable_shared_from_this<Device> {
   void forget(VkPipeline pipeline);
   // Submits the dispatch. Returns the timeline's value when the dispatch is done.
   uint64_t launch(const Dispatch& dispatch, const ExternalWait* after = nullptr);
+  // The same with a grid of no programs, at which a driver that compiles late compiles the pipeline.
+  uint64_t launch_nothing(VkPipeline pipeline);
   // Runs the dispatch with copies around it, and returns when it is done. If it throws while the dispatch may still
   // run, it keeps what `used` returns. The caller keeps what the copies use.
   void run(const Dispatch& dispatch, const std::vector<StagedCopy>& copies, const Used& used = {});

@@ -225,6 +225,9 @@ class Context:
         if self.handle is None or self.pid != os.getpid():
             return self._returned
         vk = vulkan()
+        if self.capabilities.traits.compiles_late and self.compilations.go_on:  # which the last work would wait for
+            self.handle, self._returned = None, False
+            return False
         if not self.native.stop():  # a kernel never ended: nothing can be destroyed under it
             self.handle = None
             self._returned = self.native.calls_returned() and not self._uses and self.compilations.left() is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,9 @@ from .validate import validate_module
 
 #: What helps where nothing is known of how the kernel was compiled.
 _SMALLER = partial(what_helps, None, 0)
+
+#: Seconds between looks whether a driver has compiled.
+_NAP = 0.0002
 
 _MODULE_PROCESSED = 330
 _REQUIRE_FULL_SUBGROUPS = 2  # of VkPipelineShaderStageCreateFlagBits; the vulkan package has it under the EXT name
@@ -153,9 +157,9 @@ class Kernel:
     def _compiled(self, spirv: bytes) -> tuple[Any, Any]:
         """The module and its pipeline. Raises RuntimeError if the driver refuses it."""
         context = self.context
-        module = create_module(context.handle, spirv)
+        module, pipeline = create_module(context.handle, spirv), None
         try:
-            return module, create_pipeline(
+            pipeline = create_pipeline(
                 context.handle,
                 context.pipeline_layout,
                 context.pipeline_cache.handle,
@@ -164,9 +168,14 @@ class Kernel:
                 context.capabilities.subgroup_size,
                 chooses_size=context.device.chooses_subgroup_size,
             )
+            if context.capabilities.traits.compiles_late:
+                launch = context.native.launch_nothing(handle(pipeline))
+                while not context.native.done(launch):
+                    time.sleep(_NAP)
         except RuntimeError:
-            _destroy(context.handle, module, None)
+            _destroy(context.handle, module, pipeline)
             raise
+        return module, pipeline
 
     @property
     def loaded(self) -> bool:

@@ -64,6 +64,12 @@ class Compilations:
             raise found.error
         return found.made
 
+    @property
+    def go_on(self) -> bool:
+        """Whether something that nobody waits for is being made."""
+        with self._lock:
+            return any(not one.ended.is_set() for one in self._running.values())
+
     def left(self) -> list[Any] | None:
         """What was made and never taken, which is the caller's from then on; None while something is being made."""
         with self._lock:

@@ -145,3 +145,38 @@ except OutOfResources as error:
     else:
         assert line.startswith("kernel 'long': this backend's compiler, from TTGIR to SPIR-V, did not end within 0.2 s")
         assert "num_warps=8 instead of 2" in line
+
+
+@pytest.mark.skipif(not selected().capabilities.traits.compiles_late, reason="the driver compiles when it is asked to")
+@pytest.mark.parametrize("seconds", ["0.5", "60"])
+def test_a_driver_that_compiles_at_the_first_run_is_waited_for_before_it(tmp_path: Path, seconds: str) -> None:
+    """Mesa's CPU driver takes seconds for two sorts; none of them is spent in creating the pipeline."""
+    script = """
+import time
+from triton.runtime.errors import OutOfResources
+
+@triton.jit
+def sorts(x, out, BLOCK: tl.constexpr):
+    i = tl.arange(0, BLOCK)
+    value = tl.sort(tl.load(x + i))
+    tl.store(out + i, tl.sort(value + 1))
+
+x, out = torch.randn(1024), torch.empty(1024)
+try:
+    compiled = sorts.warmup(x, out, BLOCK=1024, num_warps=4, grid=(1,))
+    compiled._init_handles()
+    start = time.perf_counter()
+    sorts[(1,)](x, out, BLOCK=1024, num_warps=4)
+    assert torch.equal(out, x.sort().values + 1)
+    print(time.perf_counter() - start)
+except OutOfResources as error:
+    print(error)
+os._exit(0)
+"""
+    ended = run(tmp_path, script, {"MESA_SHADER_CACHE_DISABLE": "1"}, TRITON_SPIRV_COMPILE_TIMEOUT=seconds)
+    line = ended.stdout.splitlines()[-1]
+    if seconds == "60":
+        assert float(line) < 0.5
+    else:
+        assert line.startswith("kernel 'sorts': the driver's compiler (llvmpipe")
+        assert "did not end within 0.5 s" in line
