@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 
 from ..layouts.buffers import buffer_layout
-from ..layouts.distributed import LayoutError, distributed_layout
+from ..layouts.distributed import LayoutError, distributed_layout, layout_of
 from ..layouts.linear import LinearLayout, unflatten
 from ..layouts.matrix_dots import Fragment, MatrixDot, plan_matrix_dot
 from ..matrices import ComponentMap, MatrixConfiguration
@@ -87,12 +87,11 @@ def choose(
     and C instead of their own."""
     layouts: list[LinearLayout] = []
     for index, value in enumerate(operation.operands):
-        assert isinstance(value.type, TensorType)
-        encoding = encodings[index] if encodings else value.type.encoding
+        encoding = encodings[index] if encodings else value.tensor.encoding
         if encoding is None:
             return None
         try:
-            layouts.append(distributed_layout(encoding, value.type.shape))
+            layouts.append(distributed_layout(encoding, value.tensor.shape))
         except LayoutError:
             return None
     a, b, c = layouts
@@ -185,7 +184,7 @@ def _placed(buffer: Value) -> bool:
 def _neighbours(tensor: Type, map_: ComponentMap, fragments: Sequence[Fragment]) -> bool:
     """Whether every fragment is a block of the tensor, with its elements where ``map_`` has them."""
     assert isinstance(tensor, TensorType) and tensor.encoding is not None
-    layout = distributed_layout(tensor.encoding, tensor.shape)
+    layout = layout_of(tensor)
     images = layout.images("register")
     if any(basis != place for basis, place in zip(layout.bases["lane"], map_.lanes, strict=True)):
         return False

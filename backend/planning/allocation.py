@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from ..layouts.buffers import buffer_bytes
 from ..ttgir.ir import Block, Operation, Value
 from ..ttgir.traits import traits
-from ..ttgir.types import MemDescType
 from .buffers import BufferGroup
 from .shared_memory import POOL, Room, View, aligned, lowest_gap
 
@@ -134,8 +133,7 @@ def allocations(
 
 
 def _bytes(allocation: Operation) -> int:
-    type_ = allocation.result.type
-    assert isinstance(type_, MemDescType)
+    type_ = allocation.result.memdesc
     try:
         return buffer_bytes(type_)
     except (ValueError, NotImplementedError):  # refused where it is lowered

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..layouts.distributed import LayoutError, distributed_layout
+from ..layouts.distributed import LayoutError, layout_of
 from ..layouts.element_sizes import bits_in_memory
 from ..ttgir.encodings import DotOperandEncoding, NvidiaMmaEncoding
 from ..ttgir.ir import Block, Module, Operation, Value
@@ -111,7 +111,7 @@ def _words(value: Value) -> int:
     if not isinstance(type_, TensorType) or type_.encoding is None or isinstance(type_.element, PointerType):
         return 0
     try:
-        layout = distributed_layout(type_.encoding, type_.shape)
+        layout = layout_of(type_)
     except LayoutError:
         return 0
     return max(1, (bits_in_memory(type_.element) << len(layout.bases["register"])) // 32)

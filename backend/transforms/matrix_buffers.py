@@ -60,8 +60,8 @@ def _read_by_dots(use: Operation) -> bool:
 
 
 def _pad(buffer: Value) -> None:
-    type_ = buffer.type
-    assert isinstance(type_, MemDescType) and isinstance(type_.encoding, SwizzledSharedEncoding)
+    type_ = buffer.memdesc
+    assert isinstance(type_.encoding, SwizzledSharedEncoding)
     assert isinstance(type_.element, FloatType | IntegerType)
     order, shape = type_.encoding.order, type_.shape
     intervals = ((shape[order[0]], PADDING * 8 // type_.element.width),)
@@ -69,5 +69,4 @@ def _pad(buffer: Value) -> None:
     turned = PaddedSharedEncoding(intervals, (order[1], order[0]), (shape[1], shape[0]))
     for use in buffer.uses:
         if use.name == "ttg.memdesc_trans":
-            assert isinstance(use.result.type, MemDescType)
-            use.result.type = replace(use.result.type, encoding=turned)
+            use.result.type = replace(use.result.memdesc, encoding=turned)

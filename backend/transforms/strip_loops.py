@@ -78,7 +78,9 @@ def roll(block: Block, run: Run, strips: int, arrays: dict[Key, Value]) -> None:
     known: dict[Key, Value] = {}
     for (value, dim), array in held.items():
         attributes = {"dim": dim, "strips": strips}
-        known[value, dim] = body.make("spirv.strip", [array, counter], [_strip(value, dim, strips)], attributes).result
+        known[value, dim] = body.make(
+            "spirv.strip", [array, counter], [strip_type(value.tensor, dim, strips)], attributes
+        ).result
     for operation, dim in _in_order(block, {one: None for one in chosen if one[0] not in run.folds}):
         _copy(body, operation, dim, counter, extent, strips, known)
     for (value, dim), array in made.items():
@@ -106,11 +108,6 @@ def _array_of(rewriter: Rewriter, value: Value, dim: int, arrays: dict[Key, Valu
     if array is None:
         array = arrays[value, dim] = rewriter.make("spirv.spill", [value], [value.type], {"dim": dim}).result
     return array
-
-
-def _strip(value: Value, dim: int, strips: int) -> TensorType:
-    assert isinstance(value.type, TensorType)
-    return strip_type(value.type, dim, strips)
 
 
 def _extent(run: Run, sink: Operation, dim: int) -> int:

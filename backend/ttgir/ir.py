@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .types import FunctionType, Type
+from .types import FunctionType, MemDescType, TensorType, Type
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,18 @@ class Value:
 
     def __hash__(self) -> int:
         return id(self)
+
+    @property
+    def tensor(self) -> TensorType:
+        """The type of a tensor."""
+        assert isinstance(self.type, TensorType), self.type
+        return self.type
+
+    @property
+    def memdesc(self) -> MemDescType:
+        """The type of a buffer, or of a view of one."""
+        assert isinstance(self.type, MemDescType), self.type
+        return self.type
 
     def replace_uses(self, new: Value, by: Callable[[Operation], bool] | None = None) -> None:
         """Makes the users of this value use ``new``: all of them, or those that ``by`` says yes to."""
