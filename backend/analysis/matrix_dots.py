@@ -13,7 +13,7 @@ from ..layouts.matrix_dots import Fragment, MatrixDot, plan_matrix_dot
 from ..matrices import ComponentMap, MatrixConfiguration
 from ..ttgir.encodings import Encoding, FoldedEncoding, FragmentEncoding, NvidiaMmaEncoding
 from ..ttgir.ir import Operation, Value
-from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType, Type
+from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType, Type, operand_of
 from .split_products import SPLITS, WHOLE, Split
 
 #: Bytes that the rows of a matrix in memory must be aligned to, or all of a row where that is less
@@ -166,6 +166,12 @@ def loads_matrices(load: Operation, configurations: Sequence[MatrixConfiguration
         if lie.stride * size % aligned or not _neighbours(load.result.type, configuration.maps[use], fragments):
             return False
     return bool(load.result.uses)
+
+
+def feeds_matrix_dots(value: Value) -> bool:
+    """Whether it is an operand of dots of fragments, and nothing else."""
+    dots = value.uses and all(use.name == "tt.dot" for use in value.uses)
+    return bool(dots) and isinstance(operand_of(value.type), NvidiaMmaEncoding)
 
 
 def is_taken_apart(load: Operation) -> bool:

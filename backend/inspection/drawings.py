@@ -21,7 +21,7 @@ from ..planning.plans import Conversion, GlobalAccess
 from ..planning.shared_memory import POOL, aligned
 from ..ttgir.ir import Function, Operation, Value
 from ..ttgir.spelling import Spelling
-from ..ttgir.traits import masks
+from ..ttgir.traits import in_loop, masks
 from ..ttgir.types import FloatType, PointerType, TensorType, Type
 from .lines import frames
 
@@ -213,20 +213,11 @@ def accesses(function: Function, plan: KernelPlan) -> list[dict[str, Any]]:
                 "why": why,
                 "scalar": scalar,
                 "could": bool(reasons),
-                "in_loop": _in_loop(operation),
+                "in_loop": in_loop(operation),
                 "places": list(frames(operation.location)[:1]),
             }
         )
     return found
-
-
-def _in_loop(operation: Operation) -> bool:
-    block = operation.block
-    while block is not None and block.parent is not None and block.parent.parent is not None:
-        if block.parent.parent.name in ("scf.for", "scf.while"):
-            return True
-        block = block.parent.parent.block
-    return False
 
 
 def _lane(layout: LinearLayout, width: int) -> list[str]:

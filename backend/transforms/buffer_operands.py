@@ -8,9 +8,9 @@ filled instead of the conversion each dot's loop reads what it needs, and severa
 from __future__ import annotations
 
 from ..analysis.code_size import multiply_adds
-from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, SwizzledSharedEncoding
+from ..ttgir.encodings import BlockedEncoding, SwizzledSharedEncoding
 from ..ttgir.ir import Module, Operation, Value
-from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
+from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType, operand_of
 from .rewriting import Rewriter
 from .sink_buffers import is_filled
 
@@ -29,16 +29,14 @@ def buffer_operands(module: Module, limit: int) -> bool:
 def _suits(operation: Operation) -> bool:
     if operation.name != "ttg.convert_layout" or not operation.result.uses:
         return False
-    source, type_ = operation.operands[0].type, operation.result.type
+    source = operation.operands[0].type
     return (
         isinstance(source, TensorType)
         and source.rank == 2
         and isinstance(source.encoding, BlockedEncoding)
         and isinstance(source.element, FloatType | IntegerType)
         and source.element.width >= 8
-        and isinstance(type_, TensorType)
-        and isinstance(type_.encoding, DotOperandEncoding)
-        and isinstance(type_.encoding.parent, BlockedEncoding)
+        and isinstance(operand_of(operation.result.type), BlockedEncoding)
         and all(use.name == "tt.dot" for use in operation.result.uses)
     )
 

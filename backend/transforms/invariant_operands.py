@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..analysis.matrix_dots import feeds_matrix_dots
 from ..layouts.distributed import LayoutError, layout_of
 from ..layouts.element_sizes import bits_in_memory
-from ..ttgir.encodings import DotOperandEncoding, NvidiaMmaEncoding
 from ..ttgir.ir import Block, Module, Operation, Value
 from ..ttgir.traits import traits
-from ..ttgir.types import MemDescType, PointerType, TensorType
+from ..ttgir.types import PointerType, TensorType
 from .rewriting import Rewriter
 
 #: Of a lane's registers, how many the values below may take: others are for addresses and fragments.
@@ -85,18 +85,12 @@ def _held(loop: Operation, body: Block) -> int:
 
 def _is_invariant(load: Operation, body: Block) -> bool:
     """Whether it loads an operand of dots of fragments from a buffer that was filled before the loop."""
-    if load.name != "ttg.local_load" or not isinstance(load.result.type, TensorType) or len(load.operands) != 1:
-        return False
-    encoding = load.result.type.encoding
-    if not isinstance(encoding, DotOperandEncoding) or not isinstance(encoding.parent, NvidiaMmaEncoding):
+    if load.name != "ttg.local_load" or len(load.operands) != 1 or not feeds_matrix_dots(load.result):
         return False
     allocation = _allocation(load)
     if not isinstance(allocation, Operation) or allocation.name != "ttg.local_alloc" or allocation.block is body:
         return False
-    buffer = allocation.result.type
-    return (
-        isinstance(buffer, MemDescType) and not buffer.mutable and all(use.name == "tt.dot" for use in load.result.uses)
-    )
+    return not allocation.result.memdesc.mutable
 
 
 def _allocation(load: Operation) -> Any:

@@ -17,9 +17,9 @@ from dataclasses import dataclass, replace
 
 from ..analysis.matrix_dots import is_matrix_dot
 from ..layouts.element_sizes import bytes_in_memory
-from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, SwizzledSharedEncoding
+from ..ttgir.encodings import BlockedEncoding, SwizzledSharedEncoding
 from ..ttgir.ir import Function, Operation, Value
-from ..ttgir.types import MemDescType, TensorType
+from ..ttgir.types import MemDescType, TensorType, operand_of
 from .rewriting import Rewriter, erase_unused
 from .strip_loops import ROLLED
 
@@ -68,9 +68,11 @@ def _stored(operand: Value, dot: Operation) -> _Stored | None:
     load, type_ = operand.owner, operand.type
     if not isinstance(type_, TensorType) or type_.rank != 2:
         return None
-    if not isinstance(type_.encoding, DotOperandEncoding) or not isinstance(type_.encoding.parent, BlockedEncoding):
-        return None
-    if not isinstance(load, Operation) or load.name != "ttg.local_load":
+    if (
+        not isinstance(operand_of(type_), BlockedEncoding)
+        or not isinstance(load, Operation)
+        or load.name != "ttg.local_load"
+    ):
         return None
     views: list[Operation] = []
     owner = load.operands[0].owner

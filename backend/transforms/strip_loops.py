@@ -120,14 +120,9 @@ def _in_order(block: Block, chosen: dict[tuple[Operation, int], None]) -> list[t
     """With operands before their users, operations of the blocks around this one first."""
 
     def key(item: tuple[Operation, int]) -> tuple[int, int]:
-        within = item[0].block
-        assert within is not None
-        depth, above = 0, within
-        while above.parent is not None and above.parent.parent is not None:
-            owner = above.parent.parent
-            assert owner.block is not None
-            depth, above = depth + 1, owner.block
-        return depth, within.operations.index(item[0])
+        operation = item[0]
+        assert operation.block is not None
+        return len([*operation.holders()]), operation.block.operations.index(operation)
 
     return sorted(chosen, key=key)
 

@@ -344,12 +344,7 @@ class _Strips:
 
 def _place(block: Block, operation: Operation, places: dict[Operation, int]) -> int:
     """The place in ``block`` of an operation in it, or of the one in whose region it is."""
-    while operation.block is not block:
-        assert operation.block is not None and operation.block.parent is not None
-        owner = operation.block.parent.parent
-        assert owner is not None
-        operation = owner
-    return places[operation]
+    return next(places[one] for one in (operation, *operation.holders()) if one.block is block)
 
 
 def _cut_values(run: Run) -> list[Key]:

@@ -7,8 +7,9 @@ reads as it is, whole fragments can be loaded from it, and the next iteration's 
 
 from __future__ import annotations
 
+from ..analysis.matrix_dots import feeds_matrix_dots
 from ..ttgir.attribute_values import DenseArray
-from ..ttgir.encodings import BlockedEncoding, DotOperandEncoding, NvidiaMmaEncoding, SwizzledSharedEncoding
+from ..ttgir.encodings import BlockedEncoding, SwizzledSharedEncoding
 from ..ttgir.ir import Module, Operation, Value
 from ..ttgir.types import FloatType, IntegerType, MemDescType, TensorType
 from .buffer_operands import buffers_with
@@ -36,17 +37,7 @@ def _suits(conversion: Operation) -> bool:
         and isinstance(source.element, FloatType | IntegerType)
         and source.element.width in (8, 16, 32)
         and bool(conversion.result.uses)
-        and all(use.name == "tt.trans" and _is_operand(use.result) for use in conversion.result.uses)
-    )
-
-
-def _is_operand(value: Value) -> bool:
-    encoding = value.tensor.encoding
-    return (
-        isinstance(encoding, DotOperandEncoding)
-        and isinstance(encoding.parent, NvidiaMmaEncoding)
-        and bool(value.uses)
-        and all(use.name == "tt.dot" for use in value.uses)
+        and all(use.name == "tt.trans" and feeds_matrix_dots(use.result) for use in conversion.result.uses)
     )
 
 

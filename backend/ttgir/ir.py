@@ -144,6 +144,18 @@ class Operation:
         assert len(self.results) == 1, self.name
         return self.results[0]
 
+    @property
+    def holder(self) -> Operation | None:
+        """The operation in whose region it is; None in a function's."""
+        return None if self.block is None else self.block.holder
+
+    def holders(self) -> Iterator[Operation]:
+        """The operations that it is inside, from the innermost out."""
+        holder = self.holder
+        while holder is not None:
+            yield holder
+            holder = holder.holder
+
     def operand_group(self, index: int) -> list[Value]:
         """The operands of group ``index`` of ``segments``."""
         start = sum(self.segments[:index])
@@ -200,6 +212,15 @@ class Block:
     def terminator(self) -> Operation:
         """The last operation."""
         return self.operations[-1]
+
+    @property
+    def holder(self) -> Operation | None:
+        """The operation in whose region it is; None in a function's."""
+        return None if self.parent is None else self.parent.parent
+
+    def holds(self, operation: Operation) -> bool:
+        """Whether ``operation`` is in it, or in a region inside."""
+        return any(one.block is self for one in (operation, *operation.holders()))
 
     def append(self, operation: Operation) -> None:
         """Puts an operation that is in no block at the end."""

@@ -20,10 +20,10 @@ _NOT_ZERO, _SELF = "(self != 0).to(blank.dtype)", frozenset(("self",))
 _PLACE = "tl.where((self == top) | (self != self), column.to(blank.dtype) + blank, start_acc)"
 
 
-def dims_of(dim: _Dims, count: int, empty_is_all: bool = True) -> tuple[int, ...]:
+def dims_of(dim: _Dims, count: int) -> tuple[int, ...]:
     """The dimensions that a reduction's ``dim`` names, of a tensor of ``count`` dimensions. Raises OnHost for
     one that is out of range, or named twice."""
-    if dim is None or (not isinstance(dim, int) and len(dim) == 0 and empty_is_all):
+    if dim is None or (not isinstance(dim, int) and len(dim) == 0):
         return tuple(range(count))
     named, count = [dim] if isinstance(dim, int) else dim, max(count, 1)
     dims = tuple(d % count for d in named)
