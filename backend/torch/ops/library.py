@@ -188,8 +188,9 @@ def enter_by_name(library: torch.library.Library, table: dict[str, Callable[...,
 def _into_outputs(op: torch._ops.OpOverload, function: Callable[..., Any]) -> Callable[..., Any]:
     """``function``, whose results are copied into the operation's outputs if it does not take those itself."""
     outs = [argument.name for argument in op._schema.arguments if argument.is_out]
-    taken = inspect.signature(function).parameters.values()
-    if not outs or any(p.name in outs or p.kind is p.VAR_KEYWORD for p in taken):
+    if not outs or any(
+        p.name in outs or p.kind is p.VAR_KEYWORD for p in inspect.signature(function).parameters.values()
+    ):
         return function
 
     @functools.wraps(function)
